@@ -1,0 +1,126 @@
+"""The operator's commands (contract 10). They work beside a running server, on a connection of their own."""
+
+import argparse
+import asyncio
+import getpass
+import os
+import runpy
+import sqlite3
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import orjson
+
+from svc import accounts, tokens
+from svc.config import Config, from_environ
+from svc.db import command_connection
+from svc.errors import ApiError, StartError
+from svc.ids import random_base62, timestamp
+from svc.routes import service
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs one command; the exit status: 0 done, 1 refused with one line on stderr, 2 wrong usage."""
+    options = _parser().parse_args(arguments)
+    try:
+        status: int = options.run(from_environ(os.environ), options)
+    except (StartError, ApiError) as error:
+        print(f"svc: {error}", file=sys.stderr)
+        return 1
+    except sqlite3.Error as error:
+        print(f"svc: the database cannot be used: {error}", file=sys.stderr)
+        return 1
+    return status
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="svc", description="Commands for the operator of the service.")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    commands.add_parser("serve", help="start the service (as python app.py does)").set_defaults(run=_serve)
+    commands.add_parser("openapi", help="print the interface document").set_defaults(run=_openapi)
+    user = commands.add_parser("user", help="accounts").add_subparsers(required=True, metavar="ACTION")
+    add = user.add_parser("add", help="create an account; the password is read from the terminal or from standard input")
+    add.add_argument("email")
+    add.add_argument("--name", help="the person's name")
+    add.set_defaults(run=_add_user)
+    user.add_parser("list", help="list the accounts").set_defaults(run=_list_users)
+    delete = user.add_parser("delete", help="delete an account with everything personal")
+    delete.add_argument("email")
+    delete.set_defaults(run=_delete_user)
+    link = user.add_parser("reset-link", help="print a link that sets a new password, once, within an hour")
+    link.add_argument("email")
+    link.set_defaults(run=_reset_link)
+    return parser
+
+
+def _serve(config: Config, options: argparse.Namespace) -> int:
+    # app.py is above this floor: it is run, as the shell would run it, not imported.
+    runpy.run_path(str(Path(__file__).parent.parent / "app.py"), run_name="__main__")
+    return 0
+
+
+def _openapi(config: Config, options: argparse.Namespace) -> int:
+    sys.stdout.write(orjson.dumps(service.document(config.base_url), option=orjson.OPT_INDENT_2).decode() + "\n")
+    return 0
+
+
+def _database(config: Config) -> Path:
+    config.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return config.data_dir / "service.db"
+
+
+def _add_user(config: Config, options: argparse.Namespace) -> int:
+    email, name = accounts.check_email(options.email), accounts.check_name(options.name)
+    given = _read_password()
+    password = accounts.check_password(given or random_base62(20))
+    passwords = accounts.Passwords(config.argon2_memory_kib, config.argon2_time_cost)
+    password_hash = asyncio.run(passwords.hash(password))
+    passwords.close()
+    with command_connection(_database(config)) as tx:
+        account = accounts.add_account(tx, email, name, password_hash, time.time())
+    print(f"{account['id']} {account['email']}")
+    if not given:
+        print(f"password: {password}")
+    return 0
+
+
+def _read_password() -> str:
+    """The password as typed twice, or the first line of standard input; empty means that one is to be made."""
+    if not sys.stdin.isatty():
+        return sys.stdin.readline().rstrip("\r\n")
+    first = getpass.getpass("Password (empty: make one): ")
+    if first and first != getpass.getpass("Again: "):
+        raise StartError("the two passwords differ")
+    return first
+
+
+def _list_users(config: Config, options: argparse.Namespace) -> int:
+    with command_connection(_database(config)) as tx:
+        for account in accounts.all_accounts(tx):
+            print(account["id"], account["email"], account["tier"], timestamp(account["created_at"]), sep="\t")
+    return 0
+
+
+def _delete_user(config: Config, options: argparse.Namespace) -> int:
+    with command_connection(_database(config)) as tx:
+        accounts.delete_account(tx, _account(tx, options.email)["id"])
+    print("deleted")
+    return 0
+
+
+def _reset_link(config: Config, options: argparse.Namespace) -> int:
+    token = random_base62(43)
+    with command_connection(_database(config)) as tx:
+        account = _account(tx, options.email)
+        accounts.add_password_reset(tx, account["id"], tokens.token_hash(token), by_mail=False, now_seconds=time.time())
+    print(f"{config.base_url}/password-reset#{token}")
+    return 0
+
+
+def _account(tx: sqlite3.Connection, email: str) -> sqlite3.Row:
+    account = accounts.account_by_email(tx, email)
+    if account is None:
+        raise StartError("there is no account with this e-mail; 'svc user list' shows them")
+    return account

@@ -1,0 +1,219 @@
+"""Every `SVC_*` setting in one frozen object, read and checked at start (contract 10)."""
+
+import ipaddress
+import socket
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from svc.errors import StartError
+
+LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
+@dataclass(frozen=True)
+class Config:
+    """The whole configuration. The fields up to `builtin` are settings of the environment, the last ones are not:
+    tests hand them in (clocks in seconds, the cost of a password hash)."""
+
+    host: str = "127.0.0.1"
+    port: int = 8443
+    base_url: str = ""  # empty: made of host and port, see `at_port`
+    tls: str = "auto"
+    tls_cert: Path | None = None
+    tls_key: Path | None = None
+    trusted_proxies: tuple[Network, ...] = ()
+    data_dir: Path = Path("data")
+    signup: str = "open"
+    cors_origins: tuple[str, ...] = ("*",)
+    metrics_token: str | None = field(default=None, repr=False)
+    catalog: Path | None = None
+    discover: bool | None = None  # None: only in local posture
+    builtin: bool = True
+
+    environ: Mapping[str, str] = field(default_factory=dict, repr=False)  # where the catalog's `api_key_env` looks
+    clock: Callable[[], float] = time.time
+    monotonic: Callable[[], float] = time.monotonic
+    log_fd: int = 2
+    argon2_memory_kib: int = 19456
+    argon2_time_cost: int = 2
+
+    def __post_init__(self) -> None:
+        if not self.base_url:
+            object.__setattr__(self, "base_url", f"https://{_url_host(self.host)}:{self.port}")
+
+    @property
+    def loopback(self) -> bool:
+        """Whether the service is bound to this machine alone."""
+        return _is_loopback(self.host)
+
+    @property
+    def local_posture(self) -> bool:
+        """Whether only this machine can reach the service, so that conveniences are on by default (contract 2)."""
+        base_host = urlsplit(self.base_url).hostname or ""
+        return self.loopback and self.tls != "proxy" and not self.trusted_proxies and _is_loopback(base_host)
+
+    @property
+    def discovers(self) -> bool:
+        """Whether local model servers are looked for at start: by default in local posture without a catalog."""
+        return self.discover if self.discover is not None else self.local_posture and self.catalog is None
+
+    def at_port(self, port: int) -> "Config":
+        """The same configuration with the port that was really bound, in the default base URL too."""
+        derived = Config(host=self.host, port=self.port).base_url == self.base_url
+        return replace(self, port=port, base_url="" if derived else self.base_url)
+
+    def trusts(self, address: str) -> bool:
+        """Whether `address` (a peer's IP) is one of the trusted proxies; anything that is no address is not."""
+        if not self.trusted_proxies:
+            return False
+        try:
+            peer = ipaddress.ip_address(address)
+        except ValueError:
+            return False
+        if isinstance(peer, ipaddress.IPv6Address) and peer.ipv4_mapped:
+            peer = peer.ipv4_mapped
+        return any(peer in network for network in self.trusted_proxies)
+
+
+def from_environ(environ: Mapping[str, str]) -> Config:
+    """The configuration that the `SVC_*` variables of `environ` describe.
+
+    Raises StartError with one line that names the first wrong or unknown variable.
+    """
+    values: dict[str, object] = {}
+    for name in sorted(environ):
+        if not name.startswith("SVC_"):
+            continue
+        if name not in SETTINGS:
+            raise StartError(f"{name} is not a setting of this service; the README lists them")
+        text = environ[name].strip()
+        if not text:
+            continue
+        try:
+            values[name[4:].lower()] = SETTINGS[name](text)
+        except ValueError as error:
+            shown = "" if name in SECRET_SETTINGS else f" {text!r}"
+            raise StartError(f"{name}{shown}: {error}") from None
+    config = Config(**values, environ=environ)  # type: ignore[arg-type]
+    _check_together(config)
+    return config
+
+
+def _check_together(config: Config) -> None:
+    if config.tls == "files" and not (config.tls_cert and config.tls_key):
+        raise StartError("SVC_TLS=files needs SVC_TLS_CERT and SVC_TLS_KEY")
+    if config.tls != "files" and (config.tls_cert or config.tls_key):
+        raise StartError("SVC_TLS_CERT and SVC_TLS_KEY go with SVC_TLS=files")
+    if config.tls == "proxy" and not config.trusted_proxies:
+        raise StartError("SVC_TLS=proxy needs SVC_TRUSTED_PROXIES, the addresses of the proxy")
+    for name, path in (("SVC_TLS_CERT", config.tls_cert), ("SVC_TLS_KEY", config.tls_key), ("SVC_CATALOG", config.catalog)):
+        if path and not path.is_file():
+            raise StartError(f"{name}: there is no file {path}")
+
+
+def _url_host(host: str) -> str:
+    if host in ("0.0.0.0", "::"):  # noqa: S104 - bound everywhere: this machine's own name for links
+        return "localhost"
+    return f"[{host}]" if ":" in host else host
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _host(text: str) -> str:
+    host = text.strip("[]")
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        try:
+            socket.getaddrinfo(host, None)
+        except (OSError, UnicodeError):
+            raise ValueError("is neither an IP address nor a name of this machine") from None
+    return host
+
+
+def _port(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or int(text) > 65535:
+        raise ValueError("is not a port from 0 to 65535 (0 picks a free one)")
+    return int(text)
+
+
+def _base_url(text: str) -> str:
+    parts = urlsplit(text)
+    port = parts.port  # raises ValueError out of range
+    if parts.scheme != "https" or not parts.hostname or parts.username or parts.path.strip("/") or parts.query or parts.fragment:
+        raise ValueError("is not of the form https://HOST or https://HOST:PORT")
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    return f"https://{host}" + (f":{port}" if port and port != 443 else "")
+
+
+def _one_of(*allowed: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if text not in allowed:
+            raise ValueError("is not one of " + ", ".join(allowed))
+        return text
+
+    return parse
+
+
+def _switch(text: str) -> bool:
+    if text not in ("0", "1"):
+        raise ValueError("is not 0 or 1")
+    return text == "1"
+
+
+def _networks(text: str) -> tuple[Network, ...]:
+    try:
+        return tuple(ipaddress.ip_network(part.strip(), strict=False) for part in text.split(","))
+    except ValueError:
+        raise ValueError("is not a comma-separated list of IP addresses or networks") from None
+
+
+def _origins(text: str) -> tuple[str, ...]:
+    origins = tuple(part.strip().rstrip("/") for part in text.split(","))
+    for origin in origins:
+        parts = urlsplit(origin)
+        if origin != "*" and (parts.scheme not in ("http", "https") or not parts.hostname or parts.path):
+            raise ValueError("is not a comma-separated list of origins such as https://app.example, or *")
+    return origins
+
+
+def _token(text: str) -> str:
+    if len(text) < 16 or not text.isascii() or not text.isprintable():
+        raise ValueError("needs at least 16 printable ASCII characters")
+    return text
+
+
+def _path(text: str) -> Path:
+    if "\0" in text:
+        raise ValueError("is not a path")
+    return Path(text).expanduser()
+
+
+SETTINGS: dict[str, Callable[[str], object]] = {
+    "SVC_HOST": _host,
+    "SVC_PORT": _port,
+    "SVC_BASE_URL": _base_url,
+    "SVC_TLS": _one_of("auto", "files", "proxy"),
+    "SVC_TLS_CERT": _path,
+    "SVC_TLS_KEY": _path,
+    "SVC_TRUSTED_PROXIES": _networks,
+    "SVC_DATA_DIR": _path,
+    "SVC_SIGNUP": _one_of("open", "closed"),
+    "SVC_CORS_ORIGINS": _origins,
+    "SVC_METRICS_TOKEN": _token,
+    "SVC_CATALOG": _path,
+    "SVC_DISCOVER": _switch,
+    "SVC_BUILTIN": _switch,
+}
+SECRET_SETTINGS = {"SVC_METRICS_TOKEN"}

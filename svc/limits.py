@@ -1,0 +1,87 @@
+"""Fixed rate-limit windows, counted in this process (specification 8, contract 7)."""
+
+import ipaddress
+import math
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from svc.errors import ApiError
+
+CHAT_PER_MINUTE = {"free": 20, "pro": 120}
+# Beyond so many callers in one window the oldest are forgotten. Who has that many addresses gains nothing by it: each of
+# them had its own allowance anyway. It bounds the memory (about 10 MB a rule).
+_MOST_CALLERS = 50_000
+
+
+@dataclass(frozen=True)
+class Admission:
+    """What one window still allows: `limit`, `remaining`, and `reset_seconds` until the window ends."""
+
+    limit: int
+    remaining: int
+    reset_seconds: int
+
+
+class Window:
+    """A fixed window per caller: at most `limit` admissions from a caller's first one until `seconds` later."""
+
+    def __init__(self, seconds: int, monotonic: Callable[[], float]) -> None:
+        self._seconds = seconds
+        self._monotonic = monotonic
+        self._callers: OrderedDict[bytes, tuple[float, int]] = OrderedDict()  # all windows are as long: first in, first over
+
+    def take(self, caller: bytes, limit: int) -> Admission:
+        """Counts one admission of `caller`. Raises ApiError `rate_limit_exceeded` when it had `limit` in this window."""
+        now = self._monotonic()
+        self._drop_old(now)
+        began, count = self._callers.get(caller, (now, 0))
+        left_seconds = math.ceil(began + self._seconds - now)
+        reset_seconds = min(max(left_seconds, 1), self._seconds - 1)
+        if count >= limit:
+            raise ApiError(
+                "rate_limit_exceeded",
+                f"Too many requests: {limit} in {self._seconds} seconds are allowed. Try again in {reset_seconds} seconds.",
+                retry_after_seconds=reset_seconds,
+            )
+        self._callers[caller] = (began, count + 1)
+        return Admission(limit, limit - count - 1, reset_seconds)
+
+    def _drop_old(self, now: float) -> None:
+        while self._callers:
+            began, _ = next(iter(self._callers.values()))
+            if began + self._seconds > now and len(self._callers) < _MOST_CALLERS:
+                return
+            self._callers.popitem(last=False)
+
+
+class Limits:
+    """The service's limits (specification 8)."""
+
+    def __init__(self, monotonic: Callable[[], float]) -> None:
+        self._chat = Window(60, monotonic)
+        self._by_rule = {
+            "login": (5, Window(60, monotonic)),
+            "signup": (10, Window(3600, monotonic)),
+            "password_reset": (3, Window(3600, monotonic)),
+        }
+
+    def take_chat(self, account_id: str, tier: str) -> Admission:
+        """One admission from the account's chat bucket, shared by its keys, sessions and agent starts."""
+        return self._chat.take(account_id.encode(), CHAT_PER_MINUTE[tier])
+
+    def take_by_ip(self, rule: str, address: str) -> Admission:
+        """One admission of a client address under `login`, `signup` or `password_reset`."""
+        limit, window = self._by_rule[rule]
+        return window.take(_network(address), limit)
+
+
+def _network(address: str) -> bytes:
+    """An address as it is counted: IPv4 whole (also when mapped into IPv6), IPv6 by its /64."""
+    try:
+        parsed = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return b"unknown"
+    if isinstance(parsed, ipaddress.IPv4Address):
+        return parsed.packed
+    return parsed.ipv4_mapped.packed if parsed.ipv4_mapped else parsed.packed[:8]

@@ -1,0 +1,1 @@
+"""The HTTP handlers, one file per part of the API."""

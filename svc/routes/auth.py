@@ -1,0 +1,82 @@
+"""Sign-up, login, logout and password reset (contract 3)."""
+
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from svc import accounts, tokens
+from svc.errors import ApiError
+from svc.web import no_content, note, read_json, reply
+
+
+async def signup(request: Request) -> Response:
+    """`{email, password, name?}` -> 201 session."""
+    state = request.state
+    if state.config.signup == "closed":
+        raise ApiError("signup_closed")
+    body = await read_json(request)
+    email = accounts.check_email(body.get("email"))
+    password = accounts.check_password(body.get("password"))
+    name = accounts.check_name(body.get("name"))
+    password_hash = await state.passwords.hash(password)
+    account = await state.db.write(accounts.add_account, email, name, password_hash, state.clock())
+    return _session(request, account, 201)
+
+
+async def login(request: Request) -> Response:
+    """`{email, password}` -> 200 session; the same answer, in the same time, for an unknown e-mail and a wrong password."""
+    state = request.state
+    body = await read_json(request)
+    email, password = body.get("email"), body.get("password")
+    if not isinstance(email, str) or not isinstance(password, str):
+        field = "password" if isinstance(email, str) else "email"
+        code = "missing_field" if body.get(field) is None else "invalid_value"
+        raise ApiError(code, "Send email and password, both strings.", param=field)
+    if len(password) > accounts.PASSWORD_LENGTH[1]:
+        raise ApiError("invalid_credentials")
+    account = await state.db.read(accounts.account_by_email, email)
+    if not await state.passwords.matches(password, account and account["password_hash"]):
+        raise ApiError("invalid_credentials")
+    return _session(request, account, 200)
+
+
+async def logout(request: Request, caller: Any) -> Response:
+    """204; the token stays valid until it expires (specification 3.2)."""
+    return no_content()
+
+
+async def request_password_reset(request: Request) -> Response:
+    """`{email}` -> 202 always, so that nobody learns who has an account here."""
+    body = await read_json(request)
+    accounts.check_email(body.get("email"))
+    return reply({"message": "If there is an account with this e-mail and mail is set up here, a link is on its way."}, 202)
+
+
+async def confirm_password_reset(request: Request) -> Response:
+    """`{token, password}` -> 204, once per link."""
+    state = request.state
+    body = await read_json(request)
+    token = body.get("token")
+    if not isinstance(token, str) or not token:
+        raise ApiError(
+            "missing_field" if token is None else "invalid_value", "token is the last part of the link.", param="token"
+        )
+    password = accounts.check_password(body.get("password"))
+    password_hash = await state.passwords.hash(password)
+    await state.db.write(accounts.use_password_reset, tokens.token_hash(token), password_hash, state.clock())
+    return no_content()
+
+
+def _session(request: Request, account: Any, status: int) -> Response:
+    note(request, account=account["id"])
+    token = tokens.issue_session(request.state.keys["session"], account["id"], request.state.clock())
+    return reply(
+        {
+            "access_token": token,
+            "token_type": "bearer",
+            "expires_in": tokens.SESSION_SECONDS,
+            "user": accounts.shown(account, "session"),
+        },
+        status,
+    )

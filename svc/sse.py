@@ -1,0 +1,225 @@
+"""Answers that stay open: event streams, and the watch over a caller who may leave and a server that must stop.
+
+handler -> EventStream(events) -> attended(): a watcher reads receive(); drain and account deletion know the interrupt
+        -> each block is sent as it comes; `: ping` after 15 s of silence
+        -> an interrupt cancels the generator's await (or is thrown in at its yield): it may still yield its last event
+"""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
+
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from svc.errors import ApiError
+
+PING = b": ping\n\n"
+PING_SECONDS = 15.0
+# A producer that never waits would keep the event loop to itself: uvicorn's send() returns without yielding.
+_SLICE_SECONDS = 0.005
+_JSON_GRACE_SECONDS = 5.0
+
+
+class ClientGone(Exception):
+    """The caller left before the answer was ready; there is nobody to tell."""
+
+
+class Interrupt:
+    """Ends one open answer from outside. `reason`: `client_disconnected`, `shutdown`, or the service's own; the first wins."""
+
+    def __init__(self) -> None:
+        self.reason: str | None = None
+        self._task: asyncio.Task[object] | None = None
+
+    def attach(self, task: "asyncio.Task[object] | None") -> None:
+        self._task = task
+
+    def __call__(self, reason: str) -> None:
+        if self.reason is not None:
+            return
+        self.reason = reason
+        if self._task is not None:
+            self._task.cancel()
+
+
+class Drain:
+    """The open answers of the process: who they belong to, and how they end at shutdown (contract 5 and 10)."""
+
+    def __init__(self) -> None:
+        self.draining = False
+        self._open: dict[Interrupt, tuple[str, float]] = {}
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def begin(self) -> None:
+        """Tells every open answer to end: streams at once, JSON answers after a grace."""
+        if self.draining:
+            return
+        self.draining = True
+        loop = asyncio.get_running_loop()
+        for interrupt, (_, grace_seconds) in list(self._open.items()):
+            loop.call_later(grace_seconds, interrupt, "shutdown")
+
+    def end_all_of(self, account_id: str, reason: str) -> None:
+        """Ends the open answers of one account, for instance because it was deleted."""
+        for interrupt, (owner, _) in list(self._open.items()):
+            if owner == account_id:
+                interrupt(reason)
+
+    @contextlib.contextmanager
+    def opened(self, interrupt: Interrupt, owner: str, grace_seconds: float) -> Iterator[None]:
+        """Registers an open answer of the account `owner`. Raises ApiError `shutting_down` when the drain has begun."""
+        if self.draining:
+            raise ApiError("shutting_down")
+        self._open[interrupt] = (owner, grace_seconds)
+        try:
+            yield
+        finally:
+            del self._open[interrupt]
+
+
+@contextlib.asynccontextmanager
+async def attended(
+    receive: Receive, drain: Drain, owner: str, interrupt: Interrupt, grace_seconds: float = _JSON_GRACE_SECONDS
+) -> AsyncIterator[Interrupt]:
+    """Runs the block so that it is cancelled when the caller leaves, the server drains or the account `owner` goes.
+
+    Raises ClientGone or the ApiError of the reason in the place of that cancellation. The request's body must have been read.
+    """
+    task = asyncio.current_task()
+    interrupt.attach(task)
+    watcher = asyncio.create_task(_watch(receive, interrupt))
+    try:
+        with drain.opened(interrupt, owner, grace_seconds):
+            yield interrupt
+    except asyncio.CancelledError:
+        if interrupt.reason is None:
+            raise
+        raise reason_error(interrupt.reason) from None
+    finally:
+        interrupt.attach(None)
+        watcher.cancel()
+        if interrupt.reason is not None and task is not None:
+            task.uncancel()
+
+
+async def _watch(receive: Receive, interrupt: Interrupt) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    interrupt("client_disconnected")
+
+
+def reason_error(reason: str) -> Exception:
+    """What an interrupted answer becomes for its caller."""
+    if reason == "client_disconnected":
+        return ClientGone()
+    if reason == "account_deleted":
+        return ApiError("invalid_api_key")
+    return ApiError("shutting_down")
+
+
+class EventStream(Response):
+    """A `text/event-stream` answer out of a generator of whole blocks (wire.md 1-7).
+
+    `events` yields bytes, each one or more blocks. An ApiError that it raises before the first block becomes an ordinary
+    error answer; after it, the block that `closing` makes of the error ends the stream. On an interrupt the generator sees
+    a CancelledError at its await or yield and may yield its last event before it returns.
+    """
+
+    def __init__(
+        self,
+        events: AsyncGenerator[bytes, None],
+        *,
+        drain: Drain,
+        owner: str,
+        interrupt: Interrupt,
+        closing: Callable[[ApiError], bytes],
+        on_fault: Callable[[BaseException], None],
+        headers: Mapping[str, str] | None = None,
+        ping_seconds: float = PING_SECONDS,
+    ) -> None:
+        super().__init__(
+            status_code=200,
+            headers={
+                "content-type": "text/event-stream",
+                "cache-control": "no-cache, no-store",
+                "x-accel-buffering": "no",
+                **(headers or {}),
+            },
+        )
+        del self.headers["content-length"]
+        self._events = events
+        self._drain = drain
+        self._owner = owner
+        self._interrupt = interrupt
+        self._closing = closing
+        self._on_fault = on_fault
+        self._ping_seconds = ping_seconds
+        self._started = False
+        self._sent_at = time.monotonic()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self._send = send
+        self._lock = asyncio.Lock()
+        pinging = asyncio.create_task(self._ping())
+        try:
+            async with contextlib.aclosing(self._events), attended(receive, self._drain, self._owner, self._interrupt, 0):
+                await self._pump()
+        except ClientGone:
+            return
+        except ApiError as error:
+            if not self._started:
+                raise
+            await self._block(self._closing(error))
+        except Exception as error:
+            if not self._started:
+                raise
+            self._on_fault(error)
+            await self._block(self._closing(ApiError("internal_error")))
+        finally:
+            pinging.cancel()
+        async with self._lock:
+            await self._start()
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _pump(self) -> None:
+        slice_end = time.monotonic() + _SLICE_SECONDS
+        step = self._events.__anext__()
+        while True:
+            try:
+                block = await step
+            except StopAsyncIteration:
+                return
+            try:
+                await self._block(block)
+                if self._sent_at > slice_end:
+                    await asyncio.sleep(0)
+                    slice_end = time.monotonic() + _SLICE_SECONDS
+            except asyncio.CancelledError as cancelled:
+                if self._interrupt.reason is None:
+                    raise
+                step = self._events.athrow(cancelled)
+            else:
+                step = self._events.__anext__()
+
+    async def _block(self, block: bytes) -> None:
+        async with self._lock:
+            await self._start()
+            await self._send({"type": "http.response.body", "body": block, "more_body": True})
+            self._sent_at = time.monotonic()
+
+    async def _start(self) -> None:
+        if self._started:
+            return
+        self._started = True
+        await self._send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+
+    async def _ping(self) -> None:
+        while True:
+            silent_seconds = time.monotonic() - self._sent_at
+            await asyncio.sleep(max(self._ping_seconds - silent_seconds, 0.01))
+            if time.monotonic() - self._sent_at >= self._ping_seconds:
+                await self._block(PING)

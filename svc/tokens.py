@@ -1,0 +1,148 @@
+"""Session tokens (JWT) and personal API keys: how they are made, told apart from forgeries, and looked up (contract 3)."""
+
+import base64
+import hashlib
+import sqlite3
+import zlib
+from typing import Any
+
+import jwt
+
+from svc.errors import ApiError
+from svc.ids import BASE62, new_id, random_base62
+
+SESSION_SECONDS = 8 * 3600
+KEY_PREFIX = "svc-v1-"
+KEY_LENGTH = 49
+_CHECKSUM_LENGTH = 6
+_ISSUER = "svc"
+_CLAIMS = {"iss", "sub", "iat", "exp", "jti"}
+_HEADER = {"alg": "HS256", "typ": "JWT"}
+
+
+def issue_session(secret: bytes, account_id: str, now_seconds: float) -> str:
+    """A JWT for `account_id` that is valid for 8 hours (specification 2.2)."""
+    issued_at = int(now_seconds)
+    claims = {
+        "iss": _ISSUER,
+        "sub": account_id,
+        "iat": issued_at,
+        "exp": issued_at + SESSION_SECONDS,
+        "jti": new_id("ses", now_seconds),
+    }
+    return jwt.encode(claims, secret, algorithm="HS256")
+
+
+def session_account(secret: bytes, token: str, now_seconds: float) -> str | None:
+    """The account id of a session token, None if `token` is none of ours.
+
+    Raises ApiError `session_expired` for one of ours past its 8 hours. Only the exact form that `issue_session` makes
+    passes: its header, its claims and no others, its lifetime, canonical base64.
+    """
+    try:
+        decoded = jwt.decode_complete(
+            token, secret, algorithms=["HS256"], options={"verify_exp": False, "verify_iat": False, "verify_sub": False}
+        )
+    except (jwt.InvalidTokenError, ValueError, TypeError, RecursionError):
+        return None
+    claims: dict[str, Any] = decoded["payload"]
+    times = (claims.get("iat"), claims.get("exp"))
+    if (
+        decoded["header"] != _HEADER
+        or set(claims) != _CLAIMS
+        or claims["iss"] != _ISSUER
+        or not all(type(value) is str for value in (claims["sub"], claims["jti"]))
+        or not all(type(value) is int for value in times)
+        or claims["exp"] - claims["iat"] != SESSION_SECONDS
+        or claims["iat"] > now_seconds + 1
+        or not _canonical(token, decoded["signature"])
+    ):
+        return None
+    if now_seconds >= claims["exp"]:
+        raise ApiError("session_expired")
+    account_id: str = claims["sub"]
+    return account_id
+
+
+def _canonical(token: str, signature: bytes) -> bool:
+    # base64 decoders ignore padding and spare bits: a token with a changed last character would pass for the same one.
+    return token.rpartition(".")[2] == base64.urlsafe_b64encode(signature).rstrip(b"=").decode()
+
+
+def new_key_token() -> str:
+    """A new API key: `svc-v1-`, 36 random base62 characters, and their checksum; 49 characters (contract 3)."""
+    body = KEY_PREFIX + random_base62(KEY_LENGTH - len(KEY_PREFIX) - _CHECKSUM_LENGTH)
+    return body + _checksum(body)
+
+
+def is_well_formed_key(token: str) -> bool:
+    """Whether `token` has the form and the checksum of a key, so that a look-alike costs no query."""
+    return (
+        len(token) == KEY_LENGTH
+        and token.startswith(KEY_PREFIX)
+        and token[-_CHECKSUM_LENGTH:] == _checksum(token[:-_CHECKSUM_LENGTH])
+        and all(character in BASE62 for character in token[len(KEY_PREFIX) :])
+    )
+
+
+def _checksum(text: str) -> str:
+    number, digits = zlib.crc32(text.encode("utf-8", "surrogatepass")), ""
+    for _ in range(_CHECKSUM_LENGTH):
+        number, digit = divmod(number, 62)
+        digits = BASE62[digit] + digits
+    return digits
+
+
+def token_hash(token: str) -> bytes:
+    """What is stored of a token: its SHA-256."""
+    return hashlib.sha256(token.encode()).digest()
+
+
+def add_key(tx: sqlite3.Connection, account_id: str, name: str, token: str, now_seconds: float) -> dict[str, Any]:
+    """Stores a new key by its hash and returns its row. Raises sqlite3.IntegrityError if the account is gone."""
+    row = tx.execute(
+        """
+        INSERT INTO api_keys (id, account_id, token_hash, key_prefix, name, created_at)
+        VALUES (?, ?, ?, ?, ?, ?)
+        RETURNING id, key_prefix, name, created_at, last_used_at
+        """,
+        (new_id("key", now_seconds), account_id, token_hash(token), token[:10], name, now_seconds),
+    ).fetchone()
+    return dict(row)
+
+
+def keys_of(conn: sqlite3.Connection, account_id: str) -> list[sqlite3.Row]:
+    """All keys of an account, newest first."""
+    return conn.execute(
+        """
+        SELECT id, key_prefix, name, created_at, last_used_at
+        FROM api_keys WHERE account_id = ? ORDER BY id DESC
+        """,
+        (account_id,),
+    ).fetchall()
+
+
+def delete_key(tx: sqlite3.Connection, account_id: str, key_id: str) -> bool:
+    """Deletes a key of the account; False if it has no such key."""
+    return tx.execute("DELETE FROM api_keys WHERE account_id = ? AND id = ?", (account_id, key_id)).rowcount == 1
+
+
+def account_by_key(conn: sqlite3.Connection, token: str) -> sqlite3.Row | None:
+    """The account row of a key, with `key_id` and `key_last_used_at`; None for an unknown or deleted key."""
+    row: sqlite3.Row | None = conn.execute(
+        """
+        SELECT accounts.*, api_keys.id AS key_id, api_keys.last_used_at AS key_last_used_at
+        FROM api_keys JOIN accounts ON accounts.id = api_keys.account_id
+        WHERE api_keys.token_hash = ?
+        """,
+        (token_hash(token),),
+    ).fetchone()
+    return row
+
+
+def mark_key_used(tx: sqlite3.Connection, account_id: str, key_id: str, minute_seconds: float) -> None:
+    """Notes when a key was last used, by the minute (contract 3)."""
+    tx.execute(
+        "UPDATE api_keys SET last_used_at = ? WHERE account_id = ? AND id = ? AND ifnull(last_used_at, 0) < ?",
+        (minute_seconds, account_id, key_id, minute_seconds),
+    )

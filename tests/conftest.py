@@ -1,0 +1,104 @@
+"""Fixtures of the in-process tests: the whole application on a real database in a temporary folder, with clocks that tests move."""
+
+import itertools
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from app import create_app
+from svc.config import Config
+
+PASSWORD = "correct horse battery"
+
+
+@dataclass
+class Clocks:
+    """Unix seconds and monotonic seconds that stand still until a test moves them."""
+
+    now: float = 1_790_000_000.0
+    ticks: float = 1_000.0
+
+    def advance(self, seconds: float) -> None:
+        self.now += seconds
+        self.ticks += seconds
+
+
+@dataclass
+class Service:
+    """The application with its running lifespan: `client` speaks to it, `state` is what its handlers see."""
+
+    client: httpx.AsyncClient
+    state: dict[str, Any]
+    config: Config
+    clocks: Clocks
+    _numbers: Any = field(default_factory=lambda: itertools.count(1))
+
+    async def sign_up(self, email: str | None = None) -> dict[str, Any]:
+        """A new account's session answer; the address changes so that the sign-up limit does not bite."""
+        number = next(self._numbers)
+        self.client._transport.client = (f"198.51.100.{number % 250}", 1234)  # type: ignore[attr-defined]
+        answer = await self.client.post(
+            "/auth/signup", json={"email": email or f"person{number}@example.com", "password": PASSWORD}
+        )
+        assert answer.status_code == 201, answer.text
+        session: dict[str, Any] = answer.json()
+        return session
+
+    async def bearer(self) -> dict[str, str]:
+        """The headers of a new account's session."""
+        return bearer((await self.sign_up())["access_token"])
+
+    async def make_key(self, headers: dict[str, str], name: str = "a key") -> dict[str, Any]:
+        answer = await self.client.post("/user/api-keys", json={"name": name}, headers=headers)
+        assert answer.status_code == 201, answer.text
+        key: dict[str, Any] = answer.json()
+        return key
+
+
+def bearer(token: str) -> dict[str, str]:
+    return {"authorization": f"Bearer {token}"}
+
+
+@pytest.fixture
+def clocks() -> Clocks:
+    return Clocks()
+
+
+@pytest.fixture
+def config(tmp_path: Path, clocks: Clocks) -> Iterator[Config]:
+    """Cheap password hashes, no discovery of what runs on this machine, the log in a file; a test module may override it."""
+    log = (tmp_path / "log").open("ab", buffering=0)
+    yield Config(
+        log_fd=log.fileno(),
+        data_dir=tmp_path / "data",
+        discover=False,
+        clock=lambda: clocks.now,
+        monotonic=lambda: clocks.ticks,
+        argon2_memory_kib=8,
+        argon2_time_cost=1,
+    )
+    log.close()
+
+
+@pytest.fixture
+async def service(config: Config, clocks: Clocks) -> AsyncIterator[Service]:
+    app = create_app(config)
+    async with app.router.lifespan_context(app) as state:
+        transport = httpx.ASGITransport(_WithState(app, state), raise_app_exceptions=False)
+        async with httpx.AsyncClient(transport=transport, base_url=config.base_url) as client:
+            yield Service(client, dict(state), config, clocks)
+
+
+@dataclass
+class _WithState:
+    """Puts the lifespan's state into each request, as uvicorn does and httpx's transport does not."""
+
+    app: Callable[..., Any]
+    state: Any
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        await self.app({**scope, "state": dict(self.state)}, receive, send)
