@@ -1,0 +1,59 @@
+"""The built-in model provider: small models that answer without a model server, and say that they are none (contract 9)."""
+
+import time
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from svc.builtin import assistant, echo, script
+from svc.builtin.answer import Play, answer, replay
+from svc.builtin.request import Request, read_request
+from svc.errors import ApiError
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A model on offer; `prices` are micros of a dollar, named as contract 4 names them."""
+
+    kind: str
+    prices: Mapping[str, int]
+    description: str
+
+
+def _chat_model(description: str, input_price: int = 0, output_price: int = 0) -> Model:
+    prices = {"input_micros_per_million_tokens": input_price, "output_micros_per_million_tokens": output_price}
+    return Model("chat", prices, description)
+
+
+# By the name after `builtin/`.
+MODELS: dict[str, Model] = {
+    "echo": _chat_model("Answers with the last user message."),
+    "assistant": _chat_model("A small deterministic assistant, no language model: arithmetic, dates, recall and tool calls."),
+    "assistant-paid": _chat_model("The same assistant at a price, for trying the wallet.", 500_000, 1_500_000),
+    "script": _chat_model("Plays the directives in the last user message, for rehearsing a client."),
+}
+
+
+async def chat(
+    model: str, body: dict[str, Any], now_seconds: Callable[[], float] = time.time
+) -> AsyncGenerator[dict[str, Any], None]:
+    """Answers a chat-completions request: raw chunks if `body["stream"]` is true, else one raw completion; usage always.
+
+    `model` is a key of MODELS. Raises ApiError (`model_not_found`) for another, UpstreamFault (`status`, 400) for a body
+    that makes no sense, and whatever fault a script asks for, at any moment. Closing the generator stops the work.
+    """
+    if model not in MODELS:
+        raise ApiError("model_not_found", param="model")
+    request = read_request(body)
+    async with aclosing(answer(request, _play(model, request, now_seconds))) as chunks:
+        async for chunk in chunks:
+            yield chunk
+
+
+def _play(model: str, request: Request, now_seconds: Callable[[], float]) -> Play:
+    if model == "script":
+        return partial(script.play, script.section(request), request.choices)
+    pieces = echo.pieces(request) if model == "echo" else assistant.pieces(request, now_seconds())
+    return partial(replay, pieces)

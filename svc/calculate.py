@@ -1,0 +1,154 @@
+"""Exact arithmetic on a written expression, by a small parser of its own and bounded before every step: never `eval`.
+
+text -> tokens -> precedence climbing over fractions -> integer, exact decimal, or 28 significant digits
+"""
+
+import re
+from collections.abc import Callable
+from decimal import Context, Decimal
+from fractions import Fraction
+
+MAX_LENGTH = 1_000
+MAX_DEPTH = 50
+MAX_DIGITS = 1_000
+SIGNIFICANT_DIGITS = 28
+
+_LIMIT = 10**MAX_DIGITS
+_LIMIT_BITS = _LIMIT.bit_length()
+_ROUNDED = Context(prec=SIGNIFICANT_DIGITS)
+_TOKEN = re.compile(r"\s*(?:((?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)|(\*\*|//|[-+*/%^()]))")
+_TYPED_SIGNS = str.maketrans({"\u00d7": "*", "\u00b7": "*", "\u00f7": "/", "\u2212": "-"})
+_UNARY, _POWER = 3, 4
+_PRECEDENCE = {"+": 1, "-": 1, "*": 2, "/": 2, "//": 2, "%": 2, "**": _POWER, "^": _POWER}
+
+
+def calculate(expression: str) -> str:
+    """The value of `expression`, exact where it has a finite decimal form of at most 1,000 places, else 28 digits.
+
+    Knows integers, decimals (`1.5`, `2e-3`), `+ - * / // % ** ^ ( )` and signs, as in Python (`^` is a power; `//` and
+    `%` round towards minus infinity). Thousands separators are refused, for `1,234` means two things.
+    Raises ValueError, with a message for people, for anything it cannot read, for a division by zero, and for what goes
+    over its bounds: 1,000 characters, 50 levels, numbers of 1,000 digits (faults.md, "Our own bombs").
+    """
+    if len(expression) > MAX_LENGTH:
+        raise ValueError(f"The expression has more than {MAX_LENGTH:,} characters.")
+    reader = _Reader(_tokens(expression.translate(_TYPED_SIGNS)))
+    value = reader.expression(1, 0)
+    if reader.next is not None:
+        raise ValueError(f"Unexpected '{reader.next}' in the expression.")
+    return _written(value)
+
+
+def _tokens(text: str) -> list[str]:
+    tokens, position = [], 0
+    end = len(text.rstrip())
+    while position < end:
+        match = _TOKEN.match(text, position)
+        if match is None:
+            rest = text[position:].lstrip()
+            raise ValueError(f"Unexpected '{rest[0]}' at position {end - len(rest.rstrip()) + 1} of the expression.")
+        tokens.append(match[1] or match[2])
+        position = match.end()
+    return tokens
+
+
+class _Reader:
+    """Precedence climbing: each level reads the operators that bind at least as tightly as it was asked for."""
+
+    def __init__(self, tokens: list[str]) -> None:
+        self._tokens = tokens
+        self._position = 0
+
+    @property
+    def next(self) -> str | None:
+        return self._tokens[self._position] if self._position < len(self._tokens) else None
+
+    def _take(self) -> str:
+        if self._position == len(self._tokens):
+            raise ValueError("The expression ends too early." if self._tokens else "The expression is empty.")
+        self._position += 1
+        return self._tokens[self._position - 1]
+
+    def expression(self, lowest: int, depth: int) -> Fraction:
+        if depth > MAX_DEPTH:
+            raise ValueError(f"The expression is nested more than {MAX_DEPTH} levels deep.")
+        value = self._operand(depth)
+        while (operator := self.next) is not None and _PRECEDENCE.get(operator, 0) >= lowest:
+            self._take()
+            precedence = _PRECEDENCE[operator]
+            # A power binds to the right, and its exponent may carry a sign: 2**-3**2 is 2**(-(3**2)).
+            right = self.expression(_POWER if precedence == _POWER else precedence + 1, depth + 1)
+            value = _apply(operator, value, right)
+        return value
+
+    def _operand(self, depth: int) -> Fraction:
+        token = self._take()
+        if token in ("-", "+"):
+            value = self.expression(_UNARY, depth + 1)
+            return -value if token == "-" else value
+        if token == "(":
+            value = self.expression(1, depth + 1)
+            if self.next != ")":
+                raise ValueError("A ')' is missing in the expression.")
+            self._take()
+            return value
+        if token[0] not in "0123456789.":
+            raise ValueError(f"Unexpected '{token}' in the expression.")
+        return _number(token)
+
+
+def _number(token: str) -> Fraction:
+    mantissa, _, exponent = token.lower().partition("e")
+    # Bounded before it is a number: 1e999999999 would fill the memory.
+    if len(exponent.lstrip("+-0")) > len(str(MAX_DIGITS)) or abs(int(exponent or "0")) > MAX_DIGITS:
+        raise _too_large()
+    return _bounded(Fraction(mantissa) * Fraction(10) ** int(exponent or "0"))
+
+
+def _apply(operator: str, left: Fraction, right: Fraction) -> Fraction:
+    if operator in ("**", "^"):
+        return _power(left, right)
+    if operator in ("/", "//", "%") and right == 0:
+        raise ValueError("Division by zero.")
+    operations: dict[str, Callable[[Fraction, Fraction], Fraction | int]] = {
+        "+": Fraction.__add__,
+        "-": Fraction.__sub__,
+        "*": Fraction.__mul__,
+        "/": Fraction.__truediv__,
+        "//": Fraction.__floordiv__,
+        "%": Fraction.__mod__,
+    }
+    return _bounded(Fraction(operations[operator](left, right)))
+
+
+def _power(base: Fraction, exponent: Fraction) -> Fraction:
+    if exponent.denominator != 1:
+        raise ValueError("An exponent must be a whole number.")
+    if base == 0 and exponent < 0:
+        raise ValueError("Division by zero.")
+    # Bounded before computing: a number of b bits to the e has at least (b - 1) * e bits.
+    bits = max(base.numerator.bit_length(), base.denominator.bit_length()) - 1
+    if bits * abs(exponent.numerator) > _LIMIT_BITS:
+        raise _too_large()
+    return _bounded(Fraction(base**exponent.numerator))
+
+
+def _bounded(value: Fraction) -> Fraction:
+    if abs(value.numerator) >= _LIMIT or value.denominator >= _LIMIT:
+        raise _too_large()
+    return value
+
+
+def _too_large() -> ValueError:
+    return ValueError(f"A number in the calculation has more than {MAX_DIGITS:,} digits.")
+
+
+def _written(value: Fraction) -> str:
+    if value.denominator == 1:
+        return str(value.numerator)
+    if _LIMIT % value.denominator:
+        return str(_ROUNDED.divide(Decimal(value.numerator), Decimal(value.denominator)))
+    scaled = abs(value.numerator) * (_LIMIT // value.denominator)
+    digits = str(scaled).zfill(MAX_DIGITS + 1)
+    sign = "-" if value < 0 else ""
+    return f"{sign}{digits[:-MAX_DIGITS]}.{digits[-MAX_DIGITS:].rstrip('0')}"
