@@ -1,0 +1,235 @@
+"""The parts of a provider's answer, mended where it left something out: split emoji, tool calls, finish reasons, usage."""
+
+import math
+import re
+from collections.abc import Callable
+from typing import Any
+
+import orjson
+
+from svc.errors import UpstreamFault
+from svc.ids import random_base62
+
+_CALLS_MAX = 128
+# More tokens than any model reads: such a count is noise, and would only drain a wallet.
+_TOKENS_MAX = 10**9
+_FINISH_REASONS = {reason: reason for reason in ("stop", "length", "tool_calls", "content_filter", "function_call")} | {
+    "max_tokens": "length",
+    "max_output_tokens": "length",
+    "model_length": "length",
+    "safety": "content_filter",
+    "tool_use": "tool_calls",
+}
+_BROKEN_OFF = frozenset({"error", "abort", "aborted", "cancelled"})
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+class Text:
+    """The pieces of one growing text. An emoji that came as two halves of UTF-16 is joined again."""
+
+    __slots__ = ("half", "pieces")
+
+    def __init__(self) -> None:
+        self.pieces: list[str] = []
+        self.half = ""
+
+    def take(self, piece: str) -> str:
+        """Adds `piece`; returns what of it can be sent now."""
+        if self.half or not piece.isascii():
+            piece, self.half = self.half + piece, ""
+            if _SURROGATE.search(piece):
+                if "\ud800" <= piece[-1] <= "\udbff":
+                    piece, self.half = piece[:-1], piece[-1]
+                piece = piece.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+        if piece:
+            self.pieces.append(piece)
+        return piece
+
+    def rest(self) -> str:
+        """The replacement character for a half that stayed alone, else nothing."""
+        if not self.half:
+            return ""
+        self.half = ""
+        return self.take("\ufffd")
+
+    def __str__(self) -> str:
+        return "".join(self.pieces)
+
+
+class Call:
+    """One tool call (or the deprecated `function_call`) from its first delta on. `kind` is also the name of its inner object."""
+
+    def __init__(self, kind: str, raw_id: str | None = None, call_id: str = "") -> None:
+        self.kind, self.raw_id, self.id = kind, raw_id, call_id
+        self.index = -1  # not sent yet: without a name a call makes no sense
+        self.name: str | None = None
+        self.arguments = Text()
+        self.extra: dict[str, Any] = {}
+        self._key = "input" if kind == "custom" else "arguments"
+
+    def first_delta(self) -> dict[str, Any]:
+        """The delta that opens the call: all but the arguments (wire.md 13)."""
+        body = {"name": self.name, self._key: ""}
+        if self.kind == "function_call":
+            return {"function_call": body}
+        return {"tool_calls": [{"index": self.index, "id": self.id, "type": self.kind, self.kind: body, **self.extra}]}
+
+    def delta(self, piece: str, extra: dict[str, Any]) -> dict[str, Any]:
+        """A later delta: the index and a piece of the arguments alone."""
+        body = {self.kind: {self._key: piece}} if piece else {}
+        return body if self.kind == "function_call" else {"tool_calls": [{"index": self.index, **body, **extra}]}
+
+    def closing_piece(self) -> str:
+        """What is missing at the end: `arguments` is JSON even where the provider sent nothing for a call without parameters."""
+        return self.arguments.rest() or ("" if self.arguments.pieces or self.kind == "custom" else self.arguments.take("{}"))
+
+    def written(self) -> dict[str, Any]:
+        """The call as it stands in a message."""
+        body = {"name": self.name, self._key: str(self.arguments)}
+        return body if self.kind == "function_call" else {"id": self.id, "type": self.kind, self.kind: body, **self.extra}
+
+    def is_another(self, raw_id: str | None, name: str, piece: str) -> bool:
+        """Whether a delta with this name begins another call, rather than repeating this one's name."""
+        if raw_id is not None and self.raw_id is not None:
+            return raw_id != self.raw_id or (bool(piece.strip()) and self._is_whole())
+        return name != self.name or self._is_whole()
+
+    def _is_whole(self) -> bool:
+        try:
+            return isinstance(orjson.loads(str(self.arguments)), dict)
+        except orjson.JSONDecodeError:
+            return False
+
+
+class Choice:
+    """One choice of an answer as far as it has come."""
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+        self.begun = False
+        self.finish_reason: str | None = None
+        self.texts: dict[str, Text] = {}
+        self.extra: dict[str, Any] = {}  # fields of the message that are no text and that this service does not know
+        self.waiting: dict[str, Any] = {}  # fields of the choice that go out with its next chunk
+        self.calls: list[Call] = []
+        self.function_call: Call | None = None
+        self._by_index: dict[int, Call] = {}
+
+    def sent_calls(self) -> list[Call]:
+        return [call for call in self.calls if call.index >= 0]
+
+    def call_for(self, raw: dict[str, Any], position: int, kind: str, name: str | None, piece: str) -> Call:
+        """The call that a delta belongs to, or a new one (wire.md 13).
+
+        Providers leave out indices and ids, or give the same to all; `position` is the delta's place in its chunk.
+        """
+        index = raw["index"] if type(raw.get("index")) is int else None
+        raw_id = str(raw["id"]) if isinstance(raw.get("id"), str | int) and raw["id"] != "" else None
+        same_id = next((call for call in reversed(self.calls) if raw_id is not None and call.raw_id == raw_id), None)
+        if index is not None:
+            call = self._by_index.get(index) or (None if name else same_id)
+        elif raw_id is not None:
+            call = same_id
+        else:
+            call = self.calls[-1] if self.calls and not (name and position) else None
+        if call is None or (name and call.name is not None and call.is_another(raw_id, name, piece)):
+            if len(self.calls) == _CALLS_MAX:
+                raise UpstreamFault("invalid", f"The answer holds more than {_CALLS_MAX} tool calls.")
+            fresh = raw_id is not None and same_id is None
+            call = Call(kind, raw_id, raw_id if fresh and raw_id else f"call_{random_base62(24)}")
+            self.calls.append(call)
+        if index is not None:
+            self._by_index[index] = call
+        return call
+
+    def message(self) -> dict[str, Any]:
+        """The assistant's message (wire.md 8, 13, 14)."""
+        texts = {name: str(text) for name, text in self.texts.items()}
+        calls = [call.written() for call in self.sent_calls()]
+        content = texts.pop("content", "") or (None if calls or self.function_call else "")
+        message = {"role": "assistant", "content": content, "refusal": texts.pop("refusal", None), **texts, **self.extra}
+        if calls:
+            message["tool_calls"] = calls
+        if self.function_call:
+            message["function_call"] = self.function_call.written()
+        return message
+
+    def reason(self) -> str:
+        """The finish reason as the caller sees it: it agrees with the calls that were sent (wire.md 11)."""
+        if self.finish_reason in ("length", "content_filter"):
+            return self.finish_reason
+        if self.sent_calls():
+            return "tool_calls"
+        return "function_call" if self.function_call else "stop"
+
+
+def finish_reason(raw: Any) -> str | None:
+    """The document's word for a provider's finish reason; None for none yet. Raises UpstreamFault `cut` for a failure."""
+    if not isinstance(raw, str) or raw.lower() in ("", "null", "none"):
+        return None
+    if raw.lower() in _BROKEN_OFF:
+        raise UpstreamFault("cut", "The model server broke the answer off.")
+    return _FINISH_REASONS.get(raw.lower(), "stop")
+
+
+def joined_parts(content: Any) -> str:
+    """The text of a `content` that came as a list of parts."""
+    texts = [part.get("text") if isinstance(part, dict) else part for part in content] if isinstance(content, list) else []
+    return "".join(text for text in texts if isinstance(text, str))
+
+
+def arguments_text(body: dict[str, Any]) -> str:
+    """The arguments of a call, or a piece of them, as a string: some providers send an object. May raise `invalid`."""
+    value = body["input"] if isinstance(body.get("input"), str) else body.get("arguments")
+    if value is None or isinstance(value, str):
+        return value or ""
+    return json_bytes(value).decode()
+
+
+def json_bytes(value: Any) -> bytes:
+    """`value` as JSON. Raises UpstreamFault `invalid` for what JSON cannot carry: lone surrogates, hundreds of levels."""
+    try:
+        return orjson.dumps(value)
+    except TypeError:
+        raise UpstreamFault("invalid", "The answer holds what JSON cannot carry.") from None
+
+
+def text_size_bytes(text: str) -> int:
+    """The UTF-8 bytes of `text`."""
+    return len(text) if text.isascii() else len(text.encode(errors="replace"))
+
+
+def mended_usage(reported: dict[str, Any], prompt_estimate: Callable[[], int], completion_estimate: int) -> dict[str, Any]:
+    """`usage` with three whole numbers that add up, details without nulls (wire.md 9), out of what a provider reported.
+
+    An explicit 0 is 0; counts that make no sense (negative, absurd, no number) are estimated. Unknown fields are kept.
+    """
+    prompt = _count(reported.get("prompt_tokens", reported.get("input_tokens")))
+    completion = _count(reported.get("completion_tokens", reported.get("output_tokens")))
+    total = _count(reported.get("total_tokens"))
+    kept = {name: _details(value) if name.endswith("_details") else value for name, value in reported.items()}
+    if completion is None and prompt is not None and total is not None:
+        completion = max(0, total - prompt)
+    elif completion is None:
+        completion = completion_estimate
+    elif prompt is not None:
+        # Some count the hidden reasoning in the total alone (Gemini, xAI); it is output like the rest.
+        reasoning = (kept.get("completion_tokens_details") or {}).get("reasoning_tokens", 0)
+        completion += reasoning if total == prompt + completion + reasoning else 0
+    if prompt is None:
+        prompt = prompt_estimate() if total is None else max(0, total - completion)
+    counts = {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
+    return {**{name: value for name, value in kept.items() if value is not None and value != {}}, **counts}
+
+
+def _count(value: Any) -> int | None:
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= len(str(_TOKENS_MAX)):
+        value = int(value)
+    if isinstance(value, float) and math.isfinite(value):
+        value = math.ceil(value)
+    return value if type(value) is int and 0 <= value <= _TOKENS_MAX else None
+
+
+def _details(value: Any) -> dict[str, int]:
+    counts = {name: _count(count) for name, count in value.items()} if isinstance(value, dict) else {}
+    return {name: count for name, count in counts.items() if count is not None}
