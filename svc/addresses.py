@@ -1,0 +1,157 @@
+"""From a URL to a connection with an address that may be reached: checked, resolved once, judged, connected (contract 4).
+
+`ipaddress.is_global` does not answer the rule: it lets multicast and 6to4 through, and its answers change with the Python
+version. IPv4 is judged by a list of what is refused. IPv6 is judged by what is allowed, global unicast, so that every form
+that carries an IPv4 address inside (mapped, compatible, NAT64, 6to4, Teredo) is refused whatever that address is.
+"""
+
+import asyncio
+import re
+import socket
+import ssl
+from collections.abc import Awaitable, Callable, Iterable
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from typing import NamedTuple, TypeVar
+
+import httpx
+
+Address = IPv4Address | IPv6Address
+Network = IPv4Network | IPv6Network
+P = TypeVar("P", bound=asyncio.Protocol)
+Resolve = Callable[[str, int], Awaitable[Iterable[str]]]
+
+_URL = re.compile(r"(?i)https?://[^/?#@\\]+(?:[/?][^#]*)?")
+_HOST = re.compile(r"[a-z0-9._-]+|[0-9a-f.:]+")
+
+_GLOBAL_UNICAST = ip_network("2000::/3")
+
+# RFC 6890 and the IANA registries of special-purpose addresses.
+_NOT_PUBLIC: tuple[Network, ...] = tuple(
+    ip_network(network)
+    for network in (
+        "0.0.0.0/8",  # this network, unspecified
+        "10.0.0.0/8",  # private
+        "100.64.0.0/10",  # carrier-grade NAT
+        "127.0.0.0/8",  # loopback
+        "169.254.0.0/16",  # link-local, cloud metadata
+        "172.16.0.0/12",  # private
+        "192.0.0.0/24",  # IETF protocols
+        "192.0.2.0/24",  # documentation
+        "192.88.99.0/24",  # 6to4 relays
+        "192.168.0.0/16",  # private
+        "198.18.0.0/15",  # benchmarks
+        "198.51.100.0/24",  # documentation
+        "203.0.113.0/24",  # documentation
+        "224.0.0.0/4",  # multicast
+        "240.0.0.0/4",  # class E, broadcast
+        "2001::/23",  # IETF protocols: Teredo, benchmarks, ORCHID
+        "2001:db8::/32",  # documentation
+        "2002::/16",  # 6to4
+        "3fff::/20",  # documentation
+    )
+)
+
+_PRIVATE: tuple[Network, ...] = tuple(
+    ip_network(network) for network in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "127.0.0.0/8", "::1/128", "fc00::/7")
+)
+
+# Instance metadata outside the link-local range: Azure, then AWS, Google, Oracle and Scaleway over IPv6.
+_METADATA: frozenset[Address] = frozenset(
+    ip_address(address) for address in ("168.63.129.16", "fd00:ec2::254", "fd20:ce::254", "fd00:c1::a9fe:a9fe", "fd00:42::42")
+)
+
+
+class AddressNotAllowed(httpx.TransportError):
+    """The host's address may not be reached from here (contract 4): `address_not_allowed` to the caller."""
+
+
+class Origin(NamedTuple):
+    scheme: str
+    host: str
+    port: int
+
+
+def public_address(address: Address) -> bool:
+    """Whether `address` is an ordinary address of the public internet (contract 4)."""
+    if address in _METADATA or any(address in network for network in _NOT_PUBLIC):
+        return False
+    return address.version == 4 or address in _GLOBAL_UNICAST
+
+
+def public_or_private_address(address: Address) -> bool:
+    """The rule under `SVC_BYOK_PRIVATE=1`: public, private and loopback ones, never link-local or cloud metadata (contract 4)."""
+    if address not in _METADATA and any(address in network for network in _PRIVATE):
+        return True
+    return public_address(address)
+
+
+def checked_url(text: str) -> tuple[Origin, httpx.URL]:
+    """The URL in its normal form and its origin; raises `httpx.UnsupportedProtocol` or `httpx.InvalidURL` (contract 4).
+
+    Only http and https, a host, a port of 1..65535; neither user information nor a fragment, not even empty ones.
+    """
+    if _URL.fullmatch(text) is None:
+        if re.match(r"(?i)https?:", text) is None:
+            raise httpx.UnsupportedProtocol("The URL must begin with http:// or https://.")
+        raise httpx.InvalidURL("The URL must name a host and have neither user information nor a fragment.")
+    try:
+        url = httpx.URL(text)
+    except (httpx.InvalidURL, UnicodeError):
+        raise httpx.InvalidURL("The URL is not valid.") from None  # httpx's own message quotes the URL
+    host = url.raw_host.decode("ascii")
+    port = url.port if url.port is not None else 443 if url.scheme == "https" else 80
+    if _HOST.fullmatch(host) is None or not 1 <= port <= 65535:
+        raise httpx.InvalidURL("The URL's host or port is not valid.")
+    return Origin(url.scheme, host, port), url
+
+
+async def getaddrinfo(host: str, port: int) -> list[str]:
+    """The system's answer; odd spellings of IPv4 (`127.1`, `0x7f000001`) come back as the address they mean."""
+    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return [str(entry[4][0]) for entry in found]
+
+
+async def connect(
+    origin: Origin,
+    protocol: Callable[[], P],
+    tls: ssl.SSLContext | None,
+    *,
+    allow: Callable[[Address], bool] | None,
+    resolve: Resolve,
+    timeout_seconds: float,
+) -> P:
+    """Connects a `protocol()` to the first of the host's addresses that answers; `allow` None allows any (contract 4).
+
+    The name is resolved once, and every address of it judged, before any is connected to. Raises `AddressNotAllowed`,
+    `httpx.ConnectError`, `httpx.ConnectTimeout` (resolving, connecting and TLS together took `timeout_seconds`).
+    """
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + timeout_seconds
+    try:
+        async with asyncio.timeout_at(deadline):
+            addresses = list(dict.fromkeys(ip_address(text) for text in await resolve(origin.host, origin.port)))
+    except TimeoutError:
+        raise httpx.ConnectTimeout("The host name was not resolved in time.") from None
+    except (OSError, ValueError):  # a name that cannot be encoded is a ValueError
+        raise httpx.ConnectError("The host name could not be resolved.") from None
+    # One refused address refuses the host: the others may be bait (rebinding, mixed records).
+    if allow is not None and not all(allow(address) for address in addresses):
+        raise AddressNotAllowed("The host's address may not be reached from here.")
+    name, shutdown_seconds = (origin.host.rstrip("."), 1.0) if tls else (None, None)
+    error: httpx.TransportError = httpx.ConnectError("The host has no address.")
+    for index, address in enumerate(addresses):
+        try:
+            # An address that stays silent gets its share of the time, so that the next ones have theirs. It is numeric:
+            # nothing is resolved again between the judgement and the connection.
+            async with asyncio.timeout((deadline - loop.time()) / (len(addresses) - index)):
+                _, made = await loop.create_connection(
+                    protocol, str(address), origin.port, ssl=tls, server_hostname=name, ssl_shutdown_timeout=shutdown_seconds
+                )
+                return made
+        except TimeoutError:
+            error = httpx.ConnectTimeout("The host did not take the connection in time.")
+        except ssl.SSLCertVerificationError as refusal:
+            error = httpx.ConnectError(f"The host's certificate was refused: {refusal.verify_message}")
+        except OSError:
+            error = httpx.ConnectError("The host refused the connection.")
+    raise error
