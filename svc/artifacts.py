@@ -1,0 +1,282 @@
+"""Artifacts: files of an account, from its caller or from its agent runs, kept in pieces within bounds (contract 8)."""
+
+import contextlib
+import hashlib
+import re
+import sqlite3
+import unicodedata
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from svc.errors import ApiError
+from svc.ids import new_id, timestamp
+
+CONTENT_BYTES = 32 * 1024 * 1024
+PIECE_BYTES = 256 * 1024
+NAME_LENGTH = 255
+CONTENT_TYPE_LENGTH = 200
+_TOKEN = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
+_CONTENT_TYPE = re.compile(rf'{_TOKEN}/{_TOKEN}(?: *; *{_TOKEN}=(?:{_TOKEN}|"[ !#-\[\]-~]*"))*')
+# What the triggers of schema.sql raise, and what it tells the caller.
+_BOUNDS = {
+    "artifacts_count": "This account holds 10,000 artifacts, the most there can be. Delete some first.",
+    "artifacts_bytes": "The artifacts of this account would be over 1 GiB together. Delete some first.",
+}
+
+
+class ContentReplaced(Exception):
+    """The content that was being read is not there any more: another one has taken its place, or the artifact is gone."""
+
+
+def check_fields(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of `name` and `content_type` that `body` has. Raises ApiError `missing_field` or `invalid_value`."""
+    checks = {"name": _check_name, "content_type": _check_content_type}
+    return {field: check(body[field]) for field, check in checks.items() if field in body}
+
+
+def _check_name(value: Any) -> str:
+    if value is None:
+        raise ApiError("missing_field", "name is required: a file name such as note.md.", param="name")
+    if (
+        not isinstance(value, str)
+        or not value.strip()
+        or len(value) > NAME_LENGTH
+        or any(unicodedata.category(character) in ("Cc", "Cs") for character in value)
+    ):
+        raise ApiError(
+            "invalid_value",
+            f"name must be a string of 1 to {NAME_LENGTH} characters, not blank, without control characters.",
+            param="name",
+        )
+    return value
+
+
+def _check_content_type(value: Any) -> str:
+    # It comes back as a header: nothing but RFC 9110's media type may pass.
+    if not isinstance(value, str) or len(value) > CONTENT_TYPE_LENGTH or not _CONTENT_TYPE.fullmatch(value):
+        raise ApiError(
+            "invalid_value",
+            f"content_type must be a media type such as text/markdown, of at most {CONTENT_TYPE_LENGTH} characters.",
+            param="content_type",
+        )
+    return value
+
+
+def sha256_of(content: bytes) -> bytes:
+    """What is stored of a content, beside itself."""
+    return hashlib.sha256(content).digest()
+
+
+def shown(row: sqlite3.Row) -> dict[str, Any]:
+    """An artifact's row as the API shows it."""
+    plain = ("id", "name", "content_type", "size", "project_id", "run_id")
+    return {
+        **{field: row[field] for field in plain},
+        "sha256": row["sha256"].hex(),
+        "created_at": timestamp(row["created_at"]),
+        "updated_at": timestamp(row["updated_at"]),
+    }
+
+
+def add_artifact(
+    tx: sqlite3.Connection,
+    account_id: str,
+    *,
+    name: str,
+    content_type: str,
+    content: bytes,
+    project_id: str | None,
+    run_id: str | None,
+    now_seconds: float,
+    sha256: bytes | None = None,
+) -> sqlite3.Row:
+    """Stores a new artifact and returns its row; `sha256` saves the writer's thread the hashing of a big content.
+
+    Raises ApiError `missing_field` or `invalid_value` for the name or type, `PAYLOAD_TOO_LARGE` beyond a bound, `not_found`
+    (param `project_id`) for another's or no project.
+    """
+    fields = check_fields({"name": name, "content_type": content_type})
+    _check_size(content)
+    with _refusals(project_id):
+        row: sqlite3.Row = tx.execute(
+            """
+            INSERT INTO artifacts
+                (id, account_id, project_id, run_id, name, content_type, size, sha256, created_at, updated_at)
+            VALUES (:id, :account_id, :project_id, :run_id, :name, :content_type, :size, :sha256, :now, :now)
+            RETURNING *
+            """,
+            {
+                **fields,
+                "id": new_id("art", now_seconds),
+                "account_id": account_id,
+                "project_id": project_id,
+                "run_id": run_id,
+                "size": len(content),
+                "sha256": sha256 or sha256_of(content),
+                "now": now_seconds,
+            },
+        ).fetchone()
+    _add_pieces(tx, account_id, row["id"], content)
+    return row
+
+
+def artifact_by_id(conn: sqlite3.Connection, account_id: str, artifact_id: str) -> sqlite3.Row:
+    """One artifact of the account, without its content. Raises ApiError `not_found`."""
+    row: sqlite3.Row | None = conn.execute(
+        "SELECT * FROM artifacts WHERE account_id = ? AND id = ?", (account_id, artifact_id)
+    ).fetchone()
+    if row is None:
+        raise _not_found()
+    return row
+
+
+def artifacts_page(
+    conn: sqlite3.Connection, account_id: str, limit: int, after: str | None, project_id: str | None, run_id: str | None
+) -> list[sqlite3.Row]:
+    """Up to `limit + 1` artifacts of the account, newest first, those older than `after`.
+
+    `project_id` and `run_id` narrow it, None does not. Raises ApiError `invalid_value` for an `after` that is not its own.
+    """
+    if (
+        after is not None
+        and not conn.execute("SELECT 1 FROM artifacts WHERE account_id = ? AND id = ?", (account_id, after)).fetchone()
+    ):
+        raise ApiError("invalid_value", "after must be the id of an artifact in this list.", param="after")
+    return conn.execute(
+        """
+        SELECT * FROM artifacts
+        WHERE account_id = :account_id AND (:after IS NULL OR id < :after)
+            AND (:project_id IS NULL OR project_id = :project_id) AND (:run_id IS NULL OR run_id = :run_id)
+        ORDER BY id DESC LIMIT :most
+        """,
+        {"account_id": account_id, "after": after, "project_id": project_id, "run_id": run_id, "most": limit + 1},
+    ).fetchall()
+
+
+def artifact_content(conn: sqlite3.Connection, account_id: str, artifact_id: str) -> bytes:
+    """The whole content of one artifact. Raises ApiError `not_found`."""
+    # One statement, so that the pieces are all of one content; an empty one has none.
+    rows = conn.execute(
+        """
+        SELECT artifact_pieces.content
+        FROM artifacts LEFT JOIN artifact_pieces
+            ON artifact_pieces.account_id = artifacts.account_id AND artifact_pieces.artifact_id = artifacts.id
+        WHERE artifacts.account_id = ? AND artifacts.id = ?
+        ORDER BY artifact_pieces.number
+        """,
+        (account_id, artifact_id),
+    ).fetchall()
+    if not rows:
+        raise _not_found()
+    return b"".join(row["content"] or b"" for row in rows)
+
+
+def content_piece(conn: sqlite3.Connection, account_id: str, artifact_id: str, sha256: bytes, number: int) -> bytes:
+    """Piece `number` (from 0, of `PIECE_BYTES`) of the content whose hash is `sha256`. Raises ContentReplaced."""
+    row = conn.execute(
+        """
+        SELECT artifact_pieces.content
+        FROM artifacts JOIN artifact_pieces
+            ON artifact_pieces.account_id = artifacts.account_id AND artifact_pieces.artifact_id = artifacts.id
+        WHERE artifacts.account_id = ? AND artifacts.id = ? AND artifacts.sha256 = ? AND artifact_pieces.number = ?
+        """,
+        (account_id, artifact_id, sha256, number),
+    ).fetchone()
+    if row is None:
+        raise ContentReplaced
+    content: bytes = row["content"]
+    return content
+
+
+def change_artifact(
+    tx: sqlite3.Connection, account_id: str, artifact_id: str, changes: Mapping[str, Any], now_seconds: float
+) -> sqlite3.Row:
+    """Sets `name`, `content_type` and `project_id`, checked, and returns the row. Raises ApiError `not_found`, with param
+    `project_id` for another's or no project."""
+    row = artifact_by_id(tx, account_id, artifact_id)
+    if not changes:
+        return row
+    values = {**dict(row), **changes, "now": now_seconds}
+    with _refusals(values["project_id"]):
+        tx.execute(
+            """
+            UPDATE artifacts SET name = :name, content_type = :content_type, project_id = :project_id, updated_at = :now
+            WHERE account_id = :account_id AND id = :id
+            """,
+            values,
+        )
+    return artifact_by_id(tx, account_id, artifact_id)
+
+
+def replace_content(
+    tx: sqlite3.Connection,
+    account_id: str,
+    artifact_id: str,
+    *,
+    content_type: str | None,
+    content: bytes,
+    sha256: bytes,
+    now_seconds: float,
+) -> sqlite3.Row:
+    """Puts `content` in the place of the artifact's and returns the row; without a `content_type` the old one stays.
+
+    Raises ApiError `not_found`, `invalid_value` for the type, `PAYLOAD_TOO_LARGE` beyond a bound.
+    """
+    if content_type is not None:
+        _check_content_type(content_type)
+    _check_size(content)
+    with _refusals(None):
+        row: sqlite3.Row | None = tx.execute(
+            """
+            UPDATE artifacts
+            SET content_type = ifnull(?, content_type), size = ?, sha256 = ?, updated_at = ?
+            WHERE account_id = ? AND id = ? RETURNING *
+            """,
+            (content_type, len(content), sha256, now_seconds, account_id, artifact_id),
+        ).fetchone()
+    if row is None:
+        raise _not_found()
+    tx.execute("DELETE FROM artifact_pieces WHERE account_id = ? AND artifact_id = ?", (account_id, artifact_id))
+    _add_pieces(tx, account_id, artifact_id, content)
+    return row
+
+
+def delete_artifact(tx: sqlite3.Connection, account_id: str, artifact_id: str) -> None:
+    """Deletes an artifact with its content. Raises ApiError `not_found`."""
+    if tx.execute("DELETE FROM artifacts WHERE account_id = ? AND id = ?", (account_id, artifact_id)).rowcount == 0:
+        raise _not_found()
+
+
+def _add_pieces(tx: sqlite3.Connection, account_id: str, artifact_id: str, content: bytes) -> None:
+    whole = memoryview(content)
+    tx.executemany(
+        "INSERT INTO artifact_pieces (account_id, artifact_id, number, content) VALUES (?, ?, ?, ?)",
+        (
+            (account_id, artifact_id, number, whole[start : start + PIECE_BYTES])
+            for number, start in enumerate(range(0, len(whole), PIECE_BYTES))
+        ),
+    )
+
+
+def _check_size(content: bytes) -> None:
+    if len(content) > CONTENT_BYTES:
+        raise ApiError("PAYLOAD_TOO_LARGE", f"A content may have at most {CONTENT_BYTES} bytes. Send less.", param="content")
+
+
+def _not_found() -> ApiError:
+    return ApiError("not_found", "There is no such artifact.")
+
+
+@contextlib.contextmanager
+def _refusals(project_id: str | None) -> Iterator[None]:
+    """What the constraints of schema.sql refuse, as the caller sees it."""
+    try:
+        yield
+    except sqlite3.IntegrityError as error:
+        if str(error) in _BOUNDS:
+            raise ApiError("PAYLOAD_TOO_LARGE", _BOUNDS[str(error)]) from None
+        if error.sqlite_errorname != "SQLITE_CONSTRAINT_FOREIGNKEY":
+            raise
+        if project_id is None:  # the account went while we were here
+            raise ApiError("invalid_api_key") from None
+        raise ApiError("not_found", "There is no such project.", param="project_id") from None

@@ -1,0 +1,224 @@
+"""The caller's artifacts, and their contents as files that are inert in a browser (contract 8; faults.md, Browser)."""
+
+import asyncio
+import binascii
+import re
+import sqlite3
+from collections.abc import AsyncGenerator, Callable
+from typing import Any, TypeVar
+from urllib.parse import quote
+
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from svc import artifacts, projects
+from svc.artifacts import CONTENT_BYTES, PIECE_BYTES
+from svc.db import Database
+from svc.errors import ApiError
+from svc.gate import Caller
+from svc.web import MIB, listing, no_content, page_after, page_limit, read_body, read_json, reply
+
+Data = TypeVar("Data", str, bytes)
+_BODY_BYTES = 44 * MIB  # holds 32 MiB in base64 and the other fields
+_RANGE = re.compile(r"bytes=(?:([0-9]{1,18})-([0-9]{0,18})|-([0-9]{1,18}))", re.IGNORECASE)
+
+
+async def create_artifact(request: Request, caller: Caller) -> Response:
+    """`{name, content | content_base64, content_type?, project_id?}` -> 201."""
+    state = request.state
+    body = await read_json(request, _BODY_BYTES)
+    project_id = projects.check_project_id(body.get("project_id"))
+    text, decode, usual_type = _content_field(body)
+    content = await _apart_if_big(text, decode)
+    row = await state.db.write(
+        artifacts.add_artifact,
+        caller.id,
+        name=body.get("name"),
+        content_type=usual_type if body.get("content_type") is None else body["content_type"],
+        content=content,
+        sha256=await _apart_if_big(content, artifacts.sha256_of),
+        project_id=project_id,
+        run_id=None,
+        now_seconds=state.clock(),
+    )
+    return reply(artifacts.shown(row), 201)
+
+
+def _content_field(body: dict[str, Any]) -> tuple[str, Callable[[str], bytes], str]:
+    """The text that holds the content, what makes bytes of it, and the type that it has if none is named."""
+    given = [field for field in ("content", "content_base64") if body.get(field) is not None]
+    if not given:
+        raise ApiError("missing_field", "content (text) or content_base64 is required.", param="content")
+    if len(given) == 2:
+        raise ApiError("invalid_value", "Send content or content_base64, not both.", param="content_base64")
+    text = body[given[0]]
+    if not isinstance(text, str):
+        raise ApiError("invalid_value", f"{given[0]} must be a string.", param=given[0])
+    if given == ["content"]:
+        return text, str.encode, "text/plain; charset=utf-8"
+    return text, _decoded, "application/octet-stream"
+
+
+def _decoded(text: str) -> bytes:
+    # Piece by piece, because binascii does not let the event loop run meanwhile. Padding may stand at the end alone.
+    wrong = ApiError("invalid_value", "content_base64 must be standard base64 with its padding.", param="content_base64")
+    if len(text) % 4 or 0 <= text.find("=") < len(text) - 2:
+        raise wrong
+    try:
+        return b"".join(binascii.a2b_base64(text[start : start + MIB], strict_mode=True) for start in range(0, len(text), MIB))
+    except ValueError:
+        raise wrong from None
+
+
+async def _apart_if_big(data: Data, work: Callable[[Data], bytes]) -> bytes:
+    return await asyncio.to_thread(work, data) if len(data) > MIB else work(data)
+
+
+async def list_artifacts(request: Request, caller: Caller) -> Response:
+    """Newest first, without contents, `?project_id= ?run_id= ?limit= ?after=`."""
+    db, limit, query = request.state.db, page_limit(request), request.query_params
+    project_id = query.get("project_id")
+    if project_id is not None:
+        await db.read(projects.project_by_id, caller.id, project_id, "project_id")
+    rows = await db.read(artifacts.artifacts_page, caller.id, limit, page_after(request), project_id, query.get("run_id"))
+    return listing([artifacts.shown(row) for row in rows], limit)
+
+
+async def show_artifact(request: Request, caller: Caller) -> Response:
+    return reply(
+        artifacts.shown(await request.state.db.read(artifacts.artifact_by_id, caller.id, request.path_params["artifact_id"]))
+    )
+
+
+async def change_artifact(request: Request, caller: Caller) -> Response:
+    """Any of `{name, content_type, project_id}`; an absent field stays, `project_id: null` takes it out of its project."""
+    state = request.state
+    body = await read_json(request)
+    changes = artifacts.check_fields(body)
+    if "project_id" in body:
+        changes["project_id"] = projects.check_project_id(body["project_id"])
+    row = await state.db.write(artifacts.change_artifact, caller.id, request.path_params["artifact_id"], changes, state.clock())
+    return reply(artifacts.shown(row))
+
+
+async def delete_artifact(request: Request, caller: Caller) -> Response:
+    """204."""
+    await request.state.db.write(artifacts.delete_artifact, caller.id, request.path_params["artifact_id"])
+    return no_content()
+
+
+async def replace_content(request: Request, caller: Caller) -> Response:
+    """The raw body becomes the content, its `Content-Type` the type -> 200 with the artifact."""
+    state = request.state
+    if "content-range" in request.headers:  # RFC 9110 14.5: taken for the whole, a part would destroy the rest
+        raise ApiError("invalid_value", "Send the whole content, without Content-Range.", param="content-range")
+    content = await read_body(request, CONTENT_BYTES)
+    row = await state.db.write(
+        artifacts.replace_content,
+        caller.id,
+        request.path_params["artifact_id"],
+        content_type=request.headers.get("content-type"),
+        content=content,
+        sha256=await _apart_if_big(content, artifacts.sha256_of),
+        now_seconds=state.clock(),
+    )
+    return reply(artifacts.shown(row))
+
+
+async def show_content(request: Request, caller: Caller) -> Response:
+    """The content: whole (200), one range of it (206, 416), or that the caller has it already (304); RFC 9110 13 and 14."""
+    db, artifact_id = request.state.db, request.path_params["artifact_id"]
+    while True:
+        row = await db.read(artifacts.artifact_by_id, caller.id, artifact_id)
+        headers = _validators(row)
+        if _is_known(request, headers["etag"]):
+            return Response(status_code=304, headers=headers)
+        headers |= _file_headers(row)
+        if request.method == "HEAD":
+            return Response(headers={**headers, "content-length": str(row["size"])})
+        asked = _range(request, headers["etag"], row["size"])
+        start, end = asked or (0, row["size"])
+        headers["content-length"] = str(end - start)
+        if asked:
+            headers["content-range"] = f"bytes {start}-{end - 1}/{row['size']}"
+        pieces = _pieces(db, caller.id, row, start, end)
+        try:
+            # Before the head is sent: so only a content of several pieces can be replaced in the middle, which cuts the answer.
+            first = await anext(pieces, b"")
+        except artifacts.ContentReplaced:
+            continue
+        return StreamingResponse(_chain(first, pieces), 206 if asked else 200, headers)
+
+
+def _validators(row: sqlite3.Row) -> dict[str, str]:
+    return {"etag": f'"{row["sha256"].hex()}"', "cache-control": "private, no-cache"}
+
+
+def _is_known(request: Request, etag: str) -> bool:
+    tags = [tag.strip().removeprefix("W/") for tag in ",".join(request.headers.getlist("if-none-match")).split(",")]
+    return etag in tags or "*" in tags
+
+
+def _file_headers(row: sqlite3.Row) -> dict[str, str]:
+    """What keeps the file inert: it runs no script and is a download, unless it can only be looked at or heard."""
+    return {
+        "content-type": row["content_type"],
+        "content-disposition": f"{_disposition(row['content_type'])}; {_file_name(row['name'])}",
+        "content-security-policy": "sandbox",
+        "cross-origin-resource-policy": "same-origin",
+        "accept-ranges": "bytes",
+    }
+
+
+def _disposition(content_type: str) -> str:
+    kind, _, subtype = content_type.partition(";")[0].strip().lower().partition("/")
+    # Any image type in XML, not SVG alone, is a document that may hold scripts.
+    return "inline" if kind in ("image", "audio") and "svg" not in subtype and "xml" not in subtype else "attachment"
+
+
+def _file_name(name: str) -> str:
+    """The parameters of RFC 6266: a plain name for old clients, the true one in UTF-8; neither can leave its folder or header."""
+    plain = re.sub(r"[^A-Za-z0-9 ._()+-]", "_", name)
+    true = quote(re.sub(r"[/\\]", "_", name), safe="")
+    return f"filename=\"{plain}\"; filename*=UTF-8''{true}"
+
+
+def _range(request: Request, etag: str, size: int) -> tuple[int, int] | None:
+    """The range of bytes that the request asks for, its end exclusive. Raises ApiError with status 416 beyond the content.
+
+    None is the whole: for several ranges, another unit, a range that makes no sense or is for another content (If-Range).
+    """
+    match = _RANGE.fullmatch(request.headers.get("range", ""))
+    if match is None or request.headers.get("if-range", etag) != etag:
+        return None
+    first, last, suffix = match.groups()
+    if suffix is not None:
+        start, end = max(size - int(suffix), 0), size
+        if size == 0 and int(suffix):
+            return None  # RFC 9110 14.1.2: satisfiable, but an empty 206 cannot be written
+    else:
+        start, end = int(first), min(int(last) + 1, size) if last else size
+        if last and int(last) < start:
+            return None
+    if start >= size:
+        raise ApiError(
+            "invalid_value",
+            f"The content has {size} bytes; the range begins beyond them.",
+            param="range",
+            status=416,
+            headers={"content-range": f"bytes */{size}"},
+        )
+    return start, end
+
+
+async def _pieces(db: Database, account_id: str, row: sqlite3.Row, start: int, end: int) -> AsyncGenerator[bytes, None]:
+    for number in range(start // PIECE_BYTES, -(-end // PIECE_BYTES)):
+        piece = await db.read(artifacts.content_piece, account_id, row["id"], row["sha256"], number)
+        begin = number * PIECE_BYTES
+        yield piece[max(start - begin, 0) : end - begin]
+
+
+async def _chain(first: bytes, rest: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
+    yield first
+    async for piece in rest:
+        yield piece

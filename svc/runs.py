@@ -1,0 +1,123 @@
+"""The records of agent runs: opened when the stream begins, ended once (contract 5)."""
+
+import sqlite3
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from svc.errors import ApiError
+from svc.ids import timestamp
+
+INTERRUPTED = {
+    "message": "The server stopped in the middle of this run. Start it again.",
+    "type": "api_error",
+    "code": "interrupted",
+    "param": None,
+}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended: `status` final, error or stopped, with the fields that go with it; what it did and cost."""
+
+    status: str
+    steps: int
+    usage: dict[str, int]
+    cost_micros: int
+    output: str | None = None
+    error: dict[str, Any] | None = None
+    reason: str | None = None
+
+
+def add_run(tx: sqlite3.Connection, account_id: str, run: dict[str, Any], now_seconds: float) -> None:
+    """Opens a run: `run` has `id`, `goal`, `model`, `max_steps`, `project_id`. Raises ApiError `not_found` for a project that
+    is not the account's."""
+    try:
+        tx.execute(
+            """
+            INSERT INTO runs (id, account_id, goal, model, max_steps, project_id, created_at)
+            VALUES (?, ?, ?, ?, ?, ?, ?)
+            """,
+            (run["id"], account_id, run["goal"], run["model"], run["max_steps"], run["project_id"], now_seconds),
+        )
+    except sqlite3.IntegrityError:
+        raise ApiError("not_found", "There is no such project.", param="project_id") from None
+
+
+def end_run(tx: sqlite3.Connection, account_id: str, run_id: str, outcome: Outcome, now_seconds: float) -> bool:
+    """Ends a run that is still running; False when it had ended already or its account is gone."""
+    return (
+        tx.execute(
+            """
+            UPDATE runs SET status = ?, steps = ?, output = ?, error = ?, reason = ?,
+                prompt_tokens = ?, completion_tokens = ?, cost_micros = ?, finished_at = ?
+            WHERE account_id = ? AND id = ? AND status = 'running'
+            """,
+            (
+                outcome.status,
+                outcome.steps,
+                outcome.output,
+                None if outcome.error is None else orjson.dumps(outcome.error).decode(),
+                outcome.reason,
+                outcome.usage["prompt_tokens"],
+                outcome.usage["completion_tokens"],
+                outcome.cost_micros,
+                now_seconds,
+                account_id,
+                run_id,
+            ),
+        ).rowcount
+        == 1
+    )
+
+
+def end_interrupted_runs(tx: sqlite3.Connection, now_seconds: float) -> int:
+    """Ends the runs that a crash left open, as `error`, `interrupted`; how many there were."""
+    return tx.execute(
+        "UPDATE runs SET status = 'error', error = ?, finished_at = ? WHERE status = 'running'",
+        (orjson.dumps(INTERRUPTED).decode(), now_seconds),
+    ).rowcount
+
+
+def run_by_id(conn: sqlite3.Connection, account_id: str, run_id: str) -> sqlite3.Row:
+    """One run of the account. Raises ApiError `not_found`."""
+    row: sqlite3.Row | None = conn.execute(
+        "SELECT * FROM runs WHERE account_id = ? AND id = ?", (account_id, run_id)
+    ).fetchone()
+    if row is None:
+        raise ApiError("not_found", "There is no such run.")
+    return row
+
+
+def runs_page(conn: sqlite3.Connection, account_id: str, limit: int, after: str | None) -> list[sqlite3.Row]:
+    """Up to `limit + 1` runs of the account, newest first, older than the run `after`. Raises ApiError `invalid_value` for
+    an `after` that is none of them."""
+    if (
+        after is not None
+        and not conn.execute("SELECT 1 FROM runs WHERE account_id = ? AND id = ?", (account_id, after)).fetchone()
+    ):
+        raise ApiError("invalid_value", "after must be the id of a run in this list.", param="after")
+    return conn.execute(
+        """
+        SELECT * FROM runs WHERE account_id = ? AND (? IS NULL OR id < ?)
+        ORDER BY id DESC LIMIT ?
+        """,
+        (account_id, after, after, limit + 1),
+    ).fetchall()
+
+
+def shown(row: sqlite3.Row) -> dict[str, Any]:
+    """A run as the API shows it."""
+    plain = ("id", "status", "goal", "model", "max_steps", "steps", "output", "reason", "cost_micros", "project_id")
+    return {
+        **{name: row[name] for name in plain},
+        "error": None if row["error"] is None else orjson.loads(row["error"]),
+        "usage": {
+            "prompt_tokens": row["prompt_tokens"],
+            "completion_tokens": row["completion_tokens"],
+            "total_tokens": row["prompt_tokens"] + row["completion_tokens"],
+        },
+        "created_at": timestamp(row["created_at"]),
+        "finished_at": None if row["finished_at"] is None else timestamp(row["finished_at"]),
+    }

@@ -1,0 +1,182 @@
+"""Projects through HTTP, and the rules that the schema holds for them (contract 8)."""
+
+import re
+import sqlite3
+from typing import Any
+
+import pytest
+
+from tests.conftest import PASSWORD, Service, bearer
+
+FIELDS = {"id", "name", "instructions", "max_planner_steps", "created_at", "updated_at"}
+
+
+async def make_project(service: Service, headers: dict[str, str], **fields: Any) -> dict[str, Any]:
+    answer = await service.client.post("/projects", json={"name": "a project", **fields}, headers=headers)
+    assert answer.status_code == 201, answer.text
+    project: dict[str, Any] = answer.json()
+    return project
+
+
+async def test_a_project_comes_back_as_it_was_made(service: Service) -> None:
+    headers = await service.bearer()
+    made = await make_project(service, headers, name=" Über 🙂 </script> ", instructions="Line\n\0\u2028", max_planner_steps=20)
+    assert set(made) == FIELDS and re.fullmatch(r"proj_[0-9a-z]{26}", made["id"])
+    assert (made["name"], made["instructions"], made["max_planner_steps"]) == (" Über 🙂 </script> ", "Line\n\0\u2028", 20)
+    assert made["created_at"] == made["updated_at"] == "2026-09-21T14:13:20.000Z"
+    assert (await service.client.get(f"/projects/{made['id']}", headers=headers)).json() == made
+    listed = (await service.client.get("/projects", headers=headers)).json()
+    assert listed == {"object": "list", "data": [made], "has_more": False}
+
+
+@pytest.mark.parametrize("body", [{}, {"instructions": None, "max_planner_steps": None}])
+async def test_only_the_name_is_required(service: Service, body: dict[str, Any]) -> None:
+    made = await make_project(service, await service.bearer(), **body)
+    assert (made["instructions"], made["max_planner_steps"]) == ("", None)
+
+
+async def test_the_fields_that_the_service_sets_are_ignored_in_a_body(service: Service) -> None:
+    headers, other = await service.bearer(), await service.sign_up()
+    forged = {"id": "proj_x", "account_id": other["user"]["id"], "created_at": "x", "updated_at": 5}
+    made = await make_project(service, headers, **forged)
+    answer = await service.client.patch(f"/projects/{made['id']}", json=forged, headers=headers)
+    assert answer.status_code == 200 and answer.json() == made
+    assert (await service.client.get(f"/projects/{made['id']}", headers=headers)).json() == made
+    assert (await service.client.get("/projects", headers=bearer(other["access_token"]))).json()["data"] == []
+
+
+async def test_a_change_leaves_absent_fields_and_null_takes_back_what_is_optional(service: Service) -> None:
+    headers = await service.bearer()
+    made = await make_project(service, headers, instructions="Be brief.", max_planner_steps=3)
+    for changes in ({"name": "new"}, {"instructions": "x"}, {"max_planner_steps": 1}, {"instructions": None, "max_planner_steps": None}):
+        service.clocks.advance(1)
+        before = (await service.client.get(f"/projects/{made['id']}", headers=headers)).json()
+        answer = await service.client.patch(f"/projects/{made['id']}", json=changes, headers=headers)
+        expected = {**before, **changes, "instructions": changes.get("instructions", before["instructions"]) or ""}
+        assert answer.json() == {**expected, "updated_at": answer.json()["updated_at"]}
+        assert before["created_at"] == answer.json()["created_at"] and answer.json()["updated_at"] > before["updated_at"]
+        assert (await service.client.get(f"/projects/{made['id']}", headers=headers)).json() == answer.json()
+
+
+async def test_a_deleted_project_is_gone(service: Service) -> None:
+    headers = await service.bearer()
+    made, stays = await make_project(service, headers), await make_project(service, headers)
+    answer = await service.client.delete(f"/projects/{made['id']}", headers=headers)
+    assert (answer.status_code, answer.content) == (204, b"")
+    for method in ("GET", "PATCH", "DELETE"):
+        answer = await service.client.request(method, f"/projects/{made['id']}", json={}, headers=headers)
+        assert (answer.status_code, answer.json()["error"]["code"]) == (404, "not_found")
+    assert (await service.client.get("/projects", headers=headers)).json()["data"] == [stays]
+
+
+WRONG = [
+    *[("name", value) for value in ("", " \n", "\u2003", 5, True, ["x"], {}, "a\nb", "a\0", "x" * 201)],
+    *[("instructions", value) for value in (5, False, ["x"], {}, "x" * 100_001)],
+    *[("max_planner_steps", value) for value in (0, 21, -1, 5.0, 1e300, True, "5", [], {}, 2**63, 2**64)],
+]
+
+
+@pytest.mark.parametrize(("field", "value"), WRONG)
+async def test_a_wrong_value_is_400_and_changes_nothing(service: Service, field: str, value: Any) -> None:
+    headers = await service.bearer()
+    made = await make_project(service, headers)
+    for method, path in (("POST", "/projects"), ("PATCH", f"/projects/{made['id']}")):
+        answer = await service.client.request(method, path, json={"name": "x", field: value}, headers=headers)
+        error = answer.json()["error"]
+        assert (answer.status_code, error["code"], error["param"]) == (400, "invalid_value", field)
+    assert (await service.client.get("/projects", headers=headers)).json()["data"] == [made]
+
+
+async def test_a_name_is_required_and_cannot_be_taken_away(service: Service) -> None:
+    headers = await service.bearer()
+    made = await make_project(service, headers)
+    answers = [
+        await service.client.post("/projects", json={}, headers=headers),
+        await service.client.post("/projects", json={"name": None}, headers=headers),
+        await service.client.patch(f"/projects/{made['id']}", json={"name": None}, headers=headers),
+    ]
+    assert [(answer.status_code, answer.json()["error"]["code"]) for answer in answers] == [(400, "missing_field")] * 3
+
+
+async def test_the_longest_values_are_taken(service: Service) -> None:
+    name, instructions = "🙂" * 200, "ü" * 100_000
+    made = await make_project(service, await service.bearer(), name=name, instructions=instructions, max_planner_steps=1)
+    assert (made["name"], made["instructions"]) == (name, instructions)
+
+
+async def test_a_list_is_paged_newest_first(service: Service) -> None:
+    headers = await service.bearer()
+    made = []
+    for number in range(25):
+        service.clocks.advance(1)
+        made.insert(0, await make_project(service, headers, name=f"project {number}"))
+    first = (await service.client.get("/projects", headers=headers)).json()
+    assert (first["data"], first["has_more"]) == (made[:20], True)
+    rest = (await service.client.get(f"/projects?after={made[19]['id']}", headers=headers)).json()
+    assert (rest["data"], rest["has_more"]) == (made[20:], False)
+    exact = (await service.client.get(f"/projects?limit=5&after={made[19]['id']}", headers=headers)).json()
+    assert (exact["data"], exact["has_more"]) == (made[20:], False)
+    last = (await service.client.get(f"/projects?after={made[24]['id']}", headers=headers)).json()
+    assert (last["data"], last["has_more"]) == ([], False)
+    assert len((await service.client.get("/projects?limit=1000", headers=headers)).json()["data"]) == 25
+
+
+@pytest.mark.parametrize("limit", ["0", "-1", "x", "", "1.5", "９", "1" * 5000])
+async def test_a_limit_is_a_whole_number_of_at_least_1(service: Service, limit: str) -> None:
+    answer = await service.client.get("/projects", params={"limit": limit}, headers=await service.bearer())
+    assert (answer.status_code, answer.json()["error"]["param"]) == (400, "limit")
+
+
+async def test_anothers_project_is_404_exactly_as_one_that_does_not_exist(service: Service) -> None:
+    mine, theirs = await service.bearer(), await service.bearer()
+    project = await make_project(service, theirs)
+    for method in ("GET", "PATCH", "DELETE"):
+        answers = [
+            await service.client.request(method, f"/projects/{project_id}", json={"name": "mine"}, headers=mine)
+            for project_id in (project["id"], "proj_unknown", "a%00b")
+        ]
+        assert [answer.status_code for answer in answers] == [404, 404, 404]
+        assert answers[0].json() == answers[1].json() == answers[2].json()
+    refusals = [await service.client.get(f"/projects?after={after}", headers=mine) for after in (project["id"], "proj_unknown", "")]
+    assert [(answer.status_code, answer.json()["error"]["param"]) for answer in refusals] == [(400, "after")] * 3
+    assert refusals[0].json() == refusals[1].json()
+    assert (await service.client.get("/projects", headers=mine)).json()["data"] == []
+    assert (await service.client.get(f"/projects/{project['id']}", headers=theirs)).json() == project
+
+
+async def test_a_key_reads_and_writes_projects_as_its_owner_does(service: Service) -> None:
+    headers = await service.bearer()
+    key = bearer((await service.make_key(headers))["key"])
+    made = await make_project(service, key)
+    assert (await service.client.get(f"/projects/{made['id']}", headers=headers)).json() == made
+    assert (await service.client.delete(f"/projects/{made['id']}", headers=key)).status_code == 204
+
+
+async def test_every_method_needs_a_token(service: Service) -> None:
+    for method, path in (("GET", "/projects"), ("POST", "/projects"), *((m, "/projects/x") for m in ("GET", "PATCH", "DELETE"))):
+        assert (await service.client.request(method, path)).status_code == 401
+
+
+async def test_the_projects_go_with_the_account(service: Service) -> None:
+    headers = await service.bearer()
+    await make_project(service, headers)
+    assert (await service.client.request("DELETE", "/user/me", json={"password": PASSWORD}, headers=headers)).status_code == 204
+    assert await service.state["db"].read(lambda conn: conn.execute("SELECT count(*) FROM projects").fetchone()[0]) == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "rule"),
+    [
+        ("name = ' '", "project_name_form"),
+        ("name = printf('%201s', 'x')", "project_name_form"),
+        ("instructions = printf('%100001s', 'x')", "instructions_length"),
+        ("max_planner_steps = 0", "max_planner_steps_range"),
+        ("max_planner_steps = 21", "max_planner_steps_range"),
+        ("max_planner_steps = 'x'", "INTEGER"),
+        ("account_id = 'user_nobody'", "FOREIGN KEY"),
+    ],
+)
+async def test_the_schema_refuses_what_no_project_may_be(service: Service, change: str, rule: str) -> None:
+    await make_project(service, await service.bearer())
+    with pytest.raises(sqlite3.IntegrityError, match=rule):
+        await service.state["db"].write(lambda tx: tx.execute(f"UPDATE projects SET {change}"))
