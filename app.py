@@ -7,27 +7,38 @@ from collections.abc import AsyncIterator
 from functools import partial
 from typing import Any
 
+import httpx
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 
-from svc import builtin, secrets, upstream
+from svc import builtin, runs, secrets, upstream, wallet
 from svc.accounts import Passwords
+from svc.addresses import public_address
 from svc.catalog import BUILTIN, Catalog, Model, local_servers, read_file
 from svc.config import Config, from_environ
-from svc.db import open_database
+from svc.db import Database, open_database
 from svc.errors import ApiError, StartError
 from svc.gate import metered, per_ip, session_only, signed_in
 from svc.limits import Limits
 from svc.log import Log, capture_library_logs
+from svc.metrics import Metrics
 from svc.outbound import Outbound
-from svc.routes import auth, chat, service, user
+from svc.payments import Payments
+from svc.routes import agents, artifacts, auth, billing, chat, checkout, projects, service, user
+from svc.routes.checkout import from_our_page, in_html, recognised
 from svc.serve import run
 from svc.sse import ClientGone, Drain
+from svc.stripe import Stripe
 from svc.web import Bodies, Edge, Entrance, cors_for_v1, error_reply, gone_reply, http_error_reply, routes
+from svc.work import Engines
 
 ROUTES = [
     ("POST", "/v1/chat/completions", signed_in(metered(chat.create))),
+    ("POST", "/v1/agents/run", signed_in(metered(agents.run))),
+    ("GET", "/v1/agents/runs", signed_in(agents.list_runs)),
+    ("GET", "/v1/agents/runs/{run_id}", signed_in(agents.show_run)),
+    ("POST", "/v1/agents/runs/{run_id}/stop", signed_in(agents.stop_run)),
     ("GET", "/v1/models", signed_in(chat.list_models)),
     ("GET", "/v1/models/{model_id:path}", signed_in(chat.show_model)),
     ("POST", "/auth/signup", per_ip("signup")(auth.signup)),
@@ -43,8 +54,31 @@ ROUTES = [
     ("GET", "/user/api-keys", signed_in(user.list_keys)),
     ("POST", "/user/api-keys", signed_in(user.create_key)),
     ("DELETE", "/user/api-keys/{key_id}", signed_in(user.delete_key)),
+    ("GET", "/projects", signed_in(projects.list_projects)),
+    ("POST", "/projects", signed_in(projects.create_project)),
+    ("GET", "/projects/{project_id}", signed_in(projects.show_project)),
+    ("PATCH", "/projects/{project_id}", signed_in(projects.change_project)),
+    ("DELETE", "/projects/{project_id}", signed_in(projects.delete_project)),
+    ("GET", "/artifacts", signed_in(artifacts.list_artifacts)),
+    ("POST", "/artifacts", signed_in(artifacts.create_artifact)),
+    ("GET", "/artifacts/{artifact_id}", signed_in(artifacts.show_artifact)),
+    ("PATCH", "/artifacts/{artifact_id}", signed_in(artifacts.change_artifact)),
+    ("DELETE", "/artifacts/{artifact_id}", signed_in(artifacts.delete_artifact)),
+    ("GET", "/artifacts/{artifact_id}/content", signed_in(artifacts.show_content)),
+    ("PUT", "/artifacts/{artifact_id}/content", signed_in(artifacts.replace_content)),
+    ("GET", "/billing/account", signed_in(billing.show_account)),
+    ("GET", "/billing/ledger", signed_in(billing.list_ledger)),
+    ("GET", "/billing/usage", signed_in(billing.list_usage)),
+    ("POST", "/billing/webhook", billing.webhook),
+    ("GET", "/checkout", in_html(recognised(checkout.show))),
+    ("POST", "/checkout", in_html(from_our_page(recognised(checkout.begin)))),
+    ("POST", "/checkout/sign-in", in_html(from_our_page(per_ip("login")(checkout.sign_in)))),
+    ("GET", "/checkout/return", in_html(checkout.come_back)),
+    ("GET", "/checkout/sandbox/{session_id}", in_html(recognised(checkout.show_sandbox))),
+    ("POST", "/checkout/sandbox/{session_id}", in_html(from_our_page(recognised(checkout.pay_in_sandbox)))),
     ("GET", "/healthz", service.healthz),
     ("GET", "/readyz", service.readyz),
+    ("GET", "/metrics", service.metrics),
     ("GET", "/openapi.json", service.openapi),
     ("GET", "/docs", service.page),
     ("GET", "/password-reset", service.page),
@@ -55,16 +89,16 @@ ROUTES = [
 
 def create_app(config: Config) -> Starlette:
     """The ASGI application for `config`. Opens nothing: that is the lifespan's work, which raises StartError."""
-    log, drain, bodies = Log(config.log_fd), Drain(), Bodies()
+    log, metrics, drain, bodies = Log(config.log_fd), Metrics(), Drain(), Bodies()
     app = Starlette(
         routes=routes(ROUTES),
         middleware=[
-            Middleware(Edge, log=log, bodies=bodies),
+            Middleware(Edge, log=log, count=metrics.count, bodies=bodies),
             Middleware(cors_for_v1, config=config),
             Middleware(Entrance, config=config, draining=lambda: drain.draining),
         ],
         exception_handlers={ApiError: error_reply, HTTPException: http_error_reply, ClientGone: gone_reply},
-        lifespan=partial(_lifespan, config=config, log=log, drain=drain, bodies=bodies),
+        lifespan=partial(_lifespan, config=config, log=log, metrics=metrics, drain=drain, bodies=bodies),
     )
     app.router.redirect_slashes = False  # it would build a redirect from the Host header, and drop the body
     app.state.drain = drain
@@ -73,16 +107,21 @@ def create_app(config: Config) -> Starlette:
 
 
 @contextlib.asynccontextmanager
-async def _lifespan(app: Starlette, config: Config, log: Log, drain: Drain, bodies: Bodies) -> AsyncIterator[dict[str, Any]]:
+async def _lifespan(
+    app: Starlette, config: Config, log: Log, metrics: Metrics, drain: Drain, bodies: Bodies
+) -> AsyncIterator[dict[str, Any]]:
     async with contextlib.AsyncExitStack() as stack:
         try:
             folder = secrets.open_folder(config.data_dir)
             stack.callback(folder.close)
             db = await open_database(folder.path / "service.db")
             stack.push_async_callback(db.close)
-            outbound = Outbound()
+            await _recover(db, config.clock())
+            outbound, guarded = Outbound(), Outbound(allow=public_address)
             stack.push_async_callback(outbound.aclose)
+            stack.push_async_callback(guarded.aclose)
             catalog = _catalog(config, outbound)
+            payments = await _payments(config, folder, stack)
         except StartError as error:
             app.state.start_error = error
             raise
@@ -91,25 +130,51 @@ async def _lifespan(app: Starlette, config: Config, log: Log, drain: Drain, bodi
         stack.callback(passwords.close)
         capture_library_logs(stack.enter_context(log))
         catalog.start()
+        if payments.mode == "sandbox" and not config.local_posture:
+            log("payments", level="warning", message="SVC_PAYMENTS=sandbox: whoever signs in here can give themselves test money")
         yield {
             "config": config,
             "db": db,
             "limits": Limits(config.monotonic),
-            "catalog": catalog,
-            "outbound": outbound,
+            "engines": Engines(catalog, outbound, db, config.clock),
+            "guarded": guarded,
+            "open_runs": {},
             "passwords": passwords,
             "clock": config.clock,
-            "keys": {"session": folder.derive("session")},
+            "keys": {purpose: folder.derive(purpose) for purpose in ("session", "checkout")},
+            "payments": payments,
             "drain": drain,
             "bodies": bodies,
             "log": log,
+            "metrics": metrics,
+            "started_at": config.monotonic(),
         }
+
+
+async def _recover(db: Database, now_seconds: float) -> None:
+    """Ends what a crash left open: the holds of requests that died with the process, and agent runs (contract 5 and 6)."""
+    try:
+        await db.write(wallet.release_all)
+        await db.write(runs.end_interrupted_runs, now_seconds)
+    except ApiError as error:
+        raise StartError("the database cannot be written") from error
+
+
+async def _payments(config: Config, folder: secrets.DataFolder, stack: contextlib.AsyncExitStack) -> Payments:
+    mode = config.payment_mode
+    if mode != "stripe":
+        return Payments(mode, config.base_url, folder.derive("sandbox-payments") if mode == "sandbox" else None)
+    client = httpx.AsyncClient(transport=Outbound(), trust_env=False, timeout=None)  # noqa: S113 - Stripe has deadlines of its own
+    stripe = Stripe(await stack.enter_async_context(client), config.stripe_api, config.stripe_secret_key or "")
+    return Payments(mode, config.base_url, (config.stripe_webhook_secret or "").encode(), stripe)
 
 
 def _catalog(config: Config, outbound: Outbound) -> Catalog:
     models, listed, default_model = read_file(config.catalog, config.environ) if config.catalog else ([], [], None)
     if config.builtin:
-        models = [Model(f"{BUILTIN}/{name}", name, None, model.kind, model.prices) for name, model in builtin.MODELS.items()] + models
+        models = [
+            Model(f"{BUILTIN}/{name}", name, None, model.kind, model.prices) for name, model in builtin.MODELS.items()
+        ] + models
     if config.discovers:
         listed = listed + local_servers()
     return Catalog(models, listed, default_model, partial(upstream.models, outbound), int(config.clock()))

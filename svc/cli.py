@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import contextlib
 import getpass
 import os
 import runpy
@@ -13,11 +14,12 @@ from pathlib import Path
 
 import orjson
 
-from svc import accounts, tokens
+from svc import accounts, history, payments, tokens, wallet
 from svc.config import Config, from_environ
-from svc.db import command_connection
+from svc.db import MIGRATIONS, SCHEMA, command_connection, connect, prepare
 from svc.errors import ApiError, StartError
 from svc.ids import random_base62, timestamp
+from svc.money import dollars, micros_of
 from svc.routes import service
 
 
@@ -52,6 +54,18 @@ def _parser() -> argparse.ArgumentParser:
     link = user.add_parser("reset-link", help="print a link that sets a new password, once, within an hour")
     link.add_argument("email")
     link.set_defaults(run=_reset_link)
+    for name, run, text in (
+        ("credit", _credit, "add money to a wallet; 5 dollars or more make the account pro"),
+        ("debit", _debit, "take money from a wallet, never below zero; also how a refund or a dispute is booked"),
+    ):
+        booking = commands.add_parser(name, help=text)
+        booking.add_argument("email")
+        booking.add_argument("dollars", help="such as 25 or 12.50, down to 0.000001")
+        booking.add_argument("--note", help="the ledger's description of it, which the owner sees")
+        booking.set_defaults(run=run)
+    commands.add_parser("check", help="prove the database: its integrity, the ledger against the balances").set_defaults(
+        run=_check
+    )
     return parser
 
 
@@ -105,7 +119,9 @@ def _list_users(config: Config, options: argparse.Namespace) -> int:
 
 def _delete_user(config: Config, options: argparse.Namespace) -> int:
     with command_connection(_database(config)) as tx:
-        accounts.delete_account(tx, _account(tx, options.email)["id"])
+        account_id = _account(tx, options.email)["id"]
+        history.forget(tx, account_id)
+        accounts.delete_account(tx, account_id)
     print("deleted")
     return 0
 
@@ -117,6 +133,59 @@ def _reset_link(config: Config, options: argparse.Namespace) -> int:
         accounts.add_password_reset(tx, account["id"], tokens.token_hash(token), by_mail=False, now_seconds=time.time())
     print(f"{config.base_url}/password-reset#{token}")
     return 0
+
+
+def _credit(config: Config, options: argparse.Namespace) -> int:
+    micros = _micros(options.dollars)
+    with command_connection(_database(config)) as tx:
+        account_id = _account(tx, options.email)["id"]
+        wallet.credit(tx, account_id, micros, description=options.note or "Credit by the operator", now_seconds=time.time())
+        _print_wallet(tx, account_id)
+    return 0
+
+
+def _debit(config: Config, options: argparse.Namespace) -> int:
+    micros = _micros(options.dollars)
+    with command_connection(_database(config)) as tx:
+        account_id = _account(tx, options.email)["id"]
+        wallet.debit(tx, account_id, micros, description=options.note or "Debit by the operator", now_seconds=time.time())
+        _print_wallet(tx, account_id)
+    return 0
+
+
+def _micros(text: str) -> int:
+    micros = micros_of(text)
+    if not micros:
+        raise StartError("the amount must be dollars over 0 with at most 6 decimals, such as 25 or 12.50")
+    return micros
+
+
+def _print_wallet(tx: sqlite3.Connection, account_id: str) -> None:
+    shown, account = wallet.account_shown(tx, account_id), accounts.account_by_id(tx, account_id)
+    micros = shown["wallet_balance_micros"]
+    print(
+        f"balance {dollars(micros)} ({micros} micros), held {dollars(shown['held_micros'])}, tier {account and account['tier']}"
+    )
+
+
+def _check(config: Config, options: argparse.Namespace) -> int:
+    """One state of the database, read beside a running server without stopping its writes; every finding is a line."""
+    path = config.data_dir / "service.db"
+    if not path.exists():
+        raise StartError(f"there is no database {path}")
+    prepare(path, SCHEMA.read_text(), MIGRATIONS)
+    with contextlib.closing(connect(path, query_only=True)) as conn:
+        conn.execute("BEGIN")
+        findings = [f"integrity: {row[0]}" for row in conn.execute("PRAGMA integrity_check") if row[0] != "ok"]
+        findings += [
+            f"table {row[0]}, row {row[1]}: what it refers to is gone" for row in conn.execute("PRAGMA foreign_key_check")
+        ]
+        findings += wallet.verify(conn) + payments.verify(conn)
+        rows = conn.execute("SELECT (SELECT count(*) FROM wallets), (SELECT count(*) FROM ledger)").fetchone()
+    for finding in findings:
+        print(finding)
+    print(f"{len(findings)} findings" if findings else f"ok: {rows[0]} wallets and {rows[1]} ledger rows add up")
+    return 1 if findings else 0
 
 
 def _account(tx: sqlite3.Connection, email: str) -> sqlite3.Row:

@@ -16,7 +16,7 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 @dataclass(frozen=True)
 class Config:
-    """The whole configuration. The fields up to `builtin` are settings of the environment, the last ones are not:
+    """The whole configuration. The fields up to `stripe_api` are settings of the environment, the last ones are not:
     tests hand them in (clocks in seconds, the cost of a password hash)."""
 
     host: str = "127.0.0.1"
@@ -33,6 +33,11 @@ class Config:
     catalog: Path | None = None
     discover: bool | None = None  # None: only in local posture
     builtin: bool = True
+    agent_fetch: bool = False
+    payments: str | None = None  # None: sandbox in local posture, else none
+    stripe_secret_key: str | None = field(default=None, repr=False)
+    stripe_webhook_secret: str | None = field(default=None, repr=False)
+    stripe_api: str = "https://api.stripe.com"
 
     environ: Mapping[str, str] = field(default_factory=dict, repr=False)  # where the catalog's `api_key_env` looks
     clock: Callable[[], float] = time.time
@@ -60,6 +65,11 @@ class Config:
     def discovers(self) -> bool:
         """Whether local model servers are looked for at start: by default in local posture without a catalog."""
         return self.discover if self.discover is not None else self.local_posture and self.catalog is None
+
+    @property
+    def payment_mode(self) -> str:
+        """Who takes payments: `stripe`, `sandbox` (test money, by default in local posture alone) or `none` (contract 6)."""
+        return self.payments or ("sandbox" if self.local_posture else "none")
 
     def at_port(self, port: int) -> "Config":
         """The same configuration with the port that was really bound, in the default base URL too."""
@@ -110,6 +120,11 @@ def _check_together(config: Config) -> None:
         raise StartError("SVC_TLS_CERT and SVC_TLS_KEY go with SVC_TLS=files")
     if config.tls == "proxy" and not config.trusted_proxies:
         raise StartError("SVC_TLS=proxy needs SVC_TRUSTED_PROXIES, the addresses of the proxy")
+    stripe_secrets = [config.stripe_secret_key, config.stripe_webhook_secret]
+    if config.payments == "stripe" and not all(stripe_secrets):
+        raise StartError("SVC_PAYMENTS=stripe needs SVC_STRIPE_SECRET_KEY and SVC_STRIPE_WEBHOOK_SECRET")
+    if config.payments is None and any(stripe_secrets):
+        raise StartError("SVC_STRIPE_SECRET_KEY and SVC_STRIPE_WEBHOOK_SECRET go with SVC_PAYMENTS=stripe")
     for name, path in (("SVC_TLS_CERT", config.tls_cert), ("SVC_TLS_KEY", config.tls_key), ("SVC_CATALOG", config.catalog)):
         if path and not path.is_file():
             raise StartError(f"{name}: there is no file {path}")
@@ -194,6 +209,21 @@ def _token(text: str) -> str:
     return text
 
 
+def _secret(text: str) -> str:
+    if not text.isascii() or not text.isprintable() or " " in text:
+        raise ValueError("has characters that are not printable ASCII")
+    return text
+
+
+def _api(text: str) -> str:
+    parts = urlsplit(text)
+    secure = parts.scheme == "https" or (parts.scheme == "http" and _is_loopback(parts.hostname or ""))
+    parts.port  # noqa: B018 - raises ValueError out of range
+    if not secure or not parts.hostname or parts.username or parts.query or parts.fragment:
+        raise ValueError("is not of the form https://HOST")
+    return text.rstrip("/")
+
+
 def _path(text: str) -> Path:
     if "\0" in text:
         raise ValueError("is not a path")
@@ -215,5 +245,10 @@ SETTINGS: dict[str, Callable[[str], object]] = {
     "SVC_CATALOG": _path,
     "SVC_DISCOVER": _switch,
     "SVC_BUILTIN": _switch,
+    "SVC_AGENT_FETCH": _switch,
+    "SVC_PAYMENTS": _one_of("stripe", "sandbox", "none"),
+    "SVC_STRIPE_SECRET_KEY": _secret,
+    "SVC_STRIPE_WEBHOOK_SECRET": _secret,
+    "SVC_STRIPE_API": _api,
 }
-SECRET_SETTINGS = {"SVC_METRICS_TOKEN"}
+SECRET_SETTINGS = {"SVC_METRICS_TOKEN", "SVC_STRIPE_SECRET_KEY", "SVC_STRIPE_WEBHOOK_SECRET"}

@@ -95,6 +95,11 @@ def page_limit(request: Request) -> int:
     return min(int(text), 100)
 
 
+def page_after(request: Request) -> str | None:
+    """The query parameter `after`: the id of the item that the page follows, None for the first page (contract 2)."""
+    return request.query_params.get("after")
+
+
 def add_header(request: Request, name: str, value: str) -> None:
     """Puts a header on the answer to this request, whatever becomes of it, an error included."""
     request.scope["svc.headers"].append((name.encode("latin-1"), value.encode("latin-1")))
@@ -226,9 +231,12 @@ def _too_deep(value: Any) -> bool:
 class Edge:
     """The outermost ASGI layer: the request id, the headers of every answer, one log line, and a 500 for what nobody caught."""
 
-    def __init__(self, app: ASGIApp, log: Callable[..., None], bodies: Bodies) -> None:
+    def __init__(
+        self, app: ASGIApp, log: Callable[..., None], count: Callable[[str, str, int, float], None], bodies: Bodies
+    ) -> None:
         self._app = app
         self._log = log
+        self._count = count
         self._bodies = bodies
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -265,14 +273,17 @@ class Edge:
             await _refusal(ApiError("internal_error"))(scope, receive, send_with_headers)
         finally:
             self._bodies.give_back(scope)
-            route = scope.get("route")
+            route = getattr(scope.get("route"), "path", "")  # the pattern: a path may hold what nobody should log
+            method = scope["method"] if route else ""
+            seconds = time.monotonic() - began
+            self._count(method, route, status, seconds)
             self._log(
                 "request",
                 request_id=request_id,
-                method=scope["method"],
-                route=getattr(route, "path", None),
+                method=method,
+                route=route,
                 status=status,
-                duration_ms=round((time.monotonic() - began) * 1000, 2),
+                duration_ms=round(seconds * 1000, 2),
                 **facts,
             )
 

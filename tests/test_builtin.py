@@ -668,7 +668,7 @@ async def test_bombs_end_soon_stay_small_and_leave_the_loop_alone(bomb: str, str
             output_bytes += 0 if stream else len(json.dumps(answer))
 
     started = time.thread_time()
-    assert await longest_stall_seconds(drain()) < 0.1
+    assert await longest_stall_seconds(drain()) < 0.2  # 25 ms on a quiet machine
     assert time.thread_time() - started < 10
     assert output_bytes < 3 << 20
 

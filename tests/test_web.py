@@ -22,7 +22,8 @@ from svc.web import MIB, Bodies, parse_json
 from tests.conftest import PASSWORD, Service, _WithState, bearer
 
 OPEN = {"/auth/signup", "/auth/login", "/auth/password-reset", "/auth/password-reset/confirm"}
-OPEN |= {"/healthz", "/readyz", "/openapi.json", "/docs", "/password-reset", "/static/{name}", "/"}
+OPEN |= {"/healthz", "/readyz", "/metrics", "/openapi.json", "/docs", "/password-reset", "/static/{name}", "/"}
+OPEN |= {"/billing/webhook", *(path for _, path, _ in ROUTES if path.startswith("/checkout"))}  # a signature; a cookie
 GUARDED = [(method, path) for method, path, _ in ROUTES if path not in OPEN]
 
 
@@ -355,6 +356,25 @@ async def test_a_refused_token_takes_no_admission_and_a_429_comes_before_the_bod
         await service.client.post("/v1/chat/completions", content=b"", headers=headers)
     answer = await service.client.post("/v1/chat/completions", content=b" " * (17 * MIB), headers=headers)
     assert answer.status_code == 429
+
+
+async def test_metrics_count_by_route_and_never_by_path(service: Service) -> None:
+    for path in ("/healthz", "/healthz", "/static/secret-name", "/secret-path"):
+        await service.client.get(path)
+    text = (await service.client.get("/metrics")).text
+    assert 'svc_requests_total{method="GET",route="/healthz",status="200"} 2' in text
+    assert 'route="/static/{name}",status="404"} 1' in text and "secret" not in text
+
+
+@pytest.mark.parametrize(("token", "sent", "status"), [(None, "", 404), ("t" * 16, "", 401), ("t" * 16, "Bearer " + "t" * 16, 200)])
+async def test_outside_the_local_posture_metrics_need_the_operators_token(
+    config: Config, token: str | None, sent: str, status: int
+) -> None:
+    app = create_app(dataclasses.replace(config, base_url="https://ai.example", metrics_token=token))
+    async with app.router.lifespan_context(app) as state:
+        transport = httpx.ASGITransport(_WithState(app, state))
+        async with httpx.AsyncClient(transport=transport, base_url="https://ai.example") as client:
+            assert (await client.get("/metrics", headers={"authorization": sent})).status_code == status
 
 
 async def test_library_loggers_that_could_show_secrets_stay_at_warning(service: Service) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from svc import accounts, tokens
+from svc import accounts, checkout_cookie, tokens
 from svc.errors import ApiError
 from svc.web import no_content, note, read_json, reply
 
@@ -42,8 +42,10 @@ async def login(request: Request) -> Response:
 
 
 async def logout(request: Request, caller: Any) -> Response:
-    """204; the token stays valid until it expires (specification 3.2)."""
-    return no_content()
+    """204; the token stays valid until it expires (specification 3.2), the checkout forgets the browser."""
+    answer = no_content()
+    checkout_cookie.forget(answer)
+    return answer
 
 
 async def request_password_reset(request: Request) -> Response:
@@ -69,9 +71,10 @@ async def confirm_password_reset(request: Request) -> Response:
 
 
 def _session(request: Request, account: Any, status: int) -> Response:
+    state = request.state
     note(request, account=account["id"])
-    token = tokens.issue_session(request.state.keys["session"], account["id"], request.state.clock())
-    return reply(
+    token = tokens.issue_session(state.keys["session"], account["id"], state.clock())
+    answer = reply(
         {
             "access_token": token,
             "token_type": "bearer",
@@ -80,3 +83,5 @@ def _session(request: Request, account: Any, status: int) -> Response:
         },
         status,
     )
+    checkout_cookie.remember(answer, state.keys["checkout"], account["id"], state.clock())
+    return answer

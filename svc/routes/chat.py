@@ -8,13 +8,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from svc import wire
-from svc.catalog import BUILTIN, Model
+from svc.catalog import Model
 from svc.chat_request import check_chat
 from svc.errors import ApiError, describe
 from svc.gate import Caller
 from svc.sse import EventStream, Interrupt, attended
 from svc.web import MIB, note, read_json, reply
-from svc.work import ChatCall
+from svc.work import ChatCall, Payer, chat_model
 
 _BODY_BYTES = 16 * MIB
 
@@ -24,8 +24,8 @@ async def create(request: Request, caller: Caller) -> Response:
     state = request.state
     body = await read_json(request, _BODY_BYTES)
     check_chat(body)
-    model = await _model_for(request, caller, body.get("model"))
-    call = ChatCall(model, body, catalog=state.catalog, outbound=state.outbound, clock=state.clock)
+    model = await chat_model(state.engines.catalog, body.get("model"), caller.account["default_model"])
+    call = ChatCall(model, body, state.engines, Payer(caller.id, request.scope["svc.request_id"], caller.key_id))
     interrupt = Interrupt()
     if body.get("stream"):
         return EventStream(
@@ -36,46 +36,43 @@ async def create(request: Request, caller: Caller) -> Response:
             closing=lambda error: wire.error_event(error.error) + wire.DONE,
             on_fault=lambda fault: note(request, level="error", error=describe(fault)),
         )
-    try:
-        async with attended(request.receive, state.drain, caller.id, interrupt):
-            answer = await call.complete()
-    finally:
-        note(request, **call.facts)
-    return reply(answer)
+    async with _settled(request, call), attended(request.receive, state.drain, caller.id, interrupt):
+        await call.reserve()
+        answer = await call.complete()
+    return reply(answer, headers={"x-service-cost-micros": str(call.cost_micros)} if call.paid else None)
 
 
 async def _events(request: Request, call: ChatCall) -> AsyncGenerator[bytes, None]:
-    try:
+    async with _settled(request, call):
+        await call.reserve()
         async with contextlib.aclosing(call.stream()) as chunks:
             async for chunk in chunks:
                 yield wire.event(chunk)
-        yield wire.DONE
+    yield wire.DONE
+
+
+@contextlib.asynccontextmanager
+async def _settled(request: Request, call: ChatCall) -> AsyncGenerator[None, None]:
+    """Settles the call however the block ends: before `[DONE]`, after a fault, when the caller has left (contract 6)."""
+    try:
+        yield
     finally:
-        note(request, **call.facts)
-
-
-async def _model_for(request: Request, caller: Caller, wanted: str | None) -> Model:
-    """The model that the request names, else the account's default, the operator's, or the built-in assistant (contract 4)."""
-    catalog = request.state.catalog
-    model_id = wanted or caller.account["default_model"] or catalog.default_model or f"{BUILTIN}/assistant"
-    model: Model | None = await catalog.find(model_id)
-    if model is None:
-        raise ApiError("model_not_found", f"There is no model {model_id!r} here. GET /v1/models lists them.", param="model")
-    if model.kind != "chat":
-        raise ApiError("invalid_value", f"{model_id!r} is no chat model but one for {model.kind}.", param="model")
-    return model
+        try:
+            await call.settle()
+        finally:
+            note(request, **call.facts)
 
 
 async def list_models(request: Request, caller: Caller) -> Response:
     """Every model that the caller can use, in one page, as OpenAI's clients expect (wire.md 21)."""
-    catalog = request.state.catalog
+    catalog = request.state.engines.catalog
     models: list[dict[str, Any]] = [model.shown(catalog.created) for model in await catalog.models()]
     return reply({"object": "list", "data": models, "has_more": False})
 
 
 async def show_model(request: Request, caller: Caller) -> Response:
     """One model; its id holds slashes."""
-    catalog = request.state.catalog
+    catalog = request.state.engines.catalog
     model: Model | None = await catalog.find(request.path_params["model_id"])
     if model is None:
         raise ApiError("model_not_found", param="model")

@@ -1,5 +1,6 @@
 """What tells about the service itself: health, readiness, the interface document and the static pages (contract 10)."""
 
+import hmac
 import sqlite3
 from pathlib import Path
 
@@ -36,6 +37,19 @@ async def readyz(request: Request) -> Response:
 def _write_something(tx: sqlite3.Connection) -> None:
     version = tx.execute("PRAGMA user_version").fetchone()[0]
     tx.execute(f"PRAGMA user_version = {version}")
+
+
+async def metrics(request: Request) -> Response:
+    """Prometheus' counters: open in local posture, else with the operator's token alone."""
+    state = request.state
+    token = state.config.metrics_token
+    given = request.headers.get("authorization", "").removeprefix("Bearer ")
+    if token and not hmac.compare_digest(given.encode(), token.encode()):
+        raise ApiError("invalid_api_key")
+    if not token and not state.config.local_posture:
+        raise ApiError("not_found", "The metrics are switched off here: SVC_METRICS_TOKEN switches them on.")
+    gauges = {"svc_open_answers": len(state.drain), "svc_uptime_seconds": state.config.monotonic() - state.started_at}
+    return Response(state.metrics.text(gauges), media_type="text/plain; version=0.0.4")
 
 
 async def openapi(request: Request) -> Response:

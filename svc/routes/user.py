@@ -6,7 +6,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from svc import accounts, tokens
+from svc import accounts, history, tokens
 from svc.errors import ApiError
 from svc.gate import Caller
 from svc.ids import timestamp
@@ -38,9 +38,14 @@ async def delete_me(request: Request, caller: Caller) -> Response:
             raise ApiError("missing_field", "password is required to delete the account.", param="password")
         if not await state.passwords.matches(password, caller.account["password_hash"]):
             raise ApiError("invalid_credentials", "The password is wrong.", param="password")
-    await state.db.write(accounts.delete_account, caller.id)
+    await state.db.write(_delete, caller.id)
     state.drain.end_all_of(caller.id, "account_deleted")
     return no_content()
+
+
+def _delete(tx: sqlite3.Connection, account_id: str) -> None:
+    history.forget(tx, account_id)
+    accounts.delete_account(tx, account_id)
 
 
 async def show_settings(request: Request, caller: Caller) -> Response:
@@ -57,7 +62,7 @@ async def change_settings(request: Request, caller: Caller) -> Response:
         changes["memory_enabled"] = body["memory_enabled"]
     if "default_model" in body:
         model = body["default_model"]
-        if model is not None and (not isinstance(model, str) or await request.state.catalog.find(model) is None):
+        if model is not None and (not isinstance(model, str) or await request.state.engines.catalog.find(model) is None):
             raise ApiError("invalid_value", "default_model must be one of GET /v1/models, or null.", param="default_model")
         changes["default_model"] = model
     account = await request.state.db.write(accounts.update_account, caller.id, changes)

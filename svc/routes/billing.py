@@ -1,0 +1,44 @@
+"""The wallet as its owner reads it, and the payment processor's webhook (contract 6)."""
+
+import re
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from svc import wallet
+from svc.errors import ApiError
+from svc.gate import Caller
+from svc.web import MIB, listing, note, page_after, page_limit, read_body, reply
+
+_DAY_SECONDS = 86_400
+
+
+async def show_account(request: Request, caller: Caller) -> Response:
+    shown = await request.state.db.read(wallet.account_shown, caller.id)
+    return reply({**shown, "tier": caller.tier, "currency": "usd"})
+
+
+async def list_ledger(request: Request, caller: Caller) -> Response:
+    """Credits and debits, newest first, `?limit= ?after=`."""
+    limit = page_limit(request)
+    return listing(await request.state.db.read(wallet.ledger_page, caller.id, limit + 1, page_after(request)), limit)
+
+
+async def list_usage(request: Request, caller: Caller) -> Response:
+    """`?days=` 1..90 (30): requests, tokens and cost per UTC day and model, newest first."""
+    text = request.query_params.get("days", "30")
+    if not re.fullmatch(r"[0-9]{1,4}", text) or not 1 <= int(text) <= 90:
+        raise ApiError("invalid_value", "days must be a whole number from 1 to 90.", param="days")
+    first_day = wallet.day_of(request.state.clock() - (int(text) - 1) * _DAY_SECONDS)
+    rows = await request.state.db.read(wallet.usage, caller.id, first_day)
+    return listing(rows, len(rows))
+
+
+async def webhook(request: Request) -> Response:
+    """The processor's event -> 200 once it is on disk with all it does; 400 without a valid signature, 503 if it is not."""
+    state = request.state
+    body = await read_body(request, MIB)
+    signatures = request.headers.getlist("stripe-signature")
+    receipt = await state.payments.deliver(state.db, signatures, body, wallet.credit, state.clock())
+    note(request, event_type=receipt.event.type, credited=receipt.credited, reason=receipt.reason)
+    return reply({"received": True, "credited": receipt.credited})

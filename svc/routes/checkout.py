@@ -1,0 +1,194 @@
+"""Adding funds in the browser, the only place where a funding starts (contract 6, specification 4.5).
+
+in_html(from_our_page(recognised(handler))): a refusal becomes a page -> Origin (403) -> the cookie's account (401, which asks
+to sign in) -> handler(request, account)
+"""
+
+import sqlite3
+from collections.abc import Awaitable, Callable
+from urllib.parse import parse_qs, urlsplit
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from svc import accounts, checkout_cookie, payments, wallet
+from svc import checkout_pages as pages
+from svc.errors import ApiError
+from svc.ids import new_id
+from svc.money import dollars
+from svc.stripe import CHECKOUT_ORIGIN
+from svc.web import KIB, Endpoint, note, read_body
+
+Handler = Callable[[Request, sqlite3.Row], Awaitable[Response]]
+
+
+# --- the guards of these pages
+
+
+def in_html(handler: Endpoint) -> Endpoint:
+    """Shows a refusal as a page; 401 asks to sign in. Where payments are off, that is all there is to see."""
+
+    async def endpoint(request: Request) -> Response:
+        if request.state.payments.mode == "none":
+            return _page(request, "Add funds", pages.switched_off(), 403 if request.method == "POST" else 200)
+        try:
+            return await handler(request)
+        except ApiError as error:
+            note(request, code=error.code)
+            headers = {**error.headers, "www-authenticate": "Cookie"} if error.status == 401 else error.headers
+            body = pages.sign_in() if error.status == 401 else pages.problem_only()
+            problem = None if error.code == "session_expired" else str(error)
+            return _page(request, "Add funds", body, error.status, problem, headers)
+
+    return endpoint
+
+
+def from_our_page(handler: Endpoint) -> Endpoint:
+    """Refuses a form that was not sent from a page of ours: another site could send it with the person's cookie."""
+
+    async def guarded(request: Request) -> Response:
+        ours = _origin(request.state.config.base_url)
+        if request.headers.getlist("origin") != [ours]:
+            raise ApiError(
+                "invalid_request", f"This form must be sent from {ours}/checkout. Open that page and try again.", status=403
+            )
+        return await handler(request)
+
+    return guarded
+
+
+def recognised(handler: Handler) -> Endpoint:
+    """Lets in whom the cookie names, with the account's row. A bearer token means nothing here."""
+
+    async def endpoint(request: Request) -> Response:
+        account = await _person(request)
+        if account is None:
+            raise ApiError("session_expired")
+        return await handler(request, account)
+
+    return endpoint
+
+
+async def _person(request: Request) -> sqlite3.Row | None:
+    state = request.state
+    account_id = checkout_cookie.remembered(request, state.keys["checkout"], state.clock())
+    if account_id is None:
+        return None
+    note(request, account=account_id)
+    account: sqlite3.Row | None = await state.db.read(accounts.account_by_id, account_id)
+    return account
+
+
+def _origin(base_url: str) -> str:
+    parts = urlsplit(base_url)
+    return f"{parts.scheme}://{parts.netloc.removesuffix(':443')}"  # as browsers write it
+
+
+# --- handlers
+
+
+async def show(request: Request, account: sqlite3.Row) -> Response:
+    """The choice of an amount."""
+    shown = await request.state.db.read(wallet.account_shown, account["id"])
+    return _page(request, "Add funds", pages.amounts(account["email"], dollars(shown["wallet_balance_micros"])))
+
+
+async def sign_in(request: Request) -> Response:
+    """`email` and `password` of a form -> the cookie, and back to the amounts; it makes no session."""
+    state = request.state
+    form = await _form(request)
+    email, password = form.get("email", ""), form.get("password", "")
+    if len(password) > accounts.PASSWORD_LENGTH[1]:
+        raise ApiError("invalid_credentials")
+    account = await state.db.read(accounts.account_by_email, email)
+    if not await state.passwords.matches(password, account and account["password_hash"]):
+        raise ApiError("invalid_credentials")
+    answer = _see_other(f"{state.config.base_url}/checkout")
+    checkout_cookie.remember(answer, state.keys["checkout"], account["id"], state.clock())
+    return answer
+
+
+async def begin(request: Request, account: sqlite3.Row) -> Response:
+    """`amount` of a form -> 303 to the processor's page. Our row is on disk before the processor is asked."""
+    state = request.state
+    amount_micros = payments.check_amount((await _form(request)).get("amount"))
+    checkout_id = new_id("chk", state.clock())
+    await state.db.write(payments.add_checkout, account["id"], checkout_id, amount_micros, state.clock())
+    session_id, url = await state.payments.open_session(checkout_id, amount_micros)
+    await state.db.write(payments.set_session, account["id"], checkout_id, session_id)
+    return _see_other(url)
+
+
+async def come_back(request: Request) -> Response:
+    """Where the processor sends people; without the cookie it tells nothing about the checkout."""
+    state = request.state
+    account = await _person(request)
+    checkout_id = request.query_params.get("checkout", "")
+    checkout = account and await state.db.read(payments.checkout_of, account["id"], checkout_id)
+    state_and_amount = (checkout["state"], dollars(checkout["amount_micros"])) if checkout else (None, "")
+    return _page(request, "Thank you", pages.returned(*state_and_amount))
+
+
+async def show_sandbox(request: Request, account: sqlite3.Row) -> Response:
+    checkout = await _sandbox_checkout(request, account)
+    return _page(request, "Sandbox payment", pages.sandbox(checkout["session_id"], dollars(checkout["amount_micros"])))
+
+
+async def pay_in_sandbox(request: Request, account: sqlite3.Row) -> Response:
+    """Sends the event of a paid checkout the way that the webhook takes, and the person back."""
+    state = request.state
+    checkout = await _sandbox_checkout(request, account)
+    signature, body = state.payments.sandbox_event(checkout, state.clock())
+    receipt = await state.payments.deliver(state.db, [signature], body, wallet.credit, state.clock())
+    note(request, event_type=receipt.event.type, credited=receipt.credited, reason=receipt.reason)
+    return _see_other(f"{state.config.base_url}/checkout/return?checkout={checkout['id']}")
+
+
+async def _sandbox_checkout(request: Request, account: sqlite3.Row) -> sqlite3.Row:
+    state = request.state
+    session_id = request.path_params["session_id"]
+    checkout: sqlite3.Row | None = await state.db.read(payments.checkout_of, account["id"], session_id)
+    if state.payments.mode != "sandbox" or checkout is None or checkout["session_id"] != session_id:
+        raise ApiError("not_found", "There is no such payment.")
+    return checkout
+
+
+# --- forms and pages
+
+
+async def _form(request: Request) -> dict[str, str]:
+    """The fields of an urlencoded form, each at most once."""
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/x-www-form-urlencoded":
+        raise ApiError("unsupported_media_type", "Send the form of this page.")
+    body = await read_body(request, 16 * KIB)
+    try:
+        fields = parse_qs(body.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=20)
+    except ValueError:
+        raise ApiError("invalid_value", "The form is not well-formed.") from None
+    if any(len(values) > 1 for values in fields.values()):
+        raise ApiError("invalid_value", "The form has a field twice.")
+    return {name: values[0] for name, values in fields.items()}
+
+
+def _see_other(url: str) -> Response:
+    return Response(status_code=303, headers={"location": url, "cache-control": "no-store", "referrer-policy": "same-origin"})
+
+
+def _page(
+    request: Request, title: str, body: str, status: int = 200, problem: str | None = None, headers: dict[str, str] | None = None
+) -> Response:
+    state = request.state
+    # Chromium holds a form's redirects, too, against form-action: the processor's page must be in it.
+    processor = f" {CHECKOUT_ORIGIN} {_origin(state.payments.stripe.api)}" if state.payments.stripe else ""
+    policy = (
+        "default-src 'none'; style-src 'self'; img-src 'self' data:; base-uri 'none'; "
+        f"form-action 'self'{processor}; frame-ancestors 'none'"
+    )
+    own = {
+        "content-security-policy": policy,
+        # With no-referrer Chromium would post `Origin: null`.
+        "referrer-policy": "same-origin",
+        "cache-control": "no-store",
+    }
+    html = pages.page(title, body, test_money=state.payments.mode == "sandbox", problem=problem)
+    return Response(html, status, {**(headers or {}), **own}, media_type="text/html; charset=utf-8")

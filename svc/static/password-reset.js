@@ -1,0 +1,57 @@
+// Sets a new password with the one-time token that stands in the fragment of the link: link -> token -> form -> POST -> what came of it.
+
+const form = document.querySelector("form");
+const [first, second] = form.querySelectorAll("input");
+const button = form.querySelector("button");
+const alertBox = document.querySelector("[role=alert]");
+const statusBox = document.querySelector("[role=status]");
+let token = "";
+
+function show(box, text) {
+  alertBox.textContent = "";
+  statusBox.textContent = "";
+  box.textContent = text;
+}
+
+// The token leaves the address bar at once, and with it the history and any screenshot.
+function takeToken() {
+  token = location.hash.slice(1);
+  history.replaceState(null, "", location.pathname);
+  form.hidden = !token;
+  button.disabled = !token;
+  show(alertBox, token ? "" : "This link is not complete. Open it again as a whole, or ask for a new one.");
+}
+
+/** The message to show, and whether the password is set. */
+async function confirmReset(password) {
+  try {
+    const answer = await fetch("/auth/password-reset/confirm", {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ token, password }),
+    });
+    if (answer.status === 204) return { done: true, message: "Your password is set. Sign in with it from now on." };
+    return { done: false, message: (await answer.json()).error.message };
+  } catch {
+    return { done: false, message: "The service did not answer. Check your connection and try again." };
+  }
+}
+
+form.addEventListener("submit", async (event) => {
+  event.preventDefault();
+  if (first.value !== second.value) {
+    show(alertBox, "The two passwords are not the same.");
+    second.focus();
+    return;
+  }
+  button.disabled = true;
+  show(statusBox, "");
+  const { done, message } = await confirmReset(first.value);
+  button.disabled = done;
+  form.hidden = done;
+  show(done ? statusBox : alertBox, message);
+  if (done) form.reset();
+});
+
+addEventListener("hashchange", takeToken);
+takeToken();

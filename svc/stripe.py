@@ -1,0 +1,207 @@
+"""Stripe's wire: the signature of its webhook, its events, and Checkout Sessions over httpx."""
+
+import asyncio
+import hashlib
+import hmac
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+import orjson
+
+from svc.errors import ApiError
+
+TOLERANCE_SECONDS = 300
+CHECKOUT_ORIGIN = "https://checkout.stripe.com"
+_HEADER_LENGTH = 8192
+_ID_LENGTH = 255
+_ATTEMPTS = 2
+_ATTEMPT_SECONDS = 8.0
+_PAUSE_SECONDS = 0.5
+_ANSWER_BYTES = 256 * 1024
+_URL = re.compile(r"[!-~]{1,4096}")
+# Worth one more try: under the same Idempotency-Key Stripe makes the session once, however often it is asked.
+_TRANSIENT = {409, 429, 500, 502, 503, 504}
+
+
+@dataclass(frozen=True)
+class Event:
+    """What matters here of an event: for a Checkout Session its id, our checkout's id, and the money."""
+
+    id: str
+    type: str
+    session_id: str | None
+    checkout_id: str | None
+    amount_cents: int | None
+    currency: str | None
+    paid: bool
+
+    @property
+    def pays(self) -> bool:
+        """Whether it tells that the session's money has come (contract 6)."""
+        return self.type == "checkout.session.async_payment_succeeded" or (
+            self.type == "checkout.session.completed" and self.paid
+        )
+
+
+def sign(secret: bytes, body: bytes, at_seconds: int) -> str:
+    """The `Stripe-Signature` header for `body`."""
+    return f"t={at_seconds},v1={_digest(secret, str(at_seconds), body)}"
+
+
+def check_signature(secret: bytes | None, headers: Sequence[str], body: bytes, now_seconds: float) -> None:
+    """Raises ApiError `invalid_value` unless exactly one `Stripe-Signature` header signs these very bytes, now (contract 6)."""
+    refused = ApiError("invalid_value", "Send one valid Stripe-Signature header for this body.", param="stripe-signature")
+    if secret is None or len(headers) != 1 or len(headers[0]) > _HEADER_LENGTH:
+        raise refused
+    parts = [part.partition("=") for part in headers[0].split(",")]
+    times = [value for name, _, value in parts if name == "t"]
+    if len(times) != 1 or not re.fullmatch(r"[1-9][0-9]{0,11}", times[0]):
+        raise refused
+    expected = _digest(secret, times[0], body).encode()
+    given = [value.encode("latin-1", "replace") for name, _, value in parts if name == "v1"]
+    genuine = any([hmac.compare_digest(expected, signature) for signature in given])  # noqa: C419 - all, in the same time
+    if not genuine or abs(now_seconds - int(times[0])) > TOLERANCE_SECONDS:
+        raise refused
+
+
+def _digest(secret: bytes, at_seconds: str, body: bytes) -> str:
+    return hmac.new(secret, at_seconds.encode() + b"." + body, hashlib.sha256).hexdigest()
+
+
+def read_event(body: bytes) -> Event:
+    """The event in a signed body. What lacks an id is known by its digest, so that it is kept once too.
+
+    Raises ApiError `invalid_json` for what is not one JSON object.
+    """
+    try:
+        value = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        raise ApiError("invalid_json") from None
+    if not isinstance(value, dict):
+        raise ApiError("invalid_json")
+    data = _object(_object(value.get("data")).get("object"))
+    amount = data.get("amount_total")
+    return Event(
+        id=_text(value.get("id")) or "sha256_" + hashlib.sha256(body).hexdigest(),
+        type=_text(value.get("type")) or "unknown",
+        session_id=_text(data.get("id")),
+        checkout_id=_text(data.get("client_reference_id")) or _text(_object(data.get("metadata")).get("checkout_id")),
+        amount_cents=amount if type(amount) is int else None,
+        currency=_text(data.get("currency")),
+        paid=data.get("payment_status") == "paid",
+    )
+
+
+def session_event(session_id: str, checkout_id: str, amount_cents: int, now_seconds: float) -> bytes:
+    """The body of the event that Stripe sends for a paid Checkout Session; the same id whenever it is made again."""
+    session = {
+        "id": session_id,
+        "object": "checkout.session",
+        "client_reference_id": checkout_id,
+        "payment_status": "paid",
+        "amount_total": amount_cents,
+        "currency": "usd",
+    }
+    return orjson.dumps(
+        {
+            "id": f"evt_{session_id}",
+            "object": "event",
+            "type": "checkout.session.completed",
+            "created": int(now_seconds),
+            "data": {"object": session},
+        }
+    )
+
+
+def _object(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _text(value: Any) -> str | None:
+    return value[:_ID_LENGTH] if isinstance(value, str) and value else None
+
+
+@dataclass(frozen=True)
+class Stripe:
+    """Stripe's API at `api` (`https://api.stripe.com`), spoken to through `client`."""
+
+    client: httpx.AsyncClient
+    api: str
+    secret_key: str = field(repr=False)
+    pause_seconds: float = _PAUSE_SECONDS
+
+    async def create_session(self, checkout_id: str, amount_cents: int, success_url: str, cancel_url: str) -> tuple[str, str]:
+        """A hosted payment page for one checkout of ours: the session's id and the page's address.
+
+        Raises ApiError `upstream_unreachable`, `upstream_timeout`, `upstream_error`, `upstream_invalid_response`.
+        """
+        form = {
+            "mode": "payment",
+            "client_reference_id": checkout_id,
+            "metadata[checkout_id]": checkout_id,
+            "payment_intent_data[metadata][checkout_id]": checkout_id,
+            "line_items[0][quantity]": "1",
+            "line_items[0][price_data][currency]": "usd",
+            "line_items[0][price_data][unit_amount]": str(amount_cents),
+            "line_items[0][price_data][product_data][name]": "Prepaid credit",
+            "success_url": success_url,
+            "cancel_url": cancel_url,
+        }
+        answer = await self._post("/v1/checkout/sessions", form, checkout_id)
+        session_id, url = answer.get("id"), answer.get("url")
+        if not isinstance(session_id, str) or not 0 < len(session_id) <= _ID_LENGTH or not self._leads_somewhere(url):
+            raise ApiError("upstream_invalid_response", "The payment processor's answer makes no sense. Nothing was charged.")
+        return session_id, str(url)
+
+    def _leads_somewhere(self, url: Any) -> bool:
+        if not isinstance(url, str) or not _URL.fullmatch(url):
+            return False
+        try:
+            parts, api = urlsplit(url), urlsplit(self.api)
+        except ValueError:
+            return False
+        return bool(parts.hostname) and (parts.scheme == "https" or (parts.scheme, parts.netloc) == (api.scheme, api.netloc))
+
+    async def _post(self, path: str, form: dict[str, str], idempotency_key: str) -> dict[str, Any]:
+        headers = {"authorization": f"Bearer {self.secret_key}", "idempotency-key": idempotency_key}
+        fault = ApiError("upstream_unreachable")
+        for attempt in range(_ATTEMPTS):
+            if attempt:
+                await asyncio.sleep(self.pause_seconds)
+            try:
+                async with asyncio.timeout(_ATTEMPT_SECONDS):
+                    status, answer = await self._exchange(path, form, headers)
+            except (TimeoutError, httpx.TimeoutException):
+                fault = ApiError(
+                    "upstream_timeout", "The payment processor did not answer in time. Nothing was charged; try again."
+                )
+                continue
+            except httpx.TransportError:
+                fault = ApiError(
+                    "upstream_unreachable", "The payment processor cannot be reached. Nothing was charged; try again."
+                )
+                continue
+            if status == 200:
+                return answer
+            fault = ApiError("upstream_error", f"The payment processor refused with status {status}. Nothing was charged.")
+            if status not in _TRANSIENT:
+                break
+        raise fault
+
+    async def _exchange(self, path: str, form: dict[str, str], headers: dict[str, str]) -> tuple[int, dict[str, Any]]:
+        body = bytearray()
+        async with self.client.stream("POST", self.api + path, data=form, headers=headers) as response:
+            async for chunk in response.aiter_raw():
+                body += chunk
+                if len(body) > _ANSWER_BYTES:
+                    raise ApiError(
+                        "upstream_invalid_response", "The payment processor's answer is too large. Nothing was charged."
+                    )
+        try:
+            return response.status_code, _object(orjson.loads(body))
+        except orjson.JSONDecodeError:
+            return response.status_code, {}

@@ -1,0 +1,307 @@
+"""The wallet: money that is held, settled, booked and shown, in whole micros of a US dollar (contract 6).
+
+hold (worst case) -> the paid call -> settle (at most the hold) | release
+The rules are in schema.sql: triggers keep balance and held money, CHECKs keep them in bounds. Every function that takes `tx`
+runs inside the caller's transaction.
+"""
+
+import sqlite3
+from collections.abc import Mapping
+from typing import Any
+
+from svc.errors import ApiError
+from svc.ids import new_id, timestamp
+from svc.money import dollars
+
+MOST_MICROS = 10**15  # what a wallet may hold, see schema.sql
+UNBOUNDED_TOKENS = 2**31 - 1
+_PRICED_TOKENS = 1_000_000
+_LAST_SEQ = 2**63 - 1
+_MOST_TOKENS = 10**12  # no real count is near it: absurd ones must not overflow a sum
+
+
+# --- a paid call
+
+
+def hold(tx: sqlite3.Connection, account_id: str, hold_id: str, amount_micros: int, now_seconds: float) -> None:
+    """Sets `amount_micros` (over 0) of the wallet aside under a new `hold_id`.
+
+    Raises ApiError `insufficient_funds` with the balance and what is needed, `invalid_api_key` when the account is gone.
+    """
+    if amount_micros > MOST_MICROS:
+        raise _insufficient(tx, account_id, amount_micros)
+    try:
+        tx.execute(
+            "INSERT INTO holds (id, account_id, amount_micros, created_at) VALUES (?, ?, ?, ?)",
+            (hold_id, account_id, amount_micros, now_seconds),
+        )
+    except sqlite3.IntegrityError as error:
+        if "held_within_balance" in str(error):
+            raise _insufficient(tx, account_id, amount_micros) from None
+        if "FOREIGN KEY" in str(error):
+            raise ApiError("invalid_api_key") from None
+        raise
+
+
+def settle(
+    tx: sqlite3.Connection,
+    account_id: str,
+    hold_id: str,
+    cost_micros: int,
+    *,
+    model: str,
+    input_tokens: int,
+    output_tokens: int,
+    request_id: str,
+    key_id: str | None,
+    description: str | None = None,
+    now_seconds: float,
+) -> int:
+    """Ends a hold and debits what the call cost, at most the hold; a cost of 0 merely releases it.
+
+    Returns the micros charged: 0, without effect, when the hold was settled or released before. What the cost is over them is
+    the operator's loss, for the caller to count.
+    """
+    row = tx.execute(
+        "DELETE FROM holds WHERE account_id = ? AND id = ? RETURNING amount_micros", (account_id, hold_id)
+    ).fetchone()
+    charged_micros: int = 0 if row is None else min(max(cost_micros, 0), row["amount_micros"])
+    if charged_micros:
+        tokens = {"input_tokens": _bounded(input_tokens), "output_tokens": _bounded(output_tokens)}
+        text = description or f"{model}: {input_tokens} input and {output_tokens} output tokens"
+        details = {"model": model, **tokens, "request_id": request_id, "key_id": key_id}
+        _book(tx, account_id, -charged_micros, text, hold_id, now_seconds, details)
+    return charged_micros
+
+
+def release(tx: sqlite3.Connection, account_id: str, hold_id: str) -> bool:
+    """Ends a hold without a charge; False when it had ended before."""
+    return tx.execute("DELETE FROM holds WHERE account_id = ? AND id = ?", (account_id, hold_id)).rowcount == 1
+
+
+def release_all(tx: sqlite3.Connection) -> int:
+    """Ends every hold, at start: their requests died with the process. Returns how many there were."""
+    return tx.execute("DELETE FROM holds").rowcount
+
+
+def count_usage(
+    tx: sqlite3.Connection, account_id: str, model: str, input_tokens: int, output_tokens: int, cost_micros: int, day: str
+) -> None:
+    """Adds one request to the usage of `day` (`2026-09-21`, see `day_of`); nothing when the account is gone."""
+    tx.execute(
+        """
+        INSERT INTO usage_days (account_id, day, model, requests, input_tokens, output_tokens, cost_micros)
+        SELECT id, ?, ?, 1, ?, ?, ? FROM accounts WHERE id = ?
+        ON CONFLICT (account_id, day, model) DO UPDATE SET
+            requests = requests + 1,
+            input_tokens = input_tokens + excluded.input_tokens,
+            output_tokens = output_tokens + excluded.output_tokens,
+            cost_micros = cost_micros + excluded.cost_micros
+        """,
+        (day, model, _bounded(input_tokens), _bounded(output_tokens), cost_micros, account_id),
+    )
+
+
+def day_of(now_seconds: float) -> str:
+    """The UTC day of a moment, as `usage_days` has it."""
+    return timestamp(now_seconds)[:10]
+
+
+def _bounded(tokens: int) -> int:
+    return min(max(tokens, 0), _MOST_TOKENS)
+
+
+# --- credits and debits
+
+
+def credit(
+    tx: sqlite3.Connection,
+    account_id: str,
+    amount_micros: int,
+    *,
+    description: str,
+    reference: str | None = None,
+    now_seconds: float,
+) -> None:
+    """Adds `amount_micros` (over 0); 5 dollars or more make the account pro. A `reference` is credited once.
+
+    Raises ApiError `invalid_value` when the wallet would be over its bound, sqlite3.IntegrityError for a reference that was
+    booked before or an account that is gone.
+    """
+    try:
+        _book(tx, account_id, amount_micros, description, reference, now_seconds, {})
+    except sqlite3.IntegrityError as error:
+        if "in_bounds" in str(error):
+            raise ApiError("invalid_value", f"A wallet holds at most {dollars(MOST_MICROS)}.") from None
+        raise
+
+
+def debit(
+    tx: sqlite3.Connection,
+    account_id: str,
+    amount_micros: int,
+    *,
+    description: str,
+    reference: str | None = None,
+    now_seconds: float,
+) -> None:
+    """Takes `amount_micros` (over 0) away. Raises ApiError `insufficient_funds` when not so much is there that is not held."""
+    try:
+        _book(tx, account_id, -amount_micros, description, reference, now_seconds, {})
+    except sqlite3.IntegrityError as error:
+        if "in_bounds" in str(error) or "held_within_balance" in str(error):
+            raise _insufficient(tx, account_id, amount_micros) from None
+        raise
+
+
+def _book(
+    tx: sqlite3.Connection,
+    account_id: str,
+    amount_micros: int,
+    description: str,
+    reference: str | None,
+    now_seconds: float,
+    details: Mapping[str, Any],
+) -> None:
+    row = {
+        "id": new_id("led", now_seconds),
+        "account_id": account_id,
+        "kind": "credit" if amount_micros > 0 else "debit",
+        "amount_micros": amount_micros,
+        "description": description,
+        "reference": reference,
+        "created_at": now_seconds,
+        **details,
+    }
+    columns, values = ", ".join(row), ", ".join(f":{name}" for name in row)
+    tx.execute(
+        f"""
+        INSERT INTO ledger ({columns}, balance_after_micros)
+        VALUES ({values}, (SELECT balance_micros FROM wallets WHERE account_id = :account_id) + :amount_micros)
+        """,  # noqa: S608 - our own names
+        row,
+    )
+
+
+def _insufficient(conn: sqlite3.Connection, account_id: str, needed_micros: int) -> ApiError:
+    shown = account_shown(conn, account_id)
+    balance_micros, held_micros = shown["wallet_balance_micros"], shown["held_micros"]
+    return ApiError(
+        "insufficient_funds",
+        f"This needs {dollars(needed_micros)} ({needed_micros} micros). The wallet has {dollars(balance_micros)} "
+        f"({balance_micros} micros), of which {dollars(held_micros)} ({held_micros} micros) is held for requests under way. "
+        "Add funds in the browser, at /checkout.",
+    )
+
+
+# --- prices
+
+
+def cost_micros(prices: Mapping[str, int], input_tokens: int, output_tokens: int) -> int:
+    """What a chat call costs under `prices` (named as in the catalog): the sum of its parts, rounded up once."""
+    return -(-_parts(prices, input_tokens, output_tokens) // _PRICED_TOKENS)
+
+
+def affordable_output_tokens(prices: Mapping[str, int], input_tokens: int, available_micros: int) -> int:
+    """The most output tokens that `available_micros` pays beside the input: 0 to UNBOUNDED_TOKENS."""
+    left = available_micros * _PRICED_TOKENS - _parts(prices, input_tokens, 0)
+    price = prices.get("output_micros_per_million_tokens", 0)
+    if left < 0:
+        return 0
+    return min(left // price, UNBOUNDED_TOKENS) if price else UNBOUNDED_TOKENS
+
+
+def _parts(prices: Mapping[str, int], input_tokens: int, output_tokens: int) -> int:
+    return input_tokens * prices.get("input_micros_per_million_tokens", 0) + output_tokens * prices.get(
+        "output_micros_per_million_tokens", 0
+    )
+
+
+# --- reading
+
+
+def available_micros(conn: sqlite3.Connection, account_id: str) -> int:
+    """What an account can spend now: its balance without what is held; 0 when it is gone."""
+    available: int = account_shown(conn, account_id)["available_micros"]
+    return available
+
+
+def account_shown(conn: sqlite3.Connection, account_id: str) -> dict[str, int]:
+    """The wallet's part of `GET /billing/account`."""
+    row = conn.execute("SELECT balance_micros, held_micros FROM wallets WHERE account_id = ?", (account_id,)).fetchone()
+    balance_micros, held_micros = row or (0, 0)
+    return {
+        "wallet_balance_micros": balance_micros,
+        "held_micros": held_micros,
+        "available_micros": balance_micros - held_micros,
+    }
+
+
+def ledger_page(conn: sqlite3.Connection, account_id: str, limit: int, after: str | None = None) -> list[dict[str, Any]]:
+    """Up to `limit` credits and debits, newest first, from the one after the id `after`. Raises ApiError `invalid_value` when
+    the account has none of that id."""
+    before_seq = _LAST_SEQ
+    if after is not None:
+        row = conn.execute("SELECT seq FROM ledger WHERE account_id = ? AND id = ?", (account_id, after)).fetchone()
+        if row is None:
+            raise ApiError("invalid_value", "after must be the id of an item of this list.", param="after")
+        before_seq = row["seq"]
+    rows = conn.execute(
+        """
+        SELECT id, kind, amount_micros, balance_after_micros, description, reference,
+            model, input_tokens, output_tokens, request_id, key_id, created_at
+        FROM ledger WHERE account_id = ? AND seq < ? ORDER BY seq DESC LIMIT ?
+        """,
+        (account_id, before_seq, limit),
+    ).fetchall()
+    return [{**row, "created_at": timestamp(row["created_at"])} for row in map(dict, rows)]
+
+
+def usage(conn: sqlite3.Connection, account_id: str, first_day: str) -> list[dict[str, Any]]:
+    """Requests, tokens and cost per day and model since `first_day`, newest first."""
+    rows = conn.execute(
+        """
+        SELECT day, model, requests, input_tokens, output_tokens, cost_micros
+        FROM usage_days WHERE account_id = ? AND day >= ? ORDER BY day DESC, model
+        """,
+        (account_id, first_day),
+    ).fetchall()
+    return [dict(row) for row in rows]
+
+
+# --- proof
+
+_RULES = {
+    "wallet {0}: the balance is {1} micros, its ledger adds up to {2}": """
+        SELECT wallets.account_id, balance_micros, ifnull(sum(amount_micros), 0) AS total
+        FROM wallets LEFT JOIN ledger USING (account_id) GROUP BY wallets.account_id HAVING balance_micros <> total
+    """,
+    "ledger {0}: the balance after it is {1} micros, it should be {2}": """
+        SELECT id, balance_after_micros, due FROM (
+            SELECT id, balance_after_micros,
+                amount_micros + lag(balance_after_micros, 1, 0) OVER (PARTITION BY account_id ORDER BY seq) AS due
+            FROM ledger WHERE account_id IS NOT NULL
+        ) WHERE balance_after_micros <> due
+    """,
+    "wallet {0}: {1} micros are held, its holds add up to {2}": """
+        SELECT wallets.account_id, held_micros, ifnull(sum(amount_micros), 0) AS total
+        FROM wallets LEFT JOIN holds USING (account_id) GROUP BY wallets.account_id HAVING held_micros <> total
+    """,
+    "wallet {0}: balance {1} and held {2} micros are out of bounds": """
+        SELECT account_id, balance_micros, held_micros FROM wallets
+        WHERE balance_micros < 0 OR held_micros < 0 OR held_micros > balance_micros
+    """,
+    "account {0} has no wallet": "SELECT id FROM accounts WHERE id NOT IN (SELECT account_id FROM wallets)",
+    "the ledger has {0} rows up to number {1}": """
+        SELECT count(*), max(seq) FROM ledger HAVING count(*) <> ifnull(max(seq), 0)
+    """,
+    "account {0} has paid 5 dollars at once and is not pro": """
+        SELECT DISTINCT accounts.id FROM accounts JOIN ledger ON ledger.account_id = accounts.id
+        WHERE tier = 'free' AND amount_micros >= 5000000
+    """,
+}
+
+
+def verify(conn: sqlite3.Connection) -> list[str]:
+    """What is wrong with the money, a line each; empty when every rule holds. Judges by the rows alone, not by the triggers."""
+    return [finding.format(*row) for finding, query in _RULES.items() for row in conn.execute(query)]

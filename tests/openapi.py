@@ -1,0 +1,183 @@
+"""Holds answers against svc/static/openapi.json, so that the document cannot say one thing and the service another."""
+
+import copy
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import orjson
+from jsonschema import Draft202012Validator, ValidationError, validators
+from referencing import Registry, Resource
+from referencing.jsonschema import DRAFT202012
+from starlette.routing import compile_path
+
+from app import ROUTES
+from svc.routes.service import STATIC
+
+DOCUMENT: dict[str, Any] = orjson.loads((STATIC / "openapi.json").read_bytes())
+_ERROR = ("components", "schemas", "Error")
+
+
+def _closed(value: Any) -> Any:
+    """`value` with every schema of named properties closed: an answer must not hold a field that the document does not know."""
+    if isinstance(value, list):
+        return [_closed(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    schema = {name: _closed(item) for name, item in value.items()}
+    if isinstance(value.get("properties"), dict) and "type" in value:
+        schema.setdefault("additionalProperties", False)
+    return schema
+
+
+_REGISTRY: Registry[Any] = Registry().with_resource(
+    "urn:document", Resource.from_contents(_closed(copy.deepcopy(DOCUMENT)), default_specification=DRAFT202012)
+)
+_PATHS = [(compile_path(path)[0], path.replace(":path}", "}")) for path in dict.fromkeys(path for _, path, _ in ROUTES)]
+
+
+def _pattern(validator: Any, pattern: str, value: Any, schema: Any) -> Iterator[ValidationError]:
+    # In JSON Schema `$` is the end alone, in Python also the place before a last line break.
+    if isinstance(value, str) and not re.search(re.sub(r"\$$", r"\\Z", pattern), value):
+        yield ValidationError(f"{value!r} does not match {pattern!r}")
+
+
+_Validator = validators.extend(Draft202012Validator, {"pattern": _pattern})
+
+
+def pointer(*steps: str) -> str:
+    """A JSON pointer as a URI fragment."""
+    return "#/" + "/".join(step.replace("~", "~0").replace("/", "~1").replace("{", "%7B").replace("}", "%7D") for step in steps)
+
+
+def resolved(value: dict[str, Any]) -> dict[str, Any]:
+    """What `value` refers to in the document, or `value` itself."""
+    if "$ref" not in value:
+        return value
+    return resolved(_at(_steps(value["$ref"])))
+
+
+def faults(value: Any, *steps: str) -> list[str]:
+    """What is wrong with `value` under the schema that stands at `steps` in the document; empty when nothing is."""
+    validator = _Validator(
+        {"$ref": "urn:document" + pointer(*steps)}, registry=_REGISTRY, format_checker=Draft202012Validator.FORMAT_CHECKER
+    )
+    return [f"{error.json_path}: {error.message}" for error in validator.iter_errors(value)]
+
+
+def path_of(path: str) -> str | None:
+    """The document's path of a request's path: `/v1/models/{model_id}` of `/v1/models/builtin/echo`; None for an unknown one."""
+    return next((template for regex, template in _PATHS if regex.match(path)), None)
+
+
+def response_steps(template: str, method: str, status: int) -> tuple[str, ...]:
+    """Where the answer of that status stands. Raises AssertionError where the document does not know it."""
+    known = DOCUMENT["paths"][template][method.lower()]["responses"]
+    key = next((key for key in (str(status), f"{status // 100}XX") if key in known), None)
+    assert key is not None, f"{method} {template} answered {status}, the document knows {sorted(known)}"
+    if "$ref" in known[key]:
+        return _steps(known[key]["$ref"])
+    return ("paths", template, method.lower(), "responses", key)
+
+
+def validate_response(method: str, path: str, status: int, body: Any, content_type: str = "application/json") -> None:
+    """Raises AssertionError unless the document allows this answer.
+
+    `path` is the request's or the document's; `body` is the parsed JSON, the text of another type, None for an empty one.
+    On a path or method that is none of the document's only the error shape is right.
+    """
+    template = path if path in DOCUMENT["paths"] else path_of(path)
+    if template is None or method.lower() not in DOCUMENT["paths"][template]:
+        assert status in (404, 405) or status >= 400, f"{method} {path} is not in the document and answered {status}"
+        assert not (wrong := faults(body, *_ERROR)), wrong
+        return
+    steps = response_steps(template, method, status)
+    contents = _at(steps).get("content", {})
+    kind = content_type.partition(";")[0]
+    if not contents:
+        assert body is None, f"{method} {template} {status} has a body, the document says that it has none"
+        return
+    if "*/*" in contents:  # somebody's own file
+        return
+    assert kind in contents, f"{method} {template} {status} is {kind}, the document knows {sorted(contents)}"
+    schema = (*steps, "content", kind, "schema")
+    wrong = _stream_faults(body, schema) if kind == "text/event-stream" else faults(body, *schema)
+    assert not wrong, f"{method} {template} {status}: {wrong}"
+    if (
+        status >= 400 and "4XX" not in DOCUMENT["paths"][template][method.lower()]["responses"]
+    ):  # there a model server has its say
+        codes = {example["value"]["error"]["code"] for example in contents[kind]["examples"].values()}
+        assert body["error"]["code"] in codes, (
+            f"{method} {template} {status}: {body['error']['code']} is not among {sorted(codes)}"
+        )
+
+
+def _stream_faults(text: str, schema: tuple[str, ...]) -> list[str]:
+    # As later versions of OpenAPI have it, the schema is that of one event, and `contentSchema` that of the JSON in its data.
+    while "$ref" in _at(schema):
+        schema = _steps(_at(schema)["$ref"])
+    content = next(steps for steps in _below(*schema) if steps[-1] == "contentSchema")
+    if not text.endswith("\n\n"):
+        return ["the stream ends inside an event"]
+    found = []
+    for block in text.removesuffix("\n\n").split("\n\n"):
+        if block == ": ping":
+            continue
+        if not block.startswith("data: ") or "\n" in block:
+            found.append(f"not one line of data: {block!r}")
+            continue
+        data = block.removeprefix("data: ")
+        found += faults({"data": data}, *schema)
+        if data != "[DONE]":
+            found += faults(json.loads(data), *content)
+    return found
+
+
+def check(answer: httpx.Response) -> None:
+    """Raises AssertionError unless the document allows `answer`, which has been read: status, headers and body."""
+    request = answer.request
+    if request.method == "OPTIONS":
+        return
+    method = "GET" if request.method == "HEAD" else request.method
+    content_type = answer.headers.get("content-type", "")
+    body: Any = None
+    if answer.content:
+        body = orjson.loads(answer.content) if content_type == "application/json" else answer.text
+    if request.method != "HEAD":
+        validate_response(method, request.url.path, answer.status_code, body, content_type)
+    template = path_of(request.url.path)
+    if template is None or method.lower() not in DOCUMENT["paths"][template]:
+        return
+    response = _at(response_steps(template, method, answer.status_code))
+    for name, header in response.get("headers", {}).items():
+        header = resolved(header)
+        if name in answer.headers:
+            value: Any = answer.headers[name]
+            schema = resolved(header["schema"])
+            value = int(value) if schema["type"] == "integer" else value
+            wrong = list(_Validator(schema).iter_errors(value))
+            assert not wrong, f"{method} {template} {answer.status_code}: {name}: {value!r}"
+        else:
+            assert not header.get("required"), f"{method} {template} {answer.status_code} lacks the header {name}"
+
+
+def _below(*steps: str) -> Iterator[tuple[str, ...]]:
+    """The steps to everything inside what stands at `steps`."""
+    value = _at(steps)
+    names = value if isinstance(value, dict) else map(str, range(len(value))) if isinstance(value, list) else ()
+    for name in names:
+        yield (*steps, name)
+        yield from _below(*steps, name)
+
+
+def _steps(reference: str) -> tuple[str, ...]:
+    return tuple(step.replace("~1", "/").replace("~0", "~") for step in reference.removeprefix("#/").split("/"))
+
+
+def _at(steps: tuple[str, ...]) -> Any:
+    value: Any = DOCUMENT
+    for step in steps:
+        value = value[int(step) if isinstance(value, list) else step]
+    return value

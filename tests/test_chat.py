@@ -1,0 +1,204 @@
+"""Chat and models through HTTP with the built-in provider (contract 4 and 9, wire.md)."""
+
+from typing import Any
+
+import httpx
+import orjson
+import pytest
+
+from tests.conftest import Service, bearer
+
+COMPLETIONS = "/v1/chat/completions"
+
+
+def ask(text: str, model: str = "builtin/echo", **fields: Any) -> dict[str, Any]:
+    return {"model": model, "messages": [{"role": "user", "content": text}], **fields}
+
+
+def events(answer: httpx.Response) -> list[Any]:
+    """The payloads of a chat stream, `[DONE]` as itself; checks the framing of every block."""
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["content-type"] == "text/event-stream" and "content-length" not in answer.headers
+    assert answer.content.endswith(b"\n\n") and answer.content.isascii()
+    blocks = answer.content.decode().split("\n\n")[:-1]
+    assert all(block.startswith("data: ") and "\n" not in block for block in blocks)
+    return [block[6:] if block == "data: [DONE]" else orjson.loads(block[6:]) for block in blocks]
+
+
+@pytest.fixture
+async def headers(service: Service) -> dict[str, str]:
+    return bearer((await service.make_key(await service.bearer()))["key"])
+
+
+async def test_a_json_answer_has_every_field_that_clients_read(service: Service, headers: dict[str, str]) -> None:
+    answer = await service.client.post(COMPLETIONS, json=ask("Hello  there\n🙂"), headers=headers)
+    assert answer.status_code == 200 and answer.headers["content-type"] == "application/json"
+    body = answer.json()
+    assert set(body) == {"id", "object", "created", "model", "choices", "usage"}
+    assert body["id"].startswith("chatcmpl-") and body["object"] == "chat.completion" and body["model"] == "builtin/echo"
+    assert body["created"] == int(service.clocks.now)
+    message = {"role": "assistant", "content": "Hello  there\n🙂", "refusal": None}
+    assert body["choices"] == [{"index": 0, "message": message, "logprobs": None, "finish_reason": "stop"}]
+    usage = body["usage"]
+    assert usage["prompt_tokens"] + usage["completion_tokens"] == usage["total_tokens"] > 0
+
+
+@pytest.mark.parametrize("include_usage", [True, False, None])
+async def test_a_stream_obeys_the_grammar_of_the_wire(service: Service, headers: dict[str, str], include_usage: bool | None) -> None:
+    options = {} if include_usage is None else {"stream_options": {"include_usage": include_usage}}
+    text = "one two\u2028three 🙂 data: [DONE]\n\ndata: {}"
+    *chunks, done = events(await service.client.post(COMPLETIONS, json=ask(text, stream=True, **options), headers=headers))
+    assert done == "[DONE]"
+    assert len({(chunk["id"], chunk["created"], chunk["model"], chunk["object"]) for chunk in chunks}) == 1
+    if include_usage:
+        last = chunks.pop()
+        assert last["choices"] == [] and last["usage"]["total_tokens"] > 0
+        assert all(chunk["usage"] is None for chunk in chunks)
+    else:
+        assert all("usage" not in chunk for chunk in chunks)
+    deltas = [chunk["choices"][0]["delta"] for chunk in chunks]
+    assert deltas[0] == {"role": "assistant", "content": ""} and all("role" not in delta for delta in deltas[1:])
+    assert "".join(delta.get("content", "") for delta in deltas) == text
+    assert [chunk["choices"][0]["finish_reason"] for chunk in chunks] == [None] * (len(chunks) - 1) + ["stop"]
+
+
+async def test_n_answers_are_numbered_in_json_and_stream(service: Service, headers: dict[str, str]) -> None:
+    body = (await service.client.post(COMPLETIONS, json=ask("hi", n=3), headers=headers)).json()
+    assert [choice["index"] for choice in body["choices"]] == [0, 1, 2]
+    *chunks, _ = events(await service.client.post(COMPLETIONS, json=ask("hi", n=3, stream=True), headers=headers))
+    finished = [choice["index"] for chunk in chunks for choice in chunk["choices"] if choice["finish_reason"]]
+    assert sorted(finished) == [0, 1, 2]
+
+
+async def test_the_token_limit_and_stop_words_end_an_answer(service: Service, headers: dict[str, str]) -> None:
+    text = "alpha beta gamma delta " * 20
+    limited = (await service.client.post(COMPLETIONS, json=ask(text, max_tokens=3), headers=headers)).json()
+    assert limited["choices"][0]["finish_reason"] == "length" and limited["usage"]["completion_tokens"] <= 3
+    stopped = (await service.client.post(COMPLETIONS, json=ask(text, stop=["gamma"]), headers=headers)).json()
+    assert stopped["choices"][0]["message"]["content"] == "alpha beta " and stopped["choices"][0]["finish_reason"] == "stop"
+
+
+TOOL = {
+    "type": "function",
+    "function": {"name": "calculate", "parameters": {"type": "object", "properties": {"expression": {"type": "string"}}}},
+}
+
+
+async def test_the_assistant_calls_a_tool_and_answers_with_its_result(service: Service, headers: dict[str, str]) -> None:
+    request = ask("What is 12 * (3 + 4)?", "builtin/assistant", tools=[TOOL])
+    choice = (await service.client.post(COMPLETIONS, json=request, headers=headers)).json()["choices"][0]
+    assert choice["finish_reason"] == "tool_calls" and choice["message"]["content"] is None
+    (call,) = choice["message"]["tool_calls"]
+    assert call["type"] == "function" and orjson.loads(call["function"]["arguments"]) == {"expression": "12 * (3 + 4)"}
+    result = {"role": "tool", "tool_call_id": call["id"], "content": "84"}
+    request["messages"] += [choice["message"], result]
+    final = (await service.client.post(COMPLETIONS, json=request, headers=headers)).json()["choices"][0]
+    assert final["finish_reason"] == "stop" and "84" in final["message"]["content"] and "tool_calls" not in final["message"]
+
+
+async def test_a_streamed_tool_call_opens_once_and_then_sends_pieces(service: Service, headers: dict[str, str]) -> None:
+    request = ask("What is 12 * (3 + 4)?", "builtin/assistant", tools=[TOOL], stream=True)
+    *chunks, _ = events(await service.client.post(COMPLETIONS, json=request, headers=headers))
+    pieces = [call for chunk in chunks for call in chunk["choices"][0]["delta"].get("tool_calls", [])]
+    assert pieces[0]["index"] == 0 and pieces[0]["function"] == {"name": "calculate", "arguments": ""} and pieces[0]["id"]
+    assert all(set(piece) == {"index", "function"} and set(piece["function"]) == {"arguments"} for piece in pieces[1:])
+    assert orjson.loads("".join(piece["function"]["arguments"] for piece in pieces)) == {"expression": "12 * (3 + 4)"}
+    assert chunks[-1]["choices"][0]["finish_reason"] == "tool_calls"
+
+
+async def test_the_response_format_makes_the_answer_json(service: Service, headers: dict[str, str]) -> None:
+    schema = {"type": "object", "properties": {"sum": {"type": "integer"}}, "required": ["sum"], "additionalProperties": False}
+    for form in ({"type": "json_object"}, {"type": "json_schema", "json_schema": {"name": "sum", "schema": schema, "strict": True}}):
+        body = (await service.client.post(COMPLETIONS, json=ask("2+2", "builtin/assistant", response_format=form), headers=headers)).json()
+        value = orjson.loads(body["choices"][0]["message"]["content"])
+        assert isinstance(value, dict) and (form["type"] == "json_object" or isinstance(value["sum"], int))
+
+
+@pytest.mark.parametrize(
+    ("script", "status", "code"),
+    [
+        ("fail 400 too long", 400, None),
+        ("fail 429 slow down", 503, "upstream_error"),
+        ("fail 401 bad key svc", 502, "upstream_error"),
+        ("fail 500 oops", 502, "upstream_error"),
+        ("fail 503 busy", 503, "upstream_error"),
+        ("drop", 502, "upstream_error"),
+    ],
+)
+@pytest.mark.parametrize("stream", [True, False])
+async def test_a_fault_before_the_first_byte_is_an_http_status(
+    service: Service, headers: dict[str, str], script: str, status: int, code: str | None, stream: bool
+) -> None:
+    answer = await service.client.post(COMPLETIONS, json=ask(script, "builtin/script", stream=stream), headers=headers)
+    assert answer.status_code == status, answer.text
+    assert answer.headers["content-type"] == "application/json"
+    error = answer.json()["error"]
+    assert {"message", "type", "code", "param"} <= set(error) and error["code"] == code
+    assert answer.headers["x-ratelimit-remaining-requests"] == "19"
+
+
+@pytest.mark.parametrize("fault", ["fail 500 oops", "drop"])
+async def test_a_fault_after_the_first_byte_ends_the_stream_with_an_error_and_no_finish(
+    service: Service, headers: dict[str, str], fault: str
+) -> None:
+    request = ask(f"say Hello\n{fault}", "builtin/script", stream=True, stream_options={"include_usage": True})
+    *chunks, error, done = events(await service.client.post(COMPLETIONS, json=request, headers=headers))
+    assert done == "[DONE]" and set(error) == {"error"} and error["error"]["code"] == "upstream_error"
+    assert all(choice["finish_reason"] is None for chunk in chunks for choice in chunk["choices"])
+    assert all(chunk["choices"] for chunk in chunks)
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "code", "param"),
+    [
+        ({"messages": []}, 400, None, "messages"),
+        ({}, 400, "missing_field", "messages"),
+        ({"messages": "hi"}, 400, "invalid_value", "messages"),
+        ({"messages": [{"role": "user", "content": "hi"}], "model": 5}, 400, "invalid_value", "model"),
+        ({"messages": [{"role": "user", "content": "hi"}], "model": "no/such"}, 404, "model_not_found", "model"),
+        ({"messages": [{"role": "user", "content": "hi"}], "model": "builtin/"}, 404, "model_not_found", "model"),
+        ({"messages": [{"role": "user", "content": "hi"}], "n": 0}, 400, "invalid_value", "n"),
+        ({"messages": [{"role": "user", "content": "hi"}], "stream": "yes"}, 400, "invalid_value", "stream"),
+        ({"messages": [{"role": "user", "content": "hi"}], "temperature": 3}, 400, "invalid_value", "temperature"),
+    ],
+)
+async def test_a_wrong_request_names_its_field(
+    service: Service, headers: dict[str, str], body: dict[str, Any], status: int, code: str | None, param: str
+) -> None:
+    answer = await service.client.post(COMPLETIONS, json=body, headers=headers)
+    error = answer.json()["error"]
+    assert (answer.status_code, error["param"]) == (status, param) and (code is None or error["code"] == code)
+
+
+async def test_known_fields_may_be_null_and_unknown_ones_are_taken(service: Service, headers: dict[str, str]) -> None:
+    nulls = dict.fromkeys(("stream", "temperature", "tools", "stop", "n", "max_tokens", "stream_options", "user", "model"))
+    body = {**ask("hi"), **nulls, "x_unknown": {"a": 1}}
+    assert (await service.client.post(COMPLETIONS, json=body, headers=headers)).status_code == 200
+
+
+async def test_without_a_model_the_accounts_default_answers_then_the_assistant(service: Service, headers: dict[str, str]) -> None:
+    body = {"messages": [{"role": "user", "content": "hi"}]}
+    assert (await service.client.post(COMPLETIONS, json=body, headers=headers)).json()["model"] == "builtin/assistant"
+    await service.client.patch("/user/settings", json={"default_model": "builtin/echo"}, headers=headers)
+    assert (await service.client.post(COMPLETIONS, json=body, headers=headers)).json()["model"] == "builtin/echo"
+
+
+async def test_the_list_of_models_has_every_model_with_kind_and_pricing(service: Service, headers: dict[str, str]) -> None:
+    listed = (await service.client.get("/v1/models", headers=headers)).json()
+    assert listed["object"] == "list" and listed["has_more"] is False
+    models = {model["id"]: model for model in listed["data"]}
+    assert {"builtin/echo", "builtin/assistant", "builtin/assistant-paid", "builtin/script"} <= set(models)
+    for model in models.values():
+        assert model["object"] == "model" and model["created"] > 0 and model["owned_by"] == "builtin" and model["byok"] is False
+        assert (await service.client.get(f"/v1/models/{model['id']}", headers=headers)).json() == model
+    assert models["builtin/assistant-paid"]["pricing"] == {
+        "input_micros_per_million_tokens": 500_000,
+        "output_micros_per_million_tokens": 1_500_000,
+    }
+    missing = await service.client.get("/v1/models/no/such:model", headers=headers)
+    assert (missing.status_code, missing.json()["error"]["code"]) == (404, "model_not_found")
+
+
+async def test_get_on_chat_is_405_with_allow(service: Service, headers: dict[str, str]) -> None:
+    answer = await service.client.get(COMPLETIONS, headers=headers)
+    assert answer.status_code == 405 and answer.headers["allow"] == "POST"

@@ -1,0 +1,832 @@
+"""svc/db.py: what a write promises, what a read sees, which storage faults are survived, and which files a start takes."""
+
+import asyncio
+import contextlib
+import os
+import random
+import resource
+import signal
+import sqlite3
+import struct
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import aiosqlite
+import anyio
+import pytest
+
+from svc import db as db_module
+from svc.db import APPLICATION_ID, Database, command_connection, open_database, prepare
+from svc.errors import ApiError, StartError
+
+SCHEMA = "CREATE TABLE notes (id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE) STRICT;"
+
+
+def insert(tx: sqlite3.Connection, text: str) -> str:
+    tx.execute("INSERT INTO notes (text) VALUES (?)", (text,))
+    return text
+
+
+def insert_pair(tx: sqlite3.Connection, text: str) -> str:
+    insert(tx, f"{text} begun")
+    insert(tx, f"{text} done")
+    return text
+
+
+def insert_and_fail(tx: sqlite3.Connection, text: str) -> None:
+    insert(tx, text)
+    raise ValueError(text)
+
+
+def texts(conn: sqlite3.Connection) -> set[str]:
+    return {row["text"] for row in conn.execute("SELECT text FROM notes")}
+
+
+def count(conn: sqlite3.Connection) -> int:
+    number: int = conn.execute("SELECT count(*) FROM notes").fetchone()[0]
+    return number
+
+
+@pytest.fixture
+async def db(tmp_path: Path) -> AsyncIterator[Database]:
+    database = await open_database(tmp_path / "a.db", SCHEMA)
+    yield database
+    await database.close()
+
+
+@contextlib.contextmanager
+def other_connection(path: Path) -> Iterator[sqlite3.Connection]:
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None, timeout=0)) as conn:
+        conn.row_factory = sqlite3.Row
+        yield conn
+
+
+async def traced(db: Database) -> list[str]:
+    """The control statements that the writer runs from now on."""
+    statements: list[str] = []
+
+    def note(sql: str) -> None:
+        if sql in ("BEGIN IMMEDIATE", "COMMIT", "ROLLBACK"):
+            statements.append(sql)
+
+    await db.write(lambda tx: tx.set_trace_callback(note))
+    statements.clear()
+    return statements
+
+
+async def failures(*calls: Any) -> list[str | None]:
+    """The error codes of what is called at once, None for what succeeded; anything but an ApiError is raised."""
+    answers = await asyncio.gather(*calls, return_exceptions=True)
+    for answer in answers:
+        if isinstance(answer, BaseException) and not isinstance(answer, ApiError):
+            raise answer
+    return [answer.code if isinstance(answer, ApiError) else None for answer in answers]
+
+
+# --- writes
+
+
+async def test_a_write_returns_what_its_function_returns(db: Database) -> None:
+    def note(tx: sqlite3.Connection, first: str, *, second: str) -> str:
+        return insert(tx, first + second)
+
+    assert await db.write(note, "a", second="b") == "ab"
+    assert await db.read(texts) == {"ab"}
+
+
+async def test_2400_random_cancellations_lose_nothing_acknowledged_and_leave_nothing_half(db: Database, tmp_path: Path) -> None:
+    chance = random.Random(7)
+    acknowledged: set[str] = set()
+
+    async def cancelled(number: int) -> None:
+        async def note() -> None:
+            acknowledged.add(await db.write(insert_pair, str(number)))
+
+        way, delay = chance.randrange(3), chance.random() * chance.choice((0.0, 0.0005, 0.02))
+        if way == 0:
+            task = asyncio.create_task(note())
+            await asyncio.sleep(delay)
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+        elif way == 1:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(delay):
+                    await note()
+        else:
+            with anyio.move_on_after(delay):
+                await note()
+
+    for start in range(0, 2400, 60):
+        await asyncio.gather(*(cancelled(number) for number in range(start, start + 60)))
+    await db.write(insert_pair, "last")  # the connection is not inside a transaction
+
+    found = await db.read(texts)
+    assert 100 < len(acknowledged) < 2300, "the delays should hit before and after the commit"
+    assert {f"{number} done" for number in acknowledged} <= found
+    assert {text.removesuffix(" begun") for text in found if text.endswith("begun")} == {
+        text.removesuffix(" done") for text in found if text.endswith("done")
+    }
+    with other_connection(tmp_path / "a.db") as conn:
+        conn.execute("BEGIN IMMEDIATE")  # nobody holds the write lock
+
+
+async def test_a_failing_function_rolls_back_itself_alone(db: Database) -> None:
+    statements = await traced(db)
+    answers = await asyncio.gather(
+        db.write(insert, "before"), db.write(insert_and_fail, "gone"), db.write(insert, "after"), return_exceptions=True
+    )
+    assert [str(answer) for answer in answers] == ["before", "gone", "after"]
+    assert isinstance(answers[1], ValueError)
+    assert await db.read(texts) == {"before", "after"}
+    assert statements == ["BEGIN IMMEDIATE", "COMMIT"]
+
+
+async def test_a_failing_function_alone_or_first_leaves_no_trace(db: Database) -> None:
+    with pytest.raises(ValueError, match="alone"):
+        await db.write(insert_and_fail, "alone")
+    await asyncio.gather(db.write(insert_and_fail, "first"), db.write(insert, "second"), return_exceptions=True)
+    assert await db.read(texts) == {"second"}
+
+
+async def test_a_broken_constraint_reaches_its_caller_as_integrity_error(db: Database) -> None:
+    await db.write(insert, "a")
+    with pytest.raises(sqlite3.IntegrityError, match="UNIQUE"):
+        await db.write(insert, "a")
+
+
+@pytest.mark.parametrize("error", [StopIteration(), GeneratorExit(), asyncio.CancelledError(), RecursionError()])
+async def test_whatever_a_function_raises_nobody_waits_for_ever(db: Database, error: BaseException) -> None:
+    def fail(tx: sqlite3.Connection) -> None:
+        insert(tx, "gone")
+        raise error
+
+    calls = [asyncio.ensure_future(call) for call in (db.write(insert, "before"), db.write(fail), db.read(fail), db.write(insert, "after"))]
+    done, pending = await asyncio.wait(calls, timeout=5)
+    assert not pending
+    assert calls[1].cancelled() or calls[1].exception() is not None
+    assert calls[2].cancelled() or calls[2].exception() is not None
+    assert await db.read(texts) == {"before", "after"}
+
+
+async def test_64_waiting_functions_share_one_commit(db: Database) -> None:
+    statements = await traced(db)
+    await asyncio.gather(*(db.write(insert, str(number)) for number in range(64)))
+    assert statements == ["BEGIN IMMEDIATE", "COMMIT"]
+
+
+async def test_who_comes_during_a_commit_shares_the_next_one_and_order_is_kept(db: Database) -> None:
+    statements = await traced(db)
+    begun, proceed = threading.Event(), threading.Event()
+
+    def slow(tx: sqlite3.Connection) -> None:
+        begun.set()
+        assert proceed.wait(5)
+
+    first = asyncio.create_task(db.write(slow))
+    while not begun.is_set():
+        await asyncio.sleep(0.001)
+    rest = [asyncio.create_task(db.write(insert, str(number))) for number in range(600)]
+    await asyncio.sleep(0)
+    proceed.set()
+    await asyncio.gather(first, *rest)
+    assert statements.count("COMMIT") == 1 + 3, "the slow one, then 600 in batches of up to 256"
+    rows = await db.read(lambda conn: [row["text"] for row in conn.execute("SELECT text FROM notes ORDER BY id")])
+    assert rows == [str(number) for number in range(600)]
+
+
+async def test_callers_that_came_apart_come_together(db: Database) -> None:
+    statements = await traced(db)
+
+    async def repeat(number: int) -> None:
+        await asyncio.sleep(number * 0.0005)
+        for step in range(40):
+            await db.write(insert, f"{number} {step}")
+
+    await asyncio.gather(*(repeat(number) for number in range(16)))
+    assert statements.count("COMMIT") < 16 * 40 / 4
+
+
+# --- reads
+
+
+async def test_a_read_sees_every_write_acknowledged_before_it_began(db: Database) -> None:
+    acknowledged = 0
+
+    async def write(number: int) -> None:
+        nonlocal acknowledged
+        for step in range(40):
+            await db.write(insert, f"{number} {step}")
+            acknowledged += 1
+
+    async def read() -> None:
+        for _ in range(60):
+            expected = acknowledged
+            assert await db.read(count) >= expected
+            await asyncio.sleep(0)
+
+    await asyncio.gather(*(write(number) for number in range(8)), *(read() for _ in range(8)))
+
+
+async def test_a_read_sees_one_state_throughout(db: Database, tmp_path: Path) -> None:
+    def read_twice(conn: sqlite3.Connection) -> tuple[int, int]:
+        before = count(conn)
+        with other_connection(tmp_path / "a.db") as other:
+            insert(other, "meanwhile")
+        return before, count(conn)
+
+    assert await db.read(read_twice) == (0, 0)
+    assert await db.read(count) == 1
+
+
+async def test_a_failed_read_keeps_no_old_state_open(db: Database) -> None:
+    await asyncio.gather(*(db.write(insert, str(number)) for number in range(5)))
+
+    def fail(conn: sqlite3.Connection) -> None:
+        cursor = conn.execute("SELECT text FROM notes")
+        cursor.fetchone()
+        raise ValueError("in the middle of the rows")
+
+    kept = await asyncio.gather(*(db.read(fail) for _ in range(4)), return_exceptions=True)
+    await db.write(insert, "new")
+    assert [await db.read(count) for _ in range(4)] == [6] * 4
+    assert len(kept) == 4
+
+
+async def test_readers_cannot_write(db: Database) -> None:
+    for fn in (insert, insert_pair):
+        with pytest.raises(ApiError):
+            await db.read(fn, "no")
+    assert await db.read(count) == 0
+
+
+async def test_a_slow_read_does_not_hold_up_other_reads(db: Database) -> None:
+    proceed = threading.Event()
+    slow = asyncio.create_task(db.read(lambda conn: proceed.wait(5)))
+    await asyncio.sleep(0.01)
+    assert await asyncio.gather(*(db.read(count) for _ in range(20))) == [0] * 20
+    proceed.set()
+    assert await slow
+
+
+# --- storage that fails
+
+
+@contextlib.contextmanager
+def descriptor_replaced(path: Path, replacement: str) -> Iterator[None]:
+    """Lets this process's descriptor of `path` lead to `replacement`, such as the disk that is always full."""
+    number = next(int(entry.name) for entry in Path("/proc/self/fd").iterdir() if os.path.realpath(entry) == str(path))
+    kept, other = os.dup(number), os.open(replacement, os.O_RDWR)
+    os.dup2(other, number)
+    try:
+        yield
+    finally:
+        os.dup2(kept, number)
+        os.close(kept)
+        os.close(other)
+
+
+@contextlib.contextmanager
+def file_size_limit(limit_bytes: int) -> Iterator[None]:
+    """Writes beyond it are I/O errors (EFBIG; Python ignores the signal that comes along)."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit_bytes, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs the device that is always full")
+async def test_a_full_disk_is_storage_unavailable_for_the_whole_batch_and_is_recovered_from(db: Database, tmp_path: Path) -> None:
+    await db.write(insert, "before")
+    for _ in range(3):
+        with other_connection(tmp_path / "a.db") as conn:
+            conn.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # that device reads as zeros: nothing may be left to read there
+        with descriptor_replaced(tmp_path / "a.db-wal", "/dev/full"):
+            codes = await failures(*(db.write(insert, f"lost {number}") for number in range(5)))
+        assert codes == ["storage_unavailable"] * 5
+        assert await db.read(texts) == {"before"}
+    await db.write(insert, "after")
+    assert await db.read(texts) == {"before", "after"}
+
+
+async def test_an_io_error_is_storage_unavailable_for_the_whole_batch_and_is_recovered_from(db: Database, tmp_path: Path) -> None:
+    await db.write(insert, "before")
+    with file_size_limit((tmp_path / "a.db-wal").stat().st_size + 100):
+        codes = await failures(*(db.write(insert, f"lost {number}") for number in range(5)))
+    assert codes == ["storage_unavailable"] * 5
+    await db.write(insert, "after")
+    assert await db.read(texts) == {"before", "after"}
+
+
+async def test_a_database_that_may_not_grow_refuses_the_big_write_and_takes_the_next(db: Database) -> None:
+    pages = await db.read(lambda conn: conn.execute("PRAGMA page_count").fetchone()[0])
+    await db.write(lambda tx: tx.execute(f"PRAGMA max_page_count = {pages + 2}").fetchall())
+    codes = await failures(db.write(insert, "x" * 100_000), db.write(insert, "y" * 100_000))
+    assert codes == ["storage_unavailable"] * 2
+    await db.write(insert, "small")
+    await db.write(lambda tx: tx.execute("PRAGMA max_page_count = 1000000").fetchall())
+    await db.write(insert, "x" * 100_000)
+    assert len(await db.read(texts)) == 2
+
+
+async def test_a_transaction_that_sqlite_rolled_back_is_lost_for_all_and_said_so_to_all(db: Database) -> None:
+    await db.write(insert, "before")
+
+    def lose(tx: sqlite3.Connection) -> None:
+        tx.execute("INSERT OR ROLLBACK INTO notes (text) VALUES ('before')")
+
+    def lose_unseen(tx: sqlite3.Connection) -> None:
+        with contextlib.suppress(sqlite3.Error):
+            lose(tx)
+
+    for loser in (lose, lose_unseen):
+        codes = await failures(db.write(insert, "a"), db.write(loser), db.write(insert, "b"))
+        assert codes == ["storage_unavailable"] * 3
+        assert await db.read(texts) == {"before"}
+    await db.write(insert, "after")
+    assert await db.read(texts) == {"before", "after"}
+
+
+async def test_a_failing_commit_is_storage_unavailable_for_the_whole_batch(tmp_path: Path) -> None:
+    schema = SCHEMA + "CREATE TABLE marks (note INTEGER REFERENCES notes (id) DEFERRABLE INITIALLY DEFERRED) STRICT;"
+    db = await open_database(tmp_path / "a.db", schema)
+
+    def dangle(tx: sqlite3.Connection) -> None:
+        tx.execute("INSERT INTO marks VALUES (99)")
+
+    assert await failures(db.write(insert, "a"), db.write(dangle)) == ["storage_unavailable"] * 2
+    await db.write(insert, "b")
+    assert await db.read(texts) == {"b"}
+    await db.close()
+
+
+async def test_a_read_only_database_is_storage_unavailable_until_it_can_be_written_again(db: Database) -> None:
+    await db._writer._connection.execute("PRAGMA query_only = 1")
+    assert await failures(db.write(insert, "a"), db.write(insert, "b")) == ["storage_unavailable"] * 2
+    await db._writer._connection.execute("PRAGMA query_only = 0")
+    await db.write(insert, "c")
+    assert await db.read(texts) == {"c"}
+
+
+async def test_a_database_locked_too_long_is_storage_unavailable_and_reads_go_on(db: Database, tmp_path: Path) -> None:
+    await db.write(insert, "before")
+    await db.write(lambda tx: tx.execute("PRAGMA busy_timeout = 50").fetchall())
+    with other_connection(tmp_path / "a.db") as conn:
+        conn.execute("BEGIN IMMEDIATE")
+        codes = await failures(db.write(insert, "a"), db.write(insert, "b"), db.read(count))
+        assert codes == ["storage_unavailable", "storage_unavailable", None]
+    await db.write(insert, "after")
+    assert await db.read(texts) == {"before", "after"}
+
+
+async def test_a_damaged_page_is_storage_unavailable_for_who_reads_it(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    db = await open_database(path, SCHEMA)
+    await db.write(lambda tx: tx.executemany("INSERT INTO notes (text) VALUES (?)", [(f"{n:500}",) for n in range(500)]))
+    await db.close()
+    db = await open_database(path, SCHEMA)
+    with path.open("r+b") as file:
+        file.seek(4096)
+        file.write(b"\xff" * (path.stat().st_size - 4096))
+    assert await failures(db.read(count), db.read(texts)) == ["storage_unavailable"] * 2
+    await db.close()
+
+
+# --- the end
+
+
+async def test_close_runs_what_waits_and_refuses_what_comes_later(tmp_path: Path) -> None:
+    threads = threading.active_count()
+    db = await open_database(tmp_path / "a.db", SCHEMA)
+    calls = [asyncio.create_task(db.write(insert, str(number))) for number in range(700)]
+    calls += [asyncio.create_task(db.read(count)) for _ in range(20)]
+    await asyncio.sleep(0)
+    async with asyncio.timeout(10):
+        await db.close()
+        await asyncio.gather(*calls)
+    for late in (db.write(insert, "late"), db.read(count)):
+        with pytest.raises(ApiError) as caught:
+            await late
+        assert caught.value.code == "shutting_down"
+    await db.close()
+    with other_connection(tmp_path / "a.db") as conn:
+        assert count(conn) == 700
+    assert not (tmp_path / "a.db-wal").exists(), "the last one folds the WAL back into the file"
+    await threads_are(threads)
+
+
+async def test_a_cancelled_close_still_ends_every_thread_and_answers_who_waits(tmp_path: Path) -> None:
+    threads = threading.active_count()
+    db = await open_database(tmp_path / "a.db", SCHEMA)
+    calls = [asyncio.create_task(db.write(insert, str(number))) for number in range(300)]
+    await asyncio.sleep(0)
+    closing = asyncio.create_task(db.close())
+    await asyncio.sleep(0)
+    closing.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await closing
+    async with asyncio.timeout(10):
+        await asyncio.gather(*calls)
+    await threads_are(threads)
+
+
+async def threads_are(expected: int) -> None:
+    async with asyncio.timeout(5):
+        while threading.active_count() > expected + 1:  # the loop's own executor may keep one
+            await asyncio.sleep(0.01)
+
+
+async def test_the_private_parts_of_aiosqlite_that_are_used_still_work() -> None:
+    async with aiosqlite.connect(":memory:") as connection:
+        done: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+
+        def work() -> None:
+            answer = connection._conn.execute("SELECT 1").fetchone()[0], threading.current_thread() is not threading.main_thread()
+            done.get_loop().call_soon_threadsafe(done.set_result, answer)
+
+        connection._tx.put_nowait((None, work))
+        assert await asyncio.wait_for(done, 5) == (1, True)
+
+
+WRITER = """
+    import asyncio, os, sys
+    from pathlib import Path
+    from svc.db import open_database
+
+    def insert(tx, text):
+        tx.execute("INSERT INTO notes (text) VALUES (?)", (text + " begun",))
+        tx.execute("INSERT INTO notes (text) VALUES (?)", (text + " done",))
+
+    async def main():
+        db = await open_database(Path(sys.argv[1]), sys.argv[2])
+        async def repeat(writer):
+            for number in range(100_000):
+                await db.write(insert, f"{sys.argv[3]} {writer} {number}")
+                os.write(1, f"{sys.argv[3]} {writer} {number}\\n".encode())
+        await asyncio.gather(*(repeat(writer) for writer in range(8)))
+
+    asyncio.run(main())
+"""
+
+
+def test_kill_9_at_any_moment_loses_nothing_acknowledged(tmp_path: Path) -> None:
+    chance = random.Random(3)
+    acknowledged: set[str] = set()
+    for round_ in range(10):
+        arguments = [sys.executable, "-c", textwrap.dedent(WRITER), str(tmp_path / "a.db"), SCHEMA, str(round_)]
+        with subprocess.Popen(arguments, stdout=subprocess.PIPE) as process:
+            assert process.stdout is not None
+            first = process.stdout.readline()
+            time.sleep(chance.random() * 0.05)
+            process.send_signal(signal.SIGKILL)
+            lines = (first + process.stdout.read()).decode().split("\n")
+        assert process.returncode == -signal.SIGKILL
+        acknowledged |= set(lines[:-1])
+    prepare(tmp_path / "a.db", SCHEMA, ())
+    with other_connection(tmp_path / "a.db") as conn:
+        found = texts(conn)
+    assert len(acknowledged) > 100
+    assert {f"{text} done" for text in acknowledged} <= found
+    assert len([text for text in found if text.endswith("done")]) == len([text for text in found if text.endswith("begun")])
+
+
+# --- a command beside a running server
+
+
+@pytest.fixture
+async def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Database]:
+    """A database of the schema that commands know too."""
+    schema = tmp_path / "schema.sql"
+    schema.write_text(SCHEMA)
+    monkeypatch.setattr(db_module, "SCHEMA", schema)
+    database = await open_database(tmp_path / "a.db")
+    yield database
+    await database.close()
+
+
+async def test_a_command_sees_the_server_and_the_server_sees_the_command(served: Database, tmp_path: Path) -> None:
+    await served.write(insert, "from the server")
+    with command_connection(tmp_path / "a.db") as tx:
+        assert texts(tx) == {"from the server"}
+        insert(tx, "from the command")
+    assert await served.read(texts) == {"from the server", "from the command"}
+    await served.write(insert, "later")
+    assert await served.read(count) == 3
+
+
+async def test_a_command_that_fails_writes_nothing(served: Database, tmp_path: Path) -> None:
+    with pytest.raises(ValueError), command_connection(tmp_path / "a.db") as tx:
+        insert_and_fail(tx, "gone")
+    assert await served.read(count) == 0
+    await served.write(insert, "free")
+
+
+async def test_a_command_does_not_checkpoint_beside_a_server(served: Database, tmp_path: Path) -> None:
+    before = (tmp_path / "a.db").read_bytes()
+    with command_connection(tmp_path / "a.db") as tx:
+        for number in range(1500):
+            insert(tx, f"{number:5000}")
+    assert (tmp_path / "a.db").read_bytes() == before
+    assert (tmp_path / "a.db-wal").stat().st_size > 1500 * 4096
+    assert await served.read(count) == 1500
+
+
+async def test_a_server_waits_for_a_command_and_then_writes(served: Database, tmp_path: Path) -> None:
+    with command_connection(tmp_path / "a.db") as tx:
+        insert(tx, "from the command")
+        write = asyncio.create_task(served.write(insert, "from the server"))
+        await asyncio.sleep(0.1)
+        assert not write.done()
+        assert await served.read(texts) == set()
+    await asyncio.wait_for(write, 5)
+    assert await served.read(count) == 2
+
+
+# --- what a start takes and makes
+
+
+def folder_of(path: Path) -> dict[str, bytes]:
+    return {entry.name: entry.read_bytes() for entry in path.parent.iterdir() if not entry.name.endswith("-shm")}
+
+
+def refused(path: Path, newest_migrations: tuple[str, ...] = (), schema: str = SCHEMA) -> str:
+    """The one line with which a start refuses the file, which it leaves as it was."""
+    before = path.read_bytes()
+    with pytest.raises(StartError) as caught:
+        prepare(path, schema, newest_migrations)
+    assert path.read_bytes() == before
+    line = str(caught.value)
+    assert "\n" not in line and str(path) in line
+    return line
+
+
+def made(path: Path, rows: int = 0, close: bool = True) -> sqlite3.Connection:
+    """A database of ours at `path` with so many rows."""
+    prepare(path, SCHEMA, ())
+    conn = db_module.connect(path)
+    conn.execute("BEGIN")
+    conn.executemany("INSERT INTO notes (text) VALUES (?)", [(f"{number:200}",) for number in range(rows)])
+    conn.execute("COMMIT")
+    if close:
+        conn.close()
+    return conn
+
+
+async def test_every_connection_is_set_up_for_durability_and_safety(db: Database) -> None:
+    def settings(conn: sqlite3.Connection) -> list[Any]:
+        names = ("journal_mode", "synchronous", "foreign_keys", "trusted_schema", "busy_timeout", "query_only")
+        return [conn.execute(f"PRAGMA {name}").fetchone()[0] for name in names]
+
+    assert await db.write(settings) == ["wal", 2, 1, 0, 5000, 0]
+    assert await db.read(settings) == ["wal", 2, 1, 0, 5000, 1]
+
+
+async def test_a_database_is_made_and_found_again(tmp_path: Path) -> None:
+    for round_ in range(3):
+        db = await open_database(tmp_path / "a.db", SCHEMA)
+        await db.write(insert, str(round_))
+        assert await db.read(count) == round_ + 1
+        await db.close()
+
+
+def test_the_real_schema_makes_a_database_that_says_whose_it_is(tmp_path: Path) -> None:
+    prepare(tmp_path / "a.db", db_module.SCHEMA.read_text(), db_module.MIGRATIONS)
+    with other_connection(tmp_path / "a.db") as conn:
+        assert conn.execute("PRAGMA application_id").fetchone()[0] == APPLICATION_ID
+        assert conn.execute("PRAGMA user_version").fetchone()[0] == len(db_module.MIGRATIONS) + 1
+        assert conn.execute("PRAGMA integrity_check").fetchone()[0] == "ok"
+
+
+async def test_a_database_in_another_journal_mode_is_put_back_into_wal(tmp_path: Path) -> None:
+    made(tmp_path / "a.db", 3)
+    with other_connection(tmp_path / "a.db") as conn:
+        conn.execute("PRAGMA journal_mode = DELETE")
+    db = await open_database(tmp_path / "a.db", SCHEMA)
+    assert await db.read(lambda conn: conn.execute("PRAGMA journal_mode").fetchone()[0]) == "wal"
+    await db.close()
+
+
+def cut_first_starts(tmp_path: Path) -> Iterator[tuple[str, dict[str, bytes]]]:
+    """What a kill can leave of a first start, by the order in which SQLite writes: journal, page 1, WAL, checkpoint, removal."""
+    whole = tmp_path / "whole.db"
+    with other_connection(whole) as conn:
+        conn.execute("PRAGMA journal_mode = WAL")
+        page_1 = whole.read_bytes()
+        conn.executescript(f"BEGIN; {SCHEMA} PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = 1; COMMIT;")
+        wal = Path(f"{whole}-wal").read_bytes()
+    pages = whole.read_bytes()
+    journal = bytes.fromhex("d9d505f920a163d7") + struct.pack(">5I", 0, 0x12345678, 0, 512, 4096)
+    journal += bytes(512 - len(journal))
+    assert len(page_1) == 4096 < len(pages) < len(wal)
+    yield "an empty file", {"": b""}
+    yield "an empty file and a journal", {"": b"", "-journal": journal}
+    for size in (512, 1024, 4096):
+        yield f"{size} bytes of page 1 and its journal", {"": page_1[:size], "-journal": journal}
+    yield "WAL mode and no tables", {"": page_1}
+    for size in [0, 16, 32, *range(40, len(wal), 1000), len(wal)]:
+        yield f"{size} bytes of the WAL", {"": page_1, "-wal": wal[:size]}
+    for size in range(4096, len(pages) + 1, 2048):
+        yield f"{size} bytes of the checkpoint", {"": pages[:size], "-wal": wal}
+    yield "everything but the removal", {"": pages, "-wal": wal, "-shm": b"\0" * 32768}
+
+
+def test_a_first_start_that_was_killed_anywhere_is_done_again(tmp_path: Path) -> None:
+    for number, (state, files) in enumerate(cut_first_starts(tmp_path)):
+        path = tmp_path / f"{number}.db"
+        for suffix, content in files.items():
+            Path(f"{path}{suffix}").write_bytes(content)
+        prepare(path, SCHEMA, ())
+        with other_connection(path) as conn:
+            insert(conn, "works")
+            assert conn.execute("PRAGMA user_version").fetchone()[0] == 1, state
+            assert conn.execute("PRAGMA integrity_check").fetchone()[0] == "ok", state
+
+
+def test_processes_that_start_at_once_make_one_database(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda _: prepare(path, SCHEMA, ()), range(8)))
+    with other_connection(path) as conn:
+        assert count(conn) == 0
+
+
+MIGRATIONS = (
+    """
+    CREATE TABLE tags (note INTEGER NOT NULL REFERENCES notes (id) ON DELETE CASCADE, tag TEXT NOT NULL) STRICT; -- one; comment
+    CREATE TRIGGER tags_not_blank BEFORE INSERT ON tags WHEN NEW.tag = '' BEGIN
+        SELECT RAISE(ABORT, 'blank; refused');
+    END;
+    INSERT INTO tags SELECT id, 'old; ' || text FROM notes;
+    """,
+    """
+    CREATE TABLE new_notes (id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE, stars INTEGER NOT NULL) STRICT;
+    INSERT INTO new_notes SELECT id, text || '!', 0 FROM notes; DROP TABLE notes; ALTER TABLE new_notes RENAME TO notes;
+    -- the end
+    """,
+)
+
+
+def test_an_older_database_is_migrated_with_its_rows(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    made(path, 2)
+    prepare(path, "not used", MIGRATIONS[:1])
+    with other_connection(path) as conn:
+        assert conn.execute("SELECT count(*) FROM tags").fetchone()[0] == 2
+        with pytest.raises(sqlite3.IntegrityError, match="blank; refused"):
+            conn.execute("INSERT INTO tags VALUES (1, '')")
+    prepare(path, "not used", MIGRATIONS)
+    with other_connection(path) as conn:
+        assert conn.execute("PRAGMA user_version").fetchone()[0] == 3
+        assert conn.execute("SELECT count(*) FROM tags").fetchone()[0] == 2, "replacing a table does not delete what refers to it"
+        assert {row["text"][-1] for row in conn.execute("SELECT text FROM notes")} == {"!"}
+
+
+@pytest.mark.parametrize(
+    ("broken", "reason"),
+    [
+        ("INSERT INTO nowhere VALUES (1);", "no such table"),
+        ("UPDATE notes SET text = 'same';", "UNIQUE"),
+        ("CREATE TABLE never (a", "syntax error"),
+        ("DELETE FROM notes;", "refer to rows that are gone"),
+    ],
+)
+def test_a_migration_that_fails_leaves_the_older_version(tmp_path: Path, broken: str, reason: str) -> None:
+    path = tmp_path / "a.db"
+    made(path, 2)
+    line = refused(path, (*MIGRATIONS, broken))
+    assert reason in line
+    with other_connection(path) as conn:
+        assert conn.execute("PRAGMA user_version").fetchone()[0] == 1
+        assert [row["name"] for row in conn.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")] == ["notes"]
+    prepare(path, SCHEMA, ())
+
+
+def test_processes_that_migrate_at_once_migrate_once(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    made(path, 1)
+    migration = "UPDATE notes SET text = text || '+';"
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda _: prepare(path, SCHEMA, (migration,)), range(8)))
+    with other_connection(path) as conn:
+        assert [text.count("+") for text in texts(conn)] == [1]
+
+
+def test_a_newer_database_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    made(path, 3)
+    with other_connection(path) as conn:
+        conn.execute("PRAGMA user_version = 2")
+    assert "newer version (2" in refused(path)
+    prepare(path, SCHEMA, ("this is never run",))
+
+
+@pytest.mark.parametrize("version", [0, -1])
+def test_a_database_of_a_version_that_never_was_is_refused(tmp_path: Path, version: int) -> None:
+    made(tmp_path / "a.db", 3)
+    with other_connection(tmp_path / "a.db") as conn:
+        conn.execute(f"PRAGMA user_version = {version}")
+    assert "damaged" in refused(tmp_path / "a.db", MIGRATIONS)
+
+
+@pytest.mark.parametrize("setup", ["", "PRAGMA journal_mode = WAL;", "PRAGMA application_id = 7;", "PRAGMA user_version = 1;"])
+def test_a_database_of_another_program_is_refused_and_nothing_is_left_beside_it(tmp_path: Path, setup: str) -> None:
+    path = tmp_path / "a.db"
+    with other_connection(path) as conn:
+        conn.executescript(setup + "CREATE TABLE theirs (a); INSERT INTO theirs VALUES (1);")
+    before = folder_of(path)
+    assert "another program" in refused(path)
+    assert folder_of(path) == before
+    assert [entry.name for entry in tmp_path.iterdir()] == ["a.db"]
+
+
+@pytest.mark.parametrize(
+    "content", [b"x", b"hello\n" * 1000, bytes(8192), b"SQLite format 3\0" + b"\xff" * 8176, b"SQLite format 3\0", bytes(range(256)) * 20]
+)
+def test_a_file_that_is_no_database_is_refused(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "a.db"
+    path.write_bytes(content)
+    refused(path)
+
+
+def test_a_folder_in_the_place_of_the_database_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.db").mkdir()
+    with pytest.raises(StartError, match="cannot be used"):
+        prepare(tmp_path / "a.db", SCHEMA, ())
+    with pytest.raises(StartError, match="cannot be used"):
+        prepare(tmp_path / "nowhere" / "a.db", SCHEMA, ())
+
+
+def test_a_truncated_database_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    made(path, 200)
+    whole = path.read_bytes()
+    for size in [*range(4096, len(whole), 4096), 100, 4000, 5000, len(whole) - 2000]:
+        path.write_bytes(whole[:size])
+        refused(path)
+
+
+def test_a_database_with_a_damaged_page_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    made(path, 200)
+    whole = path.read_bytes()
+    for start in range(0, len(whole), 4096):
+        for offset in (100, 101) if start == 0 else (0, 3):
+            path.write_bytes(flipped(whole, start + offset))
+            refused(path)
+
+
+def test_a_flipped_byte_anywhere_is_refused_with_one_line_or_does_no_harm(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    made(path, 60)
+    whole = path.read_bytes()
+    chance = random.Random(11)
+    places = [*range(108), *(start + chance.randrange(4096) for start in range(0, len(whole), 4096) for _ in range(10))]
+    outcomes = {"taken": 0, "refused": 0}
+    for place in places:
+        for suffix in ("-wal", "-shm", "-journal"):
+            Path(f"{path}{suffix}").unlink(missing_ok=True)
+        path.write_bytes(flipped(whole, place))
+        outcomes[taken_or_refused(path)] += 1
+    assert min(outcomes.values()) > 20
+
+
+def flipped(content: bytes, place: int) -> bytes:
+    return content[:place] + bytes([content[place] ^ 0xFF]) + content[place + 1 :]
+
+
+def taken_or_refused(path: Path) -> str:
+    before = path.read_bytes()
+    try:
+        prepare(path, SCHEMA, ())
+    except StartError as error:
+        assert "\n" not in str(error)
+        assert path.read_bytes() == before
+        return "refused"
+    return "taken"
+
+
+async def test_a_refused_start_leaves_no_connection_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    threads, opened = threading.active_count(), 0
+    connect: Callable[..., sqlite3.Connection] = db_module.connect
+
+    def fails_third(path: Path, query_only: bool = False) -> sqlite3.Connection:
+        nonlocal opened
+        opened += 1
+        if opened == 4:  # the first is `prepare`'s
+            raise sqlite3.OperationalError("unable to open")
+        return connect(path, query_only)
+
+    monkeypatch.setattr(db_module, "connect", fails_third)
+    with pytest.raises(StartError, match="unable to open"):
+        await open_database(tmp_path / "a.db", SCHEMA)
+    assert opened == 4
+    await threads_are(threads)
