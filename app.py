@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import sqlite3
 import sys
 from collections.abc import AsyncIterator
 from functools import partial
@@ -14,24 +15,27 @@ from starlette.middleware import Middleware
 
 from svc import builtin, runs, secrets, upstream, wallet
 from svc.accounts import Passwords
-from svc.addresses import public_address
+from svc.addresses import public_address, public_or_private_address
 from svc.catalog import BUILTIN, Catalog, Model, local_servers, read_file
 from svc.config import Config, from_environ
 from svc.db import Database, open_database
+from svc.engines import Engines
 from svc.errors import ApiError, StartError
 from svc.gate import metered, per_ip, session_only, signed_in
 from svc.limits import Limits
 from svc.log import Log, capture_library_logs
 from svc.metrics import Metrics
+from svc.models import Models
 from svc.outbound import Outbound
 from svc.payments import Payments
-from svc.routes import agents, artifacts, auth, billing, chat, checkout, projects, service, user
+from svc.providers import KeyBox
+from svc.routes import agents, artifacts, auth, billing, chat, checkout, projects, providers, service, user
 from svc.routes.checkout import from_our_page, in_html, recognised
 from svc.serve import run
 from svc.sse import ClientGone, Drain
 from svc.stripe import Stripe
+from svc.usage import Call, UsageCounter
 from svc.web import Bodies, Edge, Entrance, cors_for_v1, error_reply, gone_reply, http_error_reply, routes
-from svc.work import Engines
 
 ROUTES = [
     ("POST", "/v1/chat/completions", signed_in(metered(chat.create))),
@@ -54,6 +58,12 @@ ROUTES = [
     ("GET", "/user/api-keys", signed_in(user.list_keys)),
     ("POST", "/user/api-keys", signed_in(user.create_key)),
     ("DELETE", "/user/api-keys/{key_id}", signed_in(user.delete_key)),
+    ("GET", "/user/providers", signed_in(providers.list_providers)),
+    ("POST", "/user/providers", signed_in(providers.create_provider)),
+    ("GET", "/user/providers/{provider_id}", signed_in(providers.show_provider)),
+    ("PATCH", "/user/providers/{provider_id}", signed_in(providers.change_provider)),
+    ("DELETE", "/user/providers/{provider_id}", signed_in(providers.delete_provider)),
+    ("POST", "/user/providers/{provider_id}/test", signed_in(providers.test_provider)),
     ("GET", "/projects", signed_in(projects.list_projects)),
     ("POST", "/projects", signed_in(projects.create_project)),
     ("GET", "/projects/{project_id}", signed_in(projects.show_project)),
@@ -117,7 +127,8 @@ async def _lifespan(
             db = await open_database(folder.path / "service.db")
             stack.push_async_callback(db.close)
             await _recover(db, config.clock())
-            outbound, guarded = Outbound(), Outbound(allow=public_address)
+            allow = public_or_private_address if config.private_addresses else public_address
+            outbound, guarded = Outbound(), Outbound(allow=allow)
             stack.push_async_callback(outbound.aclose)
             stack.push_async_callback(guarded.aclose)
             catalog = _catalog(config, outbound)
@@ -126,6 +137,9 @@ async def _lifespan(
             app.state.start_error = error
             raise
         stack.push_async_callback(catalog.close)
+        usage = UsageCounter(db, _count_usage)
+        stack.push_async_callback(usage.close)
+        key_box = KeyBox(folder.derive("byok"))
         passwords = Passwords(config.argon2_memory_kib, config.argon2_time_cost)
         stack.callback(passwords.close)
         capture_library_logs(stack.enter_context(log))
@@ -136,7 +150,10 @@ async def _lifespan(
             "config": config,
             "db": db,
             "limits": Limits(config.monotonic),
-            "engines": Engines(catalog, outbound, db, config.clock),
+            "engines": Engines(catalog, outbound, guarded, db, usage, config.clock),
+            "models": Models(catalog, db, key_box, guarded),
+            "key_box": key_box,
+            "address_rule": allow,
             "guarded": guarded,
             "open_runs": {},
             "passwords": passwords,
@@ -149,6 +166,10 @@ async def _lifespan(
             "metrics": metrics,
             "started_at": config.monotonic(),
         }
+
+
+def _count_usage(tx: sqlite3.Connection, call: Call) -> None:
+    wallet.count_usage(tx, call.account_id, call.model, call.input_tokens, call.output_tokens, 0, call.day)
 
 
 async def _recover(db: Database, now_seconds: float) -> None:

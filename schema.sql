@@ -159,6 +159,19 @@ CREATE INDEX passages_by_account ON passages (account_id);
 -- Written beside `passages`, not by triggers: under trusted_schema = OFF those may not touch a virtual table.
 CREATE VIRTUAL TABLE passages_text USING fts5 (text, content = 'passages', content_rowid = 'id');
 
+-- owner: svc/providers.py
+CREATE TABLE providers (
+    id TEXT PRIMARY KEY,
+    account_id TEXT NOT NULL REFERENCES accounts (id) ON DELETE CASCADE,
+    name TEXT NOT NULL CONSTRAINT provider_name_slug CHECK (length(name) BETWEEN 1 AND 63 AND name NOT GLOB '*[^a-z0-9_-]*'),
+    base_url TEXT NOT NULL CONSTRAINT base_url_scheme CHECK (base_url GLOB 'http://?*' OR base_url GLOB 'https://?*'),
+    sealed_key BLOB, -- encrypted, bound to account and provider; NULL: none
+    api_key_hint TEXT CONSTRAINT hint_with_key CHECK ((api_key_hint IS NULL) = (sealed_key IS NULL)),
+    models TEXT CONSTRAINT models_list CHECK (models GLOB '[[]*'), -- NULL: the provider is asked for its list
+    created_at REAL NOT NULL,
+    UNIQUE (account_id, name)
+) STRICT;
+
 -- owner: svc/wallet.py
 -- What an account has, as the newest ledger row says it, and what its open holds take of it: both are kept by the triggers below.
 CREATE TABLE wallets (

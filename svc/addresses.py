@@ -6,6 +6,7 @@ that carries an IPv4 address inside (mapped, compatible, NAT64, 6to4, Teredo) is
 """
 
 import asyncio
+import contextlib
 import re
 import socket
 import ssl
@@ -155,3 +156,15 @@ async def connect(
         except OSError:
             error = httpx.ConnectError("The host refused the connection.")
     raise error
+
+
+async def check_address(url: str, allow: Callable[[Address], bool], resolve: Resolve = getaddrinfo) -> None:
+    """Judges the addresses of a URL's host as `connect` will; a name that cannot be resolved yet passes.
+
+    Raises `AddressNotAllowed`, and `httpx.InvalidURL` or `httpx.UnsupportedProtocol` as `checked_url`.
+    """
+    origin, _ = checked_url(url)
+    with contextlib.suppress(OSError, ValueError):
+        for text in await resolve(origin.host, origin.port):
+            if not allow(ip_address(text)):
+                raise AddressNotAllowed("The host's address may not be reached from here.")

@@ -65,20 +65,23 @@ async def run(
     ask: Callable[[list[dict[str, Any]]], Turn],
     call_tool: ToolCall,
     progress: Progress,
+    step_seconds: float = STEP_SECONDS,
+    tool_seconds: float = TOOL_SECONDS,
+    run_seconds: float = RUN_SECONDS,
 ) -> AsyncGenerator[dict[str, Any], None]:
     """Yields `step`, `delta`, `tool_call` and `tool_result` events; `progress.output` is set when the model has answered.
 
     It returns without an output when `max_steps` are used up. `messages` is the conversation so far and is extended.
-    Raises ApiError when the model fails or a step or the run takes too long.
+    Raises ApiError when the model fails, or takes over `step_seconds` for one answer, or the run over `run_seconds`.
     """
     loop = asyncio.get_running_loop()
-    run_ends = loop.time() + RUN_SECONDS
+    run_ends = loop.time() + run_seconds
     while progress.steps < max_steps:
         progress.steps += 1
         yield {"type": "step", "step": progress.steps}
         turn = ask(messages)
         await turn.reserve()
-        async with contextlib.aclosing(_texts(turn, min(loop.time() + STEP_SECONDS, run_ends))) as texts:
+        async with contextlib.aclosing(_texts(turn, min(loop.time() + step_seconds, run_ends))) as texts:
             async for text in texts:
                 yield {"type": "delta", "text": text}
         calls = turn.message.get("tool_calls") or []
@@ -92,26 +95,29 @@ async def run(
         for call in calls:
             name, arguments, problem = _read_call(call)
             yield {"type": "tool_call", "id": call["id"], "name": name, "arguments": arguments}
-            ok, result = (False, problem) if problem else await _result(call_tool, name, arguments, run_ends)
+            deadline = min(loop.time() + tool_seconds, run_ends)
+            ok, result = (False, problem) if problem else await _result(call_tool, name, arguments, deadline)
             yield {"type": "tool_result", "id": call["id"], "name": name, "ok": ok, "result": result}
             content = result if isinstance(result, str) else orjson.dumps(result).decode()
             messages.append({"role": "tool", "tool_call_id": call["id"], "content": content if ok else f"Error: {content}"})
 
 
 async def _texts(turn: Turn, deadline: float) -> AsyncGenerator[str, None]:
+    loop = asyncio.get_running_loop()
     async with contextlib.aclosing(turn.stream()) as chunks:
-        while True:
+        while loop.time() < deadline:  # a model that never waits would not feel the timeout
             try:
                 async with asyncio.timeout_at(deadline):
                     chunk = await anext(chunks, None)
             except TimeoutError:
-                raise ApiError("upstream_timeout", "The agent's step took too long.") from None
+                break
             if chunk is None:
                 return
             for choice in chunk["choices"]:
                 text = choice["delta"].get("content")
                 if text:
                     yield text
+    raise ApiError("upstream_timeout", "The model took too long for a step of the agent, or the run for all of them.")
 
 
 def _read_call(call: dict[str, Any]) -> tuple[str, dict[str, Any], str | None]:
@@ -120,15 +126,15 @@ def _read_call(call: dict[str, Any]) -> tuple[str, dict[str, Any], str | None]:
     name = function.get("name") or ""
     try:
         arguments = orjson.loads(function.get("arguments") or "{}")
-    except orjson.JSONDecodeError:
+        orjson.dumps(arguments)  # what is nested too deep to be written is read all the same
+    except (orjson.JSONDecodeError, orjson.JSONEncodeError):
         arguments = None
     if not isinstance(arguments, dict):
         return name, {}, "The arguments are not a JSON object."
     return name, arguments, None
 
 
-async def _result(call_tool: ToolCall, name: str, arguments: dict[str, Any], run_ends: float) -> tuple[bool, Any]:
-    deadline = min(asyncio.get_running_loop().time() + TOOL_SECONDS, run_ends)
+async def _result(call_tool: ToolCall, name: str, arguments: dict[str, Any], deadline: float) -> tuple[bool, Any]:
     try:
         async with asyncio.timeout_at(deadline):
             return True, await call_tool(name, arguments)

@@ -4,12 +4,15 @@ import asyncio
 import re
 import time
 import tomllib
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
+import httpx
+
+from svc.addresses import checked_url
 from svc.errors import StartError, UpstreamFault
 
 BUILTIN = "builtin"
@@ -24,22 +27,24 @@ _DEAREST_MICROS = 10**12
 _SLUG = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 _LIST_SECONDS = 60.0
 _FAILED_LIST_SECONDS = 1.0
+_PATIENCE_SECONDS = 2.0  # so long a request waits for a provider's list at most
 _MOST_LISTED = 5_000
 
 
 @dataclass(frozen=True)
 class Provider:
-    """A model server that the operator offers. `timeout_seconds` is to the first byte and between bytes."""
+    """A model server. `timeout_seconds` is to the first byte and between bytes; `byok`: a user's own, not the operator's."""
 
     name: str
     base_url: str
     api_key: str | None = field(default=None, repr=False)
     timeout_seconds: float = 120.0
+    byok: bool = False
 
 
 @dataclass(frozen=True)
 class Model:
-    """A model on offer. `id` is `<provider>/<name>`, `provider` None the built-in one, `prices` are micros, named as in `PRICES`."""
+    """A model on offer. `id` is `<provider>/<name>`, `provider` None the built-in one, `prices` are micros as in `PRICES`."""
 
     id: str
     name: str
@@ -59,7 +64,7 @@ class Model:
             "kind": self.kind,
             "pricing": dict(self.prices),
             "provider": owner,
-            "byok": False,
+            "byok": bool(self.provider and self.provider.byok),
         }
 
     def dearer_than(self, other: "Model") -> bool:
@@ -75,12 +80,15 @@ class _Listed:
     configured: bool  # by the operator, in contrast to a port that is merely tried
     models: dict[str, Model] = field(default_factory=dict)
     asked_at: float = float("-inf")
-    failed: bool = False
+    answered: bool = False  # when it was asked last
     asking: "asyncio.Task[None] | None" = None
 
 
 class Catalog:
-    """Finds models by id. `ask(provider)` fetches a provider's own model list: dicts with at least `id`."""
+    """Finds models by id. `ask(provider)` fetches a provider's own model list: dicts with at least `id`.
+
+    Raises StartError when the default or a fallback is not on offer or of the wrong kind.
+    """
 
     def __init__(
         self,
@@ -91,10 +99,26 @@ class Catalog:
         created: int,
     ) -> None:
         self._models = {model.id: model for model in models}
+        listed = list(listed)
+        self._names = {BUILTIN, *(model.provider.name for model in self._models.values() if model.provider)}
+        self._names |= {provider.name for provider, configured in listed if configured}
+        # What the operator has configured under a name goes before the server that is merely looked for.
+        listed = [(provider, configured) for provider, configured in listed if configured or provider.name not in self._names]
         self._listed = {provider.name: _Listed(provider, configured) for provider, configured in listed}
+        self._names.update(self._listed)
         self._ask = ask
         self.created = created
         self.default_model = default_model
+        self._check_reference(default_model, "default_model", "chat")
+        for model in self._models.values():
+            self._check_reference(model.fallback, f"fallback of {model.id}", model.kind)
+
+    def _check_reference(self, model_id: str | None, place: str, kind: str) -> None:
+        model = self._models.get(model_id or "")
+        if model is None and model_id and model_id.partition("/")[0] not in self._listed:
+            raise StartError(f"the catalog: there is no model {model_id!r}, the {place}")
+        if model is not None and model.kind != kind:
+            raise StartError(f"the catalog: {model_id!r}, the {place}, is for {model.kind}, not for {kind}")
 
     def start(self) -> None:
         """Asks the providers without a list for theirs, in the background."""
@@ -106,6 +130,10 @@ class Catalog:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+    def has_provider(self, name: str) -> bool:
+        """Whether the operator uses this name for a provider, so that no user's may have it."""
+        return name in self._names
 
     async def models(self) -> list[Model]:
         """All models on offer now, in the order of the catalog."""
@@ -122,16 +150,16 @@ class Catalog:
             return None
         if model_id not in listed.models:
             await self._fresh(listed, _FAILED_LIST_SECONDS)
-        if model_id not in listed.models and listed.failed and listed.configured:
+        if model_id not in listed.models and listed.configured and not listed.answered:
             return _free_model(listed.provider, name)
         return listed.models.get(model_id)
 
     async def _fresh(self, listed: _Listed, age_seconds: float) -> None:
-        if listed.failed:
+        if not listed.answered:
             age_seconds = _FAILED_LIST_SECONDS
         if time.monotonic() - listed.asked_at >= age_seconds:
-            # Shared by all who wait, so nobody's leaving may cancel it.
-            await asyncio.shield(self._refresh(listed))
+            # Shared by all who wait, so nobody's leaving may cancel it: `wait` does not.
+            await asyncio.wait([self._refresh(listed)], timeout=_PATIENCE_SECONDS)
 
     def _refresh(self, listed: _Listed) -> "asyncio.Task[None]":
         if listed.asking is None:
@@ -140,12 +168,12 @@ class Catalog:
 
     async def _ask_now(self, listed: _Listed) -> None:
         try:
-            names = [str(entry.get("id")) for entry in (await self._ask(listed.provider))[:_MOST_LISTED]]
+            names = [entry["id"] for entry in (await self._ask(listed.provider))[:_MOST_LISTED]]
             models = [_free_model(listed.provider, name) for name in names if 0 < len(name) <= 300 and name.isprintable()]
             listed.models = {model.id: model for model in models}
-            listed.failed = False
+            listed.answered = True
         except UpstreamFault:
-            listed.failed = True
+            listed.answered = False
         finally:
             listed.asked_at = time.monotonic()
             listed.asking = None
@@ -170,7 +198,7 @@ def read_file(path: Path, environ: Mapping[str, str]) -> tuple[list[Model], list
     """
     try:
         document = tomllib.loads(path.read_text("utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
         raise StartError(f"the catalog {path} cannot be read: {error}") from None
     try:
         return _parse(document, environ)
@@ -190,15 +218,10 @@ def _parse(document: dict[str, Any], environ: Mapping[str, str]) -> tuple[list[M
             models += [_model(entry, provider) for entry in _tables(table, "models", provider.name)]
         else:
             listed.append((provider, True))
-    ids = [model.id for model in models]
-    for name in {name for name in [*names, *ids] if [*names, *ids].count(name) > 1}:
-        raise ValueError(f"{name!r} stands there twice")
-    default_model = _text(document, "default_model", "the file")
-    open_ended = {BUILTIN, *(provider.name for provider, _ in listed)}
-    for reference in [default_model, *(model.fallback for model in models)]:
-        if reference and reference not in ids and reference.partition("/")[0] not in open_ended:
-            raise ValueError(f"there is no model {reference!r}, which default_model or a fallback names")
-    return models, listed, default_model
+    for name, times in Counter([*names, *(model.id for model in models)]).items():
+        if times > 1:
+            raise ValueError(f"{name!r} stands there twice")
+    return models, listed, _text(document, "default_model", "the file")
 
 
 def _provider(table: dict[str, Any], place: str, environ: Mapping[str, str]) -> Provider:
@@ -207,9 +230,12 @@ def _provider(table: dict[str, Any], place: str, environ: Mapping[str, str]) -> 
     if not name or not _SLUG.fullmatch(name) or name == BUILTIN:
         raise ValueError(f"{place}: name must be a slug (a-z, 0-9, - and _) other than {BUILTIN!r}")
     base_url = _text(table, "base_url", name) or ""
-    parts = urlsplit(base_url)
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.query or parts.fragment:
-        raise ValueError(f"{name}: base_url must be a http or https address such as http://127.0.0.1:11434/v1")
+    try:
+        checked_url(base_url)
+    except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
+        raise ValueError(f"{name}: base_url must be an address such as http://127.0.0.1:11434/v1. {error}") from None
+    if "?" in base_url:
+        raise ValueError(f"{name}: base_url must end with its path")
     key_variable = _text(table, "api_key_env", name)
     if key_variable and "api_key" in table:
         raise ValueError(f"{name}: give api_key or api_key_env, not both")
@@ -230,7 +256,7 @@ def _model(table: dict[str, Any], provider: Provider) -> Model:
         raise ValueError(f"{provider.name}: each model needs an id, the upstream's name for it")
     place = f"{provider.name}/{name}"
     kind = table.get("kind", "chat")
-    if kind not in PRICES:
+    if not isinstance(kind, str) or kind not in PRICES:
         raise ValueError(f"{place}: kind must be one of {', '.join(PRICES)}")
     _only(table, place, "id", "kind", "fallback", *PRICES[kind])
     prices = {price: table.get(price, 0) for price in PRICES[kind]}

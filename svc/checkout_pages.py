@@ -6,7 +6,7 @@ _ICON = (
     "data:image/svg+xml,%3Csvg xmlns='http:%2F%2Fwww.w3.org%2F2000%2Fsvg' viewBox='0 0 16 16'%3E%3Crect width='16' height='16' "
     "rx='4' fill='%230a58ca'%2F%3E%3Cpath d='M4 5h8M4 8h5M4 11h7' stroke='white' stroke-width='1.6'%2F%3E%3C%2Fsvg%3E"
 )
-_PRESETS = ("5.00", "10.00", "25.00", "100.00")
+_PRESETS = ("5", "10", "25", "100")
 _BACK = '<p><a href="/">To the start page</a></p>'
 
 

@@ -1,6 +1,7 @@
 """Every `SVC_*` setting in one frozen object, read and checked at start (contract 10)."""
 
 import ipaddress
+import re
 import socket
 import time
 from collections.abc import Callable, Mapping
@@ -11,6 +12,7 @@ from urllib.parse import urlsplit
 from svc.errors import StartError
 
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
+_HOST_NAME = re.compile(r"[a-z0-9_]([a-z0-9_.-]*[a-z0-9_])?")
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
@@ -34,6 +36,7 @@ class Config:
     discover: bool | None = None  # None: only in local posture
     builtin: bool = True
     agent_fetch: bool = False
+    byok_private: bool | None = None  # None: only in local posture
     payments: str | None = None  # None: sandbox in local posture, else none
     stripe_secret_key: str | None = field(default=None, repr=False)
     stripe_webhook_secret: str | None = field(default=None, repr=False)
@@ -65,6 +68,11 @@ class Config:
     def discovers(self) -> bool:
         """Whether local model servers are looked for at start: by default in local posture without a catalog."""
         return self.discover if self.discover is not None else self.local_posture and self.catalog is None
+
+    @property
+    def private_addresses(self) -> bool:
+        """Whether users' providers and `fetch_url` may be at private and loopback addresses (contract 4)."""
+        return self.local_posture if self.byok_private is None else self.byok_private
 
     @property
     def payment_mode(self) -> str:
@@ -104,9 +112,11 @@ def from_environ(environ: Mapping[str, str]) -> Config:
         if not text:
             continue
         try:
+            if not text.isprintable():
+                raise ValueError("has characters that cannot be printed")
             values[name[4:].lower()] = SETTINGS[name](text)
         except ValueError as error:
-            shown = "" if name in SECRET_SETTINGS else f" {text!r}"
+            shown = "" if name in SECRET_SETTINGS or "@" in text or not text.isprintable() else f" {text[:100]!r}"
             raise StartError(f"{name}{shown}: {error}") from None
     config = Config(**values, environ=environ)  # type: ignore[arg-type]
     _check_together(config)
@@ -126,8 +136,15 @@ def _check_together(config: Config) -> None:
     if config.payments is None and any(stripe_secrets):
         raise StartError("SVC_STRIPE_SECRET_KEY and SVC_STRIPE_WEBHOOK_SECRET go with SVC_PAYMENTS=stripe")
     for name, path in (("SVC_TLS_CERT", config.tls_cert), ("SVC_TLS_KEY", config.tls_key), ("SVC_CATALOG", config.catalog)):
-        if path and not path.is_file():
-            raise StartError(f"{name}: there is no file {path}")
+        if path and not _is_file(path):
+            raise StartError(f"{name}: there is no such file" + ("" if name in SECRET_SETTINGS else f", {str(path)[:100]}"))
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # a name that is too long, a folder that may not be read
+        return False
 
 
 def _url_host(host: str) -> str:
@@ -158,18 +175,29 @@ def _host(text: str) -> str:
 
 
 def _port(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or int(text) > 65535:
+    if not text.isascii() or not text.isdigit() or len(text) > 5 or int(text) > 65535:
         raise ValueError("is not a port from 0 to 65535 (0 picks a free one)")
     return int(text)
 
 
 def _base_url(text: str) -> str:
+    try:
+        return _origin(text, {"https": 443})
+    except ValueError:
+        raise ValueError("is not of the form https://HOST or https://HOST:PORT") from None
+
+
+def _origin(text: str, default_ports: Mapping[str, int]) -> str:
+    """`text` as a browser writes an origin: scheme://host[:port] in lower case, without the scheme's usual port."""
     parts = urlsplit(text)
-    port = parts.port  # raises ValueError out of range
-    if parts.scheme != "https" or not parts.hostname or parts.username or parts.path.strip("/") or parts.query or parts.fragment:
-        raise ValueError("is not of the form https://HOST or https://HOST:PORT")
-    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
-    return f"https://{host}" + (f":{port}" if port and port != 443 else "")
+    host, port = parts.hostname or "", parts.port
+    if parts.scheme not in default_ports or port == 0 or parts.path.strip("/") or any(mark in text for mark in "@?#"):
+        raise ValueError
+    if ":" in host:
+        host = f"[{ipaddress.IPv6Address(host)}]"
+    elif not _HOST_NAME.fullmatch(host):
+        raise ValueError
+    return f"{parts.scheme}://{host}" + (f":{port}" if port and port != default_ports[parts.scheme] else "")
 
 
 def _one_of(*allowed: str) -> Callable[[str], str]:
@@ -195,12 +223,11 @@ def _networks(text: str) -> tuple[Network, ...]:
 
 
 def _origins(text: str) -> tuple[str, ...]:
-    origins = tuple(part.strip().rstrip("/") for part in text.split(","))
-    for origin in origins:
-        parts = urlsplit(origin)
-        if origin != "*" and (parts.scheme not in ("http", "https") or not parts.hostname or parts.path):
-            raise ValueError("is not a comma-separated list of origins such as https://app.example, or *")
-    return origins
+    ports = {"http": 80, "https": 443}
+    try:
+        return tuple("*" if part.strip() == "*" else _origin(part.strip(), ports) for part in text.split(","))
+    except ValueError:
+        raise ValueError("is not a comma-separated list of origins such as https://app.example, or *") from None
 
 
 def _token(text: str) -> str:
@@ -219,15 +246,16 @@ def _api(text: str) -> str:
     parts = urlsplit(text)
     secure = parts.scheme == "https" or (parts.scheme == "http" and _is_loopback(parts.hostname or ""))
     parts.port  # noqa: B018 - raises ValueError out of range
-    if not secure or not parts.hostname or parts.username or parts.query or parts.fragment:
+    if not secure or not parts.hostname or "@" in parts.netloc or parts.query or parts.fragment:
         raise ValueError("is not of the form https://HOST")
     return text.rstrip("/")
 
 
 def _path(text: str) -> Path:
-    if "\0" in text:
-        raise ValueError("is not a path")
-    return Path(text).expanduser()
+    try:
+        return Path(text).expanduser()
+    except RuntimeError:
+        raise ValueError("names the home of a person whom this machine does not know") from None
 
 
 SETTINGS: dict[str, Callable[[str], object]] = {
@@ -246,9 +274,11 @@ SETTINGS: dict[str, Callable[[str], object]] = {
     "SVC_DISCOVER": _switch,
     "SVC_BUILTIN": _switch,
     "SVC_AGENT_FETCH": _switch,
+    "SVC_BYOK_PRIVATE": _switch,
     "SVC_PAYMENTS": _one_of("stripe", "sandbox", "none"),
     "SVC_STRIPE_SECRET_KEY": _secret,
     "SVC_STRIPE_WEBHOOK_SECRET": _secret,
     "SVC_STRIPE_API": _api,
 }
-SECRET_SETTINGS = {"SVC_METRICS_TOKEN", "SVC_STRIPE_SECRET_KEY", "SVC_STRIPE_WEBHOOK_SECRET"}
+# SVC_TLS_KEY should name a file, but somebody will put the key itself there.
+SECRET_SETTINGS = {"SVC_METRICS_TOKEN", "SVC_STRIPE_SECRET_KEY", "SVC_STRIPE_WEBHOOK_SECRET", "SVC_TLS_KEY"}

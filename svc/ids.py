@@ -7,20 +7,30 @@ from datetime import UTC, datetime
 
 BASE62 = string.digits + string.ascii_uppercase + string.ascii_lowercase
 _CROCKFORD = "0123456789abcdefghjkmnpqrstvwxyz"
+# 248 of the 256 byte values stand for a character, four for each; the other eight are dropped, or some would be likelier.
+_CHARACTER_OF_BYTE = (BASE62 * 4).encode() + bytes(8)
+_DROPPED = bytes(range(248, 256))
 
 
 def new_id(prefix: str, now_seconds: float | None = None) -> str:
     """An id `<prefix>_` + 26 characters: 48 bits of milliseconds, then 80 random bits, so that ids sort by time."""
-    millis = int((time.time() if now_seconds is None else now_seconds) * 1000)
-    number = (millis << 80) | secrets.randbits(80)
+    number = (_millis(time.time() if now_seconds is None else now_seconds) << 80) | secrets.randbits(80)
     return f"{prefix}_" + "".join(_CROCKFORD[(number >> shift) & 31] for shift in range(125, -1, -5))
 
 
 def random_base62(length: int) -> str:
     """`length` random characters out of 0-9A-Za-z, for tokens."""
-    return "".join(secrets.choice(BASE62) for _ in range(length))
+    characters = b""
+    while len(characters) < length:
+        characters += secrets.token_bytes(length + 8).translate(_CHARACTER_OF_BYTE, _DROPPED)
+    return characters[:length].decode()
 
 
 def timestamp(seconds: float) -> str:
     """Unix seconds as ISO 8601 in UTC with milliseconds and `Z`."""
-    return datetime.fromtimestamp(int(seconds * 1000) / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return datetime.fromtimestamp(_millis(seconds) / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _millis(seconds: float) -> int:
+    # By way of whole microseconds, or 1.001 would be 1000: the float is a little less.
+    return round(seconds * 1_000_000) // 1000

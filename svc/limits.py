@@ -10,8 +10,8 @@ from svc.errors import ApiError
 
 CHAT_PER_MINUTE = {"free": 20, "pro": 120}
 # Beyond so many callers in one window the oldest are forgotten. Who has that many addresses gains nothing by it: each of
-# them had its own allowance anyway. It bounds the memory (about 10 MB a rule).
-_MOST_CALLERS = 50_000
+# them had its own allowance anyway. It bounds the memory (about 6 MB a rule).
+_MOST_CALLERS = 30_000
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Window:
     def take(self, caller: bytes, limit: int) -> Admission:
         """Counts one admission of `caller`. Raises ApiError `rate_limit_exceeded` when it had `limit` in this window."""
         now = self._monotonic()
-        self._drop_old(now)
+        self._drop_over(now)
         began, count = self._callers.get(caller, (now, 0))
         left_seconds = math.ceil(began + self._seconds - now)
         reset_seconds = min(max(left_seconds, 1), self._seconds - 1)
@@ -45,13 +45,12 @@ class Window:
                 retry_after_seconds=reset_seconds,
             )
         self._callers[caller] = (began, count + 1)
+        if len(self._callers) > _MOST_CALLERS:
+            self._callers.popitem(last=False)
         return Admission(limit, limit - count - 1, reset_seconds)
 
-    def _drop_old(self, now: float) -> None:
-        while self._callers:
-            began, _ = next(iter(self._callers.values()))
-            if began + self._seconds > now and len(self._callers) < _MOST_CALLERS:
-                return
+    def _drop_over(self, now: float) -> None:
+        while self._callers and next(iter(self._callers.values()))[0] + self._seconds <= now:
             self._callers.popitem(last=False)
 
 

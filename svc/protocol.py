@@ -281,8 +281,6 @@ class Protocol(HttpToolsProtocol):
         elif self._answering:
             if self.cycle is self._running and self.cycle.more_body:
                 self._check_body(now)
-        elif self._unsent and not self._in_head:
-            self._deadline += self._watch.interval_seconds
         elif now > self._deadline:
             self._hang_up(ApiError("request_timeout") if self._in_head else None)
 

@@ -31,8 +31,10 @@ class Outcome:
 
 
 def add_run(tx: sqlite3.Connection, account_id: str, run: dict[str, Any], now_seconds: float) -> None:
-    """Opens a run: `run` has `id`, `goal`, `model`, `max_steps`, `project_id`. Raises ApiError `not_found` for a project that
-    is not the account's."""
+    """Opens a run: `run` has `id`, `goal`, `model`, `max_steps`, `project_id`.
+
+    Raises ApiError `not_found` for a project that is not the account's, `invalid_api_key` when the account is gone.
+    """
     try:
         tx.execute(
             """
@@ -42,6 +44,8 @@ def add_run(tx: sqlite3.Connection, account_id: str, run: dict[str, Any], now_se
             (run["id"], account_id, run["goal"], run["model"], run["max_steps"], run["project_id"], now_seconds),
         )
     except sqlite3.IntegrityError:
+        if run["project_id"] is None:  # the account went while we were here
+            raise ApiError("invalid_api_key") from None
         raise ApiError("not_found", "There is no such project.", param="project_id") from None
 
 
@@ -82,9 +86,7 @@ def end_interrupted_runs(tx: sqlite3.Connection, now_seconds: float) -> int:
 
 def run_by_id(conn: sqlite3.Connection, account_id: str, run_id: str) -> sqlite3.Row:
     """One run of the account. Raises ApiError `not_found`."""
-    row: sqlite3.Row | None = conn.execute(
-        "SELECT * FROM runs WHERE account_id = ? AND id = ?", (account_id, run_id)
-    ).fetchone()
+    row: sqlite3.Row | None = conn.execute("SELECT * FROM runs WHERE account_id = ? AND id = ?", (account_id, run_id)).fetchone()
     if row is None:
         raise ApiError("not_found", "There is no such run.")
     return row

@@ -159,6 +159,7 @@ class EventStream(Response):
         self._on_fault = on_fault
         self._ping_seconds = ping_seconds
         self._started = False
+        self._unsent = b""
         self._sent_at = time.monotonic()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -181,9 +182,7 @@ class EventStream(Response):
             await self._block(self._closing(ApiError("internal_error")))
         finally:
             pinging.cancel()
-        async with self._lock:
-            await self._start()
-            await send({"type": "http.response.body", "body": b"", "more_body": False})
+        await self._flush(more_body=False)
 
     async def _pump(self) -> None:
         slice_end = time.monotonic() + _SLICE_SECONDS
@@ -206,16 +205,20 @@ class EventStream(Response):
                 step = self._events.__anext__()
 
     async def _block(self, block: bytes) -> None:
-        async with self._lock:
-            await self._start()
-            await self._send({"type": "http.response.body", "body": block, "more_body": True})
-            self._sent_at = time.monotonic()
+        self._unsent += block
+        await self._flush(more_body=True)
 
-    async def _start(self) -> None:
-        if self._started:
-            return
-        self._started = True
-        await self._send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+    async def _flush(self, more_body: bool) -> None:
+        """Sends what has not been sent. The server's send waits first and writes then: one that was interrupted sent nothing."""
+        async with self._lock:
+            if not self._started:
+                await self._send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+                self._started = True
+            body = self._unsent
+            if body or not more_body:
+                await self._send({"type": "http.response.body", "body": body, "more_body": more_body})
+                self._unsent = self._unsent[len(body) :]
+                self._sent_at = time.monotonic()
 
     async def _ping(self) -> None:
         while True:

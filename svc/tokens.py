@@ -15,6 +15,7 @@ SESSION_SECONDS = 8 * 3600
 KEY_PREFIX = "svc-v1-"
 KEY_LENGTH = 49
 _CHECKSUM_LENGTH = 6
+_CLOCK_STEP_SECONDS = 60  # a clock that is set right by so much does not sign out who has just signed in
 _ISSUER = "svc"
 _CLAIMS = {"iss", "sub", "iat", "exp", "jti"}
 _HEADER = {"alg": "HS256", "typ": "JWT"}
@@ -54,7 +55,7 @@ def session_account(secret: bytes, token: str, now_seconds: float) -> str | None
         or not all(type(value) is str for value in (claims["sub"], claims["jti"]))
         or not all(type(value) is int for value in times)
         or claims["exp"] - claims["iat"] != SESSION_SECONDS
-        or claims["iat"] > now_seconds + 1
+        or claims["iat"] > now_seconds + _CLOCK_STEP_SECONDS
         or not _canonical(token, decoded["signature"])
     ):
         return None

@@ -1,6 +1,7 @@
 """What an agent may call: the tools' names, schemas, argument checks and work (contract 5). Files are written as artifacts."""
 
 import asyncio
+import codecs
 import contextlib
 import sqlite3
 from collections.abc import Callable
@@ -8,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import httpx
+import orjson
 
 from svc import artifacts, history
 from svc.agent import ToolFailure
@@ -89,7 +91,7 @@ class Toolbox:
             raise ToolFailure(f"There is no tool {name[:100]!r}. There are: {', '.join(self.names)}.")
         _check(name, arguments)
         try:
-            return await getattr(self, f"_{name}")(**arguments)
+            return orjson.loads(orjson.dumps(await getattr(self, f"_{name}")(**arguments)))
         except ApiError as error:
             raise ToolFailure(str(error)) from None
         except ValueError as error:
@@ -111,15 +113,16 @@ class Toolbox:
         return [_shown(row) for row in rows[:_LISTED]]
 
     async def _read_artifact(self, id: str) -> str:
-        def read(conn: sqlite3.Connection) -> tuple[str, bytes]:
+        def read(conn: sqlite3.Connection) -> tuple[sqlite3.Row, bytes]:
             row = artifacts.artifact_by_id(conn, self.account_id, id)
-            return row["content_type"], artifacts.artifact_content(conn, self.account_id, id)
+            return row, artifacts.content_piece(conn, self.account_id, id, row["sha256"], 0) if row["size"] else b""
 
-        content_type, content = await self.db.read(read)
+        row, content = await self.db.read(read)
         try:
-            return content[:_READ_BYTES].decode("utf-8", "strict" if len(content) <= _READ_BYTES else "ignore")
+            # The cut may go through a character.
+            return codecs.getincrementaldecoder("utf-8")().decode(content[:_READ_BYTES], final=row["size"] <= _READ_BYTES)
         except UnicodeDecodeError:
-            raise ToolFailure(f"This file is no text ({content_type}).") from None
+            raise ToolFailure(f"This file is no text ({row['content_type']}).") from None
 
     async def _write_artifact(self, name: str, content: str) -> dict[str, Any]:
         row = await self.db.write(
@@ -141,22 +144,22 @@ class Toolbox:
 
     async def _fetch_url(self, url: str) -> dict[str, Any]:
         headers = [(b"accept", b"text/*, application/json"), (b"user-agent", b"svc")]
+        content = b""
         try:
-            reply = await self.guarded.send("GET", url, headers, timeout_seconds=_FETCH_SECONDS)
-            async with contextlib.aclosing(reply):
-                content = b""
-                async for piece in reply:
-                    content += piece
-                    if len(content) >= _READ_BYTES:
-                        break
-        except httpx.HTTPError:
+            async with asyncio.timeout(_FETCH_SECONDS):
+                reply = await self.guarded.send("GET", url, headers, timeout_seconds=_FETCH_SECONDS)
+                async with contextlib.aclosing(reply):
+                    async for piece in reply:
+                        content += piece
+                        if len(content) >= _READ_BYTES:
+                            break
+        except (httpx.HTTPError, httpx.InvalidURL, TimeoutError):
             # One text for every fault: it must not tell which ports of the network answer (contract 4).
             raise ToolFailure("This address cannot be read. Only public http and https pages can.") from None
-        return {
-            "status": reply.status,
-            "content_type": reply.headers.get("content-type", ""),
-            "text": content[:_READ_BYTES].decode("utf-8", "replace"),
-        }
+        content_type = reply.headers.get("content-type", "")[:200]
+        if b"\0" in content:
+            raise ToolFailure(f"What is at this address is no text ({content_type}).")
+        return {"status": reply.status, "content_type": content_type, "text": content[:_READ_BYTES].decode("utf-8", "replace")}
 
 
 def _shown(artifact: sqlite3.Row) -> dict[str, Any]:

@@ -20,8 +20,9 @@ import httpx
 import orjson
 
 from svc.addresses import AddressNotAllowed
+from svc.connection import Cut, Reply
 from svc.errors import ApiError, UpstreamFault
-from svc.outbound import Cut, Outbound, Reply, sse_data
+from svc.outbound import Outbound, sse_data
 
 _ANSWER_BYTES = 16 * 1024 * 1024
 _STREAM_BYTES = 512 * 1024 * 1024

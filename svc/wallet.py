@@ -24,12 +24,14 @@ _MOST_TOKENS = 10**12  # no real count is near it: absurd ones must not overflow
 
 
 def hold(tx: sqlite3.Connection, account_id: str, hold_id: str, amount_micros: int, now_seconds: float) -> None:
-    """Sets `amount_micros` (over 0) of the wallet aside under a new `hold_id`.
+    """Sets `amount_micros` of the wallet aside under a new `hold_id`; 0 needs no hold.
 
     Raises ApiError `insufficient_funds` with the balance and what is needed, `invalid_api_key` when the account is gone.
     """
     if amount_micros > MOST_MICROS:
         raise _insufficient(tx, account_id, amount_micros)
+    if amount_micros == 0:
+        return
     try:
         tx.execute(
             "INSERT INTO holds (id, account_id, amount_micros, created_at) VALUES (?, ?, ?, ?)",

@@ -1,50 +1,30 @@
 """One paid call of a model: hold the worst case, ask the engine, settle what it cost (contract 4 and 6).
 
-    reserve() -> a hold in the wallet, the output limited to what it affords (402)
-    stream() / complete() -> attempts until the first byte -> engine (built-in | HTTP) -> svc/wire.py writes it anew
-    settle() -> the debit, at most the hold, exactly once: after success, fault, interrupt or a caller who left
+reserve() -> a hold in the wallet, the output limited to what it affords (402)
+stream() / complete() -> attempts until the first byte -> engine (built-in | HTTP) -> svc/wire.py writes it anew
+settle() -> the debit, at most the hold, exactly once: after success, fault, interrupt or a caller who left
 """
 
 import asyncio
 import contextlib
 import sqlite3
 import time
-from collections.abc import AsyncGenerator, Callable
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator
 from typing import Any
 
 from svc import builtin, upstream, wallet, wire
-from svc.catalog import BUILTIN, Catalog, Model
+from svc.catalog import BUILTIN, Model
 from svc.chat_request import drop_aiming_fields
-from svc.db import Database
+from svc.engines import Engines, Payer
 from svc.errors import ApiError, UpstreamFault
 from svc.ids import new_id, random_base62
-from svc.outbound import Outbound
+from svc.usage import Call
 
 IMAGE_TOKENS = 8192
 DEFAULT_OUTPUT_TOKENS = 4096
 LEAST_OUTPUT_TOKENS = 16
 _LONGEST_RETRY_SECONDS = 5.0
 _RETRY_SECONDS = 0.2
-
-
-@dataclass(frozen=True)
-class Engines:
-    """What every call needs of the process: the catalog, the way out, the wallet's database, the clock in Unix seconds."""
-
-    catalog: Catalog
-    outbound: Outbound
-    db: Database
-    clock: Callable[[], float]
-
-
-@dataclass(frozen=True)
-class Payer:
-    """Whose wallet pays, and under which request and key it stands in the ledger."""
-
-    account_id: str
-    request_id: str
-    key_id: str | None
 
 
 class ChatCall:
@@ -116,28 +96,48 @@ class ChatCall:
 
     async def settle(self) -> None:
         """Pays for the call as far as it came, and releases the rest of its hold. Raises ApiError `storage_unavailable`."""
-        if self.paid and not self._settled:
+        if self._settled:
+            return
+        if self.paid:
             await self._engines.db.write(self.settle_in)
-            self._settled = True
+        self.mark_settled()
+
+    def mark_settled(self) -> None:
+        """To be called when the transaction of `settle_in` is on disk. Counts a call that costs nothing."""
+        if not self.paid and not self._settled:
+            input_tokens, output_tokens = self._tokens()
+            day = wallet.day_of(self._engines.clock())
+            self._engines.usage.count(Call(self._payer.account_id, self._model.id, input_tokens, output_tokens, day))
+        self._settled = True
 
     def settle_in(self, tx: sqlite3.Connection) -> None:
-        """`settle` inside a transaction, for instance the one that ends an agent run. Without a hold it does nothing."""
+        """`settle` of a paid call inside a transaction, for instance the one that ends an agent run."""
         if not self.paid or self._settled:
             return
-        usage = self.usage
+        now_seconds = self._engines.clock()
+        input_tokens, output_tokens = self._tokens()
+        cost_micros = wallet.cost_micros(self._model.prices, input_tokens, output_tokens)
         self.cost_micros = wallet.settle(
             tx,
             self._payer.account_id,
             self._hold_id,
-            wallet.cost_micros(self._model.prices, usage["prompt_tokens"], usage["completion_tokens"]),
+            cost_micros,
             model=self._model.id,
-            input_tokens=usage["prompt_tokens"],
-            output_tokens=usage["completion_tokens"],
+            input_tokens=input_tokens,
+            output_tokens=output_tokens,
             request_id=self._payer.request_id,
             key_id=self._payer.key_id,
-            now_seconds=self._engines.clock(),
+            now_seconds=now_seconds,
         )
+        day = wallet.day_of(now_seconds)
+        wallet.count_usage(tx, self._payer.account_id, self._model.id, input_tokens, output_tokens, self.cost_micros, day)
         self.facts["cost_micros"] = self.cost_micros
+        if self.cost_micros and cost_micros > self.cost_micros:  # more than was held: the operator's loss (contract 6)
+            self.facts["overrun_micros"] = cost_micros - self.cost_micros
+
+    def _tokens(self) -> tuple[int, int]:
+        usage = self.usage
+        return usage["prompt_tokens"], usage["completion_tokens"]
 
     # --- the answer
 
@@ -170,8 +170,8 @@ class ChatCall:
         return self._answer
 
     def _note_usage(self) -> None:
-        usage = self.usage
-        self.facts.update(input_tokens=usage["prompt_tokens"], output_tokens=usage["completion_tokens"])
+        input_tokens, output_tokens = self._tokens()
+        self.facts.update(input_tokens=input_tokens, output_tokens=output_tokens)
 
     async def _raw(self) -> AsyncGenerator[dict[str, Any], None]:
         """The engine's raw answers. Before the first one, an operator's provider gets a second try and then the fallback."""
@@ -199,7 +199,7 @@ class ChatCall:
     async def _attempts(self) -> AsyncGenerator[Model, None]:
         model = self._model
         yield model
-        if model.provider is None:
+        if model.provider is None or model.provider.byok:
             return
         yield model
         fallback = await self._engines.catalog.find(model.fallback) if model.fallback else None
@@ -210,27 +210,14 @@ class ChatCall:
         body = {**self._body, "model": model.name}
         if model.provider is None:
             return builtin.chat(model.name, body, self._engines.clock)
-        return upstream.chat(self._engines.outbound, model.provider, drop_aiming_fields(body))
+        body = body if model.provider.byok else drop_aiming_fields(body)
+        return upstream.chat(self._engines.way_to(model.provider), model.provider, body)
 
     def _caller_error(self, fault: UpstreamFault) -> ApiError:
         provider = self._model.provider
-        return upstream.caller_error(fault, provider=provider.name if provider else BUILTIN, byok=False)
-
-
-async def chat_model(catalog: Catalog, wanted: Any, default_model: str | None) -> Model:
-    """The chat model that a request names, else the account's default, the operator's, or the built-in assistant (contract 4).
-
-    Raises ApiError `invalid_value`, `model_not_found`.
-    """
-    model_id = wanted or default_model or catalog.default_model or f"{BUILTIN}/assistant"
-    if not isinstance(model_id, str):
-        raise ApiError("invalid_value", "model must be a string, an id of GET /v1/models.", param="model")
-    model = await catalog.find(model_id)
-    if model is None:
-        raise ApiError("model_not_found", f"There is no model {model_id[:200]!r} here. GET /v1/models lists them.", param="model")
-    if model.kind != "chat":
-        raise ApiError("invalid_value", f"{model_id!r} is no chat model but one for {model.kind}.", param="model")
-    return model
+        if provider is None:
+            return upstream.caller_error(fault, provider=BUILTIN, byok=False)
+        return upstream.caller_error(fault, provider=provider.name, byok=provider.byok)
 
 
 async def _waited(fault: UpstreamFault) -> bool:

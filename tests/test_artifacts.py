@@ -18,7 +18,7 @@ from svc import artifacts
 from svc.artifacts import CONTENT_BYTES, PIECE_BYTES
 from svc.errors import ApiError
 from tests.conftest import PASSWORD, Service, bearer
-from tests.server import hang_up, running_server
+from tests.server import hang_up, read_to_end, running_server
 from tests.test_projects import make_project
 
 FIELDS = {"id", "name", "content_type", "size", "sha256", "project_id", "run_id", "created_at", "updated_at"}
@@ -114,7 +114,9 @@ async def test_a_change_leaves_absent_fields_and_the_content(service: Service) -
         service.clocks.advance(1)
         before = (await service.client.get(f"/artifacts/{made['id']}", headers=headers)).json()
         changed = (await service.client.patch(f"/artifacts/{made['id']}", json=changes, headers=headers)).json()
-        assert changed == {**before, **changes, "updated_at": changed["updated_at"]} and changed["updated_at"] > before["updated_at"]
+        assert (
+            changed == {**before, **changes, "updated_at": changed["updated_at"]} and changed["updated_at"] > before["updated_at"]
+        )
         assert (await service.client.get(f"/artifacts/{made['id']}", headers=headers)).json() == changed
         assert (await get_content(service, headers, made["id"])).content == b"text"
 
@@ -124,7 +126,14 @@ async def test_a_deleted_artifact_is_gone_with_its_content(service: Service) -> 
     made = await make_artifact(service, headers)
     answer = await service.client.delete(f"/artifacts/{made['id']}", headers=headers)
     assert (answer.status_code, answer.content) == (204, b"")
-    for method, path in (("GET", ""), ("PATCH", ""), ("DELETE", ""), ("GET", "/content"), ("HEAD", "/content"), ("PUT", "/content")):
+    for method, path in (
+        ("GET", ""),
+        ("PATCH", ""),
+        ("DELETE", ""),
+        ("GET", "/content"),
+        ("HEAD", "/content"),
+        ("PUT", "/content"),
+    ):
         answer = await service.client.request(method, f"/artifacts/{made['id']}{path}", json={}, headers=headers)
         assert answer.status_code == 404
     assert (await service.client.get("/artifacts", headers=headers)).json()["data"] == []
@@ -145,10 +154,22 @@ async def test_an_artifact_outlives_its_project(service: Service) -> None:
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        *[("name", value) for value in ("", " \t", "\u2003", 5, False, ["x"], {}, "a\r\nx: y", "a\0b", "\x7f", "\x9b", "x" * 256)],
-        *[("content_type", value) for value in (5, True, [], {}, "", "text", "text/", "/plain", "text/plain\r\nx: y", "text/pläin")],
-        *[("content_type", value) for value in ("text/plain;", "text/plain; a", "text/plain; a=b c", "text/plain, a/b", 'a/b; c="\\"')],
-        *[("content_type", value) for value in (" text/plain", "text/plain\n", "text/plain;\ta=b", 'a/b; c="\n"', f"a/{'b' * 199}")],
+        *[
+            ("name", value)
+            for value in ("", " \t", "\u2003", 5, False, ["x"], {}, "a\r\nx: y", "a\0b", "\x7f", "\x9b", "x" * 256)
+        ],
+        *[
+            ("content_type", value)
+            for value in (5, True, [], {}, "", "text", "text/", "/plain", "text/plain\r\nx: y", "text/pläin")
+        ],
+        *[
+            ("content_type", value)
+            for value in ("text/plain;", "text/plain; a", "text/plain; a=b c", "text/plain, a/b", 'a/b; c="\\"')
+        ],
+        *[
+            ("content_type", value)
+            for value in (" text/plain", "text/plain\n", "text/plain;\ta=b", 'a/b; c="\n"', f"a/{'b' * 199}")
+        ],
         *[("project_id", value) for value in (5, True, [], {}, 1.5)],
     ],
 )
@@ -164,7 +185,8 @@ async def test_a_wrong_value_is_400_and_changes_nothing(service: Service, field:
 
 
 @pytest.mark.parametrize(
-    "content_type", ["a/b", "image/svg+xml", "Text/HTML;charset=UTF-8", 'a/b ; c="d; e" ; f=g', "x-!#$%&'*+.^_`|~/*", f"a/{'b' * 198}"]
+    "content_type",
+    ["a/b", "image/svg+xml", "Text/HTML;charset=UTF-8", 'a/b ; c="d; e" ; f=g', "x-!#$%&'*+.^_`|~/*", f"a/{'b' * 198}"],
 )
 async def test_a_media_type_comes_back_as_it_was_sent(service: Service, content_type: str) -> None:
     headers = await service.bearer()
@@ -185,7 +207,23 @@ async def test_a_media_type_comes_back_as_it_was_sent(service: Service, content_
         *[({"name": "x", "content_base64": value}, "invalid_value", "content_base64") for value in (5, False, [], {})],
         *[
             ({"name": "x", "content_base64": value}, "invalid_value", "content_base64")
-            for value in ("x", "QQ", "QQ=", "QQ==QQ==", "Q=Q=", "====", "QUJ\n", "QU J", "Q-_Q", "ÄÄÄÄ", "QUJD=", "QQ=Q", "=QQQ", "QUJDA===", "A" * 2_000_001)
+            for value in (
+                "x",
+                "QQ",
+                "QQ=",
+                "QQ==QQ==",
+                "Q=Q=",
+                "====",
+                "QUJ\n",
+                "QU J",
+                "Q-_Q",
+                "ÄÄÄÄ",
+                "QUJD=",
+                "QQ=Q",
+                "=QQQ",
+                "QUJDA===",
+                "A" * 2_000_001,
+            )
         ],
     ],
 )
@@ -267,7 +305,14 @@ async def test_anothers_artifact_is_404_exactly_as_one_that_does_not_exist(servi
     mine, theirs = await service.bearer(), await service.bearer()
     artifact = await make_artifact(service, theirs)
     etag = (await get_content(service, theirs, artifact["id"])).headers["etag"]
-    for method, path in (("GET", ""), ("PATCH", ""), ("DELETE", ""), ("GET", "/content"), ("PUT", "/content"), ("HEAD", "/content")):
+    for method, path in (
+        ("GET", ""),
+        ("PATCH", ""),
+        ("DELETE", ""),
+        ("GET", "/content"),
+        ("PUT", "/content"),
+        ("HEAD", "/content"),
+    ):
         answers = [
             await service.client.request(
                 method,
@@ -307,20 +352,8 @@ async def test_a_reference_to_anothers_project_is_404_exactly_as_to_one_that_doe
 
 async def test_a_run_of_another_account_narrows_a_list_to_nothing(service: Service) -> None:
     mine, theirs = await service.bearer(), await service.sign_up()
-
-    def add(tx: sqlite3.Connection) -> None:
-        artifacts.add_artifact(
-            tx,
-            theirs["user"]["id"],
-            name="x",
-            content_type="a/b",
-            content=b"",
-            project_id=None,
-            run_id="run_x",
-            now_seconds=1.0,
-        )
-
-    await service.state["db"].write(add)
+    fields = {"name": "x", "content_type": "a/b", "content": b"", "project_id": None, "run_id": "run_x", "now_seconds": 1.0}
+    await service.state["db"].write(artifacts.add_artifact, theirs["user"]["id"], **fields)
     assert (await service.client.get("/artifacts?run_id=run_x", headers=mine)).json()["data"] == []
 
 
@@ -378,7 +411,9 @@ async def test_a_content_without_a_type_keeps_the_old_one(service: Service) -> N
 
 
 @pytest.mark.parametrize("header", [{"content-type": "nonsense"}, {"content-type": "a/b\xff"}, {"content-range": "bytes 0-1/4"}])
-async def test_a_content_with_a_wrong_type_or_in_part_is_400_and_changes_nothing(service: Service, header: dict[str, str]) -> None:
+async def test_a_content_with_a_wrong_type_or_in_part_is_400_and_changes_nothing(
+    service: Service, header: dict[str, str]
+) -> None:
     headers = await service.bearer()
     made = await make_artifact(service, headers)
     raw = {name: value.encode("latin-1") for name, value in {**headers, **header}.items()}
@@ -389,8 +424,7 @@ async def test_a_content_with_a_wrong_type_or_in_part_is_400_and_changes_nothing
 
 async def test_a_content_of_32_mib_is_taken_and_of_a_byte_more_refused(service: Service) -> None:
     headers = await service.bearer()
-    most = LONG * (CONTENT_BYTES // len(LONG) + 1)
-    most = most[:CONTENT_BYTES]
+    most = (LONG * (CONTENT_BYTES // len(LONG) + 1))[:CONTENT_BYTES]
     made = await make_artifact(service, headers, content_base64=base64.b64encode(most).decode())
     assert (made["size"], made["sha256"]) == (CONTENT_BYTES, hashlib.sha256(most).hexdigest())
     assert (await get_content(service, headers, made["id"])).content == most
@@ -410,7 +444,9 @@ async def test_a_content_of_32_mib_is_taken_and_of_a_byte_more_refused(service: 
     ]
     assert [(answer.status_code, answer.json()["error"]["code"]) for answer in too_long] == [(413, "PAYLOAD_TOO_LARGE")] * 5
     assert (await get_content(service, headers, made["id"])).content == most
-    assert (await put_content(service, headers, made["id"], most[::-1])).json()["sha256"] == hashlib.sha256(most[::-1]).hexdigest()
+    assert (await put_content(service, headers, made["id"], most[::-1])).json()["sha256"] == hashlib.sha256(
+        most[::-1]
+    ).hexdigest()
     assert service.state["bodies"].free_bytes == 192 * 1024 * 1024
 
 
@@ -474,7 +510,9 @@ async def test_several_ranges_and_nonsense_are_answered_with_the_whole(service: 
     assert (answer.status_code, answer.content) == (200, DIGITS) and "content-range" not in answer.headers
 
 
-@pytest.mark.parametrize(("asked", "status"), [("bytes=0-", 416), ("bytes=0-0", 416), ("bytes=-0", 416), ("bytes=-5", 200), ("x", 200)])
+@pytest.mark.parametrize(
+    ("asked", "status"), [("bytes=0-", 416), ("bytes=0-0", 416), ("bytes=-0", 416), ("bytes=-5", 200), ("x", 200)]
+)
 async def test_an_empty_content_has_no_range(service: Service, asked: str, status: int) -> None:
     headers = await service.bearer()
     made = await make_artifact(service, headers, content="")
@@ -514,7 +552,9 @@ async def test_head_answers_as_get_without_the_content(service: Service) -> None
     head = await service.client.head(f"/artifacts/{made['id']}/content", headers={**headers, "range": "bytes=0-0"})
     assert (head.status_code, head.content) == (200, b"")
     assert {**head.headers, "x-request-id": ""} == {**whole.headers, "x-request-id": ""}
-    known = await service.client.head(f"/artifacts/{made['id']}/content", headers={**headers, "if-none-match": whole.headers["etag"]})
+    known = await service.client.head(
+        f"/artifacts/{made['id']}/content", headers={**headers, "if-none-match": whole.headers["etag"]}
+    )
     assert known.status_code == 304
 
 
@@ -525,15 +565,24 @@ async def test_head_answers_as_get_without_the_content(service: Service) -> None
     ("content_type", "disposition"),
     [
         *[(kind, "inline") for kind in ("image/png", "IMAGE/JPEG", "image/webp; q=1", "audio/wav", "audio/mpeg")],
-        *[(kind, "attachment") for kind in ("image/svg+xml", "Image/SVG+XML;charset=utf-8", "image/svg", "image/x+xml", "image/xml")],
+        *[
+            (kind, "attachment")
+            for kind in ("image/svg+xml", "Image/SVG+XML;charset=utf-8", "image/svg", "image/x+xml", "image/xml")
+        ],
         *[(kind, "attachment") for kind in ("text/html", "text/plain", "application/pdf", "video/mp4", "application/xhtml+xml")],
-        *[(kind, "attachment") for kind in ("application/javascript", "multipart/x-mixed-replace", "x/image", "images/png", "text/xml")],
+        *[
+            (kind, "attachment")
+            for kind in ("application/javascript", "multipart/x-mixed-replace", "x/image", "images/png", "text/xml")
+        ],
     ],
 )
 async def test_a_content_runs_nothing_in_a_browser(service: Service, content_type: str, disposition: str) -> None:
     headers = await service.bearer()
     made = await make_artifact(service, headers, content="<script>alert(1)</script>", content_type=content_type)
-    for answer in (await get_content(service, headers, made["id"]), await get_content(service, headers, made["id"], range="bytes=0-")):
+    for answer in (
+        await get_content(service, headers, made["id"]),
+        await get_content(service, headers, made["id"], range="bytes=0-"),
+    ):
         assert answer.headers["content-type"] == content_type
         assert answer.headers.get_list("x-content-type-options") == ["nosniff"]
         assert answer.headers["content-security-policy"] == "sandbox"
@@ -568,11 +617,13 @@ async def test_a_name_reaches_the_header_as_a_file_name_and_no_more(service: Ser
 # --- bounds
 
 
-async def fill(service: Service, account_id: str, count: int, size: int) -> None:
+async def fill(service: Service, account_id: str, sizes: list[int]) -> None:
     """Rows without contents, past the triggers, which would count the whole account for each of them."""
 
     def add(tx: sqlite3.Connection) -> None:
-        triggers = tx.execute("SELECT name, sql FROM sqlite_schema WHERE type = 'trigger' AND name GLOB 'artifacts_bounded*'").fetchall()
+        triggers = tx.execute(
+            "SELECT name, sql FROM sqlite_schema WHERE type = 'trigger' AND name GLOB 'artifacts_bounded*'"
+        ).fetchall()
         for name, _ in triggers:
             tx.execute(f"DROP TRIGGER {name}")
         tx.executemany(
@@ -580,7 +631,7 @@ async def fill(service: Service, account_id: str, count: int, size: int) -> None
             INSERT INTO artifacts (id, account_id, name, content_type, size, sha256, created_at, updated_at)
             VALUES (?, ?, 'x', 'a/b', ?, zeroblob(32), 0, 0)
             """,
-            ((f"art_{number:05}", account_id, size) for number in range(count)),
+            ((f"art_{number:05}", account_id, size) for number, size in enumerate(sizes)),
         )
         for _, sql in triggers:
             tx.execute(sql)
@@ -591,7 +642,7 @@ async def fill(service: Service, account_id: str, count: int, size: int) -> None
 async def test_an_account_holds_10000_artifacts(service: Service) -> None:
     session, other = await service.sign_up(), await service.bearer()
     headers = bearer(session["access_token"])
-    await fill(service, session["user"]["id"], 9_999, 0)
+    await fill(service, session["user"]["id"], [0] * 9_999)
     last = await make_artifact(service, headers)
     answer = await service.client.post("/artifacts", json={"name": "x", "content": ""}, headers=headers)
     assert (answer.status_code, answer.json()["error"]["code"]) == (413, "PAYLOAD_TOO_LARGE")
@@ -605,8 +656,7 @@ async def test_an_account_holds_10000_artifacts(service: Service) -> None:
 async def test_the_artifacts_of_an_account_hold_1_gib_together(service: Service) -> None:
     session, other = await service.sign_up(), await service.bearer()
     headers = bearer(session["access_token"])
-    await fill(service, session["user"]["id"], 31, CONTENT_BYTES)
-    await fill_up(service, session["user"]["id"], CONTENT_BYTES - 4)
+    await fill(service, session["user"]["id"], [CONTENT_BYTES] * 31 + [CONTENT_BYTES - 4])
     exact = await make_artifact(service, headers, content="four")
     before = (await service.client.get("/artifacts?limit=100", headers=headers)).json()
     refusals = [
@@ -621,19 +671,6 @@ async def test_the_artifacts_of_an_account_hold_1_gib_together(service: Service)
     assert (await put_content(service, headers, exact["id"], b"six")).status_code == 200
     await make_artifact(service, headers, content="x")
     await make_artifact(service, other, content="x")
-
-
-async def fill_up(service: Service, account_id: str, size: int) -> None:
-    def add(tx: sqlite3.Connection) -> None:
-        tx.execute(
-            """
-            INSERT INTO artifacts (id, account_id, name, content_type, size, sha256, created_at, updated_at)
-            VALUES ('art_last', ?, 'x', 'a/b', ?, zeroblob(32), 0, 0)
-            """,
-            (account_id, size),
-        )
-
-    await service.state["db"].write(add)
 
 
 @pytest.mark.parametrize(
@@ -743,11 +780,7 @@ async def test_a_slow_reader_is_cut_when_the_content_is_replaced_and_holds_littl
         await asyncio.sleep(0.5)
         assert server.counts().rss_bytes - before < 4 * CONTENT_BYTES
         await client.put(path, content=b"new", headers=headers)
-        reader, writer = readers[0]
-        size = 0
-        while data := await reader.read(1 << 20):
-            size += len(data)
-        assert PIECE_BYTES < size < CONTENT_BYTES
+        assert PIECE_BYTES < len(await read_to_end(readers[0][0])) < CONTENT_BYTES
         for _, writer in readers:
             await hang_up(writer)
         assert (await client.get(path, headers=headers)).content == b"new"

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
@@ -17,7 +16,7 @@ from svc import accounts
 from svc.chat_request import check_chat
 from svc.errors import ERRORS, ApiError
 from svc.routes.service import STATIC
-from tests.conftest import PASSWORD, Service, bearer
+from tests.conftest import Service
 from tests.openapi import DOCUMENT, check, faults, resolved, validate_response
 
 OPERATIONS = [(method, path, operation) for path, item in DOCUMENT["paths"].items() for method, operation in item.items()]
@@ -51,9 +50,8 @@ def responses_with_errors() -> Iterator[tuple[str, str, dict[str, Any]]]:
     for method, path, operation in OPERATIONS:
         for status, response in operation["responses"].items():
             media = resolved(response).get("content", {}).get("application/json", {})
-            for example in media.get("examples", {}).values():
-                if isinstance(example["value"], dict) and "error" in example["value"]:
-                    yield f"{method} {path}", status, example["value"]["error"]
+            for example in media.get("examples", {}).values() if status[0] in "45" else ():
+                yield f"{method} {path}", status, example["value"]["error"]
 
 
 # --- the document by itself
@@ -96,8 +94,10 @@ def test_every_operation_says_what_a_caller_needs(method: str, path: str, operat
     in_path = [part["name"] for part in parameters(operation) if part["in"] == "path"]
     assert in_path == re.findall(r"\{(\w+)\}", path)
     if "requestBody" in operation:
-        assert operation["requestBody"]["required"] and "413" in statuses
-        assert all(media["examples"] for kind, media in operation["requestBody"]["content"].items() if kind != "*/*")
+        content = operation["requestBody"]["content"]
+        assert "413" in statuses
+        if "*/*" not in content:  # somebody's own file, which may be empty
+            assert operation["requestBody"]["required"] and all(media["examples"] for media in content.values())
     for response in operation["responses"].values():
         assert resolved(response)["description"] and "x-request-id" in resolved(response)["headers"]
 
@@ -182,124 +182,6 @@ def test_every_code_that_a_route_can_give_is_documented_and_no_other() -> None:
 async def test_it_is_served_with_the_base_address_of_this_server(service: Service) -> None:
     answer = await service.client.get("/openapi.json")
     assert answer.json() == {**DOCUMENT, "servers": [{"url": service.config.base_url}]}
-
-
-async def test_real_answers_are_what_the_document_says(service: Service) -> None:
-    answers: list[httpx.Response] = []
-
-    async def ask(method: str, path: str, status: int, **arguments: Any) -> Any:
-        answer = await service.client.request(method, path, **arguments)
-        assert answer.status_code == status, answer.text
-        answers.append(answer)
-        return answer.json() if answer.headers.get("content-type") == "application/json" else None
-
-    account = {"email": "ada@example.com", "password": PASSWORD}
-    await ask("POST", "/auth/signup", 201, json=account)
-    await ask("POST", "/auth/signup", 409, json=account)
-    await ask("POST", "/auth/signup", 400, json={})
-    await ask("POST", "/auth/signup", 400, content=b"{")
-    await ask("POST", "/auth/signup", 415, content=b"{}", headers={"content-type": "text/plain"})
-    await ask("POST", "/auth/signup", 413, content=b" " * 2_000_000)
-    await ask("POST", "/auth/login", 401, json={**account, "password": "wrong"})
-    session = bearer((await ask("POST", "/auth/login", 200, json=account))["access_token"])
-    for _ in range(3):
-        await ask("POST", "/auth/login", 200, json=account)
-    await ask("POST", "/auth/login", 429, json=account)
-    await ask("POST", "/auth/password-reset", 202, json={"email": "ada@example.com"})
-    await ask("POST", "/auth/password-reset/confirm", 400, json={"token": "unknown", "password": PASSWORD})
-    await ask("GET", "/user/me", 200, headers=session)
-    await ask("PATCH", "/user/me", 200, headers=session, json={"name": "Ada"})
-    await ask("PATCH", "/user/me", 400, headers=session, json={"name": 1})
-    await ask("PATCH", "/user/settings", 200, headers=session, json={"default_model": "builtin/echo", "memory_enabled": False})
-    await ask("GET", "/user/settings", 200, headers=session)
-    created = await ask("POST", "/user/api-keys", 201, headers=session, json={"name": "a key"})
-    key = bearer(created["key"])
-    await ask("GET", "/v1/models", 200, headers=key)
-    await ask("GET", "/v1/models/builtin/echo", 200, headers=key)
-    await ask("GET", "/v1/models/builtin%2Fecho", 200, headers=key)
-    await ask("GET", "/v1/models/none", 404, headers=key)
-    await ask("GET", "/user/api-keys", 200, headers=key)
-    await ask("DELETE", "/user/me", 403, headers=key)
-    chat = {"messages": [{"role": "user", "content": "Hello, \u2028 world"}]}
-    await ask("POST", "/v1/chat/completions", 200, headers=key, json=chat)
-    await ask("POST", "/v1/chat/completions", 200, headers=key, json={**chat, "stream": True})
-    options = {"stream": True, "stream_options": {"include_usage": True}}
-    await ask("POST", "/v1/chat/completions", 200, headers=key, json={**chat, **options, "n": 2})
-    await ask("POST", "/v1/chat/completions", 400, headers=key, json={**chat, "n": 0})
-    await ask("POST", "/v1/chat/completions", 404, headers=key, json={**chat, "model": "none"})
-    await ask("POST", "/v1/chat/completions", 402, headers=key, json={**chat, "model": "builtin/assistant-paid"})
-    await ask(
-        "POST", "/v1/agents/run", 200, headers=key, json={"goal": "Calculate 12 * (3 + 4) and write it to a file named a.txt"}
-    )
-    await ask("POST", "/v1/agents/run", 400, headers=key, json={"goal": "x", "max_steps": 21})
-    await ask("POST", "/v1/agents/run", 404, headers=key, json={"goal": "x", "project_id": "none"})
-    run = (await ask("GET", "/v1/agents/runs", 200, headers=key, params={"limit": 1}))["data"][0]
-    await ask("GET", f"/v1/agents/runs/{run['id']}", 200, headers=key)
-    await ask("POST", f"/v1/agents/runs/{run['id']}/stop", 409, headers=key)
-    await ask("GET", "/v1/agents/runs/none", 404, headers=key)
-    project = await ask("POST", "/projects", 201, headers=key, json={"name": "Thesis"})
-    await ask("POST", "/projects", 400, headers=key, json={"name": " "})
-    await ask("PATCH", f"/projects/{project['id']}", 200, headers=key, json={"max_planner_steps": 3, "instructions": None})
-    await ask("GET", f"/projects/{project['id']}", 200, headers=key)
-    await ask("GET", "/projects", 200, headers=key)
-    await ask("GET", "/projects", 400, headers=key, params={"limit": 0})
-    text = {"name": "note.md", "content": "hello world", "project_id": project["id"]}
-    artifact = await ask("POST", "/artifacts", 201, headers=key, json=text)
-    await ask("POST", "/artifacts", 404, headers=key, json={**text, "project_id": "none"})
-    await ask("POST", "/artifacts", 400, headers=key, json={**text, "content_type": "x"})
-    await ask("GET", "/artifacts", 200, headers=key)
-    content = f"/artifacts/{artifact['id']}/content"
-    await ask("GET", content, 200, headers=key)
-    await ask("GET", content, 206, headers={**key, "range": "bytes=0-4"})
-    await ask("GET", content, 416, headers={**key, "range": "bytes=99-"})
-    await ask("GET", content, 304, headers={**key, "if-none-match": "*"})
-    await ask("PUT", content, 200, headers={**key, "content-type": "text/plain"}, content=b"new")
-    await ask("PUT", content, 400, headers={**key, "content-type": "text"}, content=b"new")
-    await ask("PATCH", f"/artifacts/{artifact['id']}", 200, headers=key, json={"name": "b.md", "project_id": None})
-    await ask("DELETE", f"/artifacts/{artifact['id']}", 204, headers=key)
-    await ask("GET", f"/artifacts/{artifact['id']}", 404, headers=key)
-    await ask("DELETE", f"/projects/{project['id']}", 204, headers=key)
-    origin = {"origin": service.config.base_url}
-    await ask("POST", "/checkout", 403, data={"amount": "25"})
-    await ask("POST", "/checkout", 400, headers=origin, data={"amount": "1"})
-    sandbox = await ask("POST", "/checkout", 303, headers=origin, data={"amount": "25"})
-    await ask("GET", "/checkout", 200)
-    page = answers[-2].headers["location"].removeprefix(service.config.base_url) if sandbox is None else ""
-    await ask("GET", page, 200)
-    await ask("POST", page, 303, headers=origin)
-    await ask("GET", "/checkout/return", 200)
-    await ask("GET", "/checkout/sandbox/none", 404)
-    await ask("POST", "/checkout/sign-in", 401, headers=origin, data={"email": "ada@example.com", "password": "wrong"})
-    await ask("POST", "/v1/chat/completions", 200, headers=key, json={**chat, "model": "builtin/assistant-paid"})
-    await ask("GET", "/billing/account", 200, headers=key)
-    assert len((await ask("GET", "/billing/ledger", 200, headers=key))["data"]) == 2
-    await ask("GET", "/billing/usage", 200, headers=key)
-    await ask("GET", "/billing/usage", 400, headers=key, params={"days": 91})
-    await ask("POST", "/billing/webhook", 400, json={}, headers={"stripe-signature": "t=1,v1=a"})
-    await ask("DELETE", f"/user/api-keys/{created['id']}", 204, headers=key)
-    await ask("POST", "/v1/chat/completions", 401, headers=key, json=chat)
-    await ask("DELETE", "/user/api-keys/none", 404, headers=session)
-    await ask("POST", "/auth/logout", 204, headers=session)
-    await ask("DELETE", "/user/me", 401, headers=session, json={"password": "wrong"})
-    await ask("DELETE", "/user/me", 204, headers=session, json={"password": PASSWORD})
-    for path in (
-        "/healthz",
-        "/readyz",
-        "/openapi.json",
-        "/docs",
-        "/password-reset",
-        "/static/style.css",
-        "/static/docs.js",
-        "/",
-        "/metrics",
-    ):
-        await ask("GET", path, 200)
-    await ask("GET", "/static/none.css", 404)
-    await ask("GET", "/nowhere", 404)
-    await ask("PUT", "/user/me", 405)
-    await ask("GET", "/healthz", 421, headers={"host": "evil.example"})
-    for answer in answers:
-        check(answer)
 
 
 @pytest.mark.parametrize(

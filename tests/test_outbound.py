@@ -11,6 +11,7 @@ import socket
 import ssl
 import struct
 import time
+import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
@@ -28,7 +29,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from svc.addresses import AddressNotAllowed, public_address
-from svc.outbound import Cut, Outbound, TooLarge, _Connection, sse_data
+from svc.connection import Connection, Cut, TooLarge
+from svc.outbound import Outbound, sse_data
 
 OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n4;x=y\r\ndefg\r\n0\r\nT: x\r\n\r\n"
@@ -468,6 +470,7 @@ async def test_tls_is_verified_by_the_name_and_the_server_is_told_it(authority: 
         assert await fetch(outbound, f"https://model.test:{stub.port}/") == (200, b"ok")
         assert b"\r\nhost: model.test:%d\r\n" % stub.port in seen[1]  # type: ignore[operator]
         assert await fetch(outbound, f"https://model.test:{stub.port}/", "POST", body=bytes(1 << 20)) == (200, b"abcdefg")
+        assert stub.connections == 1
     async with Stub(always(OK), server) as stub, client(resolve=resolver("127.0.0.1"), ssl_context=trusting) as outbound:
         assert await fetch(outbound, f"https://model.test.:{stub.port}/") == (200, b"ok")
     server.sni_callback = None
@@ -847,7 +850,7 @@ def test_the_body_is_the_same_however_the_bytes_are_split(pieces: list[bytes], k
     edges = sorted({0, len(answer), *(cut for cut in cuts if cut < len(answer))})
 
     async def main() -> bytes:
-        connection = _Connection(lambda _: False, lambda _: None)
+        connection = Connection(lambda _: False, lambda _: None)
         connection.connection_made(Wire())  # type: ignore[arg-type]
         task = asyncio.create_task(connection.exchange(b"", b"", "GET", 5))
         await asyncio.sleep(0)
@@ -1167,6 +1170,19 @@ async def test_a_reply_that_was_lost_ends_its_connection() -> None:
         await outbound.send("GET", stub.url, timeout_seconds=5)
         gc.collect()
         await until(lambda: stub.ended == 1)
+
+
+@both_loops
+async def test_an_ended_connection_is_freed_without_the_collector() -> None:
+    async with Stub(once(OK)) as stub, client() as outbound:
+        gc.disable()
+        try:
+            await fetch(outbound, stub.url)
+            ended = [weakref.ref(connection) for connection in outbound._connections]
+            await until(lambda: not outbound._connections)
+            await until(lambda: ended[0]() is None)
+        finally:
+            gc.enable()
 
 
 @both_loops

@@ -48,7 +48,12 @@ async def test_the_fields_that_the_service_sets_are_ignored_in_a_body(service: S
 async def test_a_change_leaves_absent_fields_and_null_takes_back_what_is_optional(service: Service) -> None:
     headers = await service.bearer()
     made = await make_project(service, headers, instructions="Be brief.", max_planner_steps=3)
-    for changes in ({"name": "new"}, {"instructions": "x"}, {"max_planner_steps": 1}, {"instructions": None, "max_planner_steps": None}):
+    for changes in (
+        {"name": "new"},
+        {"instructions": "x"},
+        {"max_planner_steps": 1},
+        {"instructions": None, "max_planner_steps": None},
+    ):
         service.clocks.advance(1)
         before = (await service.client.get(f"/projects/{made['id']}", headers=headers)).json()
         answer = await service.client.patch(f"/projects/{made['id']}", json=changes, headers=headers)
@@ -121,7 +126,7 @@ async def test_a_list_is_paged_newest_first(service: Service) -> None:
     assert len((await service.client.get("/projects?limit=1000", headers=headers)).json()["data"]) == 25
 
 
-@pytest.mark.parametrize("limit", ["0", "-1", "x", "", "1.5", "９", "1" * 5000])
+@pytest.mark.parametrize("limit", ["0", "-1", "x", "", "1.5", "\uff19", "1" * 5000])
 async def test_a_limit_is_a_whole_number_of_at_least_1(service: Service, limit: str) -> None:
     answer = await service.client.get("/projects", params={"limit": limit}, headers=await service.bearer())
     assert (answer.status_code, answer.json()["error"]["param"]) == (400, "limit")
@@ -137,7 +142,9 @@ async def test_anothers_project_is_404_exactly_as_one_that_does_not_exist(servic
         ]
         assert [answer.status_code for answer in answers] == [404, 404, 404]
         assert answers[0].json() == answers[1].json() == answers[2].json()
-    refusals = [await service.client.get(f"/projects?after={after}", headers=mine) for after in (project["id"], "proj_unknown", "")]
+    refusals = [
+        await service.client.get(f"/projects?after={after}", headers=mine) for after in (project["id"], "proj_unknown", "")
+    ]
     assert [(answer.status_code, answer.json()["error"]["param"]) for answer in refusals] == [(400, "after")] * 3
     assert refusals[0].json() == refusals[1].json()
     assert (await service.client.get("/projects", headers=mine)).json()["data"] == []

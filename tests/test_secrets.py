@@ -201,6 +201,27 @@ def test_what_is_written_is_private_and_replaces_the_old_whole(tmp_path: Path) -
     assert (path.read_bytes(), mode(path), sorted(tmp_path.iterdir())) == (b"new", 0o600, [path])
 
 
+def test_what_is_written_is_on_disk_before_it_has_its_name_and_the_name_before_the_return(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps: list[str] = []
+    fsync, rename = os.fsync, Path.rename
+
+    def noted_fsync(descriptor: int) -> None:
+        is_folder = stat.S_ISDIR(os.fstat(descriptor).st_mode)
+        steps.append("sync folder" if is_folder else f"sync {os.fstat(descriptor).st_size} bytes")
+        fsync(descriptor)
+
+    def noted_rename(path: Path, target: Path) -> Path:
+        steps.append("rename")
+        return rename(path, target)
+
+    monkeypatch.setattr(os, "fsync", noted_fsync)
+    monkeypatch.setattr(Path, "rename", noted_rename)
+    write_private(tmp_path / "secret", b"12345")
+    assert steps == ["sync 5 bytes", "rename", "sync folder"]
+
+
 def test_each_purpose_has_its_own_key() -> None:
     master = bytes(range(32))
     keys = [derive(master, "session"), derive(master, "byok"), derive(bytes(32), "session")]

@@ -17,7 +17,9 @@ import httpx
 import pytest
 from cryptography.hazmat.primitives import serialization
 
+from svc.errors import StartError
 from svc.secrets import open_folder, tls_files
+from svc.serve import bind
 from tests.server import APP, RunningServer, hang_up, read_to_end, running_server, running_server_sync, start_fails
 
 TINY = ("-m", "tests.tiny_app")
@@ -27,6 +29,7 @@ SHORT = {
     "TINY_BODY_GRACE_SECONDS": "1.5",
     "TINY_STALL_SECONDS": "1.5",
     "TINY_UNREAD_LINGER_SECONDS": "1",
+    "TINY_TRIM_SECONDS": "0.5",
 }
 GET = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
 LAST_GET = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
@@ -141,6 +144,21 @@ def test_a_broken_certificate_is_one_line_and_status_1(tmp_path: Path, broken: s
         key.write_bytes(private.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, lock))
     env = {"SVC_TLS": "files", "SVC_TLS_CERT": str(cert), "SVC_TLS_KEY": str(key)}
     assert "certificate" in one_line(start_fails(tmp_path, env, TINY))
+
+
+def test_connections_inherit_what_notices_a_client_that_vanished() -> None:
+    with bind("127.0.0.1", 0) as listener:
+        assert listener.proto == socket.IPPROTO_TCP
+        listener.listen()
+        with socket.create_connection(listener.getsockname()), listener.accept()[0] as connection:
+            assert connection.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+            options = (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT, socket.TCP_USER_TIMEOUT)
+            assert [connection.getsockopt(socket.IPPROTO_TCP, option) for option in options] == [30, 10, 3, 30_000]
+
+
+def test_a_host_that_is_none_of_this_machine_cannot_be_bound() -> None:
+    with pytest.raises(StartError, match=r"cannot listen on 192\.0\.2\.1"):
+        bind("192.0.2.1", 0)
 
 
 def test_a_start_that_the_application_refuses_is_one_line_and_status_1(tmp_path: Path) -> None:
@@ -418,6 +436,18 @@ async def test_a_client_that_goes_away_is_noticed_at_once(server: RunningServer,
         connection.close()
 
 
+async def test_a_client_that_says_good_bye_while_it_does_not_read_is_noticed_at_once(server: RunningServer) -> None:
+    async with server.client() as client:
+        before = (await client.get("/left")).json()
+        connection = await stalled(server, "/stream?bytes=20000&seconds=0.001")
+        await asyncio.sleep(0.5)
+        connection.settimeout(0.1)
+        with contextlib.suppress(TimeoutError, ssl.SSLError):
+            await asyncio.to_thread(connection.unwrap)
+        await until(lambda: left_is(client, before + 1))
+        connection.close()
+
+
 async def left_is(client: httpx.AsyncClient, number: int) -> bool:
     return bool((await client.get("/left")).json() == number)
 
@@ -616,6 +646,23 @@ async def test_1000_idle_connections_leave_nothing_behind(server: RunningServer)
     assert await server.settled_descriptors(before) <= before
 
 
+async def test_memory_comes_back_when_many_connections_have_gone(hasty: RunningServer) -> None:
+    await asyncio.sleep(0.6)
+    before, peak = hasty.counts(), 0
+    for _ in range(3):
+        connections = [await hasty.raw() for _ in range(300)]
+        for reader, writer in connections:
+            writer.write(GET)
+            await reader.readuntil(b"}")
+        peak = max(peak, hasty.counts().rss_bytes)
+        for _, writer in connections:
+            await hang_up(writer)
+        await hasty.settled_descriptors(before.descriptors)
+    await asyncio.sleep(0.7)
+    assert hasty.counts().rss_bytes - before.rss_bytes < (peak - before.rss_bytes) / 2
+    assert hasty.counts().threads == before.threads
+
+
 async def test_a_server_without_descriptors_recovers(tmp_path: Path) -> None:
     def few() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (40, 40))
@@ -691,6 +738,21 @@ async def test_a_request_in_progress_is_answered_before_the_end(tmp_path: Path) 
         answer = await asking
         assert (answer.status_code, answer.json()["received"], answer.headers["connection"]) == (200, 5, "close")
         assert await server.wait() == 0
+
+
+async def test_an_answer_that_is_still_being_taken_arrives_whole(tmp_path: Path) -> None:
+    async with running_server(tmp_path, command=TINY) as server:
+        reader, writer = await server.raw(limit=4096)
+        writer.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 32768)
+        writer.write(GET.replace(b"/healthz", b"/big?bytes=4000000"))
+        await read_head(reader)
+        await asyncio.sleep(0.2)
+        server.send_signal()
+        for _ in range(160):
+            await reader.readexactly(25_000)
+            await asyncio.sleep(0.01)
+        assert await server.wait() == 0
+        await hang_up(writer)
 
 
 async def test_a_reader_that_stopped_reading_delays_the_end_only_briefly(tmp_path: Path) -> None:

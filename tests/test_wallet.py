@@ -358,6 +358,12 @@ def test_a_settlement_charges_the_cost_at_most_the_hold_and_only_once(conn: sqli
     assert len(wallet.ledger_page(conn, account_id, 100)) == 5  # what cost nothing is no row
 
 
+def test_a_call_that_can_cost_nothing_needs_no_hold(conn: sqlite3.Connection) -> None:
+    account_id = add_account(conn)
+    wallet.hold(conn, account_id, "hold_1", 0, NOW)
+    assert settle(conn, account_id, "hold_1", 5) == 0 and shown(conn, account_id) == (0, 0)
+
+
 def test_a_hold_is_its_owners(conn: sqlite3.Connection) -> None:
     ada, bob = add_account(conn, micros=1_000), add_account(conn, "bob@example.com", 1_000)
     wallet.hold(conn, ada, "hold_1", 100, NOW)

@@ -5,6 +5,7 @@ import dataclasses
 import ipaddress
 import logging
 import re
+import time
 import tracemalloc
 from collections.abc import AsyncIterator
 from typing import Any
@@ -117,6 +118,13 @@ def test_100_levels_are_taken_and_101_are_not() -> None:
 def test_brackets_inside_text_are_no_levels_and_no_values() -> None:
     text = '[{,"\\' * 100_000
     assert parse_json(orjson.dumps({"text": text})) == {"text": text}
+
+
+def test_a_text_full_of_commas_is_read_as_fast_as_any_other() -> None:
+    body = orjson.dumps({"text": ",[{" * 5_000_000})
+    began = time.perf_counter()
+    assert len(parse_json(body)["text"]) == 15_000_000
+    assert time.perf_counter() - began < 2
 
 
 def test_more_than_250_000_values_are_refused_before_they_take_memory() -> None:

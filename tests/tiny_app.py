@@ -46,12 +46,15 @@ async def stream(request: Request) -> Response:
     size, pause = int(request.query_params.get("bytes", "1")), float(request.query_params.get("seconds", "0.05"))
 
     async def events() -> AsyncIterator[bytes]:
-        yield b"data: begun\n\n"
-        while not drain.draining:
-            yield b"data: " + b"x" * size + b"\n\n"
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(drain.begun.wait(), pause)
-        yield b"data: stopped\n\n"
+        try:
+            yield b"data: begun\n\n"
+            while not drain.draining:
+                yield b"data: " + b"x" * size + b"\n\n"
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(drain.begun.wait(), pause)
+            yield b"data: stopped\n\n"
+        finally:
+            request.app.state.left += 1
 
     return StreamingResponse(events(), headers={"content-type": "text/event-stream"})
 

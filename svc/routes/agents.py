@@ -1,6 +1,7 @@
 """Agent runs: the stream that is the run, and its records (contract 5)."""
 
 import contextlib
+import re
 import sqlite3
 from collections.abc import AsyncGenerator
 from typing import Any
@@ -10,14 +11,15 @@ from starlette.responses import Response
 
 from svc import agent, history, projects, runs, tools
 from svc.catalog import Model
-from svc.ending import End, run_blocks
+from svc.ending import End, Record, run_blocks
+from svc.engines import Payer
 from svc.errors import ApiError, describe
 from svc.gate import Caller
 from svc.ids import new_id
 from svc.sse import EventStream, Interrupt
 from svc.web import MIB, listing, note, page_after, page_limit, read_json, reply
 from svc.wire import error_event
-from svc.work import ChatCall, Payer, chat_model
+from svc.work import ChatCall
 
 _BODY_BYTES = 16 * MIB
 _MOST_STEPS = 20
@@ -31,7 +33,7 @@ async def run(request: Request, caller: Caller) -> Response:
     goal = _goal(body)
     names = _tools(body, tools.offered(session=caller.auth == "session", fetch=state.config.agent_fetch))
     max_steps = _max_steps(body)
-    model = await chat_model(state.engines.catalog, body.get("model"), caller.account["default_model"])
+    model = await state.models.chosen(caller.account, body.get("model"), "chat")
     instructions = agent.INSTRUCTIONS
     project_id = body.get("project_id")
     if project_id is not None:
@@ -80,17 +82,20 @@ class _AgentRun:
             first.reserve_in(tx)
 
         async def opened() -> None:
-            await self._state.db.write(open_in)
+            # Whoever finds the run in the list can stop it at once.
             self._state.open_runs[self._record["id"]] = self._interrupt
+            try:
+                await self._state.db.write(open_in)
+            except Exception:
+                del self._state.open_runs[self._record["id"]]
+                raise
 
         blocks = run_blocks(
             self._record["id"],
             self._events(messages, first),
-            opened=opened,
+            record=Record(opened, self._store, self._outcome, self._note_fault),
             progress=self._progress,
             interrupt=self._interrupt,
-            store=self._store,
-            on_fault=self._note_fault,
         )
         return EventStream(
             blocks,
@@ -113,8 +118,13 @@ class _AgentRun:
                 progress=self._progress,
             )
         ) as events:
-            async for event in events:
-                yield event
+            try:
+                async for event in events:
+                    yield event
+            except ApiError as error:
+                if self._progress.steps == 1 and self._names and _is_about_tools(error):
+                    raise _tools_refused(error) from error
+                raise
 
     def _ask(self, messages: list[dict[str, Any]]) -> ChatCall:
         body: dict[str, Any] = {"model": self._model.id, "messages": list(messages), "stream": True}
@@ -126,6 +136,7 @@ class _AgentRun:
 
     async def _store(self, end: End) -> runs.Outcome:
         outcome: runs.Outcome = await self._state.db.write(self._store_in, end)
+        self._turns[-1].mark_settled()
         self._state.open_runs.pop(self._record["id"], None)
         note(
             self._request,
@@ -141,10 +152,7 @@ class _AgentRun:
     def _store_in(self, tx: sqlite3.Connection, end: End) -> runs.Outcome:
         """The last settlement and the end of the run: one transaction (contract 5)."""
         self._turns[-1].settle_in(tx)
-        names = ("prompt_tokens", "completion_tokens", "total_tokens")
-        usage = {name: sum(turn.usage[name] for turn in self._turns) for name in names}
-        cost_micros = sum(turn.cost_micros for turn in self._turns)
-        outcome = runs.Outcome(end.status, self._progress.steps, usage, cost_micros, end.output, end.error, end.reason)
+        outcome = self._outcome(end)
         now_seconds = self._state.clock()
         ended = runs.end_run(tx, self._caller.id, self._record["id"], outcome, now_seconds)
         if ended and self._caller.auth == "session":  # a key's requests are stateless (specification 1)
@@ -152,8 +160,24 @@ class _AgentRun:
             history.add_passage(tx, self._caller.id, self._record["id"], end.output or "", now_seconds)
         return outcome
 
+    def _outcome(self, end: End) -> runs.Outcome:
+        names = ("prompt_tokens", "completion_tokens", "total_tokens")
+        usage = {name: sum(turn.usage[name] for turn in self._turns) for name in names}
+        cost_micros = sum(turn.cost_micros for turn in self._turns)
+        return runs.Outcome(end.status, self._progress.steps, usage, cost_micros, end.output, end.error, end.reason)
+
     def _note_fault(self, fault: BaseException) -> None:
         note(self._request, level="error", error=describe(fault))
+
+
+def _is_about_tools(error: ApiError) -> bool:
+    told = f"{error} {error.error.get('param')}"
+    return error.code == "upstream_error" and re.search(r"(?i)\btools?\b|tool[_-]|\bfunctions?\b", told) is not None
+
+
+def _tools_refused(error: ApiError) -> ApiError:
+    message = f"The model refused the tools of this run: {error} Choose a model with function calling, or send 'tools': []."
+    return ApiError("upstream_error", error={**error.error, "message": message})
 
 
 def _goal(body: dict[str, Any]) -> str:

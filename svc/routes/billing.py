@@ -30,6 +30,7 @@ async def list_usage(request: Request, caller: Caller) -> Response:
     if not re.fullmatch(r"[0-9]{1,4}", text) or not 1 <= int(text) <= 90:
         raise ApiError("invalid_value", "days must be a whole number from 1 to 90.", param="days")
     first_day = wallet.day_of(request.state.clock() - (int(text) - 1) * _DAY_SECONDS)
+    await request.state.engines.usage.flush()
     rows = await request.state.db.read(wallet.usage, caller.id, first_day)
     return listing(rows, len(rows))
 

@@ -10,11 +10,12 @@ from starlette.responses import Response
 from svc import wire
 from svc.catalog import Model
 from svc.chat_request import check_chat
+from svc.engines import Payer
 from svc.errors import ApiError, describe
 from svc.gate import Caller
 from svc.sse import EventStream, Interrupt, attended
 from svc.web import MIB, note, read_json, reply
-from svc.work import ChatCall, Payer, chat_model
+from svc.work import ChatCall
 
 _BODY_BYTES = 16 * MIB
 
@@ -24,7 +25,7 @@ async def create(request: Request, caller: Caller) -> Response:
     state = request.state
     body = await read_json(request, _BODY_BYTES)
     check_chat(body)
-    model = await chat_model(state.engines.catalog, body.get("model"), caller.account["default_model"])
+    model = await state.models.chosen(caller.account, body.get("model"), "chat")
     call = ChatCall(model, body, state.engines, Payer(caller.id, request.scope["svc.request_id"], caller.key_id))
     interrupt = Interrupt()
     if body.get("stream"):
@@ -65,15 +66,15 @@ async def _settled(request: Request, call: ChatCall) -> AsyncGenerator[None, Non
 
 async def list_models(request: Request, caller: Caller) -> Response:
     """Every model that the caller can use, in one page, as OpenAI's clients expect (wire.md 21)."""
-    catalog = request.state.engines.catalog
-    models: list[dict[str, Any]] = [model.shown(catalog.created) for model in await catalog.models()]
-    return reply({"object": "list", "data": models, "has_more": False})
+    models = request.state.models
+    shown: list[dict[str, Any]] = [model.shown(models.catalog.created) for model in await models.of(caller.id)]
+    return reply({"object": "list", "data": shown, "has_more": False})
 
 
 async def show_model(request: Request, caller: Caller) -> Response:
     """One model; its id holds slashes."""
-    catalog = request.state.engines.catalog
-    model: Model | None = await catalog.find(request.path_params["model_id"])
+    models = request.state.models
+    model: Model | None = await models.find(caller.id, request.path_params["model_id"])
     if model is None:
         raise ApiError("model_not_found", param="model")
-    return reply(model.shown(catalog.created))
+    return reply(model.shown(models.catalog.created))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import orjson
 from starlette.requests import Request
-from starlette.responses import FileResponse, Response
+from starlette.responses import Response
 
 from svc.errors import ApiError
 from svc.web import reply
@@ -64,7 +64,8 @@ def document(base_url: str) -> dict[str, object]:
 
 
 async def page(request: Request) -> Response:
-    return FileResponse(STATIC / _PAGES[request.url.path], headers=PAGE_HEADERS, media_type="text/html; charset=utf-8")
+    content = (STATIC / _PAGES[request.url.path]).read_bytes()
+    return Response(content, headers=PAGE_HEADERS, media_type="text/html; charset=utf-8")
 
 
 async def static(request: Request) -> Response:
@@ -72,4 +73,4 @@ async def static(request: Request) -> Response:
     file = STATIC / request.path_params["name"]
     if file.parent != STATIC or file.suffix not in _TYPES or not file.is_file():
         raise ApiError("not_found")
-    return FileResponse(file, headers=PAGE_HEADERS, media_type=_TYPES[file.suffix])
+    return Response(file.read_bytes(), headers=PAGE_HEADERS, media_type=_TYPES[file.suffix])

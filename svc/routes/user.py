@@ -62,7 +62,7 @@ async def change_settings(request: Request, caller: Caller) -> Response:
         changes["memory_enabled"] = body["memory_enabled"]
     if "default_model" in body:
         model = body["default_model"]
-        if model is not None and (not isinstance(model, str) or await request.state.engines.catalog.find(model) is None):
+        if model is not None and (not isinstance(model, str) or await request.state.models.find(caller.id, model) is None):
             raise ApiError("invalid_value", "default_model must be one of GET /v1/models, or null.", param="default_model")
         changes["default_model"] = model
     account = await request.state.db.write(accounts.update_account, caller.id, changes)

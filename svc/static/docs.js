@@ -32,14 +32,12 @@ function draw(api) {
   document.getElementById(location.hash.slice(1))?.scrollIntoView();
 }
 
-/** The references of refusals that most operations share, and which therefore stand apart. */
+/** The references of refusals that most operations share, with a token and without: they stand apart, in the introduction. */
 function commonAnswers(operations) {
-  const counts = new Map();
-  for (const operation of operations) {
-    for (const answer of Object.values(operation.responses)) counts.set(answer.$ref, (counts.get(answer.$ref) ?? 0) + 1);
-  }
-  counts.delete(undefined);
-  return new Set([...counts.keys()].filter((reference) => counts.get(reference) > operations.length / 2));
+  const references = (operation) => Object.values(operation.responses).map((answer) => answer.$ref).filter(Boolean);
+  const open = new Set(operations.filter((operation) => operation.security.length === 0).flatMap(references));
+  const all = operations.flatMap(references);
+  return new Set([...open].filter((reference) => all.filter((other) => other === reference).length > operations.length / 2));
 }
 
 // --- the introduction and the menu
@@ -95,21 +93,16 @@ function section(page, group) {
 
 function article(page, operation) {
   const { schemas } = page;
-  const body = operation.requestBody?.content["application/json"];
+  const [bodyType, body] = Object.entries(operation.requestBody?.content ?? {})[0] ?? [];
   const parameters = (operation.parameters ?? []).map((parameter) => schemas.resolve(parameter));
-  const examples = body ? Object.values(body.examples) : [{}];
   return el("article", { class: "operation", id: operation.operationId },
     el("h3", {}, el("a", { href: `#${operation.operationId}` }, method(operation), el("code", {}, operation.path)), el("span", {}, operation.summary)),
     prose(operation.description),
-    el("p", { class: "access" }, operation.security.length ? "Needs a token." : "Needs no token."),
+    el("p", { class: "access" }, inline(access(page.api, operation))),
     parameters.length ? [el("h4", {}, "Parameters"), el("ul", { class: "fields" },
       parameters.map((parameter) => schemas.row(parameter.name, parameter.schema, parameter.required, [], parameter.description)))] : null,
-    body ? [el("h4", {}, "Body"), prose(schemas.resolve(body.schema).description), schemas.tree(body.schema)] : null,
-    el("h4", {}, examples.length > 1 ? "Examples" : "Example"),
-    examples.map((example) => [
-      example.summary ? el("p", { class: "quiet" }, example.summary) : null,
-      codeBlock(curl(page.base, operation, parameters, example.value), `curl: ${example.summary ?? operation.summary}`),
-    ]),
+    body?.schema ? [el("h4", {}, "Body"), prose(schemas.resolve(body.schema).description), schemas.tree(body.schema)] : null,
+    isForBrowsers(page.api, operation, bodyType) ? null : commands(page.base, operation, parameters, bodyType, body),
     el("h4", {}, "Answers"),
     el("div", { class: "answers" }, Object.entries(operation.responses)
       .filter(([, answer]) => !page.common.has(answer.$ref))
@@ -117,31 +110,53 @@ function article(page, operation) {
   );
 }
 
+/** What a caller must show, in a sentence. */
+function access(api, operation) {
+  const names = operation.security.flatMap(Object.keys);
+  if (names.length === 0) return "Needs no token.";
+  if (names.includes("bearer")) return "Needs a token.";
+  const optional = operation.security.some((wanted) => Object.keys(wanted).length === 0);
+  return `${optional ? "May need" : "Needs"}: ${api.components.securitySchemes[names[0]].description}`;
+}
+
+function isForBrowsers(api, operation, bodyType) {
+  const schemes = operation.security.flatMap(Object.keys).map((name) => api.components.securitySchemes[name].type);
+  return schemes.includes("apiKey") || bodyType === "application/x-www-form-urlencoded";
+}
+
+function commands(base, operation, parameters, bodyType, body) {
+  const examples = Object.values(body?.examples ?? { only: {} });
+  return [el("h4", {}, examples.length > 1 ? "Examples" : "Example"), examples.map((example) => [
+    example.summary ? el("p", { class: "quiet" }, example.summary) : null,
+    codeBlock(curl(base, operation, parameters, bodyType, example.value), `curl: ${example.summary ?? operation.summary}`),
+  ])];
+}
+
 /** A line for the shell that does the operation, with the examples of the document. */
-function curl(base, operation, parameters, value) {
+function curl(base, operation, parameters, bodyType, value) {
   const path = parameters.filter((parameter) => parameter.in === "path")
     .reduce((text, parameter) => text.replace(`{${parameter.name}}`, parameter.example), operation.path);
-  const parts = [`curl -sS${value?.stream ? "N" : ""}`];
-  if (operation.method !== (value === undefined ? "get" : "post")) parts[0] += ` -X ${operation.method.toUpperCase()}`;
-  parts[0] += ` ${base}${path}`;
-  if (operation.security.length) parts.push('-H "Authorization: Bearer $TOKEN"');
-  if (value !== undefined) {
-    parts.push("-H 'Content-Type: application/json'", `-d '${jsonText(value).replaceAll("'", "'\\''")}'`);
-  }
+  const usual = bodyType ? "post" : "get";
+  const isStream = value?.stream || Object.keys(operation.responses["200"]?.content ?? {}).join() === "text/event-stream";
+  const parts = [`curl -sS${isStream ? "N" : ""}${operation.method === usual ? "" : ` -X ${operation.method.toUpperCase()}`} ${base}${path}`];
+  if (operation.security.some((wanted) => wanted.bearer)) parts.push('-H "Authorization: Bearer $TOKEN"');
+  for (const { name, example } of parameters.filter((one) => one.in === "header" && one.required)) parts.push(`-H '${name}: ${example}'`);
+  if (value !== undefined) parts.push("-H 'Content-Type: application/json'", `-d '${jsonText(value).replaceAll("'", "'\\''")}'`);
+  else if (bodyType) parts.push("-H 'Content-Type: text/plain'", "--data-binary @FILE");
   return parts.join(" \\\n  ");
 }
 
 // --- answers
 
 function answerOf(schemas, status, answer) {
-  const good = status.startsWith("2");
+  const good = /^[23]/.test(status);
   const title = [el("span", { class: `status ${good ? "good" : "bad"}` }, status), " ", inline(answer.description)];
   const headers = Object.entries(answer.headers ?? {}).filter(([name]) => name !== "x-request-id");
   const inside = good
     ? [headerFields(schemas, headers), Object.entries(answer.content ?? {}).map(([type, media]) => content(schemas, type, media))].flat(Infinity)
     : [codeList(errorsOf(answer)), headerNames(headers)];
   if (inside.every((part) => part === null)) return el("p", {}, title);
-  return el("details", { open: good }, el("summary", {}, title), el("div", {}, inside));
+  return el("details", { open: status.startsWith("2") }, el("summary", {}, title), el("div", {}, inside));
 }
 
 function headerFields(schemas, headers) {
@@ -157,6 +172,7 @@ function headerNames(headers) {
 }
 
 function content(schemas, type, media) {
+  if (type === "*/*") return null;
   const own = schemas.resolve(media.schema);
   return [
     el("h5", {}, type),

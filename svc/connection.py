@@ -1,0 +1,298 @@
+"""One outgoing HTTP/1.1 connection and the exchange that runs on it: framing, deadlines and back-pressure."""
+
+import asyncio
+import functools
+import math
+import ssl
+from collections.abc import AsyncIterator, Callable
+from typing import cast
+
+import httptools
+import httpx
+
+MAX_HEAD_BYTES = 64 * 1024
+MAX_HEADERS = 100
+MAX_INTERIM_ANSWERS = 10
+PAUSE_AT_BYTES = 64 * 1024
+
+
+class Cut(httpx.RemoteProtocolError):
+    """The connection ended before the answer did."""
+
+
+class TooLarge(httpx.RemoteProtocolError):
+    """A body, a line or an event went over the limit its reader had set."""
+
+
+class NoAnswer(Cut):
+    """The connection ended before the first byte of an answer: on a reused one the request is sent once more."""
+
+
+_IDLE, _HEAD, _BODY, _DONE = range(4)
+
+
+class Connection(asyncio.Protocol):
+    """One connection and the exchange that runs on it: framing, deadlines and back-pressure.
+
+    A waiting task has a future without a value and faults lie in `error`, so that none is left unretrieved. One timer serves
+    all deadlines: it is armed anew only when it fires early or a deadline lies before it.
+    """
+
+    transport: asyncio.Transport
+
+    def __init__(self, keep: Callable[["Connection"], bool], lost: Callable[["Connection"], None]) -> None:
+        self.loop = asyncio.get_running_loop()
+        self._keep = keep
+        self._lost = lost
+        self.error: httpx.TransportError | None = None
+        self.phase = _IDLE
+        self._parser = httptools.HttpResponseParser(self)
+        self._waiter: asyncio.Future[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_at = 0.0
+        self._deadline = math.inf
+
+    # What the task does.
+
+    async def exchange(self, head: bytes, body: bytes, method: str, timeout_seconds: float) -> "Reply":
+        self.phase = _HEAD
+        self.status = 0
+        self.headers: list[tuple[bytes, bytes]] = []
+        self._timeout_seconds = timeout_seconds
+        self._head_only = method == "HEAD"
+        self._header_count = self._interim_count = 0
+        self._silent_bytes = 0  # since the last byte of a body: heads, chunk extensions, trailers
+        self._answered = self._until_close = self._reusable = self._paused = False
+        self._chunks: list[bytes] = []
+        self._buffered_bytes = 0
+        if len(body) < PAUSE_AT_BYTES:
+            self.transport.write(head + body)
+        else:
+            self.transport.writelines((head, body))
+        await self.wait()
+        if self.phase == _HEAD and self.error is not None:
+            raise self.error
+        return Reply(self)
+
+    async def wait(self) -> None:
+        """Returns when there is something new; a task cancelled here aborts the connection at once."""
+        self._waiter = self.loop.create_future()
+        self.arm(self._timeout_seconds)
+        try:
+            await self._waiter
+        except BaseException:
+            self.fail(httpx.ReadError("The request was cancelled."))
+            raise
+        finally:
+            self._deadline = math.inf
+
+    def take(self) -> bytes:
+        """The bytes of the body that have come since the last call."""
+        data = self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks)
+        self._chunks = []
+        self._buffered_bytes = 0
+        if self._paused and not self.transport.is_closing():
+            self._paused = False
+            self.transport.resume_reading()
+        return data
+
+    def release(self) -> None:
+        """The body is complete: back to the pool, unless the server ends it or has not taken the whole request."""
+        self.take()
+        self.phase = _IDLE
+        clear = not self.transport.is_closing() and self.transport.get_write_buffer_size() == 0
+        if not (clear and self._reusable and self._keep(self)):
+            self.transport.abort()
+
+    def fail(self, error: httpx.TransportError) -> None:
+        if self.phase in (_HEAD, _BODY) and self.error is None:
+            self.error = error
+        self.transport.abort()
+        self._wake()
+
+    # What the loop tells.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.Transport, transport)
+
+    def data_received(self, data: bytes) -> None:
+        try:
+            while data and self.phase in (_HEAD, _BODY):
+                room = MAX_HEAD_BYTES - self._silent_bytes
+                piece, data = (data, b"") if len(data) <= room else (data[:room], data[room:])
+                self._answered = True
+                self._silent_bytes += len(piece)
+                self._parser.feed_data(piece)
+                if self._silent_bytes >= MAX_HEAD_BYTES and self.phase != _DONE:
+                    raise httpx.RemoteProtocolError("The answer's head or framing is too large.")
+            if data:
+                self.transport.abort()  # nobody asked for these bytes
+        except httpx.RemoteProtocolError as error:
+            self.fail(error)
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
+            ours = error.__context__  # what a callback below raised
+            if not isinstance(ours, httpx.RemoteProtocolError):
+                ours = httpx.RemoteProtocolError("The answer is not valid HTTP/1.1.")
+            self.fail(ours)
+
+    def eof_received(self) -> None:
+        clean = True
+        if (tls := self.transport.get_extra_info("ssl_object")) is not None:
+            try:  # a TLS stream that ends without its close_notify may have been cut by anybody on the way
+                clean = tls.read(1) == b""
+            except ssl.SSLError as error:
+                clean = isinstance(error, ssl.SSLZeroReturnError)
+        self._ended(clean)
+        self.transport.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._ended(False)
+        if self._timer is not None:
+            self._timer.cancel()
+        del self._parser  # it holds our methods: without this every connection would wait for the collector
+        self._lost(self)
+
+    def _ended(self, clean: bool) -> None:
+        if self.phase == _BODY and self._until_close and clean:
+            self.phase = _DONE
+            self._wake()
+        elif self.phase in (_HEAD, _BODY):
+            self.fail((Cut if self._answered else NoAnswer)("The connection ended before the answer did."))
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    def arm(self, seconds: float) -> None:
+        """Lets a wait, or idleness, end in `seconds`."""
+        self._deadline = self.loop.time() + seconds
+        if self._timer is None or self._timer_at > self._deadline:
+            if self._timer is not None:
+                self._timer.cancel()
+            self._timer_at = self._deadline
+            self._timer = self.loop.call_at(self._deadline, self._on_timer)
+
+    def _on_timer(self) -> None:
+        self._timer = None
+        if self._deadline <= self.loop.time():
+            self.fail(httpx.ReadTimeout("The server did not answer in time."))
+        elif self._deadline < math.inf:
+            self.arm(self._deadline - self.loop.time())
+
+    # What httptools finds.
+
+    def on_message_begin(self) -> None:
+        if self.phase == _DONE:
+            raise httpx.RemoteProtocolError("There are bytes after the answer.")
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._header_count += 1
+        if self._header_count > MAX_HEADERS:
+            raise httpx.RemoteProtocolError("The answer has too many headers.")
+        if self.phase == _HEAD:
+            self.headers.append((name.lower(), value.strip()))
+
+    def on_headers_complete(self) -> None:
+        status = self._parser.get_status_code()
+        if 100 <= status < 200:  # after a 101 the parser itself stops
+            self._interim_count += 1
+            if self._interim_count > MAX_INTERIM_ANSWERS:
+                raise httpx.RemoteProtocolError("There are too many interim answers.")
+            self.headers = []
+            return
+        if not 200 <= status <= 599:
+            raise httpx.RemoteProtocolError("The answer's status makes no sense.")
+        self.status = status
+        self._until_close = not self._framed()
+        self._silent_bytes = 0
+        self.phase = _DONE if self._head_only else _BODY
+        self._wake()
+
+    def _framed(self) -> bool:
+        """Whether the head tells the body's length; refuses what could be read in two ways, and compression."""
+        framed = False
+        for name, value in self.headers:
+            if name in (b"content-length", b"transfer-encoding"):
+                if framed:
+                    raise httpx.RemoteProtocolError("The answer's length is given twice.")
+                framed = True
+            if name == b"transfer-encoding" and (value.lower() != b"chunked" or self._parser.get_http_version() != "1.1"):
+                raise httpx.RemoteProtocolError("The answer's transfer encoding is not supported.")
+            if name == b"content-encoding" and value.lower() not in (b"", b"identity"):
+                raise httpx.RemoteProtocolError("The answer is compressed, which was not asked for.")
+        return framed
+
+    def on_body(self, data: bytes) -> None:
+        if self.phase == _BODY:
+            self._silent_bytes = 0
+            self._chunks.append(data)
+            self._buffered_bytes += len(data)
+            if self._buffered_bytes >= PAUSE_AT_BYTES and not self._paused:
+                self._paused = True
+                self.transport.pause_reading()
+            self._wake()
+
+    def on_message_complete(self) -> None:
+        if self.phase == _BODY:
+            self.phase = _DONE
+            self._reusable = self._parser.should_keep_alive()
+            self._wake()
+
+
+class Reply(httpx.AsyncByteStream):
+    """An answer whose head is there; iterate over it once for the body's bytes as they come, then `aclose` it.
+
+    `status` is 200..599, `raw_headers` has lower-case names. Reading raises `httpx.ReadTimeout` after the request's
+    `timeout_seconds` without a byte of the body, `Cut` when the connection ends first, `httpx.RemoteProtocolError` otherwise.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self.status = connection.status
+        self.raw_headers = connection.headers
+        self._connection: Connection | None = connection
+
+    @functools.cached_property
+    def headers(self) -> httpx.Headers:
+        return httpx.Headers(self.raw_headers)
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self
+
+    async def __anext__(self) -> bytes:
+        while (connection := self._connection) is not None:
+            data = connection.take()
+            if connection.phase == _DONE:
+                self._connection = None
+                connection.release()
+            elif not data and connection.error is not None:
+                raise connection.error
+            elif not data:
+                await connection.wait()
+            if data:
+                return data
+        raise StopAsyncIteration
+
+    async def read(self, limit_bytes: int) -> bytes:
+        """The whole body; raises `TooLarge`, and aborts the connection, once it is over `limit_bytes`."""
+        pieces, size_bytes = [], 0
+        async for piece in self:
+            size_bytes += len(piece)
+            if size_bytes > limit_bytes:
+                await self.aclose()
+                raise TooLarge("The answer is too large.")
+            pieces.append(piece)
+        return b"".join(pieces)
+
+    async def aclose(self) -> None:
+        """Aborts the connection at once unless the body is complete. May be called at any time, and again."""
+        if (connection := self._connection) is not None and connection.phase == _DONE:
+            self._connection = None
+            connection.release()
+        elif connection is not None:
+            connection.fail(httpx.ReadError("The answer was closed before its end."))
+
+    def __del__(self) -> None:
+        # A task cancelled at the wrong instant loses its Reply; the connection must not outlive it. The collector may run in
+        # any thread, and after the loop has closed.
+        if self._connection is not None and not self._connection.loop.is_closed():
+            self._connection.loop.call_soon_threadsafe(self._connection.transport.abort)

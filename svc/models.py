@@ -1,0 +1,114 @@
+"""The models that one account can use: the operator's catalog, and behind it the account's own providers (contract 4)."""
+
+import asyncio
+import sqlite3
+import time
+from typing import Any
+
+import orjson
+
+from svc import providers, upstream
+from svc.catalog import BUILTIN, PRICES, Catalog, Model, Provider
+from svc.db import Database
+from svc.errors import ApiError, UpstreamFault
+from svc.outbound import Outbound
+
+_LIST_SECONDS = 60.0
+_TEST_SECONDS = 10.0
+_MOST_LISTS = 10_000
+
+
+class Models:
+    """Finds and lists models. `guarded` is the way out to the users' own providers: it judges addresses."""
+
+    def __init__(self, catalog: Catalog, db: Database, box: providers.KeyBox, guarded: Outbound) -> None:
+        self.catalog = catalog
+        self._db = db
+        self._box = box
+        self._guarded = guarded
+        self._lists: dict[tuple[str, str], tuple[float, list[str]]] = {}  # (provider id, address) -> when asked, the names
+
+    async def chosen(self, account: sqlite3.Row, wanted: Any, kind: str) -> Model:
+        """The model that a request names, else, for chat, the account's default, the operator's, or the built-in assistant.
+
+        Raises ApiError `invalid_value`, `model_not_found`.
+        """
+        model_id = wanted
+        if wanted is None:
+            model_id = self._default(account) if kind == "chat" else await self._first(kind)
+        if not isinstance(model_id, str):
+            raise ApiError("invalid_value", "model must be a string, an id of GET /v1/models.", param="model")
+        model = await self.find(account["id"], model_id, kind)
+        if model is None:
+            raise ApiError(
+                "model_not_found", f"There is no model {model_id[:200]!r}. GET /v1/models lists them.", param="model"
+            )
+        if model.kind != kind:
+            raise ApiError("invalid_value", f"{model_id!r} is no {kind} model but one for {model.kind}.", param="model")
+        return model
+
+    def _default(self, account: sqlite3.Row) -> str:
+        default: str = account["default_model"] or self.catalog.default_model or f"{BUILTIN}/assistant"
+        return default
+
+    async def _first(self, kind: str) -> str:
+        for model in await self.catalog.models():
+            if model.kind == kind:
+                return model.id
+        raise ApiError("model_not_found", f"There is no model for {kind} here. Name one of your own providers'.", param="model")
+
+    async def find(self, account_id: str, model_id: str, kind: str = "chat") -> Model | None:
+        """The model of that id, None if the account has none. Of an own provider's, only the request tells the `kind`."""
+        model = await self.catalog.find(model_id)
+        name, _, own_name = model_id.partition("/")
+        if model is not None or not own_name or self.catalog.has_provider(name):
+            return model
+        row = await self._db.read(providers.provider_by_name, account_id, name)
+        if row is None or (row["models"] is not None and own_name not in orjson.loads(row["models"])):
+            return None
+        return Model(model_id, own_name, self._provider(row), kind, dict.fromkeys(PRICES[kind], 0))
+
+    async def of(self, account_id: str) -> list[Model]:
+        """Every model that the account can use now; a provider of its own that does not answer has none to show."""
+        rows = await self._db.read(providers.all_providers, account_id)
+        shared, *own = await asyncio.gather(self.catalog.models(), *(self._own(row) for row in rows))
+        return [*shared, *(model for models in own for model in models)]
+
+    async def test(self, row: sqlite3.Row) -> list[str]:
+        """Asks a provider for its models. Raises ApiError: its own 401, 403 or 429, else one that does not tell why."""
+        try:
+            async with asyncio.timeout(_TEST_SECONDS):
+                entries = await upstream.models(self._guarded, self._provider(row))
+        except UpstreamFault as fault:
+            if fault.kind == "status" and fault.status in (401, 403, 429):
+                raise upstream.caller_error(fault, provider=row["name"], byok=True) from fault
+        except TimeoutError:
+            pass
+        else:
+            return [entry["id"] for entry in entries]
+        # One answer for refused, silent and foreign ones: it must not tell which ports are open (contract 4).
+        raise ApiError("upstream_error", f"{row['name']} did not answer as an OpenAI-compatible model server.")
+
+    def _provider(self, row: sqlite3.Row) -> Provider:
+        sealed = row["sealed_key"]
+        api_key = None if sealed is None else self._box.open(row["account_id"], row["id"], sealed)
+        return Provider(row["name"], row["base_url"], api_key, byok=True)
+
+    async def _own(self, row: sqlite3.Row) -> list[Model]:
+        names = await self._listed(row) if row["models"] is None else orjson.loads(row["models"])
+        provider = Provider(row["name"], row["base_url"], byok=True)
+        return [Model(f"{row['name']}/{name}", name, provider, "chat", dict.fromkeys(PRICES["chat"], 0)) for name in names]
+
+    async def _listed(self, row: sqlite3.Row) -> list[str]:
+        key = (row["id"], row["base_url"])
+        asked_at, names = self._lists.get(key, (float("-inf"), []))
+        if time.monotonic() - asked_at < _LIST_SECONDS:
+            return names
+        try:
+            names = await self.test(row)
+        except ApiError:
+            return []
+        if len(self._lists) >= _MOST_LISTS:
+            self._lists.clear()
+        self._lists[key] = (time.monotonic(), names)
+        return names

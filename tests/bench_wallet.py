@@ -1,0 +1,83 @@
+"""What the wallet adds to a paid request: hold before, settle and usage after, each on disk (synchronous FULL).
+
+python -m tests.bench_wallet [SECONDS]
+"""
+
+import asyncio
+import sqlite3
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import uvloop
+
+from svc import accounts, wallet
+from svc.db import Database, open_database
+
+NOW = 1_790_000_000.0
+
+
+def funded_account(tx: sqlite3.Connection, number: int) -> str:
+    account_id: str = accounts.add_account(tx, f"person{number}@example.com", None, None, NOW)["id"]
+    wallet.credit(tx, account_id, 10**12, description="", now_seconds=NOW)
+    return account_id
+
+
+def finish(tx: sqlite3.Connection, account_id: str, hold_id: str) -> int:
+    charged_micros = wallet.settle(
+        tx,
+        account_id,
+        hold_id,
+        40,
+        model="builtin/assistant-paid",
+        input_tokens=12,
+        output_tokens=34,
+        request_id=hold_id,
+        key_id="key_1",
+        now_seconds=NOW,
+    )
+    wallet.count_usage(tx, account_id, "builtin/assistant-paid", 12, 34, charged_micros, "2026-09-21")
+    return charged_micros
+
+
+async def measure(db: Database, ids: list[str], seconds: float) -> None:
+    """Runs one paid request after another for each entry of `ids`, all entries at once, and prints a line."""
+    took_seconds: list[float] = []
+    began, cpu_began = time.perf_counter(), time.process_time()
+
+    async def requests(worker: int) -> None:
+        number = 0
+        while time.perf_counter() - began < seconds:
+            number += 1
+            hold_id = f"hold_{began}_{worker}_{number}"
+            started = time.perf_counter()
+            await db.write(wallet.hold, ids[worker], hold_id, 100, NOW)
+            assert await db.write(finish, ids[worker], hold_id) == 40
+            took_seconds.append(time.perf_counter() - started)
+
+    await asyncio.gather(*(requests(worker) for worker in range(len(ids))))
+    elapsed, cpu = time.perf_counter() - began, time.process_time() - cpu_began
+    took_seconds.sort()
+    count = len(took_seconds)
+    median, late = took_seconds[count // 2] * 1e6, took_seconds[count * 99 // 100] * 1e6
+    accounts_text = f"{len(set(ids))} account{'s' if len(set(ids)) > 1 else ''}"
+    print(
+        f"concurrency {len(ids):>3}, {accounts_text:<11}: {count / elapsed:>7.0f} requests/s, adds {median:>6.0f} µs (median), "
+        f"{late:>6.0f} µs (p99), {cpu / count * 1e6:>4.0f} µs of CPU"
+    )
+
+
+async def main(seconds: float) -> None:
+    with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:  # a real disk: /tmp may be memory
+        db = await open_database(Path(folder) / "service.db")
+        ids = [await db.write(funded_account, number) for number in range(64)]
+        await measure(db, ids[:1], seconds)
+        await measure(db, ids, seconds)
+        await measure(db, ids[:1] * 64, seconds)
+        assert await db.read(wallet.verify) == []
+        await db.close()
+
+
+if __name__ == "__main__":
+    uvloop.run(main(float(sys.argv[1]) if len(sys.argv) > 1 else 5.0))

@@ -1,0 +1,272 @@
+"""svc/config.py: every `SVC_*` checked at start with one clear line, and the posture that follows (contract 2, 10)."""
+
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from svc.config import SECRET_SETTINGS, SETTINGS, Config, from_environ
+from svc.errors import StartError
+
+SECRET = "hunter2-hunter2-hunter2"
+
+
+def refusal(environ: dict[str, str]) -> str:
+    """The one line with which these variables stop the start."""
+    with pytest.raises(StartError) as caught:
+        from_environ(environ)
+    line = str(caught.value)
+    assert "\n" not in line and line.isprintable()
+    return line
+
+
+def test_nothing_set_gives_the_defaults_of_the_contract() -> None:
+    config = from_environ({"PATH": "/bin", "OTHER_SVC_PORT": "1"})
+    assert (config.host, config.port, config.base_url) == ("127.0.0.1", 8443, "https://127.0.0.1:8443")
+    assert (config.tls, config.signup, config.cors_origins, config.data_dir) == ("auto", "open", ("*",), Path("data"))
+    assert config.builtin and config.local_posture and config.discovers
+
+
+def test_an_empty_setting_is_the_default() -> None:
+    environ = dict.fromkeys(SETTINGS, "  ")
+    assert from_environ(environ) == Config(environ=environ)
+
+
+def test_every_setting_is_a_field_and_every_field_up_to_environ_is_a_setting() -> None:
+    names = [field.name for field in fields(Config)]
+    assert {f"SVC_{name.upper()}" for name in names[: names.index("environ")]} == set(SETTINGS)
+    assert set(SETTINGS) >= SECRET_SETTINGS
+
+
+@pytest.mark.parametrize(
+    "name", ["SVC_PROT", "SVC_", "SVC_host", "SVC_ARGON2_TIME_COST", "SVC_CLOCK", "SVC_ENVIRON", "SVC_LOG_FD"]
+)
+def test_an_unknown_setting_is_refused(name: str) -> None:
+    line = refusal({name: SECRET})
+    assert name in line and SECRET not in line
+
+
+WRONG = {
+    "SVC_HOST": ["256.1.1.1", "no such host", "a b", "http://127.0.0.1", "x" * 300, "no-such-host.invalid"],
+    "SVC_PORT": ["-1", "65536", "8443.0", "http", "٣", "1e3", "9" * 5000, "0x50"],
+    "SVC_BASE_URL": [
+        "http://a.example",
+        "a.example",
+        "https://",
+        "https://a.example/path",
+        "https://a.example?x",
+        "https://a.example#x",
+        "https://u:hunter2-hunter2-hunter2@a.example",
+        "https://:hunter2-hunter2-hunter2@a.example",
+        "https://a.example:0",
+        "https://a.example:65536",
+        "https://a.example:x",
+        "https://[::1",
+        "https://[zz]",
+        "https://a b",
+        "https://bücher.example",
+        "https://a.example\\x",
+        "//a.example",
+        "https://a.example,https://b.example",
+        "https://-a",
+        "https:///x",
+    ],
+    "SVC_TLS": ["on", "AUTO", "none"],
+    "SVC_TLS_CERT": ["~nobody-of-that-name/x"],
+    "SVC_TLS_KEY": ["~nobody-of-that-name/x", "-----BEGIN PRIVATE KEY-----\nhunter2-hunter2-hunter2"],
+    "SVC_TRUSTED_PROXIES": ["localhost", "10.0.0.0/33", "10.0.0.1,", "10.0.0.1 10.0.0.2", "*"],
+    "SVC_DATA_DIR": ["~nobody-of-that-name/x", "a\0b", "a\nb"],
+    "SVC_SIGNUP": ["yes", "Open", "0"],
+    "SVC_CORS_ORIGINS": [
+        "a.example",
+        "ftp://a.example",
+        "https://a.example/x",
+        "https://",
+        "https://a.example,",
+        "https://*.a.example",
+        "null",
+    ],
+    "SVC_METRICS_TOKEN": ["hunter2", "hunter2-hunter2-hunter2-ä", "hunter2-hunter2-hunter2\x01"],
+    "SVC_CATALOG": ["/no/such/file.toml", "/", "x" * 5000, "~nobody-of-that-name/x"],
+    "SVC_DISCOVER": ["true", "2", "off"],
+    "SVC_BUILTIN": ["false", "10"],
+    "SVC_AGENT_FETCH": ["yes"],
+    "SVC_PAYMENTS": ["paypal", "Stripe"],
+    "SVC_STRIPE_SECRET_KEY": ["hunter2-hunter2-hunter2 x", "hunter2-hunter2-hunter2-ä"],
+    "SVC_STRIPE_WEBHOOK_SECRET": ["hunter2-hunter2-hunter2 x"],
+    "SVC_STRIPE_API": [
+        "ftp://a.example",
+        "http://a.example",
+        "https://u:hunter2-hunter2-hunter2@a.example",
+        "https://a.example:99999",
+        "x",
+    ],
+}
+
+
+@pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in WRONG.items() for value in values])
+def test_a_wrong_setting_is_refused_by_its_name(name: str, value: str) -> None:
+    line = refusal({name: value})
+    assert line.startswith(name)
+    assert "hunter2" not in line
+    assert len(line) < 300
+
+
+def test_every_setting_has_wrong_values_above() -> None:
+    assert set(WRONG) == set(SETTINGS)
+
+
+@given(
+    st.sampled_from(sorted(SETTINGS)), st.text(st.characters(exclude_characters="\0")).filter(lambda text: text.strip() != "~")
+)
+def test_any_text_is_a_value_or_one_line(name: str, text: str) -> None:
+    if name == "SVC_HOST":
+        text = f"{text}."  # no look-up of names made up here leaves this machine
+        if "." in text and text.isascii():
+            return
+    try:
+        from_environ({name: text})
+    except StartError as error:
+        assert name in str(error) and str(error).isprintable()
+
+
+@pytest.mark.parametrize(
+    ("environ", "named"),
+    [
+        ({"SVC_TLS": "files"}, ["SVC_TLS_CERT", "SVC_TLS_KEY"]),
+        ({"SVC_TLS": "files", "SVC_TLS_CERT": __file__}, ["SVC_TLS_KEY"]),
+        ({"SVC_TLS": "files", "SVC_TLS_CERT": __file__, "SVC_TLS_KEY": "/hunter2"}, ["SVC_TLS_KEY"]),
+        ({"SVC_TLS": "files", "SVC_TLS_CERT": "/nowhere", "SVC_TLS_KEY": __file__}, ["SVC_TLS_CERT", "/nowhere"]),
+        ({"SVC_TLS_CERT": __file__, "SVC_TLS_KEY": __file__}, ["SVC_TLS=files"]),
+        ({"SVC_TLS": "proxy"}, ["SVC_TRUSTED_PROXIES"]),
+        ({"SVC_PAYMENTS": "stripe"}, ["SVC_STRIPE_SECRET_KEY", "SVC_STRIPE_WEBHOOK_SECRET"]),
+        ({"SVC_PAYMENTS": "stripe", "SVC_STRIPE_SECRET_KEY": "hunter2"}, ["SVC_STRIPE_WEBHOOK_SECRET"]),
+        ({"SVC_STRIPE_SECRET_KEY": "hunter2"}, ["SVC_PAYMENTS=stripe"]),
+    ],
+    ids=repr,
+)
+def test_settings_that_do_not_go_together_are_refused(environ: dict[str, str], named: list[str]) -> None:
+    line = refusal(environ)
+    assert all(name in line for name in named)
+    assert "hunter2" not in line
+
+
+RIGHT: list[tuple[str, str, Any]] = [
+    ("SVC_HOST", "0.0.0.0", "0.0.0.0"),
+    ("SVC_HOST", "[::1]", "::1"),
+    ("SVC_HOST", "localhost", "localhost"),
+    ("SVC_PORT", " 0 ", 0),
+    ("SVC_PORT", "65535", 65535),
+    ("SVC_BASE_URL", "https://Chat.Example.com/", "https://chat.example.com"),
+    ("SVC_BASE_URL", "https://a.example:443", "https://a.example"),
+    ("SVC_BASE_URL", "https://a.example:8443", "https://a.example:8443"),
+    ("SVC_BASE_URL", "https://[2001:DB8::0:1]:1", "https://[2001:db8::1]:1"),
+    (
+        "SVC_CORS_ORIGINS",
+        "https://A.example/, http://localhost:3000,http://b:80",
+        ("https://a.example", "http://localhost:3000", "http://b"),
+    ),
+    ("SVC_CORS_ORIGINS", "*", ("*",)),
+    ("SVC_DATA_DIR", "/srv/my data", Path("/srv/my data")),
+    ("SVC_DISCOVER", "0", False),
+    ("SVC_METRICS_TOKEN", SECRET, SECRET),
+    ("SVC_SIGNUP", "closed", "closed"),
+]
+
+
+@pytest.mark.parametrize(("name", "text", "value"), RIGHT)
+def test_a_right_setting_is_taken_in_its_usual_form(name: str, text: str, value: Any) -> None:
+    assert getattr(from_environ({name: text}), name[4:].lower()) == value
+
+
+def test_secrets_stand_in_no_repr() -> None:
+    environ = {"SVC_METRICS_TOKEN": SECRET, "SVC_PAYMENTS": "stripe", "OLLAMA_KEY": SECRET}
+    environ |= {"SVC_STRIPE_SECRET_KEY": SECRET, "SVC_STRIPE_WEBHOOK_SECRET": SECRET}
+    config = from_environ(environ)
+    assert config.metrics_token == SECRET
+    assert "hunter2" not in repr(config)
+
+
+PROXY = {"SVC_TRUSTED_PROXIES": "127.0.0.1"}
+
+
+@pytest.mark.parametrize(
+    ("environ", "local"),
+    [
+        ({}, True),
+        ({"SVC_HOST": "127.0.0.2"}, True),
+        ({"SVC_HOST": "::1"}, True),
+        ({"SVC_HOST": "localhost"}, True),
+        ({"SVC_BASE_URL": "https://localhost:8443"}, True),
+        ({"SVC_BASE_URL": "https://[::1]:8443"}, True),
+        ({"SVC_HOST": "0.0.0.0"}, False),
+        ({"SVC_HOST": "::"}, False),
+        ({"SVC_HOST": "0.0.0.0", "SVC_BASE_URL": "https://localhost"}, False),
+        ({"SVC_HOST": "192.0.2.1"}, False),
+        ({"SVC_BASE_URL": "https://chat.example.com"}, False),
+        ({"SVC_BASE_URL": "https://localhost.example.com"}, False),
+        ({"SVC_BASE_URL": "https://127.0.0.1.example.com"}, False),
+        (PROXY, False),
+        ({"SVC_TLS": "proxy", **PROXY}, False),
+        ({"SVC_TLS": "proxy", "SVC_BASE_URL": "https://localhost", **PROXY}, False),
+    ],
+    ids=repr,
+)
+def test_local_posture_is_what_only_this_machine_can_reach(environ: dict[str, str], local: bool) -> None:
+    config = from_environ(environ)
+    assert config.local_posture is local
+    assert config.discovers is local
+    assert config.payment_mode == ("sandbox" if local else "none")
+
+
+def test_what_is_said_outright_goes_before_the_posture(tmp_path: Path) -> None:
+    catalog = tmp_path / "catalog.toml"
+    catalog.touch()
+    assert not from_environ({"SVC_CATALOG": str(catalog)}).discovers
+    assert from_environ({"SVC_CATALOG": str(catalog), "SVC_DISCOVER": "1"}).discovers
+    assert from_environ({"SVC_HOST": "0.0.0.0", "SVC_DISCOVER": "1"}).discovers
+    assert not from_environ({"SVC_DISCOVER": "0"}).discovers
+    assert from_environ({"SVC_PAYMENTS": "none"}).payment_mode == "none"
+
+
+@pytest.mark.parametrize(
+    ("host", "base_url"),
+    [
+        ("127.0.0.1", "https://127.0.0.1:9000"),
+        ("::1", "https://[::1]:9000"),
+        ("0.0.0.0", "https://localhost:9000"),
+        ("::", "https://localhost:9000"),
+        ("192.0.2.1", "https://192.0.2.1:9000"),
+    ],
+)
+def test_the_base_url_follows_the_port_that_was_bound(host: str, base_url: str) -> None:
+    config = from_environ({"SVC_HOST": host, "SVC_PORT": "0"}).at_port(9000)
+    assert (config.port, config.base_url) == (9000, base_url)
+
+
+def test_a_base_url_that_was_set_stays_whatever_the_port() -> None:
+    config = from_environ({"SVC_BASE_URL": "https://chat.example.com", "SVC_PORT": "0"}).at_port(9000)
+    assert (config.port, config.base_url) == (9000, "https://chat.example.com")
+
+
+@pytest.mark.parametrize(
+    ("address", "trusted"),
+    [
+        ("10.1.2.3", True),
+        ("::ffff:10.1.2.3", True),
+        ("2001:db8::7", True),
+        ("10.2.0.1", False),
+        ("127.0.0.1", False),
+        ("::1", False),
+        ("", False),
+        ("unix", False),
+        ("10.1.2.3, 8.8.8.8", False),
+    ],
+)
+def test_trusted_proxies_are_told_by_address(address: str, trusted: bool) -> None:
+    config = from_environ({"SVC_TRUSTED_PROXIES": "10.1.0.0/16, 2001:db8::/64"})
+    assert config.trusts(address) is trusted
+    assert not from_environ({}).trusts(address)

@@ -1,0 +1,43 @@
+"""svc/ids.py: ids that sort by time, tokens without a likelier character, timestamps to the millisecond."""
+
+import re
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from svc.ids import BASE62, new_id, random_base62, timestamp
+
+MILLIS = st.integers(0, 4_000_000_000_000)
+
+
+@given(MILLIS, MILLIS)
+def test_ids_sort_by_the_millisecond_they_were_made_in(first: int, second: int) -> None:
+    if first != second:
+        assert (new_id("key", first / 1000) < new_id("key", second / 1000)) == (first < second)
+
+
+def test_an_id_is_its_prefix_and_26_characters_and_never_comes_twice() -> None:
+    ids = {new_id("user", 1_790_000_000.0) for _ in range(2000)}
+    assert len(ids) == 2000
+    assert all(re.fullmatch(r"user_[0-9a-hjkmnp-tv-z]{26}", made) for made in ids)
+
+
+def test_random_base62_has_the_length_asked_for_and_no_likelier_character() -> None:
+    assert [len(random_base62(length)) for length in (0, 1, 36, 43, 1000)] == [0, 1, 36, 43, 1000]
+    counts = Counter(random_base62(124_000))
+    assert set(counts) == set(BASE62)
+    assert max(abs(number - 2000) for number in counts.values()) < 300  # nearly seven standard deviations
+
+
+@given(MILLIS)
+def test_a_timestamp_shows_the_millisecond(millis: int) -> None:
+    shown = timestamp(millis / 1000)
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", shown)
+    assert datetime.fromisoformat(shown) == datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=millis)
+
+
+def test_a_timestamp_cuts_off_what_is_less_than_a_millisecond() -> None:
+    assert timestamp(1.9999) == "1970-01-01T00:00:01.999Z"
+    assert timestamp(1) == "1970-01-01T00:00:01.000Z"

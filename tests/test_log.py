@@ -1,0 +1,291 @@
+"""svc/log.py: one JSON object a line, no secrets in it, and nobody waits for who reads it (contract 10)."""
+
+import asyncio
+import base64
+import json
+import logging
+import os
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from svc.errors import ApiError, describe
+from svc.log import Log, LogHandler, capture_library_logs, redact
+from svc.tokens import issue_session, new_key_token
+
+SECRETS = {
+    "a key": new_key_token(),
+    "a session": issue_session(bytes(32), "user_a", 1_790_000_000),
+    "a session without its signature": issue_session(bytes(32), "user_a", 1_790_000_000).rpartition(".")[0],
+    "a vendor's key": "sk-proj-Abc_123-defghijk",
+    "a processor's key": "sk_live_51Abcdefghijk",
+    "a webhook secret": "whsec_Abcdefghijkl",
+    "an e-mail": "ada.lovelace+notes@mail.example.com",
+    "an e-mail of another script": "jürgen@müller.example",
+}
+AROUND = ["{}", "token={}", '"{}"', "({})", "a {} b", "x,{};y", "<{}>", "https://a.example/?k={}", "\n{}\t", "{'key': '{}'}"]
+
+
+class Lines:
+    """A pipe that stands for stderr."""
+
+    def __init__(self) -> None:
+        self.reader, self.writer = os.pipe()
+
+    def read(self) -> list[dict[str, Any]]:
+        os.close(self.writer)
+        with os.fdopen(self.reader, "rb") as file:
+            return [json.loads(line) for line in file.read().splitlines()]
+
+
+@pytest.fixture
+def lines() -> Lines:
+    return Lines()
+
+
+def logged(lines: Lines, **fields: Any) -> dict[str, Any]:
+    with Log(lines.writer) as log:
+        log("test", **fields)
+    (line,) = lines.read()
+    return line
+
+
+@pytest.mark.parametrize("around", AROUND)
+@pytest.mark.parametrize("secret", SECRETS.values(), ids=SECRETS)
+def test_secrets_are_redacted_wherever_they_stand(secret: str, around: str) -> None:
+    shown = redact(around.replace("{}", secret))
+    assert "[redacted]" in shown
+    assert secret not in shown
+    assert not any(part in shown for part in (secret[8:20], secret[-10:]))
+
+
+@pytest.mark.parametrize("text", ["Authorization: Bearer {}", "authorization=bearer {}", "BEARER\t{}", "Bearer  {}, next"])
+def test_what_follows_bearer_is_redacted_whatever_it_is(text: str) -> None:
+    assert "opaque/123+45==" not in redact(text.replace("{}", "opaque/123+45=="))
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://ada:s3cret@mail.example",
+        "smtp://ada:s3cret@mail.example:587/x",
+        "https://s3cret@h",
+        'http://a:s3c"ret@h',
+        "x://:s3cret@",
+    ],
+)
+def test_credentials_in_a_url_are_redacted(url: str) -> None:
+    for text in (url, f'GET "{url}" failed', f"({url})", f"x={url}&y=1"):
+        shown = redact(text)
+        assert "s3c" not in shown and "ada" not in shown
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["POST /v1/chat", "req_01m3250v", "ollama/llama3.2:8b", "db.py:12 < app.py:3", "2026-10-02T12:00:00Z", "task-force-of-five"],
+)
+def test_what_is_no_secret_stays(text: str) -> None:
+    assert redact(text) == text
+
+
+@pytest.mark.parametrize("text", ["a", "eyJ", "bearer ", "://", "@", "a@", "sk-", "svc-v1-", "x://a:", "a.b", "eyJa."])
+def test_no_text_takes_long(text: str) -> None:
+    began = time.perf_counter()
+    redact(text * (200_000 // len(text)))
+    assert time.perf_counter() - began < 1
+
+
+def test_a_line_is_one_json_object_with_time_level_and_event(lines: Lines) -> None:
+    line = logged(lines, level="error", route="/v1/models", status=200, duration_ms=1.5, streamed=True, absent=None)
+    assert line.pop("time").endswith("Z")
+    assert line == {"level": "error", "event": "test", "route": "/v1/models", "status": 200, "duration_ms": 1.5, "streamed": True}
+
+
+def test_the_fields_of_a_line_are_redacted_and_cut(lines: Lines) -> None:
+    line = logged(lines, model=f"x {SECRETS['a key']} y", path=Path(SECRETS["an e-mail"]), long="y" * 100_000)
+    assert line["model"] == "x [redacted] y"
+    assert line["path"] == "[redacted]"
+    assert len(line["long"]) == 2_000
+
+
+@given(
+    st.one_of(
+        st.text(),
+        st.text(st.characters(categories=["Cs", "Cc", "Zl"])),
+        st.integers(),
+        st.floats(),
+        st.binary(),
+        st.lists(st.text()),
+    )
+)
+def test_any_value_gives_one_line_and_the_next_one_comes_too(value: Any) -> None:
+    lines = Lines()
+    with Log(lines.writer) as log:
+        log("first", value=value)
+        log("second")
+    assert [line["event"] for line in lines.read()] == ["first", "second"]
+
+
+def test_an_object_that_cannot_be_shown_does_not_end_the_log(lines: Lines) -> None:
+    class Broken:
+        def __str__(self) -> str:
+            raise ValueError(SECRETS["a key"])
+
+    with Log(lines.writer) as log:
+        log("first", value=Broken())
+        log("second")
+    assert [line["event"] for line in lines.read()][-1] == "second"
+
+
+def test_a_reader_who_stops_reading_never_stops_the_caller(lines: Lines) -> None:
+    log = Log(lines.writer)
+    began = time.perf_counter()
+    with log:
+        for number in range(30_000):
+            log("request", number=number, text="x" * 100)
+        filled = time.perf_counter() - began
+    assert filled < 2
+    assert time.perf_counter() - began < 4, "leaving waits a second at most"
+    assert log._queue.qsize() <= 10_000
+    os.set_blocking(lines.reader, False)
+    with os.fdopen(lines.reader, "rb", buffering=0) as file:  # the reader comes back: the writer's thread can end
+        while log._thread is not None and log._thread.is_alive():
+            file.read(1 << 20)
+            drained(log)
+    os.close(lines.writer)
+
+
+def drained(log: Log) -> None:
+    if log._queue.empty():
+        log._queue.put(None)
+
+
+def test_a_closed_stderr_harms_nobody() -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    with Log(writer) as log:
+        log("first")
+        log("second")
+    assert log._thread is not None and not log._thread.is_alive()
+    os.close(writer)
+
+
+def test_a_log_can_be_entered_again(lines: Lines) -> None:
+    log = Log(lines.writer)
+    for number in range(2):
+        with log:
+            log("round", number=number)
+    assert [line["number"] for line in lines.read()] == [0, 1]
+
+
+def test_lines_of_many_threads_do_not_mix(lines: Lines) -> None:
+    found: list[dict[str, Any]] = []
+
+    def read() -> None:
+        with os.fdopen(lines.reader, "rb") as file:
+            found.extend(json.loads(line) for line in file)
+
+    reading = threading.Thread(target=read)
+    reading.start()
+    with Log(lines.writer) as log:
+        callers = [threading.Thread(target=lambda: [log("x", text="y" * 1500) for _ in range(100)]) for _ in range(8)]
+        for caller in callers:
+            caller.start()
+        for caller in callers:
+            caller.join()
+    os.close(lines.writer)
+    reading.join()
+    assert len(found) == 800
+
+
+# --- what the libraries log
+
+
+@pytest.fixture
+def library_log(lines: Lines) -> Iterator[Log]:
+    root = logging.getLogger()
+    before, level = root.handlers[:], root.level
+    names = ("aiosqlite", "httpx", "httpcore", "asyncio")
+    levels = {name: logging.getLogger(name).level for name in names}
+    with Log(lines.writer) as log:
+        root.handlers = []
+        capture_library_logs(log)
+        yield log
+    root.handlers, root.level = before, level
+    for name in names:
+        logging.getLogger(name).setLevel(levels[name])
+
+
+def read_after(log: Log, lines: Lines) -> list[dict[str, Any]]:
+    log.__exit__()
+    return lines.read()
+
+
+def test_a_librarys_exception_is_logged_by_type_and_place_without_its_text(library_log: Log, lines: Lines) -> None:
+    try:
+        raise ValueError("my password is hunter2")
+    except ValueError:
+        logging.getLogger("uvicorn.error").exception("Exception in ASGI application\n%s", "hunter2")
+    (line,) = read_after(library_log, lines)
+    assert line["event"] == "library" and line["logger"] == "uvicorn.error" and line["level"] == "error"
+    assert line["message"] == "Exception in ASGI application"
+    assert line["error"].startswith("ValueError < test_log.py:")
+    assert "hunter2" not in json.dumps(line)
+
+
+async def test_a_task_whose_exception_nobody_took_is_logged_without_its_text(library_log: Log, lines: Lines) -> None:
+    asyncio.get_running_loop().call_exception_handler(
+        {"message": "Task exception was never retrieved", "exception": ValueError("hunter2"), "future": "repr with hunter2"}
+    )
+    (line,) = read_after(library_log, lines)
+    assert line["message"] == "Task exception was never retrieved"
+    assert "hunter2" not in json.dumps(line)
+
+
+def test_a_librarys_message_is_redacted_and_a_wrong_one_is_logged_all_the_same(library_log: Log, lines: Lines) -> None:
+    logging.getLogger("somebody").warning("for %s", SECRETS["an e-mail"])
+    LogHandler(library_log).handle(logging.LogRecord("somebody", logging.WARNING, "", 1, "two %s %s", ("but one",), None))
+    first, second = read_after(library_log, lines)
+    assert first["message"] == "for [redacted]"
+    assert second["message"] == "two %s %s"
+
+
+def test_sql_parameters_and_urls_are_not_logged_by_libraries(library_log: Log, lines: Lines) -> None:
+    for name in ("aiosqlite", "httpx", "httpcore"):
+        logging.getLogger(name).info("hunter2")
+        logging.getLogger(name).debug("hunter2")
+    assert read_after(library_log, lines) == []
+
+
+# --- svc/errors.py, describe
+
+
+def test_an_exception_is_described_by_type_and_places_without_text_or_locals() -> None:
+    def fail(secret: str) -> None:
+        raise ApiError("invalid_value", f"about {secret}")
+
+    try:
+        fail("hunter2")
+    except ApiError as error:
+        described = describe(error)
+    assert described.startswith("ApiError < test_log.py:")
+    assert "hunter2" not in described and "\n" not in described
+
+
+def test_a_deep_traceback_is_described_by_its_last_places() -> None:
+    def fall(depth: int) -> None:
+        if depth == 0:
+            raise KeyError(base64.b64encode(b"hunter2"))
+        fall(depth - 1)
+
+    try:
+        fall(200)
+    except KeyError as error:
+        described = describe(error)
+    assert described.count("<") == 6 and len(described) < 200
