@@ -10,9 +10,10 @@ import contextlib
 import re
 import socket
 import ssl
+import threading
 from collections.abc import Awaitable, Callable, Iterable
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import httpx
 
@@ -23,6 +24,8 @@ Resolve = Callable[[str, int], Awaitable[Iterable[str]]]
 
 _URL = re.compile(r"(?i)https?://[^/?#@\\]+(?:[/?][^#]*)?")
 _HOST = re.compile(r"[a-z0-9._-]+|[0-9a-f.:]+")
+_NUMBER = r"(?:0x[0-9a-f]*|[0-9]+)"
+_NUMERIC_HOST = re.compile(rf"(?i)(?<=://)({_NUMBER}(?:\.{_NUMBER}){{0,3}})\.?(?=[:/?]|$)")
 
 _GLOBAL_UNICAST = ip_network("2000::/3")
 
@@ -89,15 +92,16 @@ def public_or_private_address(address: Address) -> bool:
 def checked_url(text: str) -> tuple[Origin, httpx.URL]:
     """The URL in its normal form and its origin; raises `httpx.UnsupportedProtocol` or `httpx.InvalidURL` (contract 4).
 
-    Only http and https, a host, a port of 1..65535; neither user information nor a fragment, not even empty ones.
+    Only http and https, a host, a port of 1..65535; neither user information nor a fragment, not even empty ones. IPv4 in any
+    spelling (`127.1`, `0x7f000001`, `0177.0.0.1`) becomes the address it means, as in browsers.
     """
     if _URL.fullmatch(text) is None:
         if re.match(r"(?i)https?:", text) is None:
             raise httpx.UnsupportedProtocol("The URL must begin with http:// or https://.")
         raise httpx.InvalidURL("The URL must name a host and have neither user information nor a fragment.")
     try:
-        url = httpx.URL(text)
-    except (httpx.InvalidURL, UnicodeError):
+        url = httpx.URL(_NUMERIC_HOST.sub(lambda host: socket.inet_ntoa(socket.inet_aton(host[1])), text, count=1))
+    except (httpx.InvalidURL, UnicodeError, OSError):
         raise httpx.InvalidURL("The URL is not valid.") from None  # httpx's own message quotes the URL
     host = url.raw_host.decode("ascii")
     port = url.port if url.port is not None else 443 if url.scheme == "https" else 80
@@ -107,9 +111,54 @@ def checked_url(text: str) -> tuple[Origin, httpx.URL]:
 
 
 async def getaddrinfo(host: str, port: int) -> list[str]:
-    """The system's answer; odd spellings of IPv4 (`127.1`, `0x7f000001`) come back as the address they mean."""
-    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    """The system's answer."""
+    return _addresses(await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM))
+
+
+def _addresses(found: Iterable[tuple[Any, ...]]) -> list[str]:
     return [str(entry[4][0]) for entry in found]
+
+
+class Resolver:
+    """The system's answer for names that strangers choose, found on threads of their own.
+
+    A name whose DNS server never answers takes up a thread for half a minute. Among the few that the event loop has for
+    everything else, a handful of such names would stop the service. Beyond `most` names at once it raises OSError.
+    """
+
+    def __init__(self, most: int = 64) -> None:
+        self._free = most
+
+    async def __call__(self, host: str, port: int) -> list[str]:
+        with contextlib.suppress(OSError):  # an address needs no thread
+            return _addresses(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST))
+        if not self._free:
+            raise OSError("too many names are being resolved")
+        self._free -= 1
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[list[str]] = loop.create_future()
+        # A daemon: a name that takes long must not hold up the end of the process.
+        threading.Thread(target=self._resolve, args=(host, port, loop, answer), daemon=True).start()
+        return await answer
+
+    def _resolve(self, host: str, port: int, loop: asyncio.AbstractEventLoop, answer: "asyncio.Future[list[str]]") -> None:
+        found: list[str] = []
+        error: Exception | None = None
+        try:
+            found = _addresses(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
+        except (OSError, ValueError) as problem:  # a name that cannot be encoded is a ValueError
+            error = problem
+        with contextlib.suppress(RuntimeError):  # the loop has closed
+            loop.call_soon_threadsafe(self._finish, answer, found, error)
+
+    def _finish(self, answer: "asyncio.Future[list[str]]", found: list[str], error: Exception | None) -> None:
+        self._free += 1
+        if answer.done():  # nobody waits any more
+            return
+        if error is not None:
+            answer.set_exception(error)
+        else:
+            answer.set_result(found)
 
 
 async def connect(
@@ -158,13 +207,16 @@ async def connect(
     raise error
 
 
-async def check_address(url: str, allow: Callable[[Address], bool], resolve: Resolve = getaddrinfo) -> None:
-    """Judges the addresses of a URL's host as `connect` will; a name that cannot be resolved yet passes.
+async def check_address(
+    url: str, *, allow: Callable[[Address], bool], resolve: Resolve, timeout_seconds: float = 5.0
+) -> None:
+    """Judges the addresses of a URL's host as `connect` will; a name that cannot be resolved now passes.
 
     Raises `AddressNotAllowed`, and `httpx.InvalidURL` or `httpx.UnsupportedProtocol` as `checked_url`.
     """
     origin, _ = checked_url(url)
-    with contextlib.suppress(OSError, ValueError):
-        for text in await resolve(origin.host, origin.port):
-            if not allow(ip_address(text)):
-                raise AddressNotAllowed("The host's address may not be reached from here.")
+    with contextlib.suppress(OSError, ValueError):  # TimeoutError is an OSError
+        async with asyncio.timeout(timeout_seconds):
+            addresses = [ip_address(text) for text in await resolve(origin.host, origin.port)]
+        if not all(map(allow, addresses)):
+            raise AddressNotAllowed("The host's address may not be reached from here.")

@@ -4,7 +4,7 @@ import ipaddress
 import re
 import socket
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -19,7 +19,7 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 @dataclass(frozen=True)
 class Config:
     """The whole configuration. The fields up to `stripe_api` are settings of the environment, the last ones are not:
-    tests hand them in (clocks in seconds, the cost of a password hash)."""
+    tests hand them in (clocks in seconds, the cost of a password hash, a resolver of the names that users choose)."""
 
     host: str = "127.0.0.1"
     port: int = 8443
@@ -48,6 +48,7 @@ class Config:
     log_fd: int = 2
     argon2_memory_kib: int = 19456
     argon2_time_cost: int = 2
+    resolve: Callable[[str, int], Awaitable[Iterable[str]]] | None = None  # (host, port) -> addresses; None: the system's answer
 
     def __post_init__(self) -> None:
         if not self.base_url:

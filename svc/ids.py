@@ -1,5 +1,6 @@
 """Identifiers and times as the API shows them (contract 2)."""
 
+import random
 import secrets
 import string
 import time
@@ -14,12 +15,17 @@ _DROPPED = bytes(range(248, 256))
 
 def new_id(prefix: str, now_seconds: float | None = None) -> str:
     """An id `<prefix>_` + 26 characters: 48 bits of milliseconds, then 80 random bits, so that ids sort by time."""
-    number = (_millis(time.time() if now_seconds is None else now_seconds) << 80) | secrets.randbits(80)
+    number = (_millis(time.time() if now_seconds is None else now_seconds) << 80) | random.getrandbits(80)
     return f"{prefix}_" + "".join(_CROCKFORD[(number >> shift) & 31] for shift in range(125, -1, -5))
 
 
+def random_label(length: int) -> str:
+    """`length` random characters out of 0-9A-Za-z for what is no secret: the system's random numbers cost ten times more."""
+    return "".join(random.choices(BASE62, k=length))  # noqa: S311
+
+
 def random_base62(length: int) -> str:
-    """`length` random characters out of 0-9A-Za-z, for tokens."""
+    """`length` random characters out of 0-9A-Za-z that nobody can guess, for tokens."""
     characters = b""
     while len(characters) < length:
         characters += secrets.token_bytes(length + 8).translate(_CHARACTER_OF_BYTE, _DROPPED)

@@ -3,10 +3,10 @@
 import contextlib
 import logging
 import os
-import queue
 import re
 import threading
 import time
+from collections import deque
 from typing import Any
 
 import orjson
@@ -28,6 +28,7 @@ _SECRET = re.compile(
     re.VERBOSE,
 )
 _QUEUE_LINES = 10_000
+_PAUSE_SECONDS = 0.05
 _TEXT_CHARACTERS = 2_000
 
 
@@ -41,7 +42,8 @@ class Log:
 
     def __init__(self, fd: int = 2) -> None:
         self._fd = fd
-        self._queue: queue.Queue[dict[str, Any] | None] = queue.Queue(_QUEUE_LINES)
+        self._waiting: deque[dict[str, Any]] = deque()
+        self._ending = threading.Event()
         self._thread: threading.Thread | None = None
 
     def __enter__(self) -> "Log":
@@ -54,21 +56,31 @@ class Log:
 
         Never waits: lines are dropped while 10,000 are queued.
         """
-        with contextlib.suppress(queue.Full):
-            self._queue.put_nowait({"time": timestamp(time.time()), "level": level, "event": event, **fields})
+        if len(self._waiting) < _QUEUE_LINES:
+            self._waiting.append({"time": time.time(), "level": level, "event": event, **fields})
 
     def __exit__(self, *error: object) -> None:
-        with contextlib.suppress(queue.Full):
-            self._queue.put_nowait(None)
-            if self._thread:
-                self._thread.join(1)
+        self._ending.set()
+        if self._thread:
+            self._thread.join(1)
 
     def _write_lines(self) -> None:
-        while (record := self._queue.get()) is not None:
-            with contextlib.suppress(Exception):  # stderr is closed, or a value cannot be shown: there is nowhere to say so
-                line = orjson.dumps({key: _loggable(value) for key, value in record.items() if value is not None}) + b"\n"
-                while line:
-                    line = line[os.write(self._fd, line) :]
+        # It looks by itself now and then: to be woken for each line would cost every request a switch of threads.
+        while not self._ending.wait(_PAUSE_SECONDS):
+            self._write_waiting()
+        self._write_waiting()
+
+    def _write_waiting(self) -> None:
+        lines = []
+        while self._waiting:
+            record = self._waiting.popleft()
+            with contextlib.suppress(Exception):  # a value that cannot be shown
+                record["time"] = timestamp(record["time"])
+                lines.append(orjson.dumps({key: _loggable(value) for key, value in record.items() if value is not None}))
+        data = b"".join(line + b"\n" for line in lines)
+        with contextlib.suppress(OSError):  # stderr is closed: there is nowhere to say so
+            while data:
+                data = data[os.write(self._fd, data) :]
 
 
 def _loggable(value: Any) -> bool | int | float | str:

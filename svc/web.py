@@ -22,7 +22,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from svc.config import LOOPBACK_NAMES, Config
 from svc.errors import ApiError, describe
-from svc.ids import random_base62
+from svc.ids import random_label
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 Row = tuple[str, str, Endpoint]
@@ -245,7 +245,7 @@ class Edge:
             return
         began = time.monotonic()
         own_id = Headers(scope=scope).get("x-request-id", "")
-        request_id = own_id if _REQUEST_ID.fullmatch(own_id) else "req_" + random_base62(22)
+        request_id = own_id if _REQUEST_ID.fullmatch(own_id) else "req_" + random_label(22)
         headers: list[tuple[bytes, bytes]] = [
             (b"x-request-id", request_id.encode()),
             (b"strict-transport-security", b"max-age=31536000"),

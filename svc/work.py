@@ -17,7 +17,7 @@ from svc.catalog import BUILTIN, Model
 from svc.chat_request import drop_aiming_fields
 from svc.engines import Engines, Payer
 from svc.errors import ApiError, UpstreamFault
-from svc.ids import new_id, random_base62
+from svc.ids import new_id, random_label
 from svc.usage import Call
 
 IMAGE_TOKENS = 8192
@@ -44,7 +44,7 @@ class ChatCall:
         self._answered = False  # to its end
         self.cost_micros = 0
         options = body.get("stream_options") or {}
-        self._identity: Any = {"id": "chatcmpl-" + random_base62(29), "created": int(engines.clock()), "model": model.id}
+        self._identity: Any = {"id": "chatcmpl-" + random_label(29), "created": int(engines.clock()), "model": model.id}
         self._writer = wire.ChunkWriter(**self._identity, include_usage=bool(options.get("include_usage")), request=body)
         self._answer: dict[str, Any] | None = None
         self.facts: dict[str, Any] = {"model": model.id}

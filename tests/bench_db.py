@@ -1,11 +1,14 @@
-"""What group commit yields on this disk, beside a bare sqlite3 loop: `python -m tests.bench_db`.
+"""What group commit yields on this machine's disk, beside a bare sqlite3 loop: `python -m tests.bench_db`.
 
-Prints writes a second at synchronous FULL with 1, 16 and 64 callers waiting, and point reads a second with 1 and 64, on asyncio and on
-uvloop, with the CPU that each costs (all threads) and the ratio to the bare loop of the same run.
+Prints writes a second at synchronous FULL with 1, 16 and 64 callers waiting, and point reads a second with 1 and 64, on
+asyncio and on uvloop, each with the CPU of one (all threads) and the ratio to a bare loop that ran in the second before:
+so many rows a commit, or one read after the other, on one thread and without an event loop. A disk that is busy with
+something else slows both.
 """
 
 import asyncio
 import sqlite3
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Coroutine
@@ -14,10 +17,14 @@ from typing import Any
 
 import uvloop
 
-from svc.db import Database, connect, open_database
+from svc.db import connect, open_database
 
 SECONDS = 1.0
 SCHEMA = "CREATE TABLE events (id INTEGER PRIMARY KEY, text TEXT NOT NULL) STRICT;"
+TEXT = "x" * 60
+ROWS = 1000
+
+Rate = tuple[float, float]  # calls a second, microseconds of CPU each
 
 
 def insert(tx: sqlite3.Connection, text: str) -> int | None:
@@ -28,62 +35,78 @@ def point_read(conn: sqlite3.Connection, key: int) -> Any:
     return conn.execute("SELECT id, text FROM events WHERE id = ?", (key,)).fetchone()
 
 
-async def main(rows: "list[tuple[str, float, float]]") -> None:
-    with tempfile.TemporaryDirectory(prefix="bench-db-", dir=".") as folder:
-        db = await open_database(Path(folder) / "bench.db", SCHEMA)
-        try:
-            for callers in (1, 16, 64):
-                rows.append((f"write, {callers} waiting", *await measured(callers, lambda number: db.write(insert, "x" * 60))))
-            for callers in (1, 64):
-                rows.append((f"read, {callers} waiting", *await measured(callers, lambda number: db.read(point_read, number % 999))))
-        finally:
-            await db.close()
+class Stopwatch:
+    """Measures from its making: wall clock, and the CPU of the whole process."""
+
+    def __init__(self) -> None:
+        self._began, self._cpu_began = time.perf_counter(), time.process_time()
+
+    def running(self) -> bool:
+        return time.perf_counter() - self._began < SECONDS
+
+    def rate(self, calls: int) -> Rate:
+        return calls / (time.perf_counter() - self._began), (time.process_time() - self._cpu_began) / calls * 1e6
 
 
-async def measured(callers: int, call: Callable[[int], Coroutine[Any, Any, Any]]) -> tuple[float, float]:
-    """Calls a second, and microseconds of CPU each, when so many callers repeat `call` one after the other."""
-    began, cpu_began = time.perf_counter(), time.process_time()
+def bare_writes(conn: sqlite3.Connection, rows_a_commit: int) -> Rate:
+    watch, calls = Stopwatch(), 0
+    while watch.running():
+        conn.execute("BEGIN IMMEDIATE")
+        for _ in range(rows_a_commit):
+            insert(conn, TEXT)
+        conn.execute("COMMIT")
+        calls += rows_a_commit
+    return watch.rate(calls)
+
+
+def bare_reads(conn: sqlite3.Connection) -> Rate:
+    watch, calls = Stopwatch(), 0
+    while watch.running():
+        point_read(conn, calls % ROWS + 1)
+        calls += 1
+    return watch.rate(calls)
+
+
+async def waiting(callers: int, call: Callable[[int], Coroutine[Any, Any, Any]]) -> Rate:
+    """So many callers, each of which repeats `call` as soon as it is answered."""
+    watch = Stopwatch()
 
     async def repeat() -> int:
-        number = 0
-        while time.perf_counter() - began < SECONDS:
-            await call(number)
-            number += 1
-        return number
+        calls = 0
+        while watch.running():
+            await call(calls)
+            calls += 1
+        return calls
 
-    total = sum(await asyncio.gather(*(repeat() for _ in range(callers))))
-    return total / (time.perf_counter() - began), (time.process_time() - cpu_began) / total * 1e6
+    return watch.rate(sum(await asyncio.gather(*(repeat() for _ in range(callers)))))
 
 
-def bare(rows: "list[tuple[str, float, float]]") -> None:
-    with tempfile.TemporaryDirectory(prefix="bench-db-", dir=".") as folder:
-        conn = sqlite3.connect(Path(folder) / "bench.db", isolation_level=None)
-        configure(conn)
-        conn.execute("PRAGMA journal_mode = WAL")
-        conn.execute(SCHEMA)
-        for batch in (1, 16, 64):
-            count, began, cpu_began = 0, time.perf_counter(), time.process_time()
-            while time.perf_counter() - began < SECONDS:
-                conn.execute("BEGIN IMMEDIATE")
-                for _ in range(batch):
-                    insert(conn, "x" * 60)
-                conn.execute("COMMIT")
-                count += batch
-            rows.append((f"bare write, {batch} a commit", count / (time.perf_counter() - began), (time.process_time() - cpu_began) / count * 1e6))
-        count, began, cpu_began = 0, time.perf_counter(), time.process_time()
-        while time.perf_counter() - began < SECONDS:
-            point_read(conn, count % 999)
-            count += 1
-        rows.append(("bare read", count / (time.perf_counter() - began), (time.process_time() - cpu_began) / count * 1e6))
-        conn.close()
+async def main(name: str, folder: Path) -> None:
+    db = await open_database(folder / f"{name}.db", SCHEMA)
+    bare = connect(folder / f"{name}.db")
+    try:
+        for callers in (1, 16, 64):
+            yardstick = bare_writes(bare, callers)
+            show(f"{name}, write, {callers} waiting", await waiting(callers, lambda _: db.write(insert, TEXT)), yardstick)
+        for callers in (1, 64):
+            yardstick = bare_reads(bare)
+            rate = await waiting(callers, lambda number: db.read(point_read, number % ROWS + 1))
+            show(f"{name}, read, {callers} waiting", rate, yardstick)
+    finally:
+        bare.close()
+        await db.close()
+
+
+def show(label: str, rate: Rate, yardstick: Rate) -> None:
+    print(
+        f"{label:28} {rate[0]:9,.0f}/s {rate[1]:7.1f} µs CPU   bare {yardstick[0]:9,.0f}/s {yardstick[1]:6.1f} µs CPU"
+        f"   ratio {rate[0] / yardstick[0]:5.2f}",
+        flush=True,
+    )
 
 
 if __name__ == "__main__":
-    for name, runner in (("bare", None), ("asyncio", asyncio.run), ("uvloop", uvloop.run)):
-        rows: list[tuple[str, float, float]] = []
-        if runner is None:
-            bare(rows)
-        else:
-            runner(main(rows))
-        for label, rate, micros in rows:
-            print(f"{name:8} {label:26} {rate:10,.0f}/s {micros:8.1f} us")
+    # A folder of the disk that the service would use; the temporary one may be memory.
+    with tempfile.TemporaryDirectory(prefix="bench-db-", dir=sys.argv[1] if len(sys.argv) > 1 else ".") as made:
+        asyncio.run(main("asyncio", Path(made)))
+        uvloop.run(main("uvloop", Path(made)))

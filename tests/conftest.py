@@ -15,6 +15,11 @@ from svc.config import Config
 PASSWORD = "correct horse battery"
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--runs", type=int, default=500, help="how many random agent runs tests/test_agent_endings.py plays")
+    parser.addoption("--seed", type=int, default=0, help="which ones")
+
+
 @dataclass
 class Clocks:
     """Unix seconds and monotonic seconds that stand still until a test moves them."""

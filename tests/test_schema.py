@@ -1,0 +1,338 @@
+"""schema.sql: every rule that stands there, broken by raw SQL, fails; and a table is written by its owner alone."""
+
+import ast
+import re
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from svc.db import SCHEMA, connect, prepare
+
+ROOT = Path(__file__).parent.parent
+SAMPLE = """
+INSERT INTO accounts (id, email, email_key, created_at)
+    VALUES ('a', 'a@x', 'a@x', 1), ('b', 'b@x', 'b@x', 1), ('c', 'c@x', 'c@x', 1);
+INSERT INTO password_resets VALUES (zeroblob(32), 'a', 1, 2), (CAST(printf('%032d', 1) AS BLOB), 'b', 0, 2);
+INSERT INTO api_keys VALUES ('k', 'a', zeroblob(32), 'svc-v1-aaa', 'laptop', 1, NULL),
+    ('l', 'b', CAST(printf('%032d', 1) AS BLOB), 'svc-v1-bbb', 'laptop', 1, 2);
+INSERT INTO projects VALUES ('p', 'a', 'plans', '', 6, 1, 1), ('q', 'b', 'plans', '', NULL, 1, 1);
+INSERT INTO artifacts VALUES ('f', 'a', 'p', 'r', 'notes.txt', 'text/plain', 1, zeroblob(32), 1, 1),
+    ('g', 'b', NULL, NULL, 'notes.txt', 'text/plain', 1, zeroblob(32), 1, 1);
+INSERT INTO artifact_pieces VALUES ('a', 'f', 0, zeroblob(1)), ('b', 'g', 0, zeroblob(1));
+INSERT INTO runs (id, account_id, goal, model, max_steps, project_id, created_at) VALUES ('r', 'a', 'g', 'm', 6, 'p', 1),
+    ('s', 'b', 'g', 'm', 6, NULL, 1);
+INSERT INTO runs (id, account_id, goal, model, max_steps, project_id, created_at, status, output, finished_at)
+    VALUES ('t', 'a', 'g', 'm', 6, 'p', 1, 'final', '42', 2);
+INSERT INTO passages (id, account_id, source, text, created_at) VALUES (1, 'a', 'r', 'hello', 1), (2, 'b', 's', 'hello', 1);
+INSERT INTO passages_text (rowid, text) VALUES (1, 'hello'), (2, 'hello');
+INSERT INTO providers VALUES ('v', 'a', 'lab', 'http://lab/v1', NULL, NULL, NULL, 1),
+    ('w', 'b', 'lab', 'http://lab/v1', x'00', 'x', '[]', 1);
+INSERT INTO checkouts (id, account_id, amount_micros, session_id, created_at)
+    VALUES ('c', 'a', 5000000, 'cs_1', 1), ('d', 'b', 5000000, NULL, 1);
+INSERT INTO ledger (seq, id, account_id, kind, amount_micros, balance_after_micros, description, reference, created_at)
+    VALUES (1, 'led_1', 'a', 'credit', 5000000, 5000000, 'paid', 'c', 1);
+INSERT INTO ledger (seq, id, account_id, kind, amount_micros, balance_after_micros, description, reference, created_at)
+    VALUES (2, 'led_2', 'a', 'debit', -1000000, 4000000, 'chat', 'h', 1);
+INSERT INTO holds VALUES ('i', 'a', 100, 1);
+UPDATE checkouts SET state = 'paid', paid_at = 2 WHERE id = 'c';
+INSERT INTO payment_events VALUES ('evt_1', 'paid', 'cs_1', 'c', 1, NULL, 2);
+INSERT INTO usage_days VALUES ('a', '2026-10-02', 'm', 1, 2, 3, 4), ('b', '2026-10-02', 'm', 1, 2, 3, 4);
+"""
+# The tables of money have their own raw SQL in tests/test_wallet.py.
+MONEY = {"wallets", "ledger", "holds", "checkouts", "payment_events"}
+
+MANY = """
+WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < {count})
+INSERT INTO artifacts SELECT 'x' || n, 'b', NULL, NULL, 'x', 'a/b', {size}, zeroblob(32), 1, 1 FROM numbers
+"""
+
+# (table, rule): statements that break it. A rule is the name of a CHECK or of a trigger, or the columns of a UNIQUE.
+# Of several statements in one tuple the last is refused.
+BROKEN: dict[tuple[str, str], list[str | tuple[str, ...]]] = {
+    ("accounts", "email_length"): ["UPDATE accounts SET email = 'ab'", "UPDATE accounts SET email = printf('%255d', 1)"],
+    ("accounts", "name_length"): ["UPDATE accounts SET name = printf('%201d', 1)"],
+    ("accounts", "tier_known"): [
+        "UPDATE accounts SET tier = 'Pro' WHERE id = 'b'",
+        "UPDATE accounts SET tier = '' WHERE id = 'b'",
+    ],
+    ("accounts", "default_model_length"): ["UPDATE accounts SET default_model = printf('%301d', 1)"],
+    ("accounts", "memory_enabled_bool"): ["UPDATE accounts SET memory_enabled = 2"],
+    ("accounts", "accounts_stay_pro"): ["UPDATE accounts SET tier = 'free' WHERE id = 'a'"],
+    ("accounts", "id"): ["INSERT INTO accounts (id, email, email_key, created_at) VALUES ('a', 'x@x', 'x@x', 1)"],
+    ("accounts", "email_key"): ["INSERT INTO accounts (id, email, email_key, created_at) VALUES ('x', 'A@x', 'a@x', 1)"],
+    ("password_resets", "token_hash_sha256"): ["UPDATE password_resets SET token_hash = zeroblob(31)"],
+    ("password_resets", "by_mail_bool"): ["UPDATE password_resets SET by_mail = 2"],
+    ("password_resets", "token_hash"): ["INSERT INTO password_resets VALUES (zeroblob(32), 'c', 1, 2)"],
+    ("password_resets", "account_id"): ["INSERT INTO password_resets VALUES (CAST(printf('%032d', 9) AS BLOB), 'a', 1, 2)"],
+    ("api_keys", "token_hash_sha256"): ["UPDATE api_keys SET token_hash = zeroblob(33) WHERE id = 'k'"],
+    ("api_keys", "key_prefix_form"): [
+        f"UPDATE api_keys SET key_prefix = '{text}'" for text in ("svc-v1-aaaa", "svc-v2-aaa", "svc-v1-aa", "")
+    ],
+    ("api_keys", "name_not_blank"): ["UPDATE api_keys SET name = ''", "UPDATE api_keys SET name = '   '"],
+    ("api_keys", "id"): ["UPDATE api_keys SET id = 'k'"],
+    ("api_keys", "token_hash"): ["UPDATE api_keys SET token_hash = zeroblob(32)"],
+    ("projects", "project_name_form"): ["UPDATE projects SET name = ' '", "UPDATE projects SET name = printf('%201d', 1)"],
+    ("projects", "instructions_length"): ["UPDATE projects SET instructions = printf('%100001d', 1)"],
+    ("projects", "max_planner_steps_range"): [f"UPDATE projects SET max_planner_steps = {steps}" for steps in (0, 21, -1)],
+    ("projects", "id"): ["INSERT INTO projects VALUES ('p', 'b', 'x', '', 6, 1, 1)"],
+    ("artifacts", "artifact_name_form"): ["UPDATE artifacts SET name = ' '", "UPDATE artifacts SET name = printf('%256d', 1)"],
+    ("artifacts", "content_type_form"): [
+        *(f"UPDATE artifacts SET content_type = '{text}'" for text in ("text", "/plain", "text/", "text/ä", "text/x\r\ny")),
+        "UPDATE artifacts SET content_type = 'text/' || printf('%200d', 1)",
+    ],
+    ("artifacts", "artifact_size_range"): ["UPDATE artifacts SET size = -1", "UPDATE artifacts SET size = 33554433"],
+    ("artifacts", "artifact_sha256"): ["UPDATE artifacts SET sha256 = zeroblob(20)"],
+    ("artifacts", "id"): ["INSERT INTO artifacts SELECT id, 'b', NULL, NULL, name, content_type, 1, sha256, 1, 1 FROM artifacts"],
+    ("artifacts", "artifacts_bounded"): [MANY.format(count=33, size=33_554_432)],
+    ("artifacts", "artifacts_bounded_when_replaced"): [
+        (
+            MANY.format(count=31, size=33_554_432),
+            "INSERT INTO artifacts VALUES ('y', 'b', NULL, NULL, 'x', 'a/b', 33554431, zeroblob(32), 1, 1)",
+            "UPDATE artifacts SET size = 2 WHERE id = 'g'",
+        )
+    ],
+    ("artifact_pieces", "piece_number_range"): [
+        "UPDATE artifact_pieces SET number = -1",
+        "UPDATE artifact_pieces SET number = 128",
+    ],
+    ("artifact_pieces", "piece_length"): [f"UPDATE artifact_pieces SET content = zeroblob({size})" for size in (0, 262145)],
+    ("artifact_pieces", "account_id, artifact_id, number"): ["INSERT INTO artifact_pieces VALUES ('a', 'f', 0, zeroblob(2))"],
+    ("runs", "status_known"): ["UPDATE runs SET status = 'done' WHERE id = 'r'"],
+    ("runs", "goal_not_blank"): ["UPDATE runs SET goal = '  '"],
+    ("runs", "max_steps_range"): ["UPDATE runs SET max_steps = 0", "UPDATE runs SET max_steps = 21"],
+    ("runs", "steps_range"): ["UPDATE runs SET steps = 7", "UPDATE runs SET steps = -1"],
+    ("runs", "output_of_final"): ["UPDATE runs SET output = 'x' WHERE id = 'r'", "UPDATE runs SET output = NULL WHERE id = 't'"],
+    ("runs", "error_of_error"): [
+        "UPDATE runs SET error = 'x'",
+        "UPDATE runs SET status = 'error', finished_at = 1 WHERE id = 'r'",
+    ],
+    ("runs", "reason_of_stopped"): [
+        "UPDATE runs SET reason = 'x'",
+        "UPDATE runs SET status = 'stopped', finished_at = 1 WHERE id = 'r'",
+    ],
+    ("runs", "cost_not_negative"): ["UPDATE runs SET cost_micros = -1"],
+    ("runs", "finished_when_ended"): [
+        "UPDATE runs SET finished_at = 1 WHERE id = 'r'",
+        "UPDATE runs SET finished_at = NULL WHERE id = 't'",
+    ],
+    ("runs", "id"): ["UPDATE runs SET id = 'r'"],
+    ("runs", "runs_end_once"): [
+        "UPDATE runs SET status = 'running', output = NULL, finished_at = NULL WHERE id = 't'",
+        "UPDATE runs SET status = 'final' WHERE id = 't'",
+    ],
+    ("providers", "provider_name_slug"): [
+        f"UPDATE providers SET name = '{text}'" for text in ("", "A", "a b", "ä", "a/b", "a" * 64)
+    ],
+    ("providers", "base_url_scheme"): [f"UPDATE providers SET base_url = '{text}'" for text in ("", "ftp://x", "http://", "x")],
+    ("providers", "hint_with_key"): ["UPDATE providers SET api_key_hint = 'x'", "UPDATE providers SET sealed_key = NULL"],
+    ("providers", "models_list"): ["UPDATE providers SET models = '{}'", "UPDATE providers SET models = ''"],
+    ("providers", "id"): ["UPDATE providers SET id = 'v'"],
+    ("providers", "account_id, name"): ["INSERT INTO providers VALUES ('x', 'a', 'lab', 'http://x', NULL, NULL, NULL, 1)"],
+    ("usage_days", "day_form"): [f"UPDATE usage_days SET day = '{text}'" for text in ("2026-10-2", "2026/10/02", "", "today")],
+    ("usage_days", "requests_positive"): ["UPDATE usage_days SET requests = 0"],
+    ("usage_days", "input_tokens_not_negative"): ["UPDATE usage_days SET input_tokens = -1"],
+    ("usage_days", "output_tokens_not_negative"): ["UPDATE usage_days SET output_tokens = -1"],
+    ("usage_days", "cost_not_negative"): ["UPDATE usage_days SET cost_micros = -1"],
+    ("usage_days", "account_id, day, model"): ["INSERT INTO usage_days VALUES ('a', '2026-10-02', 'm', 1, 1, 1, 1)"],
+}
+
+
+@pytest.fixture(scope="module")
+def sample(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Connection]:
+    path = tmp_path_factory.mktemp("schema") / "a.db"
+    prepare(path, SCHEMA.read_text(), ())
+    conn = connect(path)
+    conn.executescript(SAMPLE)
+    yield conn
+    conn.close()
+
+
+@pytest.fixture
+def conn(sample: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
+    """Two accounts, `a` and `b`, with something in every table; whatever a test does is undone."""
+    sample.execute("BEGIN")
+    yield sample
+    sample.execute("ROLLBACK")
+
+
+def tables(conn: sqlite3.Connection) -> list[str]:
+    listed = conn.execute(
+        "SELECT name FROM pragma_table_list WHERE type = 'table' AND schema = 'main' AND name NOT LIKE 'sqlite_%'"
+    )
+    return [row["name"] for row in listed]
+
+
+def sql_of(conn: sqlite3.Connection, name: str) -> str:
+    sql: str = conn.execute("SELECT sql FROM sqlite_schema WHERE name = ?", (name,)).fetchone()["sql"]
+    return sql
+
+
+def uniques(conn: sqlite3.Connection, table: str) -> list[list[str]]:
+    """The columns of each UNIQUE and primary key, without those that another one implies."""
+    indexes = conn.execute("SELECT name FROM pragma_index_list(?) WHERE [unique] AND NOT partial", (table,)).fetchall()
+    found = [
+        [row["name"] for row in conn.execute("SELECT name FROM pragma_index_info(?)", (index["name"],))] for index in indexes
+    ]
+    return [columns for columns in found if not any(set(other) < set(columns) for other in found)]
+
+
+def rules(conn: sqlite3.Connection, table: str) -> dict[str, list[str]]:
+    """Each rule of the table, and the messages that breaking it may give."""
+    found = {name: [f"CHECK constraint failed: {name}"] for name in re.findall(r"CONSTRAINT (\w+)\s+CHECK", sql_of(conn, table))}
+    for columns in uniques(conn, table):
+        message = "UNIQUE constraint failed: " + ", ".join(f"{table}.{column}" for column in columns)
+        found[", ".join(columns)] = [message]
+    for trigger in conn.execute("SELECT name, sql FROM sqlite_schema WHERE type = 'trigger' AND tbl_name = ?", (table,)):
+        if messages := re.findall(r"RAISE\(ABORT, '([^']*)'\)", trigger["sql"]):
+            found[trigger["name"]] = messages
+    return found
+
+
+@pytest.mark.parametrize(("table", "rule"), BROKEN, ids=[f"{table}: {rule}" for table, rule in BROKEN])
+def test_a_rule_that_is_broken_by_raw_sql_fails(conn: sqlite3.Connection, table: str, rule: str) -> None:
+    for case in BROKEN[table, rule]:
+        *first, last = (case,) if isinstance(case, str) else case
+        conn.execute("SAVEPOINT broken")
+        for statement in first:
+            conn.execute(statement)
+        with pytest.raises(sqlite3.IntegrityError) as caught:
+            conn.execute(last)
+        assert str(caught.value) in rules(conn, table)[rule]
+        conn.execute("ROLLBACK TO broken")
+
+
+def test_every_rule_is_broken_above(conn: sqlite3.Connection) -> None:
+    known = {(table, rule) for table in tables(conn) if table not in MONEY for rule in rules(conn, table)}
+    assert known == set(BROKEN)
+
+
+def test_every_check_has_a_name_of_its_own_in_its_table(conn: sqlite3.Connection) -> None:
+    for table in tables(conn):
+        sql = re.sub(r"--.*", "", sql_of(conn, table))
+        names = re.findall(r"CONSTRAINT (\w+)\s+CHECK", sql)
+        assert len(names) == len(re.findall(r"\bCHECK\b", sql)), table
+        assert len(names) == len(set(names)), table
+
+
+def test_every_table_is_strict(conn: sqlite3.Connection) -> None:
+    assert (
+        conn.execute(
+            "SELECT name FROM pragma_table_list WHERE type = 'table' AND NOT strict AND name NOT LIKE 'sqlite_%'"
+        ).fetchall()
+        == []
+    )
+
+
+def test_a_primary_key_is_never_null(conn: sqlite3.Connection) -> None:
+    for table in tables(conn):
+        for column in conn.execute("SELECT name, type FROM pragma_table_info(?) WHERE pk", (table,)).fetchall():
+            with pytest.raises(sqlite3.IntegrityError):
+                conn.execute(f"UPDATE {table} SET {column['name']} = NULL")
+
+
+def test_no_row_refers_to_what_is_not_there(conn: sqlite3.Connection) -> None:
+    for table in tables(conn):
+        for key in conn.execute("SELECT DISTINCT [from] FROM pragma_foreign_key_list(?)", (table,)).fetchall():
+            with pytest.raises(sqlite3.IntegrityError):
+                conn.execute(f"UPDATE {table} SET {key['from']} = 'nobody' WHERE {key['from']} IS NOT NULL")
+
+
+@pytest.mark.parametrize("table", ["artifacts", "runs"])
+def test_nothing_belongs_to_another_accounts_project(conn: sqlite3.Connection, table: str) -> None:
+    with pytest.raises(sqlite3.IntegrityError, match="FOREIGN KEY"):
+        conn.execute(f"UPDATE {table} SET project_id = 'q' WHERE account_id = 'a'")
+
+
+def test_an_account_has_10_000_artifacts_at_most(conn: sqlite3.Connection) -> None:
+    trigger = sql_of(conn, "artifacts_bounded")
+    conn.execute("DROP TRIGGER artifacts_bounded")  # it counts at each row
+    conn.execute(MANY.format(count=9_998, size=0))
+    conn.execute(trigger)
+    one_more = "INSERT INTO artifacts VALUES (?, 'b', NULL, NULL, 'x', 'a/b', 0, zeroblob(32), 1, 1)"
+    conn.execute(one_more, ("y",))
+    with pytest.raises(sqlite3.IntegrityError, match="artifacts_count"):
+        conn.execute(one_more, ("z",))
+
+
+def test_what_is_in_a_project_outlives_it(conn: sqlite3.Connection) -> None:
+    conn.execute("DELETE FROM projects WHERE id = 'p'")
+    for table, ids in (("artifacts", {"f"}), ("runs", {"r", "t"})):
+        rows = conn.execute(f"SELECT id, project_id FROM {table} WHERE account_id = 'a'").fetchall()
+        assert {row["id"] for row in rows} == ids
+        assert {row["project_id"] for row in rows} == {None}
+
+
+def test_every_account_has_a_wallet(conn: sqlite3.Connection) -> None:
+    owners = conn.execute("SELECT account_id FROM wallets WHERE account_id <> 'a' AND balance_micros = 0").fetchall()
+    assert {row["account_id"] for row in owners} == {"b", "c"}
+
+
+def test_with_an_account_goes_everything_that_is_its_own_and_nothing_of_others(conn: sqlite3.Connection) -> None:
+    owned = [table for table in tables(conn) if "account_id" in columns(conn, table)]
+    assert len(owned) > 10
+    others = {table: rows_of(conn, table, "account_id = 'b'") for table in owned}
+    counts = {table: len(rows_of(conn, table, "true")) for table in ("ledger", "checkouts", "payment_events")}
+    assert all(rows_of(conn, table, "account_id = 'a'") for table in owned)
+    conn.execute("DELETE FROM holds WHERE account_id = 'a'")
+    conn.execute("DELETE FROM accounts WHERE id = 'a'")
+    assert not any(rows_of(conn, table, "account_id = 'a'") for table in owned)
+    assert {table: rows_of(conn, table, "account_id = 'b'") for table in owned} == others
+    assert {table: len(rows_of(conn, table, "true")) for table in counts} == counts, "the money stays"
+
+
+def test_deleting_an_account_scans_no_table(conn: sqlite3.Connection) -> None:
+    for table in tables(conn):
+        keys = conn.execute("SELECT [from] FROM pragma_foreign_key_list(?) WHERE [table] = 'accounts'", (table,)).fetchall()
+        for key in keys:
+            (plan,) = conn.execute(f"EXPLAIN QUERY PLAN SELECT 1 FROM {table} WHERE {key['from']} = 'a'").fetchall()
+            assert plan["detail"].startswith("SEARCH"), plan["detail"]
+
+
+def columns(conn: sqlite3.Connection, table: str) -> set[str]:
+    return {row["name"] for row in conn.execute("SELECT name FROM pragma_table_info(?)", (table,))}
+
+
+def rows_of(conn: sqlite3.Connection, table: str, where: str) -> list[tuple[object, ...]]:
+    return [tuple(row) for row in conn.execute(f"SELECT * FROM {table} WHERE {where}")]
+
+
+# --- owners
+
+
+def owners() -> dict[str, str]:
+    """Each table and the file that the comment above it names."""
+    return {
+        table: owner
+        for owner, table in re.findall(r"-- owner: (\S+)\n(?:--.*\n)*CREATE (?:VIRTUAL )?TABLE (\w+)", SCHEMA.read_text())
+    }
+
+
+def test_every_table_has_an_owner_that_exists() -> None:
+    assert set(owners()) == set(re.findall(r"^CREATE (?:VIRTUAL )?TABLE (\w+)", SCHEMA.read_text(), re.MULTILINE))
+    for owner in owners().values():
+        assert (ROOT / owner).is_file(), owner
+
+
+WRITES = re.compile(r"\b(?:INSERT(?:\s+OR\s+\w+)?\s+INTO|REPLACE\s+INTO|UPDATE(?:\s+OR\s+\w+)?|DELETE\s+FROM)(?:\s+(\w+)|\s*$)")
+
+
+def written_tables(path: Path) -> Iterator[tuple[int, str]]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            for match in WRITES.finditer(node.value):
+                yield node.lineno, match[1] or "a table whose name is not seen here"
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "svc").rglob("*.py")), ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_table_is_written_by_its_owner_alone(path: Path) -> None:
+    for line, table in written_tables(path):
+        if table != "SET":  # of ON CONFLICT … DO UPDATE SET
+            assert owners().get(table) == str(path.relative_to(ROOT)), f"line {line} writes {table}"
+
+
+def test_the_owners_are_seen_to_write() -> None:
+    """Else the test above could not fail."""
+    written = {table for path in (ROOT / "svc").rglob("*.py") for _, table in written_tables(path)}
+    assert set(owners()) - written <= {"wallets"}, "wallets is written by triggers"
