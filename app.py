@@ -15,21 +15,44 @@ from starlette.middleware import Middleware
 
 from svc import builtin, runs, secrets, upstream, wallet
 from svc.accounts import Passwords
-from svc.addresses import public_address, public_or_private_address
+from svc.addresses import Resolver, check_address, public_address, public_or_private_address
+from svc.builtin.voice import Voice
+from svc.builtin.workshop import Workshop
 from svc.catalog import BUILTIN, Catalog, Model, local_servers, read_file
 from svc.config import Config, from_environ
 from svc.db import Database, open_database
 from svc.engines import Engines
 from svc.errors import ApiError, StartError
 from svc.gate import metered, per_ip, session_only, signed_in
+from svc.github import GitHub
 from svc.limits import Limits
 from svc.log import Log, capture_library_logs
+from svc.mail import Mail
+from svc.media import Studio
 from svc.metrics import Metrics
 from svc.models import Models
+from svc.oauth import Provider
+from svc.openid import OpenID
 from svc.outbound import Outbound
 from svc.payments import Payments
 from svc.providers import KeyBox
-from svc.routes import agents, artifacts, auth, billing, chat, checkout, projects, providers, service, user
+from svc.routes import (
+    agents,
+    artifacts,
+    auth,
+    billing,
+    chat,
+    checkout,
+    conversations,
+    export,
+    media,
+    oauth,
+    projects,
+    providers,
+    service,
+    support,
+    user,
+)
 from svc.routes.checkout import from_our_page, in_html, recognised
 from svc.serve import run
 from svc.sse import ClientGone, Drain
@@ -39,6 +62,9 @@ from svc.web import Bodies, Edge, Entrance, cors_for_v1, error_reply, gone_reply
 
 ROUTES = [
     ("POST", "/v1/chat/completions", signed_in(metered(chat.create))),
+    ("POST", "/v1/images/generations", signed_in(media.create_image)),
+    ("POST", "/v1/audio/generate", signed_in(media.generate_audio)),
+    ("POST", "/v1/audio/speech", signed_in(media.create_speech)),
     ("POST", "/v1/agents/run", signed_in(metered(agents.run))),
     ("GET", "/v1/agents/runs", signed_in(agents.list_runs)),
     ("GET", "/v1/agents/runs/{run_id}", signed_in(agents.show_run)),
@@ -50,6 +76,10 @@ ROUTES = [
     ("POST", "/auth/logout", signed_in(auth.logout)),
     ("POST", "/auth/password-reset", per_ip("password_reset")(auth.request_password_reset)),
     ("POST", "/auth/password-reset/confirm", auth.confirm_password_reset),
+    ("GET", "/auth/oauth", oauth.list_providers),
+    ("GET", "/auth/oauth/{provider}", per_ip("oauth")(oauth.begin)),
+    ("GET", "/auth/oauth/{provider}/callback", per_ip("oauth")(oauth.callback)),
+    ("POST", "/auth/oauth/session", per_ip("oauth")(auth.change_code)),
     ("GET", "/user/me", signed_in(user.show_me)),
     ("PATCH", "/user/me", signed_in(user.change_me)),
     ("DELETE", "/user/me", signed_in(session_only(user.delete_me))),
@@ -58,6 +88,10 @@ ROUTES = [
     ("GET", "/user/api-keys", signed_in(user.list_keys)),
     ("POST", "/user/api-keys", signed_in(user.create_key)),
     ("DELETE", "/user/api-keys/{key_id}", signed_in(user.delete_key)),
+    ("GET", "/user/identities", signed_in(session_only(oauth.list_identities))),
+    ("POST", "/user/identities/{provider}", signed_in(session_only(oauth.begin_linking))),
+    ("DELETE", "/user/identities/{identity_id}", signed_in(session_only(oauth.unlink))),
+    ("GET", "/user/export", signed_in(export.create)),
     ("GET", "/user/providers", signed_in(providers.list_providers)),
     ("POST", "/user/providers", signed_in(providers.create_provider)),
     ("GET", "/user/providers/{provider_id}", signed_in(providers.show_provider)),
@@ -76,6 +110,18 @@ ROUTES = [
     ("DELETE", "/artifacts/{artifact_id}", signed_in(artifacts.delete_artifact)),
     ("GET", "/artifacts/{artifact_id}/content", signed_in(artifacts.show_content)),
     ("PUT", "/artifacts/{artifact_id}/content", signed_in(artifacts.replace_content)),
+    ("GET", "/conversations", signed_in(conversations.list_conversations)),
+    ("POST", "/conversations", signed_in(conversations.create_conversation)),
+    ("GET", "/conversations/{conversation_id}", signed_in(conversations.show_conversation)),
+    ("PATCH", "/conversations/{conversation_id}", signed_in(conversations.change_conversation)),
+    ("DELETE", "/conversations/{conversation_id}", signed_in(conversations.delete_conversation)),
+    ("GET", "/conversations/{conversation_id}/messages", signed_in(conversations.list_messages)),
+    ("POST", "/conversations/{conversation_id}/messages", signed_in(conversations.create_message)),
+    ("GET", "/support/conversations", signed_in(support.list_supports)),
+    ("POST", "/support/conversations", signed_in(support.create_support)),
+    ("GET", "/support/conversations/{support_id}", signed_in(support.show_support)),
+    ("POST", "/support/conversations/{support_id}/messages", signed_in(support.create_message)),
+    ("POST", "/support/conversations/{support_id}/close", signed_in(support.close_support)),
     ("GET", "/billing/account", signed_in(billing.show_account)),
     ("GET", "/billing/ledger", signed_in(billing.list_ledger)),
     ("GET", "/billing/usage", signed_in(billing.list_usage)),
@@ -128,11 +174,13 @@ async def _lifespan(
             stack.push_async_callback(db.close)
             await _recover(db, config.clock())
             allow = public_or_private_address if config.private_addresses else public_address
-            outbound, guarded = Outbound(), Outbound(allow=allow)
+            resolve = config.resolve or Resolver()
+            outbound, guarded = Outbound(), Outbound(allow=allow, resolve=resolve)
             stack.push_async_callback(outbound.aclose)
             stack.push_async_callback(guarded.aclose)
             catalog = _catalog(config, outbound)
             payments = await _payments(config, folder, stack)
+            identity_providers = await _identity_providers(config, stack)
         except StartError as error:
             app.state.start_error = error
             raise
@@ -142,7 +190,14 @@ async def _lifespan(
         key_box = KeyBox(folder.derive("byok"))
         passwords = Passwords(config.argon2_memory_kib, config.argon2_time_cost)
         stack.callback(passwords.close)
+        painter, speaker = Workshop("svc.workers.paint"), Workshop("svc.workers.speak")
+        stack.push_async_callback(painter.close)
+        stack.push_async_callback(speaker.close)
+        engines = Engines(catalog, outbound, guarded, db, usage, config.clock)
         capture_library_logs(stack.enter_context(log))
+        mail = Mail(config.smtp_url, config.base_url, log) if config.smtp_url else None
+        if mail:
+            stack.push_async_callback(mail.close)
         catalog.start()
         if payments.mode == "sandbox" and not config.local_posture:
             log("payments", level="warning", message="SVC_PAYMENTS=sandbox: whoever signs in here can give themselves test money")
@@ -150,15 +205,18 @@ async def _lifespan(
             "config": config,
             "db": db,
             "limits": Limits(config.monotonic),
-            "engines": Engines(catalog, outbound, guarded, db, usage, config.clock),
+            "engines": engines,
+            "studio": Studio(engines, painter, Voice(speaker), folder.path),
             "models": Models(catalog, db, key_box, guarded),
             "key_box": key_box,
-            "address_rule": allow,
+            "check_address": partial(check_address, allow=allow, resolve=resolve),
             "guarded": guarded,
             "open_runs": {},
             "passwords": passwords,
             "clock": config.clock,
-            "keys": {purpose: folder.derive(purpose) for purpose in ("session", "checkout")},
+            "keys": {purpose: folder.derive(purpose) for purpose in ("session", "checkout", "oauth")},
+            "identity_providers": identity_providers,
+            "mail": mail,
             "payments": payments,
             "drain": drain,
             "bodies": bodies,
@@ -190,11 +248,24 @@ async def _payments(config: Config, folder: secrets.DataFolder, stack: contextli
     return Payments(mode, config.base_url, (config.stripe_webhook_secret or "").encode(), stripe)
 
 
+async def _identity_providers(config: Config, stack: contextlib.AsyncExitStack) -> dict[str, Provider]:
+    if not config.identity_providers:
+        return {}
+    transport = Outbound(max_idle=8)  # the operator names them: they may be at any address
+    client = await stack.enter_async_context(httpx.AsyncClient(transport=transport, trust_env=False, timeout=None))  # noqa: S113
+    return {
+        settings.name: GitHub(settings, client)
+        if settings.name == "github"
+        else OpenID(settings, client, config.clock, config.monotonic)
+        for settings in config.identity_providers
+    }
+
+
 def _catalog(config: Config, outbound: Outbound) -> Catalog:
     models, listed, default_model = read_file(config.catalog, config.environ) if config.catalog else ([], [], None)
     if config.builtin:
         models = [
-            Model(f"{BUILTIN}/{name}", name, None, model.kind, model.prices) for name, model in builtin.MODELS.items()
+            Model(f"{BUILTIN}/{name}", name, None, model.kind, model.prices) for name, model in builtin.offered().items()
         ] + models
     if config.discovers:
         listed = listed + local_servers()

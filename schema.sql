@@ -11,7 +11,8 @@ CREATE TABLE accounts (
     tier TEXT NOT NULL DEFAULT 'free' CONSTRAINT tier_known CHECK (tier IN ('free', 'pro')),
     default_model TEXT CONSTRAINT default_model_length CHECK (length(default_model) <= 300),
     memory_enabled INTEGER NOT NULL DEFAULT 1 CONSTRAINT memory_enabled_bool CHECK (memory_enabled IN (0, 1)),
-    created_at REAL NOT NULL
+    created_at REAL NOT NULL,
+    email_proved_at REAL -- NULL: nobody has shown yet that the mailbox is theirs
 ) STRICT;
 
 -- A pro account stays pro (specification 3.3).
@@ -28,6 +29,45 @@ CREATE TABLE password_resets (
     by_mail INTEGER NOT NULL CONSTRAINT by_mail_bool CHECK (by_mail IN (0, 1)),
     expires_at REAL NOT NULL
 ) STRICT;
+
+-- owner: svc/identities.py
+-- Who somebody is at an identity provider: each signs in to one account.
+CREATE TABLE identities (
+    id TEXT PRIMARY KEY,
+    account_id TEXT NOT NULL REFERENCES accounts (id) ON DELETE CASCADE,
+    issuer TEXT NOT NULL,
+    subject TEXT NOT NULL CONSTRAINT subject_length CHECK (length(subject) BETWEEN 1 AND 255),
+    email TEXT, -- as the provider gave it when they were linked
+    created_at REAL NOT NULL,
+    UNIQUE (issuer, subject)
+) STRICT;
+
+CREATE INDEX identities_by_account ON identities (account_id, id);
+
+-- owner: svc/oauth_flows.py
+-- A sign-in that was sent to a provider. Only hashes: its secrets are derived from the state, which the browser alone keeps.
+CREATE TABLE oauth_flows (
+    state_hash BLOB PRIMARY KEY CONSTRAINT state_hash_sha256 CHECK (length(state_hash) = 32),
+    browser_hash BLOB NOT NULL CONSTRAINT browser_hash_sha256 CHECK (length(browser_hash) = 32),
+    provider TEXT NOT NULL,
+    account_id TEXT REFERENCES accounts (id) ON DELETE CASCADE, -- the account to link the identity to; NULL: signing in
+    expires_at REAL NOT NULL
+) STRICT;
+
+CREATE INDEX oauth_flows_by_account ON oauth_flows (account_id);
+CREATE INDEX oauth_flows_by_end ON oauth_flows (expires_at);
+
+-- owner: svc/oauth_flows.py
+-- A sign-in that came back: its page changes the code for a session.
+CREATE TABLE oauth_codes (
+    code_hash BLOB PRIMARY KEY CONSTRAINT code_hash_sha256 CHECK (length(code_hash) = 32),
+    browser_hash BLOB NOT NULL CONSTRAINT browser_hash_sha256 CHECK (length(browser_hash) = 32),
+    account_id TEXT NOT NULL REFERENCES accounts (id) ON DELETE CASCADE,
+    expires_at REAL NOT NULL
+) STRICT;
+
+CREATE INDEX oauth_codes_by_account ON oauth_codes (account_id);
+CREATE INDEX oauth_codes_by_end ON oauth_codes (expires_at);
 
 -- owner: svc/tokens.py
 CREATE TABLE api_keys (
@@ -144,20 +184,99 @@ BEGIN
     SELECT RAISE(ABORT, 'this run has ended');
 END;
 
--- owner: svc/history.py
-CREATE TABLE passages (
-    id INTEGER PRIMARY KEY,
-    account_id TEXT NOT NULL REFERENCES accounts (id) ON DELETE CASCADE,
-    source TEXT NOT NULL, -- the id of what it was said in
-    text TEXT NOT NULL,
-    created_at REAL NOT NULL
+-- owner: svc/conversations.py
+-- Conversations and messages do not cascade: svc/history.py takes them out of their indexes of words first, or the account stays.
+CREATE TABLE conversations (
+    number INTEGER PRIMARY KEY, -- in the account's block, see svc/fulltext.py
+    id TEXT NOT NULL UNIQUE,
+    account_id TEXT NOT NULL REFERENCES accounts (id),
+    project_id TEXT,
+    title TEXT CONSTRAINT title_form CHECK (trim(title) <> '' AND length(title) <= 200), -- NULL until the first message
+    created_at REAL NOT NULL,
+    updated_at REAL NOT NULL,
+    UNIQUE (account_id, id),
+    FOREIGN KEY (account_id, project_id) REFERENCES projects (account_id, id)
 ) STRICT;
 
-CREATE INDEX passages_by_account ON passages (account_id);
+CREATE INDEX conversations_by_project ON conversations (account_id, project_id, id);
+CREATE INDEX conversations_by_number ON conversations (account_id, number);
+
+-- A conversation outlives its project.
+CREATE TRIGGER projects_leave_their_conversations BEFORE DELETE ON projects
+BEGIN
+    UPDATE conversations SET project_id = NULL WHERE account_id = OLD.account_id AND project_id = OLD.id;
+END;
 
 -- owner: svc/history.py
--- Written beside `passages`, not by triggers: under trusted_schema = OFF those may not touch a virtual table.
-CREATE VIRTUAL TABLE passages_text USING fts5 (text, content = 'passages', content_rowid = 'id');
+-- What an account said and was told in its sessions: in a conversation, or as the goal and the output of an agent run.
+CREATE TABLE messages (
+    number INTEGER PRIMARY KEY, -- in the account's block, see svc/fulltext.py; it is the order, too
+    id TEXT NOT NULL UNIQUE,
+    account_id TEXT NOT NULL REFERENCES accounts (id),
+    conversation_id TEXT,
+    run_id TEXT CONSTRAINT one_source CHECK ((run_id IS NULL) <> (conversation_id IS NULL)),
+    role TEXT NOT NULL CONSTRAINT role_known CHECK (role IN ('system', 'user', 'assistant')),
+    content TEXT NOT NULL CONSTRAINT content_length CHECK (length(content) <= 1000000),
+    model TEXT, -- that answered
+    created_at REAL NOT NULL,
+    FOREIGN KEY (account_id, conversation_id) REFERENCES conversations (account_id, id)
+) STRICT;
+
+CREATE INDEX messages_by_conversation ON messages (account_id, conversation_id, number);
+CREATE INDEX messages_by_number ON messages (account_id, number);
+
+-- owner: svc/fulltext.py
+-- Written beside their tables, not by triggers: under trusted_schema = OFF those may not touch a virtual table.
+CREATE VIRTUAL TABLE conversations_text USING fts5 (title, content = 'conversations', content_rowid = 'number', columnsize = 0);
+CREATE VIRTUAL TABLE messages_text USING fts5 (content, content = 'messages', content_rowid = 'number', columnsize = 0);
+
+-- owner: svc/support.py
+CREATE TABLE support_conversations (
+    id TEXT PRIMARY KEY,
+    account_id TEXT NOT NULL REFERENCES accounts (id) ON DELETE CASCADE,
+    status TEXT NOT NULL DEFAULT 'active' CONSTRAINT support_status_known CHECK (status IN ('active', 'closed')),
+    subject TEXT CONSTRAINT subject_form CHECK (trim(subject) <> '' AND length(subject) <= 200),
+    created_at REAL NOT NULL,
+    updated_at REAL NOT NULL,
+    closed_at REAL CONSTRAINT closed_at_when_closed CHECK ((closed_at IS NULL) = (status = 'active')),
+    UNIQUE (account_id, id)
+) STRICT;
+
+-- One active support conversation (specification 8).
+CREATE UNIQUE INDEX support_one_active ON support_conversations (account_id) WHERE status = 'active';
+
+CREATE TRIGGER support_closes_once BEFORE UPDATE OF status ON support_conversations
+WHEN OLD.status = 'closed'
+BEGIN
+    SELECT RAISE(ABORT, 'this support conversation is closed');
+END;
+
+-- owner: svc/support.py
+CREATE TABLE support_messages (
+    number INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    account_id TEXT NOT NULL,
+    support_id TEXT NOT NULL,
+    role TEXT NOT NULL CONSTRAINT support_role_known CHECK (role IN ('user', 'operator')),
+    content TEXT NOT NULL CONSTRAINT support_content_form CHECK (trim(content) <> '' AND length(content) <= 10000),
+    created_at REAL NOT NULL,
+    FOREIGN KEY (account_id, support_id) REFERENCES support_conversations (account_id, id) ON DELETE CASCADE
+) STRICT;
+
+CREATE INDEX support_messages_by_conversation ON support_messages (account_id, support_id, number);
+
+-- It is shown whole, so it has an end.
+CREATE TRIGGER support_messages_bounded BEFORE INSERT ON support_messages
+WHEN (SELECT count(*) FROM support_messages WHERE account_id = NEW.account_id AND support_id = NEW.support_id) >= 200
+BEGIN
+    SELECT RAISE(ABORT, 'support_messages_count');
+END;
+
+CREATE TRIGGER support_ends BEFORE INSERT ON support_messages
+WHEN (SELECT status FROM support_conversations WHERE account_id = NEW.account_id AND id = NEW.support_id) = 'closed'
+BEGIN
+    SELECT RAISE(ABORT, 'support_closed');
+END;
 
 -- owner: svc/providers.py
 CREATE TABLE providers (
@@ -171,6 +290,13 @@ CREATE TABLE providers (
     created_at REAL NOT NULL,
     UNIQUE (account_id, name)
 ) STRICT;
+
+-- The list of models asks them all at once.
+CREATE TRIGGER providers_bounded BEFORE INSERT ON providers
+WHEN (SELECT count(*) FROM providers WHERE account_id = NEW.account_id) >= 100
+BEGIN
+    SELECT RAISE(ABORT, 'providers_count');
+END;
 
 -- owner: svc/wallet.py
 -- What an account has, as the newest ledger row says it, and what its open holds take of it: both are kept by the triggers below.

@@ -165,10 +165,20 @@ def add_password_reset(tx: sqlite3.Connection, account_id: str, token_hash: byte
 
 
 def use_password_reset(tx: sqlite3.Connection, token_hash: bytes, password_hash: str, now_seconds: float) -> None:
-    """Sets the password of the account behind a one-time link. Raises ApiError `invalid_token` for a used, old or unknown one."""
+    """Sets the password of the account behind a one-time link; one that came by mail proves the e-mail.
+
+    Raises ApiError `invalid_token` for a used, old or unknown one.
+    """
     row = tx.execute(
-        "DELETE FROM password_resets WHERE token_hash = ? RETURNING account_id, expires_at", (token_hash,)
+        "DELETE FROM password_resets WHERE token_hash = ? RETURNING account_id, by_mail, expires_at", (token_hash,)
     ).fetchone()
     if row is None or row["expires_at"] <= now_seconds:
         raise ApiError("invalid_token", param="token")
     tx.execute("UPDATE accounts SET password_hash = ? WHERE id = ?", (password_hash, row["account_id"]))
+    if row["by_mail"]:
+        prove_email(tx, row["account_id"], now_seconds)
+
+
+def prove_email(tx: sqlite3.Connection, account_id: str, now_seconds: float) -> None:
+    """Notes that the account's e-mail is its person's: identities with the same proved e-mail may join it (contract 3)."""
+    tx.execute("UPDATE accounts SET email_proved_at = ? WHERE id = ? AND email_proved_at IS NULL", (now_seconds, account_id))

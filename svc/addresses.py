@@ -12,6 +12,7 @@ import socket
 import ssl
 import threading
 from collections.abc import Awaitable, Callable, Iterable
+from concurrent.futures import Future
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Any, NamedTuple, TypeVar
 
@@ -25,7 +26,7 @@ Resolve = Callable[[str, int], Awaitable[Iterable[str]]]
 _URL = re.compile(r"(?i)https?://[^/?#@\\]+(?:[/?][^#]*)?")
 _HOST = re.compile(r"[a-z0-9._-]+|[0-9a-f.:]+")
 _NUMBER = r"(?:0x[0-9a-f]*|[0-9]+)"
-_NUMERIC_HOST = re.compile(rf"(?i)(?<=://)({_NUMBER}(?:\.{_NUMBER}){{0,3}})\.?(?=[:/?]|$)")
+_NUMERIC_HOST = re.compile(rf"(?i)\A(https?://)({_NUMBER}(?:\.{_NUMBER}){{0,3}})\.?(?=[:/?]|\Z)")
 
 _GLOBAL_UNICAST = ip_network("2000::/3")
 
@@ -100,7 +101,7 @@ def checked_url(text: str) -> tuple[Origin, httpx.URL]:
             raise httpx.UnsupportedProtocol("The URL must begin with http:// or https://.")
         raise httpx.InvalidURL("The URL must name a host and have neither user information nor a fragment.")
     try:
-        url = httpx.URL(_NUMERIC_HOST.sub(lambda host: socket.inet_ntoa(socket.inet_aton(host[1])), text, count=1))
+        url = httpx.URL(_NUMERIC_HOST.sub(lambda match: match[1] + socket.inet_ntoa(socket.inet_aton(match[2])), text))
     except (httpx.InvalidURL, UnicodeError, OSError):
         raise httpx.InvalidURL("The URL is not valid.") from None  # httpx's own message quotes the URL
     host = url.raw_host.decode("ascii")
@@ -120,45 +121,33 @@ def _addresses(found: Iterable[tuple[Any, ...]]) -> list[str]:
 
 
 class Resolver:
-    """The system's answer for names that strangers choose, found on threads of their own.
+    """The system's answer for names that strangers choose, each found on a thread of its own.
 
     A name whose DNS server never answers takes up a thread for half a minute. Among the few that the event loop has for
     everything else, a handful of such names would stop the service. Beyond `most` names at once it raises OSError.
     """
 
     def __init__(self, most: int = 64) -> None:
-        self._free = most
+        self._free = threading.Semaphore(most)
 
     async def __call__(self, host: str, port: int) -> list[str]:
         with contextlib.suppress(OSError):  # an address needs no thread
             return _addresses(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST))
-        if not self._free:
+        if not self._free.acquire(blocking=False):
             raise OSError("too many names are being resolved")
-        self._free -= 1
-        loop = asyncio.get_running_loop()
-        answer: asyncio.Future[list[str]] = loop.create_future()
+        answer: Future[list[str]] = Future()
+        answer.set_running_or_notify_cancel()  # whoever stops waiting does not stop the thread
         # A daemon: a name that takes long must not hold up the end of the process.
-        threading.Thread(target=self._resolve, args=(host, port, loop, answer), daemon=True).start()
-        return await answer
+        threading.Thread(target=self._resolve, args=(host, port, answer), daemon=True).start()
+        return await asyncio.wrap_future(answer)
 
-    def _resolve(self, host: str, port: int, loop: asyncio.AbstractEventLoop, answer: "asyncio.Future[list[str]]") -> None:
-        found: list[str] = []
-        error: Exception | None = None
+    def _resolve(self, host: str, port: int, answer: Future[list[str]]) -> None:
         try:
-            found = _addresses(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
-        except (OSError, ValueError) as problem:  # a name that cannot be encoded is a ValueError
-            error = problem
-        with contextlib.suppress(RuntimeError):  # the loop has closed
-            loop.call_soon_threadsafe(self._finish, answer, found, error)
-
-    def _finish(self, answer: "asyncio.Future[list[str]]", found: list[str], error: Exception | None) -> None:
-        self._free += 1
-        if answer.done():  # nobody waits any more
-            return
-        if error is not None:
+            answer.set_result(_addresses(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)))
+        except (OSError, ValueError) as error:  # a name that cannot be encoded is a ValueError
             answer.set_exception(error)
-        else:
-            answer.set_result(found)
+        finally:
+            self._free.release()
 
 
 async def connect(
@@ -207,9 +196,7 @@ async def connect(
     raise error
 
 
-async def check_address(
-    url: str, *, allow: Callable[[Address], bool], resolve: Resolve, timeout_seconds: float = 5.0
-) -> None:
+async def check_address(url: str, *, allow: Callable[[Address], bool], resolve: Resolve, timeout_seconds: float = 5.0) -> None:
     """Judges the addresses of a URL's host as `connect` will; a name that cannot be resolved now passes.
 
     Raises `AddressNotAllowed`, and `httpx.InvalidURL` or `httpx.UnsupportedProtocol` as `checked_url`.

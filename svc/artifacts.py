@@ -8,6 +8,7 @@ import unicodedata
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from svc.db import page
 from svc.errors import ApiError
 from svc.ids import new_id, timestamp
 
@@ -133,24 +134,8 @@ def artifact_by_id(conn: sqlite3.Connection, account_id: str, artifact_id: str) 
 def artifacts_page(
     conn: sqlite3.Connection, account_id: str, limit: int, after: str | None, project_id: str | None, run_id: str | None
 ) -> list[sqlite3.Row]:
-    """Up to `limit + 1` artifacts of the account, newest first, those older than `after`.
-
-    `project_id` and `run_id` narrow it, None does not. Raises ApiError `invalid_value` for an `after` that is not its own.
-    """
-    if (
-        after is not None
-        and not conn.execute("SELECT 1 FROM artifacts WHERE account_id = ? AND id = ?", (account_id, after)).fetchone()
-    ):
-        raise ApiError("invalid_value", "after must be the id of an artifact in this list.", param="after")
-    return conn.execute(
-        """
-        SELECT * FROM artifacts
-        WHERE account_id = :account_id AND (:after IS NULL OR id < :after)
-            AND (:project_id IS NULL OR project_id = :project_id) AND (:run_id IS NULL OR run_id = :run_id)
-        ORDER BY id DESC LIMIT :most
-        """,
-        {"account_id": account_id, "after": after, "project_id": project_id, "run_id": run_id, "most": limit + 1},
-    ).fetchall()
+    """A page of the account's artifacts, as svc/db.py's `page`; `project_id` and `run_id` narrow it, None does not."""
+    return page(conn, "artifacts", account_id, limit, after, project_id=project_id, run_id=run_id)
 
 
 def artifact_content(conn: sqlite3.Connection, account_id: str, artifact_id: str) -> bytes:

@@ -14,13 +14,15 @@ from pathlib import Path
 
 import orjson
 
-from svc import accounts, history, payments, tokens, wallet
+from svc import accounts, conversations, payments, support, tokens, wallet
 from svc.config import Config, from_environ
 from svc.db import MIGRATIONS, SCHEMA, command_connection, connect, prepare
 from svc.errors import ApiError, StartError
 from svc.ids import random_base62, timestamp
 from svc.money import dollars, micros_of
 from svc.routes import service
+
+_FORGOTTEN_AT_ONCE = 20_000
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -63,6 +65,17 @@ def _parser() -> argparse.ArgumentParser:
         booking.add_argument("dollars", help="such as 25 or 12.50, down to 0.000001")
         booking.add_argument("--note", help="the ledger's description of it, which the owner sees")
         booking.set_defaults(run=run)
+    desk = commands.add_parser("support", help="live support").add_subparsers(required=True, metavar="ACTION")
+    listing = desk.add_parser("list", help="list the active conversations, or show one with its messages")
+    listing.add_argument("id", nargs="?", help="the conversation to show, sup_...")
+    listing.set_defaults(run=_list_support)
+    answer = desk.add_parser("reply", help="answer; the text is the argument, or is read from standard input")
+    answer.add_argument("id")
+    answer.add_argument("text", nargs="?")
+    answer.set_defaults(run=_reply_support)
+    end = desk.add_parser("close", help="close a conversation")
+    end.add_argument("id")
+    end.set_defaults(run=_close_support)
     commands.add_parser("check", help="prove the database: its integrity, the ledger against the balances").set_defaults(
         run=_check
     )
@@ -118,10 +131,13 @@ def _list_users(config: Config, options: argparse.Namespace) -> int:
 
 
 def _delete_user(config: Config, options: argparse.Namespace) -> int:
-    with command_connection(_database(config)) as tx:
-        account_id = _account(tx, options.email)["id"]
-        history.forget(tx, account_id)
-        accounts.delete_account(tx, account_id)
+    more = True
+    while more:  # in bundles, between which a running server writes
+        with command_connection(_database(config)) as tx:
+            account_id = _account(tx, options.email)["id"]
+            more = conversations.forget_some(tx, account_id, _FORGOTTEN_AT_ONCE)
+            if not more:
+                accounts.delete_account(tx, account_id)
     print("deleted")
     return 0
 
@@ -166,6 +182,48 @@ def _print_wallet(tx: sqlite3.Connection, account_id: str) -> None:
     print(
         f"balance {dollars(micros)} ({micros} micros), held {dollars(shown['held_micros'])}, tier {account and account['tier']}"
     )
+
+
+def _list_support(config: Config, options: argparse.Namespace) -> int:
+    with command_connection(_database(config)) as tx:
+        if options.id is not None:
+            whole = support.shown_whole(tx, _support_account(tx, options.id), options.id)
+            print(whole["id"], whole["status"], whole["updated_at"], _for_terminal(whole["subject"] or ""), sep="\t")
+            for message in whole["messages"]:
+                print(f"{message['created_at']} {message['role']}:", _for_terminal(message["content"]))
+            return 0
+        for row in support.active_supports(tx):
+            waits = "waits" if row["role"] == "user" else "answered" if row["role"] else "empty"
+            print(row["id"], row["email"], waits, timestamp(row["updated_at"]), _for_terminal(row["subject"] or ""), sep="\t")
+    return 0
+
+
+def _reply_support(config: Config, options: argparse.Namespace) -> int:
+    text = support.check_content(sys.stdin.read().strip() if options.text is None else options.text)
+    with command_connection(_database(config)) as tx:
+        support.add_message(tx, _support_account(tx, options.id), options.id, "operator", text, time.time())
+    print("sent")
+    return 0
+
+
+def _close_support(config: Config, options: argparse.Namespace) -> int:
+    with command_connection(_database(config)) as tx:
+        support.close(tx, _support_account(tx, options.id), options.id, time.time())
+    print("closed")
+    return 0
+
+
+def _support_account(tx: sqlite3.Connection, support_id: str) -> str:
+    account_id = support.account_of(tx, support_id)
+    if account_id is None:
+        raise StartError("there is no support conversation of this id; 'svc support list' shows the active ones")
+    return account_id
+
+
+def _for_terminal(text: str) -> str:
+    """A person's words, which move no cursor and begin no line of ours."""
+    lines = text.splitlines()
+    return "\n    ".join("".join(c if c.isprintable() else "\ufffd" for c in line) for line in lines)
 
 
 def _check(config: Config, options: argparse.Namespace) -> int:

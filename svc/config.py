@@ -7,18 +7,42 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
 
 from svc.errors import StartError
 
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
+GITHUB = "https://github.com"
+_ADDRESS = re.compile(r"[!#$%&'*+/=?^_`{|}~.0-9A-Za-z-]{1,64}@[0-9A-Za-z.-]{1,190}")
 _HOST_NAME = re.compile(r"[a-z0-9_]([a-z0-9_.-]*[a-z0-9_])?")
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 @dataclass(frozen=True)
+class IdentityProvider:
+    """What `SVC_OAUTH_<NAME>_*` say; `issuer` as it names itself, to the letter (for GitHub the address of its web site)."""
+
+    name: str
+    issuer: str
+    client_id: str
+    client_secret: str = field(repr=False)
+
+
+@dataclass(frozen=True)
+class MailServer:
+    """What `SVC_SMTP_URL` says. `tls`: `implicit`, `starttls`, `offered` (STARTTLS if the server has it) or `off`."""
+
+    host: str
+    port: int
+    tls: str
+    user: str | None = None
+    password: str | None = field(default=None, repr=False)
+    sender: str | None = None
+
+
+@dataclass(frozen=True)
 class Config:
-    """The whole configuration. The fields up to `stripe_api` are settings of the environment, the last ones are not:
+    """The whole configuration. The fields up to `smtp_url` are settings of the environment, the last ones are not:
     tests hand them in (clocks in seconds, the cost of a password hash, a resolver of the names that users choose)."""
 
     host: str = "127.0.0.1"
@@ -41,8 +65,10 @@ class Config:
     stripe_secret_key: str | None = field(default=None, repr=False)
     stripe_webhook_secret: str | None = field(default=None, repr=False)
     stripe_api: str = "https://api.stripe.com"
+    smtp_url: MailServer | None = None
 
     environ: Mapping[str, str] = field(default_factory=dict, repr=False)  # where the catalog's `api_key_env` looks
+    identity_providers: tuple[IdentityProvider, ...] = ()  # made of `SVC_OAUTH_*`
     clock: Callable[[], float] = time.time
     monotonic: Callable[[], float] = time.monotonic
     log_fd: int = 2
@@ -104,10 +130,13 @@ def from_environ(environ: Mapping[str, str]) -> Config:
     Raises StartError with one line that names the first wrong or unknown variable.
     """
     values: dict[str, object] = {}
+    parts: dict[str, dict[str, str]] = {}
     for name in sorted(environ):
         if not name.startswith("SVC_"):
             continue
-        if name not in SETTINGS:
+        of_provider = _OAUTH.fullmatch(name)
+        parse = _OAUTH_PARTS[of_provider[2]] if of_provider else SETTINGS.get(name)
+        if parse is None:
             raise StartError(f"{name} is not a setting of this service; the README lists them")
         text = environ[name].strip()
         if not text:
@@ -115,13 +144,28 @@ def from_environ(environ: Mapping[str, str]) -> Config:
         try:
             if not text.isprintable():
                 raise ValueError("has characters that cannot be printed")
-            values[name[4:].lower()] = SETTINGS[name](text)
+            value = parse(text)
         except ValueError as error:
-            shown = "" if name in SECRET_SETTINGS or "@" in text or not text.isprintable() else f" {text[:100]!r}"
-            raise StartError(f"{name}{shown}: {error}") from None
-    config = Config(**values, environ=environ)  # type: ignore[arg-type]
+            secret = name in SECRET_SETTINGS or name.endswith("_CLIENT_SECRET") or "@" in text or not text.isprintable()
+            raise StartError(f"{name}{'' if secret else f' {text[:100]!r}'}: {error}") from None
+        if of_provider:
+            parts.setdefault(of_provider[1].lower(), {})[of_provider[2].lower()] = str(value)
+        else:
+            values[name[4:].lower()] = value
+    config = Config(**values, identity_providers=_identity_providers(parts), environ=environ)  # type: ignore[arg-type]
     _check_together(config)
     return config
+
+
+def _identity_providers(parts: Mapping[str, Mapping[str, str]]) -> tuple[IdentityProvider, ...]:
+    found = []
+    for name, given in parts.items():
+        values = {"issuer": GITHUB, **given} if name == "github" else given
+        missing = [f"SVC_OAUTH_{name}_{part}".upper() for part in ("issuer", "client_id", "client_secret") if part not in values]
+        if missing:
+            raise StartError(f"SVC_OAUTH_{name.upper()}_* is not complete without {' and '.join(missing)}")
+        found.append(IdentityProvider(name, **values))
+    return tuple(found)
 
 
 def _check_together(config: Config) -> None:
@@ -252,6 +296,43 @@ def _api(text: str) -> str:
     return text.rstrip("/")
 
 
+def _issuer(text: str) -> str:
+    if not text.isascii() or any(mark in text for mark in " ?#\\"):
+        raise ValueError("is not of the form https://HOST/PATH")
+    _api(text)
+    return text  # to the letter: a slash at the end is part of an issuer's name
+
+
+def _mail_server(text: str) -> MailServer:
+    form = ValueError("is not of the form smtp://USER:PASSWORD@HOST:PORT or smtps://..., with ?from=ADDRESS or ?starttls=off")
+    try:
+        parts = urlsplit(text)
+        host, port = parts.hostname or "", parts.port
+        query = parse_qs(parts.query, strict_parsing=bool(parts.query))
+    except ValueError:
+        raise form from None
+    user, password = unquote(parts.username or "") or None, unquote(parts.password or "") or None
+    options = {name: values[-1] for name, values in query.items()}
+    known = set(options) <= {"from", "starttls"} and options.get("starttls", "off") == "off"
+    named = _HOST_NAME.fullmatch(host) or ":" in host
+    if parts.scheme not in ("smtp", "smtps") or not named or port == 0 or parts.path.strip("/") or parts.fragment or not known:
+        raise form
+    if (user is None) != (password is None) or not f"{user}{password}".isascii():
+        raise ValueError("needs both the user and the password, in ASCII, or neither")
+    if parts.scheme == "smtps":
+        tls = "implicit"
+    elif "starttls" in options:
+        tls = "off"
+    else:
+        tls = "offered" if _is_loopback(host) else "starttls"
+    if tls == "off" and user:
+        raise ValueError("would send the password unprotected: starttls=off takes no user")
+    sender = options.get("from") or (user if user and "@" in user else None)
+    if sender and not _ADDRESS.fullmatch(sender):
+        raise ValueError("names a sender that is no address such as svc@example.com")
+    return MailServer(host, port or (465 if tls == "implicit" else 587), tls, user, password, sender)
+
+
 def _path(text: str) -> Path:
     try:
         return Path(text).expanduser()
@@ -280,6 +361,10 @@ SETTINGS: dict[str, Callable[[str], object]] = {
     "SVC_STRIPE_SECRET_KEY": _secret,
     "SVC_STRIPE_WEBHOOK_SECRET": _secret,
     "SVC_STRIPE_API": _api,
+    "SVC_SMTP_URL": _mail_server,
 }
+# SVC_OAUTH_<NAME>_<PART>: as many identity providers as the operator likes (contract 3).
+_OAUTH_PARTS: dict[str, Callable[[str], str]] = {"ISSUER": _issuer, "CLIENT_ID": _secret, "CLIENT_SECRET": _secret}
+_OAUTH = re.compile(r"SVC_OAUTH_([A-Z0-9]+(?:_[A-Z0-9]+)*)_(ISSUER|CLIENT_ID|CLIENT_SECRET)")
 # SVC_TLS_KEY should name a file, but somebody will put the key itself there.
-SECRET_SETTINGS = {"SVC_METRICS_TOKEN", "SVC_STRIPE_SECRET_KEY", "SVC_STRIPE_WEBHOOK_SECRET", "SVC_TLS_KEY"}
+SECRET_SETTINGS = {"SVC_METRICS_TOKEN", "SVC_STRIPE_SECRET_KEY", "SVC_STRIPE_WEBHOOK_SECRET", "SVC_TLS_KEY", "SVC_SMTP_URL"}

@@ -6,6 +6,8 @@ read(fn)  -> the same, on one of a few read-only connections: one snapshot for t
 
 import asyncio
 import contextlib
+import fcntl
+import os
 import sqlite3
 import traceback
 from collections.abc import Callable, Iterator, Sequence
@@ -193,6 +195,23 @@ def _storage_unavailable(cause: BaseException) -> ApiError:
     return error
 
 
+def page(
+    conn: sqlite3.Connection, table: str, account_id: str, limit: int, after: str | None, **equal: str | None
+) -> list[sqlite3.Row]:
+    """Up to `limit + 1` of the account's rows in `table`, newest first, those older than the one called `after` (contract 2).
+
+    `equal` narrows by columns, None does not. `table` and the columns' names are the code's own words, never a caller's.
+    Raises ApiError `invalid_value` for an `after` that is none of the account's.
+    """
+    own = f"FROM {table} WHERE account_id = :account_id"
+    values = {"account_id": account_id, "after": after, "most": limit + 1, **equal}
+    if after is not None and not conn.execute(f"SELECT 1 {own} AND id = :after", values).fetchone():
+        raise ApiError("invalid_value", "after must be the id of an item of this list.", param="after")
+    narrowed = "".join(f" AND {column} = :{column}" for column, value in equal.items() if value is not None)
+    older = " AND id < :after" if after is not None else ""
+    return conn.execute(f"SELECT * {own}{narrowed}{older} ORDER BY id DESC LIMIT :most", values).fetchall()
+
+
 async def open_database(path: Path, schema: str | None = None, migrations: Sequence[str] = MIGRATIONS) -> Database:
     """Opens the database at `path`: made anew when there is none, migrated when it is older.
 
@@ -246,7 +265,7 @@ def command_connection(path: Path) -> Iterator[sqlite3.Connection]:
 def prepare(path: Path, schema: str, migrations: Sequence[str]) -> None:
     """Makes or migrates the file at `path` in one transaction. Raises StartError as `open_database` does."""
     newest = len(migrations) + 1
-    with _start_errors(path):
+    with _start_errors(path), _alone_in(path.parent):
         if not _is_blank(path):
             _refuse_foreign(path)
             _refuse_damaged(path, newest)
@@ -264,6 +283,17 @@ def prepare(path: Path, schema: str, migrations: Sequence[str]) -> None:
                 conn.execute(f"PRAGMA application_id = {APPLICATION_ID}")
                 conn.execute(f"PRAGMA user_version = {newest}")
             conn.execute("COMMIT")
+
+
+@contextlib.contextmanager
+def _alone_in(folder: Path) -> Iterator[None]:
+    """A server and commands that begin at once prepare the file one after the other: SQLite's switch to WAL does not wait."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 @contextlib.contextmanager

@@ -1,52 +1,184 @@
-"""What an account said and was told in its sessions, found again by its words (contract 4 and 5)."""
+"""What an account said and was told in its sessions: messages, and how words find them again (contract 4, 5 and 8)."""
 
-import re
+import heapq
+import math
 import sqlite3
+from collections import defaultdict
+from collections.abc import Collection
 from typing import Any
 
-from svc.ids import timestamp
+from svc.errors import ApiError
+from svc.fulltext import Index, quoted, words_of
+from svc.ids import new_id, timestamp
 
 MOST_PASSAGES = 5
-_PASSAGE_CHARACTERS = 2_000
-_TERMS = 32
+MESSAGE_LENGTH = 1_000_000
+_PASSAGE_CHARACTERS = 1_000
+_INDEX = Index("messages", "content")
+# How many of a word's newest messages are weighed against those of the other words; of these, how many are looked at.
+_HITS = 200
+_CANDIDATES = 50
+_MATCHES = 10_000
+_PAGE_CHARACTERS = 4_000_000
 
 
-def add_passage(tx: sqlite3.Connection, account_id: str, source: str, text: str, now_seconds: float) -> None:
-    """Remembers `text`, said in `source` (the id of a run); a blank one is nothing to remember."""
-    text = text[:_PASSAGE_CHARACTERS]
-    if text.strip():
-        number = tx.execute(
-            "INSERT INTO passages (account_id, source, text, created_at) VALUES (?, ?, ?, ?)",
-            (account_id, source, text, now_seconds),
-        ).lastrowid
-        tx.execute("INSERT INTO passages_text (rowid, text) VALUES (?, ?)", (number, text))
+def shown(row: sqlite3.Row) -> dict[str, Any]:
+    """A message of a conversation as the API shows it."""
+    plain = ("id", "conversation_id", "role", "content", "model")
+    return {**{field: row[field] for field in plain}, "created_at": timestamp(row["created_at"])}
 
 
-def forget(tx: sqlite3.Connection, account_id: str) -> None:
-    """Removes everything that was remembered of an account, from the index of words too. To be called before it is deleted."""
-    tx.execute(
+def add_message(
+    tx: sqlite3.Connection,
+    account_id: str,
+    *,
+    role: str,
+    content: str,
+    now_seconds: float,
+    conversation_id: str | None = None,
+    run_id: str | None = None,
+    model: str | None = None,
+) -> sqlite3.Row:
+    """Keeps what was said in a conversation or in an agent run, its first million characters, and returns the row.
+
+    Raises sqlite3.IntegrityError when the conversation or the account is gone.
+    """
+    # A model's answer may hold half an emoji, which neither UTF-8 nor the database takes.
+    content = content[:MESSAGE_LENGTH].encode("utf-8", "replace").decode()
+    row: sqlite3.Row = tx.execute(
         """
-        INSERT INTO passages_text (passages_text, rowid, text)
-        SELECT 'delete', id, text FROM passages WHERE account_id = ?
+        INSERT INTO messages (number, id, account_id, conversation_id, run_id, role, content, model, created_at)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING *
         """,
-        (account_id,),
-    )
-    tx.execute("DELETE FROM passages WHERE account_id = ?", (account_id,))
+        (
+            _INDEX.next_number(tx, account_id),
+            new_id("msg", now_seconds),
+            account_id,
+            conversation_id,
+            run_id,
+            role,
+            content,
+            model,
+            now_seconds,
+        ),
+    ).fetchone()
+    _INDEX.add(tx, row["number"], content)
+    return row
 
 
-def matching_passages(conn: sqlite3.Connection, account_id: str, query: str) -> list[dict[str, Any]]:
-    """Up to 5 passages of the account that hold words of `query`, best first: `text`, `source`, `created_at`."""
-    # FTS5 has a syntax of its own and fails on what people type: each word is quoted, and only so many are asked for.
-    terms = [f'"{word}"' for word in re.findall(r"\w+", query)[:_TERMS]]
-    if not terms:
+def messages_page(
+    conn: sqlite3.Connection, account_id: str, conversation_id: str, limit: int, after: str | None
+) -> tuple[list[sqlite3.Row], int]:
+    """Messages of a conversation, newest first, older than `after`, and how many of them a page of `limit` shows.
+
+    There is one more where more follow. A page of long messages is shorter, so that it fits in memory. Raises ApiError
+    `invalid_value` for an `after` that is none of them.
+    """
+    before_number: float = math.inf
+    if after is not None:
+        row = conn.execute(
+            "SELECT number FROM messages WHERE account_id = ? AND conversation_id = ? AND id = ?",
+            (account_id, conversation_id, after),
+        ).fetchone()
+        if row is None:
+            raise ApiError("invalid_value", "after must be the id of an item of this list.", param="after")
+        before_number = row["number"]
+    rows: list[sqlite3.Row] = []
+    characters = 0
+    for row in conn.execute(
+        """
+        SELECT * FROM messages WHERE account_id = ? AND conversation_id = ? AND number < ?
+        ORDER BY number DESC LIMIT ?
+        """,
+        (account_id, conversation_id, before_number, limit + 1),
+    ):
+        rows.append(row)
+        if len(rows) > limit or characters > _PAGE_CHARACTERS:
+            return rows, len(rows) - 1
+        characters += len(row["content"])
+    return rows, len(rows)
+
+
+def delete_messages(tx: sqlite3.Connection, account_id: str, conversation_id: str) -> None:
+    """Deletes all messages of a conversation."""
+    _INDEX.delete(tx, account_id, "conversation_id = ?", conversation_id)
+
+
+def delete_oldest(tx: sqlite3.Connection, account_id: str, most: int) -> bool:
+    """Deletes the `most` oldest messages of an account; whether there are more."""
+    return _INDEX.delete_oldest(tx, account_id, most)
+
+
+def matching_conversations(conn: sqlite3.Connection, account_id: str, match: str) -> list[str]:
+    """The conversations of the messages that meet an FTS5 expression; only the newest 10,000 such messages count."""
+    bounds = _INDEX.bounds(conn, account_id)
+    if bounds is None:
         return []
+    numbers = _INDEX.newest_matches(conn, bounds, match, _MATCHES)
     rows = conn.execute(
         """
-        SELECT passages.text, passages.source, passages.created_at
-        FROM passages_text JOIN passages ON passages.id = passages_text.rowid
-        WHERE passages_text MATCH ? AND passages.account_id = ?
-        ORDER BY passages_text.rank LIMIT ?
+        SELECT DISTINCT conversation_id FROM messages
+        WHERE account_id = ? AND number IN (SELECT value FROM json_each(?)) AND conversation_id IS NOT NULL
         """,
-        (" OR ".join(terms), account_id, MOST_PASSAGES),
+        (account_id, str(numbers)),
     ).fetchall()
-    return [{"text": row["text"], "source": row["source"], "created_at": timestamp(row["created_at"])} for row in rows]
+    return [row["conversation_id"] for row in rows]
+
+
+def matching_passages(
+    conn: sqlite3.Connection, account_id: str, query: str, known: Collection[str] = frozenset()
+) -> list[dict[str, Any]]:
+    """Up to 5 passages of the account that hold words of `query`, best first: `text`, `source`, `created_at`.
+
+    `source` is the id of a conversation or a run. What is in `known` as a whole is left out.
+    """
+    words = words_of(query)
+    passages: list[dict[str, Any]] = []
+    told = set(known)
+    for number in _best_matches(conn, account_id, words):
+        row = conn.execute("SELECT * FROM messages WHERE account_id = ? AND number = ?", (account_id, number)).fetchone()
+        if row["content"] in told:
+            continue
+        told.add(row["content"])
+        passages.append(
+            {
+                "text": _passage(row["content"], words),
+                "source": row["conversation_id"] or row["run_id"],
+                "created_at": timestamp(row["created_at"]),
+            }
+        )
+        if len(passages) == MOST_PASSAGES:
+            break
+    return passages
+
+
+def _best_matches(conn: sqlite3.Connection, account_id: str, words: list[str]) -> list[int]:
+    """The numbers of the messages that hold the most and the rarest of `words`, of equal ones the newest first.
+
+    FTS5's own rank would read every message with a common word, of all accounts; this reads the newest of each word.
+    """
+    bounds = _INDEX.bounds(conn, account_id)
+    if bounds is None:
+        return []
+    scores: defaultdict[int, float] = defaultdict(float)
+    for word in words:
+        numbers = _INDEX.newest_matches(conn, bounds, quoted(word), _HITS)
+        if not numbers:
+            continue
+        oldest = numbers[-1] if len(numbers) == _HITS else bounds.oldest
+        rarity = math.log(1 + (bounds.newest - oldest + 1) / len(numbers))
+        for number in numbers:
+            scores[number] += rarity
+    return heapq.nlargest(_CANDIDATES, scores, key=lambda number: (scores[number], number))
+
+
+def _passage(text: str, words: list[str]) -> str:
+    """`text`, or of a long one what is around the first of `words` that it holds as it was typed."""
+    if len(text) <= _PASSAGE_CHARACTERS:
+        return text
+    lowered = text.lower()
+    places = (lowered.find(word.lower()) for word in sorted(words, key=len, reverse=True))
+    place = next((place for place in places if place >= 0), 0)
+    start = max(0, min(place - _PASSAGE_CHARACTERS // 4, len(text) - _PASSAGE_CHARACTERS))
+    passage = text[start : start + _PASSAGE_CHARACTERS]
+    return ("…" if start else "") + passage + ("…" if start + _PASSAGE_CHARACTERS < len(text) else "")

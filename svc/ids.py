@@ -1,6 +1,5 @@
 """Identifiers and times as the API shows them (contract 2)."""
 
-import random
 import secrets
 import string
 import time
@@ -14,14 +13,12 @@ _DROPPED = bytes(range(248, 256))
 
 
 def new_id(prefix: str, now_seconds: float | None = None) -> str:
-    """An id `<prefix>_` + 26 characters: 48 bits of milliseconds, then 80 random bits, so that ids sort by time."""
-    number = (_millis(time.time() if now_seconds is None else now_seconds) << 80) | random.getrandbits(80)
+    """An id `<prefix>_` + 26 characters: 48 bits of milliseconds, then 80 random bits, so that ids sort by time.
+
+    Nobody can guess one from others: the page that a payment returns to knows its checkout by the id alone (contract 6).
+    """
+    number = (_millis(time.time() if now_seconds is None else now_seconds) << 80) | secrets.randbits(80)
     return f"{prefix}_" + "".join(_CROCKFORD[(number >> shift) & 31] for shift in range(125, -1, -5))
-
-
-def random_label(length: int) -> str:
-    """`length` random characters out of 0-9A-Za-z for what is no secret: the system's random numbers cost ten times more."""
-    return "".join(random.choices(BASE62, k=length))  # noqa: S311
 
 
 def random_base62(length: int) -> str:
@@ -38,5 +35,5 @@ def timestamp(seconds: float) -> str:
 
 
 def _millis(seconds: float) -> int:
-    # By way of whole microseconds, or 1.001 would be 1000: the float is a little less.
+    # By way of whole microseconds, or 1.001 would be 1000 (and many times of 2038 too): the float is a little less.
     return round(seconds * 1_000_000) // 1000

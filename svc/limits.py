@@ -36,8 +36,7 @@ class Window:
         now = self._monotonic()
         self._drop_over(now)
         began, count = self._callers.get(caller, (now, 0))
-        left_seconds = math.ceil(began + self._seconds - now)
-        reset_seconds = min(max(left_seconds, 1), self._seconds - 1)
+        reset_seconds = min(math.ceil(began + self._seconds - now), self._seconds - 1)
         if count >= limit:
             raise ApiError(
                 "rate_limit_exceeded",
@@ -63,6 +62,7 @@ class Limits:
             "login": (5, Window(60, monotonic)),
             "signup": (10, Window(3600, monotonic)),
             "password_reset": (3, Window(3600, monotonic)),
+            "oauth": (300, Window(60, monotonic)),  # each step stores something, or asks the provider
         }
 
     def take_chat(self, account_id: str, tier: str) -> Admission:
@@ -70,7 +70,7 @@ class Limits:
         return self._chat.take(account_id.encode(), CHAT_PER_MINUTE[tier])
 
     def take_by_ip(self, rule: str, address: str) -> Admission:
-        """One admission of a client address under `login`, `signup` or `password_reset`."""
+        """One admission of a client address under `login`, `signup`, `password_reset` or `oauth`."""
         limit, window = self._by_rule[rule]
         return window.take(_network(address), limit)
 
@@ -78,7 +78,7 @@ class Limits:
 def _network(address: str) -> bytes:
     """An address as it is counted: IPv4 whole (also when mapped into IPv6), IPv6 by its /64."""
     try:
-        parsed = ipaddress.ip_address(address.partition("%")[0])
+        parsed = ipaddress.ip_address(address)
     except ValueError:
         return b"unknown"
     if isinstance(parsed, ipaddress.IPv4Address):

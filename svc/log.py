@@ -47,6 +47,7 @@ class Log:
         self._thread: threading.Thread | None = None
 
     def __enter__(self) -> "Log":
+        self._ending.clear()
         self._thread = threading.Thread(target=self._write_lines, name="log", daemon=True)
         self._thread.start()
         return self

@@ -3,9 +3,8 @@
 import asyncio
 import sqlite3
 import time
+from dataclasses import dataclass, field
 from typing import Any
-
-import orjson
 
 from svc import providers, upstream
 from svc.catalog import BUILTIN, PRICES, Catalog, Model, Provider
@@ -13,9 +12,19 @@ from svc.db import Database
 from svc.errors import ApiError, UpstreamFault
 from svc.outbound import Outbound
 
+_ANSWER_SECONDS = 3.0
 _LIST_SECONDS = 60.0
-_TEST_SECONDS = 10.0
-_MOST_LISTS = 10_000
+_FAILED_LIST_SECONDS = 2.0
+_MOST_LISTS = 256
+
+
+@dataclass
+class _List:
+    """What a user's provider answered when it was asked for its models; nothing when it failed."""
+
+    names: list[str] = field(default_factory=list)
+    fresh_until: float = float("-inf")
+    asking: asyncio.Lock = field(default_factory=asyncio.Lock)  # one request at a time, however many callers wait for it
 
 
 class Models:
@@ -26,7 +35,7 @@ class Models:
         self._db = db
         self._box = box
         self._guarded = guarded
-        self._lists: dict[tuple[str, str], tuple[float, list[str]]] = {}  # (provider id, address) -> when asked, the names
+        self._lists: dict[tuple[str, str, bytes | None], _List] = {}  # by provider, address and key
 
     async def chosen(self, account: sqlite3.Row, wanted: Any, kind: str) -> Model:
         """The model that a request names, else, for chat, the account's default, the operator's, or the built-in assistant.
@@ -40,9 +49,7 @@ class Models:
             raise ApiError("invalid_value", "model must be a string, an id of GET /v1/models.", param="model")
         model = await self.find(account["id"], model_id, kind)
         if model is None:
-            raise ApiError(
-                "model_not_found", f"There is no model {model_id[:200]!r}. GET /v1/models lists them.", param="model"
-            )
+            raise ApiError("model_not_found", f"There is no model {model_id[:200]!r}. GET /v1/models lists them.", param="model")
         if model.kind != kind:
             raise ApiError("invalid_value", f"{model_id!r} is no {kind} model but one for {model.kind}.", param="model")
         return model
@@ -64,30 +71,38 @@ class Models:
         if model is not None or not own_name or self.catalog.has_provider(name):
             return model
         row = await self._db.read(providers.provider_by_name, account_id, name)
-        if row is None or (row["models"] is not None and own_name not in orjson.loads(row["models"])):
+        if row is None or not providers.is_model_name(own_name):
             return None
-        return Model(model_id, own_name, self._provider(row), kind, dict.fromkeys(PRICES[kind], 0))
+        own_names = providers.listed_models(row)
+        if own_names is not None and own_name not in own_names:
+            return None
+        return _free_model(self._provider(row), own_name, kind)
 
     async def of(self, account_id: str) -> list[Model]:
         """Every model that the account can use now; a provider of its own that does not answer has none to show."""
         rows = await self._db.read(providers.all_providers, account_id)
-        shared, *own = await asyncio.gather(self.catalog.models(), *(self._own(row) for row in rows))
+        # What the operator offers under a name since goes before a user's own.
+        rows = [row for row in rows if not self.catalog.has_provider(row["name"])]
+        shared, *own = await asyncio.gather(self.catalog.models(), *map(self._own, rows))
         return [*shared, *(model for models in own for model in models)]
 
     async def test(self, row: sqlite3.Row) -> list[str]:
         """Asks a provider for its models. Raises ApiError: its own 401, 403 or 429, else one that does not tell why."""
+        began = time.monotonic()
         try:
-            async with asyncio.timeout(_TEST_SECONDS):
-                entries = await upstream.models(self._guarded, self._provider(row))
-        except UpstreamFault as fault:
-            if fault.kind == "status" and fault.status in (401, 403, 429):
+            async with asyncio.timeout(_ANSWER_SECONDS):
+                return await self._ask(row)
+        except (UpstreamFault, TimeoutError) as fault:
+            if isinstance(fault, UpstreamFault) and fault.kind == "status" and fault.status in (401, 403, 429):
                 raise upstream.caller_error(fault, provider=row["name"], byok=True) from fault
-        except TimeoutError:
-            pass
-        else:
-            return [entry["id"] for entry in entries]
-        # One answer for refused, silent and foreign ones: it must not tell which ports are open (contract 4).
+        # Refused, silent and foreign ones get one answer after one time: it must not tell which ports are open (contract 4).
+        await asyncio.sleep(began + _ANSWER_SECONDS - time.monotonic())
         raise ApiError("upstream_error", f"{row['name']} did not answer as an OpenAI-compatible model server.")
+
+    async def _ask(self, row: sqlite3.Row) -> list[str]:
+        entries = await upstream.models(self._guarded, self._provider(row))
+        names = dict.fromkeys(entry["id"] for entry in entries if providers.is_model_name(entry["id"]))
+        return list(names)[: providers.MOST_MODELS]
 
     def _provider(self, row: sqlite3.Row) -> Provider:
         sealed = row["sealed_key"]
@@ -95,20 +110,27 @@ class Models:
         return Provider(row["name"], row["base_url"], api_key, byok=True)
 
     async def _own(self, row: sqlite3.Row) -> list[Model]:
-        names = await self._listed(row) if row["models"] is None else orjson.loads(row["models"])
+        names = providers.listed_models(row)
+        if names is None:
+            names = await self._listed(row)
         provider = Provider(row["name"], row["base_url"], byok=True)
-        return [Model(f"{row['name']}/{name}", name, provider, "chat", dict.fromkeys(PRICES["chat"], 0)) for name in names]
+        return [_free_model(provider, name, "chat") for name in names]
 
     async def _listed(self, row: sqlite3.Row) -> list[str]:
-        key = (row["id"], row["base_url"])
-        asked_at, names = self._lists.get(key, (float("-inf"), []))
-        if time.monotonic() - asked_at < _LIST_SECONDS:
-            return names
+        key = (row["id"], row["base_url"], row["sealed_key"])
+        known = self._lists.setdefault(key, _List())
+        if len(self._lists) > _MOST_LISTS:
+            del self._lists[next(iter(self._lists))]
         try:
-            names = await self.test(row)
-        except ApiError:
-            return []
-        if len(self._lists) >= _MOST_LISTS:
-            self._lists.clear()
-        self._lists[key] = (time.monotonic(), names)
-        return names
+            async with asyncio.timeout(_ANSWER_SECONDS), known.asking:
+                if time.monotonic() >= known.fresh_until:
+                    known.names = await self._ask(row)
+                    known.fresh_until = time.monotonic() + _LIST_SECONDS
+        except (ApiError, UpstreamFault, TimeoutError):
+            known.names = []
+            known.fresh_until = time.monotonic() + _FAILED_LIST_SECONDS
+        return known.names
+
+
+def _free_model(provider: Provider, name: str, kind: str) -> Model:
+    return Model(f"{provider.name}/{name}", name, provider, kind, dict.fromkeys(PRICES[kind], 0))

@@ -100,7 +100,7 @@ class Outbound(httpx.AsyncBaseTransport):
             try:
                 return await connection.exchange(head, body, method, timeout_seconds)
             except NoAnswer:
-                pass
+                pass  # the server had just closed it: once more, on a fresh one
         connection = await self._connect(origin)
         return await connection.exchange(head, body, method, timeout_seconds)
 

@@ -5,6 +5,7 @@ import unicodedata
 from collections.abc import Mapping
 from typing import Any
 
+from svc.db import page
 from svc.errors import ApiError
 from svc.ids import new_id, timestamp
 
@@ -108,20 +109,8 @@ def project_by_id(conn: sqlite3.Connection, account_id: str, project_id: str, pa
 
 
 def projects_page(conn: sqlite3.Connection, account_id: str, limit: int, after: str | None) -> list[sqlite3.Row]:
-    """Up to `limit + 1` projects of the account, newest first, those older than `after`. Raises ApiError `invalid_value` for an
-    `after` that is none of them."""
-    if (
-        after is not None
-        and not conn.execute("SELECT 1 FROM projects WHERE account_id = ? AND id = ?", (account_id, after)).fetchone()
-    ):
-        raise ApiError("invalid_value", "after must be the id of a project in this list.", param="after")
-    return conn.execute(
-        """
-        SELECT * FROM projects WHERE account_id = ? AND (? IS NULL OR id < ?)
-        ORDER BY id DESC LIMIT ?
-        """,
-        (account_id, after, after, limit + 1),
-    ).fetchall()
+    """A page of the account's projects, as svc/db.py's `page`."""
+    return page(conn, "projects", account_id, limit, after)
 
 
 def change_project(

@@ -21,7 +21,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from svc.errors import ApiError
-from svc.ids import random_label
+from svc.ids import random_base62
 
 _HEAD_BYTES = 64 * 1024
 _HEAD_LINES = 100
@@ -356,7 +356,7 @@ def _error_answer(error: ApiError) -> tuple[list[tuple[bytes, bytes]], bytes]:
     headers = {
         "content-type": "application/json",
         "content-length": str(len(body)),
-        "x-request-id": "req_" + random_label(22),
+        "x-request-id": "req_" + random_base62(22),
         "strict-transport-security": "max-age=31536000",
         "x-content-type-options": "nosniff",
         **error.headers,

@@ -1,9 +1,10 @@
 """A user's own model-provider endpoints (BYOK): their records, and their keys encrypted at rest (contract 4)."""
 
+import contextlib
 import os
 import re
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import httpx
@@ -12,13 +13,17 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from svc.addresses import checked_url
+from svc.db import page
 from svc.errors import ApiError
 from svc.ids import new_id, timestamp
 
 _SLUG = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 _NONCE_BYTES = 12
-_MOST_MODELS = 1_000
-_KEY_LENGTH = 4_096
+_KEY = re.compile(r"[!-~]{1,4096}")
+_URL_LENGTH = 2_000
+_MODEL_LENGTH = 300
+_HINTED_KEY_LENGTH = 16
+MOST_MODELS = 1_000
 
 
 class KeyBox:
@@ -36,7 +41,7 @@ class KeyBox:
         try:
             nonce, data = sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:]
             return self._aead.decrypt(nonce, data, _bound_to(account_id, provider_id)).decode()
-        except InvalidTag:
+        except (InvalidTag, ValueError):
             raise ApiError("invalid_value", "The provider's stored key cannot be read any more. Set it again.") from None
 
 
@@ -49,12 +54,10 @@ def check_fields(body: Mapping[str, Any], *, creating: bool) -> dict[str, Any]:
 
     Raises ApiError `missing_field` or `invalid_value`.
     """
-    fields = {name: check(body[name]) for name, check in _CHECKS.items() if name in body}
-    if creating:
-        for name in ("name", "base_url"):
-            if body.get(name) is None:
-                raise ApiError("missing_field", f"{name} is required.", param=name)
-    return fields
+    for name, wanted in (("name", "a slug that stands before its models' names"), ("base_url", "where its API begins")):
+        if body.get(name) is None and (creating or name in body):
+            raise ApiError("missing_field", f"{name} is required: {wanted}.", param=name)
+    return {name: check(body[name]) for name, check in _CHECKS.items() if name in body}
 
 
 def _check_name(value: Any) -> str:
@@ -65,35 +68,34 @@ def _check_name(value: Any) -> str:
 
 def _check_base_url(value: Any) -> str:
     try:
-        if not isinstance(value, str) or len(value) > 2_000:
+        if not isinstance(value, str) or len(value) > _URL_LENGTH:
             raise httpx.InvalidURL("")
-        checked_url(value)
+        _, url = checked_url(value)
     except (httpx.InvalidURL, httpx.UnsupportedProtocol):
-        raise ApiError(
-            "invalid_value", "base_url must be an address such as https://api.example.com/v1.", param="base_url"
-        ) from None
+        message = "base_url must be an address such as https://api.example.com/v1, without user name and fragment."
+        raise ApiError("invalid_value", message, param="base_url") from None
     if "?" in value:
         raise ApiError("invalid_value", "base_url must have no query.", param="base_url")
-    return value.rstrip("/")
+    return str(url).rstrip("/")
 
 
 def _check_key(value: Any) -> str | None:
-    if value is None:
-        return None
-    if not isinstance(value, str) or not 0 < len(value) <= _KEY_LENGTH or not value.isascii() or not value.isprintable():
-        raise ApiError("invalid_value", "api_key must be printable ASCII.", param="api_key")
+    if value is not None and (not isinstance(value, str) or not _KEY.fullmatch(value)):
+        raise ApiError("invalid_value", "api_key must be printable ASCII without spaces, or null for none.", param="api_key")
     return value
 
 
 def _check_models(value: Any) -> list[str] | None:
     if value is None:
         return None
-    named = isinstance(value, list) and all(
-        isinstance(name, str) and 0 < len(name) <= 300 and name.isprintable() for name in value
-    )
-    if not named or len(value) > _MOST_MODELS:
+    if not isinstance(value, list) or len(value) > MOST_MODELS or not all(map(is_model_name, value)):
         raise ApiError("invalid_value", "models must be a list of the provider's own model names, or null.", param="models")
     return list(dict.fromkeys(value))
+
+
+def is_model_name(value: Any) -> bool:
+    """Whether `value` can be a provider's own name for a model: it goes into ids, records and lists."""
+    return isinstance(value, str) and 0 < len(value) <= _MODEL_LENGTH and value.isprintable()
 
 
 _CHECKS = {"name": _check_name, "base_url": _check_base_url, "api_key": _check_key, "models": _check_models}
@@ -106,25 +108,34 @@ def shown(row: sqlite3.Row) -> dict[str, Any]:
         "name": row["name"],
         "base_url": row["base_url"],
         "api_key_hint": row["api_key_hint"],
-        "models": None if row["models"] is None else orjson.loads(row["models"]),
+        "models": listed_models(row),
         "created_at": timestamp(row["created_at"]),
     }
+
+
+def listed_models(row: sqlite3.Row) -> list[str] | None:
+    """The models to which its owner has narrowed a provider; None: all that it has."""
+    models: list[str] | None = None if row["models"] is None else orjson.loads(row["models"])
+    return models
 
 
 def add_provider(
     tx: sqlite3.Connection, account_id: str, fields: Mapping[str, Any], box: KeyBox, now_seconds: float
 ) -> sqlite3.Row:
-    """Stores a new provider and returns its row. Raises ApiError `name_taken`."""
-    provider_id = new_id("prov", now_seconds)
-    try:
-        tx.execute(
-            "INSERT INTO providers (id, account_id, name, base_url, models, created_at) VALUES (?, ?, ?, ?, ?, ?)",
-            (provider_id, account_id, fields["name"], fields["base_url"], _listed(fields.get("models")), now_seconds),
-        )
-    except sqlite3.IntegrityError:
-        raise ApiError("name_taken", param="name") from None
-    _set_key(tx, account_id, provider_id, fields.get("api_key"), box)
-    return provider_by_id(tx, account_id, provider_id)
+    """Stores a provider out of checked `fields` and returns its row.
+
+    Raises ApiError `name_taken`, `invalid_value` for one too many, `invalid_api_key` if the account is gone.
+    """
+    own: dict[str, Any] = {"id": new_id("prov", now_seconds), "account_id": account_id, "created_at": now_seconds}
+    with _refusals():
+        row: sqlite3.Row = tx.execute(
+            """
+            INSERT INTO providers (id, account_id, name, base_url, sealed_key, api_key_hint, models, created_at)
+            VALUES (:id, :account_id, :name, :base_url, :sealed_key, :api_key_hint, :models, :created_at) RETURNING *
+            """,
+            {"models": None, **_columns({"api_key": None, **fields}, account_id, own["id"], box), **own},
+        ).fetchone()
+    return row
 
 
 def change_provider(
@@ -133,37 +144,46 @@ def change_provider(
     """Changes the fields that are given and returns the row. A new scheme, host or port drops the key unless a new one comes
     along, so that a key never travels to where its owner did not send it. Raises ApiError `not_found`, `name_taken`."""
     row = provider_by_id(tx, account_id, provider_id)
-    moved = "base_url" in fields and checked_url(fields["base_url"])[0] != checked_url(row["base_url"])[0]
+    if "base_url" in fields and checked_url(fields["base_url"])[0] != checked_url(row["base_url"])[0]:
+        fields = {"api_key": None, **fields}
+    with _refusals():
+        changed: sqlite3.Row = tx.execute(
+            """
+            UPDATE providers
+            SET name = :name, base_url = :base_url, sealed_key = :sealed_key, api_key_hint = :api_key_hint, models = :models
+            WHERE account_id = :account_id AND id = :id RETURNING *
+            """,
+            {**dict(row), **_columns(fields, account_id, provider_id, box)},
+        ).fetchone()
+    return changed
+
+
+def _columns(fields: Mapping[str, Any], account_id: str, provider_id: str, box: KeyBox) -> dict[str, Any]:
+    """Checked fields as the table holds them."""
+    columns = {name: fields[name] for name in ("name", "base_url") if name in fields}
+    if "models" in fields:
+        columns["models"] = None if fields["models"] is None else orjson.dumps(fields["models"]).decode()
+    if "api_key" in fields:
+        key = fields["api_key"]
+        columns["sealed_key"] = None if key is None else box.seal(account_id, provider_id, key)
+        # Enough to tell one key from another, and nothing of a short one.
+        columns["api_key_hint"] = None if key is None else f"…{key[-4:]}" if len(key) >= _HINTED_KEY_LENGTH else "…"
+    return columns
+
+
+@contextlib.contextmanager
+def _refusals() -> Iterator[None]:
+    """What the constraints of schema.sql refuse, as the caller sees it."""
     try:
-        tx.execute(
-            "UPDATE providers SET name = ?, base_url = ?, models = ? WHERE account_id = ? AND id = ?",
-            (
-                fields.get("name", row["name"]),
-                fields.get("base_url", row["base_url"]),
-                _listed(fields["models"]) if "models" in fields else row["models"],
-                account_id,
-                provider_id,
-            ),
-        )
-    except sqlite3.IntegrityError:
-        raise ApiError("name_taken", param="name") from None
-    if moved or "api_key" in fields:
-        _set_key(tx, account_id, provider_id, fields.get("api_key"), box)
-    return provider_by_id(tx, account_id, provider_id)
-
-
-def _set_key(tx: sqlite3.Connection, account_id: str, provider_id: str, api_key: str | None, box: KeyBox) -> None:
-    sealed = None if api_key is None else box.seal(account_id, provider_id, api_key)
-    # Enough to tell one key from another, and nothing of a short one.
-    hint = None if api_key is None else f"…{api_key[-4:]}" if len(api_key) >= 16 else "…"
-    tx.execute(
-        "UPDATE providers SET sealed_key = ?, api_key_hint = ? WHERE account_id = ? AND id = ?",
-        (sealed, hint, account_id, provider_id),
-    )
-
-
-def _listed(models: list[str] | None) -> str | None:
-    return None if models is None else orjson.dumps(models).decode()
+        yield
+    except sqlite3.IntegrityError as error:
+        if str(error) == "providers_count":
+            raise ApiError("invalid_value", "An account may have at most 100 providers. Delete one first.") from None
+        if error.sqlite_errorname == "SQLITE_CONSTRAINT_UNIQUE":
+            raise ApiError("name_taken", "A provider of yours has this name. Choose another one.", param="name") from None
+        if error.sqlite_errorname == "SQLITE_CONSTRAINT_FOREIGNKEY":  # the account went while we were here
+            raise ApiError("invalid_api_key") from None
+        raise
 
 
 def provider_by_id(conn: sqlite3.Connection, account_id: str, provider_id: str) -> sqlite3.Row:
@@ -184,20 +204,8 @@ def provider_by_name(conn: sqlite3.Connection, account_id: str, name: str) -> sq
 
 
 def providers_page(conn: sqlite3.Connection, account_id: str, limit: int, after: str | None) -> list[sqlite3.Row]:
-    """Up to `limit + 1` providers of the account, newest first, those older than `after`. Raises ApiError `invalid_value` for
-    an `after` that is none of them."""
-    if (
-        after is not None
-        and not conn.execute("SELECT 1 FROM providers WHERE account_id = ? AND id = ?", (account_id, after)).fetchone()
-    ):
-        raise ApiError("invalid_value", "after must be the id of a provider in this list.", param="after")
-    return conn.execute(
-        """
-        SELECT * FROM providers WHERE account_id = ? AND (? IS NULL OR id < ?)
-        ORDER BY id DESC LIMIT ?
-        """,
-        (account_id, after, after, limit + 1),
-    ).fetchall()
+    """A page of the account's providers, as svc/db.py's `page`."""
+    return page(conn, "providers", account_id, limit, after)
 
 
 def all_providers(conn: sqlite3.Connection, account_id: str) -> list[sqlite3.Row]:

@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from svc.errors import UpstreamFault
-from svc.ids import random_label
+from svc.ids import random_base62
 
 _CALLS_MAX = 128
 # More tokens than any model reads: such a count is noise, and would only drain a wallet.
@@ -136,7 +136,7 @@ class Choice:
             if len(self.calls) == _CALLS_MAX:
                 raise UpstreamFault("invalid", f"The answer holds more than {_CALLS_MAX} tool calls.")
             fresh = raw_id is not None and same_id is None
-            call = Call(kind, raw_id, raw_id if fresh and raw_id else f"call_{random_label(24)}")
+            call = Call(kind, raw_id, raw_id if fresh and raw_id else f"call_{random_base62(24)}")
             self.calls.append(call)
         if index is not None:
             self._by_index[index] = call

@@ -9,6 +9,7 @@ import orjson
 from svc.errors import ApiError
 from svc.ids import timestamp
 
+_PAGE_CHARACTERS = 4_000_000
 INTERRUPTED = {
     "message": "The server stopped in the middle of this run. Start it again.",
     "type": "api_error",
@@ -92,21 +93,31 @@ def run_by_id(conn: sqlite3.Connection, account_id: str, run_id: str) -> sqlite3
     return row
 
 
-def runs_page(conn: sqlite3.Connection, account_id: str, limit: int, after: str | None) -> list[sqlite3.Row]:
-    """Up to `limit + 1` runs of the account, newest first, older than the run `after`. Raises ApiError `invalid_value` for
-    an `after` that is none of them."""
+def runs_page(conn: sqlite3.Connection, account_id: str, limit: int, after: str | None) -> tuple[list[sqlite3.Row], int]:
+    """Runs of the account, newest first, older than the run `after`, and how many of them a page of `limit` shows.
+
+    There is one more where more follow. A page of runs with long goals and outputs is shorter, so that it fits in memory.
+    Raises ApiError `invalid_value` for an `after` that is none of them.
+    """
     if (
         after is not None
         and not conn.execute("SELECT 1 FROM runs WHERE account_id = ? AND id = ?", (account_id, after)).fetchone()
     ):
         raise ApiError("invalid_value", "after must be the id of a run in this list.", param="after")
-    return conn.execute(
+    rows: list[sqlite3.Row] = []
+    characters = 0
+    for row in conn.execute(
         """
         SELECT * FROM runs WHERE account_id = ? AND (? IS NULL OR id < ?)
         ORDER BY id DESC LIMIT ?
         """,
         (account_id, after, after, limit + 1),
-    ).fetchall()
+    ):
+        rows.append(row)
+        if len(rows) > limit or characters > _PAGE_CHARACTERS:
+            return rows, len(rows) - 1
+        characters += len(row["goal"]) + len(row["output"] or "")
+    return rows, len(rows)
 
 
 def shown(row: sqlite3.Row) -> dict[str, Any]:

@@ -224,7 +224,7 @@ def _general_names(names: Sequence[str]) -> set[x509.GeneralName]:
             found.add(x509.IPAddress(ipaddress.ip_address(name.partition("%")[0])))
             continue
         except ValueError:
-            pass
+            pass  # no address: it may be a name
         try:
             dns = name.encode("idna").decode("ascii").lower()
         except UnicodeError:

@@ -72,9 +72,9 @@ async def chat(client: Outbound, provider: Endpoint, body: dict[str, Any]) -> As
     if stream:
         body = {**body, "stream_options": {**(body.get("stream_options") or {}), "include_usage": True}}
     accept = b"text/event-stream" if stream else b"application/json"
-    reply = await _send(client, provider, "POST", "/chat/completions", accept, orjson.dumps(body), provider.timeout_seconds)
+    reply = await send(client, provider, "POST", "/chat/completions", accept, orjson.dumps(body), provider.timeout_seconds)
     try:
-        with _faults():
+        with faults():
             async with contextlib.aclosing(_answers(reply, provider, stream)) as answers:
                 if not stream:
                     yield await _assembled(answers)
@@ -88,11 +88,11 @@ async def chat(client: Outbound, provider: Endpoint, body: dict[str, Any]) -> As
 async def models(client: Outbound, endpoint: Endpoint) -> list[dict[str, Any]]:
     """The provider's own list of models, each with a string `id`. Raises UpstreamFault, and ApiError `address_not_allowed`."""
     timeout_seconds = min(endpoint.timeout_seconds, _SHORT_ANSWER_SECONDS)
-    reply = await _send(client, endpoint, "GET", "/models", b"application/json", b"", timeout_seconds)
+    reply = await send(client, endpoint, "GET", "/models", b"application/json", b"", timeout_seconds)
     try:
-        with _faults():
+        with faults():
             async with asyncio.timeout(timeout_seconds):
-                document = _parsed(await reply.read(_MODELS_BYTES), endpoint)
+                document = parsed(await reply.read(_MODELS_BYTES), endpoint)
     finally:
         await reply.aclose()
     entries = document
@@ -105,16 +105,20 @@ async def models(client: Outbound, endpoint: Endpoint) -> list[dict[str, Any]]:
     return [entry for entry in named if isinstance(entry["id"], str) and entry["id"]]
 
 
-async def _send(
+async def send(
     client: Outbound, endpoint: Endpoint, method: str, path: str, accept: bytes, body: bytes, timeout_seconds: float
 ) -> Reply:
+    """The provider's answer, once its head is there and its status is a success; `path` follows the base URL, `body` is JSON.
+
+    Raises UpstreamFault, and ApiError `address_not_allowed`.
+    """
     headers = [(b"accept", accept), (b"user-agent", b"svc")]
     if body:
         headers.append((b"content-type", b"application/json"))
     if endpoint.api_key:
         headers.append((b"authorization", b"Bearer " + endpoint.api_key.encode()))
     url = endpoint.base_url.rstrip("/") + path
-    with _faults(before_the_answer=True):
+    with faults(before_the_answer=True):
         reply = await client.send(method, url, headers, body, timeout_seconds=timeout_seconds)
     if not 200 <= reply.status < 300:
         raise await _refusal(reply, endpoint)
@@ -122,8 +126,8 @@ async def _send(
 
 
 @contextlib.contextmanager
-def _faults(before_the_answer: bool = False) -> Iterator[None]:
-    """Turns the client's exceptions into faults; their texts are svc/outbound.py's and quote nothing."""
+def faults(before_the_answer: bool = False) -> Iterator[None]:
+    """Turns the client's exceptions in the block into faults; their texts are svc/outbound.py's and quote nothing."""
     try:
         yield
     except AddressNotAllowed:
@@ -150,7 +154,7 @@ async def _answers(reply: Reply, endpoint: Endpoint, stream: bool) -> AsyncGener
     if start.startswith((b"{", b"[")):
         data = b"".join([chunk async for chunk in _bounded(start, reply, _ANSWER_BYTES)])
         big = len(data) > _BIG_JSON_BYTES
-        yield _an_object(await asyncio.to_thread(_parsed, data, endpoint) if big else _parsed(data, endpoint))
+        yield _an_object(await asyncio.to_thread(parsed, data, endpoint) if big else parsed(data, endpoint))
         return
     chunks = _bounded(start, reply, _STREAM_BYTES if stream else _ANSWER_BYTES)
     # Without framing a cut connection looks like the end of the body: then the answer itself must have said that it ends.
@@ -161,7 +165,7 @@ async def _answers(reply: Reply, endpoint: Endpoint, stream: bool) -> AsyncGener
                 await _read_out(events)
                 return
             if data:
-                raw = _an_object(_parsed(data, endpoint))
+                raw = _an_object(parsed(data, endpoint))
                 if unfinished is not None:
                     _note_finish(raw, unfinished)
                 yield raw
@@ -230,7 +234,7 @@ def _an_object(value: Any) -> dict[str, Any]:
     return value
 
 
-def _parsed(data: bytes, endpoint: Endpoint) -> Any:
+def parsed(data: bytes, endpoint: Endpoint) -> Any:
     """`data` as JSON, our key blotted out. Raises UpstreamFault `invalid`, or `status` (502) for an error object."""
     key = endpoint.api_key
     if key and len(key) >= _SECRET_CHARACTERS:
@@ -317,7 +321,7 @@ def _message(error: dict[str, Any]) -> str:
 def _blotted(text: str, key: str | None) -> str:
     if key and len(key) >= 4:
         text = text.replace(key, "***")
-    return _SECRETS.sub("***", text)[:_MESSAGE_CHARACTERS]
+    return _SECRETS.sub("***", text)[:_MESSAGE_CHARACTERS].encode("utf-8", "replace").decode()  # half an emoji is no text
 
 
 def _retry_after(value: str | None) -> float | None:

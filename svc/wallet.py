@@ -45,6 +45,11 @@ def hold(tx: sqlite3.Connection, account_id: str, hold_id: str, amount_micros: i
         raise
 
 
+def is_held(tx: sqlite3.Connection, account_id: str, hold_id: str) -> bool:
+    """Whether a hold has not ended yet."""
+    return tx.execute("SELECT 1 FROM holds WHERE account_id = ? AND id = ?", (account_id, hold_id)).fetchone() is not None
+
+
 def settle(
     tx: sqlite3.Connection,
     account_id: str,

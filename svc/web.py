@@ -22,7 +22,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from svc.config import LOOPBACK_NAMES, Config
 from svc.errors import ApiError, describe
-from svc.ids import random_label
+from svc.ids import random_base62
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 Row = tuple[str, str, Endpoint]
@@ -116,7 +116,8 @@ def note(request: Request, **facts: Any) -> None:
 async def error_reply(request: Request, error: Exception) -> Response:
     """The answer to an ApiError."""
     assert isinstance(error, ApiError)
-    note(request, code=error.error.get("code"), cause=type(error.__cause__).__name__ if error.__cause__ else None)
+    cause = error.__cause__
+    note(request, code=error.error.get("code"), cause=getattr(cause, "sqlite_errorname", type(cause).__name__) if cause else None)
     return _refusal(error)
 
 
@@ -245,7 +246,7 @@ class Edge:
             return
         began = time.monotonic()
         own_id = Headers(scope=scope).get("x-request-id", "")
-        request_id = own_id if _REQUEST_ID.fullmatch(own_id) else "req_" + random_label(22)
+        request_id = own_id if _REQUEST_ID.fullmatch(own_id) else "req_" + random_base62(22)
         headers: list[tuple[bytes, bytes]] = [
             (b"x-request-id", request_id.encode()),
             (b"strict-transport-security", b"max-age=31536000"),

@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import sqlite3
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Coroutine
 from typing import Any
 
 from svc import builtin, upstream, wallet, wire
@@ -17,7 +17,7 @@ from svc.catalog import BUILTIN, Model
 from svc.chat_request import drop_aiming_fields
 from svc.engines import Engines, Payer
 from svc.errors import ApiError, UpstreamFault
-from svc.ids import new_id, random_label
+from svc.ids import new_id, random_base62
 from svc.usage import Call
 
 IMAGE_TOKENS = 8192
@@ -25,6 +25,7 @@ DEFAULT_OUTPUT_TOKENS = 4096
 LEAST_OUTPUT_TOKENS = 16
 _LONGEST_RETRY_SECONDS = 5.0
 _RETRY_SECONDS = 0.2
+_SETTLE_LATER_SECONDS = 2.0
 
 
 class ChatCall:
@@ -40,11 +41,13 @@ class ChatCall:
         self._payer = payer
         # Made here, so that a hold whose writing nobody waited for is settled all the same.
         self._hold_id = new_id("hold", engines.clock())
+        self._held_micros = 0
         self._reserved = self._settled = False
+        self.begun = False  # whether there is anything of an answer
         self._answered = False  # to its end
         self.cost_micros = 0
         options = body.get("stream_options") or {}
-        self._identity: Any = {"id": "chatcmpl-" + random_label(29), "created": int(engines.clock()), "model": model.id}
+        self._identity: Any = {"id": "chatcmpl-" + random_base62(29), "created": int(engines.clock()), "model": model.id}
         self._writer = wire.ChunkWriter(**self._identity, include_usage=bool(options.get("include_usage")), request=body)
         self._answer: dict[str, Any] | None = None
         self.facts: dict[str, Any] = {"model": model.id}
@@ -57,6 +60,9 @@ class ChatCall:
     @property
     def message(self) -> dict[str, Any]:
         """The assistant's message, as far as it has come."""
+        if self._answer is not None:
+            first: dict[str, Any] = self._answer["choices"][0]["message"]
+            return first
         return self._writer.content()
 
     @property
@@ -64,18 +70,31 @@ class ChatCall:
         """The tokens of the call; none when it ended without any output, which costs nothing (contract 6)."""
         if self._answer is not None:
             usage = self._answer["usage"]
-        elif self._answered or self._writer.text_bytes:
+        elif self._answered:
             usage = self._writer.usage
         else:
-            usage = {}
+            usage = self._usage_so_far() if self._writer.text_bytes else {}
         return {name: usage.get(name, 0) for name in ("prompt_tokens", "completion_tokens", "total_tokens")}
+
+    def _usage_so_far(self) -> dict[str, int]:
+        # What a model server counts on the way may be a mere placeholder (0 until the end): it is not less than was produced.
+        reported, produced = self._writer.usage, wire.estimated_tokens(self._writer.text_bytes)
+        prompt = reported["prompt_tokens"] or wire.estimated_tokens(wire.text_bytes(self._body))
+        completion = max(reported["completion_tokens"], produced)
+        return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
 
     # --- money
 
     async def reserve(self) -> None:
         """Holds the worst case of a paid call. Raises ApiError `insufficient_funds`, `storage_unavailable`."""
-        if self.paid and not self._reserved:
+        if not self.paid or self._reserved:
+            return
+        self._reserved = True  # from here on there may be a hold, even if this task is cancelled
+        try:
             await self._engines.db.write(self.reserve_in)
+        except ApiError:
+            self._reserved = False
+            raise
 
     def reserve_in(self, tx: sqlite3.Connection) -> None:
         """`reserve` inside a transaction. The output is limited to what the wallet affords (contract 6)."""
@@ -89,18 +108,38 @@ class ChatCall:
         affordable = wallet.affordable_output_tokens(prices, input_tokens, available_micros) // choices
         # Below the least useful answer the hold is tried as it is, and refused with what is missing.
         granted = min(wanted, max(affordable, LEAST_OUTPUT_TOKENS))
-        amount_micros = wallet.cost_micros(prices, input_tokens, granted * choices)
-        wallet.hold(tx, self._payer.account_id, self._hold_id, amount_micros, self._engines.clock())
+        self._held_micros = wallet.cost_micros(prices, input_tokens, granted * choices)
+        wallet.hold(tx, self._payer.account_id, self._hold_id, self._held_micros, self._engines.clock())
         self._reserved = True
         self._body = {**self._body, **dict.fromkeys(limits or ("max_tokens",), granted)}
 
     async def settle(self) -> None:
-        """Pays for the call as far as it came, and releases the rest of its hold. Raises ApiError `storage_unavailable`."""
-        if self._settled:
-            return
-        if self.paid:
-            await self._engines.db.write(self.settle_in)
+        """Pays for the call as far as it came, and releases the rest of its hold; waits through cancellations.
+
+        Raises ApiError `storage_unavailable`; then it is paid once there is room.
+        """
+        if self._reserved and not self._settled:
+            await _through_cancellations(self._settle())
         self.mark_settled()
+
+    async def _settle(self) -> None:
+        try:
+            await self._engines.db.write(self.settle_in)
+        except ApiError:
+            self._answer = None  # its caller gets the error in its place, and pays nothing
+            asyncio.ensure_future(self._settle_later())
+            raise
+
+    async def _settle_later(self) -> None:
+        """Tries until it is written. Where the process ends before, the next start releases the hold."""
+        while True:
+            await asyncio.sleep(_SETTLE_LATER_SECONDS)
+            try:
+                await self._engines.db.write(self.settle_in)
+                return
+            except ApiError as error:
+                if error.code == "shutting_down":
+                    return
 
     def mark_settled(self) -> None:
         """To be called when the transaction of `settle_in` is on disk. Counts a call that costs nothing."""
@@ -111,8 +150,8 @@ class ChatCall:
         self._settled = True
 
     def settle_in(self, tx: sqlite3.Connection) -> None:
-        """`settle` of a paid call inside a transaction, for instance the one that ends an agent run."""
-        if not self.paid or self._settled:
+        """`settle` of a paid call inside a transaction, for instance the one that ends an agent run; a further one is nothing."""
+        if not self.paid or (self._held_micros and not wallet.is_held(tx, self._payer.account_id, self._hold_id)):
             return
         now_seconds = self._engines.clock()
         input_tokens, output_tokens = self._tokens()
@@ -132,7 +171,7 @@ class ChatCall:
         day = wallet.day_of(now_seconds)
         wallet.count_usage(tx, self._payer.account_id, self._model.id, input_tokens, output_tokens, self.cost_micros, day)
         self.facts["cost_micros"] = self.cost_micros
-        if self.cost_micros and cost_micros > self.cost_micros:  # more than was held: the operator's loss (contract 6)
+        if cost_micros > self.cost_micros:  # more than was held: the operator's loss (contract 6)
             self.facts["overrun_micros"] = cost_micros - self.cost_micros
 
     def _tokens(self) -> tuple[int, int]:
@@ -147,6 +186,7 @@ class ChatCall:
             async with contextlib.aclosing(self._raw()) as answers:
                 async for raw in answers:
                     for chunk in self._writer.feed(raw):
+                        self.begun = True
                         yield chunk
             last = self._writer.finish()
             self._answered = True
@@ -163,6 +203,7 @@ class ChatCall:
             async with contextlib.aclosing(self._raw()) as answers:
                 raw = await anext(answers)
             self._answer = wire.completion(raw, **self._identity, request=self._body)
+            self.begun = True
         except UpstreamFault as fault:
             raise self._caller_error(fault) from fault
         finally:
@@ -176,35 +217,33 @@ class ChatCall:
     async def _raw(self) -> AsyncGenerator[dict[str, Any], None]:
         """The engine's raw answers. Before the first one, an operator's provider gets a second try and then the fallback."""
         began = time.monotonic()
-        fault: UpstreamFault | None = None
-        answered = False
-        async for model in self._attempts():
-            if fault and model is self._model and not await _waited(fault):
-                continue
-            self._model = model
+        tries, answered = 0, False
+        while True:
+            tries += 1
             try:
-                async with contextlib.aclosing(self._engine(model)) as answers:
+                async with contextlib.aclosing(self._engine(self._model)) as answers:
                     async for raw in answers:
                         answered = True
                         yield raw
                 return
-            except UpstreamFault as error:
-                if answered or not upstream.retriable(error):
+            except UpstreamFault as fault:
+                if answered or not upstream.retriable(fault) or not await self._try_again(fault, tries):
                     raise
-                fault = error
             finally:
-                self.facts.update(upstream_model=model.id, upstream_ms=round((time.monotonic() - began) * 1000, 1))
-        raise fault or UpstreamFault("invalid")
+                self.facts.update(upstream_model=self._model.id, upstream_ms=round((time.monotonic() - began) * 1000, 1))
 
-    async def _attempts(self) -> AsyncGenerator[Model, None]:
+    async def _try_again(self, fault: UpstreamFault, tries: int) -> bool:
+        """Whether there is a further try; it waits for the second one, and turns to the fallback after that."""
         model = self._model
-        yield model
-        if model.provider is None or model.provider.byok:
-            return
-        yield model
+        if model is not self._asked or model.provider is None or model.provider.byok:
+            return False
+        if tries == 1 and await _waited(fault):
+            return True
         fallback = await self._engines.catalog.find(model.fallback) if model.fallback else None
-        if fallback and fallback.kind == model.kind and not fallback.dearer_than(model):
-            yield fallback
+        if fallback is None or fallback.kind != model.kind or fallback.dearer_than(model):
+            return False
+        self._model = fallback
+        return True
 
     def _engine(self, model: Model) -> AsyncGenerator[dict[str, Any], None]:
         body = {**self._body, "model": model.name}
@@ -227,3 +266,18 @@ async def _waited(fault: UpstreamFault) -> bool:
         return False
     await asyncio.sleep(wait_seconds)
     return True
+
+
+async def _through_cancellations(work: Coroutine[Any, Any, None]) -> None:
+    """Waits for the end of `work` whatever happens to this task; a cancellation meanwhile is raised afterwards."""
+    task = asyncio.ensure_future(work)
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.wait([task])
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None:
+        task.exception()  # looked at, so that nobody complains of it
+        raise cancelled
+    task.result()

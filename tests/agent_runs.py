@@ -11,9 +11,11 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import httpx
 import orjson
 
 from svc import accounts, tokens, wallet
@@ -82,10 +84,8 @@ class Stream:
         self.blocks: list[bytes] = []  # as far as they have been read
 
     @classmethod
-    async def send(
-        cls, server: RunningServer, path: str, key: str, body: Mapping[str, Any], *, request_id: str = "", cut: int | None = None
-    ) -> "Stream":
-        """Sends a request, or only `cut` bytes of it. The socket takes little at once, so that whoever stops reading is noticed."""
+    async def send(cls, server: RunningServer, path: str, key: str, body: Mapping[str, Any], cut: int | None = None) -> "Stream":
+        """Sends a request, or only `cut` bytes of it. The socket takes little at once: whoever stops reading is noticed."""
         sock = socket.socket()
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8192)
         sock.setblocking(False)
@@ -97,7 +97,6 @@ class Stream:
             raise
         data = orjson.dumps(body)
         lines = [f"POST {path} HTTP/1.1", f"host: {server.host}", f"authorization: Bearer {key}", f"content-length: {len(data)}"]
-        lines += [f"x-request-id: {request_id}"] if request_id else []
         writer.write(("\r\n".join(lines).encode() + b"\r\n\r\n" + data)[:cut])
         return cls(reader, writer)
 
@@ -137,7 +136,9 @@ class Stream:
     def events(self) -> list[dict[str, Any]]:
         """The events among the blocks; checks that each is one line of ASCII JSON."""
         data = [block for block in self.blocks if block != b": ping"]
-        assert all(block.startswith(b"data: ") and block.isascii() and b"\n" not in block and b"\r" not in block for block in data)
+        assert all(
+            block.startswith(b"data: ") and block.isascii() and b"\n" not in block and b"\r" not in block for block in data
+        )
         return [orjson.loads(block[6:]) for block in data]
 
     def leave(self, how: str) -> None:
@@ -174,7 +175,7 @@ def checked(stream: Stream) -> list[dict[str, Any]]:
 def agrees(last: dict[str, Any], record: dict[str, Any]) -> bool:
     """Whether the event that ended a run and its record say the same."""
     own = {"final": "output", "error": "error", "stopped": "reason"}[last["type"]]
-    said = {name: None for name in ("output", "error", "reason")} | {own: last[own]}
+    said = dict.fromkeys(("output", "error", "reason")) | {own: last[own]}
     said |= {"status": last["type"], **{name: last[name] for name in ("steps", "usage", "cost_micros")}}
     return said == {name: record[name] for name in said} and record["finished_at"] is not None
 
@@ -186,6 +187,28 @@ async def run_to_the_end(server: RunningServer, account: Account, goal: str, **f
     assert stream.status == 200, await stream.body()
     await stream.rest()
     return checked(stream)
+
+
+async def listed(client: httpx.AsyncClient, account: Account, path: str) -> list[dict[str, Any]]:
+    """All pages of a list."""
+    found: list[dict[str, Any]] = []
+    while True:
+        after = f"&after={found[-1]['id']}" if found else ""
+        page = (await client.get(f"{path}?limit=100{after}", headers=account.headers)).json()
+        found += page["data"]
+        if not page["has_more"]:
+            return found
+
+
+async def books(client: httpx.AsyncClient, account: Account) -> tuple[int, int, int]:
+    """The balance, what of it is held, and the sum of the ledger."""
+    shown = (await client.get("/billing/account", headers=account.headers)).json()
+    ledger = await listed(client, account, "/billing/ledger")
+    return shown["wallet_balance_micros"], shown["held_micros"], sum(row["amount_micros"] for row in ledger)
+
+
+def unix_seconds(timestamp: str) -> float:
+    return datetime.fromisoformat(timestamp.replace("Z", "+00:00")).timestamp()
 
 
 async def tasks(server: RunningServer, file: Path) -> Counter[str]:

@@ -18,6 +18,7 @@ PASSWORD = "correct horse battery"
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--runs", type=int, default=500, help="how many random agent runs tests/test_agent_endings.py plays")
     parser.addoption("--seed", type=int, default=0, help="which ones")
+    parser.addoption("--kills", type=int, default=25, help="how often tests/test_money_process.py kills the server")
 
 
 @dataclass

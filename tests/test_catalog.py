@@ -182,7 +182,8 @@ WRONG = [
     (f"[[providers]]\n{PROVIDER}[[providers]]\n{PROVIDER}", "'a' stands there twice"),
     # a model
     (f"[[providers]]\n{PROVIDER}[[providers.models]]", "a: each model"),
-    *((f"[[providers]]\n{PROVIDER}[[providers.models]]\nid = {name}", "a") for name in ("''", "7", '"a\\n"', f"'{'x' * 301}'", "['m']")),
+    *((f"[[providers]]\n{PROVIDER}[[providers.models]]\nid = {name}", "a")
+      for name in ("''", "7", '"a\\n"', f"'{'x' * 301}'", "['m']")),
     *((f"[[providers]]\n{PROVIDER}{MODEL}kind = {kind}", "a/m: kind") for kind in ("'video'", "''", "7", "[]", "{}", "['chat']")),
     *((f"[[providers]]\n{PROVIDER}{MODEL}{price} = {micros}", price)
       for price in PRICES["chat"] for micros in ("-1", "1.5", "'1'", "true", "1000000000001", "nan", "[]")),
@@ -235,7 +236,8 @@ def test_a_missing_catalog_file_is_one_line(tmp_path: Path) -> None:
 
 
 async def test_the_default_and_fallbacks_may_be_built_in_or_of_a_provider_that_is_asked(tmp_path: Path) -> None:
-    text = f"default_model = 'b/anything'\n[[providers]]\n{PROVIDER}{MODEL}fallback = 'builtin/echo'\n[[providers]]\nname = 'b'\nbase_url = 'http://b'"
+    text = f"default_model = 'b/anything'\n[[providers]]\n{PROVIDER}{MODEL}fallback = 'builtin/echo'\n"
+    text += "[[providers]]\nname = 'b'\nbase_url = 'http://b'"
     echo = Model("builtin/echo", "echo", None, "chat", dict.fromkeys(PRICES["chat"], 0))
     assert made(read(tmp_path, text), (echo,)).default_model == "b/anything"
     with pytest.raises(StartError, match="builtin/echo"):
@@ -353,8 +355,9 @@ async def test_a_list_that_was_known_outlives_a_failure(quick: None) -> None:
     catalog = asking(server)
     await catalog.models()
     server.fault = UpstreamFault("timeout")
+    assert await catalog.find("lab/other") is None, "the list is known"
     await asyncio.sleep(0.11)
-    await catalog.find("lab/other")
+    assert await catalog.find("lab/other") is not None, "it is not, any more"
     assert [model.id for model in await catalog.models()] == ["lab/m"]
     assert server.asked >= 2
 

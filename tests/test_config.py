@@ -104,6 +104,23 @@ WRONG = {
         "https://a.example:99999",
         "x",
     ],
+    "SVC_BYOK_PRIVATE": ["yes", "2"],
+    "SVC_SMTP_URL": [
+        "mail.example",
+        "https://u:hunter2-hunter2-hunter2@mail.example",
+        "smtp://u:hunter2-hunter2-hunter2@",
+        "smtp://u:hunter2-hunter2-hunter2@mail.example:99999",
+        "smtp://u:hunter2-hunter2-hunter2@mail.example:0",
+        "smtp://u:hunter2-hunter2-hunter2@mail.example/x",
+        "smtp://u:hunter2-hunter2-hunter2@mail.example?starttls=off",
+        "smtp://u:hunter2-hunter2-hunter2@mail.example?starttls=on",
+        "smtp://u:hunter2-hunter2-hunter2@mail.example?to=a@b",
+        "smtp://u:hunter2-hunter2-hunter2@mail.example?from=nobody",
+        "smtp://u:hunter2-hunter2-hunter2-%C3%A4@mail.example",
+        "smtp://u@mail.example",
+        "smtp://[::1",
+        "smtp://mail.example?from=a%0d%0ab@c",
+    ],
 }
 
 
@@ -117,6 +134,38 @@ def test_a_wrong_setting_is_refused_by_its_name(name: str, value: str) -> None:
 
 def test_every_setting_has_wrong_values_above() -> None:
     assert set(WRONG) == set(SETTINGS)
+
+
+OAUTH = {"SVC_OAUTH_LAB_ISSUER": "https://id.example/", "SVC_OAUTH_LAB_CLIENT_ID": "svc", "SVC_OAUTH_LAB_CLIENT_SECRET": SECRET}
+
+
+@pytest.mark.parametrize(
+    ("environ", "named"),
+    [
+        *((OAUTH | {name: ""}, name) for name in OAUTH),
+        *(
+            (OAUTH | {"SVC_OAUTH_LAB_ISSUER": url}, "SVC_OAUTH_LAB_ISSUER")
+            for url in ("id.example", "http://id.example", "https://a?x")
+        ),
+        (OAUTH | {"SVC_OAUTH_LAB_CLIENT_SECRET": f"{SECRET} x"}, "SVC_OAUTH_LAB_CLIENT_SECRET"),
+        (OAUTH | {"SVC_OAUTH_LAB_SCOPE": "email"}, "SVC_OAUTH_LAB_SCOPE"),
+        ({"SVC_OAUTH_GITHUB_CLIENT_ID": "svc"}, "SVC_OAUTH_GITHUB_CLIENT_SECRET"),
+    ],
+    ids=repr,
+)
+def test_an_identity_provider_that_is_wrong_or_not_complete_is_refused(environ: dict[str, str], named: str) -> None:
+    line = refusal(environ)
+    assert named in line and "hunter2" not in line
+
+
+def test_identity_providers_are_named_in_lower_case_and_github_needs_no_issuer() -> None:
+    github = {"SVC_OAUTH_GITHUB_CLIENT_ID": "svc", "SVC_OAUTH_GITHUB_CLIENT_SECRET": SECRET}
+    config = from_environ(OAUTH | github)
+    assert {provider.name: provider.issuer for provider in config.identity_providers} == {
+        "lab": "https://id.example/",
+        "github": "https://github.com",
+    }
+    assert "hunter2" not in repr(config)
 
 
 @given(

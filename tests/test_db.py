@@ -168,8 +168,11 @@ async def test_whatever_a_function_raises_nobody_waits_for_ever(db: Database, er
         insert(tx, "gone")
         raise error
 
-    calls = [asyncio.ensure_future(call) for call in (db.write(insert, "before"), db.write(fail), db.read(fail), db.write(insert, "after"))]
-    done, pending = await asyncio.wait(calls, timeout=5)
+    calls = [
+        asyncio.ensure_future(call)
+        for call in (db.write(insert, "before"), db.write(fail), db.read(fail), db.write(insert, "after"))
+    ]
+    _, pending = await asyncio.wait(calls, timeout=5)
     assert not pending
     assert calls[1].cancelled() or calls[1].exception() is not None
     assert calls[2].cancelled() or calls[2].exception() is not None
@@ -202,16 +205,26 @@ async def test_who_comes_during_a_commit_shares_the_next_one_and_order_is_kept(d
     assert rows == [str(number) for number in range(600)]
 
 
-async def test_callers_that_came_apart_come_together(db: Database) -> None:
+async def test_who_comes_again_at_once_shares_the_commit_of_those_who_waited(db: Database) -> None:
     statements = await traced(db)
+    begun, proceed = threading.Event(), threading.Event()
 
-    async def repeat(number: int) -> None:
-        await asyncio.sleep(number * 0.0005)
-        for step in range(40):
-            await db.write(insert, f"{number} {step}")
+    def slow(tx: sqlite3.Connection) -> None:
+        begun.set()
+        assert proceed.wait(5)
 
-    await asyncio.gather(*(repeat(number) for number in range(16)))
-    assert statements.count("COMMIT") < 16 * 40 / 4
+    async def twice() -> None:
+        await db.write(slow)
+        await db.write(insert, "again")
+
+    first = asyncio.create_task(twice())
+    while not begun.is_set():
+        await asyncio.sleep(0.001)
+    second = asyncio.create_task(db.write(insert, "waited"))
+    await asyncio.sleep(0)
+    proceed.set()
+    await asyncio.gather(first, second)
+    assert statements.count("COMMIT") == 2
 
 
 # --- reads
@@ -348,6 +361,9 @@ async def test_a_transaction_that_sqlite_rolled_back_is_lost_for_all_and_said_so
         with contextlib.suppress(sqlite3.Error):
             lose(tx)
 
+    with pytest.raises(ApiError) as caught:
+        await db.write(lose)
+    assert isinstance(caught.value.__cause__, sqlite3.IntegrityError), "it says what SQLite said"
     for loser in (lose, lose_unseen):
         codes = await failures(db.write(insert, "a"), db.write(loser), db.write(insert, "b"))
         assert codes == ["storage_unavailable"] * 3
@@ -598,6 +614,13 @@ async def test_a_database_is_made_and_found_again(tmp_path: Path) -> None:
         await db.close()
 
 
+def test_a_start_on_the_newest_version_writes_nothing(tmp_path: Path) -> None:
+    made(tmp_path / "a.db", 3)
+    before = (tmp_path / "a.db").read_bytes()
+    prepare(tmp_path / "a.db", SCHEMA, ())
+    assert (tmp_path / "a.db").read_bytes() == before
+
+
 def test_the_real_schema_makes_a_database_that_says_whose_it_is(tmp_path: Path) -> None:
     prepare(tmp_path / "a.db", db_module.SCHEMA.read_text(), db_module.MIGRATIONS)
     with other_connection(tmp_path / "a.db") as conn:
@@ -652,11 +675,12 @@ def test_a_first_start_that_was_killed_anywhere_is_done_again(tmp_path: Path) ->
 
 
 def test_processes_that_start_at_once_make_one_database(tmp_path: Path) -> None:
-    path = tmp_path / "a.db"
     with ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda _: prepare(path, SCHEMA, ()), range(8)))
-    with other_connection(path) as conn:
-        assert count(conn) == 0
+        for round_ in range(20):
+            path = tmp_path / f"{round_}.db"
+            list(pool.map(lambda _, path=path: prepare(path, SCHEMA, ()), range(8)))
+            with other_connection(path) as conn:
+                assert count(conn) == 0
 
 
 MIGRATIONS = (
@@ -749,7 +773,8 @@ def test_a_database_of_another_program_is_refused_and_nothing_is_left_beside_it(
 
 
 @pytest.mark.parametrize(
-    "content", [b"x", b"hello\n" * 1000, bytes(8192), b"SQLite format 3\0" + b"\xff" * 8176, b"SQLite format 3\0", bytes(range(256)) * 20]
+    "content",
+    [b"x", b"hello\n" * 1000, bytes(8192), b"SQLite format 3\0" + b"\xff" * 8176, b"SQLite format 3\0", bytes(range(256)) * 20],
 )
 def test_a_file_that_is_no_database_is_refused(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "a.db"

@@ -1,4 +1,4 @@
-"""How a run ends, moment by moment: the loop's bounds, and one ending that is stored before it is sent (contract 5, faults.md Streams)."""
+"""How a run ends, moment by moment: one ending, stored before it is sent; and the loop's own bounds (contract 5)."""
 
 import asyncio
 import contextlib
@@ -326,7 +326,12 @@ async def played(turns: list[Turn], call_tool: Any = None, **limits: Any) -> tup
         raise ToolFailure("There is none.")
 
     progress, left = Progress(), iter(turns)
-    settings = {"max_steps": len(turns), "ask": lambda messages: next(left), "call_tool": call_tool or no_tool, "progress": progress}
+    settings = {
+        "max_steps": len(turns),
+        "ask": lambda messages: next(left),
+        "call_tool": call_tool or no_tool,
+        "progress": progress,
+    }
     return [event async for event in agent.run([], **{**settings, **limits})], progress
 
 
@@ -365,7 +370,19 @@ async def test_a_tool_that_takes_too_long_is_a_failure_that_the_model_sees() -> 
 
 
 @pytest.mark.parametrize(
-    "arguments", ["", "nonsense", "[]", "null", "5", '"text"', '{"a": NaN}', '{"a": 1e999}', '{"a": "\\ud800"}', '{"a":' * 400 + "1" + "}" * 400]
+    "arguments",
+    [
+        "",
+        "nonsense",
+        "[]",
+        "null",
+        "5",
+        '"text"',
+        '{"a": NaN}',
+        '{"a": 1e999}',
+        '{"a": "\\ud800"}',
+        '{"a":' * 400 + "1" + "}" * 400,
+    ],
 )
 async def test_arguments_that_make_no_sense_are_told_to_the_model_and_end_nothing(arguments: str) -> None:
     called = []
@@ -390,5 +407,3 @@ async def test_too_many_calls_in_a_step_are_refused_before_the_first_is_run() ->
     with pytest.raises(ApiError) as raised:
         await played([turn, Turn(nothing)], tool)
     assert raised.value.code == "upstream_invalid_response" and called == [] and turn.log[-1] == "settled"
-
-

@@ -1,14 +1,15 @@
-"""What an account said is found again by its words, whatever is asked, and by nobody else (contract 4 and 5)."""
+"""What an account said is found again by its words, whatever is asked, and by nobody else (contract 4, 5 and 8)."""
 
 import sqlite3
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from svc import accounts, history
+from svc import accounts, conversations, history
 from svc.db import SCHEMA
 
 NOW = 1_790_000_000.0
@@ -27,15 +28,28 @@ def new_database() -> sqlite3.Connection:
 def conn() -> Iterator[sqlite3.Connection]:
     conn = new_database()
     yield conn
+    check_indexes(conn)
     conn.close()
+
+
+def check_indexes(conn: sqlite3.Connection) -> None:
+    """Fails when an index of words holds anything but the words of its table."""
+    for table in ("messages", "conversations"):
+        conn.execute(f"INSERT INTO {table}_text ({table}_text, rank) VALUES ('integrity-check', 1)")
 
 
 def account(conn: sqlite3.Connection, email: str) -> str:
     return str(accounts.add_account(conn, email, None, None, NOW)["id"])
 
 
-def texts(conn: sqlite3.Connection, account_id: str, query: str) -> list[str]:
-    return [passage["text"] for passage in history.matching_passages(conn, account_id, query)]
+def say(conn: sqlite3.Connection, account_id: str, content: str, **source: Any) -> sqlite3.Row:
+    return history.add_message(
+        conn, account_id, role="user", content=content, now_seconds=NOW, **source or {"run_id": "run_1"}
+    )
+
+
+def texts(conn: sqlite3.Connection, account_id: str, query: str, known: tuple[str, ...] = ()) -> list[str]:
+    return [passage["text"] for passage in history.matching_passages(conn, account_id, query, known)]
 
 
 @pytest.fixture
@@ -43,57 +57,107 @@ def ada(conn: sqlite3.Connection) -> str:
     return account(conn, "ada@example.com")
 
 
+@pytest.fixture
+def bob(conn: sqlite3.Connection) -> str:
+    return account(conn, "bob@example.com")
+
+
 def test_a_passage_is_found_by_any_of_its_words_with_its_source(conn: sqlite3.Connection, ada: str) -> None:
-    history.add_passage(conn, ada, "run_1", "The zebra is called Ada.", NOW)
-    history.add_passage(conn, ada, "run_2", "Größe in Zürich", NOW)
+    say(conn, ada, "The zebra is called Ada.")
+    conversation = conversations.add_conversation(conn, ada, NOW)
+    say(conn, ada, "Größe in Zürich", conversation_id=conversation["id"])
     (found,) = history.matching_passages(conn, ada, "what was the ZEBRA's name?")
     assert found == {"text": "The zebra is called Ada.", "source": "run_1", "created_at": "2026-09-21T14:13:20.000Z"}
-    assert texts(conn, ada, "zürich") == ["Größe in Zürich"] and texts(conn, ada, "lion") == []
+    (found,) = history.matching_passages(conn, ada, "zürich zurich")
+    assert (found["text"], found["source"]) == ("Größe in Zürich", conversation["id"])
+    assert texts(conn, ada, "lion") == []
 
 
 def test_at_most_five_come_and_the_best_first(conn: sqlite3.Connection, ada: str) -> None:
+    say(conn, ada, "zebra zebra lion")
     for number in range(20):
-        history.add_passage(conn, ada, "run_1", f"zebra number {number} and many more words that matter little", NOW)
-    history.add_passage(conn, ada, "run_1", "zebra zebra lion", NOW)
+        say(conn, ada, f"zebra number {number} and many more words that matter little")
     found = texts(conn, ada, "zebra lion")
     assert len(found) == history.MOST_PASSAGES and found[0] == "zebra zebra lion"
+    assert [text.split()[2] for text in found[1:]] == ["19", "18", "17", "16"]  # equal ones: the newest
 
 
-def test_one_account_never_finds_what_another_said(conn: sqlite3.Connection, ada: str) -> None:
-    bob = account(conn, "bob@example.com")
-    history.add_passage(conn, ada, "run_1", "a secret zebra", NOW)
-    history.add_passage(conn, bob, "run_2", "my own zebra", NOW)
+def test_a_rare_word_counts_more_than_several_common_ones(conn: sqlite3.Connection, ada: str) -> None:
+    say(conn, ada, "Rex")
+    for number in range(500):
+        say(conn, ada, f"what is the name of my number {number}")
+    assert texts(conn, ada, "what is the name of my dog Rex")[0] == "Rex"
+
+
+def test_what_is_known_already_and_what_was_said_twice_come_once_at_most(conn: sqlite3.Connection, ada: str) -> None:
+    for content in ("zebra one", "zebra two", "zebra two", "zebra three"):
+        say(conn, ada, content)
+    assert texts(conn, ada, "zebra", ("zebra three", "other")) == ["zebra two", "zebra one"]
+
+
+def test_one_account_never_finds_what_another_said(conn: sqlite3.Connection, ada: str, bob: str) -> None:
+    for number in range(50):
+        say(conn, (ada, bob)[number % 2], f"{('a secret', 'my own')[number % 2]} zebra")
     assert texts(conn, bob, "zebra secret") == ["my own zebra"]
     assert texts(conn, "user_unknown", "zebra") == []
 
 
-def test_what_is_forgotten_is_in_no_table_and_no_index(conn: sqlite3.Connection, ada: str) -> None:
-    bob = account(conn, "bob@example.com")
+def test_of_a_long_text_the_passage_around_the_words_comes(conn: sqlite3.Connection, ada: str) -> None:
+    say(conn, ada, "many words " * 50_000 + "the zebra is called Ada " + "and more words " * 20_000)
+    (text,) = texts(conn, ada, "how is the ZEBRA called")
+    assert "the zebra is called Ada" in text and len(text) <= 1_002 and text[0] == text[-1] == "…"
+
+
+def test_a_message_is_kept_up_to_a_million_characters_and_halves_of_characters_are_mended(
+    conn: sqlite3.Connection, ada: str
+) -> None:
+    assert len(say(conn, ada, "🙂" * 1_000_001)["content"]) == 1_000_000
+    assert say(conn, ada, "half \ud83d of it\0")["content"] == "half ? of it\0"
+
+
+def test_what_is_forgotten_is_in_no_table_and_no_index(conn: sqlite3.Connection, ada: str, bob: str) -> None:
     for account_id in (ada, bob):
-        history.add_passage(conn, account_id, "run_1", "zebra crossing", NOW)
-    history.forget(conn, ada)
-    accounts.delete_account(conn, ada)
-    assert texts(conn, ada, "zebra") == [] and texts(conn, bob, "zebra") == ["zebra crossing"]
-    assert conn.execute("SELECT count(*) FROM passages_text WHERE passages_text MATCH 'zebra'").fetchone()[0] == 1
-    conn.execute("INSERT INTO passages_text (passages_text, rank) VALUES ('integrity-check', 1)")
-    history.forget(conn, ada)  # and again
+        conversation_id = conversations.add_conversation(conn, account_id, NOW, title="zebra talk")["id"]
+        conversations.add_conversation(conn, account_id, NOW)
+        for number in range(5):
+            say(conn, account_id, f"zebra {number}", conversation_id=conversation_id)
+        say(conn, account_id, "zebra crossing")
+    with pytest.raises(sqlite3.IntegrityError):  # words would stay behind
+        accounts.delete_account(conn, ada)
+    calls = 1
+    while conversations.forget_some(conn, ada, 2):
+        calls += 1
+    assert calls == 3  # of 6 messages; the last takes the 2 conversations along
+    assert accounts.delete_account(conn, ada)
+    assert texts(conn, ada, "zebra") == [] and len(texts(conn, bob, "zebra")) == 5
+    assert conn.execute("SELECT count(*) FROM messages_text WHERE messages_text MATCH 'zebra'").fetchone()[0] == 6
+    assert conn.execute("SELECT count(*) FROM conversations_text WHERE conversations_text MATCH 'zebra'").fetchone()[0] == 1
+    assert not conversations.forget_some(conn, ada)
 
 
-def test_a_long_passage_is_kept_in_part_and_a_blank_one_not_at_all(conn: sqlite3.Connection, ada: str) -> None:
-    history.add_passage(conn, ada, "run_1", "zebra " * 10_000, NOW)
-    history.add_passage(conn, ada, "run_1", " \n\u2003", NOW)
-    (text,) = texts(conn, ada, "zebra")
-    assert len(text) == 2000 and conn.execute("SELECT count(*) FROM passages").fetchone()[0] == 1
+def test_numbers_of_an_account_stay_in_a_block_of_its_own(conn: sqlite3.Connection, ada: str, bob: str) -> None:
+    rows = [say(conn, account_id, "x") for account_id in (ada, bob, ada, bob, ada)]
+    blocks = [(row["account_id"], row["number"] >> 32) for row in rows]
+    assert len(set(blocks)) == 2 and [row["number"] & 0xFFFFFFFF for row in rows] == [1, 1, 2, 2, 3]
+    conversations.forget_some(conn, ada)
+    assert say(conn, ada, "again")["number"] >> 32 not in {rows[1]["number"] >> 32}
 
 
 @pytest.mark.parametrize(
     "query",
-    ['"', "AND", "NOT zebra", "zebra AND", "NEAR(zebra, 5)", "zebra*", "text:zebra", "(", "^zebra", "- zebra", "{a b}: c", "\0zebra", "zebra\0", "'; --"],
+    [
+        *('"', "AND", "NOT zebra", "zebra AND", "NEAR(zebra, 5)", "zebra*", "content:zebra", "(", "^zebra", "- zebra"),
+        *("{a b}: c", "\0zebra", "zebra\0", "'; --", "_", "a_b", "\ud800", ""),
+    ],
 )
 def test_the_syntax_of_the_index_means_nothing_in_a_query(conn: sqlite3.Connection, ada: str, query: str) -> None:
-    history.add_passage(conn, ada, "run_1", "the zebra and near not text", NOW)
+    conversation_id = conversations.add_conversation(conn, ada, NOW)["id"]
+    say(conn, ada, "the zebra and near not content", conversation_id=conversation_id)
     found = texts(conn, ada, query)
-    assert bool(found) is any(word in query.lower() for word in ("zebra", "and", "near", "not", "text"))
+    assert bool(found) is any(word in query.lower() for word in ("zebra", "and", "near", "not", "content"))
+    listed = conversations.conversations_page(conn, ada, 20, None, None, query)
+    wanted = [word for word in query.lower().replace("_", " ").replace("'", " ").split() if word.isalnum()]
+    assert not listed or all(word in "the zebra and near not content" for word in wanted)
 
 
 @given(text=st.text(st.characters(exclude_categories=["Cs"]), max_size=60), query=st.text(max_size=60))
@@ -101,17 +165,22 @@ def test_the_syntax_of_the_index_means_nothing_in_a_query(conn: sqlite3.Connecti
 def test_any_text_and_any_query_work(text: str, query: str) -> None:
     conn = new_database()
     ada = account(conn, "ada@example.com")
-    history.add_passage(conn, ada, "run_1", text, NOW)
+    conversation_id = conversations.add_conversation(conn, ada, NOW, title=conversations.title_of(text))["id"]
+    say(conn, ada, text, conversation_id=conversation_id)
     assert texts(conn, ada, query) in ([], [text])
-    history.forget(conn, ada)
-    assert conn.execute("SELECT count(*) FROM passages").fetchone()[0] == 0
+    assert len(conversations.conversations_page(conn, ada, 20, None, None, query)) <= 1
+    check_indexes(conn)
+    conversations.delete_conversation(conn, ada, conversation_id)
+    assert conn.execute("SELECT count(*) FROM messages").fetchone()[0] == 0
+    check_indexes(conn)
     conn.close()
 
 
 def test_ten_thousand_terms_cost_little(conn: sqlite3.Connection, ada: str) -> None:
     for number in range(2_000):
-        history.add_passage(conn, ada, "run_1", f"zebra {number} lion tiger bear", NOW)
-    began = time.perf_counter()
-    texts(conn, ada, " ".join(f"word{number}" for number in range(10_000)))
-    texts(conn, ada, "zebra lion tiger bear " * 5_000)
-    assert time.perf_counter() - began < 0.5
+        say(conn, ada, f"zebra {number} lion tiger bear")
+    for query in (" ".join(f"word{number}" for number in range(10_000)), "zebra lion tiger bear " * 5_000, "x" * 16_000_000):
+        began = time.perf_counter()
+        texts(conn, ada, query)
+        conversations.conversations_page(conn, ada, 20, None, None, query)
+        assert time.perf_counter() - began < 0.5

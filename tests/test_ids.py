@@ -38,6 +38,11 @@ def test_a_timestamp_shows_the_millisecond(millis: int) -> None:
     assert datetime.fromisoformat(shown) == datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=millis)
 
 
+def test_no_millisecond_is_lost_on_the_way_through_a_float() -> None:
+    for millis in range(2_150_000_000_000, 2_150_000_005_000):  # of a quarter of 2038's milliseconds the float is a little less
+        assert timestamp(millis / 1000)[-4:-1] == f"{millis % 1000:03}"
+
+
 def test_a_timestamp_cuts_off_what_is_less_than_a_millisecond() -> None:
     assert timestamp(1.9999) == "1970-01-01T00:00:01.999Z"
     assert timestamp(1) == "1970-01-01T00:00:01.000Z"

@@ -63,9 +63,7 @@ def test_exactly_so_many_chats_in_every_window(limits: Limits, ticks: Ticks, tie
 
 
 @pytest.mark.parametrize(("rule", "limit", "seconds"), [("login", 5, 60), ("signup", 10, 3600), ("password_reset", 3, 3600)])
-def test_exactly_so_many_of_an_address_in_every_window(
-    limits: Limits, ticks: Ticks, rule: str, limit: int, seconds: int
-) -> None:
+def test_exactly_so_many_of_an_address_in_every_window(limits: Limits, ticks: Ticks, rule: str, limit: int, seconds: int) -> None:
     for _ in range(3):
         assert admitted(limits, rule, "192.0.2.1") == limit
         ticks.now += seconds - 0.001

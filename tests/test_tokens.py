@@ -130,7 +130,9 @@ def test_a_session_under_another_key_is_not_ours(secret: bytes) -> None:
     assert not ours(signed(HEADER, claims(), secret))
 
 
-@pytest.mark.parametrize("alg", ["none", "None", "NONE", "nOnE", "", None, 1, ["HS256"], "hs256", "HS384", "HS512", "RS256", "ES256"])
+@pytest.mark.parametrize(
+    "alg", ["none", "None", "NONE", "nOnE", "", None, 1, ["HS256"], "hs256", "HS384", "HS512", "RS256", "ES256"]
+)
 def test_a_session_of_another_algorithm_is_not_ours(alg: Any) -> None:
     header = {"alg": alg, "typ": "JWT"}
     unsigned = f"{encoded(header)}.{encoded(claims())}."
@@ -270,6 +272,12 @@ def test_a_look_alike_is_not_well_formed(text: str, secret: str) -> None:
 def test_a_checksum_does_not_make_another_alphabet_right(secret: str) -> None:
     body = "svc-v1-" + secret
     assert not is_well_formed_key(body + base62(zlib.crc32(body.encode("utf-8", "surrogatepass"))))
+
+
+@pytest.mark.parametrize("prefix", ["svc-v2-", "SVC-v1-", "0000000", "ghp_000"])
+def test_a_checksum_does_not_make_another_prefix_right(prefix: str) -> None:
+    body = prefix + "0" * 36
+    assert not is_well_formed_key(body + base62(zlib.crc32(body.encode())))
 
 
 @pytest.fixture

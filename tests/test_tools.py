@@ -1,4 +1,4 @@
-"""What an agent's tools do with anything that a model may call them with: bounded in time and size, never the end of a run (contract 5)."""
+"""What tools do with anything that a model may call them with: bounded in time and size, never a run's end (contract 5)."""
 
 import asyncio
 import contextlib
@@ -127,7 +127,14 @@ async def test_a_tool_that_was_not_named_for_the_run_cannot_be_called(box: Toolb
 
 @pytest.mark.parametrize(
     "error",
-    [RecursionError(), MemoryError(), KeyError("a secret"), OSError("a secret"), sqlite3.OperationalError("a secret"), TimeoutError()],
+    [
+        RecursionError(),
+        MemoryError(),
+        KeyError("a secret"),
+        OSError("a secret"),
+        sqlite3.OperationalError("a secret"),
+        TimeoutError(),
+    ],
 )
 async def test_an_exception_of_any_kind_is_a_failure_that_tells_no_secret(
     box: Toolbox, faults: list[BaseException], error: Exception
@@ -162,7 +169,15 @@ async def test_a_result_with_what_is_no_number_becomes_one_that_json_can_carry(b
 
 @pytest.mark.parametrize(
     "bomb",
-    ["9**9**9", "9**1000*" * 100 + "1", "(" * 500 + "1" + ")" * 500, "-" * 999 + "1", "1e999999999", "1/7+" * 249 + "1", "+".join(["9**999"] * 140)],
+    [
+        "9**9**9",
+        "9**1000*" * 100 + "1",
+        "(" * 500 + "1" + ")" * 500,
+        "-" * 999 + "1",
+        "1e999999999",
+        "1/7+" * 249 + "1",
+        "+".join(["9**999"] * 140),
+    ],
 )
 async def test_calculations_of_any_size_leave_the_event_loop_free(box: Toolbox, bomb: str) -> None:
     latest = 0.0
@@ -215,7 +230,10 @@ async def test_a_long_text_is_read_in_part_and_never_through_a_character(db: Dat
 
 @pytest.mark.parametrize("content", [b"\x89PNG\r\n\x1a\n\0\xff", b"\xff" * 200_000, b"x" * 65_535 + b"\xff" * 10, b"caf\xe9"])
 async def test_what_is_no_text_is_not_read(db: Database, box: Toolbox, content: bytes) -> None:
-    assert await failure(box, "read_artifact", {"id": await add(db, box, content, "image/png")}) == "This file is no text (image/png)."
+    assert (
+        await failure(box, "read_artifact", {"id": await add(db, box, content, "image/png")})
+        == "This file is no text (image/png)."
+    )
 
 
 async def test_a_big_file_is_not_loaded_as_a_whole(db: Database, box: Toolbox) -> None:
@@ -226,15 +244,23 @@ async def test_a_big_file_is_not_loaded_as_a_whole(db: Database, box: Toolbox) -
     assert any("number = 0" in statement for statement in statements)
 
 
-async def test_anothers_artifacts_are_as_unknown_ones(db: Database, guarded: Outbound, box: Toolbox, faults: list[BaseException]) -> None:
+async def test_anothers_artifacts_are_as_unknown_ones(
+    db: Database, guarded: Outbound, box: Toolbox, faults: list[BaseException]
+) -> None:
     made = await box.call("write_artifact", {"name": "n", "content": "mine"})
     other = await box_of(db, guarded, faults, "bob@example.com")
-    assert await failure(other, "read_artifact", {"id": made["id"]}) == await failure(other, "read_artifact", {"id": "art_unknown\0"})
+    assert await failure(other, "read_artifact", {"id": made["id"]}) == await failure(
+        other, "read_artifact", {"id": "art_unknown\0"}
+    )
     assert await other.call("list_artifacts", {}) == []
 
 
-async def test_after_the_account_or_the_project_went_writing_is_a_failure(db: Database, box: Toolbox, faults: list[BaseException]) -> None:
-    project = await db.write(projects.add_project, box.account_id, {"name": "p", "instructions": "", "max_planner_steps": None}, NOW)
+async def test_after_the_account_or_the_project_went_writing_is_a_failure(
+    db: Database, box: Toolbox, faults: list[BaseException]
+) -> None:
+    project = await db.write(
+        projects.add_project, box.account_id, {"name": "p", "instructions": "", "max_planner_steps": None}, NOW
+    )
     box.project_id = project["id"]
     await box.call("write_artifact", {"name": "n", "content": "x"})
     await db.write(projects.delete_project, box.account_id, project["id"])
@@ -249,7 +275,8 @@ async def test_after_the_account_or_the_project_went_writing_is_a_failure(db: Da
 
 
 async def test_memory_is_searched_in_the_accounts_own_words_alone(db: Database, guarded: Outbound, box: Toolbox) -> None:
-    await db.write(history.add_passage, box.account_id, "run_1", "The zebra is called Ada.", NOW)
+    said = {"role": "user", "content": "The zebra is called Ada.", "run_id": "run_1"}
+    await db.write(history.add_message, box.account_id, now_seconds=NOW, **said)
     (found,) = await box.call("search_memory", {"query": "zebra"})
     assert found["text"] == "The zebra is called Ada." and found["source"] == "run_1" and found["created_at"].endswith("Z")
     other = await box_of(db, guarded, [], "bob@example.com")
@@ -282,7 +309,12 @@ async def web(handler: Handler) -> AsyncIterator[tuple[str, list[bytes]]]:
 
 def page(content: bytes, content_type: str = "text/html; charset=utf-8", status: bytes = b"200 OK", more: bytes = b"") -> Handler:
     async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        head = b"HTTP/1.1 %b\r\ncontent-type: %b\r\ncontent-length: %d\r\n%b\r\n" % (status, content_type.encode(), len(content), more)
+        head = b"HTTP/1.1 %b\r\ncontent-type: %b\r\ncontent-length: %d\r\n%b\r\n" % (
+            status,
+            content_type.encode(),
+            len(content),
+            more,
+        )
         writer.write(head + content)
         await writer.drain()
 
@@ -396,8 +428,24 @@ async def test_an_address_that_is_not_public_is_refused_in_any_spelling(
 @pytest.mark.parametrize(
     "url",
     [
-        *("file:///etc/passwd", "ftp://example.com/", "gopher://x/", "javascript:alert(1)", "http:///", "http://\0.com/", "http:////x"),
-        *("http://[", "http://a b/", "http://x:99999/", "http://x\r\nHost: y/", "//example.com", "example.com", "http://\ud800.com/"),
+        *(
+            "file:///etc/passwd",
+            "ftp://example.com/",
+            "gopher://x/",
+            "javascript:alert(1)",
+            "http:///",
+            "http://\0.com/",
+            "http:////x",
+        ),
+        *(
+            "http://[",
+            "http://a b/",
+            "http://x:99999/",
+            "http://x\r\nHost: y/",
+            "//example.com",
+            "example.com",
+            "http://\ud800.com/",
+        ),
         *("http://xn--/", "http://" + "a" * 300 + ".com/", "data:text/plain,hello", "unix:///run/docker.sock"),
     ],
 )

@@ -1,4 +1,7 @@
-"""The built-in model provider: small models that answer without a model server, and say that they are none (contract 9)."""
+"""The built-in model provider: small models that answer without a model server, and say that they are none (contract 9).
+
+The chat models run here; `paint` and `voice` run in helper processes (workshop.py, voice.py).
+"""
 
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping
@@ -7,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from svc.builtin import assistant, echo, script
+from svc.builtin import assistant, echo, script, voice
 from svc.builtin.answer import Play, answer, replay
 from svc.builtin.request import Request, read_request
 from svc.errors import ApiError
@@ -33,7 +36,14 @@ MODELS: dict[str, Model] = {
     "assistant": _chat_model("A small deterministic assistant, no language model: arithmetic, dates, recall and tool calls."),
     "assistant-paid": _chat_model("The same assistant at a price, for trying the wallet.", 500_000, 1_500_000),
     "script": _chat_model("Plays the directives in the last user message, for rehearsing a client."),
+    "paint": Model("image", {"micros_per_image": 20_000}, "Draws a picture from the words of the prompt."),
+    "voice": Model("speech", {"micros_per_thousand_audio_tokens": 10_000}, "Speaks, with eSpeak NG."),
 }
+
+
+def offered() -> dict[str, Model]:
+    """The models that this machine can run: `voice` needs eSpeak NG."""
+    return {name: model for name, model in MODELS.items() if name != "voice" or voice.engine()}
 
 
 async def chat(
@@ -41,10 +51,10 @@ async def chat(
 ) -> AsyncGenerator[dict[str, Any], None]:
     """Answers a chat-completions request: raw chunks if `body["stream"]` is true, else one raw completion; usage always.
 
-    `model` is a key of MODELS. Raises ApiError (`model_not_found`) for another, UpstreamFault (`status`, 400) for a body
+    `model` is a chat model of MODELS. Raises ApiError (`model_not_found`) for another, UpstreamFault (`status`, 400) for a body
     that makes no sense, and whatever fault a script asks for, at any moment. Closing the generator stops the work.
     """
-    if model not in MODELS:
+    if model not in MODELS or MODELS[model].kind != "chat":
         raise ApiError("model_not_found", param="model")
     request = read_request(body)
     async with aclosing(answer(request, _play(model, request, now_seconds))) as chunks:

@@ -156,8 +156,11 @@ class _AgentRun:
         now_seconds = self._state.clock()
         ended = runs.end_run(tx, self._caller.id, self._record["id"], outcome, now_seconds)
         if ended and self._caller.auth == "session":  # a key's requests are stateless (specification 1)
-            history.add_passage(tx, self._caller.id, self._record["id"], self._record["goal"], now_seconds)
-            history.add_passage(tx, self._caller.id, self._record["id"], end.output or "", now_seconds)
+            for role, text in (("user", self._record["goal"]), ("assistant", end.output or "")):
+                if text.strip():
+                    history.add_message(
+                        tx, self._caller.id, run_id=self._record["id"], role=role, content=text, now_seconds=now_seconds
+                    )
         return outcome
 
     def _outcome(self, end: End) -> runs.Outcome:
@@ -213,8 +216,8 @@ def _tools(body: dict[str, Any], offered: list[str]) -> list[str]:
 async def list_runs(request: Request, caller: Caller) -> Response:
     """The account's runs, newest first."""
     limit, after = page_limit(request), page_after(request)
-    rows = await request.state.db.read(runs.runs_page, caller.id, limit, after)
-    return listing([runs.shown(row) for row in rows], limit)
+    rows, shown = await request.state.db.read(runs.runs_page, caller.id, limit, after)
+    return listing([runs.shown(row) for row in rows], shown)
 
 
 async def show_run(request: Request, caller: Caller) -> Response:

@@ -1,13 +1,28 @@
 """Sign-up, login, logout and password reset (contract 3)."""
 
+import sqlite3
+from email.message import EmailMessage
+from functools import partial
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from svc import accounts, checkout_cookie, tokens
+from svc import accounts, checkout_cookie, oauth_flows, tokens
 from svc.errors import ApiError
+from svc.ids import random_base62
 from svc.web import no_content, note, read_json, reply
+
+_RESET_TEXT = """\
+Somebody, probably you, asked for a new password for your account at
+{base_url}
+
+Open this link within an hour to set one. It works once:
+
+{base_url}/password-reset#{token}
+
+If it was not you, do nothing: your password stays as it is.
+"""
 
 
 async def signup(request: Request) -> Response:
@@ -49,10 +64,30 @@ async def logout(request: Request, caller: Any) -> Response:
 
 
 async def request_password_reset(request: Request) -> Response:
-    """`{email}` -> 202 always, so that nobody learns who has an account here."""
-    body = await read_json(request)
-    accounts.check_email(body.get("email"))
+    """`{email}` -> 202 always, and at once, so that nobody learns who has an account here: all else happens afterwards."""
+    state = request.state
+    email = accounts.check_email((await read_json(request)).get("email"))
+    if state.mail is not None:
+        state.mail.later(partial(_reset_message, state, email))
     return reply({"message": "If there is an account with this e-mail and mail is set up here, a link is on its way."}, 202)
+
+
+async def _reset_message(state: Any, email: str) -> EmailMessage | None:
+    """The mail with a new one-time link, None where nobody has this address. It goes to the address as the account has it."""
+    token = random_base62(43)
+    account = await state.db.write(_add_link, email, tokens.token_hash(token), state.clock())
+    if account is None:
+        return None
+    text = _RESET_TEXT.format(base_url=state.config.base_url, token=token)
+    message: EmailMessage = state.mail.message(account["email"], "Set a new password", text)
+    return message
+
+
+def _add_link(tx: sqlite3.Connection, email: str, token_hash: bytes, now_seconds: float) -> sqlite3.Row | None:
+    account = accounts.account_by_email(tx, email)
+    if account is not None:
+        accounts.add_password_reset(tx, account["id"], token_hash, by_mail=True, now_seconds=now_seconds)
+    return account
 
 
 async def confirm_password_reset(request: Request) -> Response:
@@ -68,6 +103,20 @@ async def confirm_password_reset(request: Request) -> Response:
     password_hash = await state.passwords.hash(password)
     await state.db.write(accounts.use_password_reset, tokens.token_hash(token), password_hash, state.clock())
     return no_content()
+
+
+async def change_code(request: Request) -> Response:
+    """`{code}` from the page's fragment -> 200 session, once, in the browser that began the sign-in with another provider."""
+    state = request.state
+    code = (await read_json(request)).get("code")
+    if not isinstance(code, str) or not code:
+        raise ApiError("missing_field" if code is None else "invalid_value", "code must be a string.", param="code")
+    browser = oauth_flows.browser_of(request) or ""
+    account_id = await state.db.write(oauth_flows.use_code, code, browser, state.clock())
+    account = await state.db.read(accounts.account_by_id, account_id)
+    if account is None:
+        raise ApiError("invalid_token", param="code")
+    return _session(request, account, 200)
 
 
 def _session(request: Request, account: Any, status: int) -> Response:

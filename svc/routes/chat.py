@@ -1,5 +1,6 @@
 """Chat completions and the list of models, in OpenAI's wire format (contract 4, wire.md)."""
 
+import asyncio
 import contextlib
 from collections.abc import AsyncGenerator
 from typing import Any
@@ -7,12 +8,13 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from svc import wire
+from svc import remember, wire
 from svc.catalog import Model
 from svc.chat_request import check_chat
 from svc.engines import Payer
 from svc.errors import ApiError, describe
 from svc.gate import Caller
+from svc.remember import Exchange
 from svc.sse import EventStream, Interrupt, attended
 from svc.web import MIB, note, read_json, reply
 from svc.work import ChatCall
@@ -26,42 +28,63 @@ async def create(request: Request, caller: Caller) -> Response:
     body = await read_json(request, _BODY_BYTES)
     check_chat(body)
     model = await state.models.chosen(caller.account, body.get("model"), "chat")
+    exchange = None
+    if caller.auth == "session":  # a key's requests are stateless (specification 5.7)
+        conversation_id = request.headers.get(remember.HEADER)
+        exchange = await remember.begin(state.db, caller.account, body["messages"], conversation_id, state.clock())
+        body = {**body, "messages": exchange.messages}
     call = ChatCall(model, body, state.engines, Payer(caller.id, request.scope["svc.request_id"], caller.key_id))
     interrupt = Interrupt()
+    headers = exchange.headers if exchange else {}
     if body.get("stream"):
         return EventStream(
-            _events(request, call),
+            _events(request, call, exchange),
             drain=state.drain,
             owner=caller.id,
             interrupt=interrupt,
             closing=lambda error: wire.error_event(error.error) + wire.DONE,
             on_fault=lambda fault: note(request, level="error", error=describe(fault)),
+            headers=headers,
         )
-    async with _settled(request, call), attended(request.receive, state.drain, caller.id, interrupt):
+    async with _settled(request, call, exchange), attended(request.receive, state.drain, caller.id, interrupt):
         await call.reserve()
         answer = await call.complete()
-    return reply(answer, headers={"x-service-cost-micros": str(call.cost_micros)} if call.paid else None)
+    return reply(answer, headers={**headers, "x-service-cost-micros": str(call.cost_micros)} if call.paid else headers)
 
 
-async def _events(request: Request, call: ChatCall) -> AsyncGenerator[bytes, None]:
-    async with _settled(request, call):
+async def _events(request: Request, call: ChatCall, exchange: Exchange | None) -> AsyncGenerator[bytes, None]:
+    async with _settled(request, call, exchange):
         await call.reserve()
         async with contextlib.aclosing(call.stream()) as chunks:
             async for chunk in chunks:
                 yield wire.event(chunk)
-    yield wire.DONE
+    with contextlib.suppress(asyncio.CancelledError):  # a shutdown now finds the answer whole
+        yield wire.DONE
 
 
 @contextlib.asynccontextmanager
-async def _settled(request: Request, call: ChatCall) -> AsyncGenerator[None, None]:
-    """Settles the call however the block ends: before `[DONE]`, after a fault, when the caller has left (contract 6)."""
+async def _settled(request: Request, call: ChatCall, exchange: Exchange | None) -> AsyncGenerator[None, None]:
+    """Settles the call however the block ends: before `[DONE]`, after a fault, when the caller has left (contract 6).
+
+    Then keeps what a session said and was told, as far as it came.
+    """
     try:
         yield
     finally:
         try:
             await call.settle()
+            if exchange is not None and call.begun:
+                await _keep(request, call, exchange)
         finally:
             note(request, **call.facts)
+
+
+async def _keep(request: Request, call: ChatCall, exchange: Exchange) -> None:
+    state = request.state
+    try:
+        await state.db.write(remember.keep, exchange, call.message, call.facts["model"], state.clock())
+    except ApiError as error:  # the answer is paid for and goes out all the same; its conversation or account may be gone, too
+        note(request, kept=False, cause=error.code)
 
 
 async def list_models(request: Request, caller: Caller) -> Response:

@@ -6,7 +6,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from svc import providers
-from svc.addresses import AddressNotAllowed, check_address
+from svc.addresses import AddressNotAllowed
 from svc.errors import ApiError
 from svc.gate import Caller
 from svc.web import listing, no_content, page_after, page_limit, read_json, reply
@@ -61,6 +61,6 @@ async def _check_places(state: Any, fields: dict[str, Any]) -> None:
         raise ApiError("name_taken", "The operator's models go by this name. Choose another one.", param="name")
     if "base_url" in fields:
         try:
-            await check_address(fields["base_url"], state.address_rule)
+            await state.check_address(fields["base_url"])
         except AddressNotAllowed:
             raise ApiError("address_not_allowed", param="base_url") from None

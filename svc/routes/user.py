@@ -6,7 +6,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from svc import accounts, history, tokens
+from svc import accounts, conversations, tokens
 from svc.errors import ApiError
 from svc.gate import Caller
 from svc.ids import timestamp
@@ -38,13 +38,16 @@ async def delete_me(request: Request, caller: Caller) -> Response:
             raise ApiError("missing_field", "password is required to delete the account.", param="password")
         if not await state.passwords.matches(password, caller.account["password_hash"]):
             raise ApiError("invalid_credentials", "The password is wrong.", param="password")
+    while await state.db.write(conversations.forget_some, caller.id):
+        pass
     await state.db.write(_delete, caller.id)
     state.drain.end_all_of(caller.id, "account_deleted")
     return no_content()
 
 
 def _delete(tx: sqlite3.Connection, account_id: str) -> None:
-    history.forget(tx, account_id)
+    while conversations.forget_some(tx, account_id):
+        pass
     accounts.delete_account(tx, account_id)
 
 

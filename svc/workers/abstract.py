@@ -16,8 +16,6 @@ _SCHEMES = [
 def compose(canvas: Canvas, scene: Scene) -> None:
     dice = scene.dice
     ground, *shades = (color(text) for text in dice.pick(_SCHEMES).split())
-    if scene.time is not None and scene.palette.dark:
-        ground = mix(scene.palette.sky[0], ground, 0.2)
     for number, shade in enumerate(scene.shades[:3]):
         shades[number] = shade
     draw = dice.pick([_discs, _arches, _waves, _rays, _tiles, _orbits])
@@ -25,7 +23,9 @@ def compose(canvas: Canvas, scene: Scene) -> None:
 
 
 def _background(canvas: Canvas, dice: Dice, ground: Color, shade: Color) -> float:
-    canvas.rectangle(0, 0, canvas.width, canvas.height, Gradient(0, canvas.height, (lighter(ground, 0.06), mix(ground, shade, 0.12))))
+    canvas.rectangle(
+        0, 0, canvas.width, canvas.height, Gradient(0, canvas.height, (lighter(ground, 0.06), mix(ground, shade, 0.12)))
+    )
     x, y = dice.between(0.2, 0.8) * canvas.width, dice.between(0.2, 0.8) * canvas.height
     canvas.glow(x, y, max(canvas.width, canvas.height) * 0.7, lighter(ground, 0.5), 0.3)
     return min(canvas.width, canvas.height) / 100
@@ -42,7 +42,9 @@ def _discs(canvas: Canvas, dice: Dice, ground: Color, shades: list[Color]) -> No
         elif style == 1:
             for ring in range(4):
                 outer = radius * (1 - ring * 0.25)
-                canvas.fill(y - radius, y + radius, without(disc(x, y, outer, outer), disc(x, y, outer * 0.86, outer * 0.86)), shade, 0.9)
+                canvas.fill(
+                    y - radius, y + radius, without(disc(x, y, outer, outer), disc(x, y, outer * 0.86, outer * 0.86)), shade, 0.9
+                )
         elif style == 2:
             half = disc(x, y, radius, radius)
             canvas.fill(y - radius if dice.chance(0.5) else y, y + radius, half, shade, 0.92)
@@ -52,7 +54,10 @@ def _discs(canvas: Canvas, dice: Dice, ground: Color, shades: list[Color]) -> No
     for _ in range(7):
         x, y, angle = dice.between(0, 1) * canvas.width, dice.between(0, 1) * canvas.height, dice.between(0, math.pi)
         reach = dice.between(15, 50) * unit
-        ends = [(x - math.cos(angle) * reach, y - math.sin(angle) * reach), (x + math.cos(angle) * reach, y + math.sin(angle) * reach)]
+        ends = [
+            (x - math.cos(angle) * reach, y - math.sin(angle) * reach),
+            (x + math.cos(angle) * reach, y + math.sin(angle) * reach),
+        ]
         canvas.line(ends, dice.between(0.25, 0.9) * unit, dice.pick(shades))
 
 
@@ -81,9 +86,12 @@ def _waves(canvas: Canvas, dice: Dice, ground: Color, shades: list[Color]) -> No
     for layer in range(count):
         base = canvas.height * (0.3 + 0.72 * layer / count)
         tall, often, phase = dice.between(3, 8) * unit, dice.between(0.8, 2.4), dice.between(0, math.tau)
-        line = [(canvas.width * step / 60, base + tall * math.sin(math.tau * often * step / 60 + phase)) for step in range(-1, 62)]
+        line = [
+            (canvas.width * step / 60, base + tall * math.sin(math.tau * often * step / 60 + phase)) for step in range(-1, 62)
+        ]
         shade = mix(shades[layer % len(shades)], ground, 0.32 * (1 - layer / count))
-        canvas.polygon([(-canvas.width, canvas.height * 2), *line, (canvas.width * 2, canvas.height * 2)], Gradient(base - tall, base + 22 * unit, (lighter(shade, 0.12), darker(shade, 0.12))))  # fmt: skip
+        paint = Gradient(base - tall, base + 22 * unit, (lighter(shade, 0.12), darker(shade, 0.12)))
+        canvas.polygon([(-canvas.width, canvas.height * 2), *line, (canvas.width * 2, canvas.height * 2)], paint)
         canvas.line(line, 0.35 * unit, lighter(shade, 0.45), 0.7)
 
 
@@ -93,7 +101,13 @@ def _rays(canvas: Canvas, dice: Dice, ground: Color, shades: list[Color]) -> Non
     count, far = 2 * dice.whole(9, 14), max(canvas.width, canvas.height) * 1.5
     turn = dice.between(0, 1)
     for ray in range(0, count, 2):
-        ends = [(x + math.cos(math.tau * (ray + step + turn) / count) * far, y + math.sin(math.tau * (ray + step + turn) / count) * far) for step in (0, 1)]
+        ends = [
+            (
+                x + math.cos(math.tau * (ray + step + turn) / count) * far,
+                y + math.sin(math.tau * (ray + step + turn) / count) * far,
+            )
+            for step in (0, 1)
+        ]
         canvas.polygon([(x, y), *ends], shades[ray // 2 % len(shades)], 0.72)
     for ring, shade in zip((26, 20, 14, 8), (ground, shades[0], shades[1], ground), strict=True):
         canvas.ellipse(x, y, ring * unit, ring * unit, shade)
@@ -116,7 +130,9 @@ def _tiles(canvas: Canvas, dice: Dice, ground: Color, shades: list[Color]) -> No
             corner_x, corner_y = left + size * dice.whole(0, 1), top + size * dice.whole(0, 1)
             if style in (0, 1):  # a quarter of a disc
 
-                def clipped(line: float, left: float = left, x: float = corner_x, y: float = corner_y) -> list[tuple[float, float]]:
+                def clipped(
+                    line: float, left: float = left, x: float = corner_x, y: float = corner_y
+                ) -> list[tuple[float, float]]:
                     return [(max(start, left), min(end, left + size)) for start, end in disc(x, y, size, size)(line)]
 
                 canvas.fill(top, top + size, clipped, first)
@@ -126,7 +142,9 @@ def _tiles(canvas: Canvas, dice: Dice, ground: Color, shades: list[Color]) -> No
                 canvas.polygon([(left, top), (left + size, top), (corner_x, top + size)], first)
             elif style == 4:
                 for stripe in range(3):
-                    canvas.rectangle(left, top + size * (0.08 + 0.33 * stripe), left + size, top + size * (0.24 + 0.33 * stripe), first)
+                    canvas.rectangle(
+                        left, top + size * (0.08 + 0.33 * stripe), left + size, top + size * (0.24 + 0.33 * stripe), first
+                    )
 
 
 def _orbits(canvas: Canvas, dice: Dice, ground: Color, shades: list[Color]) -> None:
@@ -135,7 +153,13 @@ def _orbits(canvas: Canvas, dice: Dice, ground: Color, shades: list[Color]) -> N
     canvas.ellipse(x, y, 10 * unit, 10 * unit, Gradient(y - 10 * unit, y + 10 * unit, (lighter(shades[0], 0.3), shades[0])))
     for orbit in range(6):
         radius, shade = (18 + 8.5 * orbit) * unit, shades[orbit % len(shades)]
-        canvas.fill(y - radius, y + radius, without(disc(x, y, radius, radius), disc(x, y, radius - 0.4 * unit, radius - 0.4 * unit)), shade, 0.8)
+        canvas.fill(
+            y - radius,
+            y + radius,
+            without(disc(x, y, radius, radius), disc(x, y, radius - 0.4 * unit, radius - 0.4 * unit)),
+            shade,
+            0.8,
+        )
         for _ in range(dice.whole(1, 3)):
             angle, size = dice.between(0, math.tau), dice.between(1.2, 4.6) * unit
             at_x, at_y = x + math.cos(angle) * radius, y + math.sin(angle) * radius

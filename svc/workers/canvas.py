@@ -153,7 +153,8 @@ class Canvas:
         for row in range(max(math.floor(y - radius), 0), min(math.ceil(y + radius), self.height)):
             off = row + 0.5 - y
             reaches = [
-                math.sqrt(reach) if (reach := (radius * ring / _RINGS) ** 2 - off * off) > 0 else 0.0 for ring in range(_RINGS + 1)
+                math.sqrt(reach) if (reach := (radius * ring / _RINGS) ** 2 - off * off) > 0 else 0.0
+                for ring in range(_RINGS + 1)
             ]
             for ring in range(_RINGS):
                 inner, outer = reaches[ring], reaches[ring + 1]

@@ -1,226 +1,184 @@
-"""What lives in a picture: people and animals as silhouettes with a rim of light. Each stands with its foot at (x, foot), `tall` high."""
+"""Who lives in a picture: people and animals."""
 
 import math
+from itertools import pairwise
 
-from svc.workers.canvas import Color, Gradient, Point, curve, darker, disc, lighter, mix, without
-from svc.workers.stage import Stage
+from svc.workers.canvas import Color, curve, darker, disc, lighter, mix, without
+from svc.workers.figure import Figure
 
-
-def _coat(stage: Stage, usual: Color) -> Color:
-    """The colour of a fur: what the prompt says, else the usual one, darkened by the light of the scene."""
-    shade = stage.scene.shades[0] if stage.scene.shades else usual
-    return mix(shade, stage.depth(1), 0.55 if stage.palette.dark else 0.3)
+_EYE = (18, 14, 18)
+_WHITE = (255, 255, 255)
 
 
-def cat(stage: Stage, x: float, foot: float, tall: float) -> None:
-    """A cat that sits and looks away into the distance."""
-    canvas, unit = stage.canvas, tall / 100
-    coat = _coat(stage, (38, 34, 44))
-    tail = curve([(x + 20 * unit, foot - 5 * unit), (x + 46 * unit, foot - 2 * unit), (x + 58 * unit, foot - 18 * unit), (x + 50 * unit, foot - 34 * unit), (x + 58 * unit, foot - 46 * unit)])
-    for index, (start, end) in enumerate(zip(tail, tail[1:], strict=False)):
-        canvas.line([start, end], (9 - 5 * index / len(tail)) * unit, coat)
-    half = [(0, -64), (12, -58), (19, -44), (27, -24), (30, -6), (25, 0), (0, 1)]
-    right = curve([(x + dx * unit, foot + dy * unit) for dx, dy in half])
-    canvas.polygon([*right, *((2 * x - at_x, at_y) for at_x, at_y in reversed(right))], Gradient(foot - 64 * unit, foot, (coat, darker(coat, 0.2))))
-    head = foot - 76 * unit
+def _coat(figure: Figure, usual: Color) -> Color:
+    return figure.colored(usual, 0.3, 0.55)
+
+
+def cat(figure: Figure) -> None:
+    """A cat that sits and looks at you."""
+    coat = _coat(figure, (38, 34, 44))
+    tail = curve([(20, 5), (46, 2), (58, 18), (50, 34), (58, 46)])
+    for index, (start, end) in enumerate(pairwise(tail)):
+        figure.line([start, end], 9 - 5 * index / len(tail), coat)
+    half = [(0.0, 64.0), (12, 58), (19, 44), (27, 24), (30, 6), (25, 0), (0, -1)]
+    figure.mirrored(curve(half), figure.ramp(64, 0, coat, darker(coat, 0.2)))
+    figure.rim(half[1:5])
     for side in (-1, 1):
-        ear = [(x + side * 4 * unit, head - 13 * unit), (x + side * 17 * unit, head - 30 * unit), (x + side * 19.5 * unit, head - 4 * unit)]
-        canvas.polygon(ear, coat)
-        canvas.polygon([(x + side * 9 * unit, head - 13 * unit), (x + side * 15.5 * unit, head - 22 * unit), (x + side * 16.5 * unit, head - 9 * unit)], mix(coat, (222, 140, 140), 0.4))
-    canvas.ellipse(x, head, 21 * unit, 18 * unit, coat)
-    eye = (178, 214, 92)
+        figure.polygon([(side * 4, 89), (side * 17, 106), (side * 19.5, 80)], coat)
+        figure.polygon([(side * 9, 89), (side * 15.5, 98), (side * 16.5, 85)], mix(coat, (222, 140, 140), 0.4))
+    figure.ellipse(0, 76, 21, 18, coat)
     for side in (-1, 1):
-        canvas.ellipse(x + side * 8.5 * unit, head - 1.5 * unit, 4.6 * unit, 4.2 * unit, eye)
-        canvas.ellipse(x + side * 8.5 * unit, head - 1.5 * unit, 1.4 * unit, 3.8 * unit, (14, 14, 18))
-        canvas.ellipse(x + side * 8.5 * unit + 1.3 * unit, head - 3 * unit, 0.9 * unit, 0.9 * unit, (255, 255, 255))
-        for whisker in (-1.5, 1.0):
-            canvas.line([(x + side * 6 * unit, head + 7 * unit), (x + side * 27 * unit, head + (6 + 3 * whisker) * unit)], 0.45 * unit, lighter(coat, 0.6), 0.8)
-        canvas.ellipse(x + side * 8 * unit, foot - 2 * unit, 7.5 * unit, 4 * unit, lighter(coat, 0.08))
-    canvas.polygon([(x - 2.4 * unit, head + 5 * unit), (x + 2.4 * unit, head + 5 * unit), (x, head + 8 * unit)], (214, 122, 128))
-    _rim(stage, x, foot, [(0, -64), *half[1:5]], unit)
+        figure.ellipse(side * 8.5, 77.5, 4.6, 4.2, (178, 214, 92))
+        figure.ellipse(side * 8.5, 77.5, 1.4, 3.8, _EYE)
+        figure.circle(side * 8.5 + 1.3, 79, 0.9, _WHITE)
+        for tip in (65.5, 73):
+            figure.line([(side * 6, 69), (side * 27, tip)], 0.45, lighter(coat, 0.6), 0.8)
+        figure.ellipse(side * 8, 2, 7.5, 4, lighter(coat, 0.08))
+    figure.polygon([(-2.4, 71), (2.4, 71), (0, 68)], (214, 122, 128))
 
 
-def dog(stage: Stage, x: float, foot: float, tall: float) -> None:
-    canvas, unit = stage.canvas, tall / 100
-    coat = _coat(stage, (126, 82, 46))
-    tail = curve([(x - 30 * unit, foot - 30 * unit), (x - 48 * unit, foot - 44 * unit), (x - 50 * unit, foot - 62 * unit)])
-    canvas.line(tail, 6 * unit, coat)
+def dog(figure: Figure) -> None:
+    coat = _coat(figure, (126, 82, 46))
+    figure.line(curve([(-30, 30), (-48, 44), (-50, 62)]), 6, coat)
     for leg in (-24, -14, 14, 24):
-        canvas.rectangle(x + leg * unit - 4 * unit, foot - 30 * unit, x + leg * unit + 4 * unit, foot, darker(coat, 0.12 if leg in (-24, 14) else 0))
-    canvas.ellipse(x, foot - 38 * unit, 36 * unit, 17 * unit, coat)
-    canvas.polygon([(x + 16 * unit, foot - 48 * unit), (x + 24 * unit, foot - 76 * unit), (x + 44 * unit, foot - 66 * unit), (x + 34 * unit, foot - 34 * unit)], coat)
-    canvas.ellipse(x + 35 * unit, foot - 76 * unit, 15 * unit, 13 * unit, coat)
-    canvas.ellipse(x + 49 * unit, foot - 72 * unit, 11 * unit, 7 * unit, lighter(coat, 0.15))
-    canvas.ellipse(x + 58 * unit, foot - 75 * unit, 3.2 * unit, 2.6 * unit, (22, 18, 20))
-    canvas.polygon([(x + 22 * unit, foot - 84 * unit), (x + 18 * unit, foot - 62 * unit), (x + 29 * unit, foot - 66 * unit), (x + 31 * unit, foot - 86 * unit)], darker(coat, 0.35))
-    canvas.ellipse(x + 39 * unit, foot - 79 * unit, 1.9 * unit, 2.1 * unit, (18, 14, 16))
-    canvas.line([(x + 20 * unit, foot - 58 * unit), (x + 37 * unit, foot - 52 * unit)], 4 * unit, (198, 52, 48))
+        figure.rectangle(leg - 4, 30, leg + 4, 0, darker(coat, 0.12) if leg in (-24, 14) else coat)
+    figure.ellipse(0, 38, 36, 17, coat)
+    figure.polygon([(16, 48), (24, 76), (44, 66), (34, 34)], coat)
+    figure.ellipse(35, 76, 15, 13, coat)
+    figure.ellipse(49, 72, 11, 7, lighter(coat, 0.15))
+    figure.ellipse(58, 75, 3.2, 2.6, _EYE)
+    figure.polygon([(22, 84), (18, 62), (29, 66), (31, 86)], darker(coat, 0.35))
+    figure.circle(39, 79, 2, _EYE)
+    figure.line([(20, 58), (37, 52)], 4, (198, 52, 48))
 
 
-def bear(stage: Stage, x: float, foot: float, tall: float) -> None:
-    canvas, unit = stage.canvas, tall / 100
-    coat = _coat(stage, (92, 62, 42))
+def bear(figure: Figure) -> None:
+    coat = _coat(figure, (92, 62, 42))
     for side in (-1, 1):
-        canvas.ellipse(x + side * 17 * unit, foot - 91 * unit, 8 * unit, 8 * unit, coat)
-        canvas.ellipse(x + side * 17 * unit, foot - 91 * unit, 4 * unit, 4 * unit, lighter(coat, 0.25))
-        canvas.ellipse(x + side * 28 * unit, foot - 40 * unit, 10 * unit, 22 * unit, darker(coat, 0.15))
-        canvas.ellipse(x + side * 19 * unit, foot - 7 * unit, 13 * unit, 9 * unit, darker(coat, 0.1))
-    canvas.ellipse(x, foot - 33 * unit, 32 * unit, 34 * unit, Gradient(foot - 66 * unit, foot, (coat, darker(coat, 0.2))))
-    canvas.ellipse(x, foot - 28 * unit, 19 * unit, 22 * unit, lighter(coat, 0.2))
-    canvas.ellipse(x, foot - 78 * unit, 24 * unit, 21 * unit, coat)
-    canvas.ellipse(x, foot - 71 * unit, 11 * unit, 9 * unit, lighter(coat, 0.3))
-    canvas.ellipse(x, foot - 75 * unit, 4 * unit, 3 * unit, (20, 16, 18))
+        figure.circle(side * 17, 91, 8, coat)
+        figure.circle(side * 17, 91, 4, lighter(coat, 0.25))
+        figure.ellipse(side * 28, 40, 10, 22, darker(coat, 0.15))
+        figure.ellipse(side * 19, 7, 13, 9, darker(coat, 0.1))
+    figure.ellipse(0, 33, 32, 34, figure.ramp(66, 0, coat, darker(coat, 0.2)))
+    figure.ellipse(0, 28, 19, 22, lighter(coat, 0.2))
+    figure.ellipse(0, 78, 24, 21, coat)
+    figure.ellipse(0, 71, 11, 9, lighter(coat, 0.3))
+    figure.ellipse(0, 75, 4, 3, _EYE)
     for side in (-1, 1):
-        canvas.ellipse(x + side * 9 * unit, foot - 82 * unit, 2.2 * unit, 2.6 * unit, (20, 16, 18))
+        figure.ellipse(side * 9, 82, 2.2, 2.6, _EYE)
 
 
-def sheep(stage: Stage, x: float, foot: float, tall: float) -> None:
-    canvas, unit = stage.canvas, tall / 60
-    wool, dark = mix((246, 242, 234), stage.depth(1), 0.4 if stage.palette.dark else 0.08), (46, 42, 48)
-    for leg in (-18, -8, 10, 20):
-        canvas.rectangle(x + (leg - 2) * unit, foot - 20 * unit, x + (leg + 2) * unit, foot, dark)
-    for dx, dy, radius in ((-20, -32, 13), (-8, -40, 14), (8, -40, 14), (20, -33, 13), (0, -26, 16), (-14, -24, 12), (15, -24, 12)):
-        canvas.ellipse(x + dx * unit, foot + dy * unit, radius * unit, radius * 0.9 * unit, wool if dy < -30 else darker(wool, 0.1))
-    canvas.ellipse(x + 33 * unit, foot - 40 * unit, 8 * unit, 10.5 * unit, dark)
-    canvas.ellipse(x + 27 * unit, foot - 44 * unit, 6 * unit, 2.6 * unit, dark)
-    canvas.ellipse(x + 31 * unit, foot - 49 * unit, 7 * unit, 4.5 * unit, wool)
-    canvas.ellipse(x + 36 * unit, foot - 43 * unit, 1.5 * unit, 1.5 * unit, (250, 250, 250))
+def sheep(figure: Figure) -> None:
+    wool, dark = figure.colored((246, 242, 234), 0.08, 0.4), (46, 42, 48)
+    for leg in (-30, -13, 17, 33):
+        figure.rectangle(leg - 3.3, 33, leg + 3.3, 0, dark)
+    for x, y, radius in ((0, 43, 27), (-23, 40, 20), (25, 40, 20), (-33, 53, 22), (33, 55, 22), (-13, 67, 23), (13, 67, 23)):
+        figure.ellipse(x, y, radius, radius * 0.9, wool if y > 50 else darker(wool, 0.1))
+    figure.ellipse(55, 67, 13, 17, dark)
+    figure.ellipse(45, 73, 10, 4, dark)
+    figure.ellipse(52, 82, 12, 7, wool)
+    figure.circle(60, 72, 2.5, (250, 250, 250))
 
 
-def owl(stage: Stage, x: float, foot: float, tall: float) -> None:
-    canvas, unit = stage.canvas, tall / 100
-    coat = _coat(stage, (116, 84, 58))
-    canvas.line([(x - 90 * unit, foot + 2 * unit), (x + 90 * unit, foot - 4 * unit)], 6 * unit, darker(stage.depth(1), 0.3))
-    canvas.ellipse(x, foot - 45 * unit, 30 * unit, 46 * unit, Gradient(foot - 90 * unit, foot, (coat, darker(coat, 0.25))))
+def owl(figure: Figure) -> None:
+    coat, beak = _coat(figure, (116, 84, 58)), (222, 160, 60)
+    figure.line([(-90, -2), (90, 4)], 6, darker(figure.stage.depth(1), 0.3))
+    figure.ellipse(0, 45, 30, 46, figure.ramp(90, 0, coat, darker(coat, 0.25)))
     for side in (-1, 1):
-        canvas.polygon([(x + side * 6 * unit, foot - 84 * unit), (x + side * 27 * unit, foot - 104 * unit), (x + side * 28 * unit, foot - 72 * unit)], coat)
-        canvas.ellipse(x + side * 25 * unit, foot - 38 * unit, 11 * unit, 30 * unit, darker(coat, 0.3))
+        figure.polygon([(side * 6, 84), (side * 27, 104), (side * 28, 72)], coat)
+        figure.ellipse(side * 25, 38, 11, 30, darker(coat, 0.3))
     for row in range(5):
         for column in range(-2, 3):
-            canvas.ellipse(x + (column * 7 + (row % 2) * 3.5 - 1.7) * unit, foot - (14 + 8 * row) * unit, 3.4 * unit, 3 * unit, lighter(coat, 0.35), 0.6)
+            figure.ellipse(column * 7 + row % 2 * 3.5 - 1.7, 14 + 8 * row, 3.4, 3, lighter(coat, 0.35), 0.6)
     for side in (-1, 1):
-        canvas.ellipse(x + side * 12 * unit, foot - 70 * unit, 12.5 * unit, 12.5 * unit, lighter(coat, 0.5))
-        canvas.ellipse(x + side * 12 * unit, foot - 70 * unit, 8.5 * unit, 8.5 * unit, (246, 190, 50))
-        canvas.ellipse(x + side * 12 * unit, foot - 70 * unit, 4.8 * unit, 4.8 * unit, (14, 12, 16))
-        canvas.ellipse(x + side * 12 * unit + 2 * unit, foot - 72.5 * unit, 1.6 * unit, 1.6 * unit, (255, 255, 255))
-        canvas.ellipse(x + side * 9 * unit, foot - 1 * unit, 6 * unit, 3 * unit, (222, 160, 60))
-    canvas.polygon([(x - 3.4 * unit, foot - 64 * unit), (x + 3.4 * unit, foot - 64 * unit), (x, foot - 54 * unit)], (222, 160, 60))
+        for radius, shade in ((12.5, lighter(coat, 0.5)), (8.5, (246, 190, 50)), (4.8, _EYE)):
+            figure.circle(side * 12, 70, radius, shade)
+        figure.circle(side * 12 + 2, 72.5, 1.6, _WHITE)
+        figure.ellipse(side * 9, 1, 6, 3, beak)
+    figure.polygon([(-3.4, 64), (3.4, 64), (0, 54)], beak)
 
 
-def person(stage: Stage, x: float, foot: float, tall: float) -> None:
-    """Somebody who stands with a coat and a scarf and looks into the picture."""
-    canvas, unit, dice = stage.canvas, tall / 100, stage.dice
-    dark = darker(stage.depth(1), 0.2)
-    coat = mix(dice.pick(stage.scene.shades) if stage.scene.shades else dice.pick([(176, 60, 52), (50, 84, 128), (206, 150, 60), (70, 104, 84)]), stage.depth(1), 0.4)
+def person(figure: Figure) -> None:
+    """Somebody in a coat and a scarf who looks into the picture."""
+    land, dice = figure.stage.depth(1), figure.dice
+    dark = darker(land, 0.2)
+    coat = mix(figure.one_of((176, 60, 52), (50, 84, 128), (206, 150, 60), (70, 104, 84)), land, 0.4)
     for side in (-1, 1):
-        canvas.line([(x + side * 5 * unit, foot - 42 * unit), (x + side * 6.5 * unit, foot)], 7 * unit, dark)
-        canvas.ellipse(x + side * 7 * unit, foot - 1.5 * unit, 5.5 * unit, 2.4 * unit, dark)
-        canvas.line([(x + side * 11 * unit, foot - 76 * unit), (x + side * 17 * unit, foot - 58 * unit), (x + side * 14 * unit, foot - 44 * unit)], 5.6 * unit, darker(coat, 0.2))
-    half = curve([(x, foot - 83 * unit), (x + 11 * unit, foot - 79 * unit), (x + 12.5 * unit, foot - 60 * unit), (x + 16 * unit, foot - 34 * unit)])
-    canvas.polygon([*half, *((2 * x - at_x, at_y) for at_x, at_y in reversed(half))], coat)
-    canvas.ellipse(x, foot - 91 * unit, 8 * unit, 9 * unit, mix((226, 176, 140), stage.depth(1), 0.4))
-    hair = mix(dice.pick([(40, 30, 26), (92, 58, 34), (190, 140, 70)]), stage.depth(1), 0.3)
-    shape = without(disc(x, foot - 92.5 * unit, 9 * unit, 9.4 * unit), disc(x, foot - 84 * unit, 7.4 * unit, 6 * unit))
-    canvas.fill(foot - 104 * unit, foot - 82 * unit, shape, hair)
-    scarf = mix((236, 190, 80), stage.depth(1), 0.2)
-    canvas.line([(x - 8 * unit, foot - 82 * unit), (x + 8 * unit, foot - 82 * unit)], 4.6 * unit, scarf)
-    side = 1 if stage.left_light else -1
-    canvas.polygon(curve([(x + side * 6 * unit, foot - 83 * unit), (x + side * 20 * unit, foot - 85 * unit), (x + side * 32 * unit, foot - 80 * unit), (x + side * 22 * unit, foot - 79 * unit), (x + side * 6 * unit, foot - 79 * unit)]), scarf)  # fmt: skip
-    _rim(stage, x, foot, [(0, -83), (11, -79), (12.5, -60), (16, -34)], unit)
+        figure.line([(side * 5, 42), (side * 6.5, 0)], 7, dark)
+        figure.ellipse(side * 7, 1.5, 5.5, 2.4, dark)
+        figure.line([(side * 11, 76), (side * 17, 58), (side * 14, 44)], 5.6, darker(coat, 0.2))
+    half = [(0.0, 83.0), (11, 79), (12.5, 60), (16, 34)]
+    figure.mirrored(curve(half), coat)
+    figure.rim(half[1:])
+    figure.ellipse(0, 91, 8, 9, mix((226, 176, 140), land, 0.4))
+    hair = mix(dice.pick([(40, 30, 26), (92, 58, 34), (190, 140, 70)]), land, 0.3)
+    figure.fill(104, 82, without(disc(0, 92.5, 9, 9.4), disc(0, 84, 7.4, 6)), hair)
+    scarf, away = mix((236, 190, 80), land, 0.2), -figure.lit_side
+    figure.line([(-8, 82), (8, 82)], 4.6, scarf)
+    figure.smooth([(away * 6, 83), (away * 20, 85), (away * 32, 80), (away * 22, 79), (away * 6, 79)], scarf)
 
 
-def fish(stage: Stage, x: float, foot: float, tall: float) -> None:
-    canvas, unit, dice = stage.canvas, tall / 60, stage.dice
-    shade = dice.pick(stage.scene.shades) if stage.scene.shades else dice.pick([(248, 142, 50), (250, 206, 70), (90, 170, 230), (230, 90, 110), (150, 110, 220)])
-    y, side = foot - tall / 2, 1 if dice.chance(0.5) else -1
-    canvas.polygon(curve([(x - side * 30 * unit, y), (x - side * 58 * unit, y - 22 * unit), (x - side * 50 * unit, y), (x - side * 58 * unit, y + 22 * unit), (x - side * 30 * unit, y)]), darker(shade, 0.15))  # fmt: skip
-    canvas.polygon(curve([(x - side * 18 * unit, y - 16 * unit), (x, y - 35 * unit), (x + side * 16 * unit, y - 18 * unit)]), darker(shade, 0.2))
-    canvas.ellipse(x, y, 40 * unit, 22 * unit, Gradient(y - 22 * unit, y + 22 * unit, (shade, lighter(shade, 0.42))))
-    for stripe in (-12, 8):
-        reach = 22 * unit * math.sqrt(1 - (stripe / 40) ** 2)
-        canvas.ellipse(x + side * stripe * unit, y, 3.4 * unit, reach * 0.96, (250, 250, 244), 0.85)
-    canvas.polygon(curve([(x - side * 2 * unit, y + 3 * unit), (x - side * 18 * unit, y + 13 * unit), (x - side * 4 * unit, y + 12 * unit)]), darker(shade, 0.25))
-    canvas.ellipse(x + side * 25 * unit, y - 5 * unit, 5 * unit, 5 * unit, (255, 255, 255))
-    canvas.ellipse(x + side * 26 * unit, y - 5 * unit, 2.6 * unit, 2.6 * unit, (16, 16, 22))
+def fish(figure: Figure) -> None:
+    shade = figure.one_of((248, 142, 50), (250, 206, 70), (90, 170, 230), (230, 90, 110), (150, 110, 220))
+    ahead = 1 if figure.dice.chance(0.5) else -1
+    figure.smooth(
+        [(-ahead * 50, 50), (-ahead * 97, 87), (-ahead * 83, 50), (-ahead * 97, 13), (-ahead * 50, 50)], darker(shade, 0.15)
+    )
+    figure.smooth([(-ahead * 30, 77), (0, 108), (ahead * 27, 80)], darker(shade, 0.2))
+    figure.ellipse(0, 50, 67, 37, figure.ramp(87, 13, shade, lighter(shade, 0.42)))
+    for stripe in (-20, 13):
+        figure.ellipse(ahead * stripe, 50, 5.7, 35 * math.sqrt(1 - (stripe / 67) ** 2), (250, 250, 244), 0.85)
+    figure.smooth([(-ahead * 3, 45), (-ahead * 30, 28), (-ahead * 7, 30)], darker(shade, 0.25))
+    figure.circle(ahead * 42, 58, 8.3, _WHITE)
+    figure.circle(ahead * 43.5, 58, 4.3, _EYE)
 
 
-def whale(stage: Stage, x: float, foot: float, tall: float) -> None:
-    canvas, unit = stage.canvas, tall / 60
-    shade = mix((58, 96, 140), stage.depth(0.8), 0.3)
-    y = foot - tall / 2
-    back = curve([(x + 74 * unit, y + 2 * unit), (x + 58 * unit, y - 20 * unit), (x + 10 * unit, y - 30 * unit), (x - 44 * unit, y - 12 * unit), (x - 84 * unit, y - 8 * unit)])
-    belly = curve([(x - 84 * unit, y - 6 * unit), (x - 40 * unit, y + 12 * unit), (x + 14 * unit, y + 26 * unit), (x + 58 * unit, y + 20 * unit), (x + 74 * unit, y + 2 * unit)])
-    canvas.polygon([(x - 80 * unit, y - 10 * unit), (x - 112 * unit, y - 30 * unit), (x - 100 * unit, y - 8 * unit), (x - 112 * unit, y + 12 * unit), (x - 80 * unit, y - 4 * unit)], shade)
-    canvas.polygon([*back, *belly], shade)
-    canvas.polygon([*belly, *curve([(x + 74 * unit, y + 2 * unit), (x + 40 * unit, y + 11 * unit), (x, y + 12 * unit), (x - 60 * unit, y)])], lighter(shade, 0.5), 0.85)
+def whale(figure: Figure) -> None:
+    shade = mix(figure.shade or (58, 96, 140), figure.stage.depth(0.8), 0.3)
+    back = curve([(123, 47), (97, 83), (17, 100), (-73, 70), (-140, 63)])
+    belly = curve([(-140, 60), (-67, 30), (23, 7), (97, 17), (123, 47)])
+    figure.polygon([(-133, 67), (-187, 100), (-167, 63), (-187, 30), (-133, 57)], shade)
+    figure.polygon([*back, *belly], shade)
+    figure.polygon([*belly, *curve([(123, 47), (67, 32), (0, 30), (-100, 50)])], lighter(shade, 0.5), 0.85)
     for groove in range(5):
-        canvas.line(curve([(x + (66 - 3 * groove) * unit, y + (7 + 3 * groove) * unit), (x + 30 * unit, y + (14 + 3 * groove) * unit), (x + 2 * unit, y + (15 + 2 * groove) * unit)]), 0.5 * unit, shade, 0.7)
-    canvas.polygon(curve([(x + 22 * unit, y + 12 * unit), (x + 4 * unit, y + 40 * unit), (x - 8 * unit, y + 42 * unit), (x + 4 * unit, y + 14 * unit)]), darker(shade, 0.25))
-    canvas.ellipse(x + 52 * unit, y, 2.2 * unit, 2.2 * unit, (14, 16, 26))
+        figure.line(curve([(110 - 5 * groove, 38 - 5 * groove), (50, 27 - 5 * groove), (3, 25 - 3 * groove)]), 0.8, shade, 0.7)
+    figure.smooth([(37, 30), (7, -17), (-13, -20), (7, 27)], darker(shade, 0.25))
+    figure.circle(87, 50, 3.7, _EYE)
 
 
-def jellyfish(stage: Stage, x: float, foot: float, tall: float) -> None:
-    canvas, unit, dice = stage.canvas, tall / 100, stage.dice
-    shade = stage.scene.shades[0] if stage.scene.shades else dice.pick([(250, 160, 210), (160, 190, 255), (190, 150, 250)])
-    top = foot - 70 * unit
-    canvas.glow(x, top, 60 * unit, shade, 0.45)
-    for arm in range(7):
-        at, phase = x + (arm - 3) * 8 * unit, dice.between(0, 6)
-        points: list[Point] = [(at + 5 * unit * math.sin(step / 2 + phase) * step / 8, top + 70 * unit * step / 9) for step in range(10)]
-        canvas.line(points, (2.6 if arm % 2 else 1.4) * unit, lighter(shade, 0.3), 0.6)
-    dome = [(x + math.cos(math.pi * step / 20) * 34 * unit, top - math.sin(math.pi * step / 20) * 32 * unit) for step in range(21)]
-    hem = [(x + (-34 + 68 * step / 8) * unit, top + (5 if step % 2 else 0) * unit) for step in range(9)]
-    canvas.polygon([*dome, *curve(hem)], Gradient(top - 32 * unit, top + 5 * unit, (lighter(shade, 0.5), shade)), 0.82)
-    canvas.ellipse(x - 10 * unit, top - 18 * unit, 9 * unit, 5 * unit, (255, 255, 255), 0.4)
+def jellyfish(figure: Figure) -> None:
+    shade = figure.one_of((250, 160, 210), (160, 190, 255), (190, 150, 250))
+    figure.glow(0, 70, 60, shade, 0.45)
+    for arm in range(-3, 4):
+        phase = figure.dice.between(0, 6)
+        points = [(arm * 8 + 0.6 * step * math.sin(step / 2 + phase), 70 - 7.8 * step) for step in range(10)]
+        figure.line(points, 2.6 if arm % 2 else 1.4, lighter(shade, 0.3), 0.6)
+    dome = [(34 * math.cos(math.pi * step / 20), 70 + 32 * math.sin(math.pi * step / 20)) for step in range(21)]
+    hem = curve([(8.5 * step - 34, 65.0 if step % 2 else 70.0) for step in range(9)])
+    figure.polygon([*dome, *hem], figure.ramp(102, 65, lighter(shade, 0.5), shade), 0.82)
+    figure.ellipse(-10, 88, 9, 5, _WHITE, 0.4)
 
 
-def butterfly(stage: Stage, x: float, foot: float, tall: float) -> None:
-    canvas, unit, dice = stage.canvas, tall / 60, stage.dice
-    shade = dice.pick(stage.scene.shades) if stage.scene.shades else dice.pick([(240, 130, 40), (80, 140, 230), (220, 80, 150), (250, 210, 80)])
-    y = foot - tall / 2
+def butterfly(figure: Figure) -> None:
+    shade, dark = figure.one_of((240, 130, 40), (80, 140, 230), (220, 80, 150), (250, 210, 80)), (30, 24, 34)
     for side in (-1, 1):
-        for dx, dy, wide, high in ((20, -13, 22, 17), (15, 14, 15, 14)):
-            canvas.ellipse(x + side * dx * unit, y + dy * unit, wide * unit, high * unit, (30, 24, 34))
-            canvas.ellipse(x + side * dx * unit, y + dy * unit, (wide - 3) * unit, (high - 3) * unit, shade)
-            canvas.ellipse(x + side * (dx - 3) * unit, y + dy * unit, (wide - 11) * unit, (high - 9) * unit, lighter(shade, 0.4))
-        canvas.line(curve([(x, y - 16 * unit), (x + side * 5 * unit, y - 28 * unit), (x + side * 11 * unit, y - 33 * unit)]), 0.9 * unit, (30, 24, 34))
-    canvas.ellipse(x, y, 3 * unit, 20 * unit, (30, 24, 34))
+        for x, y, wide, high in ((33, 72, 37, 28), (25, 27, 25, 23)):
+            figure.ellipse(side * x, y, wide, high, dark)
+            figure.ellipse(side * x, y, wide - 5, high - 5, shade)
+            figure.ellipse(side * (x - 5), y, wide - 18, high - 15, lighter(shade, 0.4))
+        figure.line(curve([(0, 77), (side * 8, 97), (side * 18, 105)]), 1.5, dark)
+    figure.ellipse(0, 50, 5, 33, dark)
 
 
-def snowman(stage: Stage, x: float, foot: float, tall: float) -> None:
-    canvas, unit = stage.canvas, tall / 100
-    snow, dark = mix((250, 252, 255), stage.depth(0.6), 0.3 if stage.palette.dark else 0.06), (40, 36, 44)
+def snowman(figure: Figure) -> None:
+    snow, dark = mix((250, 252, 255), figure.stage.depth(0.6), 0.3 if figure.dark else 0.06), (40, 36, 44)
     for side in (-1, 1):
-        canvas.line([(x + side * 16 * unit, foot - 54 * unit), (x + side * 40 * unit, foot - 70 * unit), (x + side * 46 * unit, foot - 80 * unit)], 2 * unit, (88, 58, 38))
-    for dy, radius in ((-20, 26), (-54, 20), (-80, 14)):
-        y = foot + dy * unit
-        canvas.ellipse(x, y, radius * unit, radius * 0.95 * unit, Gradient(y - radius * unit, y + radius * unit, (snow, mix(snow, (120, 150, 190), 0.4))))
-    for side in (-1, 1):
-        canvas.ellipse(x + side * 5 * unit, foot - 83 * unit, 1.7 * unit, 1.7 * unit, dark)
-    for button in (-62, -54, -46):
-        canvas.ellipse(x, foot + button * unit, 1.8 * unit, 1.8 * unit, dark)
-    canvas.polygon([(x, foot - 81 * unit), (x + 15 * unit, foot - 77 * unit), (x, foot - 76.5 * unit)], (240, 130, 40))
-    canvas.line([(x - 13 * unit, foot - 68 * unit), (x + 13 * unit, foot - 68 * unit)], 5 * unit, (200, 50, 56))
-    canvas.rectangle(x - 10 * unit, foot - 108 * unit, x + 10 * unit, foot - 91 * unit, dark)
-    canvas.rectangle(x - 16 * unit, foot - 93 * unit, x + 16 * unit, foot - 90 * unit, dark)
-
-
-def pumpkin(stage: Stage, x: float, foot: float, tall: float) -> None:
-    canvas, shade = stage.canvas, mix((232, 122, 30), stage.depth(1), 0.15)
-    y, glow = foot - tall * 0.42, (255, 214, 90)
-    for dx in (-0.42, 0.42, -0.24, 0.24, 0.0):
-        canvas.ellipse(x + dx * tall, y, tall * 0.27, tall * 0.42, mix(shade, (120, 40, 10), abs(dx) * 0.7))
-    canvas.line(curve([(x, y - tall * 0.38), (x + tall * 0.03, y - tall * 0.5), (x + tall * 0.12, y - tall * 0.56)]), tall * 0.09, (86, 104, 48))
-    if stage.palette.dark or stage.scene.time in ("gloom", "autumn", "dusk"):
-        canvas.glow(x, y, tall, glow, 0.4)
-        for side in (-1, 1):
-            canvas.polygon([(x + side * tall * 0.1, y - tall * 0.04), (x + side * tall * 0.3, y - tall * 0.04), (x + side * tall * 0.22, y - tall * 0.2)], glow)
-        mouth = [(-0.34, 0.08), (-0.2, 0.14), (-0.12, 0.09), (0.0, 0.16), (0.12, 0.09), (0.2, 0.14), (0.34, 0.08), (0.2, 0.26), (0.0, 0.3), (-0.2, 0.26)]
-        canvas.polygon([(x + dx * tall, y + dy * tall) for dx, dy in mouth], glow)
-
-
-def _rim(stage: Stage, x: float, foot: float, half: list[tuple[float, float]], unit: float) -> None:
-    """A line of light on the side that sun or moon shines on."""
-    side = -1 if stage.left_light else 1
-    points = curve([(x + side * (dx - 0.8) * unit, foot + dy * unit) for dx, dy in half])
-    stage.canvas.line(points, 1.3 * unit, stage.palette.light, 0.5)
+        figure.line([(side * 16, 54), (side * 40, 70), (side * 46, 80)], 2, (88, 58, 38))
+    for y, radius in ((20, 26), (54, 20), (80, 14)):
+        figure.ellipse(0, y, radius, radius * 0.95, figure.ramp(y + radius, y - radius, snow, mix(snow, (120, 150, 190), 0.4)))
+    for x, y in ((-5, 83), (5, 83), (0, 62), (0, 54), (0, 46)):
+        figure.circle(x, y, 1.8, dark)
+    figure.polygon([(0, 81), (15, 77), (0, 76.5)], (240, 130, 40))
+    figure.line([(-13, 68), (13, 68)], 5, figure.shade or (200, 50, 56))
+    figure.rectangle(-10, 108, 10, 91, dark)
+    figure.rectangle(-16, 93, 16, 90, dark)

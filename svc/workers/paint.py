@@ -8,12 +8,15 @@ import json
 import os
 import resource
 import sys
+from collections.abc import Sequence
 
-from svc.workers import creatures, growth, works
+from svc.workers import creatures, growth, vehicles, works
 from svc.workers.abstract import compose
 from svc.workers.canvas import Canvas
+from svc.workers.figure import Figure
+from svc.workers.growth import meadow
 from svc.workers.places import PLACES
-from svc.workers.scene import Scene, scene_of
+from svc.workers.scene import Thing, scene_of
 from svc.workers.stage import Stage
 
 _CPU_SECONDS = 20
@@ -25,14 +28,14 @@ _ON_LAND = {
     "windmill": (works.windmill, 34), "pyramid": (works.pyramid, 30), "tree": (growth.leafy, 44), "palm": (growth.palm, 42),
     "cactus": (growth.cactus, 26), "flower": (growth.flower, 22), "mushroom": (growth.mushroom, 17), "cat": (creatures.cat, 32),
     "dog": (creatures.dog, 25), "bear": (creatures.bear, 32), "sheep": (creatures.sheep, 14), "owl": (creatures.owl, 30),
-    "person": (creatures.person, 24), "robot": (works.robot, 36), "tent": (works.tent, 15), "fire": (works.fire, 10),
-    "snowman": (creatures.snowman, 28), "train": (works.train, 11), "car": (works.car, 12), "pumpkin": (creatures.pumpkin, 16),
+    "person": (creatures.person, 24), "robot": (vehicles.robot, 36), "tent": (works.tent, 15), "fire": (works.fire, 10),
+    "snowman": (creatures.snowman, 28), "train": (vehicles.train, 11), "car": (vehicles.car, 12), "pumpkin": (growth.pumpkin, 16),
 }  # fmt: skip
 _IN_THE_AIR = {
-    "balloon": (works.balloon, 30), "rocket": (works.rocket, 42), "ufo": (works.ufo, 18), "butterfly": (creatures.butterfly, 11),
-    "heart": (works.heart, 34),
+    "balloon": (vehicles.balloon, 30), "rocket": (vehicles.rocket, 42), "ufo": (vehicles.ufo, 18),
+    "butterfly": (creatures.butterfly, 11), "heart": (vehicles.heart, 34),
 }  # fmt: skip
-_IN_WATER = {"fish": (creatures.fish, 12), "whale": (creatures.whale, 22), "jellyfish": (creatures.jellyfish, 26)}
+_IN_WATER = {"fish": (creatures.fish, 16), "whale": (creatures.whale, 22), "jellyfish": (creatures.jellyfish, 26)}
 # Several of these in a row look as if they grew there.
 _GROWING = {"flower", "tree", "cactus", "mushroom", "palm"}
 
@@ -46,53 +49,62 @@ def picture(prompt: str, width: int, height: int, variation: int = 0) -> bytes:
         return canvas.png()
     stage = Stage(canvas, scene)
     stage.sky()
-    _far_things(stage)
+    bridges = [thing for thing in scene.things if thing.name == "bridge"]
+    on_water = scene.place in ("sea", "lake", "city")
+    for thing in () if on_water else bridges:
+        works.bridge(stage, thing.shade)  # far away: the land may cover it
     PLACES[scene.place](stage)
-    _things(stage, scene)
+    for thing in bridges if on_water else ():
+        works.bridge(stage, thing.shade)
+    _things(stage, [thing for thing in scene.things if thing.name != "bridge"])
     stage.weather()
     return canvas.png()
 
 
-def _far_things(stage: Stage) -> None:
-    """What the land may cover."""
-    if any(name == "bridge" for name, _ in stage.scene.things) and stage.scene.place not in ("sea", "lake"):
-        works.bridge(stage, 0, 0, 40 * stage.unit)
-
-
-def _things(stage: Stage, scene: Scene) -> None:
-    if any(name == "bridge" for name, _ in scene.things) and scene.place in ("sea", "lake"):
-        works.bridge(stage, 0, 0, 40 * stage.unit)
-    kinds = len(scene.things)
+def _things(stage: Stage, things: Sequence[Thing]) -> None:
     # The first thing stands opposite to the light, the others on either side of it.
     spots = [0.66, 0.3, 0.84, 0.14, 0.5, 0.94] if stage.left_light else [0.34, 0.7, 0.16, 0.86, 0.5, 0.06]
-    for number, (name, count) in reversed(list(enumerate(scene.things))):
+    alone = len(things) == 1
+    for thing in things:
+        if _is_meadow(thing):
+            meadow(stage, thing.shade)
+    for number, thing in reversed(list(enumerate(things))):
+        if _is_meadow(thing):
+            continue
         size = 1.0 if number == 0 else 0.8
-        for one in range(count):
-            spread = 0.0 if count == 1 else (one - (count - 1) / 2) * (0.8 / count if kinds == 1 else 0.36 / count)
-            x = (0.5 if count > 1 and kinds == 1 else spots[number]) + spread + stage.dice.between(-0.02, 0.02)
-            _thing(stage, name, x * stage.width, size * (1 if count == 1 else stage.dice.between(0.55, 0.85)))
+        for one in range(thing.count):
+            spread = (one - (thing.count - 1) / 2) * (0.8 if alone else 0.36) / thing.count
+            x = (0.5 if thing.count > 1 and alone else spots[number]) + spread + stage.dice.between(-0.02, 0.02)
+            _draw(stage, thing, x * stage.width, size if thing.count == 1 else size * stage.dice.between(0.55, 0.85))
 
 
-def _thing(stage: Stage, name: str, x: float, size: float) -> None:
-    dice, unit = stage.dice, stage.unit
+def _is_meadow(thing: Thing) -> bool:
+    return thing.name == "flower" and thing.count > 2
+
+
+def _draw(stage: Stage, thing: Thing, x: float, size: float) -> None:
+    dice, unit, name = stage.dice, stage.unit, thing.name
     if name in _ON_LAND:
         draw, tall = _ON_LAND[name]
         sunk = dice.between(0.5, 4) * unit if name in _GROWING or size < 0.85 else unit
-        draw(stage, x, min(stage.ground(x) + sunk, stage.height * 0.985), tall * size * unit)
+        foot = min(stage.ground(x) + sunk, stage.height * 0.985)
     elif name in _IN_THE_AIR:
         draw, tall = _IN_THE_AIR[name]
         low = stage.horizon * (0.94 if name == "butterfly" else 0.8)
-        draw(stage, x, max(dice.between(0.5, 1) * low, (tall * size + 6) * unit), tall * size * unit)
+        foot = max(dice.between(0.5, 1) * low, (tall * size + 6) * unit)
     elif name in _IN_WATER:
         draw, tall = _IN_WATER[name]
         below = stage.scene.place == "reef"
-        y = dice.between(0.3, 0.72) * stage.height if below else stage.horizon + dice.between(8, 18) * unit
-        draw(stage, x, y, tall * size * unit * (1 if below else 0.7))
+        foot = dice.between(0.3, 0.72) * stage.height if below else stage.horizon + dice.between(8, 18) * unit
     elif name == "boat":
         far = dice.between(0.1, 0.6)
-        works.boat(stage, x, stage.horizon + far * 18 * unit, (13 + 17 * far) * size * unit)
+        draw, tall, foot = vehicles.boat, round(13 + 17 * far), stage.horizon + far * 18 * unit
     elif name == "pine":
-        growth.pine(stage, x, stage.ground(x) + 2 * unit, 46 * size * unit, stage.depth(0.95))
+        growth.pine(Figure(stage, x, stage.ground(x) + 2 * unit, 46 * size * unit), thing.shade or stage.depth(0.95))
+        return
+    else:  # it belongs to the place, such as the planets
+        return
+    draw(Figure(stage, x, foot, tall * size * unit, thing.shade))
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""What a picture shows: the words of the prompt become a place, a time of day, the weather, colours and things; chance does the rest.
+"""What a picture shows: the words of the prompt become a place, a time, weather, colours and things; chance does the rest.
 
 The chance is drawn from the whole prompt, so the same prompt makes the same picture and another one makes another.
 """
@@ -8,6 +8,7 @@ import random
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TypeVar
 
 from svc.workers.canvas import Color, color, mix
@@ -79,52 +80,51 @@ PALETTES = {
     "gloom": _palette("#15171d #2e3238 #565c58 #8a8b78", "#d9dcc0", "#4c524f", "#0c0e10", dark=True),
 }
 
-# Which words make which place, time of day, weather, mood; the first one of each kind in the prompt decides.
+# Which words, each in the singular, make which place, time of day, weather and thing; the first of each kind decides.
 _PLACES = {
-    "sea": "sea ocean beach coast coastal shore harbor harbour bay surf wave waves sailing pier island lighthouse marine gulf cliff",
-    "lake": "lake river pond reflection reflections fjord stream waterfall swan swans kayak canoe lagoon",
-    "mountains": "mountain mountains alps alpine peak peaks summit volcano himalaya everest andes rockies glacier matterhorn fuji",
-    "hills": "hill hills valley meadow meadows field fields countryside farm pasture garden park village prairie vineyard grass "
-    "landscape nature windmill barn sheep cow horse flower flowers tulip tulips sunflower sunflowers rose roses daisy",
-    "forest": "forest woods wood jungle tree trees pine pines woodland rainforest grove bear fox deer owl campfire tent camping",
-    "desert": "desert dune dunes sahara sand pyramid pyramids cactus oasis camel camels egypt mars canyon mesa",
-    "city": "city town skyline street downtown metropolis skyscraper skyscrapers tokyo paris london york berlin urban cyberpunk "
-    "buildings building rooftops traffic apartment office shanghai manhattan",
-    "space": "space galaxy galaxies cosmos cosmic universe nebula astronaut planet planets saturn jupiter mars orbit alien asteroid "
-    "interstellar spaceship rocket ufo spacecraft",
-    "reef": "underwater reef coral fish fishes whale whales dolphin jellyfish octopus submarine aquarium shark seabed mermaid turtle",
-    "abstract": "abstract geometric geometry pattern cubist mandala kandinsky mondrian minimalist texture fractal shapes logo icon",
+    "sea": "sea ocean beach coast coastal shore harbor harbour bay surf wave sailing pier island lighthouse marine gulf cliff",
+    "lake": "lake river pond reflection fjord stream waterfall swan kayak canoe lagoon",
+    "mountains": "mountain alps alpine peak summit volcano himalaya everest andes rockies glacier matterhorn fuji",
+    "hills": "hill valley meadow field countryside farm pasture garden park village prairie vineyard grass landscape nature "
+    "windmill barn sheep cow horse flower tulip sunflower rose daisy",
+    "forest": "forest woods wood jungle tree pine woodland rainforest grove bear fox deer owl campfire tent camping",
+    "desert": "desert dune sahara sand pyramid cactus oasis camel egypt canyon mesa",
+    "city": "city town skyline street downtown metropolis skyscraper tokyo paris london york berlin urban cyberpunk building "
+    "rooftop traffic apartment office shanghai manhattan",
+    "space": "space galaxy cosmos cosmic universe nebula astronaut planet saturn jupiter mars orbit alien asteroid interstellar "
+    "spaceship rocket ufo spacecraft",
+    "reef": "underwater reef coral fish whale dolphin jellyfish octopus submarine aquarium shark seabed mermaid turtle",
+    "abstract": "abstract geometric geometry pattern cubist mandala kandinsky mondrian minimalist texture fractal shape logo",
 }
 _TIMES = {
-    "night": "night midnight moon moonlit moonlight stars starry star nocturnal evening aurora firefly fireflies fireworks owl bat",
+    "night": "night midnight moon moonlit moonlight star starry nocturnal evening aurora firefly firework owl bat",
     "sunset": "sunset sundown crimson romantic",
     "dawn": "dawn sunrise morning daybreak pastel dreamy soft tender",
     "dusk": "dusk twilight nightfall melancholy lonely nostalgic",
     "golden": "golden warm cozy cosy harvest nostalgia peaceful honey",
-    "day": "day noon daylight sunny bright clear happy joyful cheerful summer holiday cloud clouds rainbow blue",
-    "storm": "storm stormy thunder lightning tempest rain rainy rainstorm hurricane tornado grey gray overcast",
+    "day": "day noon daylight sunny bright clear happy joyful cheerful summer holiday cloud rainbow",
+    "storm": "storm stormy thunder lightning tempest rain rainy rainstorm hurricane tornado overcast",
     "winter": "winter snow snowy ice icy frozen arctic antarctic polar cold christmas penguin snowman frost igloo",
-    "autumn": "autumn fall october leaves november pumpkin thanksgiving",
-    "spring": "spring blossom blossoms cherry april may easter butterfly butterflies blooming bloom",
+    "autumn": "autumn fall october leaf november pumpkin thanksgiving",
+    "spring": "spring blossom cherry april may easter butterfly blooming bloom",
     "heat": "hot heat scorching dry savanna savannah",
     "neon": "neon cyberpunk futuristic synthwave vaporwave retrowave electric disco scifi",
     "gloom": "dark gloomy scary haunted spooky ghost horror eerie sad halloween graveyard grim death",
 }
 _WEATHER = {
     "rain": "rain rainy rainstorm raining shower monsoon umbrella storm",
-    "snow": "snow snowy snowing snowfall snowflake snowflakes blizzard christmas",
+    "snow": "snow snowing snowfall snowflake blizzard christmas",
     "fog": "fog foggy mist misty haze hazy smoke eerie haunted mysterious",
-    "clouds": "cloud clouds cloudy overcast sky dreamy storm stormy",
+    "clouds": "cloud cloudy overcast sky dreamy storm stormy",
     "lightning": "lightning thunder thunderstorm",
-    "aurora": "aurora borealis northern lights",
+    "aurora": "aurora",
     "rainbow": "rainbow",
-    "fireflies": "firefly fireflies magic magical fairy enchanted",
-    "stars": "star stars starry galaxy milky constellation night cosmos",
-    "sun": "sun sunny sunset sunrise sunshine sunlight",
+    "fireflies": "firefly magic magical fairy enchanted",
+    "stars": "star starry galaxy milky constellation night cosmos",
     "moon": "moon moonlit moonlight lunar crescent werewolf",
-    "birds": "bird birds gull gulls seagull seagulls goose geese swallow crow crows raven ravens",
-    "fireworks": "fireworks firework celebration",
-    "comet": "comet meteor meteors shooting",
+    "birds": "bird gull seagull goose geese swallow crow raven",
+    "fireworks": "firework celebration",
+    "comet": "comet meteor shooting",
 }
 _THINGS = {
     "lighthouse": "lighthouse",
@@ -133,37 +133,37 @@ _THINGS = {
     "church": "church cathedral chapel monastery",
     "windmill": "windmill mill",
     "bridge": "bridge viaduct",
-    "pyramid": "pyramid pyramids egypt",
+    "pyramid": "pyramid egypt",
     "boat": "boat sailboat sail sailing yacht ship regatta canoe kayak vessel pirate",
     "tree": "tree oak maple apple orchard blossom cherry",
     "pine": "pine fir spruce christmas evergreen",
     "palm": "palm tropical island hawaii oasis coconut",
     "cactus": "cactus cacti",
-    "flower": "flower flowers tulip tulips sunflower sunflowers rose roses daisy daisies poppy bloom blooming bouquet lavender",
-    "mushroom": "mushroom mushrooms toadstool",
-    "cat": "cat cats kitten kitty",
-    "dog": "dog dogs puppy wolf werewolf fox",
-    "bear": "bear bears panda",
-    "sheep": "sheep lamb cow cows goat",
-    "owl": "owl owls",
+    "flower": "flower tulip sunflower rose daisy poppy bloom blooming bouquet lavender",
+    "mushroom": "mushroom toadstool",
+    "cat": "cat kitten kitty",
+    "dog": "dog puppy wolf werewolf fox",
+    "bear": "bear panda",
+    "sheep": "sheep lamb cow goat",
+    "owl": "owl",
     "person": "person man woman girl boy child people human wanderer traveler traveller hiker king queen knight astronaut wizard "
-    "father mother family friend friends couple portrait",
-    "robot": "robot robots android droid mech",
-    "fish": "fish fishes goldfish shark dolphin",
-    "whale": "whale whales orca",
+    "father mother family friend couple portrait",
+    "robot": "robot android droid mech",
+    "fish": "fish goldfish shark dolphin",
+    "whale": "whale orca",
     "jellyfish": "jellyfish octopus",
-    "butterfly": "butterfly butterflies moth",
-    "balloon": "balloon balloons",
+    "butterfly": "butterfly moth",
+    "balloon": "balloon",
     "rocket": "rocket spaceship spacecraft shuttle",
-    "ufo": "ufo alien aliens saucer",
-    "planet": "planet planets saturn jupiter mars",
+    "ufo": "ufo alien saucer",
+    "planet": "planet saturn jupiter mars",
     "tent": "tent camp camping",
     "fire": "fire campfire bonfire flame",
     "snowman": "snowman",
-    "heart": "heart hearts love valentine",
+    "heart": "heart love valentine",
     "train": "train locomotive railway",
-    "car": "car cars taxi automobile jeep",
-    "pumpkin": "pumpkin pumpkins halloween",
+    "car": "car taxi automobile jeep",
+    "pumpkin": "pumpkin halloween",
 }
 _COLORS = {
     "red": "#d8342f", "crimson": "#b81f3a", "scarlet": "#e03a20", "orange": "#f0862c", "amber": "#f5a623", "yellow": "#f2cc2f",
@@ -179,69 +179,87 @@ _HOMES = {
     "pyramid": "desert", "planet": "space", "rocket": "space", "ufo": "space", "castle": "mountains", "bridge": "lake",
     "heart": "hills", "robot": "city", "car": "city", "bear": "forest", "mushroom": "forest", "tent": "forest",
 }  # fmt: skip
+_USUAL_TIMES = {
+    "space": ("cosmos",),
+    "reef": ("depths",),
+    "desert": ("heat", "sunset", "golden"),
+    "city": ("dusk", "night", "sunset"),
+}
 _LAND = ("hills", "mountains", "forest", "lake", "sea")
 
 
-def _words_of(table: Mapping[str, str]) -> dict[str, list[str]]:
-    meanings: dict[str, list[str]] = {}
-    for meaning, words in table.items():
-        for word in words.split():
-            meanings.setdefault(word, []).append(meaning)
-    return meanings
+@dataclass(frozen=True)
+class Thing:
+    """Something in the picture, how many of it, and the colour that the prompt gives it."""
+
+    name: str
+    count: int
+    shade: Color | None
 
 
 @dataclass(frozen=True)
 class Scene:
-    """What to paint. `things` are names with how many there are; `shades` are the colours that the prompt names."""
+    """What to paint; `shades` are the colours that the prompt names for no thing in particular."""
 
     place: str
     time: str
     palette: Palette
     weather: frozenset[str]
-    things: tuple[tuple[str, int], ...]
+    things: tuple[Thing, ...]
     shades: tuple[Color, ...]
     dice: Dice
 
 
 def scene_of(prompt: str, variation: int = 0) -> Scene:
     """The scene that `prompt` describes; each `variation` of it is another one."""
-    words = [word for word in re.findall(r"[^\W_]+", prompt.lower())[:_MOST_WORDS]]
+    text = re.sub(r"northern lights|aurora borealis", "aurora", prompt.lower())
+    words = re.findall(r"[^\W_]+", text)[:_MOST_WORDS]
     dice = Dice(f"{variation}/{' '.join(words) or prompt}")
     things = _things(words)
-    place = _first(words, _PLACES)
-    time = _first(words, _TIMES)
-    weather = frozenset(_all(words, _WEATHER))
-    shades = tuple(color(_COLORS[word]) for word in dict.fromkeys(words) if word in _COLORS)
-    if place in (None, "hills", "forest", "mountains", "sea") and things and (home := _HOMES.get(things[0][0])):
-        place = home if place is None else place
+    weather = frozenset(_meanings(words, _WEATHER))
+    shades = tuple(color(_COLORS[word]) for word, after in pairwise([*words, ""]) if _is_for_all(word, after))
+    time = next(iter(_meanings(words, _TIMES)), None)
+    place = next(iter(_meanings(words, _PLACES)), None)
+    if place is None and (things or time or weather):
+        place = _HOMES.get(things[0].name) if things else None
+        place = place or dice.pick(_LAND)
     if place is None:
-        place = dice.pick(_LAND) if things or time or weather else "abstract"
-    if time is None:
-        usual = {"space": ("cosmos",), "reef": ("depths",), "desert": ("heat", "sunset", "golden"), "city": ("dusk", "night", "sunset")}
-        time = dice.pick(usual.get(place, ("day", "golden", "sunset", "dawn", "dusk", "spring")))
+        place = "abstract"
+    time = time or dice.pick(_USUAL_TIMES.get(place, ("day", "golden", "sunset", "dawn", "dusk", "spring")))
     palette = PALETTES[{"space": "cosmos", "reef": "depths"}.get(place, time)]
     tints = [shade for shade in shades if 60 < sum(shade) < 660]
     if tints:
-        palette = palette.tinted(tints[0], 0.38)
+        palette = palette.tinted(tints[0], 0.42)
     return Scene(place, time, palette, weather, things, shades, dice)
 
 
-def _first(words: Sequence[str], table: Mapping[str, str]) -> str | None:
-    return next(iter(_all(words, table)), None)
+def _meanings(words: Sequence[str], table: Mapping[str, str]) -> list[str]:
+    """What the words mean in `table`, each meaning once, in the order of the words."""
+    known: dict[str, list[str]] = {}
+    for meaning, names in table.items():
+        for name in names.split():
+            known.setdefault(name, []).append(meaning)
+    return list(dict.fromkeys(meaning for word in words for one in _forms(word) for meaning in known.get(one, ())))
 
 
-def _all(words: Sequence[str], table: Mapping[str, str]) -> list[str]:
-    meanings = _words_of(table)
-    return list(dict.fromkeys(meaning for word in words for meaning in meanings.get(word, ())))
+def _forms(word: str) -> list[str]:
+    """The word and what it may be the plural of."""
+    endings = (("ies", "y"), ("ves", "f"), ("es", ""), ("s", ""))
+    return [word, *(word.removesuffix(plural) + single for plural, single in endings if word.endswith(plural) and len(word) > 3)]
 
 
-def _things(words: Sequence[str]) -> tuple[tuple[str, int], ...]:
-    meanings = _words_of(_THINGS)
-    found: dict[str, int] = {}
+def _is_for_all(word: str, after: str) -> bool:
+    return word in _COLORS and not _meanings([after], _THINGS)
+
+
+def _things(words: Sequence[str]) -> tuple[Thing, ...]:
+    found: dict[str, Thing] = {}
     for index, word in enumerate(words):
-        for name in meanings.get(word, ()):
+        for name in _meanings([word], _THINGS):
             before = words[max(index - 2, 0) : index]
-            numbers = [_NUMBERS[one] if one in _NUMBERS else int(one) for one in before if one in _NUMBERS or one in "23456789"]
-            several = 3 if word.endswith("s") and word[:-1] in meanings else 1
-            found.setdefault(name, min(numbers[-1] if numbers else several, _MOST_OF_A_KIND))
-    return tuple(found.items())[:_MOST_THINGS]
+            counts = [_NUMBERS[one] if one in _NUMBERS else int(one) for one in before if one in _NUMBERS or one in "23456789"]
+            several = 3 if word.endswith("s") and len(_forms(word)) > 1 and word not in ("cactus", "cross") else 1
+            shades = [color(_COLORS[one]) for one in before if one in _COLORS]
+            thing = Thing(name, min(counts[-1] if counts else several, _MOST_OF_A_KIND), shades[-1] if shades else None)
+            found.setdefault(name, thing)
+    return tuple(found.values())[:_MOST_THINGS]

@@ -1,4 +1,4 @@
-"""The sky of a picture and what every place shares: the light and where it comes from, clouds, stars, weather, the lie of the land."""
+"""What every place of a picture shares: the sky, the light and where it comes from, the weather, the lie of the land."""
 
 import math
 from collections.abc import Callable
@@ -41,6 +41,8 @@ class Stage:
     def sky(self) -> None:
         scene, palette, canvas = self.scene, self.palette, self.canvas
         canvas.rectangle(0, 0, self.width, self.height, Gradient(0, self.horizon, palette.sky))
+        if scene.place in ("space", "reef"):
+            return
         if palette.dark or scene.time == "dusk" or "stars" in scene.weather:
             self.stars(self.dice.whole(90, 150))
         if "aurora" in scene.weather:
@@ -106,7 +108,9 @@ class Stage:
             return _joined(sorted(piece for interval in (*intervals, foot) for piece in interval(line)))
 
         shade = mix(body, self.palette.light, 0.25)
-        self.canvas.fill(y - 5 * size, y + 1.6 * size, at, Gradient(y - 4 * size, y + 1.6 * size, (lighter(shade, 0.2), body)), alpha)
+        self.canvas.fill(
+            y - 5 * size, y + 1.6 * size, at, Gradient(y - 4 * size, y + 1.6 * size, (lighter(shade, 0.2), body)), alpha
+        )
 
     def _aurora(self) -> None:
         for band in range(3):
@@ -115,7 +119,11 @@ class Stage:
             steps = 110
             for step in range(steps):
                 x = self.width * step / steps
-                foot = base + self.horizon * 0.09 * math.sin(step / 9 + phase) + self.horizon * 0.05 * math.sin(step / 4.2 + 2 * phase)
+                foot = (
+                    base
+                    + self.horizon * 0.09 * math.sin(step / 9 + phase)
+                    + self.horizon * 0.05 * math.sin(step / 4.2 + 2 * phase)
+                )
                 tall = self.horizon * (0.26 + 0.12 * math.sin(step / 3.1 + phase))
                 strength = 0.16 + 0.1 * math.sin(step / 2.3 + phase)
                 for part in range(8):
@@ -176,7 +184,11 @@ class Stage:
                 self.mist(x, y, dice.between(28, 60) * unit, dice.between(2.5, 5) * unit, 0.34)
         if "rain" in scene.weather:
             for _ in range(220):
-                x, y, long = dice.between(-0.1, 1.1) * self.width, dice.between(-0.05, 1) * self.height, dice.between(2.5, 5.5) * unit
+                x, y, long = (
+                    dice.between(-0.1, 1.1) * self.width,
+                    dice.between(-0.05, 1) * self.height,
+                    dice.between(2.5, 5.5) * unit,
+                )
                 canvas.line([(x, y), (x - long * 0.28, y + long)], 0.2 * unit, (225, 235, 245), dice.between(0.25, 0.55))
         if "snow" in scene.weather:
             for _ in range(230):
@@ -192,9 +204,9 @@ class Stage:
 
     def mist(self, x: float, y: float, width: float, height: float, alpha: float) -> None:
         """A soft flat cloud of haze."""
-        for ring in range(9):
-            share = 1 - ring / 9
-            self.canvas.ellipse(x, y, width * share, height * share, self.haze, alpha / 5)
+        for ring in range(18):
+            share = 1 - ring / 18
+            self.canvas.ellipse(x, y, width * share, height * share, self.haze, alpha / 10)
 
     def _birds(self) -> None:
         if self.palette.dark:
@@ -210,7 +222,9 @@ class Stage:
 
     def ridge(self, base: float, tall: float, waves: float, rough: float = 0.0) -> list[Point]:
         """A line of hills from left to right around `base`, up to `tall` high, with about `waves` crests."""
-        parts = [(waves * factor, weight, self.dice.between(0, math.tau)) for factor, weight in ((1, 0.55), (2.1, 0.28), (4.3, 0.12))]
+        parts = [
+            (waves * factor, weight, self.dice.between(0, math.tau)) for factor, weight in ((1, 0.55), (2.1, 0.28), (4.3, 0.12))
+        ]
         points = []
         for step in range(-1, 131):
             place = step / 129

@@ -1,0 +1,294 @@
+"""Audio as it streams by: what format it is, how many seconds have come, and where it is cut (contract 8).
+
+first bytes -> track() -> one of Samples (WAV, raw PCM), Frames (MP3, AAC), Pages (Ogg), Whole (all others)
+feed(chunk) -> what of it goes into the file -> finish(file): the WAV's head, a cut at a quiet place
+"""
+
+import array
+import io
+import re
+import struct
+import sys
+from typing import BinaryIO, Protocol
+
+_PCM_RATE = 24_000  # what OpenAI's `pcm` is: mono, 16 bits, little-endian
+_HEAD_BYTES = 64 * 1024
+_QUIET_SECONDS = 1.5
+_WINDOW_SECONDS = 0.02
+_BITRATES = {
+    "mpeg1": (0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 0),
+    "mpeg2": (0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160, 0),
+}
+_MP3_RATES = {3: (44_100, 48_000, 32_000), 2: (22_050, 24_000, 16_000), 0: (11_025, 12_000, 8_000)}
+_AAC_RATES = (96_000, 88_200, 64_000, 48_000, 44_100, 32_000, 24_000, 22_050, 16_000, 12_000, 11_025, 8_000, 7_350)
+_CONTENT_TYPE = re.compile(r"audio/[a-z0-9.+-]{1,60}")
+
+
+class Track(Protocol):
+    """One audio file on its way. `full` when the cap is reached and no more is wanted; `truncated` when something was cut."""
+
+    @property
+    def content_type(self) -> str: ...
+    @property
+    def seconds(self) -> float: ...
+    @property
+    def full(self) -> bool: ...
+    @property
+    def truncated(self) -> bool: ...
+
+    def feed(self, chunk: bytes) -> bytes: ...
+
+    def finish(self, file: BinaryIO) -> None: ...
+
+
+def track(start: bytes, form: str, content_type: str, most_seconds: float, guess_seconds: float) -> Track:
+    """The track of a file that begins with `start` (at least 12 bytes, where there are so many).
+
+    `form` is what was asked for, `content_type` what the server says it is; the bytes know better than both.
+    `guess_seconds` is its length where only a decoder could tell it.
+    """
+    if start.startswith(b"RIFF") and start[8:12] == b"WAVE":
+        return Wav(most_seconds)
+    if start.startswith(b"OggS"):
+        return Pages(most_seconds)
+    if start.startswith(b"fLaC"):
+        return Whole("audio/flac", guess_seconds)
+    if start.startswith(b"ID3") or _mp3_frame(start, 0):
+        return Frames("audio/mpeg", most_seconds)
+    if _aac_frame(start, 0):
+        return Frames("audio/aac", most_seconds)
+    if form == "pcm":
+        return Samples(most_seconds)
+    named = content_type.partition(";")[0].strip().lower()
+    return Whole(named if _CONTENT_TYPE.fullmatch(named) else "application/octet-stream", guess_seconds)
+
+
+class Samples:
+    """Raw samples, and those of a WAV file."""
+
+    content_type = "audio/pcm"
+
+    def __init__(self, most_seconds: float) -> None:
+        self.truncated = False
+        self._most_seconds = most_seconds
+        self._head = b""
+        self._size = 0
+        self._set_form(_PCM_RATE, 2, 1, 16)
+
+    def _set_form(self, rate: int, frame_bytes: int, channels: int, bits: int) -> None:
+        self._rate, self._frame_bytes, self._channels, self._bits = rate, frame_bytes, channels, bits
+        self._most_bytes = int(self._most_seconds * rate) * frame_bytes
+
+    @property
+    def seconds(self) -> float:
+        return self._size / self._frame_bytes / self._rate
+
+    @property
+    def full(self) -> bool:
+        return self.truncated
+
+    def feed(self, chunk: bytes) -> bytes:
+        kept = chunk[: self._most_bytes - self._size]
+        self.truncated = self.truncated or len(kept) < len(chunk)
+        self._size += len(kept)
+        return kept
+
+    def finish(self, file: BinaryIO) -> None:
+        """Cuts where it is quiet, a word's end, when it had to be cut; completes the head."""
+        if self.truncated and self._bits == 16:
+            self._size = self._quiet_end(file)
+            file.truncate(len(self._head) + self._size)
+
+    def _quiet_end(self, file: BinaryIO) -> int:
+        """The end of the quietest moment within the last 1.5 seconds."""
+        window = int(_WINDOW_SECONDS * self._rate) * self._channels
+        begin = max(self._size - int(_QUIET_SECONDS * self._rate) * self._frame_bytes, 0)
+        file.seek(len(self._head) + begin)
+        samples = array.array("h", file.read(self._size - begin)[: (self._size - begin) // 2 * 2])
+        if sys.byteorder == "big":
+            samples.byteswap()
+        starts = range(0, len(samples) - window + 1, window)
+        if not starts:
+            return self._size
+        quietest = min(reversed(starts), key=lambda start: sum(map(abs, samples[start : start + window])))
+        return begin + (quietest + window) * 2
+
+
+class Wav(Samples):
+    """A WAV file: its head is read, kept to the form of the samples, and written anew with the true length."""
+
+    content_type = "audio/wav"
+
+    def __init__(self, most_seconds: float) -> None:
+        super().__init__(most_seconds)
+        self._unread: bytes | None = b""
+        self._left: int | None = None  # bytes of samples, where the file tells it
+
+    def feed(self, chunk: bytes) -> bytes:
+        if self._unread is None:
+            return self._samples(chunk)
+        self._unread += chunk
+        place = 12
+        while (name := self._unread[place : place + 4]) and len(self._unread) >= place + 8:
+            (size,) = struct.unpack_from("<I", self._unread, place + 4)
+            if name == b"data":
+                # Who streams does not know the length, and writes nothing or the largest number.
+                self._left = size if 0 < size < 0x7FFFF000 else None
+                samples, self._unread = self._unread[place + 8 :], None
+                self._head = self._head or _wav_head(struct.pack("<HHIIHH", 1, 1, _PCM_RATE, _PCM_RATE * 2, 2, 16))
+                return self._head + self._samples(samples)
+            if len(self._unread) < place + 8 + size:
+                break
+            if name == b"fmt " and size >= 16:
+                self._read_form(self._unread[place + 8 : place + 8 + size])
+            place += 8 + size + size % 2
+        if len(self._unread) > _HEAD_BYTES:
+            raise ValueError("The WAV file has no samples.")
+        return b""
+
+    def _samples(self, chunk: bytes) -> bytes:
+        if self._left is not None:
+            chunk = chunk[: self._left]
+            self._left -= len(chunk)
+        return super().feed(chunk)
+
+    def _read_form(self, form: bytes) -> None:
+        tag, channels, rate, _, frame_bytes, bits = struct.unpack_from("<HHIIHH", form)
+        if not (1 <= channels <= 8 and 4_000 <= rate <= 192_000 and 1 <= frame_bytes <= 64):
+            raise ValueError("The WAV file's head makes no sense.")
+        self._head = _wav_head(form)
+        self._set_form(rate, frame_bytes, channels, bits if tag in (1, 0xFFFE) else 0)
+
+    def finish(self, file: BinaryIO) -> None:
+        if self._unread is not None:
+            raise ValueError("The WAV file has no samples.")
+        super().finish(file)
+        file.seek(4)
+        file.write(struct.pack("<I", len(self._head) + self._size - 8))
+        file.seek(len(self._head) - 4)
+        file.write(struct.pack("<I", self._size))
+        file.seek(0, io.SEEK_END)
+
+
+def _wav_head(form: bytes) -> bytes:
+    return b"RIFF\0\0\0\0WAVEfmt " + struct.pack("<I", len(form)) + form + bytes(len(form) % 2) + b"data\0\0\0\0"
+
+
+class Frames:
+    """MP3 and AAC: each frame tells its length in bytes and in seconds."""
+
+    def __init__(self, content_type: str, most_seconds: float) -> None:
+        self.content_type = content_type
+        self.seconds = 0.0
+        self.full = self.truncated = False
+        self._most_seconds = most_seconds
+        self._frame = _mp3_frame if content_type == "audio/mpeg" else _aac_frame
+        self._unread = b""
+        self._passing = 0  # bytes still to come of the tag or the frame that has begun
+
+    def feed(self, chunk: bytes) -> bytes:
+        data, place = self._unread + chunk, 0
+        while place < len(data):
+            if self._passing:
+                step = min(self._passing, len(data) - place)
+                self._passing -= step
+                place += step
+            elif len(data) - place < 10:
+                break
+            elif frame := self._frame(data, place):
+                if self.seconds + frame[1] > self._most_seconds:
+                    self.full = self.truncated = True
+                    return data[:place]
+                self._passing, seconds = frame
+                self.seconds += seconds
+            elif data.startswith(b"ID3", place):
+                # Its length has seven bits a byte.
+                high, low = data[place + 6 : place + 8], data[place + 8 : place + 10]
+                self._passing = 10 + (high[0] << 21 | high[1] << 14 | low[0] << 7 | low[1])
+            else:
+                place += 1
+        self._unread = data[place:]
+        return data[:place]
+
+    def finish(self, file: BinaryIO) -> None:
+        if not self.truncated:
+            file.write(self._unread)
+
+
+def _mp3_frame(data: bytes, place: int) -> tuple[int, float] | None:
+    """Bytes and seconds of the MPEG audio frame (layer III) that begins there; None if none does."""
+    if len(data) < place + 4 or data[place] != 0xFF or data[place + 1] & 0xE6 != 0xE2:
+        return None
+    version, rate_index, bitrate_index = data[place + 1] >> 3 & 3, data[place + 2] >> 2 & 3, data[place + 2] >> 4
+    kilobits = _BITRATES["mpeg1" if version == 3 else "mpeg2"][bitrate_index]
+    if version == 1 or rate_index == 3 or not kilobits:
+        return None
+    rate = _MP3_RATES[version][rate_index]
+    samples = 1152 if version == 3 else 576
+    return samples // 8 * kilobits * 1000 // rate + (data[place + 2] >> 1 & 1), samples / rate
+
+
+def _aac_frame(data: bytes, place: int) -> tuple[int, float] | None:
+    """Bytes and seconds of the ADTS frame that begins there; None if none does."""
+    if len(data) < place + 7 or data[place] != 0xFF or data[place + 1] & 0xF6 != 0xF0:
+        return None
+    rate_index = data[place + 2] >> 2 & 15
+    size = (data[place + 3] & 3) << 11 | data[place + 4] << 3 | data[place + 5] >> 5
+    if rate_index >= len(_AAC_RATES) or size < 7:
+        return None
+    return size, 1024 / _AAC_RATES[rate_index]
+
+
+class Pages:
+    """Ogg: each page tells where it ends. Opus counts at 48 kHz, Vorbis at the rate of its first page."""
+
+    content_type = "audio/ogg"
+
+    def __init__(self, most_seconds: float) -> None:
+        self.seconds = 0.0
+        self.full = self.truncated = False
+        self._most_seconds = most_seconds
+        self._rate = 48_000
+        self._unread = b""
+
+    def feed(self, chunk: bytes) -> bytes:
+        data, place = self._unread + chunk, 0
+        while len(data) >= place + 27:
+            if not data.startswith(b"OggS", place):
+                raise ValueError("The Ogg file is broken.")
+            head_end = place + 27 + data[place + 26]
+            end = head_end + sum(data[place + 27 : head_end])
+            if len(data) < end or len(data) < head_end:
+                break
+            if data.startswith(b"\x01vorbis", head_end):
+                self._rate = max(struct.unpack_from("<I", data, head_end + 12)[0], 1)
+            (position,) = struct.unpack_from("<q", data, place + 6)
+            if position / self._rate > self._most_seconds:
+                self.full = self.truncated = True
+                return data[:place]
+            self.seconds = max(self.seconds, position / self._rate)
+            place = end
+        self._unread = data[place:]
+        return data[:place]
+
+    def finish(self, file: BinaryIO) -> None:
+        if self._unread and not self.truncated:
+            raise ValueError("The Ogg file ends in the middle.")
+
+
+class Whole:
+    """A format that is passed on as it is; its length is a guess from the text."""
+
+    full = truncated = False
+
+    def __init__(self, content_type: str, guess_seconds: float) -> None:
+        self.content_type = content_type
+        self.seconds = 0.0
+        self._guess_seconds = guess_seconds
+
+    def feed(self, chunk: bytes) -> bytes:
+        self.seconds = self._guess_seconds
+        return chunk
+
+    def finish(self, file: BinaryIO) -> None:
+        pass

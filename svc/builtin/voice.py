@@ -1,0 +1,167 @@
+"""The built-in voice: eSpeak NG in a helper process of ours, never inside the server (contract 9, wire.md 29).
+
+The library is GPL and not thread-safe; svc/workers/speak.py loads it, or runs the system's program, in a process of its own.
+"""
+
+import asyncio
+import os
+import shutil
+import unicodedata
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import orjson
+
+from svc.builtin.workshop import Workshop
+from svc.errors import ApiError, UpstreamFault
+
+_WORDS_PER_MINUTE = 175
+_SLOWEST = 80  # what eSpeak speaks; slower speech gets its pauses between the words
+_SPEAK_SECONDS = 180.0
+# OpenAI's names: a language, a variant of the voice, a pitch of 0 to 99.
+VOICES = {
+    "alloy": ("en-us", "", 50), "ash": ("en-us", "m3", 42), "ballad": ("en-gb", "m5", 48), "cedar": ("en-us", "m1", 38),
+    "coral": ("en-us", "f2", 56), "echo": ("en-us", "m4", 46), "fable": ("en-gb", "m2", 52), "marin": ("en-us", "f1", 52),
+    "nova": ("en-us", "f3", 58), "onyx": ("en-us", "m7", 30), "sage": ("en-gb", "f4", 50), "shimmer": ("en-us", "f5", 62),
+    "verse": ("en-gb", "m6", 46),
+}  # fmt: skip
+# Those voices speak any language: that of the script in which most of the text is written.
+_SCRIPTS = {
+    "CJK": "cmn", "HIRAGANA": "ja", "KATAKANA": "ja", "HANGUL": "ko", "CYRILLIC": "ru", "GREEK": "el", "ARABIC": "ar",
+    "HEBREW": "he", "DEVANAGARI": "hi", "THAI": "th", "BENGALI": "bn", "TAMIL": "ta", "TELUGU": "te", "GEORGIAN": "ka",
+    "ARMENIAN": "hy",
+}  # fmt: skip
+_JUDGED_LENGTH = 2_000
+CONTENT_TYPES = {
+    "wav": "audio/wav",
+    "pcm": "audio/pcm",
+    "mp3": "audio/mpeg",
+    "opus": "audio/ogg",
+    "aac": "audio/aac",
+    "flac": "audio/flac",
+}
+# Which programs encode what, the best first; they read raw samples and write to stdout.
+_FFMPEG = "ffmpeg -hide_banner -loglevel error -f s16le -ar {rate} -ac 1 -i pipe:0"
+_ENCODERS = {
+    "mp3": ("lame -r -s {khz} --bitwidth 16 -m m -b 64 --quiet - -", f"{_FFMPEG} -b:a 64k -f mp3 pipe:1"),
+    "opus": ("opusenc --quiet --raw --raw-rate {rate} --raw-chan 1 - -", f"{_FFMPEG} -c:a libopus -f ogg pipe:1"),
+    "flac": (
+        "flac --silent --force-raw-format --endian=little --sign=signed --channels=1 --bps=16 --sample-rate={rate} --stdout -",
+        f"{_FFMPEG} -f flac pipe:1",
+    ),
+    "aac": (f"{_FFMPEG} -f adts pipe:1",),
+}
+
+
+@dataclass(frozen=True)
+class Spoken:
+    """What has been spoken: its length, and whether the cap cut it."""
+
+    seconds: float
+    truncated: bool
+
+
+class Voice:
+    """Speaks through `workshop`. What this machine can do is looked up once, here."""
+
+    def __init__(self, workshop: Workshop) -> None:
+        self._workshop = workshop
+        self._engine = engine()
+        encoders = {name: next(filter(None, map(_installed, commands)), None) for name, commands in _ENCODERS.items()}
+        self._encoders: dict[str, list[str] | None] = {
+            "wav": None,
+            "pcm": None,
+            **{name: command for name, command in encoders.items() if command},
+        }
+        self._languages: frozenset[str] | None = None
+        self._asking = asyncio.Lock()
+
+    @property
+    def formats(self) -> list[str]:
+        """The formats that it can make, `wav` first."""
+        return list(self._encoders)
+
+    async def check(self, voice: str) -> None:
+        """Raises ApiError `invalid_value` (param `voice`) for a voice that there is not."""
+        if voice in VOICES:
+            return
+        async with self._asking:
+            if self._languages is None:
+                answer = await self._ask({"voices": True})
+                self._languages = frozenset(answer["languages"])
+        language, _, variant = voice.partition("+")
+        if language not in self._languages or variant not in {"", *(variant for _, variant, _ in VOICES.values())}:
+            message = (
+                f"There is no voice {voice[:100]!r}. Take one of {', '.join(VOICES)}, or a language code such as en-gb or de."
+            )
+            raise ApiError("invalid_value", message, param="voice")
+
+    async def speak(self, text: str, file: BinaryIO, *, voice: str, speed: float, form: str, most_seconds: float) -> Spoken:
+        """Speaks into the empty `file`, in the format `form` of `formats`, no longer than `most_seconds`.
+
+        Raises UpstreamFault, and ApiError `overloaded`, `storage_unavailable`.
+        """
+        language, variant, pitch = VOICES.get(voice) or (*voice.partition("+")[::2], 50)
+        if voice in VOICES:
+            language = _language_of(text) or language
+        words_per_minute = max(round(_WORDS_PER_MINUTE * speed), _SLOWEST)
+        order = {
+            "input": text,
+            "voice": f"{language}+{variant}" if variant else language,
+            "words_per_minute": words_per_minute,
+            "gap": _gap(speed),
+            "pitch": pitch,
+            "seconds": most_seconds,
+            "format": form,
+            "encoder": self._encoders[form],
+            "file": file.fileno(),
+        }
+        answer = await self._ask(order, file.fileno())
+        return Spoken(answer["seconds"], answer["truncated"])
+
+    async def _ask(self, order: dict[str, Any], *files: int) -> Any:
+        if self._engine is None:
+            raise ApiError("model_not_found", "There is no voice here: install espeak-ng, or the extra 'voice' of this service.")
+        answer = orjson.loads(await self._workshop.run({**order, "engine": self._engine}, files=files))
+        if "errno" in answer:
+            raise ApiError("storage_unavailable") from OSError(answer["errno"], answer["error"])
+        if "error" in answer:
+            raise UpstreamFault("invalid", answer["error"])
+        return answer
+
+
+def engine() -> dict[str, str] | None:
+    """Where eSpeak NG is: the system's program, else the library of the extra `voice`; None if there is neither."""
+    if program := shutil.which("espeak-ng"):
+        return {"program": program}
+    spec = find_spec("espeakng_loader")
+    if spec is None or not spec.submodule_search_locations:
+        return None
+    folder = Path(spec.submodule_search_locations[0])
+    library = next((path for path in folder.glob("*espeak-ng.*") if path.suffix in (".so", ".dylib", ".dll")), None)
+    return {"library": str(library), "data": str(folder / "espeak-ng-data")} if library else None
+
+
+def _installed(command: str) -> list[str] | None:
+    name, *arguments = command.split()
+    program = shutil.which(name)
+    return [os.path.abspath(program), *arguments] if program else None  # noqa: PTH100 - PATH may hold relative folders
+
+
+def _language_of(text: str) -> str | None:
+    """The language of the script that most letters of the text are of; None for the Latin one."""
+    scripts = [unicodedata.name(character, "").split(" ")[0] for character in text[:_JUDGED_LENGTH] if character.isalpha()]
+    foreign = [_SCRIPTS[script] for script in scripts if script in _SCRIPTS]
+    if len(foreign) * 2 <= len(scripts):
+        return None
+    # Japanese is written with Chinese characters too.
+    return "ja" if "ja" in foreign else max(set(foreign), key=foreign.count)
+
+
+def _gap(speed: float) -> int:
+    """The pause between words that makes up for what eSpeak cannot speak slower: in its unit, here about 32 ms."""
+    word_seconds = 0.31
+    missing_seconds = word_seconds / speed - word_seconds * _WORDS_PER_MINUTE / _SLOWEST
+    return max(round(missing_seconds / 0.0315), 0)

@@ -1,0 +1,54 @@
+"""The identities at other providers that sign in to an account here (contract 3)."""
+
+import sqlite3
+from typing import Any
+
+from svc.db import page
+from svc.errors import ApiError
+from svc.ids import new_id, timestamp
+
+
+def shown(identity: Any, provider: str | None) -> dict[str, Any]:
+    """An identity's row as the API shows it; `provider` is the configured one, None where its issuer is gone."""
+    return {
+        "id": identity["id"],
+        "provider": provider,
+        "issuer": identity["issuer"],
+        "email": identity["email"],
+        "created_at": timestamp(identity["created_at"]),
+    }
+
+
+def account_of(conn: sqlite3.Connection, issuer: str, subject: str) -> str | None:
+    """The id of the account that an identity signs in to, None for an unknown one."""
+    row = conn.execute("SELECT account_id FROM identities WHERE issuer = ? AND subject = ?", (issuer, subject)).fetchone()
+    account_id: str | None = row and row["account_id"]
+    return account_id
+
+
+def add_identity(
+    tx: sqlite3.Connection, account_id: str, issuer: str, subject: str, email: str | None, now_seconds: float
+) -> None:
+    """Links an identity to an account. Raises ApiError `invalid_token` when it is linked already, or the account is gone."""
+    try:
+        tx.execute(
+            "INSERT INTO identities (id, account_id, issuer, subject, email, created_at) VALUES (?, ?, ?, ?, ?, ?)",
+            (new_id("idn", now_seconds), account_id, issuer, subject, email, now_seconds),
+        )
+    except sqlite3.IntegrityError:
+        raise ApiError("invalid_token") from None
+
+
+def identities_page(conn: sqlite3.Connection, account_id: str, limit: int, after: str | None) -> list[sqlite3.Row]:
+    """A page of the account's identities, as svc/db.py's `page`."""
+    return page(conn, "identities", account_id, limit, after)
+
+
+def delete_identity(tx: sqlite3.Connection, account_id: str, identity_id: str, *, has_password: bool) -> None:
+    """Unlinks an identity. Raises ApiError `not_found`, and `last_identity` when it is the only way in to the account."""
+    deleted = tx.execute("DELETE FROM identities WHERE account_id = ? AND id = ?", (account_id, identity_id)).rowcount
+    if not deleted:
+        raise ApiError("not_found", "There is no such identity.")
+    left = tx.execute("SELECT EXISTS (SELECT 1 FROM identities WHERE account_id = ?)", (account_id,)).fetchone()[0]
+    if not (has_password or left):
+        raise ApiError("last_identity")

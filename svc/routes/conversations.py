@@ -1,0 +1,74 @@
+"""The caller's conversations and their messages (contract 8)."""
+
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from svc import conversations, history, projects
+from svc.gate import Caller
+from svc.web import listing, no_content, page_after, page_limit, read_json, reply
+
+
+async def create_conversation(request: Request, caller: Caller) -> Response:
+    """`{title?, project_id?}` -> 201."""
+    state = request.state
+    fields = _fields(await read_json(request))
+    row = await state.db.write(conversations.add_conversation, caller.id, state.clock(), **fields)
+    return reply(conversations.shown(row), 201)
+
+
+def _fields(body: dict[str, Any]) -> dict[str, Any]:
+    checks = {"title": conversations.check_title, "project_id": projects.check_project_id}
+    return {field: check(body[field]) for field, check in checks.items() if field in body}
+
+
+async def list_conversations(request: Request, caller: Caller) -> Response:
+    """Newest first, `?q= ?project_id= ?limit= ?after=`; `q` asks for words, all of them in the title or in one message."""
+    db, limit, query = request.state.db, page_limit(request), request.query_params
+    project_id = query.get("project_id")
+    if project_id is not None:
+        await db.read(projects.project_by_id, caller.id, project_id, "project_id")
+    words = query.get("q") or None
+    rows = await db.read(conversations.conversations_page, caller.id, limit, page_after(request), project_id, words)
+    return listing([conversations.shown(row) for row in rows], limit)
+
+
+async def show_conversation(request: Request, caller: Caller) -> Response:
+    conversation_id = request.path_params["conversation_id"]
+    return reply(conversations.shown(await request.state.db.read(conversations.conversation_by_id, caller.id, conversation_id)))
+
+
+async def change_conversation(request: Request, caller: Caller) -> Response:
+    """Any of `{title, project_id}`; an absent field stays, null takes it away."""
+    state = request.state
+    changes = _fields(await read_json(request))
+    row = await state.db.write(
+        conversations.change_conversation, caller.id, request.path_params["conversation_id"], changes, state.clock()
+    )
+    return reply(conversations.shown(row))
+
+
+async def delete_conversation(request: Request, caller: Caller) -> Response:
+    """204; its messages go with it."""
+    await request.state.db.write(conversations.delete_conversation, caller.id, request.path_params["conversation_id"])
+    return no_content()
+
+
+async def list_messages(request: Request, caller: Caller) -> Response:
+    """Newest first, `?limit= ?after=`; a page of long messages is shorter."""
+    db, limit, after = request.state.db, page_limit(request), page_after(request)
+    conversation_id = request.path_params["conversation_id"]
+    await db.read(conversations.conversation_by_id, caller.id, conversation_id)
+    rows, shown = await db.read(history.messages_page, caller.id, conversation_id, limit, after)
+    return listing([history.shown(row) for row in rows], shown)
+
+
+async def create_message(request: Request, caller: Caller) -> Response:
+    """`{role, content}` -> 201."""
+    state = request.state
+    fields = conversations.check_message(await read_json(request))
+    row = await state.db.write(
+        conversations.add_message, caller.id, request.path_params["conversation_id"], now_seconds=state.clock(), **fields
+    )
+    return reply(history.shown(row), 201)

@@ -1,0 +1,305 @@
+"""Images and speech, in OpenAI's wire format and with our own `/v1/audio/generate` (contract 8, wire.md 29 and 30).
+
+body -> checks (400, 404, 413) -> hold (402) -> slot (503) -> a file of the whole answer -> settlement -> the answer from it
+The whole answer is made first: its length, cost and truncation are headers, and a fault is an HTTP error, not half a file.
+"""
+
+import asyncio
+import base64
+import contextlib
+import os
+import re
+import unicodedata
+from collections.abc import AsyncGenerator, AsyncIterator
+from typing import Any, BinaryIO
+
+import orjson
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from svc import artifacts, media
+from svc.catalog import Model
+from svc.engines import PaidCall, Payer
+from svc.errors import ApiError, describe
+from svc.gate import Caller
+from svc.media import ImageCall, ImageRequest, SpeechCall, SpeechRequest, storage
+from svc.sse import EventStream, Interrupt, attended
+from svc.upstream_media import Picture
+from svc.web import note, read_json
+from svc.wire import error_event, event
+
+_PIECE_BYTES = 64 * 1024
+_PROMPT_LENGTH = 32_000
+_MOST_IMAGES = 10
+_SIZE = re.compile(r"([1-9][0-9]{0,4})x([1-9][0-9]{0,4})")
+_DEFAULT_SIDE = 1024
+_SPOKEN_LENGTH = 100_000
+_SPEECH_LENGTH = 4_096  # of OpenAI's speech route, in characters (specification 7, wire.md 29)
+_SLOWEST, _FASTEST = 0.25, 4.0
+_FORMAT = re.compile(r"[a-z0-9_-]{1,32}")
+_DEFAULT_VOICE = "alloy"
+
+
+# --- images
+
+
+async def create_image(request: Request, caller: Caller) -> Response:
+    """`{prompt, model?, n?, size?, response_format?}` -> `{created, data: [{b64_json | url, revised_prompt?}]}`."""
+    state = request.state
+    body = await read_json(request)
+    wanted = _image_request(body)
+    as_url = _one_of(body, "response_format", "b64_json", "url") == "url"
+    model = await state.models.chosen(caller.account, body.get("model"), "image")
+    if model.provider is None:
+        _check_for_painter(body, wanted)
+    call = ImageCall(model, wanted, state.studio, _payer(request, caller))
+    with contextlib.ExitStack() as held:
+        async with _made(request, caller, call):
+            held.enter_context(state.studio.images.taken(caller.id))
+            file = held.enter_context(state.studio.spool())
+            await _write_images(request, caller, call, wanted.prompt, file, as_url)
+        return _from_file(file, {"content-type": "application/json", **_cost(call)}, held.pop_all())
+
+
+def _image_request(body: dict[str, Any]) -> ImageRequest:
+    prompt = _text(body, "prompt", "what the picture is to show", _PROMPT_LENGTH)
+    count = 1 if body.get("n") is None else body["n"]
+    if type(count) is not int or not 1 <= count <= _MOST_IMAGES:
+        raise ApiError("invalid_value", f"n must be a whole number from 1 to {_MOST_IMAGES}.", param="n")
+    if body.get("stream"):
+        raise ApiError("invalid_value", "Images are not streamed here. Leave stream out.", param="stream")
+    size = body.get("size") or "auto"
+    match = _SIZE.fullmatch(size) if isinstance(size, str) else None
+    if match is None and size != "auto":
+        raise ApiError("invalid_value", "size must be of the form WIDTHxHEIGHT, such as 512x512, or auto.", param="size")
+    width, height = (int(match[1]), int(match[2])) if match else (_DEFAULT_SIDE, _DEFAULT_SIDE)
+    passed_on = {name: value for name, value in body.items() if name not in ("stream", "partial_images", "response_format")}
+    return ImageRequest(prompt, count, width, height, passed_on)
+
+
+def _check_for_painter(body: dict[str, Any], wanted: ImageRequest) -> None:
+    """What the built-in painter cannot do. Raises ApiError `invalid_value`."""
+    if not all(media.LEAST_SIDE <= side <= media.MOST_SIDE for side in (wanted.width, wanted.height)):
+        message = f"size must be between {media.LEAST_SIDE} and {media.MOST_SIDE} a side, such as 512x512."
+        raise ApiError("invalid_value", message, param="size")
+    _one_of(body, "output_format", "png")
+
+
+async def _write_images(request: Request, caller: Caller, call: ImageCall, prompt: str, file: BinaryIO, as_url: bool) -> None:
+    """Writes the answer picture by picture, so that one of them is in memory at a time."""
+    with storage():
+        file.write(b'{"created":%d,"data":[' % int(request.state.clock()))
+        async with contextlib.aclosing(call.pictures()) as pictures:
+            number = 0
+            async for picture in pictures:
+                number += 1
+                where = orjson.dumps(await _artifact_url(request, caller, prompt, number, picture)) if as_url else b""
+                file.write(b"" if number == 1 else b",")
+                file.write(b'{"url":%b' % where if as_url else b'{"b64_json":"%b"' % picture.encoded)
+                if picture.revised_prompt is not None:
+                    file.write(b',"revised_prompt":' + orjson.dumps(picture.revised_prompt))
+                file.write(b"}")
+        file.write(b"]")
+        for name, value in call.facts_about.items():
+            file.write(b',"%b":%b' % (name.encode(), orjson.dumps(value)))
+        file.write(b"}")
+
+
+async def _artifact_url(request: Request, caller: Caller, prompt: str, number: int, picture: Picture) -> str:
+    state = request.state
+    content = await asyncio.to_thread(media.decoded, picture)
+    content_type, ending = media.picture_type(picture)
+    stem = re.sub(r"\W+", "-", unicodedata.normalize("NFC", prompt))[:60].strip("-") or "image"
+    row = await state.db.write(
+        artifacts.add_artifact,
+        caller.id,
+        name=f"{stem}{'' if number == 1 else f'-{number}'}.{ending}",
+        content_type=content_type,
+        content=content,
+        project_id=None,
+        run_id=None,
+        now_seconds=state.clock(),
+    )
+    return f"{state.config.base_url}/artifacts/{row['id']}/content"
+
+
+# --- speech
+
+
+async def generate_audio(request: Request, caller: Caller) -> Response:
+    """`{input, model?, voice?, format?, speed?, tts_max_tokens?}` -> the audio, WAV if no format is named."""
+    body = await read_json(request)
+    text = _text(body, "input", "the text to speak", _SPOKEN_LENGTH)
+    model = await request.state.models.chosen(caller.account, body.get("model"), "speech")
+    if model.provider is not None and model.provider.byok:
+        _check_length(text, "input", _SPEECH_LENGTH)
+    return await _speech(request, caller, model, text, body, "format", "wav")
+
+
+async def create_speech(request: Request, caller: Caller) -> Response:
+    """OpenAI's `{input, model?, voice?, response_format?, speed?, stream_format?}` -> the audio, or events that carry it."""
+    body = await read_json(request)
+    text = _text(body, "input", "the text to speak", _SPEECH_LENGTH)
+    _one_of(body, "stream_format", "audio", "sse")
+    model = await request.state.models.chosen(caller.account, body.get("model"), "speech")
+    # Clients take an unnamed format for mp3; where the voice has no encoder they get WAV that says so (wire.md 29).
+    usual = "mp3" if model.provider is not None or "mp3" in request.state.studio.voice.formats else "wav"
+    return await _speech(request, caller, model, text, body, "response_format", usual)
+
+
+async def _speech(
+    request: Request, caller: Caller, model: Model, text: str, body: dict[str, Any], format_field: str, usual_format: str
+) -> Response:
+    studio = request.state.studio
+    wanted = await _speech_request(request, model, text, body, format_field, usual_format)
+    call = SpeechCall(model, wanted, studio, _payer(request, caller))
+    with contextlib.ExitStack() as held:
+        async with _made(request, caller, call):
+            held.enter_context(studio.speeches.taken(caller.id))
+            file = held.enter_context(studio.spool())
+            await call.speak(file)
+        headers = {
+            "x-audio-seconds": f"{call.seconds:.3f}",
+            "x-audio-truncated": str(call.truncated).lower(),
+            **_cost(call),
+        }
+        if body.get("stream_format") == "sse":
+            return _Holding(_as_events(request, caller, call, file, headers), held.pop_all())
+        return _from_file(file, {"content-type": call.content_type, **headers}, held.pop_all())
+
+
+async def _speech_request(
+    request: Request, model: Model, text: str, body: dict[str, Any], format_field: str, usual_format: str
+) -> SpeechRequest:
+    voice, form, speed = body.get("voice"), body.get(format_field), body.get("speed")
+    if isinstance(voice, dict):  # OpenAI's form for voices of one's own
+        voice = voice.get("id")
+    voice = _DEFAULT_VOICE if voice is None else voice
+    if not isinstance(voice, str) or not 0 < len(voice) <= 200:
+        raise ApiError("invalid_value", "voice must be the name of a voice, such as alloy.", param="voice")
+    form = usual_format if form is None else form
+    if not isinstance(form, str) or not _FORMAT.fullmatch(form):
+        raise ApiError("invalid_value", f"{format_field} must be the name of a format, such as wav.", param=format_field)
+    speed = 1.0 if speed is None else speed
+    if type(speed) not in (int, float) or not _SLOWEST <= speed <= _FASTEST:
+        raise ApiError("invalid_value", f"speed must be a number from {_SLOWEST} to {_FASTEST}.", param="speed")
+    if model.provider is None:
+        known = request.state.studio.voice
+        if form not in known.formats:
+            message = f"{model.id} cannot make {form} on this machine, only {', '.join(known.formats)}."
+            raise ApiError("invalid_value", message, param=format_field)
+        await known.check(voice)
+    ours = ("format", "tts_max_tokens", "stream_format") if format_field == "format" else ("tts_max_tokens", "stream_format")
+    passed_on = {name: value for name, value in body.items() if name not in ours}
+    passed_on["voice"] = body.get("voice") or voice
+    return SpeechRequest(text, form, voice, float(speed), _most_tokens(body), passed_on)
+
+
+def _most_tokens(body: dict[str, Any]) -> int:
+    """`tts_max_tokens`, clamped and not refused where it is out of range (specification 8)."""
+    tokens = body.get("tts_max_tokens")
+    if tokens is None:
+        return media.DEFAULT_AUDIO_TOKENS
+    if type(tokens) is not int:
+        raise ApiError("invalid_value", "tts_max_tokens must be a whole number.", param="tts_max_tokens")
+    return min(max(tokens, media.LEAST_AUDIO_TOKENS), media.MOST_AUDIO_TOKENS)
+
+
+def _as_events(request: Request, caller: Caller, call: SpeechCall, file: BinaryIO, headers: dict[str, str]) -> EventStream:
+    """The audio as OpenAI's events: `speech.audio.delta` with base64, then `speech.audio.done` with the usage."""
+
+    async def events() -> AsyncGenerator[bytes, None]:
+        async for piece in _pieces(file):
+            yield event({"type": "speech.audio.delta", "audio": base64.b64encode(piece).decode()})
+        usage = {"input_tokens": 0, "output_tokens": call.tokens, "total_tokens": call.tokens}
+        yield event({"type": "speech.audio.done", "usage": usage})
+
+    return EventStream(
+        events(),
+        drain=request.state.drain,
+        owner=caller.id,
+        interrupt=Interrupt(),
+        closing=lambda error: error_event(error.error),
+        on_fault=lambda fault: note(request, level="error", error=describe(fault)),
+        headers=headers,
+    )
+
+
+# --- what both share
+
+
+@contextlib.asynccontextmanager
+async def _made(request: Request, caller: Caller, call: PaidCall) -> AsyncIterator[None]:
+    """The block makes what is paid for: it has its hold, ends with the caller or the server, and is settled."""
+    interrupt = Interrupt()
+    try:
+        async with media.settled(call), attended(request.receive, request.state.drain, caller.id, interrupt):
+            await call.reserve()
+            yield
+    finally:
+        note(request, **call.facts)
+
+
+def _payer(request: Request, caller: Caller) -> Payer:
+    return Payer(caller.id, request.scope["svc.request_id"], caller.key_id)
+
+
+def _cost(call: PaidCall) -> dict[str, str]:
+    return {"x-service-cost-micros": str(call.cost_micros)} if call.paid else {}
+
+
+class _Holding(Response):
+    """An answer for which something is held until it has been sent or given up."""
+
+    def __init__(self, answer: Response, held: contextlib.ExitStack) -> None:
+        super().__init__()
+        self._answer = answer
+        self._held = held
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with self._held:
+            await self._answer(scope, receive, send)
+
+
+def _from_file(file: BinaryIO, headers: dict[str, str], held: contextlib.ExitStack) -> Response:
+    size = os.fstat(file.fileno()).st_size
+    headers = {**headers, "content-length": str(size), "cache-control": "no-store"}
+    return _Holding(StreamingResponse(_pieces(file), headers=headers), held)
+
+
+async def _pieces(file: BinaryIO) -> AsyncGenerator[bytes, None]:
+    # Read here and not in a thread: it has just been written, so it is in the system's cache.
+    place = 0
+    while piece := os.pread(file.fileno(), _PIECE_BYTES, place):
+        place += len(piece)
+        yield piece
+        await asyncio.sleep(0)
+
+
+def _text(body: dict[str, Any], field: str, what: str, most_length: int) -> str:
+    text = body.get(field)
+    if text is None:
+        raise ApiError("missing_field", f"{field} is required: {what}.", param=field)
+    if not isinstance(text, str):
+        raise ApiError("invalid_value", f"{field} must be a string.", param=field)
+    _check_length(text, field, most_length)
+    if all(character.isspace() or unicodedata.category(character) == "Cc" for character in text):
+        raise ApiError("invalid_value", f"{field} must not be blank.", param=field)
+    return text
+
+
+def _check_length(text: str, field: str, most_length: int) -> None:
+    if len(text) > most_length:
+        message = f"{field} has {len(text)} characters; at most {most_length} are taken here."
+        raise ApiError("PAYLOAD_TOO_LARGE", message, param=field)
+
+
+def _one_of(body: dict[str, Any], field: str, *allowed: str) -> str:
+    """The field's value, the first of `allowed` when it is left out."""
+    value = body.get(field)
+    if value is None:
+        return allowed[0]
+    if value not in allowed:
+        raise ApiError("invalid_value", f"{field} must be {' or '.join(allowed)}.", param=field)
+    return str(value)

@@ -1,0 +1,215 @@
+"""Signing in with other providers, and the identities that an account is linked with (contract 3).
+
+GET /auth/oauth/google -> 302 to Google -> GET .../callback: state and cookie -> code -> identity -> _arrive -> 302 to the page
+with a one-time code in its fragment, or what went wrong -> POST /auth/oauth/session (routes/auth.py)
+"""
+
+import sqlite3
+from typing import Any
+from urllib.parse import urlencode
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from svc import accounts, identities, oauth_flows
+from svc.errors import ApiError
+from svc.gate import Caller
+from svc.oauth import Flow, Identity, Provider, new_flow
+from svc.web import listing, no_content, note, page_after, page_limit, reply
+
+_CODE_LENGTH = 4096
+
+
+class Refused(Exception):
+    """A sign-in that ends without a session, for a reason that no answer of the API has: the page's fragment tells it.
+
+    `access_denied` (at the provider), `email_missing`, `identity_taken` (linked to another account).
+    """
+
+
+# --- signing in
+
+
+async def list_providers(request: Request) -> Response:
+    """The configured providers, with the address that begins a sign-in."""
+    base_url = request.state.config.base_url
+    found = [
+        {"provider": provider.name, "issuer": provider.issuer, "url": f"{base_url}/auth/oauth/{provider.name}"}
+        for provider in request.state.identity_providers.values()
+    ]
+    return listing(found, len(found))
+
+
+async def begin(request: Request) -> Response:
+    """302 to the provider. Trouble is shown on the page, as people come here by a link."""
+    provider = _provider(request)
+    try:
+        url, browser = await _begin(request, provider, None)
+    except ApiError as error:
+        return _trouble(request, provider, error.code, str(error))
+    answer = _found(url)
+    oauth_flows.remember(answer, browser)
+    return answer
+
+
+async def callback(request: Request) -> Response:
+    """302 to the page: `#code=…` to change for a session, `#linked=…`, or `#error=…` (contract 3)."""
+    provider = _provider(request)
+    try:
+        answered = await _come_back(request, provider)
+    except Refused as refusal:
+        return _trouble(request, provider, str(refusal))
+    except ApiError as error:
+        return _trouble(request, provider, error.code, str(error))
+    return _to_page(request, answered)
+
+
+# --- the identities of an account
+
+
+async def list_identities(request: Request, caller: Caller) -> Response:
+    """Newest first, `?limit= ?after=`."""
+    limit = page_limit(request)
+    rows = await request.state.db.read(identities.identities_page, caller.id, limit, page_after(request))
+    names = {provider.issuer: provider.name for provider in request.state.identity_providers.values()}
+    return listing([identities.shown(row, names.get(row["issuer"])) for row in rows], limit)
+
+
+async def begin_linking(request: Request, caller: Caller) -> Response:
+    """`{url}`: where this browser, and no other, goes to link an identity to this account within 10 minutes."""
+    url, browser = await _begin(request, _provider(request), caller.id)
+    answer = reply({"url": url})
+    oauth_flows.remember(answer, browser)
+    return answer
+
+
+async def unlink(request: Request, caller: Caller) -> Response:
+    """204; 409 when it is the only way in."""
+    has_password = caller.account["password_hash"] is not None
+    identity_id = request.path_params["identity_id"]
+    await request.state.db.write(identities.delete_identity, caller.id, identity_id, has_password=has_password)
+    return no_content()
+
+
+# --- the way to a provider and back
+
+
+def _provider(request: Request) -> Provider:
+    provider: Provider | None = request.state.identity_providers.get(request.path_params["provider"])
+    if provider is None:
+        raise ApiError("not_found", "There is no such identity provider. GET /auth/oauth lists them.")
+    return provider
+
+
+def _flow(request: Request, provider: Provider, state: str) -> Flow:
+    redirect_uri = f"{request.state.config.base_url}/auth/oauth/{provider.name}/callback"
+    return new_flow(request.state.keys["oauth"], redirect_uri, state)
+
+
+async def _begin(request: Request, provider: Provider, account_id: str | None) -> tuple[str, str]:
+    """Where to send the browser, and what it is known by. It keeps its name, so that two sign-ins may be under way in it."""
+    browser, token = oauth_flows.browser_of(request) or oauth_flows.new_token(), oauth_flows.new_token()
+    url = await provider.authorization_url(_flow(request, provider, token))
+    now_seconds = request.state.clock()
+    await request.state.db.write(oauth_flows.begin, token, browser, provider.name, account_id, now_seconds)
+    return url, browser
+
+
+async def _come_back(request: Request, provider: Provider) -> dict[str, str]:
+    """The page's fragment for a callback. The flow ends first of all, so that nothing can be tried with its state again."""
+    state, query = request.state, request.query_params
+    browser, token = oauth_flows.browser_of(request), query.get("state", "")
+    flow = browser and await state.db.write(oauth_flows.end, token, browser, state.clock())
+    if not browser or not flow:
+        raise ApiError("invalid_token", "The state is used, old, unknown, or of another browser.")
+    if flow["provider"] != provider.name or not await provider.answers_as(query.get("iss")):
+        raise ApiError("invalid_token", "The answer is another provider's.")
+    if query.get("error") == "access_denied":
+        raise Refused("access_denied")
+    # A parameter that comes twice could be read in two ways (RFC 6749 3.1).
+    if "error" in query or not 0 < len(query.get("code", "")) <= _CODE_LENGTH or len(query) != len(query.multi_items()):
+        raise ApiError("upstream_error", "The provider answered with an error, or without a code.")
+    identity = await provider.identity(_flow(request, provider, token), query["code"])
+    code = None if flow["account_id"] else oauth_flows.new_token()
+    account_id = await state.db.write(
+        _arrive, identity, flow["account_id"], browser, code, state.config.signup == "open", state.clock()
+    )
+    note(request, account=account_id, provider=provider.name)
+    return {"code": code} if code else {"linked": provider.name}
+
+
+def _to_page(request: Request, fragment: dict[str, str]) -> Response:
+    return _found(f"{request.state.config.base_url}/#{urlencode(fragment)}")
+
+
+def _trouble(request: Request, provider: Provider, code: str, detail: str | None = None) -> Response:
+    note(request, code=code, provider=provider.name, detail=detail)
+    return _to_page(request, {"error": code, "provider": provider.name})
+
+
+def _found(url: str) -> Response:
+    headers = {"location": url, "cache-control": "no-store", "referrer-policy": "no-referrer"}
+    return Response(status_code=302, headers=headers)
+
+
+# --- whose identity it is
+
+
+def _arrive(
+    tx: sqlite3.Connection,
+    identity: Identity,
+    link_to: str | None,
+    browser: str,
+    code: str | None,
+    signup_open: bool,
+    now_seconds: float,
+) -> str:
+    """The account that an identity belongs to from now on, with the `code` that signs `browser` in to it (None when linking).
+
+    Raises Refused, and ApiError `email_taken`, `signup_closed`, `invalid_token` (the account to link to is gone).
+    """
+    account_id = identities.account_of(tx, identity.issuer, identity.subject)
+    if account_id is not None and link_to not in (None, account_id):
+        raise Refused("identity_taken")
+    if account_id is None:
+        account_id = link_to or _account_for(tx, identity, signup_open, now_seconds)
+        identities.add_identity(tx, account_id, identity.issuer, identity.subject, identity.email, now_seconds)
+    _prove(tx, account_id, identity, now_seconds)
+    if code is not None:
+        oauth_flows.add_code(tx, code, browser, account_id, now_seconds)
+    return account_id
+
+
+def _account_for(tx: sqlite3.Connection, identity: Identity, signup_open: bool, now_seconds: float) -> str:
+    """The account that a new identity joins, or a new one.
+
+    It joins only where both sides have proved the e-mail: else whoever signed up first with somebody's address, here or
+    there, would share an account with them (contract 3).
+    """
+    email = _acceptable(accounts.check_email, identity.email)
+    if email is None:
+        raise Refused("email_missing")
+    account = accounts.account_by_email(tx, email)
+    if account is None:
+        if not signup_open:
+            raise ApiError("signup_closed")
+        account = accounts.add_account(tx, email, _acceptable(accounts.check_name, identity.name), None, now_seconds)
+    elif not identity.email_verified or account["email_proved_at"] is None:
+        raise ApiError("email_taken")
+    account_id: str = account["id"]
+    return account_id
+
+
+def _prove(tx: sqlite3.Connection, account_id: str, identity: Identity, now_seconds: float) -> None:
+    account: Any = accounts.account_by_id(tx, account_id)
+    email = _acceptable(accounts.check_email, identity.email)
+    if identity.email_verified and email and accounts.email_key(email) == account["email_key"]:
+        accounts.prove_email(tx, account_id, now_seconds)
+
+
+def _acceptable(check: Any, value: str | None) -> str | None:
+    try:
+        checked: str | None = check(value)
+    except ApiError:
+        return None
+    return checked

@@ -1,0 +1,171 @@
+"""Live support for pro accounts: one active conversation of a person with the operator (contract 8, specification 8)."""
+
+import sqlite3
+import unicodedata
+from typing import Any
+
+from svc.db import page
+from svc.errors import ApiError
+from svc.ids import new_id, timestamp
+
+SUBJECT_LENGTH = 200
+CONTENT_LENGTH = 10_000
+
+
+def check_subject(value: Any) -> str | None:
+    """`value` as a subject, None for none. Raises ApiError `invalid_value`."""
+    if value is None:
+        return None
+    if (
+        not isinstance(value, str)
+        or not value.strip()
+        or len(value) > SUBJECT_LENGTH
+        or any(unicodedata.category(character) in ("Cc", "Cs") for character in value)
+    ):
+        raise ApiError(
+            "invalid_value",
+            f"subject must be a string of 1 to {SUBJECT_LENGTH} characters, not blank, without control characters, or null.",
+            param="subject",
+        )
+    return value
+
+
+def check_content(value: Any, param: str = "content") -> str:
+    """`value` as the text of a message. Raises ApiError `missing_field` or `invalid_value`."""
+    if value is None:
+        raise ApiError("missing_field", f"{param} is required: what you want to say.", param=param)
+    if not isinstance(value, str) or not value.strip() or len(value) > CONTENT_LENGTH:
+        raise ApiError("invalid_value", f"{param} must be a string of 1 to {CONTENT_LENGTH} characters, not blank.", param=param)
+    return value
+
+
+def shown(row: sqlite3.Row) -> dict[str, Any]:
+    """A support conversation as the lists of the API show it."""
+    closed_at = row["closed_at"]
+    return {
+        "id": row["id"],
+        "status": row["status"],
+        "subject": row["subject"],
+        "created_at": timestamp(row["created_at"]),
+        "updated_at": timestamp(row["updated_at"]),
+        "closed_at": None if closed_at is None else timestamp(closed_at),
+    }
+
+
+def message_shown(row: sqlite3.Row) -> dict[str, Any]:
+    plain = ("id", "role", "content")
+    return {**{field: row[field] for field in plain}, "created_at": timestamp(row["created_at"])}
+
+
+def shown_whole(conn: sqlite3.Connection, account_id: str, support_id: str) -> dict[str, Any]:
+    """A support conversation with all its messages, the oldest first. Raises ApiError `not_found`."""
+    row = support_by_id(conn, account_id, support_id)
+    return {**shown(row), "messages": [message_shown(message) for message in messages_of(conn, account_id, support_id)]}
+
+
+def add_support(
+    tx: sqlite3.Connection, account_id: str, subject: str | None, content: str | None, now_seconds: float
+) -> dict[str, Any]:
+    """Opens a support conversation, perhaps with its first message, and returns it as it is shown whole.
+
+    Raises ApiError `already_active`, `invalid_api_key` when the account is gone.
+    """
+    support_id = new_id("sup", now_seconds)
+    try:
+        tx.execute(
+            "INSERT INTO support_conversations (id, account_id, subject, created_at, updated_at) VALUES (?, ?, ?, ?, ?)",
+            (support_id, account_id, subject, now_seconds, now_seconds),
+        )
+    except sqlite3.IntegrityError as error:
+        if error.sqlite_errorname == "SQLITE_CONSTRAINT_FOREIGNKEY":
+            raise ApiError("invalid_api_key") from None
+        raise ApiError("already_active", "One support conversation is active already. Go on there, or close it first.") from None
+    if content is not None:
+        add_message(tx, account_id, support_id, "user", content, now_seconds)
+    return shown_whole(tx, account_id, support_id)
+
+
+def support_by_id(conn: sqlite3.Connection, account_id: str, support_id: str) -> sqlite3.Row:
+    """One support conversation of the account. Raises ApiError `not_found`."""
+    row: sqlite3.Row | None = conn.execute(
+        "SELECT * FROM support_conversations WHERE account_id = ? AND id = ?", (account_id, support_id)
+    ).fetchone()
+    if row is None:
+        raise ApiError("not_found", "There is no such support conversation.")
+    return row
+
+
+def support_page(conn: sqlite3.Connection, account_id: str, limit: int, after: str | None) -> list[sqlite3.Row]:
+    """A page of the account's support conversations, as svc/db.py's `page`."""
+    return page(conn, "support_conversations", account_id, limit, after)
+
+
+def messages_of(conn: sqlite3.Connection, account_id: str, support_id: str) -> list[sqlite3.Row]:
+    """All messages of a support conversation, the oldest first; there are at most 200."""
+    return conn.execute(
+        "SELECT * FROM support_messages WHERE account_id = ? AND support_id = ? ORDER BY number", (account_id, support_id)
+    ).fetchall()
+
+
+def add_message(
+    tx: sqlite3.Connection, account_id: str, support_id: str, role: str, content: str, now_seconds: float
+) -> sqlite3.Row:
+    """Adds a message of the `user` or the `operator`. Raises ApiError `not_found`, `already_ended` for a closed conversation,
+    `PAYLOAD_TOO_LARGE` for a full one."""
+    support_by_id(tx, account_id, support_id)
+    try:
+        row: sqlite3.Row = tx.execute(
+            """
+            INSERT INTO support_messages (id, account_id, support_id, role, content, created_at)
+            VALUES (?, ?, ?, ?, ?, ?) RETURNING *
+            """,
+            (new_id("msg", now_seconds), account_id, support_id, role, content, now_seconds),
+        ).fetchone()
+    except sqlite3.IntegrityError as error:
+        if str(error) == "support_closed":
+            raise ApiError("already_ended", "This support conversation is closed. Open a new one.") from None
+        if str(error) == "support_messages_count":
+            raise ApiError(
+                "PAYLOAD_TOO_LARGE", "This support conversation is full. Close it and open a new one.", param="content"
+            ) from None
+        raise
+    tx.execute(
+        "UPDATE support_conversations SET updated_at = ? WHERE account_id = ? AND id = ?", (now_seconds, account_id, support_id)
+    )
+    return row
+
+
+def close(tx: sqlite3.Connection, account_id: str, support_id: str, now_seconds: float) -> dict[str, Any]:
+    """Closes a support conversation and returns it as it is shown whole. Raises ApiError `not_found`, `already_ended`."""
+    if support_by_id(tx, account_id, support_id)["status"] == "closed":
+        raise ApiError("already_ended", "This support conversation is closed already.")
+    tx.execute(
+        """
+        UPDATE support_conversations SET status = 'closed', closed_at = ?, updated_at = ? WHERE account_id = ? AND id = ?
+        """,
+        (now_seconds, now_seconds, account_id, support_id),
+    )
+    return shown_whole(tx, account_id, support_id)
+
+
+# --- for the operator
+
+
+def active_supports(conn: sqlite3.Connection) -> list[sqlite3.Row]:
+    """Every active support conversation with its person's `email` and the `role` that spoke last, the longest untouched first."""
+    return conn.execute(
+        """
+        SELECT support_conversations.*, accounts.email, (
+            SELECT role FROM support_messages
+            WHERE account_id = accounts.id AND support_id = support_conversations.id ORDER BY number DESC LIMIT 1
+        ) AS role
+        FROM support_conversations JOIN accounts ON accounts.id = account_id
+        WHERE status = 'active' ORDER BY updated_at, support_conversations.id
+        """
+    ).fetchall()
+
+
+def account_of(conn: sqlite3.Connection, support_id: str) -> str | None:
+    """Whose support conversation it is, for the operator, who knows its id alone; None if there is none."""
+    row = conn.execute("SELECT account_id FROM support_conversations WHERE id = ?", (support_id,)).fetchone()
+    return None if row is None else str(row["account_id"])
