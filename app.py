@@ -77,9 +77,9 @@ ROUTES = [
     ("POST", "/auth/password-reset", per_ip("password_reset")(auth.request_password_reset)),
     ("POST", "/auth/password-reset/confirm", auth.confirm_password_reset),
     ("GET", "/auth/oauth", oauth.list_providers),
+    ("POST", "/auth/oauth/session", per_ip("oauth")(auth.change_code)),
     ("GET", "/auth/oauth/{provider}", per_ip("oauth")(oauth.begin)),
     ("GET", "/auth/oauth/{provider}/callback", per_ip("oauth")(oauth.callback)),
-    ("POST", "/auth/oauth/session", per_ip("oauth")(auth.change_code)),
     ("GET", "/user/me", signed_in(user.show_me)),
     ("PATCH", "/user/me", signed_in(user.change_me)),
     ("DELETE", "/user/me", signed_in(session_only(user.delete_me))),
@@ -89,8 +89,8 @@ ROUTES = [
     ("POST", "/user/api-keys", signed_in(user.create_key)),
     ("DELETE", "/user/api-keys/{key_id}", signed_in(user.delete_key)),
     ("GET", "/user/identities", signed_in(session_only(oauth.list_identities))),
-    ("POST", "/user/identities/{provider}", signed_in(session_only(oauth.begin_linking))),
-    ("DELETE", "/user/identities/{identity_id}", signed_in(session_only(oauth.unlink))),
+    ("POST", "/user/identities/{identity}", signed_in(session_only(oauth.begin_linking))),
+    ("DELETE", "/user/identities/{identity}", signed_in(session_only(oauth.unlink))),
     ("GET", "/user/export", signed_in(export.create)),
     ("GET", "/user/providers", signed_in(providers.list_providers)),
     ("POST", "/user/providers", signed_in(providers.create_provider)),
@@ -180,7 +180,6 @@ async def _lifespan(
             stack.push_async_callback(guarded.aclose)
             catalog = _catalog(config, outbound)
             payments = await _payments(config, folder, stack)
-            identity_providers = await _identity_providers(config, stack)
         except StartError as error:
             app.state.start_error = error
             raise
@@ -195,9 +194,6 @@ async def _lifespan(
         stack.push_async_callback(speaker.close)
         engines = Engines(catalog, outbound, guarded, db, usage, config.clock)
         capture_library_logs(stack.enter_context(log))
-        mail = Mail(config.smtp_url, config.base_url, log) if config.smtp_url else None
-        if mail:
-            stack.push_async_callback(mail.close)
         catalog.start()
         if payments.mode == "sandbox" and not config.local_posture:
             log("payments", level="warning", message="SVC_PAYMENTS=sandbox: whoever signs in here can give themselves test money")
@@ -215,8 +211,8 @@ async def _lifespan(
             "passwords": passwords,
             "clock": config.clock,
             "keys": {purpose: folder.derive(purpose) for purpose in ("session", "checkout", "oauth")},
-            "identity_providers": identity_providers,
-            "mail": mail,
+            "identity_providers": await _identity_providers(config, stack),
+            "mail": _mail(config, log, stack),
             "payments": payments,
             "drain": drain,
             "bodies": bodies,
@@ -259,6 +255,14 @@ async def _identity_providers(config: Config, stack: contextlib.AsyncExitStack) 
         else OpenID(settings, client, config.clock, config.monotonic)
         for settings in config.identity_providers
     }
+
+
+def _mail(config: Config, log: Log, stack: contextlib.AsyncExitStack) -> Mail | None:
+    if config.smtp_url is None:
+        return None
+    mail = Mail(config.smtp_url, config.base_url, log)
+    stack.push_async_callback(mail.close)
+    return mail
 
 
 def _catalog(config: Config, outbound: Outbound) -> Catalog:

@@ -22,7 +22,7 @@ from svc.ids import random_base62, timestamp
 from svc.money import dollars, micros_of
 from svc.routes import service
 
-_FORGOTTEN_AT_ONCE = 20_000
+_FORGOTTEN_AT_ONCE = 10_000
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

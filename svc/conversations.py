@@ -5,8 +5,6 @@ import unicodedata
 from collections.abc import Mapping
 from typing import Any
 
-import orjson
-
 from svc import history
 from svc.db import page
 from svc.errors import ApiError
@@ -18,7 +16,7 @@ ROLES = ("system", "user", "assistant")
 _MADE_TITLE_LENGTH = 80
 _INDEX = Index("conversations", "title")
 _MATCHES = 10_000
-_FORGOTTEN_AT_ONCE = 2_000
+_FORGOTTEN_AT_ONCE = 500
 
 
 def check_title(value: Any) -> str | None:
@@ -132,21 +130,16 @@ def conversations_page(
         return page(conn, "conversations", account_id, limit, after, project_id=project_id)
     if after is not None and not _is_own(conn, account_id, after):
         raise ApiError("invalid_value", "after must be the id of an item of this list.", param="after")
-    return conn.execute(
-        """
-        SELECT * FROM conversations
-        WHERE account_id = :account_id AND (:after IS NULL OR id < :after) AND (:project_id IS NULL OR project_id = :project_id)
-            AND id IN (SELECT value FROM json_each(:found))
-        ORDER BY id DESC LIMIT :most
-        """,
-        {
-            "account_id": account_id,
-            "after": after,
-            "project_id": project_id,
-            "found": orjson.dumps(_matching(conn, account_id, query)).decode(),
-            "most": limit + 1,
-        },
-    ).fetchall()
+    rows: list[sqlite3.Row] = []
+    for conversation_id in sorted(_matching(conn, account_id, query), reverse=True):
+        if after is not None and conversation_id >= after:
+            continue
+        row = conversation_by_id(conn, account_id, conversation_id)
+        if project_id in (None, row["project_id"]):
+            rows.append(row)
+        if len(rows) > limit:
+            break
+    return rows
 
 
 def _is_own(conn: sqlite3.Connection, account_id: str, conversation_id: str) -> bool:
@@ -154,17 +147,18 @@ def _is_own(conn: sqlite3.Connection, account_id: str, conversation_id: str) -> 
     return found is not None
 
 
-def _matching(conn: sqlite3.Connection, account_id: str, query: str) -> list[str]:
+def _matching(conn: sqlite3.Connection, account_id: str, query: str) -> set[str]:
     match = " AND ".join(map(quoted, words_of(query)))
     bounds = _INDEX.bounds(conn, account_id)
     if not match or bounds is None:
-        return []
+        return set()
     numbers = _INDEX.newest_matches(conn, bounds, match, _MATCHES)
     by_title = conn.execute(
-        "SELECT id FROM conversations WHERE account_id = ? AND number IN (SELECT value FROM json_each(?))",
-        (account_id, str(numbers)),
+        # CROSS JOIN holds SQLite to the order: it would rather look at every conversation.
+        "SELECT conversations.id FROM json_each(?) CROSS JOIN conversations ON number = json_each.value WHERE account_id = ?",
+        (str(numbers), account_id),
     ).fetchall()
-    return [row["id"] for row in by_title] + history.matching_conversations(conn, account_id, match)
+    return {row["id"] for row in by_title} | history.matching_conversations(conn, account_id, match)
 
 
 def change_conversation(

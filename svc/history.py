@@ -109,20 +109,21 @@ def delete_oldest(tx: sqlite3.Connection, account_id: str, most: int) -> bool:
     return _INDEX.delete_oldest(tx, account_id, most)
 
 
-def matching_conversations(conn: sqlite3.Connection, account_id: str, match: str) -> list[str]:
+def matching_conversations(conn: sqlite3.Connection, account_id: str, match: str) -> set[str]:
     """The conversations of the messages that meet an FTS5 expression; only the newest 10,000 such messages count."""
     bounds = _INDEX.bounds(conn, account_id)
     if bounds is None:
-        return []
+        return set()
     numbers = _INDEX.newest_matches(conn, bounds, match, _MATCHES)
     rows = conn.execute(
         """
-        SELECT DISTINCT conversation_id FROM messages
-        WHERE account_id = ? AND number IN (SELECT value FROM json_each(?)) AND conversation_id IS NOT NULL
+        SELECT DISTINCT conversation_id
+        FROM json_each(?) CROSS JOIN messages ON number = json_each.value -- in this order: else it looks at every message
+        WHERE account_id = ? AND conversation_id IS NOT NULL
         """,
-        (account_id, str(numbers)),
+        (str(numbers), account_id),
     ).fetchall()
-    return [row["conversation_id"] for row in rows]
+    return {row["conversation_id"] for row in rows}
 
 
 def matching_passages(

@@ -121,7 +121,7 @@ class Mail:
                 smtp.starttls(context=tls)
             if server.user and server.password:
                 smtp.login(server.user, server.password)
-            smtp.send_message(message)
+            smtp.send_message(message, to_addrs=[address.addr_spec for address in message["To"].addresses])
 
 
 def _is_final(error: Exception) -> bool:

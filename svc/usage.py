@@ -1,6 +1,7 @@
 """Counts the calls of models that cost nothing: in memory first, so that no answer waits for the disk on their account."""
 
 import asyncio
+import contextlib
 import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -30,6 +31,7 @@ class UsageCounter:
         self._db = db
         self._add = add
         self._waiting: list[Call] = []
+        self._writing = asyncio.Lock()
         self._flushing: asyncio.Task[None] | None = None
 
     def count(self, call: Call) -> None:
@@ -40,19 +42,19 @@ class UsageCounter:
             self._flushing = asyncio.create_task(self._flush_later(delay_seconds))
 
     async def flush(self) -> None:
-        """Writes what waits. A storage fault drops it: usage that costs nothing is not worth a refusal."""
-        calls, self._waiting = self._waiting, []
-        if not calls:
-            return
+        """Writes what waits, and waits for what is being written. A storage fault drops it: usage that costs nothing is not
+        worth a refusal."""
+        async with self._writing:
+            calls, self._waiting = self._waiting, []
+            if not calls:
+                return
 
-        def write(tx: sqlite3.Connection) -> None:
-            for call in calls:
-                self._add(tx, call)
+            def write(tx: sqlite3.Connection) -> None:
+                for call in calls:
+                    self._add(tx, call)
 
-        try:
-            await self._db.write(write)
-        except ApiError:
-            return
+            with contextlib.suppress(ApiError):
+                await self._db.write(write)
 
     async def close(self) -> None:
         if self._flushing is not None:

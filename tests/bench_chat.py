@@ -74,8 +74,13 @@ async def load(server: RunningServer, requests: list[bytes]) -> tuple[float, flo
 
 def chat(key: str, model: str) -> bytes:
     body = orjson.dumps({"model": model, "messages": [{"role": "user", "content": "hello there"}]})
-    head = f"POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer {key}\r\ncontent-length: {len(body)}\r\n\r\n"
-    return head.encode() + body
+    lines = [
+        "POST /v1/chat/completions HTTP/1.1",
+        "host: 127.0.0.1",
+        f"authorization: Bearer {key}",
+        f"content-length: {len(body)}",
+    ]
+    return "\r\n".join([*lines, "", ""]).encode() + body
 
 
 async def main() -> None:
@@ -96,7 +101,9 @@ async def main() -> None:
             print(f"GET /healthz:               {base:7.0f}/s, p99 {base_p99:.1f} ms, {base_cpu:.0f} µs CPU (the yardstick)")
             for name, model in (("chat, builtin/echo", "builtin/echo"), ("chat, a model server", "lab/ok")):
                 rate, p99, cpu = await load(server, [chat(key, model) for key in keys])
-                print(f"{name + ':':27} {rate:7.0f}/s, p99 {p99:.1f} ms, {cpu:.0f} µs CPU, {cpu / base_cpu:.1f} times the yardstick")
+                print(
+                    f"{name + ':':27} {rate:7.0f}/s, p99 {p99:.1f} ms, {cpu:.0f} µs CPU, {cpu / base_cpu:.1f} times the yardstick"
+                )
             print(f"resident memory afterwards: {server.counts().rss_bytes / 1e6:.0f} MB")
         upstream.terminate()
         await upstream.wait()

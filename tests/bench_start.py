@@ -38,7 +38,7 @@ def main() -> None:
         rows = [asyncio.run(measure(fresh)) for _ in range(RUNS)]
         listening, answered, memory = (statistics.median(column) for column in zip(*rows, strict=True))
         verdict = "ok" if answered < SECONDS_LIMIT and memory < MEGABYTES_LIMIT else "over the limit"
-        print(f"{name}: listening after {listening:.2f} s, first chat after {answered:.2f} s, {memory:.0f} MB resident: {verdict}")
+        print(f"{name}: listening after {listening:.2f} s, first chat {answered:.2f} s, {memory:.0f} MB resident: {verdict}")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Fixtures of the in-process tests: the whole application on a real database in a temporary folder, with clocks that tests move."""
+"""Fixtures of the in-process tests: the whole application on a real database in a temporary folder, with movable clocks."""
 
 import itertools
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -11,6 +11,7 @@ import pytest
 
 from app import create_app
 from svc.config import Config
+from tests.openapi import check
 
 PASSWORD = "correct horse battery"
 
@@ -95,8 +96,14 @@ async def service(config: Config, clocks: Clocks) -> AsyncIterator[Service]:
     app = create_app(config)
     async with app.router.lifespan_context(app) as state:
         transport = httpx.ASGITransport(_WithState(app, state), raise_app_exceptions=False)
-        async with httpx.AsyncClient(transport=transport, base_url=config.base_url) as client:
+        hooks: dict[str, Any] = {"response": [_hold_against_the_document]}
+        async with httpx.AsyncClient(transport=transport, base_url=config.base_url, event_hooks=hooks) as client:
             yield Service(client, dict(state), config, clocks)
+
+
+async def _hold_against_the_document(answer: httpx.Response) -> None:
+    await answer.aread()
+    check(answer)
 
 
 @dataclass

@@ -67,9 +67,11 @@ async def mail_server(
     context.load_cert_chain(files.cert, files.key)
     box = MailBox(ca=files.ca)
 
+    open_ones: list[SMTP] = []
+
     def connected() -> SMTP:
         box.connections += 1
-        return SMTP(
+        session = SMTP(
             box,
             hostname="mail.example.com",
             tls_context=context if starttls and not implicit else None,
@@ -79,6 +81,8 @@ async def mail_server(
             auth_require_tls=not implicit,
             enable_SMTPUTF8=True,
         )
+        open_ones.append(session)
+        return session
 
     loop = asyncio.get_running_loop()
     server = await loop.create_server(connected, "127.0.0.1", 0, ssl=context if implicit else None)
@@ -87,3 +91,7 @@ async def mail_server(
         yield box
     finally:
         server.close()
+        for session in open_ones:
+            if session.transport is not None:
+                session.transport.abort()
+        await asyncio.sleep(0)

@@ -7,7 +7,7 @@
 
 The command is the model's name; several are joined with `+` (`no-usage+no-done`). Anything else, like `ok`, answers
 "Hello, world!" in five chunks, with usage (7, 5, 12) on a chunk of its own where `include_usage` asks for it, as OpenAI
-does. What it says is made in tests/model_answers.py, how it says it here.
+does. What it says is made in tests/model_answers.py and model_media.py, how it says it here.
 
 What it says
     echo                 the last user message's text, in one chunk a word
@@ -23,6 +23,10 @@ What it says
     error-200            `{"error": {...}}` with status 200; error-mid-stream: after two chunks
     html-200             a page
     endless              text without end
+On /images/generations (PNGs of one pixel) and /audio/speech (a tone, 2 seconds)
+    seconds-<N>          speaks so long; wav-for-all: WAV whatever was asked for; fewer, too-many, none: not `n` pictures
+    url-only, data-url   links in the place of base64; bad-picture: no base64; huge: 2 MB of it
+    no-response-format   400 for a request that names one
 When it says it
     slow-<N>ms           waits before the head; drip-<N>ms: before each chunk
     silent               never answers; silent-after-<N>-chunks: stops talking in the middle
@@ -65,6 +69,7 @@ from typing import Any, Self
 if not __package__:
     sys.path.insert(0, str(Path(__file__).parent.parent))
 
+from tests import model_media
 from tests.model_answers import Wanted
 
 
@@ -220,12 +225,14 @@ class _Answer:
         if self.seen.path.endswith("/models") and self.seen.method == "GET":
             listed = [{"id": name, "object": "model", "created": 1, "owned_by": "tests"} for name in self.server.models]
             await self._reply(200, json.dumps({"object": "list", "data": listed}).encode())
-        elif self.seen.path.endswith("/chat/completions") and isinstance(self.seen.body, dict):
-            await self._chat()
+        elif self.seen.path.endswith(("/chat/completions", "/images/generations", "/audio/speech")):
+            if not await self._refused():
+                await self._answer()
         else:
             await self._reply(404, b'{"detail": "Not Found"}')
 
-    async def _chat(self) -> None:
+    async def _refused(self) -> bool:
+        """What all routes have in common: waits, breaks and refuses as it is told."""
         if "silent" in self.commands:
             await asyncio.sleep(3600)
         if wait_ms := self.wanted.given(r"slow-(\d+)ms"):
@@ -239,6 +246,13 @@ class _Answer:
         asked_before = [seen.model for seen in self.server.requests].count(self.seen.model) > 1
         if refusal := self.wanted.refusal(asked_before):
             await self._reply(*refusal)
+        return refusal is not None
+
+    async def _answer(self) -> None:
+        if self.seen.path.endswith("/images/generations"):
+            await self._images()
+        elif self.seen.path.endswith("/audio/speech"):
+            await self._speech()
         elif "html-200" in self.commands:
             await self._reply(200, b"<!doctype html><title>Welcome</title>", content_type="text/html")
         elif "error-200" in self.commands:
@@ -247,6 +261,21 @@ class _Answer:
             await self._stream()
         else:
             await self._reply(200, json.dumps(self.wanted.completion()).encode())
+
+    async def _images(self) -> None:
+        if refusal := model_media.refuses_response_format(self.seen.body, self.commands):
+            await self._reply(400, refusal)
+            return
+        await self._reply(200, json.dumps(model_media.images(self.seen.body, self.commands)).encode())
+
+    async def _speech(self) -> None:
+        seconds = float(self.wanted.given(r"seconds-(\d+)") or 2)
+        content_type, pieces = model_media.speech(self.seen.body, self.commands, seconds)
+        await self._write(f"HTTP/1.1 200 OK\r\ncontent-type: {content_type}\r\ntransfer-encoding: chunked\r\n\r\n".encode())
+        for number, piece in enumerate(pieces):
+            await self._pause(number)
+            await self._body(piece, framed=True)
+        await self._write(b"0\r\n\r\n")
 
     # How it says it.
 

@@ -1,8 +1,8 @@
 """Proves the money of a service by its database alone: read-only, beside a running server or after a kill, by SQL of its own.
 
-    watch(database)       # once, before any paid call: the database then remembers every hold, which its row does not outlive
-    assert_exact(database)            # nothing is under way: no hold is left, no run is open
-    assert_exact(database, idle=False)
+watch(database)       # once, before any paid call: the database then remembers every hold, which its row does not outlive
+assert_exact(database)            # nothing is under way: no hold is left, no run is open
+assert_exact(database, idle=False)
 """
 
 import contextlib

@@ -67,9 +67,11 @@ def faults(value: Any, *steps: str) -> list[str]:
     return [f"{error.json_path}: {error.message}" for error in validator.iter_errors(value)]
 
 
-def path_of(path: str) -> str | None:
-    """The document's path of a request's path: `/v1/models/{model_id}` of `/v1/models/builtin/echo`; None for an unknown one."""
-    return next((template for regex, template in _PATHS if regex.match(path)), None)
+def path_of(path: str, method: str) -> str | None:
+    """The document's path of a request: `/v1/models/{model_id}` of GET `/v1/models/builtin/echo`; None for an unknown one."""
+    templates = [template for regex, template in _PATHS if regex.match(path)]
+    with_method = (template for template in templates if method.lower() in DOCUMENT["paths"].get(template, {}))
+    return next(with_method, next(iter(templates), None))
 
 
 def response_steps(template: str, method: str, status: int) -> tuple[str, ...]:
@@ -88,8 +90,8 @@ def validate_response(method: str, path: str, status: int, body: Any, content_ty
     `path` is the request's or the document's; `body` is the parsed JSON, the text of another type, None for an empty one.
     On a path or method that is none of the document's only the error shape is right.
     """
-    template = path if path in DOCUMENT["paths"] else path_of(path)
-    if template is None or method.lower() not in DOCUMENT["paths"][template]:
+    template = path if path in DOCUMENT["paths"] else path_of(path, method)
+    if template is None or method.lower() not in DOCUMENT["paths"].get(template, {}):
         assert status in (404, 405) or status >= 400, f"{method} {path} is not in the document and answered {status}"
         assert not (wrong := faults(body, *_ERROR)), wrong
         return
@@ -145,8 +147,8 @@ def check(answer: httpx.Response) -> None:
         body = orjson.loads(answer.content) if content_type == "application/json" else answer.text
     if request.method != "HEAD":
         validate_response(method, request.url.path, answer.status_code, body, content_type)
-    template = path_of(request.url.path)
-    if template is None or method.lower() not in DOCUMENT["paths"][template]:
+    template = path_of(request.url.path, method)
+    if template is None or method.lower() not in DOCUMENT["paths"].get(template, {}):
         return
     response = _at(response_steps(template, method, answer.status_code))
     for name, header in response.get("headers", {}).items():

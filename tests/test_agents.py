@@ -28,14 +28,18 @@ def events(answer: httpx.Response) -> list[dict[str, Any]]:
     return found
 
 
-async def run(service: Service, headers: dict[str, str], goal: str, model: str = "builtin/script", **fields: Any) -> list[dict[str, Any]]:
+async def run(
+    service: Service, headers: dict[str, str], goal: str, model: str = "builtin/script", **fields: Any
+) -> list[dict[str, Any]]:
     answer = await service.client.post(RUN, json={"goal": goal, "model": model, **fields}, headers=headers)
     found = events(answer)
     record = (await service.client.get(f"/v1/agents/runs/{found[0]['run_id']}", headers=headers)).json()
     last = found[-1]
     assert record["status"] == last["type"] and record["finished_at"] is not None
     assert record["usage"] == last["usage"] and record["steps"] == last["steps"] and record["cost_micros"] == last["cost_micros"]
-    assert record["output"] == last.get("output") and record["error"] == last.get("error") and record["reason"] == last.get("reason")
+    assert (
+        record["output"] == last.get("output") and record["error"] == last.get("error") and record["reason"] == last.get("reason")
+    )
     return found
 
 
@@ -109,7 +113,9 @@ async def test_tools_write_list_and_read_artifacts(service: Service, headers: di
 async def test_anothers_artifact_cannot_be_read_by_a_tool(service: Service, headers: dict[str, str]) -> None:
     written = await run(service, headers, 'tool write_artifact {"name": "n.txt", "content": "mine"}\n---\nsay ok')
     artifact_id = written[-1]["artifacts"][0]["id"]
-    found = await run(service, await service.bearer(), f'tool read_artifact {{"id": "{artifact_id}"}}\ntool list_artifacts {{}}\n---\nsay ok')
+    found = await run(
+        service, await service.bearer(), f'tool read_artifact {{"id": "{artifact_id}"}}\ntool list_artifacts {{}}\n---\nsay ok'
+    )
     read, listed = [event for event in found if event["type"] == "tool_result"]
     assert not read["ok"] and listed["result"] == []
 
@@ -122,7 +128,9 @@ async def test_steps_used_up_stop_the_run(service: Service, headers: dict[str, s
 
 async def test_a_projects_lower_cap_applies_silently_and_its_instructions_lead(service: Service, headers: dict[str, str]) -> None:
     project = (await service.client.post("/projects", json={"name": "p", "max_planner_steps": 1}, headers=headers)).json()
-    found = await run(service, headers, 'tool calculate {"expression": "1"}\n---\nsay never', max_steps=9, project_id=project["id"])
+    found = await run(
+        service, headers, 'tool calculate {"expression": "1"}\n---\nsay never', max_steps=9, project_id=project["id"]
+    )
     assert found[0]["max_steps"] == 1 and found[-1]["reason"] == "max_steps"
     await service.client.delete(f"/projects/{project['id']}", headers=headers)
     record = (await service.client.get(f"/v1/agents/runs/{found[0]['run_id']}", headers=headers)).json()
@@ -182,7 +190,11 @@ async def test_sessions_may_search_memory_and_keys_may_not(service: Service, hea
 
 
 async def test_a_fault_of_the_model_is_the_error_event(service: Service, headers: dict[str, str]) -> None:
-    for script, code in (("fail 500 oops", "upstream_error"), ("say hi\ndrop", "upstream_error"), ("say hi\nfail 429 slow", "upstream_error")):
+    for script, code in (
+        ("fail 500 oops", "upstream_error"),
+        ("say hi\ndrop", "upstream_error"),
+        ("say hi\nfail 429 slow", "upstream_error"),
+    ):
         last = (await run(service, headers, script))[-1]
         assert last["type"] == "error" and last["error"]["code"] == code and {"message", "type", "param"} <= set(last["error"])
 

@@ -23,6 +23,7 @@ from tests.test_projects import make_project
 
 FIELDS = {"id", "name", "content_type", "size", "sha256", "project_id", "run_id", "created_at", "updated_at"}
 UNKNOWN = "art_unknown"
+RUN_A, RUN_B = (f"run_{letter * 26}" for letter in "ab")
 DIGITS = b"0123456789"
 # More than a piece and not a whole number of them.
 LONG = random.Random(8).randbytes(2 * PIECE_BYTES + 1234)
@@ -266,7 +267,7 @@ async def test_a_list_is_narrowed_to_a_project_and_a_run(service: Service) -> No
     project = await make_project(service, headers)
     made = {}
     for project_id in (project["id"], None):
-        for run_id in ("run_a", "run_b", None):
+        for run_id in (RUN_A, RUN_B, None):
             service.clocks.advance(1)
             row = await service.state["db"].write(
                 artifacts.add_artifact,
@@ -285,10 +286,10 @@ async def test_a_list_is_narrowed_to_a_project_and_a_run(service: Service) -> No
         assert answer.status_code == 200
         return [artifact["id"] for artifact in answer.json()["data"]]
 
-    assert await listed(project_id=project["id"]) == [made[project["id"], run] for run in (None, "run_b", "run_a")]
-    assert await listed(run_id="run_a") == [made[None, "run_a"], made[project["id"], "run_a"]]
-    assert await listed(run_id="run_b", project_id=project["id"]) == [made[project["id"], "run_b"]]
-    assert await listed(run_id="run_a", after=made[None, "run_a"]) == [made[project["id"], "run_a"]]
+    assert await listed(project_id=project["id"]) == [made[project["id"], run] for run in (None, RUN_B, RUN_A)]
+    assert await listed(run_id=RUN_A) == [made[None, RUN_A], made[project["id"], RUN_A]]
+    assert await listed(run_id=RUN_B, project_id=project["id"]) == [made[project["id"], RUN_B]]
+    assert await listed(run_id=RUN_A, after=made[None, RUN_A]) == [made[project["id"], RUN_A]]
     assert await listed(run_id="run_unknown") == await listed(run_id="") == []
 
 
@@ -631,7 +632,7 @@ async def fill(service: Service, account_id: str, sizes: list[int]) -> None:
             INSERT INTO artifacts (id, account_id, name, content_type, size, sha256, created_at, updated_at)
             VALUES (?, ?, 'x', 'a/b', ?, zeroblob(32), 0, 0)
             """,
-            ((f"art_{number:05}", account_id, size) for number, size in enumerate(sizes)),
+            ((f"art_{number:026}", account_id, size) for number, size in enumerate(sizes)),
         )
         for _, sql in triggers:
             tx.execute(sql)
@@ -649,7 +650,7 @@ async def test_an_account_holds_10000_artifacts(service: Service) -> None:
     assert "10,000" in answer.json()["error"]["message"] and "Delete" in answer.json()["error"]["message"]
     assert (await put_content(service, headers, last["id"], b"longer")).status_code == 200
     await make_artifact(service, other)
-    assert (await service.client.delete("/artifacts/art_00000", headers=headers)).status_code == 204
+    assert (await service.client.delete(f"/artifacts/art_{0:026}", headers=headers)).status_code == 204
     await make_artifact(service, headers)
 
 

@@ -47,7 +47,9 @@ async def test_a_wrong_sign_up_names_its_field_and_makes_no_account(service: Ser
     assert await service.state["db"].read(accounts.all_accounts) == []
 
 
-@pytest.mark.parametrize(("first", "second"), [("ada@example.com", "ADA@EXAMPLE.COM"), ("straße@example.com", "STRASSE@example.com")])
+@pytest.mark.parametrize(
+    ("first", "second"), [("ada@example.com", "ADA@EXAMPLE.COM"), ("straße@example.com", "STRASSE@example.com")]
+)
 async def test_one_account_per_email_whatever_its_case(service: Service, first: str, second: str) -> None:
     await service.sign_up(first)
     answer = await service.client.post("/auth/signup", json={"email": second, "password": PASSWORD})
@@ -88,14 +90,20 @@ async def test_login_answers_a_session_whatever_the_case_of_the_email(service: S
     await service.sign_up("ada@example.com")
     answer = await service.client.post("/auth/login", json={"email": "ADA@example.com", "password": PASSWORD})
     assert answer.status_code == 200
-    assert (await service.client.get("/user/me", headers=bearer(answer.json()["access_token"]))).json()["email"] == "ada@example.com"
+    assert (await service.client.get("/user/me", headers=bearer(answer.json()["access_token"]))).json()[
+        "email"
+    ] == "ada@example.com"
 
 
 async def test_an_unknown_email_and_a_wrong_password_get_the_same_answer(service: Service) -> None:
     await service.sign_up("ada@example.com")
     answers = [
         await service.client.post("/auth/login", json={"email": email, "password": password})
-        for email, password in (("ada@example.com", "wrong password"), ("bob@example.com", PASSWORD), ("ada@example.com", "x" * 2000))
+        for email, password in (
+            ("ada@example.com", "wrong password"),
+            ("bob@example.com", PASSWORD),
+            ("ada@example.com", "x" * 2000),
+        )
     ]
     assert {answer.status_code for answer in answers} == {401}
     assert len({answer.content for answer in answers}) == 1
@@ -146,7 +154,8 @@ async def test_sign_up_allows_10_an_hour_and_password_reset_3(service: Service, 
 async def test_a_forged_forwarded_for_from_an_untrusted_peer_counts_for_nothing(service: Service) -> None:
     from_ip(service, "127.0.0.1")
     statuses = [
-        (await service.client.post("/auth/login", json={}, headers={"x-forwarded-for": f"10.0.0.{n}"})).status_code for n in range(6)
+        (await service.client.post("/auth/login", json={}, headers={"x-forwarded-for": f"10.0.0.{n}"})).status_code
+        for n in range(6)
     ]
     assert statuses == [400] * 5 + [429]
 
@@ -163,7 +172,9 @@ async def test_logout_leaves_the_token_valid_until_it_expires(service: Service, 
 
 async def test_a_password_reset_request_answers_202_whoever_asks(service: Service) -> None:
     await service.sign_up("ada@example.com")
-    answers = [await service.client.post("/auth/password-reset", json={"email": e}) for e in ("ada@example.com", "bob@example.com")]
+    answers = [
+        await service.client.post("/auth/password-reset", json={"email": e}) for e in ("ada@example.com", "bob@example.com")
+    ]
     assert [answer.status_code for answer in answers] == [202, 202]
     assert answers[0].content == answers[1].content
 

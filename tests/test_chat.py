@@ -44,7 +44,9 @@ async def test_a_json_answer_has_every_field_that_clients_read(service: Service,
 
 
 @pytest.mark.parametrize("include_usage", [True, False, None])
-async def test_a_stream_obeys_the_grammar_of_the_wire(service: Service, headers: dict[str, str], include_usage: bool | None) -> None:
+async def test_a_stream_obeys_the_grammar_of_the_wire(
+    service: Service, headers: dict[str, str], include_usage: bool | None
+) -> None:
     options = {} if include_usage is None else {"stream_options": {"include_usage": include_usage}}
     text = "one two\u2028three 🙂 data: [DONE]\n\ndata: {}"
     *chunks, done = events(await service.client.post(COMPLETIONS, json=ask(text, stream=True, **options), headers=headers))
@@ -108,8 +110,13 @@ async def test_a_streamed_tool_call_opens_once_and_then_sends_pieces(service: Se
 
 async def test_the_response_format_makes_the_answer_json(service: Service, headers: dict[str, str]) -> None:
     schema = {"type": "object", "properties": {"sum": {"type": "integer"}}, "required": ["sum"], "additionalProperties": False}
-    for form in ({"type": "json_object"}, {"type": "json_schema", "json_schema": {"name": "sum", "schema": schema, "strict": True}}):
-        body = (await service.client.post(COMPLETIONS, json=ask("2+2", "builtin/assistant", response_format=form), headers=headers)).json()
+    for form in (
+        {"type": "json_object"},
+        {"type": "json_schema", "json_schema": {"name": "sum", "schema": schema, "strict": True}},
+    ):
+        body = (
+            await service.client.post(COMPLETIONS, json=ask("2+2", "builtin/assistant", response_format=form), headers=headers)
+        ).json()
         value = orjson.loads(body["choices"][0]["message"]["content"])
         assert isinstance(value, dict) and (form["type"] == "json_object" or isinstance(value["sum"], int))
 

@@ -1,4 +1,4 @@
-"""What a session's chat does and a key's does not: it is kept in a conversation, and it remembers (contract 4, specification 5.7)."""
+"""What a session's chat does and a key's does not: it is kept in a conversation, and remembers (contract 4, "Session or key")."""
 
 import asyncio
 import dataclasses
@@ -124,7 +124,11 @@ async def test_a_chat_goes_on_in_the_conversation_that_the_header_names(lab: Lab
 
 
 async def test_only_the_last_user_message_and_the_answer_are_kept(lab: Lab) -> None:
-    parts = [{"type": "text", "text": "look:"}, {"type": "image_url", "image_url": {"url": "data:,"}}, {"type": "text", "text": "this"}]
+    parts = [
+        {"type": "text", "text": "look:"},
+        {"type": "image_url", "image_url": {"url": "data:,"}},
+        {"type": "text", "text": "this"},
+    ]
     messages = [
         {"role": "system", "content": "be brief"},
         {"role": "user", "content": "earlier"},

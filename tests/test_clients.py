@@ -114,7 +114,12 @@ def here(text: str, server: RunningServer) -> str:
 async def test_the_curl_lines_of_the_readme_work_as_pasted(server: RunningServer) -> None:
     script = here(block("curl") + "echo; echo ---\n" + block("agent-curl"), server)
     done = await asyncio.to_thread(
-        subprocess.run, ["bash", "-euo", "pipefail", "-c", script], capture_output=True, text=True, timeout=60, cwd=server.data_dir
+        subprocess.run,
+        ["bash", "-euo", "pipefail", "-c", script],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        cwd=server.data_dir,
     )
     assert done.returncode == 0, done.stderr
     chats, _, agents = done.stdout.partition("\n---\n")
@@ -142,7 +147,11 @@ async def test_the_agent_clients_of_the_readme_work_as_printed(server: RunningSe
     env = {**os.environ, "KEY": person.key, "NODE_EXTRA_CA_CERTS": str(server.ca)}
     done = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True, timeout=60, env=env)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("started") and "84" in done.stdout.splitlines()[-1] and done.stdout.splitlines()[-1].startswith("final")
+    assert (
+        done.stdout.startswith("started")
+        and "84" in done.stdout.splitlines()[-1]
+        and done.stdout.splitlines()[-1].startswith("final")
+    )
 
 
 def test_the_catalog_of_the_readme_is_one_that_loads(tmp_path: Path) -> None:

@@ -18,7 +18,9 @@ async def make(service: Service, headers: dict[str, str], **fields: Any) -> dict
     return conversation
 
 
-async def say(service: Service, headers: dict[str, str], conversation_id: str, content: str, role: str = "user") -> dict[str, Any]:
+async def say(
+    service: Service, headers: dict[str, str], conversation_id: str, content: str, role: str = "user"
+) -> dict[str, Any]:
     body = {"role": role, "content": content}
     answer = await service.client.post(f"/conversations/{conversation_id}/messages", json=body, headers=headers)
     assert answer.status_code == 201, answer.text
@@ -77,7 +79,9 @@ async def test_a_change_leaves_absent_fields_and_null_takes_back(service: Servic
         *[("project_id", value) for value in (5, True, [], {})],
     ],
 )
-async def test_a_wrong_value_is_400_and_changes_nothing(service: Service, headers: dict[str, str], field: str, value: Any) -> None:
+async def test_a_wrong_value_is_400_and_changes_nothing(
+    service: Service, headers: dict[str, str], field: str, value: Any
+) -> None:
     made = await make(service, headers, title="t")
     for method, path in (("POST", "/conversations"), ("PATCH", f"/conversations/{made['id']}")):
         answer = await service.client.request(method, path, json={field: value}, headers=headers)
@@ -202,7 +206,9 @@ async def test_a_search_is_paged_and_narrowed_to_a_project(service: Service, hea
     assert await found(service, headers, "zebra", project_id=project["id"]) == [ids[1], ids[3]]
 
 
-@pytest.mark.parametrize("query", ['"', "AND", "NOT x", "zebra*", "NEAR(a b)", "(", "content:x", "a\0b", " OR ".join(["x"] * 3_000)])
+@pytest.mark.parametrize(
+    "query", ['"', "AND", "NOT x", "zebra*", "NEAR(a b)", "(", "content:x", "a\0b", " OR ".join(["x"] * 3_000)]
+)
 async def test_no_query_fails(service: Service, headers: dict[str, str], query: str) -> None:
     made = await make(service, headers)
     await say(service, headers, made["id"], "zebra")
@@ -227,7 +233,9 @@ async def test_with_the_account_every_row_with_its_id_goes(service: Service) -> 
     assert (await service.client.post("/v1/agents/run", json=body, headers=headers)).status_code == 200
 
     def rows(conn: Any) -> dict[str, int]:
-        tables = conn.execute("SELECT DISTINCT m.name FROM sqlite_schema m, pragma_table_info(m.name) c WHERE c.name = 'account_id'")
+        tables = conn.execute(
+            "SELECT DISTINCT m.name FROM sqlite_schema m, pragma_table_info(m.name) c WHERE c.name = 'account_id'"
+        )
         names = [row["name"] for row in tables.fetchall()]
         return {
             name: conn.execute(f"SELECT count(*) FROM {name} WHERE account_id = ?", (account_id,)).fetchone()[0] for name in names

@@ -43,9 +43,7 @@ def account(conn: sqlite3.Connection, email: str) -> str:
 
 
 def say(conn: sqlite3.Connection, account_id: str, content: str, **source: Any) -> sqlite3.Row:
-    return history.add_message(
-        conn, account_id, role="user", content=content, now_seconds=NOW, **source or {"run_id": "run_1"}
-    )
+    return history.add_message(conn, account_id, role="user", content=content, now_seconds=NOW, **source or {"run_id": "run_1"})
 
 
 def texts(conn: sqlite3.Connection, account_id: str, query: str, known: tuple[str, ...] = ()) -> list[str]:

@@ -1,4 +1,4 @@
-"""Chat through the real server and a model server that misbehaves on command (contract 4, faults.md Upstream and The client goes away)."""
+"""Chat through the real server and a model server that misbehaves on command (contract 4; faults.md, Upstream)."""
 
 import asyncio
 import time
@@ -25,7 +25,8 @@ MODELS = (
 
 def catalog(upstream: ModelServer, timeout_seconds: float = 2) -> str:
     entries = "".join(f'[[providers.models]]\nid = "{name}"\n' for name in MODELS)
-    fallback = '[[providers.models]]\nid = "status-503"\nfallback = "lab/ok"\n[[providers.models]]\nid = "retry-after-60"\nfallback = "lab/ok"\n'
+    failing = ("status-503", "retry-after-60")
+    fallback = "".join(f'[[providers.models]]\nid = "{name}"\nfallback = "lab/ok"\n' for name in failing)
     dear = '[[providers.models]]\nid = "status-502"\nfallback = "builtin/assistant-paid"\n'
     return (
         f'[[providers]]\nname = "lab"\nbase_url = "{upstream.base_url}"\napi_key = "sk-the-operators-secret"\n'
@@ -49,7 +50,9 @@ class Lab:
     def events(self, answer: httpx.Response) -> list[Any]:
         assert answer.status_code == 200, answer.text
         blocks = answer.text.split("\n\n")[:-1]
-        return [block[6:] if block == "data: [DONE]" else orjson.loads(block[6:]) for block in blocks if not block.startswith(":")]
+        return [
+            block[6:] if block == "data: [DONE]" else orjson.loads(block[6:]) for block in blocks if not block.startswith(":")
+        ]
 
 
 @pytest.fixture
@@ -159,12 +162,15 @@ async def test_a_model_server_that_is_down_is_502_and_answers_again_within_2_sec
     assert (await lab.chat("ok")).status_code == 200 and time.monotonic() - began < 2
 
 
-@pytest.mark.parametrize(("model", "stream"), [("silent", False), ("silent", True), ("drip-100ms", True), ("endless", True), ("slow-300ms", False)])
+@pytest.mark.parametrize(
+    ("model", "stream"), [("silent", False), ("silent", True), ("drip-100ms", True), ("endless", True), ("slow-300ms", False)]
+)
 async def test_a_leaving_caller_cancels_the_model_servers_work_within_a_second(lab: Lab, model: str, stream: bool) -> None:
     body = orjson.dumps({"model": f"lab/{model}", "messages": [{"role": "user", "content": "hi"}], "stream": stream})
-    head = f"POST {COMPLETIONS} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {lab.person.key}\r\nContent-Length: {len(body)}\r\n\r\n"
+    key = f"Authorization: Bearer {lab.person.key}"
+    lines = [f"POST {COMPLETIONS} HTTP/1.1", "Host: 127.0.0.1", key, f"Content-Length: {len(body)}", "", ""]
     _, writer = await lab.server.raw()
-    writer.write(head.encode() + body)
+    writer.write("\r\n".join(lines).encode() + body)
     async with asyncio.timeout(5):
         while not lab.upstream.requests:
             await asyncio.sleep(0.01)

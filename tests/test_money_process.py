@@ -8,6 +8,7 @@ import os
 import random
 import re
 import shutil
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -22,7 +23,7 @@ import httpx
 import orjson
 import pytest
 
-from svc import agent, payments, wallet
+from svc import agent, payments
 from svc.ids import new_id
 from svc.secrets import derive
 from svc.stripe import session_event, sign
@@ -55,7 +56,7 @@ def settings(folder: Path, model_port: int) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def model_port() -> int:
-    with contextlib.closing(__import__("socket").create_server(("127.0.0.1", 0))) as sock:
+    with socket.create_server(("127.0.0.1", 0)) as sock:
         port: int = sock.getsockname()[1]
         return port
 
@@ -301,7 +302,6 @@ class Told:
     costs: dict[str, int] = field(default_factory=dict)
     sent: set[str] = field(default_factory=set)  # the requests that make one call of a model
     credited: set[str] = field(default_factory=set)
-    unsure: set[str] = field(default_factory=set)  # paid at the processor, which will repeat it
     notes: set[str] = field(default_factory=set)
 
     def assert_kept(self, path: Path, *, idle: bool) -> None:
@@ -334,44 +334,49 @@ async def spend(server: RunningServer, who: Account, told: Told, rnd: random.Ran
                 told.sent.add(id)
             stream = await send(server, who, kind, model, request_id=id, **goal, **options)
             status, said = await answer(stream)
-            assert status == 200, said
+            error = (said[-1] if isinstance(said, list) else said).get("error")
+            if error is not None:
+                assert error["code"] == "storage_unavailable"
+                await asyncio.sleep(0.02)
+                continue
+            assert status == 200
             if kind == "json":
                 told.costs[id] = int(stream.headers["x-service-cost-micros"])
-            elif kind == "run":
-                assert said[-1]["type"] == "final"
-                told.costs[id] = said[-1]["cost_micros"]
-            elif stream.blocks[-1] == DONE:
-                told.costs[id] = cost_of(model, said[-1]["usage"])
+            else:
+                assert said[-1]["type"] == "final" if kind == "run" else stream.blocks[-1] == DONE
+                told.costs[id] = said[-1]["cost_micros"] if kind == "run" else cost_of(model, said[-1]["usage"])
 
 
 async def fund(server: RunningServer, checkouts: list[tuple[str, str]], told: Told) -> None:
     """The processor: delivers each payment until it is acknowledged, and once more."""
-    secret = derive((server.data_dir / "master.key").read_bytes(), "sandbox-payments")
     async with server.client() as client:
         with contextlib.suppress(httpx.TransportError):
             while checkouts:
                 checkout_id, session_id = checkouts[-1]
-                body = session_event(session_id, checkout_id, 500, time.time())
-                for _ in range(2):
-                    headers = {"stripe-signature": sign(secret, body, int(time.time()))}
-                    delivered = await client.post(WEBHOOK, content=body, headers=headers)
-                    assert delivered.status_code == 200
-                    assert checkout_id in told.credited | told.unsure or delivered.json()["credited"]
+                delivered = [await deliver(server, client, checkout_id, session_id) for _ in range(2)]
+                assert {answer.status_code for answer in delivered} <= {200, 503}
+                if any(answer.status_code == 200 for answer in delivered):
                     told.credited.add(checkout_id)
-                checkouts.pop()
+                if delivered[-1].status_code == 200:
+                    checkouts.pop()
                 await asyncio.sleep(0.01)
-    told.unsure.update(checkout_id for checkout_id, _ in checkouts[-1:])
+
+
+async def deliver(server: RunningServer, client: httpx.AsyncClient, checkout_id: str, session_id: str) -> httpx.Response:
+    """The processor's event of a payment of 5 dollars."""
+    secret = derive((server.data_dir / "master.key").read_bytes(), "sandbox-payments")
+    body = session_event(session_id, checkout_id, 500, time.time())
+    return await client.post(WEBHOOK, content=body, headers={"stripe-signature": sign(secret, body, int(time.time()))})
 
 
 def open_checkouts(server: RunningServer, people: list[Account], count: int) -> list[tuple[str, str]]:
-    made = []
+    """Checkouts of 5 dollars: their ids, and the ids of their sessions at the processor."""
+    made = [(checkout_id := new_id("chk"), f"sandbox_{checkout_id}") for _ in range(count)]
     with contextlib.closing(sqlite3.connect(database(server), isolation_level=None, timeout=10)) as tx:
         tx.execute("BEGIN IMMEDIATE")
-        for number in range(count):
-            checkout_id, session_id = new_id("chk"), f"sandbox_{number}"
+        for number, (checkout_id, session_id) in enumerate(made):
             payments.add_checkout(tx, people[number % len(people)].id, checkout_id, 5_000_000, time.time())
             payments.set_session(tx, people[number % len(people)].id, checkout_id, session_id)
-            made.append((checkout_id, session_id))
         tx.execute("COMMIT")
     return made
 
@@ -416,13 +421,13 @@ async def test_after_kill_9_at_any_moment_all_that_was_acknowledged_is_there_and
             if round_ % 8 == 4:
                 working.append(asyncio.create_task(credit_by_command(server, people[0], f"round {round_}", told)))
             if round_ % 3 == 0 and STRACE:
-                await killed_at_a_write(server, rnd)
+                await killed_by_its_disk(server, rnd)
             else:
                 await asyncio.sleep(rnd.uniform(0.05, 0.6))
             server.kill()
             await asyncio.gather(*working)
             told.assert_kept(database(server), idle=False)
-    assert len(told.costs) > 10 * kills and len(told.credited) > kills
+    assert len(told.costs) >= kills and len(told.credited) >= kills // 3  # or it has proved little
 
 
 async def credit_by_command(server: RunningServer, who: Account, note: str, told: Told) -> None:
@@ -433,7 +438,9 @@ async def credit_by_command(server: RunningServer, who: Account, note: str, told
 
 # --- disks that fail
 
-STRACE = bool(shutil.which("strace")) and not subprocess.run(["strace", "-o", "/dev/null", "true"], capture_output=True).returncode
+STRACE = (
+    bool(shutil.which("strace")) and not subprocess.run(["strace", "-o", "/dev/null", "true"], capture_output=True).returncode
+)
 needs_strace = pytest.mark.skipif(not STRACE, reason="strace is not here, or may not trace")
 
 
@@ -451,14 +458,14 @@ async def traced(server: RunningServer, *arguments: str) -> AsyncIterator[asynci
         await strace.wait()
 
 
-async def killed_at_a_write(server: RunningServer, rnd: random.Random) -> None:
-    """Lets the server die at one of its next writes to the database or the WAL, or syncs of them."""
+async def killed_by_its_disk(server: RunningServer, rnd: random.Random) -> None:
+    """Lets the server die at one of its next writes to the database and its WAL, or syncs of them, or lets them fail before."""
     call, number = rnd.choice(["pwrite64", "fdatasync"]), rnd.randrange(1, 40)
     paths = [item for suffix in ("", "-wal") for item in ("-P", f"{database(server)}{suffix}")]
-    inject = f"inject={call}:signal=SIGKILL:when={number}"
-    async with traced(server, "-o", "/dev/null", *paths, "-e", f"trace={call}", "-e", inject):
+    fault = rnd.choice([f"signal=SIGKILL:when={number}", f"error=EIO:when={number}+"])
+    async with traced(server, "-o", "/dev/null", *paths, "-e", f"trace={call}", "-e", f"inject={call}:{fault}"):
         with contextlib.suppress(TimeoutError):
-            await until(lambda: server.process.poll() is not None, 2)
+            await until(lambda: server.process.poll() is not None, 1 if "KILL" in fault else 0.3)
 
 
 @needs_strace
@@ -468,7 +475,7 @@ async def test_a_disk_that_fails_is_503_with_no_paid_work_unrecorded_and_mends_w
 ) -> None:
     people = {kind: person(server) for kind in KINDS}
     slow = {"json": "lab/slow-300ms", "stream": "lab/drip-100ms", "run": "lab/drip-100ms"}
-    checkout_id, session_id = open_checkouts_named(server, people["json"], f"{call}-{error}")
+    checkout_id, session_id = open_checkouts(server, [people["json"]], 1)[0]
     begun = {kind: await send(server, who, kind, slow[kind]) for kind, who in people.items()}
     await until(lambda: len(models.requests) == 3)
     fault = ("-o", "/dev/null", "-P", f"{database(server)}-wal", "-e", f"trace={call}", "-e", f"inject={call}:error={error}")
@@ -495,27 +502,13 @@ async def test_a_disk_that_fails_is_503_with_no_paid_work_unrecorded_and_mends_w
         assert [(await deliver(server, client, checkout_id, session_id)).json()["credited"] for _ in range(2)] == [True, False]
 
 
-def open_checkouts_named(server: RunningServer, who: Account, name: str) -> tuple[str, str]:
-    checkout_id = new_id("chk")
-    with contextlib.closing(sqlite3.connect(database(server), isolation_level=None, timeout=10)) as tx:
-        payments.add_checkout(tx, who.id, checkout_id, 5_000_000, time.time())
-        payments.set_session(tx, who.id, checkout_id, f"sandbox_{name}")
-    return checkout_id, f"sandbox_{name}"
-
-
-async def deliver(server: RunningServer, client: httpx.AsyncClient, checkout_id: str, session_id: str) -> httpx.Response:
-    secret = derive((server.data_dir / "master.key").read_bytes(), "sandbox-payments")
-    body = session_event(session_id, checkout_id, 500, time.time())
-    return await client.post(WEBHOOK, content=body, headers={"stripe-signature": sign(secret, body, int(time.time()))})
-
-
 @needs_strace
 async def test_every_acknowledgement_leaves_after_its_sync(tmp_path: Path, model_port: int, models: ModelServer) -> None:
     """Behind a proxy, so that the answers can be read in the system calls."""
     env = {**settings(tmp_path, model_port), "SVC_TLS": "proxy", "SVC_TRUSTED_PROXIES": "127.0.0.1", "SVC_PAYMENTS": "sandbox"}
     async with running_server(tmp_path, env) as server:
         who, log = person(server), tmp_path / "calls"
-        checkout_id, session_id = open_checkouts_named(server, who, "ordered")
+        checkout_id, session_id = open_checkouts(server, [who], 1)[0]
         headers = {"x-forwarded-proto": "https", "host": "127.0.0.1", **who.headers}
         calls = "trace=pwrite64,fdatasync,write,writev,sendto,sendmsg"
         async with server.client(headers=headers) as client, traced(server, "-o", str(log), "-y", "-s", "4096", "-e", calls):

@@ -278,8 +278,8 @@ async def test_the_database_and_the_log_keep_no_secret_of_a_sign_in(browser: Bro
     await browser.arrive(provider)
     provider.faults["/token"] = b"\x00"
     await browser.arrive(provider)
-    await asyncio.sleep(0.1)  # the log has a thread of its own
-    log = (tmp_path / "log").read_text()
+    while (log := (tmp_path / "log").read_text()).count('/callback"') < 3:  # the log has a thread of its own
+        await asyncio.sleep(0.02)
     assert '"provider":"stub"' in log and flow.nonce == query["nonce"]
     secrets = [flow.state, flow.nonce, flow.verifier, browser.cookies[oauth_flows.COOKIE], fragment["code"], CLIENT_SECRET]
     secrets += [parse_qs(urlsplit(address).query)["code"][0], session["access_token"]]
@@ -496,8 +496,9 @@ async def test_an_identity_that_is_linked_signs_in_whatever_its_email(browser: B
     session = await browser.service.sign_up("ada@example.com")
     headers = bearer(session["access_token"])
     assert await browser.link(provider, session, person("different@example.com", verified=False)) == {"linked": "stub"}
-    assert await browser.link(provider, session, person(None, subject="2")) == {"linked": "stub"}
-    assert await browser.link(provider, session, person(None, subject="2")) == {"linked": "stub"}  # again: nothing changes
+    browser.service.clocks.advance(1)
+    for email in ("a@b\r\nBcc: x@y", None):  # one that nobody here could have; and again, which changes nothing
+        assert await browser.link(provider, session, person(email, subject="2")) == {"linked": "stub"}
     listed = (await browser.service.client.get("/user/identities", headers=headers)).json()
     assert listed["object"] == "list" and not listed["has_more"]
     second, first = listed["data"]

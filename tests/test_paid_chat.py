@@ -4,7 +4,7 @@ import asyncio
 import dataclasses
 import json
 import math
-import sqlite3
+import time
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -17,10 +17,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from svc import agent, limits, wallet, work
+from svc import agent, engines, limits, wallet, work
 from svc.config import Config
 from svc.engines import Payer
-from svc.errors import ApiError
 from tests.conftest import Service, bearer
 from tests.model_answers import Wanted
 from tests.model_server import ModelServer
@@ -338,7 +337,11 @@ async def test_a_run_pays_for_each_of_its_turns_and_tells_the_sum(lab: Lab) -> N
 async def test_a_run_whose_wallet_is_empty_before_its_next_turn_ends_with_402s_error(lab: Lab) -> None:
     person = await lab.person(RUN_BYTES + 20_000)
     lab.chunks = [
-        {"choices": [{"index": 0, "delta": {"tool_calls": [{"index": 0, "function": {"name": "calculate", "arguments": "{}"}}]}}]},
+        {
+            "choices": [
+                {"index": 0, "delta": {"tool_calls": [{"index": 0, "function": {"name": "calculate", "arguments": "{}"}}]}}
+            ]
+        },
         {"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]},
         {"choices": [], "usage": {"prompt_tokens": 1, "completion_tokens": 10**6}},
     ]
@@ -359,12 +362,21 @@ async def test_usage_counts_paid_and_free_calls_each_once(lab: Lab) -> None:
             await lab.ask(kind, person, model)
     used = {row["model"]: row for row in (await lab.get(person, "/billing/usage"))["data"]}
     debits = await lab.debits(person)
-    assert {model: row["requests"] for model, row in used.items()} == {
-        **{"lab/ok": 6, "lab/ok+free": 3, "builtin/echo": 3, "lab/status-500": 3}
-    }
+    requests = {model: row["requests"] for model, row in used.items()}
+    assert requests == {"lab/ok": 6, "lab/ok+free": 3, "builtin/echo": 3, "lab/status-500": 3}
     assert [used[model]["cost_micros"] for model in ("lab/ok+free", "builtin/echo", "lab/status-500")] == [0, 0, 0]
     assert used["lab/ok"]["cost_micros"] == -sum(debit["amount_micros"] for debit in debits) == 6 * 17
     assert (used["lab/ok"]["input_tokens"], used["lab/ok+free"]["output_tokens"]) == (6 * 7, 3 * 5)
+
+
+async def test_usage_that_is_just_being_written_is_shown(lab: Lab) -> None:
+    person, state = await lab.person(), lab.service.state
+    assert (await lab.chat(person, "builtin/echo")).status_code == 200
+    busy = asyncio.create_task(state["db"].write(lambda tx: time.sleep(0.1)))
+    writing = asyncio.create_task(state["engines"].usage.flush())
+    await asyncio.sleep(0.02)
+    assert [row["requests"] for row in (await lab.get(person, "/billing/usage"))["data"]] == [1]
+    await asyncio.gather(busy, writing)
 
 
 # --- what a model server says of its tokens
@@ -469,8 +481,15 @@ COUNTS = st.one_of(st.none(), st.integers(0, 400), st.integers(0, 10**9))
 
 def due_hold(prices: tuple[int, int], messages: list[Any], limit: int, n: int, micros: int) -> tuple[int, int] | None:
     """The hold in micros and the limit sent upstream; None for 402."""
-    parts = [part for message in messages for part in (message["content"] if isinstance(message["content"], list) else [message["content"]])]
-    tokens = sum(8192 if part is IMAGE or part == IMAGE else len((part if isinstance(part, str) else part["text"]).encode()) for part in parts)
+    parts = [
+        part
+        for message in messages
+        for part in (message["content"] if isinstance(message["content"], list) else [message["content"]])
+    ]
+    tokens = sum(
+        8192 if part is IMAGE or part == IMAGE else len((part if isinstance(part, str) else part["text"]).encode())
+        for part in parts
+    )
 
     def cost(output: int) -> int:
         return math.ceil(Fraction(tokens * prices[0] + output * prices[1], 10**6))
@@ -515,7 +534,10 @@ async def test_hold_and_debit_are_what_contract_6_says(
         return
     assert answer.status_code == 200, answer.text
     assert lab.holds(person) == ([due[0]] if due[0] else []) and lab.upstream.requests[-1].body["max_tokens"] == due[1]
-    text = sum(len(content.encode()) if isinstance(content, str) else sum(len(part.get("text", "").encode()) for part in content) for content in contents)
+    text = sum(
+        len(content.encode()) if isinstance(content, str) else sum(len(part.get("text", "").encode()) for part in content)
+        for content in contents
+    )
     tokens = (math.ceil(text / 4) if counts[0] is None else counts[0], math.ceil(13 / 4) if counts[1] is None else counts[1])
     cost = math.ceil(Fraction(sum(count * price for count, price in zip(tokens, PRICES[name], strict=True)), 10**6))
     assert micros - await lab.balance(person) == min(due[0], cost)
@@ -691,7 +713,7 @@ async def on_the_writer(lab: Lab, statement: str) -> None:
 async def test_a_settlement_that_the_disk_refuses_is_an_error_and_made_good_once_there_is_room(
     lab: Lab, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(work, "_SETTLE_LATER_SECONDS", 0.05)
+    monkeypatch.setattr(engines, "_SETTLE_LATER_SECONDS", 0.05)
     person = await lab.person(100_000)
     asking = asyncio.create_task(lab.ask(kind, person, "lab/slow-300ms"))
     async with asyncio.timeout(5):

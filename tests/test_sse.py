@@ -1,4 +1,4 @@
-"""The event stream's own rules, driven through the ASGI interface: one ending whatever happens (wire.md, architecture.md Streams)."""
+"""The event stream's own rules, driven through the ASGI interface: one ending whatever happens (wire.md 1-7)."""
 
 import asyncio
 import time
@@ -83,7 +83,9 @@ async def test_an_error_before_the_first_block_is_raised_for_an_ordinary_answer(
     assert caller.messages == []
 
 
-@pytest.mark.parametrize(("error", "code"), [(ApiError("upstream_error"), "upstream_error"), (ValueError("secret"), "internal_error")])
+@pytest.mark.parametrize(
+    ("error", "code"), [(ApiError("upstream_error"), "upstream_error"), (ValueError("secret"), "internal_error")]
+)
 async def test_an_error_after_the_first_block_ends_the_stream_once(error: Exception, code: str) -> None:
     async def events() -> AsyncGenerator[bytes, None]:
         yield b"one\n\n"
@@ -190,7 +192,8 @@ async def test_only_the_deleted_accounts_streams_end() -> None:
 
     drain, mine, theirs = Drain(), Caller(), Caller()
     tasks = [
-        asyncio.create_task(run(stream(events(), drain, owner=owner), caller)) for owner, caller in (("me", mine), ("they", theirs))
+        asyncio.create_task(run(stream(events(), drain, owner=owner), caller))
+        for owner, caller in (("me", mine), ("they", theirs))
     ]
     await until(lambda: mine.body and theirs.body)
     drain.end_all_of("me", "account_deleted")

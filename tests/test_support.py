@@ -1,4 +1,4 @@
-"""Live support: a pro account's one active conversation, and the operator's side on the command line (contract 8, specification 8)."""
+"""Live support: a pro account's one active conversation, and the operator's side on the command line (contract 8)."""
 
 import asyncio
 import re
@@ -62,7 +62,8 @@ async def test_one_is_active_at_a_time_even_of_50_at_once(service: Service, head
     (first,) = (await service.client.get(PATH, headers=headers)).json()["data"]
     await post(service, headers, f"/{first['id']}/close", status=200)
     second = await post(service, headers)
-    assert [item["id"] for item in (await service.client.get(PATH, headers=headers)).json()["data"]][0] in (second["id"], first["id"])
+    listed = (await service.client.get(PATH, headers=headers)).json()["data"]
+    assert {item["id"]: item["status"] for item in listed} == {first["id"]: "closed", second["id"]: "active"}
     await post(service, await pro(service))  # another's active one does not count
 
 
@@ -89,9 +90,12 @@ async def test_a_wrong_message_is_400_and_is_not_kept(service: Service, headers:
 
 
 @pytest.mark.parametrize(
-    ("field", "value"), [("subject", ""), ("subject", 5), ("subject", "a\nb"), ("subject", "x" * 201), ("message", ""), ("message", 5)]
+    ("field", "value"),
+    [("subject", ""), ("subject", 5), ("subject", "a\nb"), ("subject", "x" * 201), ("message", ""), ("message", 5)],
 )
-async def test_a_wrong_beginning_is_400_and_opens_nothing(service: Service, headers: dict[str, str], field: str, value: Any) -> None:
+async def test_a_wrong_beginning_is_400_and_opens_nothing(
+    service: Service, headers: dict[str, str], field: str, value: Any
+) -> None:
     answer = await post(service, headers, body={field: value}, status=400)
     assert answer["error"]["param"] == field
     assert (await service.client.get(PATH, headers=headers)).json()["data"] == []
@@ -129,6 +133,6 @@ async def test_the_operator_lists_answers_and_closes_beside_the_server(tmp_path:
             assert command(server, "support", "close", support_id).returncode == 0
             assert (await client.get(f"{PATH}/{support_id}")).json()["status"] == "closed"
             assert command(server, "support", "list").stdout == ""
-        for arguments in (("reply", support_id, "x"), ("close", support_id), ("list", "sup_x"), ("reply", "sup_x", "x"), ("reply", support_id, " ")):
+        for arguments in (("reply", support_id, "x"), ("close", "sup_x"), ("list", "sup_x")):
             refused = command(server, "support", *arguments)
             assert refused.returncode == 1 and refused.stderr.startswith("svc: ") and refused.stderr.count("\n") == 1

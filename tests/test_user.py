@@ -83,7 +83,11 @@ async def test_last_used_is_noted_by_the_minute(service: Service) -> None:
     headers = await service.bearer()
     key = await service.make_key(headers)
     assert key["last_used_at"] is None
-    for seconds, expected in ((10, "2026-09-21T14:14:00.000Z"), (40, "2026-09-21T14:14:00.000Z"), (60, "2026-09-21T14:15:00.000Z")):
+    for seconds, expected in (
+        (10, "2026-09-21T14:14:00.000Z"),
+        (40, "2026-09-21T14:14:00.000Z"),
+        (60, "2026-09-21T14:15:00.000Z"),
+    ):
         service.clocks.now = 1_790_000_040.0 + seconds
         await service.client.get("/user/me", headers=bearer(key["key"]))
         assert (await service.client.get("/user/api-keys", headers=headers)).json()[0]["last_used_at"] == expected
@@ -136,7 +140,9 @@ async def test_a_malformed_key_costs_no_query(service: Service) -> None:
 async def test_the_name_can_be_changed_and_other_fields_in_the_body_are_ignored(service: Service) -> None:
     session = await service.sign_up()
     headers = bearer(session["access_token"])
-    answer = await service.client.patch("/user/me", json={"name": "Ada", "tier": "pro", "id": "user_x", "email": "x@y.z"}, headers=headers)
+    answer = await service.client.patch(
+        "/user/me", json={"name": "Ada", "tier": "pro", "id": "user_x", "email": "x@y.z"}, headers=headers
+    )
     assert answer.status_code == 200 and answer.json() == {**session["user"], "name": "Ada"}
     assert (await service.client.patch("/user/me", json={}, headers=headers)).json()["name"] == "Ada"
     assert (await service.client.patch("/user/me", json={"name": None}, headers=headers)).json()["name"] is None
@@ -152,7 +158,9 @@ async def test_settings_are_changed_one_by_one(service: Service) -> None:
     assert read_back == {"default_model": "builtin/echo", "memory_enabled": False}
 
 
-@pytest.mark.parametrize("body", [{"memory_enabled": 1}, {"memory_enabled": None}, {"default_model": "no/model"}, {"default_model": 3}])
+@pytest.mark.parametrize(
+    "body", [{"memory_enabled": 1}, {"memory_enabled": None}, {"default_model": "no/model"}, {"default_model": 3}]
+)
 async def test_a_wrong_setting_is_400_and_changes_nothing(service: Service, body: dict) -> None:
     headers = await service.bearer()
     answer = await service.client.patch("/user/settings", json=body, headers=headers)

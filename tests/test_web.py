@@ -70,13 +70,19 @@ async def test_head_works_on_get_paths(service: Service) -> None:
 
 
 async def test_every_answer_has_the_standing_headers(service: Service) -> None:
-    for answer in (await service.client.get("/healthz"), await service.client.get("/nothing"), await service.client.get("/user/me")):
+    for answer in (
+        await service.client.get("/healthz"),
+        await service.client.get("/nothing"),
+        await service.client.get("/user/me"),
+    ):
         assert answer.headers["strict-transport-security"] == "max-age=31536000"
         assert answer.headers["x-content-type-options"] == "nosniff"
         assert re.fullmatch(r"req_[0-9A-Za-z]{22}", answer.headers["x-request-id"])
 
 
-@pytest.mark.parametrize(("sent", "kept"), [("abc-123", True), ("x" * 128, True), ("x" * 129, False), ("a b", False), ("", False)])
+@pytest.mark.parametrize(
+    ("sent", "kept"), [("abc-123", True), ("x" * 128, True), ("x" * 129, False), ("a b", False), ("", False)]
+)
 async def test_a_callers_own_request_id_is_kept_when_it_is_valid(service: Service, sent: str, kept: bool) -> None:
     answer = await service.client.get("/healthz", headers={"x-request-id": sent})
     assert (answer.headers["x-request-id"] == sent) == kept
@@ -138,7 +144,13 @@ def test_more_than_250_000_values_are_refused_before_they_take_memory() -> None:
     assert peak < 2 * len(body)
 
 
-@given(st.recursive(st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.text(st.characters(codec="utf-8")), st.lists, max_leaves=50))
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.text(st.characters(codec="utf-8")),
+        st.lists,
+        max_leaves=50,
+    )
+)
 def test_any_json_value_is_read_as_it_was_written(value: Any) -> None:
     assert parse_json(orjson.dumps(value)) == value
 
@@ -190,7 +202,9 @@ async def test_a_chat_body_may_have_16_mib(service: Service) -> None:
     body = orjson.dumps({"model": "builtin/echo", "messages": [{"role": "user", "content": "hi"}], "padding": padding})
     assert len(body) < 16 * MIB
     assert (await service.client.post("/v1/chat/completions", content=body, headers=headers)).status_code == 200
-    assert_error(await service.client.post("/v1/chat/completions", content=body + b" " * 200, headers=headers), 413, "PAYLOAD_TOO_LARGE")
+    assert_error(
+        await service.client.post("/v1/chat/completions", content=body + b" " * 200, headers=headers), 413, "PAYLOAD_TOO_LARGE"
+    )
 
 
 async def test_more_bodies_than_the_budget_are_503_and_the_budget_comes_back(service: Service) -> None:
@@ -283,7 +297,9 @@ async def test_the_client_is_the_last_untrusted_forwarded_address(behind: Behind
     assert (await behind.login("10.0.0.1", "192.0.2.7", "192.0.2.1")).status_code == 429
 
 
-@pytest.mark.parametrize("forwarded", ["", ",,,", "unknown", "300.1.1.1", "1.2.3.4:80", "x" * 10_000, "10.0.0.2, 10.0.0.3", "::ffff:1.2.3.4"])
+@pytest.mark.parametrize(
+    "forwarded", ["", ",,,", "unknown", "300.1.1.1", "1.2.3.4:80", "x" * 10_000, "10.0.0.2, 10.0.0.3", "::ffff:1.2.3.4"]
+)
 async def test_a_malformed_forwarded_for_never_fails(behind: Behind, forwarded: str) -> None:
     assert (await behind.login("10.0.0.1", forwarded)).status_code == 400
 
@@ -375,7 +391,9 @@ async def test_metrics_count_by_route_and_never_by_path(service: Service) -> Non
     assert 'route="/static/{name}",status="404"} 1' in text and "secret" not in text
 
 
-@pytest.mark.parametrize(("token", "sent", "status"), [(None, "", 404), ("t" * 16, "", 401), ("t" * 16, "Bearer " + "t" * 16, 200)])
+@pytest.mark.parametrize(
+    ("token", "sent", "status"), [(None, "", 404), ("t" * 16, "", 401), ("t" * 16, "Bearer " + "t" * 16, 200)]
+)
 async def test_outside_the_local_posture_metrics_need_the_operators_token(
     config: Config, token: str | None, sent: str, status: int
 ) -> None:

@@ -19,7 +19,6 @@ from svc.errors import ApiError, UpstreamFault
 
 _WORDS_PER_MINUTE = 175
 _SLOWEST = 80  # what eSpeak speaks; slower speech gets its pauses between the words
-_SPEAK_SECONDS = 180.0
 # OpenAI's names: a language, a variant of the voice, a pitch of 0 to 99.
 VOICES = {
     "alloy": ("en-us", "", 50), "ash": ("en-us", "m3", 42), "ballad": ("en-gb", "m5", 48), "cedar": ("en-us", "m1", 38),
@@ -116,15 +115,14 @@ class Voice:
             "seconds": most_seconds,
             "format": form,
             "encoder": self._encoders[form],
-            "file": file.fileno(),
         }
-        answer = await self._ask(order, file.fileno())
+        answer = await self._ask(order, file)
         return Spoken(answer["seconds"], answer["truncated"])
 
-    async def _ask(self, order: dict[str, Any], *files: int) -> Any:
+    async def _ask(self, order: dict[str, Any], file: BinaryIO | None = None) -> Any:
         if self._engine is None:
             raise ApiError("model_not_found", "There is no voice here: install espeak-ng, or the extra 'voice' of this service.")
-        answer = orjson.loads(await self._workshop.run({**order, "engine": self._engine}, files=files))
+        answer = orjson.loads(await self._workshop.run({**order, "engine": self._engine}, file))
         if "errno" in answer:
             raise ApiError("storage_unavailable") from OSError(answer["errno"], answer["error"])
         if "error" in answer:

@@ -9,10 +9,13 @@ import asyncio
 import contextlib
 import os
 import signal
+import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import orjson
 
@@ -24,6 +27,26 @@ _PASSED_ON = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "ESPEAK_DATA_PATH")
 _RETRY_SECONDS = 5
 
 
+@dataclass(eq=False)
+class _Job:
+    """An order under way. Whoever comes second, the thread with its process or the loop with the end, ends the process."""
+
+    order: bytes
+    files: tuple[int, ...]  # copies of descriptors: the caller may leave and close its own before the process starts
+    process: "subprocess.Popen[bytes] | None" = None
+    dropped: bool = False
+
+    def drop(self) -> None:
+        self.dropped = True
+        if self.process is not None and self.process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.process.pid, signal.SIGKILL)  # with what it has started in turn
+
+    def close_files(self) -> None:
+        for file in self.files:
+            os.close(file)
+
+
 class Workshop:
     """Runs orders in processes of `python -m <module>`: `at_once` of them, while up to `waiting` more wait for their turn."""
 
@@ -31,14 +54,16 @@ class Workshop:
         # Without site-packages and without the variables that would change how Python starts.
         self._command = (sys.executable, "-ESs", "-m", module)
         self._turns = asyncio.Semaphore(at_once)
+        # A process is started and awaited in a thread: the event loop would stand still for 10 ms and more while it starts.
+        self._threads = ThreadPoolExecutor(at_once, thread_name_prefix=module)
         self._waiting = 0
         self._most_waiting = waiting
         self._seconds = seconds
-        self._processes: set[asyncio.subprocess.Process] = set()
+        self._open: set[_Job] = set()
         self._closed = False
 
-    async def run(self, order: Mapping[str, Any], *, files: Sequence[int] = ()) -> bytes:
-        """What the process writes to stdout; `files` are descriptors that it inherits under their numbers.
+    async def run(self, order: Mapping[str, Any], file: BinaryIO | None = None) -> bytes:
+        """What the process writes to stdout. It inherits `file`; the order tells it the descriptor as `file`.
 
         Raises ApiError `overloaded`, `shutting_down`, and UpstreamFault: `cut` when the process dies, `timeout`.
         """
@@ -51,46 +76,63 @@ class Workshop:
         finally:
             self._waiting -= 1
         try:
-            return await self._run(orjson.dumps(order) + b"\n", files)
+            if self._closed:
+                raise ApiError("shutting_down")
+            return await self._begun(order, file)
         finally:
             self._turns.release()
 
-    async def _run(self, order: bytes, files: Sequence[int]) -> bytes:
-        if self._closed:
-            raise ApiError("shutting_down")
-        self._processes = {process for process in self._processes if process.returncode is None}
-        process = await asyncio.create_subprocess_exec(
-            *self._command,
-            cwd=str(_ROOT),
-            env={name: os.environ[name] for name in _PASSED_ON if name in os.environ},
-            pass_fds=files,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.DEVNULL,
-            start_new_session=True,  # so that what it starts in turn can be ended with it
-        )
-        self._processes.add(process)
+    async def _begun(self, order: Mapping[str, Any], file: BinaryIO | None) -> bytes:
+        files: tuple[int, ...] = ()
+        if file is not None:
+            files = (os.dup(file.fileno()),)
+            order = {**order, "file": files[0]}
+        job = _Job(orjson.dumps(order) + b"\n", files)
+        self._open.add(job)
+        working = self._threads.submit(self._run, job)
         try:
-            async with asyncio.timeout(self._seconds):
-                output, _ = await process.communicate(order)
-        except TimeoutError:
-            raise UpstreamFault("timeout", "The helper process takes too long.") from None
+            return await asyncio.wrap_future(working)
         finally:
-            _end(process)
+            job.drop()
+            if working.cancel():  # before it began
+                job.close_files()
+            self._open.remove(job)
+
+    def _run(self, job: _Job) -> bytes:
+        try:
+            process = self._start(job)
+        except OSError as error:
+            raise ApiError("overloaded", "No further process can be started now. Try again later.") from error
+        finally:
+            job.close_files()
+        with process:
+            job.process = process
+            if job.dropped:
+                job.drop()
+            try:
+                output, _ = process.communicate(job.order, self._seconds)
+            except subprocess.TimeoutExpired:
+                job.drop()
+                raise UpstreamFault("timeout", "The helper process takes too long.") from None
         if process.returncode:
             raise UpstreamFault("cut", f"The helper process ended with status {process.returncode}.")
         return output
 
+    def _start(self, job: _Job) -> "subprocess.Popen[bytes]":
+        return subprocess.Popen(  # noqa: S603 - our own program
+            self._command,
+            cwd=_ROOT,
+            env={name: os.environ[name] for name in _PASSED_ON if name in os.environ},
+            pass_fds=job.files,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+
     async def close(self) -> None:
         """Kills every process and waits until all are gone."""
         self._closed = True
-        for process in self._processes:
-            _end(process)
-        await asyncio.gather(*(process.wait() for process in self._processes))
-
-
-def _end(process: asyncio.subprocess.Process) -> None:
-    # With what it has started in turn. Nobody waits for the end, which a caller who has left could not do: the loop reaps it.
-    if process.returncode is None:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
+        for job in self._open:
+            job.drop()
+        await asyncio.to_thread(self._threads.shutdown)

@@ -201,9 +201,10 @@ def _most_tokens(body: dict[str, Any]) -> int:
     tokens = body.get("tts_max_tokens")
     if tokens is None:
         return media.DEFAULT_AUDIO_TOKENS
-    if type(tokens) is not int:
+    # An integer of more than 64 bits arrives as a float.
+    if type(tokens) is not int and not (type(tokens) is float and abs(tokens) >= 2**63):
         raise ApiError("invalid_value", "tts_max_tokens must be a whole number.", param="tts_max_tokens")
-    return min(max(tokens, media.LEAST_AUDIO_TOKENS), media.MOST_AUDIO_TOKENS)
+    return int(min(max(tokens, media.LEAST_AUDIO_TOKENS), media.MOST_AUDIO_TOKENS))
 
 
 def _as_events(request: Request, caller: Caller, call: SpeechCall, file: BinaryIO, headers: dict[str, str]) -> EventStream:

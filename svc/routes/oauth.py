@@ -5,6 +5,8 @@ with a one-time code in its fragment, or what went wrong -> POST /auth/oauth/ses
 """
 
 import sqlite3
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 from urllib.parse import urlencode
 
@@ -42,7 +44,7 @@ async def list_providers(request: Request) -> Response:
 
 async def begin(request: Request) -> Response:
     """302 to the provider. Trouble is shown on the page, as people come here by a link."""
-    provider = _provider(request)
+    provider = _provider(request, request.path_params["provider"])
     try:
         url, browser = await _begin(request, provider, None)
     except ApiError as error:
@@ -54,7 +56,7 @@ async def begin(request: Request) -> Response:
 
 async def callback(request: Request) -> Response:
     """302 to the page: `#code=…` to change for a session, `#linked=…`, or `#error=…` (contract 3)."""
-    provider = _provider(request)
+    provider = _provider(request, request.path_params["provider"])
     try:
         answered = await _come_back(request, provider)
     except Refused as refusal:
@@ -77,7 +79,7 @@ async def list_identities(request: Request, caller: Caller) -> Response:
 
 async def begin_linking(request: Request, caller: Caller) -> Response:
     """`{url}`: where this browser, and no other, goes to link an identity to this account within 10 minutes."""
-    url, browser = await _begin(request, _provider(request), caller.id)
+    url, browser = await _begin(request, _provider(request, request.path_params["identity"]), caller.id)
     answer = reply({"url": url})
     oauth_flows.remember(answer, browser)
     return answer
@@ -86,7 +88,7 @@ async def begin_linking(request: Request, caller: Caller) -> Response:
 async def unlink(request: Request, caller: Caller) -> Response:
     """204; 409 when it is the only way in."""
     has_password = caller.account["password_hash"] is not None
-    identity_id = request.path_params["identity_id"]
+    identity_id = request.path_params["identity"]
     await request.state.db.write(identities.delete_identity, caller.id, identity_id, has_password=has_password)
     return no_content()
 
@@ -94,8 +96,8 @@ async def unlink(request: Request, caller: Caller) -> Response:
 # --- the way to a provider and back
 
 
-def _provider(request: Request) -> Provider:
-    provider: Provider | None = request.state.identity_providers.get(request.path_params["provider"])
+def _provider(request: Request, name: str) -> Provider:
+    provider: Provider | None = request.state.identity_providers.get(name)
     if provider is None:
         raise ApiError("not_found", "There is no such identity provider. GET /auth/oauth lists them.")
     return provider
@@ -129,7 +131,7 @@ async def _come_back(request: Request, provider: Provider) -> dict[str, str]:
     # A parameter that comes twice could be read in two ways (RFC 6749 3.1).
     if "error" in query or not 0 < len(query.get("code", "")) <= _CODE_LENGTH or len(query) != len(query.multi_items()):
         raise ApiError("upstream_error", "The provider answered with an error, or without a code.")
-    identity = await provider.identity(_flow(request, provider, token), query["code"])
+    identity = _usable(await provider.identity(_flow(request, provider, token), query["code"]))
     code = None if flow["account_id"] else oauth_flows.new_token()
     account_id = await state.db.write(
         _arrive, identity, flow["account_id"], browser, code, state.config.signup == "open", state.clock()
@@ -186,14 +188,13 @@ def _account_for(tx: sqlite3.Connection, identity: Identity, signup_open: bool, 
     It joins only where both sides have proved the e-mail: else whoever signed up first with somebody's address, here or
     there, would share an account with them (contract 3).
     """
-    email = _acceptable(accounts.check_email, identity.email)
-    if email is None:
+    if identity.email is None:
         raise Refused("email_missing")
-    account = accounts.account_by_email(tx, email)
+    account = accounts.account_by_email(tx, identity.email)
     if account is None:
         if not signup_open:
             raise ApiError("signup_closed")
-        account = accounts.add_account(tx, email, _acceptable(accounts.check_name, identity.name), None, now_seconds)
+        account = accounts.add_account(tx, identity.email, identity.name, None, now_seconds)
     elif not identity.email_verified or account["email_proved_at"] is None:
         raise ApiError("email_taken")
     account_id: str = account["id"]
@@ -202,14 +203,19 @@ def _account_for(tx: sqlite3.Connection, identity: Identity, signup_open: bool, 
 
 def _prove(tx: sqlite3.Connection, account_id: str, identity: Identity, now_seconds: float) -> None:
     account: Any = accounts.account_by_id(tx, account_id)
-    email = _acceptable(accounts.check_email, identity.email)
-    if identity.email_verified and email and accounts.email_key(email) == account["email_key"]:
+    same = identity.email is not None and accounts.email_key(identity.email) == account["email_key"]
+    if same and identity.email_verified:
         accounts.prove_email(tx, account_id, now_seconds)
 
 
-def _acceptable(check: Any, value: str | None) -> str | None:
-    try:
-        checked: str | None = check(value)
-    except ApiError:
-        return None
-    return checked
+def _usable(identity: Identity) -> Identity:
+    """The identity without an e-mail or a name that no account here could have."""
+
+    def usable(check: Callable[[Any], str | None], value: str | None) -> str | None:
+        try:
+            return check(value)
+        except ApiError:
+            return None
+
+    email = usable(accounts.check_email, identity.email)
+    return replace(identity, email=email, name=usable(accounts.check_name, identity.name))

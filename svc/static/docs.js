@@ -66,7 +66,7 @@ function drawMenu(groups) {
   const entries = [];
   for (const group of groups) {
     const items = group.operations.map((operation) => {
-      const item = el("li", {}, el("a", { href: `#${operation.operationId}`, title: operation.summary }, method(operation), operation.path));
+      const item = el("li", {}, el("a", { href: `#${operation.operationId}`, title: operation.summary }, method(operation), inSteps(operation.path)));
       entries.push({ item, words: `${operation.method} ${operation.path} ${operation.summary} ${group.name}`.toLowerCase() });
       return item;
     });
@@ -77,6 +77,11 @@ function drawMenu(groups) {
     for (const entry of entries) entry.item.hidden = !words.every((word) => entry.words.includes(word));
     for (const group of menu.children) group.hidden = !group.querySelector("li:not([hidden])");
   });
+}
+
+/** A path that a narrow column breaks between its steps. */
+function inSteps(path) {
+  return el("span", {}, path.split(/(?=\/)/).map((step) => [step, el("wbr")]));
 }
 
 function method(operation) {

@@ -1,4 +1,4 @@
-// Signing in with other providers on the start page: their links, and what the fragment of the address says when one sent people back.
+// Signing in with other providers on the start page: their links, and what the fragment says when one has sent people back.
 import { codeBlock, el } from "./page.js";
 
 const alertBox = document.querySelector("[role=alert]");

@@ -108,7 +108,7 @@ def _draw(stage: Stage, thing: Thing, x: float, size: float) -> None:
 
 
 def main() -> None:
-    os.nice(10)  # the server, which answers everybody, goes first
+    os.nice(15)  # the server, which answers everybody, goes first
     resource.setrlimit(resource.RLIMIT_CPU, (_CPU_SECONDS, _CPU_SECONDS))
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))
     order = json.loads(sys.stdin.buffer.readline())

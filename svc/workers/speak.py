@@ -222,7 +222,7 @@ def encode(file: BinaryIO, command: list[str], rate: int, sounds: Iterator[bytes
                 encoder.stdin.write(sound)
             encoder.stdin.close()
         except BrokenPipeError:
-            pass
+            pass  # its exit status tells
     if encoder.returncode:
         raise Trouble(f"{os.path.basename(command[0])} cannot encode")  # noqa: PTH119 - a name, no path
 
@@ -259,7 +259,7 @@ def _run(order: dict[str, Any]) -> dict[str, Any]:
 
 
 def main() -> None:
-    os.nice(10)  # the server, which answers everybody, goes first
+    os.nice(15)  # the server, which answers everybody, goes first
     resource.setrlimit(resource.RLIMIT_CPU, (_CPU_SECONDS, _CPU_SECONDS))
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))
     try:
