@@ -187,7 +187,7 @@ END;
 -- owner: svc/conversations.py
 -- Conversations and messages do not cascade: svc/history.py takes them out of their indexes of words first, or the account stays.
 CREATE TABLE conversations (
-    number INTEGER PRIMARY KEY, -- in the account's block, see svc/fulltext.py
+    number INTEGER PRIMARY KEY, -- as which its title is in the index of words
     id TEXT NOT NULL UNIQUE,
     account_id TEXT NOT NULL REFERENCES accounts (id),
     project_id TEXT,
@@ -210,7 +210,7 @@ END;
 -- owner: svc/history.py
 -- What an account said and was told in its sessions: in a conversation, or as the goal and the output of an agent run.
 CREATE TABLE messages (
-    number INTEGER PRIMARY KEY, -- in the account's block, see svc/fulltext.py; it is the order, too
+    number INTEGER PRIMARY KEY, -- the order, and as which it is in the index of words
     id TEXT NOT NULL UNIQUE,
     account_id TEXT NOT NULL REFERENCES accounts (id),
     conversation_id TEXT,
@@ -226,9 +226,10 @@ CREATE INDEX messages_by_conversation ON messages (account_id, conversation_id, 
 CREATE INDEX messages_by_number ON messages (account_id, number);
 
 -- owner: svc/fulltext.py
--- Written beside their tables, not by triggers: under trusted_schema = OFF those may not touch a virtual table.
-CREATE VIRTUAL TABLE conversations_text USING fts5 (title, content = 'conversations', content_rowid = 'number', columnsize = 0);
-CREATE VIRTUAL TABLE messages_text USING fts5 (content, content = 'messages', content_rowid = 'number', columnsize = 0);
+-- Each word stands behind its account's id. Written beside their tables, not by triggers: under trusted_schema = OFF those may
+-- not touch a virtual table.
+CREATE VIRTUAL TABLE conversations_text USING fts5 (words, content = '', columnsize = 0, detail = none, tokenize = 'ascii');
+CREATE VIRTUAL TABLE messages_text USING fts5 (words, content = '', columnsize = 0, detail = none, tokenize = 'ascii');
 
 -- owner: svc/support.py
 CREATE TABLE support_conversations (

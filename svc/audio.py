@@ -14,6 +14,7 @@ from typing import BinaryIO, Protocol
 _PCM_RATE = 24_000  # what OpenAI's `pcm` is: mono, 16 bits, little-endian
 _HEAD_BYTES = 64 * 1024
 _QUIET_SECONDS = 1.5
+_QUIET_BYTES = 256 * 1024
 _WINDOW_SECONDS = 0.02
 _BITRATES = {
     "mpeg1": (0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 0),
@@ -100,9 +101,10 @@ class Samples:
             file.truncate(len(self._head) + self._size)
 
     def _quiet_end(self, file: BinaryIO) -> int:
-        """The end of the quietest moment within the last 1.5 seconds."""
+        """The end of the quietest moment within the last 1.5 seconds, or less of a sound with many channels."""
         window = int(_WINDOW_SECONDS * self._rate) * self._channels
-        begin = max(self._size - int(_QUIET_SECONDS * self._rate) * self._frame_bytes, 0)
+        seen = min(int(_QUIET_SECONDS * self._rate), _QUIET_BYTES // self._frame_bytes) * self._frame_bytes
+        begin = max(self._size - seen, 0)
         file.seek(len(self._head) + begin)
         samples = array.array("h", file.read(self._size - begin)[: (self._size - begin) // 2 * 2])
         if sys.byteorder == "big":
@@ -154,7 +156,9 @@ class Wav(Samples):
 
     def _read_form(self, form: bytes) -> None:
         tag, channels, rate, _, frame_bytes, bits = struct.unpack_from("<HHIIHH", form)
-        if not (1 <= channels <= 8 and 4_000 <= rate <= 192_000 and 1 <= frame_bytes <= 64):
+        if not (1 <= channels <= 8 and 4_000 <= rate <= 192_000 and 1 <= frame_bytes <= 64) or (
+            bits == 16 and frame_bytes != 2 * channels
+        ):
             raise ValueError("The WAV file's head makes no sense.")
         self._head = _wav_head(form)
         self._set_form(rate, frame_bytes, channels, bits if tag in (1, 0xFFFE) else 0)
@@ -205,8 +209,9 @@ class Frames:
                 # Its length has seven bits a byte.
                 high, low = data[place + 6 : place + 8], data[place + 8 : place + 10]
                 self._passing = 10 + (high[0] << 21 | high[1] << 14 | low[0] << 7 | low[1])
-            else:
-                place += 1
+            else:  # no frame: on to where one may begin
+                found = data.find(b"\xff", place + 1)
+                place = found if found >= 0 else len(data)
         self._unread = data[place:]
         return data[:place]
 

@@ -22,7 +22,7 @@ from svc.ids import random_base62, timestamp
 from svc.money import dollars, micros_of
 from svc.routes import service
 
-_FORGOTTEN_AT_ONCE = 10_000
+_BUNDLES = 20
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -132,10 +132,10 @@ def _list_users(config: Config, options: argparse.Namespace) -> int:
 
 def _delete_user(config: Config, options: argparse.Namespace) -> int:
     more = True
-    while more:  # in bundles, between which a running server writes
+    while more:  # some bundles in each transaction, between which a running server writes
         with command_connection(_database(config)) as tx:
             account_id = _account(tx, options.email)["id"]
-            more = conversations.forget_some(tx, account_id, _FORGOTTEN_AT_ONCE)
+            more = all(conversations.forget_some(tx, account_id) for _ in range(_BUNDLES))
             if not more:
                 accounts.delete_account(tx, account_id)
     print("deleted")

@@ -8,7 +8,7 @@ from typing import Any
 from svc import history
 from svc.db import page
 from svc.errors import ApiError
-from svc.fulltext import Index, quoted, words_of
+from svc.fulltext import Index, words_of
 from svc.ids import new_id, timestamp
 
 TITLE_LENGTH = 200
@@ -16,7 +16,6 @@ ROLES = ("system", "user", "assistant")
 _MADE_TITLE_LENGTH = 80
 _INDEX = Index("conversations", "title")
 _MATCHES = 10_000
-_FORGOTTEN_AT_ONCE = 500
 
 
 def check_title(value: Any) -> str | None:
@@ -84,11 +83,10 @@ def add_conversation(
     try:
         row: sqlite3.Row = tx.execute(
             """
-            INSERT INTO conversations (number, id, account_id, project_id, title, created_at, updated_at)
-            VALUES (:number, :id, :account_id, :project_id, :title, :now, :now) RETURNING *
+            INSERT INTO conversations (id, account_id, project_id, title, created_at, updated_at)
+            VALUES (:id, :account_id, :project_id, :title, :now, :now) RETURNING *
             """,
             {
-                "number": _INDEX.next_number(tx, account_id),
                 "id": conversation_id or new_id("conv", now_seconds),
                 "account_id": account_id,
                 "project_id": project_id,
@@ -99,7 +97,7 @@ def add_conversation(
     except sqlite3.IntegrityError:
         raise _no_project(project_id) from None
     if title is not None:
-        _INDEX.add(tx, row["number"], title)
+        _INDEX.add(tx, account_id, row["number"], title)
     return row
 
 
@@ -148,17 +146,15 @@ def _is_own(conn: sqlite3.Connection, account_id: str, conversation_id: str) -> 
 
 
 def _matching(conn: sqlite3.Connection, account_id: str, query: str) -> set[str]:
-    match = " AND ".join(map(quoted, words_of(query)))
-    bounds = _INDEX.bounds(conn, account_id)
-    if not match or bounds is None:
+    words = words_of(query)
+    if not words:
         return set()
-    numbers = _INDEX.newest_matches(conn, bounds, match, _MATCHES)
     by_title = conn.execute(
         # CROSS JOIN holds SQLite to the order: it would rather look at every conversation.
         "SELECT conversations.id FROM json_each(?) CROSS JOIN conversations ON number = json_each.value WHERE account_id = ?",
-        (str(numbers), account_id),
+        (str(_INDEX.newest(conn, account_id, words, _MATCHES)), account_id),
     ).fetchall()
-    return {row["id"] for row in by_title} | history.matching_conversations(conn, account_id, match)
+    return {row["id"] for row in by_title} | history.matching_conversations(conn, account_id, words)
 
 
 def change_conversation(
@@ -170,9 +166,6 @@ def change_conversation(
     if not changes:
         return row
     values = {**dict(row), **changes, "now": now_seconds}
-    renamed = values["title"] != row["title"]
-    if renamed:
-        _INDEX.remove(tx, account_id, "id = ?", conversation_id)
     try:
         tx.execute(
             """
@@ -183,8 +176,11 @@ def change_conversation(
         )
     except sqlite3.IntegrityError:
         raise _no_project(values["project_id"]) from None
-    if renamed and values["title"] is not None:
-        _INDEX.add(tx, row["number"], values["title"])
+    if values["title"] != row["title"]:
+        if row["title"] is not None:
+            _INDEX.remove(tx, account_id, row["number"], row["title"])
+        if values["title"] is not None:
+            _INDEX.add(tx, account_id, row["number"], values["title"])
     return conversation_by_id(tx, account_id, conversation_id)
 
 
@@ -200,23 +196,28 @@ def add_message(
 ) -> sqlite3.Row:
     """Adds a message, the first of which titles a conversation without a title, and returns it. Raises ApiError `not_found`."""
     row = conversation_by_id(tx, account_id, conversation_id)
-    changes = {"title": title_of(content)} if row["title"] is None and role != "system" else {"title": row["title"]}
-    change_conversation(tx, account_id, conversation_id, changes, now_seconds)
+    title = title_of(content) if row["title"] is None and role != "system" else None
+    if title is not None:
+        _INDEX.add(tx, account_id, row["number"], title)
+    tx.execute(
+        "UPDATE conversations SET title = ifnull(?, title), updated_at = ? WHERE account_id = ? AND id = ?",
+        (title, now_seconds, account_id, conversation_id),
+    )
     return history.add_message(
         tx, account_id, conversation_id=conversation_id, role=role, content=content, model=model, now_seconds=now_seconds
     )
 
 
-def delete_conversation(tx: sqlite3.Connection, account_id: str, conversation_id: str) -> None:
-    """Deletes a conversation with its messages. Raises ApiError `not_found`."""
-    history.delete_messages(tx, account_id, conversation_id)
-    if not _INDEX.delete(tx, account_id, "id = ?", conversation_id):
-        raise ApiError("not_found", "There is no such conversation.")
+def delete_some(tx: sqlite3.Connection, account_id: str, conversation_id: str) -> bool:
+    """Deletes some messages of a conversation, or itself when it has none; whether it is still there.
 
-
-def forget_some(tx: sqlite3.Connection, account_id: str, most: int = _FORGOTTEN_AT_ONCE) -> bool:
-    """Deletes up to `most` messages or conversations of an account; whether there may be more.
-
-    To be called until there are none, before the account is deleted: all at once would hold up everybody else's writes.
+    To be called until it is not: all at once would hold up everybody else's writes. Raises ApiError `not_found`.
     """
-    return history.delete_oldest(tx, account_id, most) or _INDEX.delete_oldest(tx, account_id, most)
+    conversation_by_id(tx, account_id, conversation_id)
+    return history.delete_some(tx, account_id, conversation_id) or _INDEX.delete_some(tx, account_id, "id = ?", conversation_id)
+
+
+def forget_some(tx: sqlite3.Connection, account_id: str) -> bool:
+    """Deletes some messages or conversations of an account; whether there are more. To be called until there are none, before
+    the account is deleted."""
+    return history.delete_some(tx, account_id) or _INDEX.delete_some(tx, account_id)

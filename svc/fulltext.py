@@ -1,36 +1,41 @@
 """Words of an account's own texts, found through FTS5 at a cost that does not depend on what other accounts wrote.
 
-A table with such an index has `number INTEGER PRIMARY KEY` and `account_id`, and its words in the FTS5 table `<table>_text`. All
-numbers of an account are in one block of 2^32, so that a search reads that range of the index alone.
+A table with such an index has `number INTEGER PRIMARY KEY` and `account_id`, and its words in the FTS5 table `<table>_text`. Each
+word stands there behind its account's id: a search reads the entries of that account alone, and common words cost nobody else.
 """
 
-import math
 import re
 import sqlite3
+import unicodedata
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
-_BLOCK_BITS = 32
+_INDEXED_CHARACTERS = 100_000
 _QUERY_CHARACTERS = 10_000
 _TERMS = 32
+_WORD_LENGTH = 64
+_DELETED_ROWS = 500
+_DELETED_CHARACTERS = 2_000_000
+# Thai, Khmer, Chinese, Japanese, Korean and their kin: words have no spaces between, so each character is one.
+_UNSPACED = "\u0e00-\u109f\u1780-\u17ff\u3040-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
+_WORD = re.compile(rf"[{_UNSPACED}]|[^\W_{_UNSPACED}]+")
+_ACCENT = re.compile("[\u0300-\u036f]+")
 
 
-class Bounds(NamedTuple):
-    """The oldest and the newest number of an account."""
-
-    oldest: int
-    newest: int
+def words_of(query: str) -> list[str]:
+    """The distinct words of a query, the first 32 of them, without case and accents."""
+    return list(dict.fromkeys(_words(query[:_QUERY_CHARACTERS])))[:_TERMS]
 
 
-def words_of(text: str) -> list[str]:
-    """The distinct words of a query, the first 32 of them."""
-    found = re.findall(r"\w+", text[:_QUERY_CHARACTERS])
-    return list({word.lower(): word for word in found}.values())[:_TERMS]
+def _words(text: str) -> Iterable[str]:
+    bare = _ACCENT.sub("", unicodedata.normalize("NFD", text))
+    return (word[:_WORD_LENGTH] for word in _WORD.findall(unicodedata.normalize("NFKC", bare).lower()))
 
 
-def quoted(word: str) -> str:
-    """A word as FTS5 takes it: it has a syntax of its own and fails on what people type."""
-    return f'"{word}"'
+def _terms(account_id: str, words: Iterable[str]) -> list[str]:
+    prefix = account_id.replace("_", "")
+    return [prefix + word for word in words]
 
 
 @dataclass(frozen=True)
@@ -40,65 +45,48 @@ class Index:
     table: str
     column: str
 
-    def next_number(self, tx: sqlite3.Connection, account_id: str) -> int:
-        """The number of the account's next row: in its block, or in a new one behind all others."""
-        row = tx.execute(
-            f"SELECT (SELECT max(number) FROM {self.table} WHERE account_id = ?), (SELECT max(number) FROM {self.table})",  # noqa: S608
-            (account_id,),
-        ).fetchone()
-        last, last_of_all = row
-        if last is None:
-            last = (((last_of_all or 0) >> _BLOCK_BITS) + 1) << _BLOCK_BITS
-        number: int = last + 1
-        return number
-
-    def add(self, tx: sqlite3.Connection, number: int, text: str) -> None:
-        tx.execute(f"INSERT INTO {self.table}_text (rowid, {self.column}) VALUES (?, ?)", (number, text))  # noqa: S608
-
-    def remove(self, tx: sqlite3.Connection, account_id: str, condition: str, value: Any) -> None:
-        """Takes out the account's rows that meet `condition`, such as `id = ?`. To be called before they change or go."""
+    def add(self, tx: sqlite3.Connection, account_id: str, number: int, text: str) -> None:
+        """Indexes the first 100,000 characters of `text`, which is the account's row `number`."""
         tx.execute(
-            f"""
-            INSERT INTO {self.table}_text ({self.table}_text, rowid, {self.column})
-            SELECT 'delete', number, {self.column} FROM {self.table}
-            WHERE account_id = ? AND {condition} AND {self.column} IS NOT NULL
-            """,  # noqa: S608 - our own names
-            (account_id, value),
+            f"INSERT INTO {self.table}_text (rowid, words) VALUES (?, ?)",  # noqa: S608
+            (number, _entry(account_id, text)),
         )
 
-    def delete(self, tx: sqlite3.Connection, account_id: str, condition: str, value: Any) -> int:
-        """Deletes the account's rows that meet `condition` with their words; how many there were."""
-        self.remove(tx, account_id, condition, value)
-        return tx.execute(f"DELETE FROM {self.table} WHERE account_id = ? AND {condition}", (account_id, value)).rowcount  # noqa: S608
+    def remove(self, tx: sqlite3.Connection, account_id: str, number: int, text: str) -> None:
+        """Takes out what `add` has put in."""
+        tx.execute(
+            f"INSERT INTO {self.table}_text ({self.table}_text, rowid, words) VALUES ('delete', ?, ?)",  # noqa: S608
+            (number, _entry(account_id, text)),
+        )
 
-    def delete_oldest(self, tx: sqlite3.Connection, account_id: str, most: int) -> bool:
-        """Deletes the account's `most` oldest rows with their words; whether there are more."""
-        row = tx.execute(
-            f"SELECT number FROM {self.table} WHERE account_id = ? ORDER BY number LIMIT 1 OFFSET ?",  # noqa: S608
-            (account_id, most),
-        ).fetchone()
-        self.delete(tx, account_id, "number < ?", math.inf if row is None else row["number"])
-        return row is not None
+    def delete_some(self, tx: sqlite3.Connection, account_id: str, condition: str = "?", value: Any = True) -> bool:
+        """Deletes some of the account's rows that meet `condition`, such as `id = ?`, with their words; whether there are more.
 
-    def bounds(self, conn: sqlite3.Connection, account_id: str) -> Bounds | None:
-        """Where the account's rows are; None when it has none."""
-        # Two queries: SQLite looks up a minimum or a maximum in an index, but counts through it for both at once.
-        oldest, newest = conn.execute(
-            f"""
-            SELECT (SELECT min(number) FROM {self.table} WHERE account_id = :id),
-                (SELECT max(number) FROM {self.table} WHERE account_id = :id)
-            """,  # noqa: S608
-            {"id": account_id},
-        ).fetchone()
-        return None if oldest is None else Bounds(oldest, newest)
+        To be called until there are none: all at once would hold up everybody else's writes.
+        """
+        rows = tx.execute(
+            f"SELECT number, {self.column} FROM {self.table} WHERE account_id = ? AND {condition} ORDER BY number",  # noqa: S608
+            (account_id, value),
+        )
+        characters = 0
+        for count, (number, text) in enumerate(rows):
+            if count == _DELETED_ROWS or characters > _DELETED_CHARACTERS:
+                rows.close()
+                return True
+            if text is not None:
+                self.remove(tx, account_id, number, text)
+                characters += min(len(text), _INDEXED_CHARACTERS)
+            tx.execute(f"DELETE FROM {self.table} WHERE account_id = ? AND number = ?", (account_id, number))  # noqa: S608
+        return False
 
-    def newest_matches(self, conn: sqlite3.Connection, bounds: Bounds, match: str, most: int) -> list[int]:
-        """The numbers within `bounds` whose texts meet an FTS5 expression of quoted words, newest first, at most `most`."""
+    def newest(self, conn: sqlite3.Connection, account_id: str, words: Iterable[str], most: int) -> list[int]:
+        """The numbers of the account's rows that hold all of `words` (of `words_of`, at least one): the `most` newest first."""
         rows = conn.execute(
-            f"""
-            SELECT rowid FROM {self.table}_text WHERE {self.table}_text MATCH ? AND rowid BETWEEN ? AND ?
-            ORDER BY rowid DESC LIMIT ?
-            """,  # noqa: S608
-            (match, *bounds, most),
+            f"SELECT rowid FROM {self.table}_text WHERE {self.table}_text MATCH ? ORDER BY rowid DESC LIMIT ?",  # noqa: S608
+            (" AND ".join(f'"{term}"' for term in _terms(account_id, words)), most),
         ).fetchall()
         return [row[0] for row in rows]
+
+
+def _entry(account_id: str, text: str) -> str:
+    return " ".join(_terms(account_id, dict.fromkeys(_words(text[:_INDEXED_CHARACTERS]))))

@@ -8,7 +8,7 @@ from collections.abc import Collection
 from typing import Any
 
 from svc.errors import ApiError
-from svc.fulltext import Index, quoted, words_of
+from svc.fulltext import Index, words_of
 from svc.ids import new_id, timestamp
 
 MOST_PASSAGES = 5
@@ -16,7 +16,7 @@ MESSAGE_LENGTH = 1_000_000
 _PASSAGE_CHARACTERS = 1_000
 _INDEX = Index("messages", "content")
 # How many of a word's newest messages are weighed against those of the other words; of these, how many are looked at.
-_HITS = 200
+_HITS = 100
 _CANDIDATES = 50
 _MATCHES = 10_000
 _PAGE_CHARACTERS = 4_000_000
@@ -47,22 +47,12 @@ def add_message(
     content = content[:MESSAGE_LENGTH].encode("utf-8", "replace").decode()
     row: sqlite3.Row = tx.execute(
         """
-        INSERT INTO messages (number, id, account_id, conversation_id, run_id, role, content, model, created_at)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING *
+        INSERT INTO messages (id, account_id, conversation_id, run_id, role, content, model, created_at)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?) RETURNING *
         """,
-        (
-            _INDEX.next_number(tx, account_id),
-            new_id("msg", now_seconds),
-            account_id,
-            conversation_id,
-            run_id,
-            role,
-            content,
-            model,
-            now_seconds,
-        ),
+        (new_id("msg", now_seconds), account_id, conversation_id, run_id, role, content, model, now_seconds),
     ).fetchone()
-    _INDEX.add(tx, row["number"], content)
+    _INDEX.add(tx, account_id, row["number"], content)
     return row
 
 
@@ -99,29 +89,22 @@ def messages_page(
     return rows, len(rows)
 
 
-def delete_messages(tx: sqlite3.Connection, account_id: str, conversation_id: str) -> None:
-    """Deletes all messages of a conversation."""
-    _INDEX.delete(tx, account_id, "conversation_id = ?", conversation_id)
+def delete_some(tx: sqlite3.Connection, account_id: str, conversation_id: str | None = None) -> bool:
+    """Deletes some messages of a conversation, or of the whole account; whether there are more."""
+    if conversation_id is None:
+        return _INDEX.delete_some(tx, account_id)
+    return _INDEX.delete_some(tx, account_id, "conversation_id = ?", conversation_id)
 
 
-def delete_oldest(tx: sqlite3.Connection, account_id: str, most: int) -> bool:
-    """Deletes the `most` oldest messages of an account; whether there are more."""
-    return _INDEX.delete_oldest(tx, account_id, most)
-
-
-def matching_conversations(conn: sqlite3.Connection, account_id: str, match: str) -> set[str]:
-    """The conversations of the messages that meet an FTS5 expression; only the newest 10,000 such messages count."""
-    bounds = _INDEX.bounds(conn, account_id)
-    if bounds is None:
-        return set()
-    numbers = _INDEX.newest_matches(conn, bounds, match, _MATCHES)
+def matching_conversations(conn: sqlite3.Connection, account_id: str, words: list[str]) -> set[str]:
+    """The conversations of the messages that hold all of `words`; only the newest 10,000 such messages count."""
     rows = conn.execute(
         """
         SELECT DISTINCT conversation_id
         FROM json_each(?) CROSS JOIN messages ON number = json_each.value -- in this order: else it looks at every message
         WHERE account_id = ? AND conversation_id IS NOT NULL
         """,
-        (str(numbers), account_id),
+        (str(_INDEX.newest(conn, account_id, words, _MATCHES)), account_id),
     ).fetchall()
     return {row["conversation_id"] for row in rows}
 
@@ -158,27 +141,21 @@ def _best_matches(conn: sqlite3.Connection, account_id: str, words: list[str]) -
 
     FTS5's own rank would read every message with a common word, of all accounts; this reads the newest of each word.
     """
-    bounds = _INDEX.bounds(conn, account_id)
-    if bounds is None:
-        return []
     scores: defaultdict[int, float] = defaultdict(float)
     for word in words:
-        numbers = _INDEX.newest_matches(conn, bounds, quoted(word), _HITS)
-        if not numbers:
-            continue
-        oldest = numbers[-1] if len(numbers) == _HITS else bounds.oldest
-        rarity = math.log(1 + (bounds.newest - oldest + 1) / len(numbers))
+        numbers = _INDEX.newest(conn, account_id, [word], _HITS)
+        rarity = math.log(1 + _HITS / len(numbers)) ** 2 if numbers else 0.0
         for number in numbers:
             scores[number] += rarity
     return heapq.nlargest(_CANDIDATES, scores, key=lambda number: (scores[number], number))
 
 
 def _passage(text: str, words: list[str]) -> str:
-    """`text`, or of a long one what is around the first of `words` that it holds as it was typed."""
+    """`text`, or of a long one what is around the longest of `words` that is in it as it was typed."""
     if len(text) <= _PASSAGE_CHARACTERS:
         return text
     lowered = text.lower()
-    places = (lowered.find(word.lower()) for word in sorted(words, key=len, reverse=True))
+    places = (lowered.find(word) for word in sorted(words, key=len, reverse=True))
     place = next((place for place in places if place >= 0), 0)
     start = max(0, min(place - _PASSAGE_CHARACTERS // 4, len(text) - _PASSAGE_CHARACTERS))
     passage = text[start : start + _PASSAGE_CHARACTERS]

@@ -7,8 +7,12 @@ settled(): what was produced is paid for however it ends; an error costs nothing
 import asyncio
 import base64
 import contextlib
+import io
+import os
+import re
 import sqlite3
 import tempfile
+import unicodedata
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -16,7 +20,7 @@ from math import ceil
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from svc import upstream_media
+from svc import artifacts, upstream_media
 from svc.builtin.voice import CONTENT_TYPES, Voice
 from svc.builtin.workshop import Workshop
 from svc.catalog import Model
@@ -65,6 +69,17 @@ class Slots:
                 del self._open[account_id]
 
 
+class _Spool(io.FileIO):
+    """A file without a buffer, so that nothing is left to be written when it is closed."""
+
+    def write(self, data: Any) -> int:
+        """Writes all of `data`: a disk that takes a part of it only says so at the next try."""
+        rest = memoryview(data)
+        while rest:
+            rest = rest[super().write(rest) or 0 :]
+        return len(data)
+
+
 @dataclass(frozen=True)
 class Studio:
     """What calls of media need of the process. Large things go to nameless files in `folder`, which the system takes back."""
@@ -80,8 +95,8 @@ class Studio:
 
     def spool(self) -> BinaryIO:
         """A new nameless file. Raises ApiError `storage_unavailable`."""
-        with storage():
-            return tempfile.TemporaryFile(dir=self.folder, buffering=0)
+        with storage(), tempfile.TemporaryFile(dir=self.folder, buffering=0) as file:
+            return _Spool(os.dup(file.fileno()), "r+b")
 
 
 @contextlib.contextmanager
@@ -164,12 +179,6 @@ class ImageCall(PaidCall):
                 return await asyncio.to_thread(
                     lambda: upstream_media.pictures_in(file.read(), model.provider, self._request.count)  # type: ignore[arg-type]
                 )
-
-
-def picture_type(picture: Picture) -> tuple[str, str]:
-    """The content type of a picture and the ending of its file's name."""
-    start = picture.encoded[:16].decode("ascii", "replace")
-    return next((kind for magic, kind in _TYPES.items() if start.startswith(magic)), ("application/octet-stream", "bin"))
 
 
 # --- speech
@@ -268,33 +277,103 @@ async def settled(call: PaidCall) -> AsyncIterator[None]:
         await call.settle()
 
 
-async def one_picture(studio: Studio, model: Model, payer: Payer, prompt: str) -> tuple[bytes, str, int]:
-    """A picture for an agent: its bytes, its content type and what it cost in micros. Raises ApiError."""
-    request = ImageRequest(prompt, 1, MOST_SIDE, MOST_SIDE, {"prompt": prompt})
-    call = ImageCall(model, request, studio, payer)
-    async with settled(call):
-        await call.reserve()
-        with studio.images.taken(payer.account_id):
-            async with contextlib.aclosing(call.pictures()) as pictures:
-                picture = await anext(pictures)
-            content = await asyncio.to_thread(decoded, picture)
-    return content, picture_type(picture)[0], call.cost_micros
+@dataclass
+class Maker:
+    """Makes pictures and speech for an agent run, as artifacts of the run. Each is a paid call of its own."""
+
+    studio: Studio
+    payer: Payer
+    run_id: str
+    project_id: str | None
+    calls: list[PaidCall] = field(default_factory=list)
+
+    @property
+    def cost_micros(self) -> int:
+        """What all of it has cost so far, also what was cut short."""
+        return sum(call.cost_micros for call in self.calls)
+
+    async def draw(self, model: Model, prompt: str) -> sqlite3.Row:
+        """Draws a picture; the artifact's row. Raises ApiError."""
+        call = ImageCall(model, ImageRequest(prompt, 1, MOST_SIDE, MOST_SIDE, {"prompt": prompt}), self.studio, self.payer)
+        async with self._paid(call):
+            with self.studio.images.taken(self.payer.account_id):
+                async with contextlib.aclosing(call.pictures()) as pictures:
+                    picture = await anext(pictures)
+                return await stored(self.studio, self.payer, prompt, picture, run_id=self.run_id, project_id=self.project_id)
+
+    async def speak(self, model: Model, text: str) -> sqlite3.Row:
+        """Speaks up to 3 minutes; the artifact's row. Raises ApiError."""
+        request = SpeechRequest(text, "wav", "alloy", 1.0, DEFAULT_AUDIO_TOKENS, {"voice": "alloy"})
+        call = SpeechCall(model, request, self.studio, self.payer)
+        async with self._paid(call):
+            with self.studio.speeches.taken(self.payer.account_id), self.studio.spool() as file:
+                await call.speak(file)
+                file.seek(0)
+                ending = next((form for form, kind in CONTENT_TYPES.items() if kind == call.content_type), "bin")
+                content = await asyncio.to_thread(file.read)
+                name = f"{_stem(text)}.{ending}"
+                return await _artifact(self.studio, self.payer, name, call.content_type, content, self.project_id, self.run_id)
+
+    @contextlib.asynccontextmanager
+    async def _paid(self, call: PaidCall) -> AsyncIterator[None]:
+        self.calls.append(call)
+        async with settled(call):
+            await call.reserve()
+            yield
 
 
-async def one_speech(studio: Studio, model: Model, payer: Payer, text: str) -> tuple[bytes, str, int]:
-    """A speech of up to 3 minutes for an agent: its bytes, its content type and what it cost in micros. Raises ApiError."""
-    request = SpeechRequest(text, "wav", "alloy", 1.0, DEFAULT_AUDIO_TOKENS, {"voice": "alloy"})
-    call = SpeechCall(model, request, studio, payer)
-    async with settled(call):
-        await call.reserve()
-        with studio.speeches.taken(payer.account_id), studio.spool() as file:
-            await call.speak(file)
-            file.seek(0)
-            content = await asyncio.to_thread(file.read)
-    return content, call.content_type, call.cost_micros
+async def stored(
+    studio: Studio,
+    payer: Payer,
+    prompt: str,
+    picture: Picture,
+    number: int = 1,
+    *,
+    project_id: str | None = None,
+    run_id: str | None = None,
+) -> sqlite3.Row:
+    """Keeps the `number`th picture of a prompt as an artifact that is named for it. Raises ApiError."""
+    content = await asyncio.to_thread(_decoded, picture)
+    content_type, ending = _picture_type(picture)
+    name = f"{_stem(prompt)}{'' if number == 1 else f'-{number}'}.{ending}"
+    return await _artifact(studio, payer, name, content_type, content, project_id, run_id)
 
 
-def decoded(picture: Picture) -> bytes:
+async def _artifact(
+    studio: Studio,
+    payer: Payer,
+    name: str,
+    content_type: str,
+    content: bytes,
+    project_id: str | None,
+    run_id: str | None,
+) -> sqlite3.Row:
+    sha256 = await asyncio.to_thread(artifacts.sha256_of, content)
+    return await studio.engines.db.write(
+        artifacts.add_artifact,
+        payer.account_id,
+        name=name,
+        content_type=content_type,
+        content=content,
+        sha256=sha256,
+        project_id=project_id,
+        run_id=run_id,
+        now_seconds=studio.engines.clock(),
+    )
+
+
+def _stem(text: str) -> str:
+    """The beginning of a text as a file's name."""
+    return re.sub(r"\W+", "-", unicodedata.normalize("NFC", text[:200]))[:60].strip("-") or "untitled"
+
+
+def _picture_type(picture: Picture) -> tuple[str, str]:
+    """The content type of a picture and the ending of its file's name."""
+    start = picture.encoded[:16].decode("ascii", "replace")
+    return next((kind for magic, kind in _TYPES.items() if start.startswith(magic)), ("application/octet-stream", "bin"))
+
+
+def _decoded(picture: Picture) -> bytes:
     """The picture's bytes. Raises ApiError `upstream_invalid_response` for base64 that is none."""
     try:
         return base64.b64decode(picture.encoded, validate=True)

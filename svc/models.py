@@ -1,6 +1,7 @@
 """The models that one account can use: the operator's catalog, and behind it the account's own providers (contract 4)."""
 
 import asyncio
+import contextlib
 import sqlite3
 import time
 from dataclasses import dataclass, field
@@ -24,7 +25,7 @@ class _List:
 
     names: list[str] = field(default_factory=list)
     fresh_until: float = float("-inf")
-    asking: asyncio.Lock = field(default_factory=asyncio.Lock)  # one request at a time, however many callers wait for it
+    asking: asyncio.Lock = field(default_factory=asyncio.Lock)  # one request at a time, however many wait for it or test it
 
 
 class Models:
@@ -90,8 +91,7 @@ class Models:
         """Asks a provider for its models. Raises ApiError: its own 401, 403 or 429, else one that does not tell why."""
         began = time.monotonic()
         try:
-            async with asyncio.timeout(_ANSWER_SECONDS):
-                return await self._ask(row)
+            return await self._listed(row, anew=True)
         except (UpstreamFault, TimeoutError) as fault:
             if isinstance(fault, UpstreamFault) and fault.kind == "status" and fault.status in (401, 403, 429):
                 raise upstream.caller_error(fault, provider=row["name"], byok=True) from fault
@@ -99,37 +99,37 @@ class Models:
         await asyncio.sleep(began + _ANSWER_SECONDS - time.monotonic())
         raise ApiError("upstream_error", f"{row['name']} did not answer as an OpenAI-compatible model server.")
 
-    async def _ask(self, row: sqlite3.Row) -> list[str]:
-        entries = await upstream.models(self._guarded, self._provider(row))
-        names = dict.fromkeys(entry["id"] for entry in entries if providers.is_model_name(entry["id"]))
-        return list(names)[: providers.MOST_MODELS]
+    async def _own(self, row: sqlite3.Row) -> list[Model]:
+        names = providers.listed_models(row)
+        if names is None:
+            with contextlib.suppress(ApiError, UpstreamFault, TimeoutError):
+                names = await self._listed(row)
+        provider = Provider(row["name"], row["base_url"], byok=True)
+        return [_free_model(provider, name, "chat") for name in names or ()]
+
+    async def _listed(self, row: sqlite3.Row, *, anew: bool = False) -> list[str]:
+        """What a provider lists, asked once a minute, or `anew`. Raises ApiError, UpstreamFault and TimeoutError; for a moment
+        after such a failure it lists nothing."""
+        known = self._lists.setdefault((row["id"], row["base_url"], row["sealed_key"]), _List())
+        if len(self._lists) > _MOST_LISTS:
+            del self._lists[next(iter(self._lists))]
+        try:
+            async with asyncio.timeout(_ANSWER_SECONDS), known.asking:
+                if anew or time.monotonic() >= known.fresh_until:
+                    entries = await upstream.models(self._guarded, self._provider(row))
+                    names = dict.fromkeys(entry["id"] for entry in entries if providers.is_model_name(entry["id"]))
+                    known.names = list(names)[: providers.MOST_MODELS]
+                    known.fresh_until = time.monotonic() + _LIST_SECONDS
+        except (ApiError, UpstreamFault, TimeoutError):
+            known.names = []
+            known.fresh_until = time.monotonic() + _FAILED_LIST_SECONDS
+            raise
+        return known.names
 
     def _provider(self, row: sqlite3.Row) -> Provider:
         sealed = row["sealed_key"]
         api_key = None if sealed is None else self._box.open(row["account_id"], row["id"], sealed)
         return Provider(row["name"], row["base_url"], api_key, byok=True)
-
-    async def _own(self, row: sqlite3.Row) -> list[Model]:
-        names = providers.listed_models(row)
-        if names is None:
-            names = await self._listed(row)
-        provider = Provider(row["name"], row["base_url"], byok=True)
-        return [_free_model(provider, name, "chat") for name in names]
-
-    async def _listed(self, row: sqlite3.Row) -> list[str]:
-        key = (row["id"], row["base_url"], row["sealed_key"])
-        known = self._lists.setdefault(key, _List())
-        if len(self._lists) > _MOST_LISTS:
-            del self._lists[next(iter(self._lists))]
-        try:
-            async with asyncio.timeout(_ANSWER_SECONDS), known.asking:
-                if time.monotonic() >= known.fresh_until:
-                    known.names = await self._ask(row)
-                    known.fresh_until = time.monotonic() + _LIST_SECONDS
-        except (ApiError, UpstreamFault, TimeoutError):
-            known.names = []
-            known.fresh_until = time.monotonic() + _FAILED_LIST_SECONDS
-        return known.names
 
 
 def _free_model(provider: Provider, name: str, kind: str) -> Model:

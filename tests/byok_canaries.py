@@ -58,8 +58,12 @@ async def wire() -> AsyncIterator[Wire]:
         writer.write(http_answer("200 OK", COMPLETION, b"connection: close"))
         writer.close()
 
+    try:
+        server = await asyncio.start_server(answer, ["0.0.0.0", "::"], 80)
+    except OSError:
+        pytest.skip("this machine has no IPv6")
     wire = Wire()
-    async with await asyncio.start_server(answer, ["0.0.0.0", "::"], 80):
+    async with server:
         for address in ("10.0.0.1", "169.254.169.254", "fdff::1"):
             _, writer = await asyncio.open_connection(address, 80)
             writer.close()
@@ -89,11 +93,14 @@ async def test_nothing_is_sent_where_nothing_may_be_sent(
     provider = await add_provider(service, headers, "http://later.example")
     for address in forbidden:
         assert refused(await create(service, headers, url_of(address)))
-        for found in ([address], [PUBLIC, address], [address, PUBLIC], [PUBLIC_6, PUBLIC, address]):
+        names.resolve("later.example", [address])
+        assert all(map(refused, await uses(service, headers, provider))), address
+    for address in forbidden[::6]:
+        for found in ([PUBLIC, address], [address, PUBLIC], [PUBLIC_6, PUBLIC, address]):
             names.resolve("later.example", found)
             assert all(map(refused, await uses(service, headers, provider))), found
-    for first, second in itertools.permutations(forbidden[:5], 2):
-        names.resolve("later.example", *[[first], [second]] * 4)
+    for first, second in itertools.pairwise(forbidden[::6]):
+        names.resolve("later.example", *[[first], [second]] * 7)
         assert all(map(refused, await uses(service, headers, provider)))
     assert wire.seen() == set()
 

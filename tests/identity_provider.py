@@ -79,7 +79,7 @@ class StandIn:
     secret_in_body: bool = False
     codes: dict[str, tuple[dict[str, str], User]] = field(default_factory=dict)
     tokens: dict[str, User] = field(default_factory=dict)
-    gate: asyncio.Event | None = None  # holds the token endpoint until it is set
+    gates: dict[str, asyncio.Event] = field(default_factory=dict)  # by path: answers wait until it is set
 
     def authorize(self, address: str, user: User, **changes: str | None) -> str:
         """What a browser is sent back to when `user` agrees at `address`; `changes` to the parameters, None leaves one out."""
@@ -111,8 +111,8 @@ class StandIn:
                     writer.write(b"HTTP/1.1 200 X\r\ncontent-type: application/json\r\n\r\n" + b" " * 2_000_000)
                     await writer.drain()
                     break
-                if path.endswith(("/token", "/access_token")) and self.gate is not None:
-                    await self.gate.wait()
+                if path in self.gates:
+                    await self.gates[path].wait()
                 status, value = (fault, {}) if isinstance(fault, int) else self.answer(method, path, headers, body)
                 data = fault if isinstance(fault, bytes) else orjson.dumps(value)
                 writer.write(b"HTTP/1.1 %d X\r\ncontent-length: %d\r\n\r\n%b" % (status, len(data), data))

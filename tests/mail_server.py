@@ -77,8 +77,8 @@ async def mail_server(
             tls_context=context if starttls and not implicit else None,
             require_starttls=starttls and not implicit,
             authenticator=box.authenticate if login else None,
-            auth_required=login and not implicit,  # it does not know that TLS came first
-            auth_require_tls=not implicit,
+            auth_required=login and starttls and not implicit,  # it does not know that TLS came first
+            auth_require_tls=starttls and not implicit,
             enable_SMTPUTF8=True,
         )
         open_ones.append(session)

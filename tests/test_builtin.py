@@ -133,15 +133,19 @@ async def longest_stall_seconds(work: Awaitable[Any]) -> float:
 # --- the table
 
 
-def test_models_are_chat_models_and_only_the_paid_one_costs() -> None:
-    prices = {name: tuple(model.prices.values()) for name, model in MODELS.items()}
-    assert prices == {"echo": (0, 0), "assistant": (0, 0), "assistant-paid": (500_000, 1_500_000), "script": (0, 0)}
-    assert {model.kind for model in MODELS.values()} == {"chat"}
+def test_the_table_has_the_models_of_the_contract_and_their_prices() -> None:
+    found = {name: (model.kind, *model.prices.values()) for name, model in MODELS.items()}
+    chat = {"echo": (0, 0), "assistant": (0, 0), "assistant-paid": (500_000, 1_500_000), "script": (0, 0)}
+    assert found == {name: ("chat", *prices) for name, prices in chat.items()} | {
+        "paint": ("image", 20_000),
+        "voice": ("speech", 10_000),
+    }
 
 
 async def test_unknown_model_is_model_not_found() -> None:
-    with pytest.raises(ApiError, match="no such model"):
-        await answers("gpt-4", "hi")
+    for name in ("gpt-4", "paint"):  # no model for chats
+        with pytest.raises(ApiError, match="no such model"):
+            await answers(name, "hi")
 
 
 # --- echo
@@ -668,7 +672,7 @@ async def test_bombs_end_soon_stay_small_and_leave_the_loop_alone(bomb: str, str
             output_bytes += 0 if stream else len(json.dumps(answer))
 
     started = time.thread_time()
-    assert await longest_stall_seconds(drain()) < 0.2  # 25 ms on a quiet machine
+    assert await longest_stall_seconds(drain()) < 0.4  # 25 ms on a quiet machine; here other tests run beside it
     assert time.thread_time() - started < 10
     assert output_bytes < 3 << 20
 

@@ -187,10 +187,10 @@ async def test_an_end_of_the_service_does_not_wait_for_the_mail(config: Config, 
 
 
 async def test_the_password_and_the_mail_travel_under_tls_alone(box: MailBox, tmp_path: Path) -> None:
-    async with mail_server(tmp_path / "plain", starttls=False, login=False) as plain:
+    async with mail_server(tmp_path / "plain", starttls=False) as plain:
         [event] = await deliver(server_of(plain))
         assert (event["message"], event["error"].split(" ")[0]) == ("not sent", "SMTPNotSupportedError")
-        assert plain.messages == [] and plain.connections == 1
+        assert plain.messages == [] and plain.logins == [] and plain.connections == 1
         for tls in ("offered", "off"):
             [event] = await deliver(server_of(plain, tls=tls, user=None, password=None))
             assert event["message"] == "sent"

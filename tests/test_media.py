@@ -15,6 +15,7 @@ import pytest
 
 from svc import wallet
 from svc.config import Config
+from svc.media import Studio
 from tests.conftest import Service, bearer
 from tests.model_media import PNG
 from tests.model_server import ModelServer
@@ -355,6 +356,16 @@ async def test_what_fails_costs_nothing(lab: Lab, monkeypatch: pytest.MonkeyPatc
     assert await lab.spent() == 0
     assert (await lab.post(IMAGES, prompt="hills", model="builtin/paint")).status_code == 200
     assert await lab.spent() == PRICE
+
+
+@pytest.mark.parametrize(
+    ("path", "model"), [(IMAGES, "builtin/paint"), (IMAGES, "lab/ok"), (GENERATE, "builtin/voice"), (GENERATE, "say/ok")]
+)
+async def test_a_full_disk_is_503_and_costs_nothing(lab: Lab, monkeypatch: pytest.MonkeyPatch, path: str, model: str) -> None:
+    monkeypatch.setattr(Studio, "spool", lambda studio: open("/dev/full", "r+b", buffering=0))  # noqa: SIM115
+    answer = await lab.post(path, prompt="hills", input="hello", model=model, size="64x64")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (503, "storage_unavailable")
+    assert await lab.spent() == 0
 
 
 async def test_beyond_the_bound_it_is_overloaded_and_costs_nothing(lab: Lab) -> None:

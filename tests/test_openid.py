@@ -289,8 +289,13 @@ async def test_a_new_key_is_found_at_once_by_all_who_come_with_it(client: Client
     await client.sign_in()
     clocks.advance(60)
     provider.keys, provider.sign = [jwk("rsa"), jwk("p256-new")], signer("p256-new", "ES256")
-    identities = await asyncio.gather(*(client.sign_in(number=number) for number in range(20)))
-    assert len(identities) == 20 and provider.requests["/jwks"] == 2
+    provider.gates["/jwks"] = asyncio.Event()
+    arriving = asyncio.gather(*(client.sign_in(number=number) for number in range(20)))
+    while provider.requests["/token"] < 21 or provider.requests["/jwks"] < 2:
+        await asyncio.sleep(0.01)
+    await asyncio.sleep(0.1)  # now all have seen a key that they do not know
+    provider.gates["/jwks"].set()
+    assert len(await arriving) == 20 and provider.requests["/jwks"] == 2
 
 
 async def test_a_flood_of_unknown_keys_fetches_the_key_set_once_a_minute(

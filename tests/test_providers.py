@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from svc import providers
+from svc import models, providers
 from svc.config import Config
 from svc.db import page
 from svc.errors import ApiError
@@ -325,7 +325,10 @@ async def test_a_refused_change_of_address_leaves_address_and_key(service: Servi
     assert (await service.client.get(f"{PROVIDERS}/{own['id']}", headers=headers)).json() == own
 
 
-async def test_a_key_stands_in_no_answer_file_or_log(service: Service, headers: dict[str, str], tmp_path: Path) -> None:
+async def test_a_key_stands_in_no_answer_file_or_log(
+    service: Service, headers: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(models, "_ANSWER_SECONDS", 0.1)
     answers = [await create(service, headers)]
     path = f"{PROVIDERS}/{answers[0].json()['id']}"
     answers += [

@@ -51,7 +51,8 @@ async def change_conversation(request: Request, caller: Caller) -> Response:
 
 async def delete_conversation(request: Request, caller: Caller) -> Response:
     """204; its messages go with it."""
-    await request.state.db.write(conversations.delete_conversation, caller.id, request.path_params["conversation_id"])
+    while await request.state.db.write(conversations.delete_some, caller.id, request.path_params["conversation_id"]):
+        pass
     return no_content()
 
 

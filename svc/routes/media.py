@@ -18,14 +18,13 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from svc import artifacts, media
+from svc import media
 from svc.catalog import Model
 from svc.engines import PaidCall, Payer
 from svc.errors import ApiError, describe
 from svc.gate import Caller
 from svc.media import ImageCall, ImageRequest, SpeechCall, SpeechRequest, storage
 from svc.sse import EventStream, Interrupt, attended
-from svc.upstream_media import Picture
 from svc.web import note, read_json
 from svc.wire import error_event, event
 
@@ -53,12 +52,13 @@ async def create_image(request: Request, caller: Caller) -> Response:
     model = await state.models.chosen(caller.account, body.get("model"), "image")
     if model.provider is None:
         _check_for_painter(body, wanted)
-    call = ImageCall(model, wanted, state.studio, _payer(request, caller))
+    payer = _payer(request, caller)
+    call = ImageCall(model, wanted, state.studio, payer)
     with contextlib.ExitStack() as held:
         async with _made(request, caller, call):
             held.enter_context(state.studio.images.taken(caller.id))
             file = held.enter_context(state.studio.spool())
-            await _write_images(request, caller, call, wanted.prompt, file, as_url)
+            await _write_images(request, payer, call, wanted.prompt, file, as_url)
         return _from_file(file, {"content-type": "application/json", **_cost(call)}, held.pop_all())
 
 
@@ -86,17 +86,21 @@ def _check_for_painter(body: dict[str, Any], wanted: ImageRequest) -> None:
     _one_of(body, "output_format", "png")
 
 
-async def _write_images(request: Request, caller: Caller, call: ImageCall, prompt: str, file: BinaryIO, as_url: bool) -> None:
+async def _write_images(request: Request, payer: Payer, call: ImageCall, prompt: str, file: BinaryIO, as_url: bool) -> None:
     """Writes the answer picture by picture, so that one of them is in memory at a time."""
+    state = request.state
     with storage():
-        file.write(b'{"created":%d,"data":[' % int(request.state.clock()))
+        file.write(b'{"created":%d,"data":[' % int(state.clock()))
         async with contextlib.aclosing(call.pictures()) as pictures:
             number = 0
             async for picture in pictures:
                 number += 1
-                where = orjson.dumps(await _artifact_url(request, caller, prompt, number, picture)) if as_url else b""
                 file.write(b"" if number == 1 else b",")
-                file.write(b'{"url":%b' % where if as_url else b'{"b64_json":"%b"' % picture.encoded)
+                if as_url:
+                    row = await media.stored(state.studio, payer, prompt, picture, number)
+                    file.write(b'{"url":%b' % orjson.dumps(f"{state.config.base_url}/artifacts/{row['id']}/content"))
+                else:
+                    file.write(b'{"b64_json":"%b"' % picture.encoded)
                 if picture.revised_prompt is not None:
                     file.write(b',"revised_prompt":' + orjson.dumps(picture.revised_prompt))
                 file.write(b"}")
@@ -104,24 +108,6 @@ async def _write_images(request: Request, caller: Caller, call: ImageCall, promp
         for name, value in call.facts_about.items():
             file.write(b',"%b":%b' % (name.encode(), orjson.dumps(value)))
         file.write(b"}")
-
-
-async def _artifact_url(request: Request, caller: Caller, prompt: str, number: int, picture: Picture) -> str:
-    state = request.state
-    content = await asyncio.to_thread(media.decoded, picture)
-    content_type, ending = media.picture_type(picture)
-    stem = re.sub(r"\W+", "-", unicodedata.normalize("NFC", prompt))[:60].strip("-") or "image"
-    row = await state.db.write(
-        artifacts.add_artifact,
-        caller.id,
-        name=f"{stem}{'' if number == 1 else f'-{number}'}.{ending}",
-        content_type=content_type,
-        content=content,
-        project_id=None,
-        run_id=None,
-        now_seconds=state.clock(),
-    )
-    return f"{state.config.base_url}/artifacts/{row['id']}/content"
 
 
 # --- speech
