@@ -228,8 +228,8 @@ CREATE INDEX messages_by_number ON messages (account_id, number);
 -- owner: svc/fulltext.py
 -- Each word stands behind its account's id. Written beside their tables, not by triggers: under trusted_schema = OFF those may
 -- not touch a virtual table.
-CREATE VIRTUAL TABLE conversations_text USING fts5 (words, content = '', columnsize = 0, detail = none, tokenize = 'ascii');
-CREATE VIRTUAL TABLE messages_text USING fts5 (words, content = '', columnsize = 0, detail = none, tokenize = 'ascii');
+CREATE VIRTUAL TABLE conversations_text USING fts5 (words, content = '', detail = none, tokenize = 'ascii');
+CREATE VIRTUAL TABLE messages_text USING fts5 (words, content = '', detail = none, tokenize = 'ascii');
 
 -- owner: svc/support.py
 CREATE TABLE support_conversations (

@@ -46,7 +46,7 @@ async def begin(
 
     Raises ApiError `not_found` for another's or no such conversation.
     """
-    texts = [text_of(message.get("content")) for message in messages]
+    texts = [_text(message.get("content")) for message in messages]
     asked = max((position for position, message in enumerate(messages) if message["role"] == "user"), default=None)
     question = "" if asked is None else texts[asked]
 
@@ -73,7 +73,7 @@ async def begin(
     )
 
 
-def text_of(content: Any) -> str:
+def _text(content: Any) -> str:
     """The text of a message's content, which may be a list of parts of which some are none (OpenAI's content parts)."""
     if isinstance(content, str):
         return content

@@ -236,16 +236,28 @@ def _an_object(value: Any) -> dict[str, Any]:
 
 def parsed(data: bytes, endpoint: Endpoint) -> Any:
     """`data` as JSON, our key blotted out. Raises UpstreamFault `invalid`, or `status` (502) for an error object."""
-    key = endpoint.api_key
-    if key and len(key) >= _SECRET_CHARACTERS:
+    key = endpoint.api_key if endpoint.api_key and len(endpoint.api_key) >= _SECRET_CHARACTERS else None
+    if key:
         data = data.replace(key.encode(), b"***")
     try:
         value = orjson.loads(data)
     except orjson.JSONDecodeError:
         value = _parsed_loosely(data)
+    if key and b"\\" in data:  # JSON can spell the key in other ways
+        value = _without(key, value)
     first = value[0] if isinstance(value, list) and value else value  # Gemini wraps errors in a list
     if isinstance(first, dict) and (first.get("error") or first.get("object") == "error"):
         raise UpstreamFault("status", "The answer is an error.", status=502, error=_error_object(first, endpoint))
+    return value
+
+
+def _without(key: str, value: Any) -> Any:
+    if isinstance(value, str):
+        return value.replace(key, "***")
+    if isinstance(value, list):
+        return [_without(key, item) for item in value]
+    if isinstance(value, dict):
+        return {name.replace(key, "***"): _without(key, item) for name, item in value.items()}
     return value
 
 

@@ -15,8 +15,9 @@ from svc import wallet
 from svc.config import Config
 from tests.conftest import PASSWORD, Service, bearer
 from tests.model_server import ModelServer
-from tests.people import new_person
-from tests.server import hang_up, running_server
+from tests.money import rows
+from tests.people import Person, new_person
+from tests.server import RunningServer, hang_up, read_to_end, running_server
 
 COMPLETIONS = "/v1/chat/completions"
 HEADER, MEMORY = "x-service-conversation", "x-service-memory"
@@ -230,28 +231,40 @@ async def test_a_full_disk_loses_no_paid_answer(lab: Lab, stream: bool) -> None:
     assert (await lab.ask("x", "ok+paid")).status_code == 200 and len(await lab.conversations()) == 1
 
 
-async def test_a_client_that_leaves_has_what_it_got_kept(tmp_path: Path, upstream: ModelServer) -> None:
+async def open_stream(server: RunningServer, person: Person) -> tuple[str, asyncio.StreamReader, asyncio.StreamWriter]:
+    """A stream of the model that never ends, after its first words; the id of its conversation."""
+    body = orjson.dumps({"model": "lab/endless", "stream": True, "messages": [{"role": "user", "content": "go"}]})
+    reader, writer = await server.raw()
+    head = f"POST {COMPLETIONS} HTTP/1.1\r\nhost: {server.host}:{server.port}\r\ncontent-length: {len(body)}\r\n"
+    writer.write(f"{head}authorization: Bearer {person.session}\r\n\r\n".encode() + body)
+    received = b""
+    while received.count(b"on and") < 5:
+        received += await reader.read(4096)
+    return received.split(HEADER.encode() + b": ")[1].split(b"\r\n")[0].decode(), reader, writer
+
+
+async def test_what_a_client_got_before_it_left_or_the_server_stopped_is_kept(tmp_path: Path, upstream: ModelServer) -> None:
     async with running_server(tmp_path, {"SVC_CATALOG": str(catalog(tmp_path, upstream))}) as server:
         person = await new_person(server)
-        body = orjson.dumps({"model": "lab/endless", "stream": True, "messages": [{"role": "user", "content": "go"}]})
-        reader, writer = await server.raw()
-        head = f"POST {COMPLETIONS} HTTP/1.1\r\nhost: {server.host}:{server.port}\r\ncontent-length: {len(body)}\r\n"
-        writer.write(f"{head}authorization: Bearer {person.session}\r\n\r\n".encode() + body)
-        received = b""
-        while received.count(b"on and") < 5:
-            received += await reader.read(4096)
-        conversation = received.split(HEADER.encode() + b": ")[1].split(b"\r\n")[0].decode()
+        left, _, writer = await open_stream(server, person)
         await hang_up(writer)
-        async with server.client() as client:
+        async with server.client(headers=person.session_headers) as client:
             for _ in range(100):
-                path = f"/conversations/{conversation}/messages"
-                answer = await client.get(path, headers=person.session_headers)
+                answer = await client.get(f"/conversations/{left}/messages")
                 if answer.status_code == 200:
                     break
                 await asyncio.sleep(0.05)
         messages = answer.json()["data"]
         assert [message["role"] for message in messages] == ["assistant", "user"]
         assert messages[0]["content"].startswith("on and on and on and")
+        stopped, reader, writer = await open_stream(server, person)
+        ended = asyncio.ensure_future(read_to_end(reader))
+        assert await server.stop() == 0 and b"shutting_down" in await ended
+        await hang_up(writer)
+        found = rows(
+            server.data_dir / "service.db", "SELECT role FROM messages WHERE conversation_id = ? ORDER BY number", stopped
+        )
+        assert found == [("user",), ("assistant",)]
 
 
 # --- memory

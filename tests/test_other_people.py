@@ -306,9 +306,8 @@ Make = Callable[[Service, Person, int], Awaitable[None]]
 def posts(path: str, body: dict[str, Any], status: int = 201) -> Make:
     async def make(service: Service, who: Person, number: int) -> None:
         text = json.dumps(body).replace("NUMBER", str(number))
-        answer = await service.client.post(
-            who.target(path), content=text, headers={**who.headers, "content-type": "application/json"}
-        )
+        headers = {**who.headers, "content-type": "application/json"}
+        answer = await service.client.post(who.target(path), content=text, headers=headers)
         assert answer.status_code == status, answer.text
 
     return make

@@ -77,6 +77,11 @@ async def test_more_text_speed_and_voice_change_what_is_heard(voice: Voice) -> N
     assert first != other and nova.seconds > 3 and german.seconds > 0.4
 
 
+async def test_every_voice_that_openai_names_sounds_different(voice: Voice) -> None:
+    heard = await asyncio.gather(*(say(voice, "Hello there", name=name) for name in (*VOICES, "en-gb", "de", "fr-fr+f2")))
+    assert all(spoken.seconds > 0.4 for spoken, _ in heard) and len({sound for _, sound in heard}) == len(heard)
+
+
 async def test_a_text_in_another_script_is_spoken_in_its_language(voice: Voice) -> None:
     for text, language in (
         ("Доброе утро, мир", "ru"),

@@ -73,10 +73,13 @@ async def _settled(request: Request, call: ChatCall, exchange: Exchange | None) 
     finally:
         try:
             await call.settle()
-            if exchange is not None and call.begun:
-                await _keep(request, call, exchange)
+        except ApiError:
+            exchange = None  # its answer does not go out
+            raise
         finally:
             note(request, **call.facts)
+            if exchange is not None and call.begun:
+                await _keep(request, call, exchange)
 
 
 async def _keep(request: Request, call: ChatCall, exchange: Exchange) -> None:

@@ -10,7 +10,9 @@ const TROUBLE = {
     "There is an account with this e-mail already. Sign in with its password, then link this way of signing in in your settings.",
   identity_taken: "This identity is linked to another account.",
   invalid_token: "This sign-in took too long, was used before, or began in another browser. Begin it again.",
+  shutting_down: "The service is just being restarted. Try again in a moment.",
   signup_closed: "There is no account for you here, and sign-up is closed. Ask the operator for one.",
+  storage_unavailable: "The service cannot write to its storage. Try again later.",
 };
 
 /** The message to show of an `error` in the fragment: only texts of ours, whatever stands there. */

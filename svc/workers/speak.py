@@ -65,18 +65,20 @@ class Library:
             self._sound += ctypes.string_at(samples, count * _SAMPLE_BYTES)
         return int(len(self._sound) > self._most_bytes)
 
-    def languages(self) -> list[str]:
+    def languages(self) -> dict[str, str]:
+        """The languages, and the voice of each: some languages are no names of voices."""
+
         class Voice(ctypes.Structure):
-            _fields_ = [("name", ctypes.c_char_p), ("languages", ctypes.c_char_p)]
+            _fields_ = [("name", ctypes.c_char_p), ("languages", ctypes.c_char_p), ("identifier", ctypes.c_char_p)]
 
         self._espeak.espeak_ListVoices.restype = ctypes.POINTER(ctypes.POINTER(Voice))
         voices = self._espeak.espeak_ListVoices(None)
-        # A list of pairs, each a priority byte and a string.
-        every = itertools.takewhile(bool, (voices[index] for index in itertools.count()))
-        return [voice.contents.languages[1:].decode("ascii", "replace") for voice in every]
+        every = [voice.contents for voice in itertools.takewhile(bool, (voices[index] for index in itertools.count()))]
+        # Its languages are pairs of a priority byte and a string; the first is the voice's own.
+        return {voice.languages[1:].decode("ascii", "replace"): voice.identifier.decode("utf-8", "replace") for voice in every}
 
     def voice(self, name: str, words_per_minute: int, gap: int, pitch: int) -> Speak:
-        if self._espeak.espeak_SetVoiceByName(name.encode()) != 0:
+        if self._espeak.espeak_SetVoiceByName(_identifier(self, name).encode()) != 0:
             raise Trouble(f"eSpeak NG has no voice {name}")
         for parameter, value in ((_RATE, words_per_minute), (_PITCH, pitch), (_GAP, gap)):
             self._espeak.espeak_SetParameter(parameter, value, 0)
@@ -97,12 +99,25 @@ class Program:
         self._program = program
         self.rate = 22_050
 
-    def languages(self) -> list[str]:
+    def languages(self) -> dict[str, str]:
         listed = subprocess.run([self._program, "--voices"], capture_output=True, text=True, check=True)  # noqa: S603
-        return [line.split()[1] for line in listed.stdout.splitlines()[1:] if len(line.split()) > 1]
+        rows = [line.split() for line in listed.stdout.splitlines()[1:]]
+        return {row[1]: row[4] for row in rows if len(row) > 4}
 
     def voice(self, name: str, words_per_minute: int, gap: int, pitch: int) -> Speak:
-        command = [self._program, "-b", "1", "-v", name, "-s", str(words_per_minute), "-g", str(gap), "-p", str(pitch)]
+        command = [
+            self._program,
+            "-b",
+            "1",
+            "-v",
+            _identifier(self, name),
+            "-s",
+            str(words_per_minute),
+            "-g",
+            str(gap),
+            "-p",
+            str(pitch),
+        ]
         return lambda text, most_bytes: self._speak([*command, "--stdin", "--stdout"], text, most_bytes)
 
     def _speak(self, command: list[str], text: str, most_bytes: int) -> bytes:
@@ -119,6 +134,12 @@ class Program:
         if len(head) == 44:
             (self.rate,) = struct.unpack_from("<I", head, 24)
         return sound
+
+
+def _identifier(engine: Library | Program, name: str) -> str:
+    """What the engine knows the voice of a language by, with the variant that may follow: `en-gb+f2` is `gmw/en+f2`."""
+    language, plus, variant = name.partition("+")
+    return engine.languages().get(language, language) + plus + variant
 
 
 # --- the text
@@ -253,7 +274,7 @@ def _run(order: dict[str, Any]) -> dict[str, Any]:
     where = order["engine"]
     engine = Program(where["program"]) if "program" in where else Library(where["library"], where["data"])
     if order.get("voices"):
-        return {"languages": engine.languages()}
+        return {"languages": list(engine.languages())}
     with open(order["file"], "wb", closefd=False) as file:
         return speak_into(file, engine, order)
 
