@@ -154,19 +154,22 @@ class ImageCall(PaidCall):
 
     async def _engine(self, model: Model) -> AsyncGenerator[Picture, None]:
         if model.provider is None:
-            self.facts_about = {"output_format": "png", "size": f"{self._request.width}x{self._request.height}"}
+            width, height = self._size()
+            self.facts_about = {"output_format": "png", "size": f"{width}x{height}"}
+            order = {"prompt": self._request.prompt, "width": width, "height": height}
             for number in range(self._request.count):
-                yield Picture(base64.b64encode(await self._paint(number)))
+                yield Picture(base64.b64encode(await self._studio.painter.run({**order, "variation": number})))
             return
         answer = await self._ask(model)
         self.facts_about = answer.facts
         for picture in answer.pictures:
             yield picture
 
-    async def _paint(self, number: int) -> bytes:
-        request = self._request
-        order = {"prompt": request.prompt, "width": request.width, "height": request.height, "variation": number}
-        return await self._studio.painter.run(order)
+    def _size(self) -> tuple[int, int]:
+        """The size that was asked for, or where the painter stands in for a provider the nearest one that it can paint."""
+        width, height = self._request.width, self._request.height
+        scale = min(MOST_SIDE / max(width, height), 1)
+        return max(round(width * scale), LEAST_SIDE), max(round(height * scale), LEAST_SIDE)
 
     async def _ask(self, model: Model) -> Pictures:
         assert model.provider is not None
@@ -238,15 +241,11 @@ class SpeechCall(PaidCall):
     async def _engine(self, model: Model, file: BinaryIO) -> AsyncGenerator[tuple[float, bool, str], None]:
         request = self._request
         if model.provider is None:
+            voice, form = await self._studio.voice.nearest(request.voice, request.form)
             spoken = await self._studio.voice.speak(
-                request.text,
-                file,
-                voice=request.voice,
-                speed=request.speed,
-                form=request.form,
-                most_seconds=self._most_seconds,
+                request.text, file, voice=voice, speed=request.speed, form=form, most_seconds=self._most_seconds
             )
-            yield spoken.seconds, spoken.truncated, CONTENT_TYPES[request.form]
+            yield spoken.seconds, spoken.truncated, CONTENT_TYPES[form]
             return
         body = {**request.body, "model": model.name, "input": request.text, "response_format": request.form}
         tracks = upstream_media.speech(

@@ -4,7 +4,7 @@ import asyncio
 import codecs
 import contextlib
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -44,6 +44,14 @@ TOOLS: dict[str, tuple[str, dict[str, Any]]] = {
         "Writes a new text file for the user.",
         _schema(name={**_NAME, "description": "a file name such as note.md"}, content={"type": "string", "maxLength": 1_000_000}),
     ),
+    "generate_image": (
+        "Draws a picture and keeps it as a file of the user.",
+        _schema(prompt={"type": "string", "minLength": 1, "maxLength": 4000, "description": "what the picture is to show"}),
+    ),
+    "generate_audio": (
+        "Speaks a text and keeps the sound as a file of the user.",
+        _schema(input={"type": "string", "minLength": 1, "maxLength": 10_000, "description": "the text to be spoken"}),
+    ),
     "search_memory": (
         "Finds what the user said or was told before, by words.",
         _schema(query={"type": "string", "minLength": 1, "maxLength": 1000}),
@@ -56,10 +64,15 @@ TOOLS: dict[str, tuple[str, dict[str, Any]]] = {
 _FETCH_SECONDS = 20.0
 
 
-def offered(*, session: bool, fetch: bool) -> list[str]:
-    """The tools of a run: memory is for sessions alone, `fetch_url` only where the operator allows it (contract 5)."""
-    hidden = ({"search_memory"} if not session else set()) | ({"fetch_url"} if not fetch else set())
-    return [name for name in TOOLS if name not in hidden]
+def offered(*, session: bool, fetch: bool, image: bool, speech: bool) -> list[str]:
+    """The tools of a run: memory is for sessions alone, `fetch_url` only where the operator allows it, and media where there
+    is a model for them (contract 5)."""
+    possible = {"search_memory": session, "fetch_url": fetch, "generate_image": image, "generate_audio": speech}
+    return [name for name in TOOLS if possible.get(name, True)]
+
+
+# Makes a picture or speech of a text and keeps it: the artifact's row. Raises ApiError.
+Make = Callable[[str], Awaitable[sqlite3.Row]]
 
 
 def described(names: list[str]) -> list[dict[str, Any]]:
@@ -83,6 +96,8 @@ class Toolbox:
     guarded: Outbound
     clock: Callable[[], float]
     on_fault: Callable[[BaseException], None]
+    draw: Make
+    speak: Make
     written: list[dict[str, Any]] = field(default_factory=list)
 
     async def call(self, name: str, arguments: dict[str, Any]) -> Any:
@@ -136,6 +151,17 @@ class Toolbox:
             now_seconds=self.clock(),
         )
         made = _shown(row)
+        self.written.append(made)
+        return made
+
+    async def _generate_image(self, prompt: str) -> dict[str, Any]:
+        return self._made(await self.draw(prompt))
+
+    async def _generate_audio(self, input: str) -> dict[str, Any]:
+        return self._made(await self.speak(input))
+
+    def _made(self, artifact: sqlite3.Row) -> dict[str, Any]:
+        made = _shown(artifact)
         self.written.append(made)
         return made
 

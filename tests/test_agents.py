@@ -6,7 +6,7 @@ import httpx
 import orjson
 import pytest
 
-from svc import tools
+from svc import tools, wallet
 from tests.conftest import Service, bearer
 
 RUN = "/v1/agents/run"
@@ -118,6 +118,23 @@ async def test_anothers_artifact_cannot_be_read_by_a_tool(service: Service, head
     )
     read, listed = [event for event in found if event["type"] == "tool_result"]
     assert not read["ok"] and listed["result"] == []
+
+
+async def test_pictures_and_speech_are_paid_for_and_kept_as_artifacts_of_the_run(
+    service: Service, headers: dict[str, str]
+) -> None:
+    script = 'tool generate_image {"prompt": "a lighthouse"}\ntool generate_audio {"input": "Hello."}\n---\nsay done'
+    broke = await run(service, headers, script)
+    assert not any(event["ok"] for event in broke if event["type"] == "tool_result") and broke[-1]["cost_micros"] == 0
+    account_id = (await service.client.get("/user/me", headers=headers)).json()["id"]
+    await service.state["db"].write(wallet.credit, account_id, 5_000_000, description="test", now_seconds=service.clocks.now)
+    found = await run(service, headers, script)
+    assert [event["ok"] for event in found if event["type"] == "tool_result"] == [True, True]
+    assert [artifact["content_type"] for artifact in found[-1]["artifacts"]] == ["image/png", "audio/wav"]
+    spent = 5_000_000 - (await service.client.get("/billing/account", headers=headers)).json()["wallet_balance_micros"]
+    assert found[-1]["cost_micros"] == spent > 20_000
+    listed = (await service.client.get(f"/artifacts?run_id={found[0]['run_id']}", headers=headers)).json()["data"]
+    assert {artifact["id"] for artifact in listed} == {artifact["id"] for artifact in found[-1]["artifacts"]}
 
 
 async def test_steps_used_up_stop_the_run(service: Service, headers: dict[str, str]) -> None:

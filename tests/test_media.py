@@ -48,7 +48,10 @@ def catalog(base_url: str) -> str:
     )
     text += f'[[providers]]\nname = "say"\nbase_url = "{base_url}"\ntimeout_seconds = 0.5\n'
     return (
-        text + "".join(entry(name, "speech", speech) for name in SPEECH_MODELS) + entry("status-503", "speech", speech, "say/ok")
+        text
+        + "".join(entry(name, "speech", speech) for name in SPEECH_MODELS)
+        + entry("status-503", "speech", speech, "say/ok")
+        + (entry("status-504", "speech", "micros_per_thousand_audio_tokens = 10000", "builtin/voice"))
     )
 
 
@@ -207,6 +210,7 @@ async def test_speech_as_events_carries_the_same_audio(lab: Lab) -> None:
     assert {delta["type"] for delta in deltas} == {"speech.audio.delta"}
     assert b"".join(base64.b64decode(delta["audio"]) for delta in deltas) == plain.content
     used = tokens(seconds(plain))
+    assert seconds(await lab.post(GENERATE, input="Hello there", stream_format="sse")) > 0.4  # no field of that route
     assert done == {"type": "speech.audio.done", "usage": {"input_tokens": 0, "output_tokens": used, "total_tokens": used}}
 
 
@@ -460,9 +464,15 @@ async def test_the_fallback_answers_at_its_own_price_and_may_be_built_in(lab: La
     answer = await lab.post(IMAGES, prompt="a cat", model="lab/status-503", n=2)
     assert pictures(answer) == [PNG] and await lab.spent() == 1_000
     assert [seen.model for seen in lab.upstream.requests] == ["status-503", "status-503", "fewer"]
-    answer = await lab.post(IMAGES, prompt="a cat", model="lab/status-504", size="96x64")
-    assert pictures(answer)[0][16:24] == (96).to_bytes(4, "big") + (64).to_bytes(4, "big")
-    assert await lab.spent() == 1_000 + PRICE
+    for asked, size in (("96x64", (96, 64)), ("2048x60", (1024, 64)), ("99999x99999", (1024, 1024))):
+        answer = await lab.post(IMAGES, prompt="a cat", model="lab/status-504", size=asked)
+        assert pictures(answer)[0][16:24] == size[0].to_bytes(4, "big") + size[1].to_bytes(4, "big")
+    assert await lab.spent() == 1_000 + 3 * PRICE
+
+
+async def test_the_built_in_voice_stands_in_with_a_voice_and_a_format_of_its_own(lab: Lab) -> None:
+    answer = await lab.post(SPEECH, input="hello", model="say/status-504", voice="af_bella", response_format="wma")
+    assert 0.3 < seconds(answer) < 3 and await lab.spent() == -(-tokens(seconds(answer)) * 10)
 
 
 async def test_a_providers_speech_is_cut_repaired_and_paid_by_its_length(lab: Lab) -> None:

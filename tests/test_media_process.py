@@ -23,20 +23,20 @@ from tests.server import RunningServer, hang_up, running_server
 IMAGES, GENERATE = "/v1/images/generations", "/v1/audio/generate"
 PICTURE = {"prompt": "seven castles in the city at night, fireworks", "model": "builtin/paint", "n": 10}
 SPEECH = {"input": "Hello there, this is a long story. " * 2_800, "model": "builtin/voice", "tts_max_tokens": 32_768}
-# Asks for /healthz over one connection until its stdin closes, then tells how long the slowest answer took.
+# Asks for /healthz over one connection until its stdin closes, then tells how long the answers took, the slowest last.
 PROBE = """
 import http.client, ssl, sys, threading, time
 host, port, ca = sys.argv[1:]
 connection = http.client.HTTPSConnection(host, int(port), context=ssl.create_default_context(cafile=ca))
 threading.Thread(target=lambda: (sys.stdin.read(), done.append(1)), daemon=True).start()
-done, slowest, count = [], 0.0, 0
+done, took = [], []
 while not done:
     began = time.perf_counter()
     connection.request("GET", "/healthz")
     assert connection.getresponse().read() == b'{"status":"ok"}'
-    slowest, count = max(slowest, time.perf_counter() - began), count + 1
+    took.append(time.perf_counter() - began)
     time.sleep(0.01)
-print(slowest, count)
+print(*sorted(took))
 """
 
 
@@ -123,9 +123,10 @@ async def test_the_server_answers_at_once_while_8_pictures_and_8_speeches_are_ma
     )
     watching.cancel()
     told, _ = await probe.communicate(b"")
-    slowest, count = map(float, told.split())
+    took = [float(text) for text in told.split()]
     assert [answer.status_code for answer in answers] == [200] * 16
-    assert slowest < 0.25 and count > 20  # under 0.1 s where the tests do not take the same two cores
+    # Under 0.1 s each where the tests do not take the same two cores.
+    assert len(took) > 50 and took[int(len(took) * 0.99) - 1] < 0.1 and took[-1] < 0.5
     assert most_rss < 120 * 1024 * 1024 and most_rss < before.rss_bytes + 24 * 1024 * 1024
     assert await lab.server.settled_descriptors(before.descriptors + 16) <= before.descriptors + 16  # connections kept alive
     await lab.until_workers(0)

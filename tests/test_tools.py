@@ -15,6 +15,7 @@ from svc import accounts, artifacts, history, projects, tools
 from svc.addresses import public_address
 from svc.agent import ToolFailure
 from svc.db import Database, open_database
+from svc.errors import ApiError
 from svc.outbound import Outbound
 from svc.tools import TOOLS, Toolbox
 
@@ -57,7 +58,13 @@ async def box_of(db: Database, guarded: Outbound, faults: list[BaseException], e
         guarded=guarded,
         clock=lambda: NOW,
         on_fault=faults.append,
+        draw=nothing,
+        speak=nothing,
     )
+
+
+async def nothing(text: str) -> Any:
+    raise ApiError("insufficient_funds")
 
 
 async def failure(box: Toolbox, name: str, arguments: dict[str, Any]) -> str:
@@ -84,11 +91,14 @@ async def add(db: Database, box: Toolbox, content: bytes, content_type: str = "t
 # --- what is offered, and the checks of arguments
 
 
-def test_memory_is_for_sessions_and_fetching_for_operators_who_allow_it() -> None:
+def test_each_tool_is_offered_only_where_it_can_work() -> None:
+    def extra(**possible: bool) -> list[str]:
+        return tools.offered(**{"session": False, "fetch": False, "image": False, "speech": False, **possible})[5:]
+
     always = ["calculate", "current_time", "list_artifacts", "read_artifact", "write_artifact"]
-    assert tools.offered(session=False, fetch=False) == always
-    assert tools.offered(session=True, fetch=False) == [*always, "search_memory"]
-    assert tools.offered(session=False, fetch=True) == [*always, "fetch_url"]
+    assert tools.offered(session=False, fetch=False, image=False, speech=False) == always
+    assert (extra(session=True), extra(fetch=True)) == (["search_memory"], ["fetch_url"])
+    assert (extra(image=True), extra(speech=True)) == (["generate_image"], ["generate_audio"])
 
 
 def test_every_tool_is_described_with_a_strict_schema_and_exists() -> None:

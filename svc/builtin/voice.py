@@ -97,6 +97,16 @@ class Voice:
             )
             raise ApiError("invalid_value", message, param="voice")
 
+    async def nearest(self, voice: str, form: str) -> tuple[str, str]:
+        """The voice and the format that it takes where it stands in for a provider that knows others: its usual ones."""
+        try:
+            await self.check(voice)
+        except ApiError as error:
+            if error.code != "invalid_value":
+                raise
+            voice = next(iter(VOICES))
+        return voice, form if form in self._encoders else "wav"
+
     async def speak(self, text: str, file: BinaryIO, *, voice: str, speed: float, form: str, most_seconds: float) -> Spoken:
         """Speaks into the empty `file`, in the format `form` of `formats`, no longer than `most_seconds`.
 

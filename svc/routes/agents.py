@@ -4,7 +4,8 @@ import contextlib
 import re
 import sqlite3
 from collections.abc import AsyncGenerator
-from typing import Any
+from functools import partial
+from typing import Any, cast
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -16,6 +17,7 @@ from svc.engines import Payer
 from svc.errors import ApiError, describe
 from svc.gate import Caller
 from svc.ids import new_id
+from svc.media import Maker
 from svc.sse import EventStream, Interrupt
 from svc.web import MIB, listing, note, page_after, page_limit, read_json, reply
 from svc.wire import error_event
@@ -31,7 +33,11 @@ async def run(request: Request, caller: Caller) -> Response:
     state = request.state
     body = await read_json(request, _BODY_BYTES)
     goal = _goal(body)
-    names = _tools(body, tools.offered(session=caller.auth == "session", fetch=state.config.agent_fetch))
+    image, speech = await state.models.first("image"), await state.models.first("speech")
+    offered = tools.offered(
+        session=caller.auth == "session", fetch=state.config.agent_fetch, image=image is not None, speech=speech is not None
+    )
+    names = _tools(body, offered)
     max_steps = _max_steps(body)
     model = await state.models.chosen(caller.account, body.get("model"), "chat")
     instructions = agent.INSTRUCTIONS
@@ -44,24 +50,34 @@ async def run(request: Request, caller: Caller) -> Response:
     messages = [{"role": "system", "content": instructions}, {"role": "user", "content": goal}]
     run_id = new_id("run", state.clock())
     record = {"id": run_id, "goal": goal, "model": model.id, "max_steps": max_steps, "project_id": project_id}
-    return _AgentRun(request, caller, model, record, names).stream(messages)
+    return _AgentRun(request, caller, (model, image, speech), record, names).stream(messages)
 
 
 class _AgentRun:
     """One run: what its loop, its tools, its record and its wallet share."""
 
-    def __init__(self, request: Request, caller: Caller, model: Model, record: dict[str, Any], names: list[str]) -> None:
+    def __init__(
+        self,
+        request: Request,
+        caller: Caller,
+        models: tuple[Model, Model | None, Model | None],
+        record: dict[str, Any],
+        names: list[str],
+    ) -> None:
         self._state = request.state
         self._request = request
         self._caller = caller
-        self._model = model
+        self._model, image, speech = models
         self._record = record
         self._names = names
         self._interrupt = Interrupt()
         self._progress = agent.Progress()
         self._turns: list[ChatCall] = []  # all but the last are settled
         self._payer = Payer(caller.id, request.scope["svc.request_id"], caller.key_id)
+        self._maker = Maker(self._state.studio, self._payer, record["id"], record["project_id"])
         self._toolbox = tools.Toolbox(
+            draw=partial(self._maker.draw, cast(Model, image)),  # without a model these are not offered
+            speak=partial(self._maker.speak, cast(Model, speech)),
             names=names,
             account_id=caller.id,
             run_id=record["id"],
@@ -166,7 +182,7 @@ class _AgentRun:
     def _outcome(self, end: End) -> runs.Outcome:
         names = ("prompt_tokens", "completion_tokens", "total_tokens")
         usage = {name: sum(turn.usage[name] for turn in self._turns) for name in names}
-        cost_micros = sum(turn.cost_micros for turn in self._turns)
+        cost_micros = sum(turn.cost_micros for turn in self._turns) + self._maker.cost_micros
         return runs.Outcome(end.status, self._progress.steps, usage, cost_micros, end.output, end.error, end.reason)
 
     def _note_fault(self, fault: BaseException) -> None:

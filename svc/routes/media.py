@@ -150,7 +150,7 @@ async def _speech(
             "x-audio-truncated": str(call.truncated).lower(),
             **_cost(call),
         }
-        if body.get("stream_format") == "sse":
+        if format_field == "response_format" and body.get("stream_format") == "sse":
             return _Holding(_as_events(request, caller, call, file, headers), held.pop_all())
         return _from_file(file, {"content-type": call.content_type, **headers}, held.pop_all())
 
