@@ -127,7 +127,7 @@ class Stub:
             await self.play(Peer(reader, writer, self.connections))
             writer.close()
             await writer.wait_closed()
-        except (ConnectionError, asyncio.IncompleteReadError, ssl.SSLError, asyncio.CancelledError):
+        except (ConnectionError, asyncio.IncompleteReadError, ssl.SSLError, asyncio.CancelledError, RuntimeError):
             pass  # asyncio 3.11 logs a handler that ends in a cancellation
         finally:
             self.ended += 1

