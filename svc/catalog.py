@@ -135,6 +135,10 @@ class Catalog:
         """Whether the operator uses this name for a provider, so that no user's may have it."""
         return name in self._names
 
+    def first(self, kind: str) -> Model | None:
+        """The first model for `kind` that needs no asking, None if there is none; what providers list themselves is for chat."""
+        return next((model for model in self._models.values() if model.kind == kind), None)
+
     async def models(self) -> list[Model]:
         """All models on offer now, in the order of the catalog."""
         await asyncio.gather(*(self._fresh(listed, _LIST_SECONDS) for listed in self._listed.values()))

@@ -45,7 +45,7 @@ class Models:
         """
         model_id = wanted
         if wanted is None:
-            model_id = self._default(account) if kind == "chat" else await self._first_id(kind)
+            model_id = self._default(account) if kind == "chat" else self._first_id(kind)
         if not isinstance(model_id, str):
             raise ApiError("invalid_value", "model must be a string, an id of GET /v1/models.", param="model")
         model = await self.find(account["id"], model_id, kind)
@@ -59,16 +59,12 @@ class Models:
         default: str = account["default_model"] or self.catalog.default_model or f"{BUILTIN}/assistant"
         return default
 
-    async def _first_id(self, kind: str) -> str:
-        model = await self.first(kind)
+    def _first_id(self, kind: str) -> str:
+        model = self.catalog.first(kind)
         if model is None:
             message = f"There is no model for {kind} here. Name one of your own providers'."
             raise ApiError("model_not_found", message, param="model")
         return model.id
-
-    async def first(self, kind: str) -> Model | None:
-        """The first model of the catalog that is for `kind`, None if there is none."""
-        return next((model for model in await self.catalog.models() if model.kind == kind), None)
 
     async def find(self, account_id: str, model_id: str, kind: str = "chat") -> Model | None:
         """The model of that id, None if the account has none. Of an own provider's, only the request tells the `kind`."""

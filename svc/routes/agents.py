@@ -33,7 +33,7 @@ async def run(request: Request, caller: Caller) -> Response:
     state = request.state
     body = await read_json(request, _BODY_BYTES)
     goal = _goal(body)
-    image, speech = await state.models.first("image"), await state.models.first("speech")
+    image, speech = state.models.catalog.first("image"), state.models.catalog.first("speech")
     offered = tools.offered(
         session=caller.auth == "session", fetch=state.config.agent_fetch, image=image is not None, speech=speech is not None
     )
