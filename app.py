@@ -13,29 +13,32 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 
-from svc import builtin, runs, secrets, upstream, wallet
-from svc.accounts import Passwords
-from svc.addresses import Resolver, check_address, public_address, public_or_private_address
+from svc import builtin, secrets
+from svc.agents import runs
+from svc.auth.accounts import Passwords
+from svc.auth.github import GitHub
+from svc.auth.mail import Mail
+from svc.auth.oauth import Provider
+from svc.auth.openid import OpenID
+from svc.billing import wallet
+from svc.billing.payments import Payments
+from svc.billing.stripe import Stripe
+from svc.billing.usage import Call, UsageCounter
 from svc.builtin.voice import Voice
 from svc.builtin.workshop import Workshop
-from svc.catalog import BUILTIN, Catalog, Model, local_servers, read_file
 from svc.config import Config, from_environ
 from svc.db import Database, open_database
-from svc.engines import Engines
 from svc.errors import ApiError, StartError
-from svc.gate import metered, per_ip, session_only, signed_in
-from svc.github import GitHub
-from svc.limits import Limits
+from svc.inference import upstream
+from svc.inference.catalog import BUILTIN, Catalog, Model, local_servers, read_file
+from svc.inference.media import Studio
+from svc.inference.models import Models
+from svc.inference.paid_call import Engines
+from svc.inference.providers import KeyBox
 from svc.log import Log, capture_library_logs
-from svc.mail import Mail
-from svc.media import Studio
 from svc.metrics import Metrics
-from svc.models import Models
-from svc.oauth import Provider
-from svc.openid import OpenID
-from svc.outbound import Outbound
-from svc.payments import Payments
-from svc.providers import KeyBox
+from svc.outbound.addresses import Resolver, check_address, public_address, public_or_private_address
+from svc.outbound.client import Outbound
 from svc.routes import (
     agents,
     artifacts,
@@ -54,11 +57,11 @@ from svc.routes import (
     user,
 )
 from svc.routes.checkout import from_our_page, in_html, recognised
-from svc.serve import run
-from svc.sse import ClientGone, Drain
-from svc.stripe import Stripe
-from svc.usage import Call, UsageCounter
-from svc.web import Bodies, Edge, Entrance, cors_for_v1, error_reply, gone_reply, http_error_reply, routes
+from svc.server.gate import metered, per_ip, session_only, signed_in
+from svc.server.limits import Limits
+from svc.server.serve import run
+from svc.server.sse import ClientGone, Drain
+from svc.server.web import Bodies, Edge, Entrance, cors_for_v1, error_reply, gone_reply, http_error_reply, routes
 
 ROUTES = [
     ("POST", "/v1/chat/completions", signed_in(metered(chat.create))),
@@ -189,7 +192,7 @@ async def _lifespan(
         key_box = KeyBox(folder.derive("byok"))
         passwords = Passwords(config.argon2_memory_kib, config.argon2_time_cost)
         stack.callback(passwords.close)
-        painter, speaker = Workshop("svc.workers.paint"), Workshop("svc.workers.speak")
+        painter, speaker = Workshop("svc.builtin.painter.paint"), Workshop("svc.builtin.speak")
         stack.push_async_callback(painter.close)
         stack.push_async_callback(speaker.close)
         engines = Engines(catalog, outbound, guarded, db, usage, config.clock)

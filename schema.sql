@@ -1,7 +1,7 @@
 -- The whole schema, version 1. STRICT tables; every rule that the database can hold stands here first (architecture.md).
 -- Times are Unix seconds (REAL), money is integer micros of a US dollar.
 
--- owner: svc/accounts.py
+-- owner: svc/auth/accounts.py
 CREATE TABLE accounts (
     id TEXT PRIMARY KEY,
     email TEXT NOT NULL CONSTRAINT email_length CHECK (length(email) BETWEEN 3 AND 254),
@@ -22,7 +22,7 @@ BEGIN
     SELECT RAISE(ABORT, 'a pro account stays pro');
 END;
 
--- owner: svc/accounts.py
+-- owner: svc/auth/accounts.py
 CREATE TABLE password_resets (
     token_hash BLOB PRIMARY KEY CONSTRAINT token_hash_sha256 CHECK (length(token_hash) = 32),
     account_id TEXT NOT NULL UNIQUE REFERENCES accounts (id) ON DELETE CASCADE, -- UNIQUE: a newer link voids the older one
@@ -30,7 +30,7 @@ CREATE TABLE password_resets (
     expires_at REAL NOT NULL
 ) STRICT;
 
--- owner: svc/identities.py
+-- owner: svc/auth/identities.py
 -- Who somebody is at an identity provider: each signs in to one account.
 CREATE TABLE identities (
     id TEXT PRIMARY KEY,
@@ -44,7 +44,7 @@ CREATE TABLE identities (
 
 CREATE INDEX identities_by_account ON identities (account_id, id);
 
--- owner: svc/oauth_flows.py
+-- owner: svc/auth/oauth_flows.py
 -- A sign-in that was sent to a provider. Only hashes: its secrets are derived from the state, which the browser alone keeps.
 CREATE TABLE oauth_flows (
     state_hash BLOB PRIMARY KEY CONSTRAINT state_hash_sha256 CHECK (length(state_hash) = 32),
@@ -57,7 +57,7 @@ CREATE TABLE oauth_flows (
 CREATE INDEX oauth_flows_by_account ON oauth_flows (account_id);
 CREATE INDEX oauth_flows_by_end ON oauth_flows (expires_at);
 
--- owner: svc/oauth_flows.py
+-- owner: svc/auth/oauth_flows.py
 -- A sign-in that came back: its page changes the code for a session.
 CREATE TABLE oauth_codes (
     code_hash BLOB PRIMARY KEY CONSTRAINT code_hash_sha256 CHECK (length(code_hash) = 32),
@@ -69,7 +69,7 @@ CREATE TABLE oauth_codes (
 CREATE INDEX oauth_codes_by_account ON oauth_codes (account_id);
 CREATE INDEX oauth_codes_by_end ON oauth_codes (expires_at);
 
--- owner: svc/tokens.py
+-- owner: svc/auth/tokens.py
 CREATE TABLE api_keys (
     id TEXT PRIMARY KEY,
     account_id TEXT NOT NULL REFERENCES accounts (id) ON DELETE CASCADE,
@@ -82,7 +82,7 @@ CREATE TABLE api_keys (
 
 CREATE INDEX api_keys_by_account ON api_keys (account_id, id);
 
--- owner: svc/projects.py
+-- owner: svc/content/projects.py
 CREATE TABLE projects (
     id TEXT PRIMARY KEY,
     account_id TEXT NOT NULL REFERENCES accounts (id) ON DELETE CASCADE,
@@ -94,7 +94,7 @@ CREATE TABLE projects (
     UNIQUE (account_id, id) -- what belongs to a project refers to both, so that it cannot be another account's
 ) STRICT;
 
--- owner: svc/artifacts.py
+-- owner: svc/content/artifacts.py
 CREATE TABLE artifacts (
     id TEXT PRIMARY KEY,
     account_id TEXT NOT NULL REFERENCES accounts (id) ON DELETE CASCADE,
@@ -136,7 +136,7 @@ BEGIN
     UPDATE artifacts SET project_id = NULL WHERE account_id = OLD.account_id AND project_id = OLD.id;
 END;
 
--- owner: svc/artifacts.py
+-- owner: svc/content/artifacts.py
 -- A content in pieces of 256 KiB: a slow reader of 32 MiB holds one of them in memory, a change of name rewrites none.
 CREATE TABLE artifact_pieces (
     account_id TEXT NOT NULL,
@@ -147,7 +147,7 @@ CREATE TABLE artifact_pieces (
     FOREIGN KEY (account_id, artifact_id) REFERENCES artifacts (account_id, id) ON DELETE CASCADE
 ) STRICT;
 
--- owner: svc/runs.py
+-- owner: svc/agents/runs.py
 CREATE TABLE runs (
     id TEXT PRIMARY KEY,
     account_id TEXT NOT NULL REFERENCES accounts (id) ON DELETE CASCADE,
@@ -184,8 +184,8 @@ BEGIN
     SELECT RAISE(ABORT, 'this run has ended');
 END;
 
--- owner: svc/conversations.py
--- Conversations and messages do not cascade: svc/history.py takes them out of their indexes of words first, or the account stays.
+-- owner: svc/content/conversations.py
+-- Conversations and messages do not cascade: svc/content/history.py takes them out of their indexes of words first, or the account stays.
 CREATE TABLE conversations (
     number INTEGER PRIMARY KEY, -- as which its title is in the index of words
     id TEXT NOT NULL UNIQUE,
@@ -207,7 +207,7 @@ BEGIN
     UPDATE conversations SET project_id = NULL WHERE account_id = OLD.account_id AND project_id = OLD.id;
 END;
 
--- owner: svc/history.py
+-- owner: svc/content/history.py
 -- What an account said and was told in its sessions: in a conversation, or as the goal and the output of an agent run.
 CREATE TABLE messages (
     number INTEGER PRIMARY KEY, -- the order, and as which it is in the index of words
@@ -225,13 +225,13 @@ CREATE TABLE messages (
 CREATE INDEX messages_by_conversation ON messages (account_id, conversation_id, number);
 CREATE INDEX messages_by_number ON messages (account_id, number);
 
--- owner: svc/fulltext.py
+-- owner: svc/content/fulltext.py
 -- Each word stands behind its account's id. Written beside their tables, not by triggers: under trusted_schema = OFF those may
 -- not touch a virtual table.
 CREATE VIRTUAL TABLE conversations_text USING fts5 (words, content = '', detail = none, tokenize = 'ascii');
 CREATE VIRTUAL TABLE messages_text USING fts5 (words, content = '', detail = none, tokenize = 'ascii');
 
--- owner: svc/support.py
+-- owner: svc/content/support.py
 CREATE TABLE support_conversations (
     id TEXT PRIMARY KEY,
     account_id TEXT NOT NULL REFERENCES accounts (id) ON DELETE CASCADE,
@@ -252,7 +252,7 @@ BEGIN
     SELECT RAISE(ABORT, 'this support conversation is closed');
 END;
 
--- owner: svc/support.py
+-- owner: svc/content/support.py
 CREATE TABLE support_messages (
     number INTEGER PRIMARY KEY,
     id TEXT NOT NULL UNIQUE,
@@ -279,7 +279,7 @@ BEGIN
     SELECT RAISE(ABORT, 'support_closed');
 END;
 
--- owner: svc/providers.py
+-- owner: svc/inference/providers.py
 CREATE TABLE providers (
     id TEXT PRIMARY KEY,
     account_id TEXT NOT NULL REFERENCES accounts (id) ON DELETE CASCADE,
@@ -299,7 +299,7 @@ BEGIN
     SELECT RAISE(ABORT, 'providers_count');
 END;
 
--- owner: svc/wallet.py
+-- owner: svc/billing/wallet.py
 -- What an account has, as the newest ledger row says it, and what its open holds take of it: both are kept by the triggers below.
 CREATE TABLE wallets (
     account_id TEXT PRIMARY KEY REFERENCES accounts (id) ON DELETE CASCADE,
@@ -309,7 +309,7 @@ CREATE TABLE wallets (
     CONSTRAINT held_within_balance CHECK (held_micros <= balance_micros)
 ) STRICT;
 
--- owner: svc/wallet.py
+-- owner: svc/billing/wallet.py
 -- Append-only and without gaps; the balance is always the sum of an account's rows.
 CREATE TABLE ledger (
     seq INTEGER PRIMARY KEY,
@@ -331,7 +331,7 @@ CREATE TABLE ledger (
 
 CREATE INDEX ledger_by_account ON ledger (account_id, seq);
 
--- owner: svc/wallet.py
+-- owner: svc/billing/wallet.py
 -- The worst case of each paid request that is under way.
 CREATE TABLE holds (
     id TEXT PRIMARY KEY,
@@ -342,7 +342,7 @@ CREATE TABLE holds (
 
 CREATE INDEX holds_by_account ON holds (account_id, amount_micros);
 
--- owner: svc/wallet.py
+-- owner: svc/billing/wallet.py
 CREATE TABLE usage_days (
     account_id TEXT NOT NULL REFERENCES accounts (id) ON DELETE CASCADE,
     day TEXT NOT NULL CONSTRAINT day_form CHECK (day GLOB '[0-9][0-9][0-9][0-9]-[01][0-9]-[0-3][0-9]'), -- in UTC
@@ -438,7 +438,7 @@ BEGIN
     SELECT RAISE(ABORT, 'a hold is settled or released, never changed');
 END;
 
--- owner: svc/payments.py
+-- owner: svc/billing/payments.py
 CREATE TABLE checkouts (
     id TEXT PRIMARY KEY,
     account_id TEXT REFERENCES accounts (id) ON DELETE SET NULL,
@@ -452,7 +452,7 @@ CREATE TABLE checkouts (
 
 CREATE INDEX checkouts_by_account ON checkouts (account_id, id);
 
--- owner: svc/payments.py
+-- owner: svc/billing/payments.py
 -- Every event of the processor, as far as it concerns the money; nothing in it names a person.
 CREATE TABLE payment_events (
     id TEXT PRIMARY KEY,

@@ -14,8 +14,10 @@ from pathlib import Path
 
 import orjson
 
-from svc import accounts, conversations, payments, support, tokens, wallet
+from svc.auth import accounts, tokens
+from svc.billing import payments, wallet
 from svc.config import Config, from_environ
+from svc.content import conversations, support
 from svc.db import MIGRATIONS, SCHEMA, command_connection, connect, prepare
 from svc.errors import ApiError, StartError
 from svc.ids import random_base62, timestamp

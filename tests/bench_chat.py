@@ -13,7 +13,7 @@ from pathlib import Path
 
 import orjson
 
-from tests.server import RunningServer, running_server
+from tests.support.server import RunningServer, running_server
 
 IN_FLIGHT = 64
 SECONDS = 4.0
@@ -24,7 +24,7 @@ async def keys_of_many(server: RunningServer) -> list[str]:
     """Keys of as many accounts as it takes not to meet the limit of 20 chats a minute."""
     import sqlite3
 
-    from svc import accounts, tokens
+    from svc.auth import accounts, tokens
 
     now, keys = time.time(), [tokens.new_key_token() for _ in range(ACCOUNTS)]
     with sqlite3.connect(server.data_dir / "service.db", isolation_level=None, timeout=30) as tx:
@@ -87,7 +87,7 @@ async def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         upstream = await asyncio.create_subprocess_exec(
-            sys.executable, "tests/model_server.py", "--port", "0", stdout=asyncio.subprocess.PIPE
+            sys.executable, "tests/support/model_server.py", "--port", "0", stdout=asyncio.subprocess.PIPE
         )
         assert upstream.stdout
         port = int((await upstream.stdout.readline()).split()[-1])

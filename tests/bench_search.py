@@ -14,7 +14,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from svc import accounts, conversations, history
+from svc.auth import accounts
+from svc.content import conversations, history
 from svc.db import MIGRATIONS, SCHEMA, connect, prepare
 
 NOW = 1_790_000_000.0

@@ -6,8 +6,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.people import new_person
-from tests.server import running_server
+from tests.support.people import new_person
+from tests.support.server import running_server
 
 CHAT = {"model": "builtin/echo", "messages": [{"role": "user", "content": "hello"}]}
 RUNS = 5

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import uvloop
 
-from svc import accounts, wallet
+from svc.auth import accounts
+from svc.billing import wallet
 from svc.db import Database, open_database
 
 NOW = 1_790_000_000.0

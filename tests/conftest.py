@@ -11,15 +11,15 @@ import pytest
 
 from app import create_app
 from svc.config import Config
-from tests.openapi import check
+from tests.support.openapi import check
 
 PASSWORD = "correct horse battery"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--runs", type=int, default=500, help="how many random agent runs tests/test_agent_endings.py plays")
+    parser.addoption("--runs", type=int, default=500, help="how many random agent runs tests/agents/test_endings.py plays")
     parser.addoption("--seed", type=int, default=0, help="which ones")
-    parser.addoption("--kills", type=int, default=25, help="how often tests/test_money_process.py kills the server")
+    parser.addoption("--kills", type=int, default=25, help="how often tests/billing/test_money_process.py kills the server")
 
 
 @dataclass

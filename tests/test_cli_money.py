@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from svc import accounts, cli, wallet
+from svc import cli
+from svc.auth import accounts
+from svc.billing import wallet
 from svc.db import command_connection, connect
 from tests.conftest import Service
 

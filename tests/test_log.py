@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from svc.auth.tokens import issue_session, new_key_token
 from svc.errors import ApiError, describe
 from svc.log import Log, LogHandler, capture_library_logs, redact
-from svc.tokens import issue_session, new_key_token
 
 SECRETS = {
     "a key": new_key_token(),

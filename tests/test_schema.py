@@ -48,7 +48,7 @@ UPDATE checkouts SET state = 'paid', paid_at = 2 WHERE id = 'c';
 INSERT INTO payment_events VALUES ('evt_1', 'paid', 'cs_1', 'c', 1, NULL, 2);
 INSERT INTO usage_days VALUES ('a', '2026-10-02', 'm', 1, 2, 3, 4), ('b', '2026-10-02', 'm', 1, 2, 3, 4);
 """
-# The tables of money have their own raw SQL in tests/test_wallet.py.
+# The tables of money have their own raw SQL in tests/billing/test_wallet.py.
 MONEY = {"wallets", "ledger", "holds", "checkouts", "payment_events"}
 
 MANY = """

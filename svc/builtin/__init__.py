@@ -1,6 +1,7 @@
-"""The built-in model provider: small models that answer without a model server, and say that they are none (contract 9).
+"""The built-in model provider: small models that answer without a model server, and say that they are none.
 
 The chat models run here; `paint` and `voice` run in helper processes (workshop.py, voice.py).
+It may not know of accounts, wallets or HTTP: `inference` asks it as it would ask a model server.
 """
 
 import time

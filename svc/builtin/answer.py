@@ -49,7 +49,7 @@ async def replay(pieces: Sequence[Piece]) -> AsyncGenerator[Piece, None]:
 def answer(request: Request, play: Play) -> AsyncGenerator[dict[str, Any], None]:
     """Chunks with a last one for the usage, or one completion, of `request.choices` plays one after the other.
 
-    `play()` begins a choice; whatever it raises goes through. Ids, `created` and `model` are left to svc/wire.py.
+    `play()` begins a choice; whatever it raises goes through. Ids, `created` and `model` are left to svc/inference/wire.py.
     """
     return _stream(request, play) if request.stream else _completion(request, play)
 

@@ -128,7 +128,7 @@ def subject(clause: str) -> str:
 
 
 def expressions(text: str) -> list[str]:
-    """The arithmetic written in `text`, as svc/calculate.py reads it; spoken forms (`15% of 80`, `3 times 4`) included."""
+    """The arithmetic written in `text`, as calculate.py reads it; spoken forms (`15% of 80`, `3 times 4`) included."""
     for pattern, replacement in _SPOKEN_ARITHMETIC:
         text = pattern.sub(replacement, text)
     found = []

@@ -4,10 +4,10 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from svc.builtin.calculate import calculate
 from svc.builtin.dates import date_answer
 from svc.builtin.phrases import MAX_GOAL_CHARACTERS, asks_arithmetic, expressions, quotations, sentences, trimmed, words
 from svc.builtin.request import Request
-from svc.calculate import calculate
 
 # How far back recall reads, and how much of a message is answered sentence by sentence.
 MAX_RECALL_CHARACTERS = 1 << 16

@@ -1,6 +1,6 @@
 """The built-in voice: eSpeak NG in a helper process of ours, never inside the server (contract 9, wire.md 29).
 
-The library is GPL and not thread-safe; svc/workers/speak.py loads it, or runs the system's program, in a process of its own.
+The library is GPL and not thread-safe; svc/builtin/speak.py loads it, or runs the system's program, in a process of its own.
 """
 
 import asyncio

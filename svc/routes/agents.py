@@ -10,18 +10,19 @@ from typing import Any, cast
 from starlette.requests import Request
 from starlette.responses import Response
 
-from svc import agent, history, projects, runs, tools
-from svc.catalog import Model
-from svc.ending import End, Record, run_blocks
-from svc.engines import Payer
+from svc.agents import loop, runs, tools
+from svc.agents.run_stream import End, Record, run_blocks
+from svc.content import history, projects
 from svc.errors import ApiError, describe
-from svc.gate import Caller
 from svc.ids import new_id
-from svc.media import Maker
-from svc.sse import EventStream, Interrupt
-from svc.web import MIB, listing, note, page_after, page_limit, read_json, reply
-from svc.wire import error_event
-from svc.work import ChatCall
+from svc.inference.catalog import Model
+from svc.inference.chat_call import ChatCall
+from svc.inference.media import Maker
+from svc.inference.paid_call import Payer
+from svc.inference.wire import error_event
+from svc.server.gate import Caller
+from svc.server.sse import EventStream, Interrupt
+from svc.server.web import MIB, listing, note, page_after, page_limit, read_json, reply
 
 _BODY_BYTES = 16 * MIB
 _MOST_STEPS = 20
@@ -40,7 +41,7 @@ async def run(request: Request, caller: Caller) -> Response:
     names = _tools(body, offered)
     max_steps = _max_steps(body)
     model = await state.models.chosen(caller.account, body.get("model"), "chat")
-    instructions = agent.INSTRUCTIONS
+    instructions = loop.INSTRUCTIONS
     project_id = body.get("project_id")
     if project_id is not None:
         projects.check_project_id(project_id)
@@ -71,7 +72,7 @@ class _AgentRun:
         self._record = record
         self._names = names
         self._interrupt = Interrupt()
-        self._progress = agent.Progress()
+        self._progress = loop.Progress()
         self._turns: list[ChatCall] = []  # all but the last are settled
         self._payer = Payer(caller.id, request.scope["svc.request_id"], caller.key_id)
         self._maker = Maker(self._state.studio, self._payer, record["id"], record["project_id"])
@@ -126,7 +127,7 @@ class _AgentRun:
     async def _events(self, messages: list[dict[str, Any]], first: ChatCall) -> AsyncGenerator[dict[str, Any], None]:
         yield {"type": "started", "model": self._model.id, "max_steps": self._record["max_steps"], "tools": self._names}
         async with contextlib.aclosing(
-            agent.run(
+            loop.run(
                 messages,
                 max_steps=self._record["max_steps"],
                 ask=lambda messages: self._ask(messages) if self._progress.steps > 1 else first,

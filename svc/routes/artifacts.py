@@ -11,12 +11,12 @@ from urllib.parse import quote
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from svc import artifacts, projects
-from svc.artifacts import CONTENT_BYTES, PIECE_BYTES
+from svc.content import artifacts, projects
+from svc.content.artifacts import CONTENT_BYTES, PIECE_BYTES
 from svc.db import Database
 from svc.errors import ApiError
-from svc.gate import Caller
-from svc.web import MIB, listing, no_content, page_after, page_limit, read_body, read_json, reply
+from svc.server.gate import Caller
+from svc.server.web import MIB, listing, no_content, page_after, page_limit, read_body, read_json, reply
 
 Data = TypeVar("Data", str, bytes)
 _BODY_BYTES = 44 * MIB  # holds 32 MiB in base64 and the other fields

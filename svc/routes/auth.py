@@ -8,10 +8,11 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from svc import accounts, checkout_cookie, oauth_flows, tokens
+from svc.auth import accounts, oauth_flows, tokens
+from svc.billing import checkout_cookie
 from svc.errors import ApiError
 from svc.ids import random_base62
-from svc.web import no_content, note, read_json, reply
+from svc.server.web import no_content, note, read_json, reply
 
 _RESET_TEXT = """\
 Somebody, probably you, asked for a new password for your account at

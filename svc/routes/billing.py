@@ -5,10 +5,10 @@ import re
 from starlette.requests import Request
 from starlette.responses import Response
 
-from svc import wallet
+from svc.billing import wallet
 from svc.errors import ApiError
-from svc.gate import Caller
-from svc.web import MIB, listing, note, page_after, page_limit, read_body, reply
+from svc.server.gate import Caller
+from svc.server.web import MIB, listing, note, page_after, page_limit, read_body, reply
 
 _DAY_SECONDS = 86_400
 

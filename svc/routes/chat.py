@@ -8,16 +8,17 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from svc import remember, wire
-from svc.catalog import Model
-from svc.chat_request import check_chat
-from svc.engines import Payer
+from svc.content import memory
+from svc.content.memory import Exchange
 from svc.errors import ApiError, describe
-from svc.gate import Caller
-from svc.remember import Exchange
-from svc.sse import EventStream, Interrupt, attended
-from svc.web import MIB, note, read_json, reply
-from svc.work import ChatCall
+from svc.inference import wire
+from svc.inference.catalog import Model
+from svc.inference.chat_call import ChatCall
+from svc.inference.chat_request import check_chat
+from svc.inference.paid_call import Payer
+from svc.server.gate import Caller
+from svc.server.sse import EventStream, Interrupt, attended
+from svc.server.web import MIB, note, read_json, reply
 
 _BODY_BYTES = 16 * MIB
 
@@ -30,8 +31,8 @@ async def create(request: Request, caller: Caller) -> Response:
     model = await state.models.chosen(caller.account, body.get("model"), "chat")
     exchange = None
     if caller.auth == "session":  # a key's requests are stateless (specification 5.7)
-        conversation_id = request.headers.get(remember.HEADER)
-        exchange = await remember.begin(state.db, caller.account, body["messages"], conversation_id, state.clock())
+        conversation_id = request.headers.get(memory.HEADER)
+        exchange = await memory.begin(state.db, caller.account, body["messages"], conversation_id, state.clock())
         body = {**body, "messages": exchange.messages}
     call = ChatCall(model, body, state.engines, Payer(caller.id, request.scope["svc.request_id"], caller.key_id))
     interrupt = Interrupt()
@@ -85,7 +86,7 @@ async def _settled(request: Request, call: ChatCall, exchange: Exchange | None) 
 async def _keep(request: Request, call: ChatCall, exchange: Exchange) -> None:
     state = request.state
     try:
-        await state.db.write(remember.keep, exchange, call.message, call.facts["model"], state.clock())
+        await state.db.write(memory.keep, exchange, call.message, call.facts["model"], state.clock())
     except ApiError as error:  # the answer is paid for and goes out all the same; its conversation or account may be gone, too
         note(request, kept=False, cause=error.code)
 

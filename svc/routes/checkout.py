@@ -11,13 +11,14 @@ from urllib.parse import parse_qs, urlsplit
 from starlette.requests import Request
 from starlette.responses import Response
 
-from svc import accounts, checkout_cookie, payments, wallet
-from svc import checkout_pages as pages
+from svc.auth import accounts
+from svc.billing import checkout_cookie, payments, wallet
+from svc.billing import checkout_pages as pages
+from svc.billing.stripe import CHECKOUT_ORIGIN
 from svc.errors import ApiError
 from svc.ids import new_id
 from svc.money import dollars
-from svc.stripe import CHECKOUT_ORIGIN
-from svc.web import KIB, Endpoint, note, read_body
+from svc.server.web import KIB, Endpoint, note, read_body
 
 Handler = Callable[[Request, sqlite3.Row], Awaitable[Response]]
 

@@ -5,9 +5,9 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from svc import conversations, history, projects
-from svc.gate import Caller
-from svc.web import listing, no_content, page_after, page_limit, read_json, reply
+from svc.content import conversations, history, projects
+from svc.server.gate import Caller
+from svc.server.web import listing, no_content, page_after, page_limit, read_json, reply
 
 
 async def create_conversation(request: Request, caller: Caller) -> Response:

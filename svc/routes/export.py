@@ -13,12 +13,14 @@ import orjson
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from svc import artifacts, conversations, history, projects, providers, runs, support
-from svc.artifacts import PIECE_BYTES
+from svc.agents import runs
+from svc.billing.wallet import day_of
+from svc.content import artifacts, conversations, history, projects, support
+from svc.content.artifacts import PIECE_BYTES
 from svc.db import Database
-from svc.gate import Caller
 from svc.ids import timestamp
-from svc.wallet import day_of
+from svc.inference import providers
+from svc.server.gate import Caller
 
 Shown = Callable[[sqlite3.Row], dict[str, Any]]
 _LINES_BYTES = 1024 * 1024

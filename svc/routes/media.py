@@ -18,15 +18,15 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from svc import media
-from svc.catalog import Model
-from svc.engines import PaidCall, Payer
 from svc.errors import ApiError, describe
-from svc.gate import Caller
-from svc.media import ImageCall, ImageRequest, SpeechCall, SpeechRequest, storage
-from svc.sse import EventStream, Interrupt, attended
-from svc.web import note, read_json
-from svc.wire import error_event, event
+from svc.inference import media
+from svc.inference.catalog import Model
+from svc.inference.media import ImageCall, ImageRequest, SpeechCall, SpeechRequest, storage
+from svc.inference.paid_call import PaidCall, Payer
+from svc.inference.wire import error_event, event
+from svc.server.gate import Caller
+from svc.server.sse import EventStream, Interrupt, attended
+from svc.server.web import note, read_json
 
 _PIECE_BYTES = 64 * 1024
 _PROMPT_LENGTH = 32_000

@@ -13,11 +13,11 @@ from urllib.parse import urlencode
 from starlette.requests import Request
 from starlette.responses import Response
 
-from svc import accounts, identities, oauth_flows
+from svc.auth import accounts, identities, oauth_flows
+from svc.auth.oauth import Flow, Identity, Provider, new_flow
 from svc.errors import ApiError
-from svc.gate import Caller
-from svc.oauth import Flow, Identity, Provider, new_flow
-from svc.web import listing, no_content, note, page_after, page_limit, reply
+from svc.server.gate import Caller
+from svc.server.web import listing, no_content, note, page_after, page_limit, reply
 
 _CODE_LENGTH = 4096
 

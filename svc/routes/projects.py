@@ -3,9 +3,9 @@
 from starlette.requests import Request
 from starlette.responses import Response
 
-from svc import projects
-from svc.gate import Caller
-from svc.web import listing, no_content, page_after, page_limit, read_json, reply
+from svc.content import projects
+from svc.server.gate import Caller
+from svc.server.web import listing, no_content, page_after, page_limit, read_json, reply
 
 
 async def create_project(request: Request, caller: Caller) -> Response:

@@ -5,11 +5,11 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from svc import providers
-from svc.addresses import AddressNotAllowed
 from svc.errors import ApiError
-from svc.gate import Caller
-from svc.web import listing, no_content, page_after, page_limit, read_json, reply
+from svc.inference import providers
+from svc.outbound.addresses import AddressNotAllowed
+from svc.server.gate import Caller
+from svc.server.web import listing, no_content, page_after, page_limit, read_json, reply
 
 
 async def create_provider(request: Request, caller: Caller) -> Response:

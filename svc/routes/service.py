@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from svc.errors import ApiError
-from svc.web import reply
+from svc.server.web import reply
 
 STATIC = Path(__file__).parent.parent / "static"
 # Pages run the scripts and styles of this origin and nothing else (faults.md, Browser).

@@ -3,10 +3,10 @@
 from starlette.requests import Request
 from starlette.responses import Response
 
-from svc import support
+from svc.content import support
 from svc.errors import ApiError
-from svc.gate import Caller
-from svc.web import listing, page_after, page_limit, read_json, reply
+from svc.server.gate import Caller
+from svc.server.web import listing, page_after, page_limit, read_json, reply
 
 
 async def create_support(request: Request, caller: Caller) -> Response:

@@ -6,11 +6,12 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from svc import accounts, conversations, tokens
+from svc.auth import accounts, tokens
+from svc.content import conversations
 from svc.errors import ApiError
-from svc.gate import Caller
 from svc.ids import timestamp
-from svc.web import no_content, read_json, reply
+from svc.server.gate import Caller
+from svc.server.web import no_content, read_json, reply
 
 
 async def show_me(request: Request, caller: Caller) -> Response:

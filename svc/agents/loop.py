@@ -1,0 +1,144 @@
+"""The agent: a loop that plans with a model through function calling, runs tools and yields events (contract 5).
+
+    ask(messages) -> the model's turn, streamed -> its tool calls, one by one -> their results go back -> the next step,
+    until the model answers without a call (final) or the steps are used up (stopped)
+
+No HTTP and no SQL here: the model, the tools and the clock are handed in. run_stream.py adds run_id and seq, and ends it.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import orjson
+
+from svc.errors import ApiError
+
+STEP_SECONDS = 600.0
+TOOL_SECONDS = 60.0
+RUN_SECONDS = 3600.0
+_CALLS_PER_STEP = 16
+
+INSTRUCTIONS = (
+    "You are an agent that works toward the user's goal. Use the tools where they help, one or several at a time. "
+    "When the goal is reached, or cannot be reached, answer without calling a tool: that answer is the result."
+)
+
+
+class Turn(Protocol):
+    """One call of the model: `reserve()` holds its price, `stream()` yields chunks of wire.md, `message` is then the whole, and
+    `settle()` pays for it."""
+
+    async def reserve(self) -> None: ...
+
+    def stream(self) -> AsyncGenerator[dict[str, Any], None]: ...
+
+    async def settle(self) -> None: ...
+
+    @property
+    def message(self) -> dict[str, Any]: ...
+
+
+# Runs one tool: name, arguments -> what JSON can carry. Raises ToolFailure, whose text the model sees.
+ToolCall = Callable[[str, dict[str, Any]], Awaitable[Any]]
+
+
+class ToolFailure(Exception):
+    """A tool could not do it; the text tells the model why."""
+
+
+@dataclass
+class Progress:
+    """What a run has done so far; its last event and its record are made of it."""
+
+    steps: int = 0
+    output: str | None = None
+    artifacts: list[dict[str, Any]] = field(default_factory=list)
+
+
+async def run(
+    messages: list[dict[str, Any]],
+    *,
+    max_steps: int,
+    ask: Callable[[list[dict[str, Any]]], Turn],
+    call_tool: ToolCall,
+    progress: Progress,
+    step_seconds: float = STEP_SECONDS,
+    tool_seconds: float = TOOL_SECONDS,
+    run_seconds: float = RUN_SECONDS,
+) -> AsyncGenerator[dict[str, Any], None]:
+    """Yields `step`, `delta`, `tool_call` and `tool_result` events; `progress.output` is set when the model has answered.
+
+    It returns without an output when `max_steps` are used up. `messages` is the conversation so far and is extended.
+    Raises ApiError when the model fails, or takes over `step_seconds` for one answer, or the run over `run_seconds`.
+    """
+    loop = asyncio.get_running_loop()
+    run_ends = loop.time() + run_seconds
+    while progress.steps < max_steps:
+        progress.steps += 1
+        yield {"type": "step", "step": progress.steps}
+        turn = ask(messages)
+        await turn.reserve()
+        async with contextlib.aclosing(_texts(turn, min(loop.time() + step_seconds, run_ends))) as texts:
+            async for text in texts:
+                yield {"type": "delta", "text": text}
+        calls = turn.message.get("tool_calls") or []
+        if not calls:
+            progress.output = turn.message.get("content") or ""
+            return  # this turn is settled together with the end of the run
+        await turn.settle()
+        if len(calls) > _CALLS_PER_STEP:
+            raise ApiError("upstream_invalid_response", f"The model made more than {_CALLS_PER_STEP} tool calls in a step.")
+        messages.append(turn.message)
+        for call in calls:
+            name, arguments, problem = _read_call(call)
+            yield {"type": "tool_call", "id": call["id"], "name": name, "arguments": arguments}
+            deadline = min(loop.time() + tool_seconds, run_ends)
+            ok, result = (False, problem) if problem else await _result(call_tool, name, arguments, deadline)
+            yield {"type": "tool_result", "id": call["id"], "name": name, "ok": ok, "result": result}
+            content = result if isinstance(result, str) else orjson.dumps(result).decode()
+            messages.append({"role": "tool", "tool_call_id": call["id"], "content": content if ok else f"Error: {content}"})
+
+
+async def _texts(turn: Turn, deadline: float) -> AsyncGenerator[str, None]:
+    loop = asyncio.get_running_loop()
+    async with contextlib.aclosing(turn.stream()) as chunks:
+        while loop.time() < deadline:  # a model that never waits would not feel the timeout
+            try:
+                async with asyncio.timeout_at(deadline):
+                    chunk = await anext(chunks, None)
+            except TimeoutError:
+                break
+            if chunk is None:
+                return
+            for choice in chunk["choices"]:
+                text = choice["delta"].get("content")
+                if text:
+                    yield text
+    raise ApiError("upstream_timeout", "The model took too long for a step of the agent, or the run for all of them.")
+
+
+def _read_call(call: dict[str, Any]) -> tuple[str, dict[str, Any], str | None]:
+    """The name, the arguments, and what is wrong with them, of a tool call in the form of wire.md 13."""
+    function = call.get("function") or {}
+    name = function.get("name") or ""
+    try:
+        arguments = orjson.loads(function.get("arguments") or "{}")
+        orjson.dumps(arguments)  # what is nested too deep to be written is read all the same
+    except (orjson.JSONDecodeError, orjson.JSONEncodeError):
+        arguments = None
+    if not isinstance(arguments, dict):
+        return name, {}, "The arguments are not a JSON object."
+    return name, arguments, None
+
+
+async def _result(call_tool: ToolCall, name: str, arguments: dict[str, Any], deadline: float) -> tuple[bool, Any]:
+    try:
+        async with asyncio.timeout_at(deadline):
+            return True, await call_tool(name, arguments)
+    except TimeoutError:
+        return False, "The tool took too long."
+    except ToolFailure as failure:
+        return False, str(failure)

@@ -1,0 +1,152 @@
+"""How an agent run ends: exactly one of `final`, `error`, `stopped`, last, and stored before it is sent (contract 5).
+
+events of loop.py -> numbered blocks -> whatever ends them (answer, fault, interrupt, bug) -> store() once -> last block
+storage that cannot take the end: the run has failed, its caller is told so, and so says its record once there is room
+"""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from svc.agents.loop import Progress
+from svc.agents.runs import Outcome
+from svc.errors import ApiError
+from svc.inference.wire import event
+from svc.server.sse import Interrupt
+
+_STORE_TRIES = 3
+_STORE_PAUSE_SECONDS = 0.5
+_STORE_LATER_SECONDS = 2.0
+
+
+@dataclass(frozen=True)
+class End:
+    """Why a run ended, before it is known what it cost: `status` with its own field."""
+
+    status: str
+    output: str | None = None
+    error: dict[str, Any] | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class Record:
+    """The record of one run, as svc/routes/agents.py keeps it.
+
+    `opened()` writes its beginning; what it raises refuses the run. `store(end)` settles and writes the end in one
+    transaction, and returns what it wrote. `outcome(end)` is the same as far as it is known without writing.
+    """
+
+    opened: Callable[[], Awaitable[None]]
+    store: Callable[[End], Awaitable[Outcome]]
+    outcome: Callable[[End], Outcome]
+    on_fault: Callable[[BaseException], None]
+
+
+async def run_blocks(
+    run_id: str,
+    events: AsyncGenerator[dict[str, Any], None],
+    *,
+    record: Record,
+    progress: Progress,
+    interrupt: Interrupt,
+) -> AsyncGenerator[bytes, None]:
+    """The blocks of a run's stream: each event with `run_id` and `seq`, then the one that ends it.
+
+    What `record.opened()` raises is raised here, before any block. The end is stored whatever happens to this task; only a
+    cancellation that is not the interrupt's keeps the last block back.
+    """
+    try:
+        await record.opened()
+    except asyncio.CancelledError:
+        # The record may have been written all the same.
+        await _stored(record, End("stopped", reason=interrupt.reason or "shutdown"), interrupt)
+        raise
+    seq = 0
+
+    def block(fields: dict[str, Any]) -> bytes:
+        nonlocal seq
+        written = event({"type": fields["type"], "run_id": run_id, "seq": seq + 1, **fields})
+        seq += 1  # not before: what cannot be written leaves no gap
+        return written
+
+    cancelled: BaseException | None = None
+    try:
+        async with contextlib.aclosing(events):
+            async for fields in events:
+                yield block(fields)
+        end = End("stopped", reason="max_steps") if progress.output is None else End("final", output=progress.output)
+    except asyncio.CancelledError as error:
+        end = End("stopped", reason=interrupt.reason or "shutdown")
+        cancelled = None if interrupt.reason else error
+    except GeneratorExit as exit_:
+        end, cancelled = End("stopped", reason=interrupt.reason or "client_disconnected"), exit_
+    except ApiError as error:
+        end = End("error", error=error.error)
+    except Exception as error:
+        record.on_fault(error)
+        end = End("error", error=ApiError("internal_error").error)
+    outcome = await _stored(record, end, interrupt)
+    if cancelled is not None:
+        raise cancelled
+    try:
+        yield block(_last_event(outcome, progress))
+    except asyncio.CancelledError:
+        if interrupt.reason is None:
+            raise
+        # Nothing is left to interrupt: the stream ends with the block above.
+
+
+async def _stored(record: Record, end: End, interrupt: Interrupt) -> Outcome:
+    """Stores the end, through any number of cancellations; those that are not the interrupt's count again afterwards."""
+    storing = asyncio.ensure_future(_store(record, end))
+    cancelled: asyncio.CancelledError | None = None
+    while not storing.done():
+        try:
+            await asyncio.shield(storing)
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None and interrupt.reason is None:
+        raise cancelled
+    return storing.result()
+
+
+async def _store(record: Record, end: End) -> Outcome:
+    for tries_left in reversed(range(_STORE_TRIES)):
+        try:
+            return await record.store(end)
+        except Exception as error:
+            record.on_fault(error)
+            if not isinstance(error, ApiError):  # such an end can never be written
+                end = End("error", error=ApiError("internal_error").error)
+            elif not tries_left:
+                end = End("error", error=error.error)
+        if tries_left:
+            await asyncio.sleep(_STORE_PAUSE_SECONDS)
+    asyncio.ensure_future(_store_later(record, end))
+    return record.outcome(end)
+
+
+async def _store_later(record: Record, end: End) -> None:
+    """Tries until it is written. Where the process ends before, the next start ends the run (contract 5)."""
+    while True:
+        await asyncio.sleep(_STORE_LATER_SECONDS)
+        try:
+            await record.store(end)
+            return
+        except ApiError as error:
+            if error.code == "shutting_down":
+                return
+
+
+def _last_event(outcome: Outcome, progress: Progress) -> dict[str, Any]:
+    own: dict[str, dict[str, Any]] = {
+        "final": {"output": outcome.output},
+        "error": {"error": outcome.error},
+        "stopped": {"reason": outcome.reason},
+    }
+    costs = {"steps": outcome.steps, "usage": outcome.usage, "cost_micros": outcome.cost_micros}
+    artifacts = {"artifacts": progress.artifacts} if outcome.status == "final" else {}
+    return {"type": outcome.status, **own[outcome.status], **costs, **artifacts}

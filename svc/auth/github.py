@@ -1,0 +1,77 @@
+"""Signing in with GitHub's OAuth 2.0, on github.com or an Enterprise server (contract 3)."""
+
+from typing import Any
+from urllib.parse import urlencode
+
+import httpx
+
+from svc.auth.oauth import Flow, Identity, ask, nonsense, refused
+from svc.config import GITHUB, IdentityProvider
+
+_API_OF_GITHUB = "https://api.github.com"
+
+
+class GitHub:
+    """GitHub, whose subjects are the numbers of its users: names there can be given up and taken by others."""
+
+    def __init__(self, settings: IdentityProvider, client: httpx.AsyncClient) -> None:
+        self.name = settings.name
+        self.issuer = settings.issuer.rstrip("/")
+        self._settings = settings
+        self._client = client
+        self._api = _API_OF_GITHUB if self.issuer == GITHUB else f"{self.issuer}/api/v3"
+
+    async def authorization_url(self, flow: Flow) -> str:
+        query = {
+            "client_id": self._settings.client_id,
+            "redirect_uri": flow.redirect_uri,
+            "scope": "read:user user:email",
+            "state": flow.state,
+            "code_challenge": flow.challenge,
+            "code_challenge_method": "S256",
+        }
+        return f"{self.issuer}/login/oauth/authorize?{urlencode(query)}"
+
+    async def answers_as(self, issuer: str | None) -> bool:
+        return issuer in (None, self.issuer, f"{self.issuer}/login/oauth")
+
+    async def identity(self, flow: Flow, code: str) -> Identity:
+        form = {
+            "client_id": self._settings.client_id,
+            "client_secret": self._settings.client_secret,
+            "code": code,
+            "redirect_uri": flow.redirect_uri,
+            "code_verifier": flow.verifier,
+        }
+        status, answer = await ask(self._client, "POST", f"{self.issuer}/login/oauth/access_token", form=form)
+        token = answer.get("access_token") if isinstance(answer, dict) else None
+        # GitHub tells what is wrong with a code in an answer with status 200.
+        if status != 200 or not isinstance(token, str):
+            raise refused(status)
+        user = await self._get("/user", token)
+        if not isinstance(user, dict) or type(user.get("id")) is not int or user["id"] < 1:
+            raise nonsense("a user without an id")
+        email, verified = _primary(await self._get("/user/emails", token))
+        name = user.get("name") or user.get("login")
+        return Identity(self.issuer, str(user["id"]), email, verified, name if isinstance(name, str) else None)
+
+    async def _get(self, path: str, token: str) -> Any:
+        headers = {
+            "authorization": f"Bearer {token}",
+            "accept": "application/vnd.github+json",
+            "x-github-api-version": "2022-11-28",
+            "user-agent": "svc",  # without one GitHub answers 403
+        }
+        status, answer = await ask(self._client, "GET", self._api + path, headers)
+        if status in (403, 404) and path == "/user/emails":  # the person gave no access to them
+            return []
+        if status != 200:
+            raise refused(status)
+        return answer
+
+
+def _primary(emails: Any) -> tuple[str | None, bool]:
+    for entry in emails if isinstance(emails, list) else []:
+        if isinstance(entry, dict) and entry.get("primary") is True and isinstance(entry.get("email"), str):
+            return entry["email"], entry.get("verified") is True
+    return None, False

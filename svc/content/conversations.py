@@ -1,0 +1,223 @@
+"""Conversations: what a session's chat is kept in, filed under projects, found by words of titles and messages (contract 8)."""
+
+import sqlite3
+import unicodedata
+from collections.abc import Mapping
+from typing import Any
+
+from svc.content import history
+from svc.content.fulltext import Index, words_of
+from svc.db import page
+from svc.errors import ApiError
+from svc.ids import new_id, timestamp
+
+TITLE_LENGTH = 200
+ROLES = ("system", "user", "assistant")
+_MADE_TITLE_LENGTH = 80
+_INDEX = Index("conversations", "title")
+_MATCHES = 10_000
+
+
+def check_title(value: Any) -> str | None:
+    """`value` as a title; None for one that the first message makes. Raises ApiError `invalid_value`."""
+    if value is None:
+        return None
+    if not isinstance(value, str) or not value.strip() or len(value) > TITLE_LENGTH or _without_controls(value) != value:
+        raise ApiError(
+            "invalid_value",
+            f"title must be a string of 1 to {TITLE_LENGTH} characters, not blank, without control characters, or null.",
+            param="title",
+        )
+    return value
+
+
+def title_of(text: str) -> str | None:
+    """The title that a first message gives: its beginning in one line; None for one of blanks."""
+    line = " ".join(_without_controls(" ".join(text[: TITLE_LENGTH * 10].split())).split())
+    if len(line) > _MADE_TITLE_LENGTH:
+        line = line[: _MADE_TITLE_LENGTH - 1].rstrip() + "…"
+    return line or None
+
+
+def _without_controls(text: str) -> str:
+    return "".join(character for character in text if unicodedata.category(character) not in ("Cc", "Cs"))
+
+
+def check_message(body: Mapping[str, Any]) -> dict[str, str]:
+    """`role` and `content` of a message, checked. Raises ApiError `missing_field` or `invalid_value`."""
+    role, content = body.get("role"), body.get("content")
+    for name, value in (("role", role), ("content", content)):
+        if value is None:
+            raise ApiError("missing_field", f"{name} is required.", param=name)
+    if role not in ROLES:
+        raise ApiError("invalid_value", f"role must be one of {', '.join(ROLES)}.", param="role")
+    if not isinstance(content, str) or not content.strip() or len(content) > history.MESSAGE_LENGTH:
+        raise ApiError(
+            "invalid_value",
+            f"content must be a string of 1 to {history.MESSAGE_LENGTH} characters, not blank.",
+            param="content",
+        )
+    return {"role": role, "content": content}
+
+
+def shown(row: sqlite3.Row) -> dict[str, Any]:
+    """A conversation's row as the API shows it."""
+    plain = ("id", "title", "project_id")
+    times = ("created_at", "updated_at")
+    return {**{field: row[field] for field in plain}, **{field: timestamp(row[field]) for field in times}}
+
+
+def add_conversation(
+    tx: sqlite3.Connection,
+    account_id: str,
+    now_seconds: float,
+    *,
+    title: str | None = None,
+    project_id: str | None = None,
+    conversation_id: str | None = None,
+) -> sqlite3.Row:
+    """Stores a conversation out of checked fields and returns its row; its id may have been made before.
+
+    Raises ApiError `not_found` (param `project_id`) for another's or no project, `invalid_api_key` when the account is gone.
+    """
+    try:
+        row: sqlite3.Row = tx.execute(
+            """
+            INSERT INTO conversations (id, account_id, project_id, title, created_at, updated_at)
+            VALUES (:id, :account_id, :project_id, :title, :now, :now) RETURNING *
+            """,
+            {
+                "id": conversation_id or new_id("conv", now_seconds),
+                "account_id": account_id,
+                "project_id": project_id,
+                "title": title,
+                "now": now_seconds,
+            },
+        ).fetchone()
+    except sqlite3.IntegrityError:
+        raise _no_project(project_id) from None
+    if title is not None:
+        _INDEX.add(tx, account_id, row["number"], title)
+    return row
+
+
+def _no_project(project_id: str | None) -> ApiError:
+    if project_id is None:  # the account went while we were here
+        return ApiError("invalid_api_key")
+    return ApiError("not_found", "There is no such project.", param="project_id")
+
+
+def conversation_by_id(conn: sqlite3.Connection, account_id: str, conversation_id: str, param: str | None = None) -> sqlite3.Row:
+    """One conversation of the account. Raises ApiError `not_found`; `param` names what in the request referred to it."""
+    row: sqlite3.Row | None = conn.execute(
+        "SELECT * FROM conversations WHERE account_id = ? AND id = ?", (account_id, conversation_id)
+    ).fetchone()
+    if row is None:
+        raise ApiError("not_found", "There is no such conversation.", param=param)
+    return row
+
+
+def conversations_page(
+    conn: sqlite3.Connection, account_id: str, limit: int, after: str | None, project_id: str | None, query: str | None
+) -> list[sqlite3.Row]:
+    """A page of the account's conversations, as svc/db.py's `page`; `project_id` narrows it, None does not.
+
+    With a `query`, those with all its words in the title or in one message; without any word in it, none.
+    """
+    if query is None:
+        return page(conn, "conversations", account_id, limit, after, project_id=project_id)
+    if after is not None and not _is_own(conn, account_id, after):
+        raise ApiError("invalid_value", "after must be the id of an item of this list.", param="after")
+    rows: list[sqlite3.Row] = []
+    for conversation_id in sorted(_matching(conn, account_id, query), reverse=True):
+        if after is not None and conversation_id >= after:
+            continue
+        row = conversation_by_id(conn, account_id, conversation_id)
+        if project_id in (None, row["project_id"]):
+            rows.append(row)
+        if len(rows) > limit:
+            break
+    return rows
+
+
+def _is_own(conn: sqlite3.Connection, account_id: str, conversation_id: str) -> bool:
+    found = conn.execute("SELECT 1 FROM conversations WHERE account_id = ? AND id = ?", (account_id, conversation_id)).fetchone()
+    return found is not None
+
+
+def _matching(conn: sqlite3.Connection, account_id: str, query: str) -> set[str]:
+    words = words_of(query)
+    if not words:
+        return set()
+    by_title = conn.execute(
+        # CROSS JOIN holds SQLite to the order: it would rather look at every conversation.
+        "SELECT conversations.id FROM json_each(?) CROSS JOIN conversations ON number = json_each.value WHERE account_id = ?",
+        (str(_INDEX.newest(conn, account_id, words, _MATCHES)), account_id),
+    ).fetchall()
+    return {row["id"] for row in by_title} | history.matching_conversations(conn, account_id, words)
+
+
+def change_conversation(
+    tx: sqlite3.Connection, account_id: str, conversation_id: str, changes: Mapping[str, Any], now_seconds: float
+) -> sqlite3.Row:
+    """Sets `title` and `project_id`, checked, and returns the row. Raises ApiError `not_found`, with param `project_id` for
+    another's or no project."""
+    row = conversation_by_id(tx, account_id, conversation_id)
+    if not changes:
+        return row
+    values = {**dict(row), **changes, "now": now_seconds}
+    try:
+        tx.execute(
+            """
+            UPDATE conversations SET title = :title, project_id = :project_id, updated_at = :now
+            WHERE account_id = :account_id AND id = :id
+            """,
+            values,
+        )
+    except sqlite3.IntegrityError:
+        raise _no_project(values["project_id"]) from None
+    if values["title"] != row["title"]:
+        if row["title"] is not None:
+            _INDEX.remove(tx, account_id, row["number"], row["title"])
+        if values["title"] is not None:
+            _INDEX.add(tx, account_id, row["number"], values["title"])
+    return conversation_by_id(tx, account_id, conversation_id)
+
+
+def add_message(
+    tx: sqlite3.Connection,
+    account_id: str,
+    conversation_id: str,
+    *,
+    role: str,
+    content: str,
+    now_seconds: float,
+    model: str | None = None,
+) -> sqlite3.Row:
+    """Adds a message, the first of which titles a conversation without a title, and returns it. Raises ApiError `not_found`."""
+    row = conversation_by_id(tx, account_id, conversation_id)
+    title = title_of(content) if row["title"] is None and role != "system" else None
+    if title is not None:
+        _INDEX.add(tx, account_id, row["number"], title)
+    tx.execute(
+        "UPDATE conversations SET title = ifnull(?, title), updated_at = ? WHERE account_id = ? AND id = ?",
+        (title, now_seconds, account_id, conversation_id),
+    )
+    return history.add_message(
+        tx, account_id, conversation_id=conversation_id, role=role, content=content, model=model, now_seconds=now_seconds
+    )
+
+
+def delete_some(tx: sqlite3.Connection, account_id: str, conversation_id: str) -> bool:
+    """Deletes some messages of a conversation, or itself when it has none; whether it is still there.
+
+    To be called until it is not: all at once would hold up everybody else's writes. Raises ApiError `not_found`.
+    """
+    conversation_by_id(tx, account_id, conversation_id)
+    return history.delete_some(tx, account_id, conversation_id) or _INDEX.delete_some(tx, account_id, "id = ?", conversation_id)
+
+
+def forget_some(tx: sqlite3.Connection, account_id: str) -> bool:
+    """Deletes some messages or conversations of an account; whether there are more. To be called until there are none, before
+    the account is deleted."""
+    return history.delete_some(tx, account_id) or _INDEX.delete_some(tx, account_id)

@@ -1,0 +1,162 @@
+"""What an account said and was told in its sessions: messages, and how words find them again (contract 4, 5 and 8)."""
+
+import heapq
+import math
+import sqlite3
+from collections import defaultdict
+from collections.abc import Collection
+from typing import Any
+
+from svc.content.fulltext import Index, words_of
+from svc.errors import ApiError
+from svc.ids import new_id, timestamp
+
+MOST_PASSAGES = 5
+MESSAGE_LENGTH = 1_000_000
+_PASSAGE_CHARACTERS = 1_000
+_INDEX = Index("messages", "content")
+# How many of a word's newest messages are weighed against those of the other words; of these, how many are looked at.
+_HITS = 100
+_CANDIDATES = 50
+_MATCHES = 10_000
+_PAGE_CHARACTERS = 4_000_000
+
+
+def shown(row: sqlite3.Row) -> dict[str, Any]:
+    """A message of a conversation as the API shows it."""
+    plain = ("id", "conversation_id", "role", "content", "model")
+    return {**{field: row[field] for field in plain}, "created_at": timestamp(row["created_at"])}
+
+
+def add_message(
+    tx: sqlite3.Connection,
+    account_id: str,
+    *,
+    role: str,
+    content: str,
+    now_seconds: float,
+    conversation_id: str | None = None,
+    run_id: str | None = None,
+    model: str | None = None,
+) -> sqlite3.Row:
+    """Keeps what was said in a conversation or in an agent run, its first million characters, and returns the row.
+
+    Raises sqlite3.IntegrityError when the conversation or the account is gone.
+    """
+    # A model's answer may hold half an emoji, which neither UTF-8 nor the database takes.
+    content = content[:MESSAGE_LENGTH].encode("utf-8", "replace").decode()
+    row: sqlite3.Row = tx.execute(
+        """
+        INSERT INTO messages (id, account_id, conversation_id, run_id, role, content, model, created_at)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?) RETURNING *
+        """,
+        (new_id("msg", now_seconds), account_id, conversation_id, run_id, role, content, model, now_seconds),
+    ).fetchone()
+    _INDEX.add(tx, account_id, row["number"], content)
+    return row
+
+
+def messages_page(
+    conn: sqlite3.Connection, account_id: str, conversation_id: str, limit: int, after: str | None
+) -> tuple[list[sqlite3.Row], int]:
+    """Messages of a conversation, newest first, older than `after`, and how many of them a page of `limit` shows.
+
+    There is one more where more follow. A page of long messages is shorter, so that it fits in memory. Raises ApiError
+    `invalid_value` for an `after` that is none of them.
+    """
+    before_number: float = math.inf
+    if after is not None:
+        row = conn.execute(
+            "SELECT number FROM messages WHERE account_id = ? AND conversation_id = ? AND id = ?",
+            (account_id, conversation_id, after),
+        ).fetchone()
+        if row is None:
+            raise ApiError("invalid_value", "after must be the id of an item of this list.", param="after")
+        before_number = row["number"]
+    rows: list[sqlite3.Row] = []
+    characters = 0
+    for row in conn.execute(
+        """
+        SELECT * FROM messages WHERE account_id = ? AND conversation_id = ? AND number < ?
+        ORDER BY number DESC LIMIT ?
+        """,
+        (account_id, conversation_id, before_number, limit + 1),
+    ):
+        rows.append(row)
+        if len(rows) > limit or characters > _PAGE_CHARACTERS:
+            return rows, len(rows) - 1
+        characters += len(row["content"])
+    return rows, len(rows)
+
+
+def delete_some(tx: sqlite3.Connection, account_id: str, conversation_id: str | None = None) -> bool:
+    """Deletes some messages of a conversation, or of the whole account; whether there are more."""
+    if conversation_id is None:
+        return _INDEX.delete_some(tx, account_id)
+    return _INDEX.delete_some(tx, account_id, "conversation_id = ?", conversation_id)
+
+
+def matching_conversations(conn: sqlite3.Connection, account_id: str, words: list[str]) -> set[str]:
+    """The conversations of the messages that hold all of `words`; only the newest 10,000 such messages count."""
+    rows = conn.execute(
+        """
+        SELECT DISTINCT conversation_id
+        FROM json_each(?) CROSS JOIN messages ON number = json_each.value -- in this order: else it looks at every message
+        WHERE account_id = ? AND conversation_id IS NOT NULL
+        """,
+        (str(_INDEX.newest(conn, account_id, words, _MATCHES)), account_id),
+    ).fetchall()
+    return {row["conversation_id"] for row in rows}
+
+
+def matching_passages(
+    conn: sqlite3.Connection, account_id: str, query: str, known: Collection[str] = frozenset()
+) -> list[dict[str, Any]]:
+    """Up to 5 passages of the account that hold words of `query`, best first: `text`, `source`, `created_at`.
+
+    `source` is the id of a conversation or a run. What is in `known` as a whole is left out.
+    """
+    words = words_of(query)
+    passages: list[dict[str, Any]] = []
+    told = set(known)
+    for number in _best_matches(conn, account_id, words):
+        row = conn.execute("SELECT * FROM messages WHERE account_id = ? AND number = ?", (account_id, number)).fetchone()
+        if row["content"] in told:
+            continue
+        told.add(row["content"])
+        passages.append(
+            {
+                "text": _passage(row["content"], words),
+                "source": row["conversation_id"] or row["run_id"],
+                "created_at": timestamp(row["created_at"]),
+            }
+        )
+        if len(passages) == MOST_PASSAGES:
+            break
+    return passages
+
+
+def _best_matches(conn: sqlite3.Connection, account_id: str, words: list[str]) -> list[int]:
+    """The numbers of the messages that hold the most and the rarest of `words`, of equal ones the newest first.
+
+    FTS5's own rank would read every message with a common word, of all accounts; this reads the newest of each word.
+    """
+    scores: defaultdict[int, float] = defaultdict(float)
+    for word in words:
+        numbers = _INDEX.newest(conn, account_id, [word], _HITS)
+        rarity = math.log(1 + _HITS / len(numbers)) ** 2 if numbers else 0.0
+        for number in numbers:
+            scores[number] += rarity
+    return heapq.nlargest(_CANDIDATES, scores, key=lambda number: (scores[number], number))
+
+
+def _passage(text: str, words: list[str]) -> str:
+    """`text`, or of a long one what is around the longest of `words` that is in it as it was typed."""
+    if len(text) <= _PASSAGE_CHARACTERS:
+        return text
+    lowered = text.lower()
+    places = (lowered.find(word) for word in sorted(words, key=len, reverse=True))
+    place = next((place for place in places if place >= 0), 0)
+    start = max(0, min(place - _PASSAGE_CHARACTERS // 4, len(text) - _PASSAGE_CHARACTERS))
+    passage = text[start : start + _PASSAGE_CHARACTERS]
+    return ("…" if start else "") + passage + ("…" if start + _PASSAGE_CHARACTERS < len(text) else "")

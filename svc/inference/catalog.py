@@ -1,0 +1,293 @@
+"""The models on offer: the built-in ones, the operator's catalog file and the local model servers found (contract 4)."""
+
+import asyncio
+import re
+import time
+import tomllib
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from svc.errors import StartError, UpstreamFault
+from svc.outbound.addresses import checked_url
+
+BUILTIN = "builtin"
+# Where the usual model servers listen on this machine (contract 4).
+LOCAL_SERVERS = {"ollama": 11434, "lmstudio": 1234, "llamacpp": 8080, "vllm": 8000}
+PRICES = {
+    "chat": ("input_micros_per_million_tokens", "output_micros_per_million_tokens"),
+    "image": ("micros_per_image",),
+    "speech": ("micros_per_thousand_audio_tokens",),
+}
+_DEAREST_MICROS = 10**12
+_SLUG = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
+_LIST_SECONDS = 60.0
+_FAILED_LIST_SECONDS = 1.0
+_PATIENCE_SECONDS = 2.0  # so long a request waits for a provider's list at most
+_MOST_LISTED = 5_000
+
+
+@dataclass(frozen=True)
+class Provider:
+    """A model server. `timeout_seconds` is to the first byte and between bytes; `byok`: a user's own, not the operator's."""
+
+    name: str
+    base_url: str
+    api_key: str | None = field(default=None, repr=False)
+    timeout_seconds: float = 120.0
+    byok: bool = False
+
+
+@dataclass(frozen=True)
+class Model:
+    """A model on offer. `id` is `<provider>/<name>`, `provider` None the built-in one, `prices` are micros as in `PRICES`."""
+
+    id: str
+    name: str
+    provider: Provider | None
+    kind: str
+    prices: Mapping[str, int]
+    fallback: str | None = None
+
+    def shown(self, created: int) -> dict[str, Any]:
+        """The model as GET /v1/models shows it."""
+        owner = self.provider.name if self.provider else BUILTIN
+        return {
+            "id": self.id,
+            "object": "model",
+            "created": created,
+            "owned_by": owner,
+            "kind": self.kind,
+            "pricing": dict(self.prices),
+            "provider": owner,
+            "byok": bool(self.provider and self.provider.byok),
+        }
+
+    def dearer_than(self, other: "Model") -> bool:
+        """Whether any price of this model is over the other's."""
+        return any(price > other.prices.get(name, 0) for name, price in self.prices.items())
+
+
+@dataclass
+class _Listed:
+    """A provider without a model list: what it answered when asked, and when."""
+
+    provider: Provider
+    configured: bool  # by the operator, in contrast to a port that is merely tried
+    models: dict[str, Model] = field(default_factory=dict)
+    asked_at: float = float("-inf")
+    answered: bool = False  # when it was asked last
+    asking: "asyncio.Task[None] | None" = None
+
+
+class Catalog:
+    """Finds models by id. `ask(provider)` fetches a provider's own model list: dicts with at least `id`.
+
+    Raises StartError when the default or a fallback is not on offer or of the wrong kind.
+    """
+
+    def __init__(
+        self,
+        models: Iterable[Model],
+        listed: Iterable[tuple[Provider, bool]],
+        default_model: str | None,
+        ask: Callable[[Provider], Awaitable[Sequence[Mapping[str, Any]]]],
+        created: int,
+    ) -> None:
+        self._models = {model.id: model for model in models}
+        listed = list(listed)
+        self._names = {BUILTIN, *(model.provider.name for model in self._models.values() if model.provider)}
+        self._names |= {provider.name for provider, configured in listed if configured}
+        # What the operator has configured under a name goes before the server that is merely looked for.
+        listed = [(provider, configured) for provider, configured in listed if configured or provider.name not in self._names]
+        self._listed = {provider.name: _Listed(provider, configured) for provider, configured in listed}
+        self._names.update(self._listed)
+        self._ask = ask
+        self.created = created
+        self.default_model = default_model
+        self._check_reference(default_model, "default_model", "chat")
+        for model in self._models.values():
+            self._check_reference(model.fallback, f"fallback of {model.id}", model.kind)
+
+    def _check_reference(self, model_id: str | None, place: str, kind: str) -> None:
+        model = self._models.get(model_id or "")
+        if model is None and model_id and model_id.partition("/")[0] not in self._listed:
+            raise StartError(f"the catalog: there is no model {model_id!r}, the {place}")
+        if model is not None and model.kind != kind:
+            raise StartError(f"the catalog: {model_id!r}, the {place}, is for {model.kind}, not for {kind}")
+
+    def start(self) -> None:
+        """Asks the providers without a list for theirs, in the background."""
+        for listed in self._listed.values():
+            self._refresh(listed)
+
+    async def close(self) -> None:
+        tasks = [listed.asking for listed in self._listed.values() if listed.asking]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def has_provider(self, name: str) -> bool:
+        """Whether the operator uses this name for a provider, so that no user's may have it."""
+        return name in self._names
+
+    def first(self, kind: str) -> Model | None:
+        """The first model for `kind` that needs no asking, None if there is none; what providers list themselves is for chat."""
+        return next((model for model in self._models.values() if model.kind == kind), None)
+
+    async def models(self) -> list[Model]:
+        """All models on offer now, in the order of the catalog."""
+        await asyncio.gather(*(self._fresh(listed, _LIST_SECONDS) for listed in self._listed.values()))
+        return [*self._models.values(), *(model for listed in self._listed.values() for model in listed.models.values())]
+
+    async def find(self, model_id: str) -> Model | None:
+        """The model of that id, None if there is none. One of a configured provider that does not answer is taken on trust."""
+        if model := self._models.get(model_id):
+            return model
+        provider_name, _, name = model_id.partition("/")
+        listed = self._listed.get(provider_name)
+        if listed is None or not name:
+            return None
+        if model_id not in listed.models:
+            await self._fresh(listed, _FAILED_LIST_SECONDS)
+        if model_id not in listed.models and listed.configured and not listed.answered:
+            return _free_model(listed.provider, name)
+        return listed.models.get(model_id)
+
+    async def _fresh(self, listed: _Listed, age_seconds: float) -> None:
+        if not listed.answered:
+            age_seconds = _FAILED_LIST_SECONDS
+        if time.monotonic() - listed.asked_at >= age_seconds:
+            # Shared by all who wait, so nobody's leaving may cancel it: `wait` does not.
+            await asyncio.wait([self._refresh(listed)], timeout=_PATIENCE_SECONDS)
+
+    def _refresh(self, listed: _Listed) -> "asyncio.Task[None]":
+        if listed.asking is None:
+            listed.asking = asyncio.create_task(self._ask_now(listed))
+        return listed.asking
+
+    async def _ask_now(self, listed: _Listed) -> None:
+        try:
+            names = [entry["id"] for entry in (await self._ask(listed.provider))[:_MOST_LISTED]]
+            models = [_free_model(listed.provider, name) for name in names if 0 < len(name) <= 300 and name.isprintable()]
+            listed.models = {model.id: model for model in models}
+            listed.answered = True
+        except UpstreamFault:
+            listed.answered = False
+        finally:
+            listed.asked_at = time.monotonic()
+            listed.asking = None
+
+
+def _free_model(provider: Provider, name: str) -> Model:
+    return Model(f"{provider.name}/{name}", name, provider, "chat", dict.fromkeys(PRICES["chat"], 0))
+
+
+def local_servers() -> list[tuple[Provider, bool]]:
+    """The model servers that may run on this machine, to be tried."""
+    return [(Provider(name, f"http://127.0.0.1:{port}/v1"), False) for name, port in LOCAL_SERVERS.items()]
+
+
+# --- the catalog file
+
+
+def read_file(path: Path, environ: Mapping[str, str]) -> tuple[list[Model], list[tuple[Provider, bool]], str | None]:
+    """The catalog file's models, its providers without a model list, and its default model.
+
+    Raises StartError with one line for a wrong or unknown entry (contract 4).
+    """
+    try:
+        document = tomllib.loads(path.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
+        raise StartError(f"the catalog {path} cannot be read: {error}") from None
+    try:
+        return _parse(document, environ)
+    except ValueError as error:
+        raise StartError(f"the catalog {path}: {error}") from None
+
+
+def _parse(document: dict[str, Any], environ: Mapping[str, str]) -> tuple[list[Model], list[tuple[Provider, bool]], str | None]:
+    _only(document, "the file", "default_model", "providers")
+    models: list[Model] = []
+    listed: list[tuple[Provider, bool]] = []
+    names: list[str] = []
+    for number, table in enumerate(_tables(document, "providers", "the file"), 1):
+        provider = _provider(table, f"provider {number}", environ)
+        names.append(provider.name)
+        if "models" in table:
+            models += [_model(entry, provider) for entry in _tables(table, "models", provider.name)]
+        else:
+            listed.append((provider, True))
+    for name, times in Counter([*names, *(model.id for model in models)]).items():
+        if times > 1:
+            raise ValueError(f"{name!r} stands there twice")
+    return models, listed, _text(document, "default_model", "the file")
+
+
+def _provider(table: dict[str, Any], place: str, environ: Mapping[str, str]) -> Provider:
+    _only(table, place, "name", "base_url", "api_key", "api_key_env", "timeout_seconds", "models")
+    name = _text(table, "name", place)
+    if not name or not _SLUG.fullmatch(name) or name == BUILTIN:
+        raise ValueError(f"{place}: name must be a slug (a-z, 0-9, - and _) other than {BUILTIN!r}")
+    base_url = _text(table, "base_url", name) or ""
+    try:
+        checked_url(base_url)
+    except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
+        raise ValueError(f"{name}: base_url must be an address such as http://127.0.0.1:11434/v1. {error}") from None
+    if "?" in base_url:
+        raise ValueError(f"{name}: base_url must end with its path")
+    key_variable = _text(table, "api_key_env", name)
+    if key_variable and "api_key" in table:
+        raise ValueError(f"{name}: give api_key or api_key_env, not both")
+    if key_variable and not environ.get(key_variable):
+        raise ValueError(f"{name}: the environment has no {key_variable}, which api_key_env names")
+    timeout_seconds = table.get("timeout_seconds", 120)
+    if type(timeout_seconds) not in (int, float) or not 0 < timeout_seconds <= 3600:
+        raise ValueError(f"{name}: timeout_seconds must be a number over 0, up to 3600")
+    api_key = environ[key_variable] if key_variable else _text(table, "api_key", name)
+    if api_key and not (api_key.isascii() and api_key.isprintable()):
+        raise ValueError(f"{name}: the API key must be printable ASCII")
+    return Provider(name, base_url.rstrip("/"), api_key, float(timeout_seconds))
+
+
+def _model(table: dict[str, Any], provider: Provider) -> Model:
+    name = _text(table, "id", f"{provider.name}, a model") or ""
+    if not name or len(name) > 300 or not name.isprintable():
+        raise ValueError(f"{provider.name}: each model needs an id, the upstream's name for it")
+    place = f"{provider.name}/{name}"
+    kind = table.get("kind", "chat")
+    if not isinstance(kind, str) or kind not in PRICES:
+        raise ValueError(f"{place}: kind must be one of {', '.join(PRICES)}")
+    _only(table, place, "id", "kind", "fallback", *PRICES[kind])
+    prices = {price: table.get(price, 0) for price in PRICES[kind]}
+    for price, micros in prices.items():
+        if type(micros) is not int or not 0 <= micros <= _DEAREST_MICROS:
+            raise ValueError(f"{place}: {price} must be whole micros from 0 to 10^12")
+    fallback = _text(table, "fallback", place)
+    if fallback == place:
+        raise ValueError(f"{place}: a model cannot be its own fallback")
+    return Model(place, name, provider, kind, prices, fallback)
+
+
+def _only(table: dict[str, Any], place: str, *known: str) -> None:
+    for key in table:
+        if key not in known:
+            raise ValueError(f"{place}: {key!r} is not known; known are {', '.join(known)}")
+
+
+def _text(table: dict[str, Any], key: str, place: str) -> str | None:
+    value = table.get(key)
+    if value is not None and (not isinstance(value, str) or not value):
+        raise ValueError(f"{place}: {key} must be a string that is not empty")
+    return value
+
+
+def _tables(table: dict[str, Any], key: str, place: str) -> list[dict[str, Any]]:
+    value = table.get(key, [])
+    if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
+        raise ValueError(f"{place}: {key} must be a list of tables, [[{key}]]")
+    return value

@@ -1,0 +1,137 @@
+"""The models that one account can use: the operator's catalog, and behind it the account's own providers (contract 4)."""
+
+import asyncio
+import contextlib
+import sqlite3
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+from svc.db import Database
+from svc.errors import ApiError, UpstreamFault
+from svc.inference import providers, upstream
+from svc.inference.catalog import BUILTIN, PRICES, Catalog, Model, Provider
+from svc.outbound.client import Outbound
+
+_ANSWER_SECONDS = 3.0
+_LIST_SECONDS = 60.0
+_FAILED_LIST_SECONDS = 2.0
+_MOST_LISTS = 256
+
+
+@dataclass
+class _List:
+    """What a user's provider answered when it was asked for its models; nothing when it failed."""
+
+    names: list[str] = field(default_factory=list)
+    fresh_until: float = float("-inf")
+    asking: asyncio.Lock = field(default_factory=asyncio.Lock)  # one request at a time, however many wait for it or test it
+
+
+class Models:
+    """Finds and lists models. `guarded` is the way out to the users' own providers: it judges addresses."""
+
+    def __init__(self, catalog: Catalog, db: Database, box: providers.KeyBox, guarded: Outbound) -> None:
+        self.catalog = catalog
+        self._db = db
+        self._box = box
+        self._guarded = guarded
+        self._lists: dict[tuple[str, str, bytes | None], _List] = {}  # by provider, address and key
+
+    async def chosen(self, account: sqlite3.Row, wanted: Any, kind: str) -> Model:
+        """The model that a request names, else, for chat, the account's default, the operator's, or the built-in assistant.
+
+        Raises ApiError `invalid_value`, `model_not_found`.
+        """
+        model_id = wanted
+        if wanted is None:
+            model_id = self._default(account) if kind == "chat" else self._first_id(kind)
+        if not isinstance(model_id, str):
+            raise ApiError("invalid_value", "model must be a string, an id of GET /v1/models.", param="model")
+        model = await self.find(account["id"], model_id, kind)
+        if model is None:
+            raise ApiError("model_not_found", f"There is no model {model_id[:200]!r}. GET /v1/models lists them.", param="model")
+        if model.kind != kind:
+            raise ApiError("invalid_value", f"{model_id!r} is no {kind} model but one for {model.kind}.", param="model")
+        return model
+
+    def _default(self, account: sqlite3.Row) -> str:
+        default: str = account["default_model"] or self.catalog.default_model or f"{BUILTIN}/assistant"
+        return default
+
+    def _first_id(self, kind: str) -> str:
+        model = self.catalog.first(kind)
+        if model is None:
+            message = f"There is no model for {kind} here. Name one of your own providers'."
+            raise ApiError("model_not_found", message, param="model")
+        return model.id
+
+    async def find(self, account_id: str, model_id: str, kind: str = "chat") -> Model | None:
+        """The model of that id, None if the account has none. Of an own provider's, only the request tells the `kind`."""
+        model = await self.catalog.find(model_id)
+        name, _, own_name = model_id.partition("/")
+        if model is not None or not own_name or self.catalog.has_provider(name):
+            return model
+        row = await self._db.read(providers.provider_by_name, account_id, name)
+        if row is None or not providers.is_model_name(own_name):
+            return None
+        own_names = providers.listed_models(row)
+        if own_names is not None and own_name not in own_names:
+            return None
+        return _free_model(self._provider(row), own_name, kind)
+
+    async def of(self, account_id: str) -> list[Model]:
+        """Every model that the account can use now; a provider of its own that does not answer has none to show."""
+        rows = await self._db.read(providers.all_providers, account_id)
+        # What the operator offers under a name since goes before a user's own.
+        rows = [row for row in rows if not self.catalog.has_provider(row["name"])]
+        shared, *own = await asyncio.gather(self.catalog.models(), *map(self._own, rows))
+        return [*shared, *(model for models in own for model in models)]
+
+    async def test(self, row: sqlite3.Row) -> list[str]:
+        """Asks a provider for its models. Raises ApiError: its own 401, 403 or 429, else one that does not tell why."""
+        began = time.monotonic()
+        try:
+            return await self._listed(row, anew=True)
+        except (UpstreamFault, TimeoutError) as fault:
+            if isinstance(fault, UpstreamFault) and fault.kind == "status" and fault.status in (401, 403, 429):
+                raise upstream.caller_error(fault, provider=row["name"], byok=True) from fault
+        # Refused, silent and foreign ones get one answer after one time: it must not tell which ports are open (contract 4).
+        await asyncio.sleep(began + _ANSWER_SECONDS - time.monotonic())
+        raise ApiError("upstream_error", f"{row['name']} did not answer as an OpenAI-compatible model server.")
+
+    async def _own(self, row: sqlite3.Row) -> list[Model]:
+        names = providers.listed_models(row)
+        if names is None:
+            with contextlib.suppress(ApiError, UpstreamFault, TimeoutError):
+                names = await self._listed(row)
+        provider = Provider(row["name"], row["base_url"], byok=True)
+        return [_free_model(provider, name, "chat") for name in names or ()]
+
+    async def _listed(self, row: sqlite3.Row, *, anew: bool = False) -> list[str]:
+        """What a provider lists, asked once a minute, or `anew`. Raises ApiError, UpstreamFault and TimeoutError; for a moment
+        after such a failure it lists nothing."""
+        known = self._lists.setdefault((row["id"], row["base_url"], row["sealed_key"]), _List())
+        if len(self._lists) > _MOST_LISTS:
+            del self._lists[next(iter(self._lists))]
+        try:
+            async with asyncio.timeout(_ANSWER_SECONDS), known.asking:
+                if anew or time.monotonic() >= known.fresh_until:
+                    entries = await upstream.models(self._guarded, self._provider(row))
+                    names = dict.fromkeys(entry["id"] for entry in entries if providers.is_model_name(entry["id"]))
+                    known.names = list(names)[: providers.MOST_MODELS]
+                    known.fresh_until = time.monotonic() + _LIST_SECONDS
+        except (ApiError, UpstreamFault, TimeoutError):
+            known.names = []
+            known.fresh_until = time.monotonic() + _FAILED_LIST_SECONDS
+            raise
+        return known.names
+
+    def _provider(self, row: sqlite3.Row) -> Provider:
+        sealed = row["sealed_key"]
+        api_key = None if sealed is None else self._box.open(row["account_id"], row["id"], sealed)
+        return Provider(row["name"], row["base_url"], api_key, byok=True)
+
+
+def _free_model(provider: Provider, name: str, kind: str) -> Model:
+    return Model(f"{provider.name}/{name}", name, provider, kind, dict.fromkeys(PRICES[kind], 0))

@@ -1,0 +1,243 @@
+"""What every call of a model needs of the process, and what all paid calls have in common (contract 4 and 6).
+
+reserve() -> a hold of the worst case (402) -> the engine, asked again or its fallback before the first answer
+settle() -> the debit, at most the hold, exactly once: after success, fault, interrupt or a caller who left
+"""
+
+import asyncio
+import contextlib
+import sqlite3
+import time
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from svc.billing import wallet
+from svc.billing.usage import Call, UsageCounter
+from svc.db import Database
+from svc.errors import ApiError, UpstreamFault
+from svc.ids import new_id
+from svc.inference import upstream
+from svc.inference.catalog import BUILTIN, Catalog, Model, Provider
+from svc.outbound.client import Outbound
+
+T = TypeVar("T")
+_LONGEST_RETRY_SECONDS = 5.0
+_RETRY_SECONDS = 0.2
+_SETTLE_LATER_SECONDS = 2.0
+
+
+@dataclass(frozen=True)
+class Engines:
+    """`outbound` is the way to the operator's model servers, `guarded` the one to the users' own; `clock` gives Unix seconds."""
+
+    catalog: Catalog
+    outbound: Outbound
+    guarded: Outbound
+    db: Database
+    usage: UsageCounter
+    clock: Callable[[], float]
+
+    def way_to(self, provider: Provider) -> Outbound:
+        """The client through which a provider is asked: whoever its owner is decides which addresses it may have."""
+        return self.guarded if provider.byok else self.outbound
+
+
+@dataclass(frozen=True)
+class Payer:
+    """Whose wallet pays, and under which request and key it stands in the ledger."""
+
+    account_id: str
+    request_id: str
+    key_id: str | None
+
+
+@dataclass(frozen=True)
+class Bill:
+    """What a call has used and costs; the ledger says `description`, or the tokens."""
+
+    input_tokens: int
+    output_tokens: int
+    cost_micros: int
+    description: str | None = None
+
+
+class PaidCall:
+    """One call of a model; each kind of call adds what it asks for (`reserve_in`) and what it has come to (`bill`).
+
+    `facts` collects what the log may know: model, amounts, cost in micros, upstream time in milliseconds.
+    """
+
+    def __init__(self, model: Model, engines: Engines, payer: Payer) -> None:
+        self._asked = self._model = model
+        self._engines = engines
+        self._payer = payer
+        # Made here, so that a hold whose writing nobody waited for is settled all the same.
+        self._hold_id = new_id("hold", engines.clock())
+        self._held_micros = 0
+        self._reserved = self._settled = False
+        self.cost_micros = 0
+        self.facts: dict[str, Any] = {"model": model.id}
+
+    @property
+    def paid(self) -> bool:
+        """Whether the model has a price."""
+        return any(self._asked.prices.values())
+
+    def bill(self) -> Bill:
+        """What the call has come to so far, at the prices of the model that answers."""
+        raise NotImplementedError
+
+    def void(self) -> None:
+        """Drops what was produced: the caller gets an error in its place, and pays nothing."""
+        raise NotImplementedError
+
+    # --- money
+
+    async def reserve(self) -> None:
+        """Holds the worst case of a paid call. Raises ApiError `insufficient_funds`, `storage_unavailable`."""
+        if not self.paid or self._reserved:
+            return
+        self._reserved = True  # from here on there may be a hold, even if this task is cancelled
+        try:
+            await self._engines.db.write(self.reserve_in)
+        except ApiError:
+            self._reserved = False
+            raise
+
+    def reserve_in(self, tx: sqlite3.Connection) -> None:
+        """`reserve` inside a transaction."""
+        raise NotImplementedError
+
+    def hold(self, tx: sqlite3.Connection, amount_micros: int) -> None:
+        """Sets the worst case aside. Raises ApiError `insufficient_funds`."""
+        self._held_micros = amount_micros
+        wallet.hold(tx, self._payer.account_id, self._hold_id, amount_micros, self._engines.clock())
+        self._reserved = True
+
+    async def settle(self) -> None:
+        """Pays for the call as far as it came, and releases the rest of its hold; waits through cancellations.
+
+        Raises ApiError `storage_unavailable`; then it is paid once there is room.
+        """
+        if self._reserved and not self._settled:
+            await _through_cancellations(self._settle())
+        self.mark_settled()
+
+    async def _settle(self) -> None:
+        try:
+            await self._engines.db.write(self.settle_in)
+        except ApiError:
+            self.void()
+            asyncio.ensure_future(self._settle_later())
+            raise
+
+    async def _settle_later(self) -> None:
+        """Tries until it is written. Where the process ends before, the next start releases the hold."""
+        while True:
+            await asyncio.sleep(_SETTLE_LATER_SECONDS)
+            try:
+                await self._engines.db.write(self.settle_in)
+                return
+            except ApiError as error:
+                if error.code == "shutting_down":
+                    return
+
+    def mark_settled(self) -> None:
+        """To be called when the transaction of `settle_in` is on disk. Counts a call that costs nothing."""
+        if not self.paid and not self._settled:
+            bill, day = self.bill(), wallet.day_of(self._engines.clock())
+            self._engines.usage.count(Call(self._payer.account_id, self._model.id, bill.input_tokens, bill.output_tokens, day))
+        self._settled = True
+
+    def settle_in(self, tx: sqlite3.Connection) -> None:
+        """`settle` of a paid call inside a transaction, for instance the one that ends an agent run; a further one is nothing."""
+        if not self.paid or (self._held_micros and not wallet.is_held(tx, self._payer.account_id, self._hold_id)):
+            return
+        bill, now_seconds = self.bill(), self._engines.clock()
+        self.cost_micros = wallet.settle(
+            tx,
+            self._payer.account_id,
+            self._hold_id,
+            bill.cost_micros,
+            model=self._model.id,
+            input_tokens=bill.input_tokens,
+            output_tokens=bill.output_tokens,
+            request_id=self._payer.request_id,
+            key_id=self._payer.key_id,
+            description=bill.description,
+            now_seconds=now_seconds,
+        )
+        day = wallet.day_of(now_seconds)
+        tokens = (bill.input_tokens, bill.output_tokens)
+        wallet.count_usage(tx, self._payer.account_id, self._model.id, *tokens, self.cost_micros, day)
+        self.facts["cost_micros"] = self.cost_micros
+        if bill.cost_micros > self.cost_micros:  # more than was held: the operator's loss (contract 6)
+            self.facts["overrun_micros"] = bill.cost_micros - self.cost_micros
+
+    # --- the engine
+
+    async def tried(self, ask: Callable[[Model], AsyncGenerator[T, None]]) -> AsyncGenerator[T, None]:
+        """The engine's answers. Before the first one, an operator's provider gets a second try and then the fallback.
+
+        Raises ApiError for a fault of the model server, at any moment.
+        """
+        began = time.monotonic()
+        tries, answered = 0, False
+        while True:
+            tries += 1
+            try:
+                async with contextlib.aclosing(ask(self._model)) as answers:
+                    async for answer in answers:
+                        answered = True
+                        yield answer
+                return
+            except UpstreamFault as fault:
+                if answered or not upstream.retriable(fault) or not await self._try_again(fault, tries):
+                    raise self.caller_error(fault) from fault
+            finally:
+                self.facts.update(upstream_model=self._model.id, upstream_ms=round((time.monotonic() - began) * 1000, 1))
+
+    async def _try_again(self, fault: UpstreamFault, tries: int) -> bool:
+        """Whether there is a further try; it waits for the second one, and turns to the fallback after that."""
+        model = self._model
+        if model is not self._asked or model.provider is None or model.provider.byok:
+            return False
+        if tries == 1 and await _waited(fault):
+            return True
+        fallback = await self._engines.catalog.find(model.fallback) if model.fallback else None
+        if fallback is None or fallback.kind != model.kind or fallback.dearer_than(model):
+            return False
+        self._model = fallback
+        return True
+
+    def caller_error(self, fault: UpstreamFault) -> ApiError:
+        """What the caller sees of a fault of the model that answers."""
+        provider = self._model.provider
+        if provider is None:
+            return upstream.caller_error(fault, provider=BUILTIN, byok=False)
+        return upstream.caller_error(fault, provider=provider.name, byok=provider.byok)
+
+
+async def _waited(fault: UpstreamFault) -> bool:
+    """Waits as long as the upstream asked for before a second try; False if that is too long (contract 4)."""
+    wait_seconds = _RETRY_SECONDS if fault.retry_after_seconds is None else fault.retry_after_seconds
+    if wait_seconds > _LONGEST_RETRY_SECONDS:
+        return False
+    await asyncio.sleep(wait_seconds)
+    return True
+
+
+async def _through_cancellations(work: Coroutine[Any, Any, None]) -> None:
+    """Waits for the end of `work` whatever happens to this task; a cancellation meanwhile is raised afterwards."""
+    task = asyncio.ensure_future(work)
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.wait([task])
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None:
+        task.exception()  # looked at, so that nobody complains of it
+        raise cancelled
+    task.result()

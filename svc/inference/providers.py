@@ -1,0 +1,219 @@
+"""A user's own model-provider endpoints (BYOK): their records, and their keys encrypted at rest (contract 4)."""
+
+import contextlib
+import os
+import re
+import sqlite3
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import httpx
+import orjson
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from svc.db import page
+from svc.errors import ApiError
+from svc.ids import new_id, timestamp
+from svc.outbound.addresses import checked_url
+
+_SLUG = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
+_NONCE_BYTES = 12
+_KEY = re.compile(r"[!-~]{1,4096}")
+_URL_LENGTH = 2_000
+_MODEL_LENGTH = 300
+_HINTED_KEY_LENGTH = 16
+MOST_MODELS = 1_000
+
+
+class KeyBox:
+    """Encrypts providers' keys with an AEAD bound to account and provider: a row copied elsewhere opens nowhere."""
+
+    def __init__(self, secret: bytes) -> None:
+        self._aead = AESGCM(secret)
+
+    def seal(self, account_id: str, provider_id: str, api_key: str) -> bytes:
+        nonce = os.urandom(_NONCE_BYTES)
+        return nonce + self._aead.encrypt(nonce, api_key.encode(), _bound_to(account_id, provider_id))
+
+    def open(self, account_id: str, provider_id: str, sealed: bytes) -> str:
+        """The key. Raises ApiError `invalid_value` when this installation's secret is not the one that sealed it."""
+        try:
+            nonce, data = sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:]
+            return self._aead.decrypt(nonce, data, _bound_to(account_id, provider_id)).decode()
+        except (InvalidTag, ValueError):
+            raise ApiError("invalid_value", "The provider's stored key cannot be read any more. Set it again.") from None
+
+
+def _bound_to(account_id: str, provider_id: str) -> bytes:
+    return f"{account_id}/{provider_id}".encode()
+
+
+def check_fields(body: Mapping[str, Any], *, creating: bool) -> dict[str, Any]:
+    """The fields of a request that are there, checked: `name`, `base_url`, `api_key` (None takes it away), `models`.
+
+    Raises ApiError `missing_field` or `invalid_value`.
+    """
+    for name, wanted in (("name", "a slug that stands before its models' names"), ("base_url", "where its API begins")):
+        if body.get(name) is None and (creating or name in body):
+            raise ApiError("missing_field", f"{name} is required: {wanted}.", param=name)
+    return {name: check(body[name]) for name, check in _CHECKS.items() if name in body}
+
+
+def _check_name(value: Any) -> str:
+    if not isinstance(value, str) or not _SLUG.fullmatch(value):
+        raise ApiError("invalid_value", "name must be a slug: a-z, 0-9, - and _, at most 63 characters.", param="name")
+    return value
+
+
+def _check_base_url(value: Any) -> str:
+    try:
+        if not isinstance(value, str) or len(value) > _URL_LENGTH:
+            raise httpx.InvalidURL("")
+        _, url = checked_url(value)
+    except (httpx.InvalidURL, httpx.UnsupportedProtocol):
+        message = "base_url must be an address such as https://api.example.com/v1, without user name and fragment."
+        raise ApiError("invalid_value", message, param="base_url") from None
+    if "?" in value:
+        raise ApiError("invalid_value", "base_url must have no query.", param="base_url")
+    return str(url).rstrip("/")
+
+
+def _check_key(value: Any) -> str | None:
+    if value is not None and (not isinstance(value, str) or not _KEY.fullmatch(value)):
+        raise ApiError("invalid_value", "api_key must be printable ASCII without spaces, or null for none.", param="api_key")
+    return value
+
+
+def _check_models(value: Any) -> list[str] | None:
+    if value is None:
+        return None
+    if not isinstance(value, list) or len(value) > MOST_MODELS or not all(map(is_model_name, value)):
+        raise ApiError("invalid_value", "models must be a list of the provider's own model names, or null.", param="models")
+    return list(dict.fromkeys(value))
+
+
+def is_model_name(value: Any) -> bool:
+    """Whether `value` can be a provider's own name for a model: it goes into ids, records and lists."""
+    return isinstance(value, str) and 0 < len(value) <= _MODEL_LENGTH and value.isprintable()
+
+
+_CHECKS = {"name": _check_name, "base_url": _check_base_url, "api_key": _check_key, "models": _check_models}
+
+
+def shown(row: sqlite3.Row) -> dict[str, Any]:
+    """A provider as the API shows it: never its key."""
+    return {
+        "id": row["id"],
+        "name": row["name"],
+        "base_url": row["base_url"],
+        "api_key_hint": row["api_key_hint"],
+        "models": listed_models(row),
+        "created_at": timestamp(row["created_at"]),
+    }
+
+
+def listed_models(row: sqlite3.Row) -> list[str] | None:
+    """The models to which its owner has narrowed a provider; None: all that it has."""
+    models: list[str] | None = None if row["models"] is None else orjson.loads(row["models"])
+    return models
+
+
+def add_provider(
+    tx: sqlite3.Connection, account_id: str, fields: Mapping[str, Any], box: KeyBox, now_seconds: float
+) -> sqlite3.Row:
+    """Stores a provider out of checked `fields` and returns its row.
+
+    Raises ApiError `name_taken`, `invalid_value` for one too many, `invalid_api_key` if the account is gone.
+    """
+    own: dict[str, Any] = {"id": new_id("prov", now_seconds), "account_id": account_id, "created_at": now_seconds}
+    with _refusals():
+        row: sqlite3.Row = tx.execute(
+            """
+            INSERT INTO providers (id, account_id, name, base_url, sealed_key, api_key_hint, models, created_at)
+            VALUES (:id, :account_id, :name, :base_url, :sealed_key, :api_key_hint, :models, :created_at) RETURNING *
+            """,
+            {"models": None, **_columns({"api_key": None, **fields}, account_id, own["id"], box), **own},
+        ).fetchone()
+    return row
+
+
+def change_provider(
+    tx: sqlite3.Connection, account_id: str, provider_id: str, fields: Mapping[str, Any], box: KeyBox
+) -> sqlite3.Row:
+    """Changes the fields that are given and returns the row. A new scheme, host or port drops the key unless a new one comes
+    along, so that a key never travels to where its owner did not send it. Raises ApiError `not_found`, `name_taken`."""
+    row = provider_by_id(tx, account_id, provider_id)
+    if "base_url" in fields and checked_url(fields["base_url"])[0] != checked_url(row["base_url"])[0]:
+        fields = {"api_key": None, **fields}
+    with _refusals():
+        changed: sqlite3.Row = tx.execute(
+            """
+            UPDATE providers
+            SET name = :name, base_url = :base_url, sealed_key = :sealed_key, api_key_hint = :api_key_hint, models = :models
+            WHERE account_id = :account_id AND id = :id RETURNING *
+            """,
+            {**dict(row), **_columns(fields, account_id, provider_id, box)},
+        ).fetchone()
+    return changed
+
+
+def _columns(fields: Mapping[str, Any], account_id: str, provider_id: str, box: KeyBox) -> dict[str, Any]:
+    """Checked fields as the table holds them."""
+    columns = {name: fields[name] for name in ("name", "base_url") if name in fields}
+    if "models" in fields:
+        columns["models"] = None if fields["models"] is None else orjson.dumps(fields["models"]).decode()
+    if "api_key" in fields:
+        key = fields["api_key"]
+        columns["sealed_key"] = None if key is None else box.seal(account_id, provider_id, key)
+        # Enough to tell one key from another, and nothing of a short one.
+        columns["api_key_hint"] = None if key is None else f"…{key[-4:]}" if len(key) >= _HINTED_KEY_LENGTH else "…"
+    return columns
+
+
+@contextlib.contextmanager
+def _refusals() -> Iterator[None]:
+    """What the constraints of schema.sql refuse, as the caller sees it."""
+    try:
+        yield
+    except sqlite3.IntegrityError as error:
+        if str(error) == "providers_count":
+            raise ApiError("invalid_value", "An account may have at most 100 providers. Delete one first.") from None
+        if error.sqlite_errorname == "SQLITE_CONSTRAINT_UNIQUE":
+            raise ApiError("name_taken", "A provider of yours has this name. Choose another one.", param="name") from None
+        if error.sqlite_errorname == "SQLITE_CONSTRAINT_FOREIGNKEY":  # the account went while we were here
+            raise ApiError("invalid_api_key") from None
+        raise
+
+
+def provider_by_id(conn: sqlite3.Connection, account_id: str, provider_id: str) -> sqlite3.Row:
+    """One provider of the account. Raises ApiError `not_found`."""
+    row: sqlite3.Row | None = conn.execute(
+        "SELECT * FROM providers WHERE account_id = ? AND id = ?", (account_id, provider_id)
+    ).fetchone()
+    if row is None:
+        raise ApiError("not_found", "There is no such provider.")
+    return row
+
+
+def provider_by_name(conn: sqlite3.Connection, account_id: str, name: str) -> sqlite3.Row | None:
+    row: sqlite3.Row | None = conn.execute(
+        "SELECT * FROM providers WHERE account_id = ? AND name = ?", (account_id, name)
+    ).fetchone()
+    return row
+
+
+def providers_page(conn: sqlite3.Connection, account_id: str, limit: int, after: str | None) -> list[sqlite3.Row]:
+    """A page of the account's providers, as svc/db.py's `page`."""
+    return page(conn, "providers", account_id, limit, after)
+
+
+def all_providers(conn: sqlite3.Connection, account_id: str) -> list[sqlite3.Row]:
+    """Every provider of the account, the oldest first."""
+    return conn.execute("SELECT * FROM providers WHERE account_id = ? ORDER BY id", (account_id,)).fetchall()
+
+
+def delete_provider(tx: sqlite3.Connection, account_id: str, provider_id: str) -> None:
+    """Raises ApiError `not_found`."""
+    if not tx.execute("DELETE FROM providers WHERE account_id = ? AND id = ?", (account_id, provider_id)).rowcount:
+        raise ApiError("not_found", "There is no such provider.")

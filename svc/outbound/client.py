@@ -1,0 +1,216 @@
+"""The one HTTP/1.1 client for all outgoing traffic, on asyncio and httptools: an httpx transport, or called directly.
+
+send: URL -> (cached) origin and start of the head -> an idle connection of that origin, newest first
+      or else: resolve once -> judge every address -> connect to those very addresses in turn
+      -> write -> await the head -> Reply: chunks as they come
+      -> body complete: the connection goes back to the pool; anything else: it is aborted
+"""
+
+import asyncio
+import functools
+import re
+import ssl
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable, Iterator, Mapping
+
+import httpx
+
+from svc.outbound.addresses import Address, Origin, Resolve, checked_url, connect, getaddrinfo
+from svc.outbound.connection import Connection, NoAnswer, Reply, TooLarge
+
+Headers = Mapping[str, str] | Iterable[tuple[bytes, bytes]]
+
+LONGEST_TIMEOUT_SECONDS = 600.0
+
+_TARGET = re.compile(rb"[!-~]+")
+_TOKEN = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_NOT_IN_A_VALUE = re.compile(rb"[\r\n\0]")
+# What the transport itself decides: framing, the connection, the host, and that nothing comes compressed.
+_OUR_HEADERS = frozenset(
+    b"host accept-encoding content-length transfer-encoding te trailer connection keep-alive proxy-connection upgrade expect"
+    .split()
+)  # fmt: skip
+
+
+def _start(method: str, text: str) -> tuple[Origin, bytes]:
+    origin, url = checked_url(text)
+    name = method.encode("ascii", "replace")
+    if _TOKEN.fullmatch(name) is None or _TARGET.fullmatch(url.raw_path) is None:
+        raise httpx.LocalProtocolError("The method or the path has characters that are not allowed.")
+    return origin, b"%b %b HTTP/1.1\r\nhost: %b\r\naccept-encoding: identity\r\n" % (name, url.raw_path, url.netloc)
+
+
+def _head(start: bytes, method: str, headers: Headers, body_bytes: int) -> bytes:
+    try:
+        pairs = [(n.encode("ascii"), v.encode("ascii")) for n, v in headers.items()] if isinstance(headers, Mapping) else headers
+    except UnicodeEncodeError:  # it would quote the value
+        raise httpx.LocalProtocolError("A header is not ASCII.") from None
+    parts = [start]
+    for name, value in pairs:
+        if _TOKEN.fullmatch(name) is None or _NOT_IN_A_VALUE.search(value) is not None:
+            raise httpx.LocalProtocolError("A header has characters that are not allowed.")
+        if name.lower() not in _OUR_HEADERS:
+            parts += (name, b": ", value, b"\r\n")
+    if body_bytes or method in ("POST", "PUT", "PATCH"):
+        parts.append(b"content-length: %d\r\n" % body_bytes)
+    parts.append(b"\r\n")
+    return b"".join(parts)
+
+
+class Outbound(httpx.AsyncBaseTransport):
+    """A pool of connections with one rule about addresses. Kinds of traffic that must not mix have an instance each.
+
+    `allow` judges every address that a host name resolves to, at each new connection; None allows all (what the operator
+    configures may be anywhere). `resolve(host, port)` gives the addresses of a host. At most `max_idle` connections are kept,
+    each for `idle_seconds`. Proxy variables, `.netrc`, cookies and redirects are never heeded.
+    """
+
+    def __init__(
+        self,
+        *,
+        allow: Callable[[Address], bool] | None = None,
+        resolve: Resolve = getaddrinfo,
+        connect_timeout_seconds: float = 5.0,
+        max_idle: int = 256,
+        idle_seconds: float = 30.0,
+        ssl_context: ssl.SSLContext | None = None,
+    ) -> None:
+        self._dial = functools.partial(connect, allow=allow, resolve=resolve, timeout_seconds=connect_timeout_seconds)
+        self._max_idle = max_idle
+        self._idle_seconds = idle_seconds
+        self._ssl_context = ssl_context
+        self._start = functools.lru_cache(maxsize=256)(_start)
+        self._idle: dict[Origin, list[Connection]] = {}
+        self._connections: set[Connection] = set()
+        self._closed = False
+
+    async def send(
+        self, method: str, url: httpx.URL | str, headers: Headers = (), body: bytes = b"", *, timeout_seconds: float
+    ) -> Reply:
+        """Sends one request and returns when the head of its answer is there, whatever its status (3xx too).
+
+        `timeout_seconds` bounds the wait for the whole head and later for each next byte of the body. Headers of ours (`host`,
+        `accept-encoding`, framing) replace the caller's. Raises `httpx.UnsupportedProtocol`, `httpx.InvalidURL`,
+        `httpx.LocalProtocolError` (nothing was sent), `AddressNotAllowed`, `httpx.ConnectError`, `httpx.ConnectTimeout`,
+        `httpx.ReadTimeout`, `Cut`, `httpx.RemoteProtocolError`. A request is sent a second time only where a reused connection
+        ended before the first byte of an answer.
+        """
+        origin, start = self._start(method, str(url))
+        head = _head(start, method, headers, len(body))
+        if (connection := self._take_idle(origin)) is not None:
+            try:
+                return await connection.exchange(head, body, method, timeout_seconds)
+            except NoAnswer:
+                pass  # the server had just closed it: once more, on a fresh one
+        connection = await self._connect(origin)
+        return await connection.exchange(head, body, method, timeout_seconds)
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """httpx's entry, under the client's `read` timeout. `set-cookie` is dropped: clients are shared between accounts."""
+        read_seconds = request.extensions.get("timeout", {}).get("read")
+        timeout_seconds = min(read_seconds or LONGEST_TIMEOUT_SECONDS, LONGEST_TIMEOUT_SECONDS)
+        body = await request.aread()
+        reply = await self.send(request.method, request.url, request.headers.raw, body, timeout_seconds=timeout_seconds)
+        headers = [header for header in reply.raw_headers if header[0] != b"set-cookie"]
+        return httpx.Response(reply.status, headers=headers, stream=reply)
+
+    async def aclose(self) -> None:
+        """Ends every connection, those in use too, and refuses further requests."""
+        self._closed = True
+        for connection in list(self._connections):
+            connection.fail(httpx.ReadError("The client was closed."))
+        await asyncio.sleep(0)  # lets the loop close the sockets
+
+    async def _connect(self, origin: Origin) -> Connection:
+        tls = None
+        if origin.scheme == "https":
+            tls = self._ssl_context = self._ssl_context or ssl.create_default_context()
+        keep, lost = functools.partial(self._keep, origin), functools.partial(self._lost, origin)
+        connection = await self._dial(origin, lambda: Connection(keep, lost), tls)
+        if self._closed or connection.transport.is_closing():
+            connection.transport.abort()
+            raise httpx.ConnectError("The connection was closed before it was used.")
+        self._connections.add(connection)
+        return connection
+
+    def _keep(self, origin: Origin, connection: Connection) -> bool:
+        if self._closed or sum(map(len, self._idle.values())) >= self._max_idle:
+            return False
+        self._idle.setdefault(origin, []).append(connection)
+        connection.arm(self._idle_seconds)
+        return True
+
+    def _lost(self, origin: Origin, connection: Connection) -> None:
+        self._connections.discard(connection)
+        if connection in (idle := self._idle.get(origin, [])):
+            idle.remove(connection)
+        if not idle:
+            self._idle.pop(origin, None)
+
+    def _take_idle(self, origin: Origin) -> Connection | None:
+        idle = self._idle.get(origin, [])
+        while idle:
+            if not (connection := idle.pop()).transport.is_closing():
+                return connection
+        return None
+
+
+class _EventParser:
+    """The grammar of server-sent events on bytes, so that U+2028 and the like end no line; linear in its input."""
+
+    def __init__(self, limit_bytes: int) -> None:
+        self._limit_bytes = limit_bytes
+        self._line = bytearray()  # what has come of the line that has not ended yet; never scanned again
+        self._event: bytearray | None = None
+        self._after_cr = False
+        self._bom = b"\xef\xbb\xbf"
+
+    def feed(self, chunk: bytes) -> Iterator[bytes]:
+        if self._after_cr and chunk:
+            chunk = chunk.removeprefix(b"\n")
+            self._after_cr = False
+        if not chunk:
+            return
+        self._after_cr = chunk.endswith(b"\r")
+        lines = chunk.splitlines()
+        rest = b"" if chunk.endswith((b"\n", b"\r")) else lines.pop()
+        if lines:
+            lines[0] = (bytes(self._line) + lines[0]).removeprefix(self._bom)
+            self._line.clear()
+            self._bom = b""
+        for line in lines:
+            if line:
+                self._field(line)
+            elif self._event is not None:
+                event, self._event = self._event, None
+                yield bytes(event)
+        self._line += rest
+        self._check(self._line)
+
+    def _field(self, line: bytes) -> None:
+        self._check(line)
+        name, _, value = line.partition(b":")
+        if name == b"data":
+            value = value.removeprefix(b" ")
+            if self._event is None:
+                self._event = bytearray(value)
+            else:
+                self._event += b"\n" + value
+                self._check(self._event)
+
+    def _check(self, held: bytes | bytearray) -> None:
+        if len(held) > self._limit_bytes:
+            raise TooLarge("A line or an event of the stream is too large.")
+
+
+async def sse_data(chunks: AsyncIterable[bytes], limit_bytes: int = 8 * 1024 * 1024) -> AsyncGenerator[bytes, None]:
+    """The joined `data` of each server-sent event (WHATWG HTML 9.2.6) in `chunks`; other fields and comments are left out.
+
+    Against the grammar, an event that the end of the stream leaves open still counts: some model servers forget the last
+    blank line. Raises `TooLarge` for a line or an event over `limit_bytes`. Closing `chunks` is the caller's business.
+    """
+    parser = _EventParser(limit_bytes)
+    async for chunk in chunks:
+        for event in parser.feed(chunk):
+            yield event
+    for event in parser.feed(b"\n\n"):
+        yield event

@@ -1,0 +1,134 @@
+"""Who may enter: the guards that the route table in app.py puts around its handlers (architecture.md, How a request flows).
+
+signed_in(metered(handler)): bearer -> Caller (401) -> one admission (429) -> handler(request, caller)
+"""
+
+import sqlite3
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from svc.auth import accounts, tokens
+from svc.errors import ApiError
+from svc.server.limits import CHAT_PER_MINUTE
+from svc.server.web import Endpoint, add_header, note
+
+_TOKEN_LENGTH = 4096
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Who sent a request: the account's row as it is now, and by what; `key_id` is None for a session."""
+
+    account: sqlite3.Row
+    auth: str
+    key_id: str | None = None
+
+    @property
+    def id(self) -> str:
+        account_id: str = self.account["id"]
+        return account_id
+
+    @property
+    def tier(self) -> str:
+        tier: str = self.account["tier"]
+        return tier
+
+
+Handler = Callable[[Request, Caller], Awaitable[Response]]
+
+
+def signed_in(handler: Handler) -> Endpoint:
+    """Lets in who sends a valid token of either kind (specification 5); else 401."""
+
+    async def endpoint(request: Request) -> Response:
+        caller = await _caller(request)
+        note(request, account=caller.id)
+        return await handler(request, caller)
+
+    return endpoint
+
+
+def session_only(handler: Handler) -> Handler:
+    """Refuses an API key with 403 `session_required` (contract 3)."""
+
+    async def guarded(request: Request, caller: Caller) -> Response:
+        if caller.auth != "session":
+            raise ApiError("session_required")
+        return await handler(request, caller)
+
+    return guarded
+
+
+def metered(handler: Handler) -> Handler:
+    """Takes one admission from the account's chat bucket, before the body is read; the answer tells what is left (contract 7)."""
+
+    async def guarded(request: Request, caller: Caller) -> Response:
+        try:
+            admission = request.state.limits.take_chat(caller.id, caller.tier)
+        except ApiError as error:
+            _tell_limits(request, CHAT_PER_MINUTE[caller.tier], 0, error.retry_after_seconds or 1)
+            raise
+        _tell_limits(request, admission.limit, admission.remaining, admission.reset_seconds)
+        return await handler(request, caller)
+
+    return guarded
+
+
+def per_ip(rule: str) -> Callable[[Endpoint], Endpoint]:
+    """Takes one admission of the client's address under `rule` (specification 8); else 429."""
+
+    def guard(handler: Endpoint) -> Endpoint:
+        async def endpoint(request: Request) -> Response:
+            request.state.limits.take_by_ip(rule, request.scope["svc.client_ip"])
+            return await handler(request)
+
+        return endpoint
+
+    return guard
+
+
+def _tell_limits(request: Request, limit: int, remaining: int, reset_seconds: int) -> None:
+    add_header(request, "x-ratelimit-limit-requests", str(limit))
+    add_header(request, "x-ratelimit-remaining-requests", str(remaining))
+    add_header(request, "x-ratelimit-reset-requests", f"{reset_seconds}s")
+
+
+async def _caller(request: Request) -> Caller:
+    token = _bearer(request)
+    state: Any = request.state
+    account_id = tokens.session_account(state.keys["session"], token, state.clock())
+    if account_id is not None:
+        account = await state.db.read(accounts.account_by_id, account_id)
+        if account is None:
+            raise ApiError("invalid_api_key")
+        return Caller(account, "session")
+    if not tokens.is_well_formed_key(token):
+        raise ApiError("invalid_api_key")
+    account = await state.db.read(tokens.account_by_key, token)
+    if account is None:
+        raise ApiError("invalid_api_key")
+    await _mark_used(state, account)
+    return Caller(account, "api_key", account["key_id"])
+
+
+def _bearer(request: Request) -> str:
+    headers = request.headers.getlist("authorization")
+    scheme, _, token = headers[0].partition(" ") if len(headers) == 1 else ("", "", "")
+    token = token.strip(" ")
+    if scheme.lower() != "bearer" or not token or len(token) > _TOKEN_LENGTH:
+        raise ApiError("invalid_api_key")
+    return token
+
+
+async def _mark_used(state: Any, account: sqlite3.Row) -> None:
+    minute_seconds = state.clock() // 60 * 60
+    if (account["key_last_used_at"] or 0) >= minute_seconds:
+        return
+    try:
+        await state.db.write(tokens.mark_key_used, account["id"], account["key_id"], minute_seconds)
+    except ApiError:
+        return  # a full disk does not lock out who only reads

@@ -1,0 +1,86 @@
+"""The tools of an agent that draw and speak: artifacts of its run, paid by its account (contract 5, 6 and 8)."""
+
+import io
+import wave
+from typing import Any
+
+import orjson
+import pytest
+
+from svc.billing import wallet
+from svc.errors import UpstreamFault
+from tests.conftest import Service
+from tests.support.money import assert_exact, watch
+
+RUN = "/v1/agents/run"
+PRICE = 20_000
+
+
+@pytest.fixture
+async def person(service: Service) -> tuple[dict[str, str], str]:
+    """Headers and id of an account that can pay for a picture and a speech at a time."""
+    signed_up = await service.sign_up()
+    watch(service.config.data_dir / "service.db")
+    account_id: str = signed_up["user"]["id"]
+    await service.state["db"].write(wallet.credit, account_id, 100_000, description="", now_seconds=1.0)
+    return {"authorization": f"Bearer {signed_up['access_token']}"}, account_id
+
+
+async def run(service: Service, headers: dict[str, str], goal: str, **fields: Any) -> list[dict[str, Any]]:
+    answer = await service.client.post(RUN, json={"goal": goal, **fields}, headers=headers)
+    assert answer.status_code == 200, answer.text
+    assert_exact(service.config.data_dir / "service.db")
+    return [orjson.loads(block[6:]) for block in answer.text.split("\n\n")[:-1]]
+
+
+async def spent(service: Service, headers: dict[str, str]) -> int:
+    account = (await service.client.get("/billing/account", headers=headers)).json()
+    assert account["held_micros"] == 0
+    return 100_000 - int(account["wallet_balance_micros"])
+
+
+async def test_a_goal_that_asks_for_a_picture_and_speech_makes_both(service: Service, person: tuple[dict[str, str], str]) -> None:
+    headers, _ = person
+    *events, final = await run(service, headers, "Draw a lighthouse at night and say good night aloud")
+    assert [event["name"] for event in events if event["type"] == "tool_call"] == ["generate_image", "generate_audio"]
+    assert [event["ok"] for event in events if event["type"] == "tool_result"] == [True, True]
+    assert final["type"] == "final" and [made["content_type"] for made in final["artifacts"]] == ["image/png", "audio/wav"]
+    assert [made["name"] for made in final["artifacts"]] == ["a-lighthouse-at-night.png", "good-night.wav"]
+    png, wav = [
+        (await service.client.get(f"/artifacts/{made['id']}/content", headers=headers)).content for made in final["artifacts"]
+    ]
+    assert png.startswith(b"\x89PNG")
+    with wave.open(io.BytesIO(wav)) as reader:
+        assert reader.getnframes() > 8_000
+    assert PRICE < final["cost_micros"] == await spent(service, headers) < 2 * PRICE
+    listed = (await service.client.get(f"/artifacts?run_id={final['run_id']}", headers=headers)).json()["data"]
+    assert len(listed) == 2
+    record = (await service.client.get(f"/v1/agents/runs/{final['run_id']}", headers=headers)).json()
+    assert record["cost_micros"] == final["cost_micros"]
+
+
+async def test_what_cannot_be_paid_or_made_is_a_result_that_the_model_sees(
+    service: Service, person: tuple[dict[str, str], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    headers, account_id = person
+
+    async def die(order: Any) -> bytes:
+        raise UpstreamFault("cut", "The helper process ended with status -9.")
+
+    draw = 'tool generate_image {"prompt": "hills"}\n---\nsay done'
+    with monkeypatch.context() as patched:
+        patched.setattr(service.state["studio"].painter, "run", die)
+        *events, final = await run(service, headers, draw, model="builtin/script")
+    (result,) = (event for event in events if event["type"] == "tool_result")
+    assert not result["ok"] and "cut off" in result["result"] and final["type"] == "final"
+    assert final["artifacts"] == [] and final["cost_micros"] == 0 == await spent(service, headers)
+    await service.state["db"].write(wallet.debit, account_id, 90_000, description="", now_seconds=1.0)
+    *events, final = await run(service, headers, draw, model="builtin/script")
+    (result,) = (event for event in events if event["type"] == "tool_result")
+    assert not result["ok"] and "This needs $0.02" in result["result"] and final["cost_micros"] == 0
+
+
+async def test_runs_may_leave_the_tools_out(service: Service, person: tuple[dict[str, str], str]) -> None:
+    headers, _ = person
+    *events, final = await run(service, headers, "Draw a lighthouse", tools=["calculate"])
+    assert all(event["type"] != "tool_call" for event in events) and final["cost_micros"] == 0

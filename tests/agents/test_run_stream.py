@@ -1,0 +1,409 @@
+"""How a run ends, moment by moment: one ending, stored before it is sent; and the loop's own bounds (contract 5)."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+import pytest
+
+from svc.agents import loop, run_stream
+from svc.agents.loop import Progress, ToolFailure
+from svc.agents.run_stream import End, Record, run_blocks
+from svc.agents.runs import Outcome
+from svc.errors import ApiError
+from svc.server.sse import Drain, EventStream, Interrupt
+from tests.support.server.test_sse import Caller, until
+
+USAGE = {"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3}
+
+
+@dataclass
+class Run:
+    """A run whose parts a test decides: `play` yields its events, and each try to store may wait, fail or succeed."""
+
+    play: Callable[["Run"], AsyncGenerator[dict[str, Any], None]]
+    store_faults: list[Exception] = field(default_factory=list)
+    open_fault: Exception | None = None
+    progress: Progress = field(default_factory=Progress)
+    interrupt: Interrupt = field(default_factory=Interrupt)
+    gate: asyncio.Event = field(default_factory=asyncio.Event)  # what waits in `opened` or `store` waits for it
+    waits_in: str = ""
+    log: list[Any] = field(default_factory=list)
+    faults: list[BaseException] = field(default_factory=list)
+
+    async def opened(self) -> None:
+        self.log.append("opening")
+        if self.waits_in == "opened":
+            await self.gate.wait()
+        if self.open_fault:
+            raise self.open_fault
+
+    async def store(self, end: End) -> Outcome:
+        self.log.append("storing")
+        if self.waits_in == "store":
+            await self.gate.wait()
+        if self.store_faults:
+            raise self.store_faults.pop(0)
+        self.log.append(end)
+        return self.outcome(end)
+
+    def outcome(self, end: End) -> Outcome:
+        return Outcome(end.status, self.progress.steps, USAGE, 7, end.output, end.error, end.reason)
+
+    def blocks(self) -> AsyncGenerator[bytes, None]:
+        record = Record(self.opened, self.store, self.outcome, self.faults.append)
+        return run_blocks("run_1", self.play(self), record=record, progress=self.progress, interrupt=self.interrupt)
+
+    async def served(self, caller: Caller, drain: Drain | None = None) -> None:
+        stream = EventStream(
+            self.blocks(),
+            drain=drain or Drain(),
+            owner="user_1",
+            interrupt=self.interrupt,
+            closing=lambda error: b"closed\n\n",
+            on_fault=self.faults.append,
+        )
+        await stream({"type": "http"}, caller.receive, caller.send)
+
+    @property
+    def stored(self) -> list[End]:
+        return [entry for entry in self.log if isinstance(entry, End)]
+
+
+def events_in(body: bytes) -> list[dict[str, Any]]:
+    """The events of a stream; checks that `seq` is whole and that exactly the last one ends it."""
+    found: list[dict[str, Any]] = [orjson.loads(block.removeprefix(b"data: ")) for block in body.split(b"\n\n")[:-1]]
+    assert [event["seq"] for event in found] == list(range(1, len(found) + 1))
+    assert {event["run_id"] for event in found} == {"run_1"}
+    assert [event["type"] in ("final", "error", "stopped") for event in found] == [False] * (len(found) - 1) + [True]
+    return found
+
+
+async def answers(run: Run) -> AsyncGenerator[dict[str, Any], None]:
+    run.progress.steps = 1
+    yield {"type": "step", "step": 1}
+    run.progress.output = "done"
+
+
+async def waits(run: Run) -> AsyncGenerator[dict[str, Any], None]:
+    yield {"type": "step", "step": 1}
+    await asyncio.sleep(60)
+
+
+async def talks(run: Run) -> AsyncGenerator[dict[str, Any], None]:
+    while True:
+        yield {"type": "delta", "text": "x" * 1000}
+
+
+async def breaks(run: Run) -> AsyncGenerator[dict[str, Any], None]:
+    yield {"type": "step", "step": 1}
+    raise RuntimeError("a secret")
+
+
+async def yields_what_cannot_be_written(run: Run) -> AsyncGenerator[dict[str, Any], None]:
+    yield {"type": "step", "step": 1}
+    yield {"type": "tool_call", "arguments": object()}
+
+
+@pytest.mark.parametrize(
+    ("play", "last"),
+    [
+        (answers, {"type": "final", "output": "done", "artifacts": []}),
+        (breaks, {"type": "error"}),
+        (yields_what_cannot_be_written, {"type": "error"}),
+    ],
+)
+async def test_whatever_ends_it_the_end_is_stored_and_then_sent_once(play: Any, last: dict[str, Any]) -> None:
+    run, sent = Run(play), []
+    async for block in run.blocks():
+        sent.append((block, list(run.stored)))
+    found = events_in(b"".join(block for block, _ in sent))
+    assert found[-1] == {**found[-1], **last, "usage": USAGE, "cost_micros": 7}
+    assert [stored for _, stored in sent[:-1]] == [[]] * (len(sent) - 1) and len(sent[-1][1]) == 1
+    assert b"secret" not in sent[-1][0] and bool(run.faults) is (last["type"] == "error")
+
+
+async def test_a_refused_beginning_is_raised_and_nothing_is_stored() -> None:
+    run, caller = Run(answers, open_fault=ApiError("insufficient_funds")), Caller()
+    with pytest.raises(ApiError, match="wallet"):
+        await run.served(caller)
+    assert run.stored == [] and caller.messages == []
+
+
+@pytest.mark.parametrize("reason", ["requested", "shutdown", "account_deleted", "client_disconnected"])
+@pytest.mark.parametrize("play", [waits, talks])
+async def test_an_interrupt_at_any_moment_ends_the_run_with_its_reason(play: Any, reason: str) -> None:
+    for turns in range(12):
+        run, caller = Run(play), Caller()
+        task = asyncio.create_task(run.served(caller))
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        await until(lambda run=run: run.log)  # type: ignore[misc]
+        run.interrupt(reason)
+        with contextlib.suppress(ApiError):  # before the first event there is no stream yet
+            await asyncio.wait_for(task, 5)
+        assert [(end.status, end.reason) for end in run.stored] == [("stopped", reason)]
+        if caller.body:
+            assert events_in(caller.body)[-1]["reason"] == reason
+
+
+@pytest.mark.parametrize("reason", ["requested", "shutdown", "account_deleted"])
+async def test_an_interrupt_while_the_end_is_stored_changes_nothing(reason: str) -> None:
+    run, caller = Run(answers, waits_in="store"), Caller()
+    task = asyncio.create_task(run.served(caller))
+    await until(lambda: "storing" in run.log)
+    run.interrupt(reason)
+    await asyncio.sleep(0.01)
+    run.gate.set()
+    await asyncio.wait_for(task, 5)
+    assert run.stored == [End("final", output="done")] and events_in(caller.body)[-1]["type"] == "final"
+
+
+async def test_an_interrupt_while_the_beginning_is_stored_ends_the_record_too() -> None:
+    run, caller = Run(answers, waits_in="opened"), Caller()
+    task = asyncio.create_task(run.served(caller))
+    await until(lambda: run.log)
+    run.interrupt("shutdown")
+    with pytest.raises(ApiError, match="shutting down"):
+        await asyncio.wait_for(task, 5)
+    assert run.stored == [End("stopped", reason="shutdown")] and caller.body == b""
+
+
+@pytest.mark.parametrize("play", [talks, answers, waits])
+async def test_an_interrupt_of_a_reader_who_stands_still_stores_the_end_at_once_and_loses_no_event(play: Any) -> None:
+    run, caller = Run(play), Caller(stalled=True)
+    task = asyncio.create_task(run.served(caller))
+    await asyncio.sleep(0.02)
+    assert caller.body == b"" and not task.done()
+    run.interrupt("requested")
+    await until(lambda: run.stored)
+    assert [end.status for end in run.stored] == ["stopped"] and caller.body == b""
+    caller.readable.set()
+    await asyncio.wait_for(task, 5)
+    found = events_in(caller.body)
+    assert len(found) > 1 and found[-1]["reason"] == "requested"
+
+
+async def test_an_interrupt_while_the_last_event_waits_for_its_reader_adds_nothing() -> None:
+    run, caller = Run(answers), Caller()
+    caller_reads_until_the_end_is_stored = run.store
+
+    async def store(end: End) -> Outcome:
+        caller.readable.clear()
+        return await caller_reads_until_the_end_is_stored(end)
+
+    run.store = store  # type: ignore[method-assign]
+    task = asyncio.create_task(run.served(caller))
+    await until(lambda: run.stored)
+    await asyncio.sleep(0.01)
+    run.interrupt("shutdown")
+    await asyncio.sleep(0.01)
+    caller.readable.set()
+    await asyncio.wait_for(task, 5)
+    assert events_in(caller.body)[-1]["type"] == "final" and len(run.stored) == 1
+
+
+async def test_a_reader_who_leaves_unseen_ends_the_run_too() -> None:
+    run = Run(waits)
+    blocks = run.blocks()
+    await anext(blocks)
+    await blocks.aclose()
+    assert run.stored == [End("stopped", reason="client_disconnected")]
+
+
+async def test_a_cancellation_from_elsewhere_stores_the_end_and_stays_one() -> None:
+    run, caller = Run(waits, waits_in="store"), Caller()
+    task = asyncio.create_task(run.served(caller))
+    await until(lambda: caller.body)
+    task.cancel()
+    await until(lambda: "storing" in run.log)
+    task.cancel()
+    await asyncio.sleep(0.01)
+    run.gate.set()
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.wait_for(task, 5)
+    assert run.stored == [End("stopped", reason="shutdown")]
+
+
+# --- storage that cannot take the end
+
+
+async def test_an_end_that_is_stored_at_the_second_try_is_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_stream, "_STORE_PAUSE_SECONDS", 0.01)
+    run, caller = Run(answers, store_faults=[ApiError("storage_unavailable")]), Caller()
+    await run.served(caller)
+    assert events_in(caller.body)[-1]["type"] == "final" and run.stored == [End("final", output="done")]
+
+
+async def test_an_end_that_is_not_stored_is_an_error_which_is_stored_once_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_stream, "_STORE_PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(run_stream, "_STORE_LATER_SECONDS", 0.02)
+    faults: list[Exception] = [ApiError("storage_unavailable") for _ in range(6)]
+    run, caller = Run(answers, store_faults=faults), Caller()
+    await run.served(caller)
+    last = events_in(caller.body)[-1]
+    assert last["type"] == "error" and last["error"]["code"] == "storage_unavailable"
+    assert last["steps"] == 1 and last["usage"] == USAGE and run.stored == []
+    await until(lambda: run.stored)
+    await asyncio.sleep(0.05)
+    assert run.stored == [End("error", error=last["error"])] and run.log.count("storing") == 7
+
+
+async def test_nothing_is_tried_again_once_the_database_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_stream, "_STORE_PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(run_stream, "_STORE_LATER_SECONDS", 0.01)
+    faults: list[Exception] = [ApiError("storage_unavailable")] * 3 + [ApiError("shutting_down")]
+    run = Run(answers, store_faults=faults)
+    await run.served(Caller())
+    await until(lambda: not run.store_faults)
+    await asyncio.sleep(0.05)
+    assert run.log.count("storing") == 4 and run.stored == []
+
+
+async def test_an_end_that_can_never_be_written_is_stored_as_an_internal_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_stream, "_STORE_PAUSE_SECONDS", 0.01)
+    run, caller = Run(answers, store_faults=[UnicodeEncodeError("utf-8", "\ud800", 0, 1, "surrogates not allowed")]), Caller()
+    await run.served(caller)
+    last = events_in(caller.body)[-1]
+    assert last["error"]["code"] == "internal_error" and run.stored == [End("error", error=last["error"])]
+
+
+# --- the loop's own bounds
+
+
+@dataclass
+class Turn:
+    """One answer of a model that a test plays."""
+
+    texts: Callable[[], AsyncGenerator[str, None]]
+    message: dict[str, Any] = field(default_factory=lambda: {"role": "assistant", "content": "done"})
+    log: list[str] = field(default_factory=list)
+
+    async def reserve(self) -> None:
+        self.log.append("reserved")
+
+    async def settle(self) -> None:
+        self.log.append("settled")
+
+    async def stream(self) -> AsyncGenerator[dict[str, Any], None]:
+        try:
+            async with contextlib.aclosing(self.texts()) as texts:
+                async for text in texts:
+                    yield {"choices": [{"delta": {"content": text}}]}
+        finally:
+            self.log.append("closed")
+
+
+async def nothing() -> AsyncGenerator[str, None]:
+    return
+    yield ""
+
+
+async def drip() -> AsyncGenerator[str, None]:
+    while True:
+        await asyncio.sleep(0.01)
+        yield "drip "
+
+
+async def flood() -> AsyncGenerator[str, None]:
+    while True:
+        yield "flood "
+
+
+def call(name: str, arguments: str, call_id: str = "call_1") -> dict[str, Any]:
+    return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
+
+
+def asking(*calls: dict[str, Any]) -> Turn:
+    return Turn(nothing, {"role": "assistant", "content": None, "tool_calls": list(calls)})
+
+
+async def played(turns: list[Turn], call_tool: Any = None, **limits: Any) -> tuple[list[dict[str, Any]], Progress]:
+    async def no_tool(name: str, arguments: dict[str, Any]) -> Any:
+        raise ToolFailure("There is none.")
+
+    progress, left = Progress(), iter(turns)
+    settings = {
+        "max_steps": len(turns),
+        "ask": lambda messages: next(left),
+        "call_tool": call_tool or no_tool,
+        "progress": progress,
+    }
+    return [event async for event in loop.run([], **{**settings, **limits})], progress
+
+
+@pytest.mark.parametrize("texts", [drip, flood, lambda: waiting_for_ever()])
+@pytest.mark.parametrize("limit", ["step_seconds", "run_seconds"])
+async def test_a_model_that_never_ends_is_cut_at_the_end_of_its_step_and_of_the_run(texts: Any, limit: str) -> None:
+    turn, began = Turn(texts), asyncio.get_running_loop().time()
+    with pytest.raises(ApiError) as raised:
+        await played([turn], **{limit: 0.1})
+    assert raised.value.code == "upstream_timeout" and 0.09 < asyncio.get_running_loop().time() - began < 2
+    assert turn.log == ["reserved", "closed"]
+
+
+async def waiting_for_ever() -> AsyncGenerator[str, None]:
+    await asyncio.sleep(60)
+    yield ""
+
+
+async def test_a_run_ends_at_its_deadline_however_many_steps_are_left() -> None:
+    async def slow(name: str, arguments: dict[str, Any]) -> Any:
+        await asyncio.sleep(60)
+
+    turns = [asking(call("slow", "{}")), Turn(nothing)]
+    with pytest.raises(ApiError) as raised:
+        await played(turns, slow, run_seconds=0.1)
+    assert raised.value.code == "upstream_timeout" and turns[0].log[-1] == "settled"
+
+
+async def test_a_tool_that_takes_too_long_is_a_failure_that_the_model_sees() -> None:
+    async def slow(name: str, arguments: dict[str, Any]) -> Any:
+        await asyncio.sleep(60)
+
+    found, progress = await played([asking(call("slow", "{}")), Turn(nothing)], slow, tool_seconds=0.05)
+    assert found[2] == {"type": "tool_result", "id": "call_1", "name": "slow", "ok": False, "result": "The tool took too long."}
+    assert progress.output == "done"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "",
+        "nonsense",
+        "[]",
+        "null",
+        "5",
+        '"text"',
+        '{"a": NaN}',
+        '{"a": 1e999}',
+        '{"a": "\\ud800"}',
+        '{"a":' * 400 + "1" + "}" * 400,
+    ],
+)
+async def test_arguments_that_make_no_sense_are_told_to_the_model_and_end_nothing(arguments: str) -> None:
+    called = []
+
+    async def tool(name: str, arguments: dict[str, Any]) -> Any:
+        called.append(arguments)
+
+    found, progress = await played([asking(call("tool", arguments)), Turn(nothing)], tool)
+    assert progress.output == "done" and called == ([{}] if arguments == "" else [])
+    assert found[1]["arguments"] == {} and found[2]["ok"] is (arguments == "")
+    for event in found:
+        run_stream.event(event)
+
+
+async def test_too_many_calls_in_a_step_are_refused_before_the_first_is_run() -> None:
+    called = []
+
+    async def tool(name: str, arguments: dict[str, Any]) -> Any:
+        called.append(name)
+
+    turn = asking(*[call("tool", "{}", f"call_{number}") for number in range(17)])
+    with pytest.raises(ApiError) as raised:
+        await played([turn, Turn(nothing)], tool)
+    assert raised.value.code == "upstream_invalid_response" and called == [] and turn.log[-1] == "settled"

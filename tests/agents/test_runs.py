@@ -1,0 +1,103 @@
+"""The records of agent runs as rows: opened, ended once, and listed in pages that fit in memory (contract 5)."""
+
+import sqlite3
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from svc.agents import runs
+from svc.agents.runs import Outcome
+from svc.auth import accounts
+from svc.content import projects
+from svc.db import SCHEMA
+from svc.errors import ApiError
+
+NOW = 1_790_000_000.0
+USAGE = {"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3}
+
+
+@pytest.fixture
+def conn() -> Iterator[sqlite3.Connection]:
+    conn = sqlite3.connect(":memory:", isolation_level=None)
+    conn.row_factory = sqlite3.Row
+    conn.execute("PRAGMA foreign_keys = ON")
+    conn.executescript(SCHEMA.read_text())
+    yield conn
+    conn.close()
+
+
+def account(conn: sqlite3.Connection, email: str = "ada@example.com") -> str:
+    return str(accounts.add_account(conn, email, None, None, NOW)["id"])
+
+
+def add(conn: sqlite3.Connection, account_id: str, run_id: str = "run_1", goal: str = "a goal", **fields: Any) -> None:
+    run = {"id": run_id, "goal": goal, "model": "builtin/script", "max_steps": 6, "project_id": None, **fields}
+    runs.add_run(conn, account_id, run, NOW)
+
+
+def test_a_run_ends_once_and_shows_what_ended_it(conn: sqlite3.Connection) -> None:
+    ada = account(conn)
+    add(conn, ada)
+    assert runs.shown(runs.run_by_id(conn, ada, "run_1"))["status"] == "running"
+    assert runs.end_run(conn, ada, "run_1", Outcome("final", 2, USAGE, 7, output="done"), NOW + 1)
+    assert not runs.end_run(conn, ada, "run_1", Outcome("stopped", 3, USAGE, 9, reason="requested"), NOW + 2)
+    shown = runs.shown(runs.run_by_id(conn, ada, "run_1"))
+    assert (shown["status"], shown["output"], shown["steps"], shown["usage"], shown["cost_micros"]) == (
+        "final",
+        "done",
+        2,
+        USAGE,
+        7,
+    )
+    assert runs.end_interrupted_runs(conn, NOW) == 0
+
+
+def test_what_a_crash_left_open_is_an_interrupted_error(conn: sqlite3.Connection) -> None:
+    ada = account(conn)
+    add(conn, ada)
+    assert runs.end_interrupted_runs(conn, NOW + 5) == 1
+    shown = runs.shown(runs.run_by_id(conn, ada, "run_1"))
+    assert (
+        shown["status"] == "error"
+        and shown["error"]["code"] == "interrupted"
+        and shown["finished_at"] == "2026-09-21T14:13:25.000Z"
+    )
+
+
+def test_a_run_of_an_account_that_is_gone_is_refused_as_its_token_is(conn: sqlite3.Connection) -> None:
+    with pytest.raises(ApiError) as raised:
+        add(conn, "user_gone")
+    assert raised.value.code == "invalid_api_key"
+
+
+def test_anothers_project_is_as_an_unknown_one(conn: sqlite3.Connection) -> None:
+    ada, bob = account(conn), account(conn, "bob@example.com")
+    theirs = projects.add_project(conn, bob, {"name": "p", "instructions": "", "max_planner_steps": None}, NOW)["id"]
+    for project_id in (theirs, "proj_unknown"):
+        with pytest.raises(ApiError) as raised:
+            add(conn, ada, project_id=project_id)
+        assert (raised.value.code, raised.value.error["param"]) == ("not_found", "project_id")
+
+
+def test_a_page_of_large_runs_is_shorter_and_none_is_lost(conn: sqlite3.Connection) -> None:
+    ada = account(conn)
+    for number in range(9):
+        add(conn, ada, f"run_{number}", goal="x" * 1_500_000)
+    seen: list[str] = []
+    while True:
+        rows, shown = runs.runs_page(conn, ada, 100, seen[-1] if seen else None)
+        assert sum(len(row["goal"]) for row in rows) <= 8_000_000
+        seen += [row["id"] for row in rows[:shown]]
+        if shown == len(rows):
+            break
+    assert seen == [f"run_{number}" for number in range(8, -1, -1)]
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 4])
+def test_a_page_tells_whether_more_follow(conn: sqlite3.Connection, count: int) -> None:
+    ada = account(conn)
+    for number in range(count):
+        add(conn, ada, f"run_{number}")
+    rows, shown = runs.runs_page(conn, ada, 3, None)
+    assert shown == min(count, 3) and (len(rows) > shown) is (count > 3)

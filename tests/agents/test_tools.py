@@ -1,0 +1,466 @@
+"""What tools do with anything that a model may call them with: bounded in time and size, never a run's end (contract 5)."""
+
+import asyncio
+import contextlib
+import sqlite3
+import time
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from svc.agents import tools
+from svc.agents.loop import ToolFailure
+from svc.agents.tools import TOOLS, Toolbox
+from svc.auth import accounts
+from svc.content import artifacts, history, projects
+from svc.db import Database, open_database
+from svc.errors import ApiError
+from svc.outbound.addresses import public_address
+from svc.outbound.client import Outbound
+
+NOW = 1_790_000_000.0
+UNREADABLE = "This address cannot be read. Only public http and https pages can."
+
+
+@pytest.fixture
+async def db(tmp_path: Path) -> AsyncIterator[Database]:
+    database = await open_database(tmp_path / "service.db")
+    yield database
+    await database.close()
+
+
+@pytest.fixture
+async def guarded() -> AsyncIterator[Outbound]:
+    outbound = Outbound(allow=public_address)
+    yield outbound
+    await outbound.aclose()
+
+
+@pytest.fixture
+async def faults() -> list[BaseException]:
+    return []
+
+
+@pytest.fixture
+async def box(db: Database, guarded: Outbound, faults: list[BaseException]) -> Toolbox:
+    return await box_of(db, guarded, faults, "ada@example.com")
+
+
+async def box_of(db: Database, guarded: Outbound, faults: list[BaseException], email: str) -> Toolbox:
+    account = await db.write(accounts.add_account, email, None, None, NOW)
+    return Toolbox(
+        names=list(TOOLS),
+        account_id=account["id"],
+        run_id="run_1",
+        project_id=None,
+        db=db,
+        guarded=guarded,
+        clock=lambda: NOW,
+        on_fault=faults.append,
+        draw=nothing,
+        speak=nothing,
+    )
+
+
+async def nothing(text: str) -> Any:
+    raise ApiError("insufficient_funds")
+
+
+async def failure(box: Toolbox, name: str, arguments: dict[str, Any]) -> str:
+    with pytest.raises(ToolFailure) as raised:
+        await box.call(name, arguments)
+    orjson.dumps(str(raised.value))
+    return str(raised.value)
+
+
+async def add(db: Database, box: Toolbox, content: bytes, content_type: str = "text/plain") -> str:
+    row = await db.write(
+        artifacts.add_artifact,
+        box.account_id,
+        name="file",
+        content_type=content_type,
+        content=content,
+        project_id=None,
+        run_id=None,
+        now_seconds=NOW,
+    )
+    return str(row["id"])
+
+
+# --- what is offered, and the checks of arguments
+
+
+def test_each_tool_is_offered_only_where_it_can_work() -> None:
+    def extra(**possible: bool) -> list[str]:
+        return tools.offered(**{"session": False, "fetch": False, "image": False, "speech": False, **possible})[5:]
+
+    always = ["calculate", "current_time", "list_artifacts", "read_artifact", "write_artifact"]
+    assert tools.offered(session=False, fetch=False, image=False, speech=False) == always
+    assert (extra(session=True), extra(fetch=True)) == (["search_memory"], ["fetch_url"])
+    assert (extra(image=True), extra(speech=True)) == (["generate_image"], ["generate_audio"])
+
+
+def test_every_tool_is_described_with_a_strict_schema_and_exists() -> None:
+    for described in tools.described(list(TOOLS)):
+        function = described["function"]
+        schema = function["parameters"]
+        assert described["type"] == "function" and function["description"] and hasattr(Toolbox, f"_{function['name']}")
+        assert schema["additionalProperties"] is False and schema["required"] == list(schema["properties"])
+        assert all(rule["type"] == "string" and rule["maxLength"] > 0 for rule in schema["properties"].values())
+
+
+@pytest.mark.parametrize("name", list(TOOLS))
+async def test_wrong_arguments_are_told_and_nothing_is_run(box: Toolbox, faults: list[BaseException], name: str) -> None:
+    properties = TOOLS[name][1]["properties"]
+    right = {key: "x" * max(rule.get("minLength", 0), 1) for key, rule in properties.items()}
+    wrong: list[dict[str, Any]] = [{**right, "more": 1}, {**right, "\0": "x"}, {**right, "account_id": "user_1"}]
+    for key, rule in properties.items():
+        wrong += [{**right, key: value} for value in (None, 5, True, [], {}, "x" * (rule["maxLength"] + 1))]
+        wrong += [{k: v for k, v in right.items() if k != key}]
+        wrong += [{**right, key: ""}] if rule.get("minLength") else []
+    for arguments in wrong:
+        assert name in await failure(box, name, arguments) or "characters" in await failure(box, name, arguments)
+    assert faults == [] and box.written == []
+
+
+@pytest.mark.parametrize("name", ["no_such_tool", "", "\0", "__init__", "call", "_calculate", "x" * 100_000])
+async def test_a_tool_that_is_not_offered_cannot_be_called(box: Toolbox, name: str) -> None:
+    text = await failure(box, name, {})
+    assert "There is no tool" in text and "calculate" in text and len(text) < 500
+
+
+async def test_a_tool_that_was_not_named_for_the_run_cannot_be_called(box: Toolbox) -> None:
+    box.names = ["current_time"]
+    assert "There is no tool 'calculate'" in await failure(box, "calculate", {"expression": "1"})
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        RecursionError(),
+        MemoryError(),
+        KeyError("a secret"),
+        OSError("a secret"),
+        sqlite3.OperationalError("a secret"),
+        TimeoutError(),
+    ],
+)
+async def test_an_exception_of_any_kind_is_a_failure_that_tells_no_secret(
+    box: Toolbox, faults: list[BaseException], error: Exception
+) -> None:
+    async def broken() -> str:
+        raise error
+
+    box._current_time = broken  # type: ignore[method-assign]
+    text = await failure(box, "current_time", {})
+    assert text == f"The tool failed ({type(error).__name__})." and faults == [error]
+
+
+@pytest.mark.parametrize("result", [object(), "\ud800", {"a": b""}, {1: 2}])
+async def test_a_result_that_json_cannot_carry_is_a_failure(box: Toolbox, result: Any) -> None:
+    async def odd() -> Any:
+        return result
+
+    box._current_time = odd  # type: ignore[method-assign]
+    assert "The tool failed" in await failure(box, "current_time", {})
+
+
+async def test_a_result_with_what_is_no_number_becomes_one_that_json_can_carry(box: Toolbox) -> None:
+    async def odd() -> Any:
+        return {"a": float("nan"), "b": [float("inf")]}
+
+    box._current_time = odd  # type: ignore[method-assign]
+    assert await box.call("current_time", {}) == {"a": None, "b": [None]}
+
+
+# --- calculate
+
+
+@pytest.mark.parametrize(
+    "bomb",
+    [
+        "9**9**9",
+        "9**1000*" * 100 + "1",
+        "(" * 500 + "1" + ")" * 500,
+        "-" * 999 + "1",
+        "1e999999999",
+        "1/7+" * 249 + "1",
+        "+".join(["9**999"] * 140),
+    ],
+)
+async def test_calculations_of_any_size_leave_the_event_loop_free(box: Toolbox, bomb: str) -> None:
+    latest = 0.0
+
+    async def tick() -> None:
+        nonlocal latest
+        while True:
+            began = time.perf_counter()
+            await asyncio.sleep(0.005)
+            latest = max(latest, time.perf_counter() - began - 0.005)
+
+    ticking = asyncio.create_task(tick())
+    began = time.perf_counter()
+    for _ in range(5):
+        with contextlib.suppress(ToolFailure):
+            assert len(await box.call("calculate", {"expression": bomb})) < 1100
+    ticking.cancel()
+    assert time.perf_counter() - began < 3 and latest < 0.25
+
+
+# --- artifacts
+
+
+async def test_a_written_artifact_is_listed_and_read_and_bound_to_its_run(db: Database, box: Toolbox) -> None:
+    text = "Grüße\r\n\u2028 data: x\n\n🙂 \0"
+    made = await box.call("write_artifact", {"name": "note.md", "content": text})
+    assert box.written == [made] and set(made) == {"id", "name", "content_type", "size"}
+    assert await box.call("read_artifact", {"id": made["id"]}) == text
+    assert await box.call("list_artifacts", {}) == [made]
+    assert (await db.read(artifacts.artifact_by_id, box.account_id, made["id"]))["run_id"] == "run_1"
+
+
+async def test_lone_surrogates_in_a_content_are_replaced(box: Toolbox) -> None:
+    made = await box.call("write_artifact", {"name": "n", "content": "a\ud800b"})
+    assert await box.call("read_artifact", {"id": made["id"]}) == "a?b"
+
+
+@pytest.mark.parametrize("name", ["\0", "a\0b", " ", "\ud800", "a\nb", "\x1b[31m"])
+async def test_a_name_that_no_file_may_have_is_refused(box: Toolbox, faults: list[BaseException], name: str) -> None:
+    assert "name" in await failure(box, "write_artifact", {"name": name, "content": "x"})
+    assert box.written == [] and faults == []
+
+
+async def test_a_long_text_is_read_in_part_and_never_through_a_character(db: Database, box: Toolbox) -> None:
+    for text in ("é" * 100_000, "x" + "é" * 100_000, "x" * 65_536, "🙂" * 16_384 + "x"):
+        read = await box.call("read_artifact", {"id": await add(db, box, text.encode())})
+        assert text.startswith(read) and 65_532 <= len(read.encode()) <= 65_536
+    assert await box.call("read_artifact", {"id": await add(db, box, b"")}) == ""
+
+
+@pytest.mark.parametrize("content", [b"\x89PNG\r\n\x1a\n\0\xff", b"\xff" * 200_000, b"x" * 65_535 + b"\xff" * 10, b"caf\xe9"])
+async def test_what_is_no_text_is_not_read(db: Database, box: Toolbox, content: bytes) -> None:
+    assert (
+        await failure(box, "read_artifact", {"id": await add(db, box, content, "image/png")})
+        == "This file is no text (image/png)."
+    )
+
+
+async def test_a_big_file_is_not_loaded_as_a_whole(db: Database, box: Toolbox) -> None:
+    artifact_id = await add(db, box, b"x" * artifacts.CONTENT_BYTES)
+    statements: list[str] = []
+    await db.read(lambda conn: conn.set_trace_callback(statements.append))
+    assert len(await box.call("read_artifact", {"id": artifact_id})) == 65_536
+    assert any("number = 0" in statement for statement in statements)
+
+
+async def test_anothers_artifacts_are_as_unknown_ones(
+    db: Database, guarded: Outbound, box: Toolbox, faults: list[BaseException]
+) -> None:
+    made = await box.call("write_artifact", {"name": "n", "content": "mine"})
+    other = await box_of(db, guarded, faults, "bob@example.com")
+    assert await failure(other, "read_artifact", {"id": made["id"]}) == await failure(
+        other, "read_artifact", {"id": "art_unknown\0"}
+    )
+    assert await other.call("list_artifacts", {}) == []
+
+
+async def test_after_the_account_or_the_project_went_writing_is_a_failure(
+    db: Database, box: Toolbox, faults: list[BaseException]
+) -> None:
+    project = await db.write(
+        projects.add_project, box.account_id, {"name": "p", "instructions": "", "max_planner_steps": None}, NOW
+    )
+    box.project_id = project["id"]
+    await box.call("write_artifact", {"name": "n", "content": "x"})
+    await db.write(projects.delete_project, box.account_id, project["id"])
+    assert "no such project" in await failure(box, "write_artifact", {"name": "n", "content": "x"})
+    box.project_id = None
+    await db.write(accounts.delete_account, box.account_id)
+    await failure(box, "write_artifact", {"name": "n", "content": "x"})
+    assert await box.call("list_artifacts", {}) == [] and faults == []
+
+
+# --- memory
+
+
+async def test_memory_is_searched_in_the_accounts_own_words_alone(db: Database, guarded: Outbound, box: Toolbox) -> None:
+    said = {"role": "user", "content": "The zebra is called Ada.", "run_id": "run_1"}
+    await db.write(history.add_message, box.account_id, now_seconds=NOW, **said)
+    (found,) = await box.call("search_memory", {"query": "zebra"})
+    assert found["text"] == "The zebra is called Ada." and found["source"] == "run_1" and found["created_at"].endswith("Z")
+    other = await box_of(db, guarded, [], "bob@example.com")
+    assert await other.call("search_memory", {"query": "zebra"}) == []
+
+
+# --- fetch_url
+
+
+Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Any]
+
+
+@contextlib.asynccontextmanager
+async def web(handler: Handler) -> AsyncIterator[tuple[str, list[bytes]]]:
+    """A page server on loopback; its address and the request heads that it saw."""
+    heads: list[bytes] = []
+
+    async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            heads.append(await reader.readuntil(b"\r\n\r\n"))
+            await handler(reader, writer)
+        writer.close()
+
+    server = await asyncio.start_server(connected, "127.0.0.1", 0)
+    try:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", heads
+    finally:
+        server.close()
+
+
+def page(content: bytes, content_type: str = "text/html; charset=utf-8", status: bytes = b"200 OK", more: bytes = b"") -> Handler:
+    async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = b"HTTP/1.1 %b\r\ncontent-type: %b\r\ncontent-length: %d\r\n%b\r\n" % (
+            status,
+            content_type.encode(),
+            len(content),
+            more,
+        )
+        writer.write(head + content)
+        await writer.drain()
+
+    return handler
+
+
+@pytest.fixture
+async def open_box(db: Database, faults: list[BaseException]) -> AsyncIterator[Toolbox]:
+    """Tools that reach loopback, where the tests' pages are."""
+    outbound = Outbound()
+    yield await box_of(db, outbound, faults, "eve@example.com")
+    await outbound.aclose()
+
+
+async def test_a_page_is_fetched_with_nothing_of_the_caller(open_box: Toolbox) -> None:
+    async with web(page("Grüße".encode())) as (address, heads):
+        found = await open_box.call("fetch_url", {"url": f"{address}/a?b=c"})
+    assert found == {"status": 200, "content_type": "text/html; charset=utf-8", "text": "Grüße"}
+    assert heads[0].startswith(b"GET /a?b=c HTTP/1.1\r\n") and b"user_" not in heads[0] and b"cookie" not in heads[0].lower()
+
+
+async def test_a_page_that_is_missing_is_a_result_with_its_status(open_box: Toolbox) -> None:
+    async with web(page(b"gone", status=b"404 Not Found")) as (address, _):
+        assert (await open_box.call("fetch_url", {"url": address}))["status"] == 404
+
+
+async def test_a_redirect_is_not_followed(open_box: Toolbox) -> None:
+    async with web(page(b"secret")) as (inner, seen):
+        async with web(page(b"", status=b"302 Found", more=b"location: " + inner.encode() + b"\r\n")) as (address, heads):
+            assert (await open_box.call("fetch_url", {"url": address}))["status"] == 302
+        assert len(heads) == 1 and seen == []
+
+
+async def test_a_big_page_is_cut_and_its_connection_closed(open_box: Toolbox) -> None:
+    ended = asyncio.Event()
+
+    async def endless(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\n\r\n")
+        try:
+            while True:
+                writer.write("é".encode() * 5_000)
+                await writer.drain()
+        finally:
+            ended.set()
+
+    async with web(endless) as (address, _):
+        found = await open_box.call("fetch_url", {"url": address})
+        await asyncio.wait_for(ended.wait(), 5)
+    assert len(found["text"].encode()) <= 65_540 and found["text"].startswith("éé")
+
+
+async def dripping(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\n\r\n")
+    while True:
+        writer.write(b"x")
+        await writer.drain()
+        await asyncio.sleep(0.02)
+
+
+async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    await asyncio.sleep(60)
+
+
+async def cut(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf")
+
+
+async def nonsense(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    writer.write(b"SSH-2.0-OpenSSH_9.2\r\n\r\n")
+
+
+async def test_every_fault_has_one_text_in_bounded_time(
+    open_box: Toolbox, faults: list[BaseException], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tools, "_FETCH_SECONDS", 0.3)
+    began = time.perf_counter()
+    texts = set()
+    for handler in (dripping, silent, cut, nonsense):
+        async with web(handler) as (address, _):
+            texts.add(await failure(open_box, "fetch_url", {"url": address}))
+    texts.add(await failure(open_box, "fetch_url", {"url": address}))  # nobody listens there any more
+    texts.add(await failure(open_box, "fetch_url", {"url": "https" + address.removeprefix("http")}))
+    assert texts == {UNREADABLE} and faults == [] and time.perf_counter() - began < 5
+
+
+@pytest.mark.parametrize("content", [b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", b"\0" * 100_000])
+async def test_what_is_no_text_is_not_fetched(open_box: Toolbox, content: bytes) -> None:
+    async with web(page(content, "image/png")) as (address, _):
+        assert await failure(open_box, "fetch_url", {"url": address}) == "What is at this address is no text (image/png)."
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        *("127.0.0.1", "127.1", "2130706433", "0x7f000001", "0177.0.0.1", "0", "0.0.0.0", "localhost", "LOCALHOST", "127.0.0.1."),
+        *("[::1]", "[::]", "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "[::127.0.0.1]", "[64:ff9b::7f00:1]", "[2002:7f00:1::]"),
+        *("10.0.0.1", "172.16.0.1", "192.168.0.1", "169.254.169.254", "[fe80::1]", "[fd00::1]", "224.0.0.1", "100.64.0.1"),
+        *("255.255.255.255", "①②⑦.0.0.1", "127。0。0。1", "[fe80::1%25lo]", "%31%32%37.0.0.1", "127.0.0.1%00.example.com"),
+    ],
+)
+async def test_an_address_that_is_not_public_is_refused_in_any_spelling(
+    box: Toolbox, faults: list[BaseException], host: str
+) -> None:
+    async with web(page(b"secret")) as (address, heads):
+        port = address.rpartition(":")[2]
+        for url in (f"http://{host}:{port}/", f"https://{host}:{port}/", f"http://example.com@{host}:{port}/", f"http://{host}/"):
+            assert await failure(box, "fetch_url", {"url": url}) == UNREADABLE
+    assert heads == [] and faults == []
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *(
+            "file:///etc/passwd",
+            "ftp://example.com/",
+            "gopher://x/",
+            "javascript:alert(1)",
+            "http:///",
+            "http://\0.com/",
+            "http:////x",
+        ),
+        *(
+            "http://[",
+            "http://a b/",
+            "http://x:99999/",
+            "http://x\r\nHost: y/",
+            "//example.com",
+            "example.com",
+            "http://\ud800.com/",
+        ),
+        *("http://xn--/", "http://" + "a" * 300 + ".com/", "data:text/plain,hello", "unix:///run/docker.sock"),
+    ],
+)
+async def test_what_is_no_address_is_refused_with_the_same_text(box: Toolbox, faults: list[BaseException], url: str) -> None:
+    assert await failure(box, "fetch_url", {"url": url}) == UNREADABLE
+    assert faults == []

@@ -1,0 +1,354 @@
+"""Password reset by mail, against a real SMTP server with STARTTLS and login (contract 3)."""
+
+import asyncio
+import dataclasses
+import json
+import re
+import statistics
+import time
+from collections.abc import AsyncIterator
+from email.message import EmailMessage
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from svc.auth import accounts
+from svc.auth.mail import Mail
+from svc.config import Config, MailServer, from_environ
+from svc.log import Log
+from tests.billing.test_payments import running
+from tests.conftest import PASSWORD as ACCOUNT_PASSWORD
+from tests.conftest import Clocks, Service
+from tests.support.mail_server import PASSWORD, USER, MailBox, mail_server
+from tests.support.oauth_browser import rows
+
+BASE_URL = "https://svc.example:8443"
+
+
+@pytest.fixture
+async def box(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[MailBox]:
+    async with mail_server(tmp_path / "mail") as box:
+        monkeypatch.setenv("SSL_CERT_FILE", str(box.ca))
+        yield box
+
+
+@pytest.fixture
+def config(config: Config, box: MailBox) -> Config:
+    return dataclasses.replace(config, smtp_url=server_of(box))
+
+
+def server_of(box: MailBox, **changes: Any) -> MailServer:
+    server = MailServer("127.0.0.1", box.port, "starttls", USER, PASSWORD, USER)
+    return dataclasses.replace(server, **changes)
+
+
+class Logged(Log):
+    """Keeps what is logged."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.events: list[dict[str, Any]] = []
+
+    def __call__(self, event: str, *, level: str = "info", **fields: Any) -> None:
+        self.events.append({"event": event, "level": level, **fields})
+
+
+async def deliver(server: MailServer, to: str = "ada@example.com") -> list[dict[str, Any]]:
+    """Sends one e-mail and gives what was logged about it."""
+    log = Logged()
+    mail = Mail(server, BASE_URL, log, (0.01, 0.01))
+
+    async def compose() -> EmailMessage:
+        return mail.message(to, "Subject", "Text\n")
+
+    mail.later(compose)
+    for _ in range(1000):
+        if log.events:
+            break
+        await asyncio.sleep(0.01)
+    await mail.close()
+    return log.events
+
+
+async def ask(service: Service, email: str) -> Any:
+    service.clocks.advance(3600)  # three an hour
+    answer = await service.client.post("/auth/password-reset", json={"email": email})
+    assert answer.status_code == 202, answer.text
+    return answer
+
+
+def token_in(message: EmailMessage, base_url: str) -> str:
+    link = re.escape(f"{base_url}/password-reset#")
+    match = re.search(rf"^{link}(\w{{43}})\r?$", message.get_content(), re.MULTILINE)
+    assert match is not None, message.get_content()
+    return match[1]
+
+
+# --- the reset, whole
+
+
+async def test_a_mailed_link_sets_the_password_once_and_proves_the_email(service: Service, box: MailBox) -> None:
+    await service.sign_up("Ada@example.com")
+    await ask(service, "ada@EXAMPLE.com")
+    await box.wait_for(1)
+    [(sender, recipients, message)] = box.messages
+    assert (sender, recipients, box.secure, box.logins) == (USER, ["Ada@example.com"], [True], [USER])
+    assert (message["To"], message["From"]) == ("Ada@example.com", f"svc <{USER}>")
+    assert message["Subject"] == "Set a new password"
+    assert message["Date"] and message["Message-ID"] and message["Auto-Submitted"] == "auto-generated"
+    token = token_in(message, service.config.base_url)
+    assert await rows(service, "SELECT email_proved_at FROM accounts") == [(None,)]
+    body = {"token": token, "password": "a new password"}
+    assert (await service.client.post("/auth/password-reset/confirm", json=body)).status_code == 204
+    assert (await service.client.post("/auth/password-reset/confirm", json=body)).status_code == 400
+    assert await rows(service, "SELECT email_proved_at FROM accounts") == [(service.clocks.now,)]
+    login = {"email": "ada@example.com", "password": "a new password"}
+    assert (await service.client.post("/auth/login", json=login)).status_code == 200
+
+
+async def test_a_newer_mailed_link_voids_the_older(service: Service, box: MailBox) -> None:
+    await service.sign_up("ada@example.com")
+    for count in (1, 2):
+        await ask(service, "ada@example.com")
+        await box.wait_for(count)
+    first, second = [token_in(message, service.config.base_url) for _, _, message in box.messages]
+    bodies = [{"token": token, "password": ACCOUNT_PASSWORD} for token in (first, second)]
+    statuses = [(await service.client.post("/auth/password-reset/confirm", json=body)).status_code for body in bodies]
+    assert statuses == [400, 204]
+
+
+async def test_known_and_unknown_emails_get_the_same_answer_in_the_same_time(service: Service, box: MailBox) -> None:
+    await service.sign_up("ada@example.com")
+    seconds: dict[str, list[float]] = {"ada@example.com": [], "bob@example.com": []}
+    answers = set()
+    for _ in range(15):
+        for email, taken in seconds.items():
+            service.clocks.advance(3600)
+            began = time.perf_counter()
+            answers.add((await service.client.post("/auth/password-reset", json={"email": email})).content)
+            taken.append(time.perf_counter() - began)
+            await asyncio.sleep(0.02)  # what comes afterwards is not in the next one's time
+    await box.wait_for(15)
+    known, unknown = (statistics.median(taken) for taken in seconds.values())
+    assert len(answers) == 1 and 0.4 < known / unknown < 2.5
+    assert {recipients[0] for _, recipients, _ in box.messages} == {"ada@example.com"}
+
+
+async def test_without_a_mail_server_nothing_is_mailed_and_no_link_made(config: Config, clocks: Clocks) -> None:
+    async with running(dataclasses.replace(config, smtp_url=None), clocks) as service:
+        await service.sign_up("ada@example.com")
+        await ask(service, "ada@example.com")
+        await asyncio.sleep(0.05)
+        assert await rows(service, "SELECT * FROM password_resets") == []
+
+
+async def test_a_server_that_fails_is_logged_without_link_token_or_email(
+    config: Config, clocks: Clocks, box: MailBox, tmp_path: Path
+) -> None:
+    box.faults = ["550 5.1.1 <ada@example.com> hunter2 no such user here"]
+    async with running(config, clocks) as service:
+        await service.sign_up("ada@example.com")
+        for outcome in ("not sent", "sent"):
+            await ask(service, "ada@example.com")
+            while f'"message":"{outcome}"' not in (text := (tmp_path / "log").read_text()):
+                await asyncio.sleep(0.02)
+        token = token_in(box.messages[0][2], service.config.base_url)
+    lines = [json.loads(line) for line in text.splitlines() if '"event":"mail"' in line]
+    assert [(line["message"], line.get("smtp_code"), line["level"]) for line in lines] == [
+        ("not sent", 550, "error"),
+        ("sent", None, "info"),
+    ]
+    assert not any(secret in text for secret in ("ada@", "hunter2", "password-reset#", token))
+
+
+async def test_an_end_of_the_service_does_not_wait_for_the_mail(config: Config, clocks: Clocks) -> None:
+    open_ones: list[asyncio.StreamWriter] = []
+    silent = await asyncio.start_server(lambda reader, writer: open_ones.append(writer), "127.0.0.1", 0)
+    smtp = MailServer("127.0.0.1", silent.sockets[0].getsockname()[1], "offered")
+    async with running(dataclasses.replace(config, smtp_url=smtp), clocks) as service:
+        await service.sign_up("ada@example.com")
+        for _ in range(3):
+            await ask(service, "ada@example.com")
+        while len(open_ones) < 2:
+            await asyncio.sleep(0.01)
+        began = time.monotonic()
+    assert time.monotonic() - began < 3
+    silent.close()
+    for writer in open_ones:
+        writer.transport.abort()
+    await asyncio.sleep(0.05)  # the threads end with their connections
+
+
+# --- the dialogue
+
+
+async def test_the_password_and_the_mail_travel_under_tls_alone(box: MailBox, tmp_path: Path) -> None:
+    async with mail_server(tmp_path / "plain", starttls=False) as plain:
+        [event] = await deliver(server_of(plain))
+        assert (event["message"], event["error"].split(" ")[0]) == ("not sent", "SMTPNotSupportedError")
+        assert plain.messages == [] and plain.logins == [] and plain.connections == 1
+        for tls in ("offered", "off"):
+            [event] = await deliver(server_of(plain, tls=tls, user=None, password=None))
+            assert event["message"] == "sent"
+        assert plain.secure == [False, False]
+    [event] = await deliver(server_of(box, tls="offered"))
+    assert event["message"] == "sent" and box.secure == [True]
+
+
+async def test_a_certificate_that_is_not_the_servers_ends_the_dialogue(box: MailBox, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SSL_CERT_FILE")
+    [event] = await deliver(server_of(box))
+    assert (event["message"], event["error"].split(" ")[0]) == ("not sent", "SSLCertVerificationError")
+    assert box.messages == [] and box.logins == [] and box.connections == 1
+
+
+async def test_tls_from_the_first_byte_where_the_url_says_smtps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with mail_server(tmp_path / "implicit", implicit=True) as box:
+        monkeypatch.setenv("SSL_CERT_FILE", str(box.ca))
+        user, password = quote(USER, safe=""), quote(PASSWORD, safe="")
+        config = from_environ({"SVC_SMTP_URL": f"smtps://{user}:{password}@127.0.0.1:{box.port}?from=no-reply@svc.example"})
+        assert config.smtp_url is not None
+        [event] = await deliver(config.smtp_url)
+        assert event["message"] == "sent" and box.messages[0][0] == "no-reply@svc.example" and box.logins == [USER]
+
+
+async def test_a_wrong_password_is_final_and_told_to_nobody(box: MailBox) -> None:
+    [event] = await deliver(server_of(box, password="hunter3-hunter3"))
+    assert (event["message"], event["smtp_code"], box.connections) == ("not sent", 535, 1)
+    assert "hunter" not in repr(event)
+
+
+@pytest.mark.parametrize(
+    ("faults", "message", "connections"),
+    [
+        (["451 try again"], "sent", 2),
+        (["451 try again", "421 busy"], "sent", 3),
+        (["451 try again"] * 3, "not sent", 3),
+        (["554 no"], "not sent", 1),
+    ],
+)
+async def test_what_may_pass_is_tried_three_times(box: MailBox, faults: list[str], message: str, connections: int) -> None:
+    box.faults = list(faults)
+    [event] = await deliver(server_of(box))
+    assert (event["message"], box.connections) == (message, connections)
+    assert len(box.messages) == (message == "sent")
+
+
+async def test_a_server_that_is_not_there_is_tried_three_times() -> None:
+    [event] = await deliver(MailServer("127.0.0.1", 9, "offered"))
+    assert event["message"] == "not sent" and event["error"].startswith("ConnectionRefusedError")
+
+
+async def test_an_address_outside_of_ascii_is_written_to(box: MailBox) -> None:
+    [event] = await deliver(server_of(box), "bücher@example.com")
+    assert event["message"] == "sent" and box.messages[0][1] == ["bücher@example.com"]
+
+
+async def test_beyond_100_that_wait_a_mail_is_dropped_and_that_is_logged() -> None:
+    log, blocked = Logged(), asyncio.Event()
+    mail = Mail(MailServer("127.0.0.1", 9, "offered"), BASE_URL, log)
+
+    async def compose() -> None:
+        await blocked.wait()
+
+    for _ in range(103):
+        mail.later(compose)
+    assert [event["level"] for event in log.events] == ["error"] * 3
+    blocked.set()
+    await asyncio.sleep(0.01)
+    mail.later(compose)
+    assert len(log.events) == 3
+    await mail.close()
+
+
+async def test_what_fails_before_a_message_is_made_is_logged() -> None:
+    log = Logged()
+    mail = Mail(MailServer("127.0.0.1", 9, "offered"), BASE_URL, log)
+
+    async def compose() -> EmailMessage:
+        return mail.message("ada@example.com\r\nBcc: eve@example.com", "Subject", "Text\n")
+
+    mail.later(compose)
+    await asyncio.sleep(0.01)
+    assert [(event["message"], event["error"].split(" ")[0]) for event in log.events] == [("not sent", "ValueError")]
+    await mail.close()
+
+
+# --- the message
+
+
+@settings(deadline=None)
+@given(st.from_regex(accounts._EMAIL, fullmatch=True))
+def test_an_address_that_an_account_may_have_is_one_recipient_and_no_header(email: str) -> None:
+    mail = Mail(MailServer("127.0.0.1", 9, "offered"), BASE_URL, Logged())
+    try:
+        message = mail.message(email, "Subject", "Text\n")
+    except Exception:  # an address that no mail system knows, such as `a@[`: it is logged
+        return
+    assert [address.addr_spec for address in message["To"].addresses] == [email]
+    assert set(message.keys()) == {
+        *("From", "To", "Subject", "Date", "Message-ID", "Auto-Submitted"),
+        *("Content-Type", "Content-Transfer-Encoding", "MIME-Version"),
+    }
+
+
+def test_an_address_with_a_line_break_is_refused() -> None:
+    mail = Mail(MailServer("127.0.0.1", 9, "offered"), BASE_URL, Logged())
+    for email in ("a@b\r\nBcc: c@d", "a@b\nc", "a\n@b"):
+        with pytest.raises(ValueError):
+            mail.message(email, "Subject", "Text\n")
+
+
+def test_a_subject_with_a_line_break_is_refused() -> None:
+    mail = Mail(MailServer("127.0.0.1", 9, "offered"), BASE_URL, Logged())
+    with pytest.raises(ValueError):
+        mail.message("ada@example.com", "Subject\r\nBcc: eve@example.com", "Text\n")
+
+
+def test_a_link_stands_in_the_mail_as_it_is() -> None:
+    mail = Mail(MailServer("127.0.0.1", 9, "offered"), BASE_URL, Logged())
+    link = f"{BASE_URL}/password-reset#{'x' * 120}"
+    assert link.encode() in mail.message("ada@example.com", "Subject", f"Open\n\n{link}\n").as_bytes()
+
+
+@pytest.mark.parametrize(
+    ("server", "base_url", "sender"),
+    [
+        ({}, "https://chat.example.com", "svc@chat.example.com"),
+        ({}, "https://127.0.0.1:8443", "svc@localhost"),
+        ({}, "https://[::1]:8443", "svc@localhost"),
+        ({"sender": "no-reply@example.com"}, "https://chat.example.com", "no-reply@example.com"),
+    ],
+)
+def test_the_sender_is_what_the_url_says_or_of_the_services_own_host(server: dict[str, str], base_url: str, sender: str) -> None:
+    mail = Mail(MailServer("127.0.0.1", 9, "offered", **server), base_url, Logged())  # type: ignore[arg-type]
+    assert mail.message("ada@example.com", "Subject", "Text\n")["From"].addresses[0].addr_spec == sender
+
+
+# --- the setting
+
+
+@pytest.mark.parametrize(
+    ("url", "server"),
+    [
+        ("smtp://mail.example", MailServer("mail.example", 587, "starttls")),
+        ("smtp://Mail.Example:2525/", MailServer("mail.example", 2525, "starttls")),
+        ("smtps://mail.example", MailServer("mail.example", 465, "implicit")),
+        ("smtp://127.0.0.1:1025", MailServer("127.0.0.1", 1025, "offered")),
+        ("smtp://localhost", MailServer("localhost", 587, "offered")),
+        ("smtp://relay?starttls=off", MailServer("relay", 587, "off")),
+        ("smtp://key:a%40b%2Fc@mail.example", MailServer("mail.example", 587, "starttls", "key", "a@b/c")),
+        ("smtp://a%40b.example:c@mail.example", MailServer("mail.example", 587, "starttls", "a@b.example", "c", "a@b.example")),
+        ("smtp://a:c@mail.example?from=x@y.example", MailServer("mail.example", 587, "starttls", "a", "c", "x@y.example")),
+    ],
+)
+def test_the_setting_names_server_protection_user_and_sender(url: str, server: MailServer) -> None:
+    assert from_environ({"SVC_SMTP_URL": url}).smtp_url == server
+
+
+def test_the_password_stands_in_no_repr() -> None:
+    assert "hunter2" not in repr(from_environ({"SVC_SMTP_URL": "smtp://a:hunter2@mail.example"}))

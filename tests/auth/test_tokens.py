@@ -1,0 +1,326 @@
+"""svc/auth/tokens.py: what passes for a session or a key, and what does not (contract 3, faults.md 'Tokens and sign-in')."""
+
+import base64
+import hashlib
+import hmac
+import json
+import string
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jwt
+import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from svc.auth import tokens
+from svc.auth.tokens import SESSION_SECONDS, is_well_formed_key, issue_session, new_key_token, session_account
+from svc.db import SCHEMA, connect, prepare
+from svc.errors import ApiError
+
+SECRET = bytes(range(32))
+NOW = 1_790_000_000
+BASE64URL = string.ascii_letters + string.digits + "-_"
+TOKEN = issue_session(SECRET, "user_a", NOW)
+
+
+def encoded(part: Any) -> str:
+    raw = part if isinstance(part, bytes) else json.dumps(part, separators=(",", ":")).encode()
+    return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
+
+
+def signed(header: Any, claims: Any, secret: bytes = SECRET, digest: str = "sha256") -> str:
+    """A JWT with any header and claims, rightly signed."""
+    text = f"{encoded(header)}.{encoded(claims)}"
+    return f"{text}.{encoded(hmac.digest(secret, text.encode(), digest))}"
+
+
+def ours(token: str, now: float = NOW) -> bool:
+    return session_account(SECRET, token, now) is not None
+
+
+HEADER = {"alg": "HS256", "typ": "JWT"}
+
+
+def claims(**changes: Any) -> dict[str, Any]:
+    made = {"iss": "svc", "sub": "user_a", "iat": NOW, "exp": NOW + SESSION_SECONDS, "jti": "ses_x", **changes}
+    return {name: value for name, value in made.items() if value is not ...}
+
+
+# --- sessions
+
+
+@given(st.floats(0, SESSION_SECONDS - 1))
+def test_a_session_is_its_accounts_for_8_hours(later: float) -> None:
+    assert session_account(SECRET, TOKEN, NOW + later) == "user_a"
+
+
+@given(st.floats(SESSION_SECONDS, 1e9))
+def test_after_8_hours_a_session_has_expired(later: float) -> None:
+    with pytest.raises(ApiError) as caught:
+        session_account(SECRET, TOKEN, NOW + later)
+    assert caught.value.code == "session_expired"
+
+
+def test_a_session_has_the_claims_of_contract_3_and_an_id_of_its_own() -> None:
+    decoded = jwt.decode(TOKEN, SECRET, algorithms=["HS256"], options={"verify_exp": False, "verify_iat": False})
+    assert set(decoded) == {"iss", "sub", "iat", "exp", "jti"}
+    assert decoded["exp"] - decoded["iat"] == 28_800
+    assert issue_session(SECRET, "user_a", NOW) != TOKEN
+
+
+def test_the_forgeries_below_are_refused_for_what_they_change() -> None:
+    assert ours(signed(HEADER, claims()))
+
+
+@given(st.integers(0, len(TOKEN) - 1), st.characters())
+def test_a_session_with_any_changed_character_is_not_ours(place: int, character: str) -> None:
+    changed = TOKEN[:place] + character + TOKEN[place + 1 :]
+    assert ours(changed) == (changed == TOKEN)
+
+
+def test_a_session_with_any_character_in_the_last_place_is_not_ours() -> None:
+    """The last of 43 characters carries two spare bits, which a decoder ignores."""
+    assert [character for character in BASE64URL if ours(TOKEN[:-1] + character)] == [TOKEN[-1]]
+
+
+def test_a_truncated_session_is_not_ours() -> None:
+    assert not any(ours(TOKEN[:length]) for length in range(len(TOKEN)))
+    assert not any(ours(TOKEN[start:]) for start in range(1, len(TOKEN)))
+
+
+@given(st.text(min_size=1, max_size=20))
+def test_a_session_with_any_suffix_or_prefix_is_not_ours(more: str) -> None:
+    assert not ours(TOKEN + more)
+    assert not ours(more + TOKEN)
+
+
+@pytest.mark.parametrize("more", ["=", "==", "====", "\n", " ", ".", ".e30", "\0", "A", "%3D"])
+def test_a_session_with_padding_or_blanks_is_not_ours(more: str) -> None:
+    assert not ours(TOKEN + more)
+    assert not ours(TOKEN.replace(".", f"{more}.", 1))
+
+
+def test_a_session_in_the_other_base64_is_not_ours() -> None:
+    tokens_with_both = (issue_session(SECRET, "user_a", NOW) for _ in range(1000))
+    token = next(token for token in tokens_with_both if {"-", "_"} <= set(token.rpartition(".")[2]))
+    assert ours(token)
+    assert not ours(token.replace("-", "+").replace("_", "/"))
+
+
+@given(st.text(max_size=200) | st.binary(max_size=200).map(encoded))
+def test_any_other_text_is_not_ours(text: str) -> None:
+    assert not ours(text)
+    assert not ours(f"{text}.{text}.{text}")
+
+
+def test_a_nested_header_or_a_huge_token_is_not_ours() -> None:
+    assert not ours(f"{encoded(b'[' * 3000)}.{encoded(b'{}')}.{encoded(b'x')}")
+    assert not ours("." * 4096)
+    assert not ours("\ud800.\ud800.\ud800")
+    assert not ours("A" * 100_000)
+
+
+@pytest.mark.parametrize("secret", [b"", bytes(32), SECRET[:-1], SECRET + b"\0" * 40, SECRET.hex().encode()])
+def test_a_session_under_another_key_is_not_ours(secret: bytes) -> None:
+    assert not ours(signed(HEADER, claims(), secret))
+
+
+@pytest.mark.parametrize(
+    "alg", ["none", "None", "NONE", "nOnE", "", None, 1, ["HS256"], "hs256", "HS384", "HS512", "RS256", "ES256"]
+)
+def test_a_session_of_another_algorithm_is_not_ours(alg: Any) -> None:
+    header = {"alg": alg, "typ": "JWT"}
+    unsigned = f"{encoded(header)}.{encoded(claims())}."
+    assert not ours(unsigned)
+    for digest in ("sha256", "sha384", "sha512"):
+        assert not ours(signed(header, claims(), digest=digest))
+    assert not ours(f"{encoded({'typ': 'JWT'})}.{encoded(claims())}.")
+
+
+def test_rsa_and_hmac_are_not_confused() -> None:
+    key = rsa.generate_private_key(65537, 2048)
+    public = key.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
+    assert not ours(jwt.encode(claims(), key, algorithm="RS256"))
+    assert session_account(public[:64], signed(HEADER, claims(), public), NOW) is None
+    assert not ours(signed(HEADER, claims(), public))
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        {"alg": "HS256"},
+        {"alg": "HS256", "typ": "JWE"},
+        {"alg": "HS256", "typ": "jwt"},
+        {"alg": "HS256", "typ": "at+jwt"},
+        {**HEADER, "kid": "1"},
+        {**HEADER, "kid": "../../dev/null"},
+        {**HEADER, "jku": "https://evil.example/jwks"},
+        {**HEADER, "jwk": {"kty": "oct", "k": encoded(SECRET)}},
+        {**HEADER, "x5c": []},
+        {**HEADER, "crit": ["exp"]},
+        {**HEADER, "b64": False, "crit": ["b64"]},
+        {**HEADER, "cty": "JWT"},
+        {**HEADER, "zip": "DEF"},
+        [],
+        "HS256",
+        None,
+        {},
+    ],
+)
+def test_a_session_with_another_header_is_not_ours(header: Any) -> None:
+    assert not ours(signed(header, claims()))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        *({name: ...} for name in ("iss", "sub", "iat", "exp", "jti")),
+        *({name: None} for name in ("iss", "sub", "iat", "exp", "jti")),
+        {"iss": "other"},
+        {"iss": ["svc"]},
+        {"sub": 7},
+        {"sub": ["user_a"]},
+        {"jti": 7},
+        {"aud": "svc"},
+        {"nbf": NOW},
+        {"admin": True},
+        {"exp": NOW + SESSION_SECONDS + 1},
+        {"exp": NOW + SESSION_SECONDS - 1},
+        {"exp": NOW + 10 * SESSION_SECONDS},
+        {"exp": NOW - 1},
+        {"iat": NOW - 1},
+        {"iat": float(NOW)},
+        {"exp": float(NOW + SESSION_SECONDS)},
+        {"iat": str(NOW)},
+        {"exp": str(NOW + SESSION_SECONDS)},
+        {"iat": True, "exp": True + SESSION_SECONDS},
+        {"iat": 2**70, "exp": 2**70 + SESSION_SECONDS},
+        {"iat": NOW + 3600, "exp": NOW + 3600 + SESSION_SECONDS},
+    ],
+    ids=repr,
+)
+def test_a_session_with_other_claims_or_another_lifetime_is_not_ours(changes: dict[str, Any]) -> None:
+    assert not ours(signed(HEADER, claims(**changes)))
+
+
+@pytest.mark.parametrize("payload", [[], "x", None, 7, b"not json", b"\xff", b'{"iat":NaN}', b"[" * 2000])
+def test_a_session_whose_claims_are_no_object_is_not_ours(payload: Any) -> None:
+    assert not ours(signed(HEADER, payload))
+
+
+def test_a_forged_session_past_its_time_is_not_said_to_have_expired() -> None:
+    assert not ours(signed(HEADER, claims(), b"x" * 32), NOW + 2 * SESSION_SECONDS)
+    assert not ours(signed(HEADER, claims(aud="x")), NOW + 2 * SESSION_SECONDS)
+
+
+def test_a_clock_that_was_set_back_a_little_keeps_new_sessions() -> None:
+    assert ours(TOKEN, NOW - 30)
+    assert not ours(TOKEN, NOW - 120)
+
+
+# --- keys
+
+
+def base62(number: int) -> str:
+    digits = string.digits + string.ascii_uppercase + string.ascii_lowercase
+    return "".join(digits[number // 62**place % 62] for place in range(5, -1, -1))
+
+
+def test_a_key_is_its_prefix_36_random_characters_and_their_checksum() -> None:
+    made = [new_key_token() for _ in range(200)]
+    assert len(set(made)) == 200
+    for token in made:
+        assert len(token) == 49
+        assert token.isascii() and token[7:].isalnum()
+        assert token.startswith("svc-v1-")
+        assert token[43:] == base62(zlib.crc32(token[:43].encode()))
+        assert is_well_formed_key(token)
+
+
+def test_the_checksum_is_what_a_leak_scanner_would_compute() -> None:
+    body = "svc-v1-" + "0" * 36
+    assert is_well_formed_key(body + base62(zlib.crc32(body.encode())))
+
+
+KEY = new_key_token()
+
+
+@given(st.integers(0, 48), st.characters())
+def test_a_key_with_any_changed_character_is_not_well_formed(place: int, character: str) -> None:
+    changed = KEY[:place] + character + KEY[place + 1 :]
+    assert is_well_formed_key(changed) == (changed == KEY)
+
+
+def test_a_key_with_two_characters_exchanged_is_not_well_formed() -> None:
+    for place in range(48):
+        changed = KEY[:place] + KEY[place + 1] + KEY[place] + KEY[place + 2 :]
+        assert is_well_formed_key(changed) == (changed == KEY)
+
+
+@given(st.text(max_size=60), st.text(alphabet=BASE64URL, min_size=42, max_size=42))
+def test_a_look_alike_is_not_well_formed(text: str, secret: str) -> None:
+    for token in (text, KEY + text, text + KEY, KEY[: len(text)], f"svc-v1-{secret}"):
+        assert is_well_formed_key(token) == (token == KEY)
+
+
+@pytest.mark.parametrize("secret", ["-" * 36, "_" * 36, "ä" * 36, "0" * 35 + " ", "٣" * 36, "\ud800" * 36])
+def test_a_checksum_does_not_make_another_alphabet_right(secret: str) -> None:
+    body = "svc-v1-" + secret
+    assert not is_well_formed_key(body + base62(zlib.crc32(body.encode("utf-8", "surrogatepass"))))
+
+
+@pytest.mark.parametrize("prefix", ["svc-v2-", "SVC-v1-", "0000000", "ghp_000"])
+def test_a_checksum_does_not_make_another_prefix_right(prefix: str) -> None:
+    body = prefix + "0" * 36
+    assert not is_well_formed_key(body + base62(zlib.crc32(body.encode())))
+
+
+@pytest.fixture
+def conn(tmp_path: Path) -> Iterator[Any]:
+    prepare(tmp_path / "a.db", SCHEMA.read_text(), ())
+    connection = connect(tmp_path / "a.db")
+    for account in ("user_a", "user_b"):
+        connection.execute(
+            "INSERT INTO accounts (id, email, email_key, created_at) VALUES (?, ?, ?, 1)", (account, f"{account}@x", account)
+        )
+    yield connection
+    connection.close()
+
+
+def test_of_a_key_the_hash_and_ten_characters_are_stored_and_nothing_else(conn: Any) -> None:
+    shown = tokens.add_key(conn, "user_a", "laptop", KEY, NOW)
+    assert set(shown) == {"id", "key_prefix", "name", "created_at", "last_used_at"}
+    assert shown["key_prefix"] == KEY[:10]
+    row = dict(conn.execute("SELECT * FROM api_keys").fetchone())
+    assert row.pop("token_hash") == hashlib.sha256(KEY.encode()).digest()
+    assert KEY[10:] not in repr(row)
+
+
+def test_a_key_finds_its_account_until_it_is_deleted(conn: Any) -> None:
+    key_id = tokens.add_key(conn, "user_a", "laptop", KEY, NOW)["id"]
+    found = tokens.account_by_key(conn, KEY)
+    assert found is not None and (found["id"], found["key_id"]) == ("user_a", key_id)
+    assert tokens.account_by_key(conn, new_key_token()) is None
+    assert not tokens.delete_key(conn, "user_b", key_id)
+    assert tokens.delete_key(conn, "user_a", key_id)
+    assert not tokens.delete_key(conn, "user_a", key_id)
+    assert tokens.account_by_key(conn, KEY) is None
+
+
+def test_keys_are_listed_newest_first_and_only_the_accounts_own(conn: Any) -> None:
+    for number, account in enumerate(("user_a", "user_b", "user_a")):
+        tokens.add_key(conn, account, str(number), new_key_token(), NOW + number)
+    assert [row["name"] for row in tokens.keys_of(conn, "user_a")] == ["2", "0"]
+
+
+def test_the_time_of_use_only_goes_forward(conn: Any) -> None:
+    key_id = tokens.add_key(conn, "user_a", "laptop", KEY, NOW)["id"]
+    for account, minute in (("user_a", NOW + 60), ("user_a", NOW), ("user_b", NOW + 600)):
+        tokens.mark_key_used(conn, account, key_id, minute)
+    found = tokens.account_by_key(conn, KEY)
+    assert found is not None and found["key_last_used_at"] == NOW + 60

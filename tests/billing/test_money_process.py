@@ -1,0 +1,594 @@
+"""The money of the real process: clients that leave, signals, kill -9, disks that fail, and the operator beside it (contract 6,
+faults.md Wallet and webhook, Crash and storage, The client goes away)."""
+
+import asyncio
+import contextlib
+import math
+import os
+import random
+import re
+import shutil
+import socket
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import httpx
+import orjson
+import pytest
+
+from svc.agents import loop
+from svc.billing import payments
+from svc.billing.stripe import session_event, sign
+from svc.ids import new_id
+from svc.secrets import derive
+from tests.support.agent_runs import RUN, Account, Stream, add_accounts
+from tests.support.model_answers import Wanted
+from tests.support.model_server import ModelServer
+from tests.support.money import assert_exact, reading, rows, watch
+from tests.support.people import command
+from tests.support.server import APP, ROOT, RunningServer, running_server, running_server_sync
+
+COMPLETIONS, WEBHOOK = "/v1/chat/completions", "/billing/webhook"
+KINDS = ("json", "stream", "run")
+DONE = b"data: [DONE]"
+# Micros a token, in and out.
+PRICES = {"lab": (1, 2), "builtin": (Fraction(1, 2), Fraction(3, 2))}
+MODELS = ("ok", "tools", "silent", "drip-100ms", "slow-300ms", "endless", "cut-after-2-chunks", "no-usage")
+RUN_BYTES = len(loop.INSTRUCTIONS) + len("hello")
+
+
+def settings(folder: Path, model_port: int) -> dict[str, str]:
+    entries = "".join(
+        f'[[providers.models]]\nid = "{name}"\ninput_micros_per_million_tokens = 1_000_000\n'
+        f"output_micros_per_million_tokens = {0 if name == 'ok+in' else 2_000_000}\n"
+        for name in (*MODELS, "ok+in")
+    )
+    text = f'[[providers]]\nname = "lab"\nbase_url = "http://127.0.0.1:{model_port}/v1"\ntimeout_seconds = 5\n{entries}'
+    (folder / "catalog.toml").write_text(text)
+    return {"SVC_CATALOG": str(folder / "catalog.toml")}
+
+
+@pytest.fixture(scope="module")
+def model_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as sock:
+        port: int = sock.getsockname()[1]
+        return port
+
+
+@pytest.fixture
+async def models(model_port: int) -> AsyncIterator[ModelServer]:
+    async with ModelServer(model_port) as models:
+        yield models
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory, model_port: int) -> Iterator[RunningServer]:
+    folder = tmp_path_factory.mktemp("money")
+    with running_server_sync(folder, settings(folder, model_port)) as server:
+        watch(database(server))
+        yield server
+    assert_exact(folder / "data" / "service.db")
+
+
+@pytest.fixture
+def server(shared: RunningServer) -> Iterator[RunningServer]:
+    yield shared
+    within(5, lambda: not rows(database(shared), "SELECT id FROM holds"))
+    assert_exact(database(shared))
+
+
+def database(server: RunningServer) -> Path:
+    return server.data_dir / "service.db"
+
+
+_names = iter(range(1_000_000))
+
+
+def person(server: RunningServer, micros: int = 1_000_000) -> Account:
+    return add_accounts(server, 1, micros=micros, name=f"p{next(_names)}-")[0]
+
+
+def within(seconds: float, condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"it did not happen in {seconds} seconds"
+        time.sleep(0.01)
+
+
+async def until(condition: Callable[[], object], seconds: float = 5) -> None:
+    async with asyncio.timeout(seconds):
+        while not condition():
+            await asyncio.sleep(0.01)
+
+
+async def send(
+    server: RunningServer, who: Account, kind: str, model: str, *, request_id: str = "", cut: int | None = None, **fields: Any
+) -> Stream:
+    """Sends a request, or only `cut` bytes of it."""
+    chat = {"model": model, "messages": [{"role": "user", "content": "hello"}], "stream": kind == "stream", "max_tokens": 200}
+    body = orjson.dumps({**({"model": model, "goal": "hello", "tools": []} if kind == "run" else chat), **fields})
+    lines = [f"POST {RUN if kind == 'run' else COMPLETIONS} HTTP/1.1", f"host: {server.host}"]
+    lines += [f"authorization: Bearer {who.key}", f"content-length: {len(body)}"]
+    lines += [f"x-request-id: {request_id}"] if request_id else []
+    reader, writer = await server.raw(limit=16_384)
+    writer.write(("\r\n".join(lines).encode() + b"\r\n\r\n" + body)[:cut])
+    return Stream(reader, writer)
+
+
+async def answer(stream: Stream) -> tuple[int, Any]:
+    """The status, and the answer's JSON or its events; reads to the end and hangs up."""
+    try:
+        await stream.head()
+        if stream.headers.get("content-type") != "text/event-stream":
+            return stream.status, orjson.loads(await stream.body())
+        async for _ in stream.read():
+            pass
+        return stream.status, [orjson.loads(block[6:]) for block in stream.blocks if block not in (DONE, b": ping")]
+    finally:
+        await stream.close()
+
+
+def debits(server: RunningServer, who: Account) -> list[int]:
+    query = "SELECT -amount_micros FROM ledger WHERE account_id = ? AND kind = 'debit' ORDER BY seq"
+    return [micros for (micros,) in rows(database(server), query, who.id)]
+
+
+def held(server: RunningServer, who: Account) -> list[int]:
+    """Every amount that was ever held."""
+    query = "SELECT amount_micros FROM witness_holds WHERE account_id = ? ORDER BY id"
+    return [micros for (micros,) in rows(database(server), query, who.id)]
+
+
+def is_idle(server: RunningServer, who: Account) -> bool:
+    return not rows(database(server), "SELECT id FROM holds WHERE account_id = ?", who.id)
+
+
+# --- what is answered is settled
+
+
+@pytest.mark.parametrize("model", ["lab/ok", "builtin/assistant-paid"])
+@pytest.mark.parametrize("kind", KINDS)
+async def test_the_settlement_is_there_when_the_last_block_arrives(
+    server: RunningServer, models: ModelServer, kind: str, model: str
+) -> None:
+    who = person(server)
+    for number in range(5):
+        stream = await send(server, who, kind, model, request_id=f"{kind}-{model}-{number}")
+        await stream.head()
+        assert stream.status == 200
+        if kind != "json":
+            async for block in stream.read():
+                if block == DONE or b'"type":"final"' in block:
+                    break
+            else:
+                raise AssertionError("there was no last block")
+        booked = rows(database(server), "SELECT -amount_micros FROM ledger WHERE request_id = ?", stream.headers["x-request-id"])
+        assert len(booked) == 1 and is_idle(server, who)
+        assert kind != "json" or stream.headers["x-service-cost-micros"] == str(booked[0][0])
+        await stream.close()
+
+
+@pytest.mark.parametrize("served", range(4))
+async def test_100_at_once_with_funds_for_k_are_exactly_k(
+    server: RunningServer, models: ModelServer, served: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Wanted, "_usage", lambda wanted: {"prompt_tokens": 10**9, "completion_tokens": 0})  # all that is held
+    who = person(server, (served + 1) * RUN_BYTES - 1)
+    messages = [{"role": "system", "content": loop.INSTRUCTIONS}, {"role": "user", "content": "hello"}]
+    fields = {"json": {"messages": messages}, "stream": {"messages": messages}, "run": {}}
+    streams = await asyncio.gather(*(send(server, who, kind, "lab/ok+in", **fields[kind]) for kind in (KINDS * 34)[:100]))
+    answers = await asyncio.gather(*(answer(stream) for stream in streams))
+    assert sorted(status for status, _ in answers) == [200] * served + [402] * (100 - served)
+    assert debits(server, who) == [RUN_BYTES] * served and len(models.requests) == served
+
+
+# --- clients that leave
+
+WAYS = ("close", "fin", "rst", "vanish")
+
+
+async def leave(server: RunningServer, models: ModelServer, kind: str, phase: str, way: str, who: Account) -> None:
+    """Sends a request, leaves in that phase, and holds the charge against what was produced."""
+    model = {"silent": "lab/silent", "streaming": "lab/drip-100ms", "endless": "lab/endless"}.get(phase, "lab/ok")
+    cut = {"head": 40, "body": -5}.get(phase)
+    # The model server knows the request by its words.
+    words = {"goal": who.email} if kind == "run" else {"messages": [{"role": "user", "content": who.email}]}
+    stream = await send(server, who, kind, model, cut=cut, **words)
+    if phase == "silent":
+        await until(lambda: asked(models, who))
+    elif phase in ("streaming", "endless", "ended"):
+        await stream.head()
+        async for block in stream.read():
+            if (b'"stop"' in block or b'"final"' in block) if phase == "ended" else b"Hello" in block or b"on and" in block:
+                break
+    elif phase == "anytime":
+        await asyncio.sleep(random.random() * 0.06)
+    stream.leave(way)
+    left_at = time.monotonic()
+    await until(lambda: is_idle(server, who), 3)
+    if phase in ("silent", "streaming", "endless"):
+        (seen,) = asked(models, who)
+        await asyncio.wait_for(seen.gone.wait(), 2)
+        assert seen.gone_at - left_at < 1.5
+    await stream.close()
+    await asyncio.sleep(0.05)  # so that a late, second charge would show
+    paid, holds = debits(server, who), held(server, who)
+    size = len(who.email) + (len(loop.INSTRUCTIONS) if kind == "run" else 0)
+    least, most = math.ceil(size / 4) + 2 * 2, max([7 + 2 * 5, math.ceil(size / 4) + 2 * 4])
+    if phase in ("head", "body"):
+        assert holds == []
+    elif phase == "silent":
+        assert len(holds) == 1 and paid == []
+    elif phase in ("streaming", "ended"):
+        assert len(paid) == 1 and (least <= paid[0] <= most or paid == [17]), (paid, least, most)
+    elif phase == "endless":
+        assert len(paid) == 1 and least <= paid[0] <= holds[0]
+    else:
+        assert len(holds) <= 1 and (paid == [] or (len(paid) == 1 and paid[0] <= most))
+
+
+def asked(models: ModelServer, who: Account) -> list[Any]:
+    return [seen for seen in models.requests if any(message["content"] == who.email for message in seen.body["messages"])]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_client_that_leaves_pays_for_what_was_produced_and_gets_the_rest_back(
+    server: RunningServer, models: ModelServer, kind: str
+) -> None:
+    phases = ["head", "body", "silent", *["anytime"] * 3, *(() if kind == "json" else ("streaming", "endless", "ended"))]
+    plays = [(phase, way, person(server)) for phase in phases for way in WAYS]
+    async with asyncio.TaskGroup() as group:
+        for phase, way, who in plays:
+            group.create_task(leave(server, models, kind, phase, way, who))
+
+
+async def test_a_run_that_is_stopped_pays_for_what_was_produced(server: RunningServer, models: ModelServer) -> None:
+    who = person(server)
+    stream = await send(server, who, "run", "lab/drip-100ms")
+    await stream.head()
+    async with server.client() as client:
+        async for block in stream.read():
+            if b"Hello" in block:
+                run = stream.headers["x-service-run"]
+                assert (await client.post(f"/v1/agents/runs/{run}/stop", headers=who.headers)).status_code == 202
+    last = stream.events[-1]
+    assert (last["type"], last["reason"]) == ("stopped", "requested") and debits(server, who) == [last["cost_micros"]]
+    assert last["cost_micros"] >= math.ceil(RUN_BYTES / 4) + 2 * 2
+    await stream.close()
+
+
+# --- signals
+
+
+async def test_sigterm_settles_every_open_answer_once(tmp_path: Path, model_port: int, models: ModelServer) -> None:
+    async with running_server(tmp_path, settings(tmp_path, model_port)) as server:
+        watch(database(server))
+        people = add_accounts(server, 45, micros=100_000)
+        slow = {"json": "lab/slow-300ms", "stream": "lab/drip-100ms", "run": "lab/drip-100ms"}
+        streams = [await send(server, who, KINDS[n % 3], slow[KINDS[n % 3]]) for n, who in enumerate(people)]
+        await until(lambda: len(models.requests) == 45)
+        await asyncio.sleep(0.25)
+        reading = [asyncio.create_task(answer(stream)) for stream in streams]
+        began = time.monotonic()
+        assert await server.stop() == 0 and time.monotonic() - began < 10
+        answers = await asyncio.gather(*reading)
+        assert_exact(database(server))
+        ended = []
+        for number, (status, told) in enumerate(answers):
+            paid = debits(server, people[number])
+            assert status == 200 and len(held(server, people[number])) == 1
+            if KINDS[number % 3] == "json":
+                assert paid == [17] and streams[number].headers["x-service-cost-micros"] == "17"
+            elif KINDS[number % 3] == "run":
+                assert told[-1]["cost_micros"] == sum(paid)
+                ended.append(told[-1].get("reason", told[-1]["type"]))
+            else:
+                assert streams[number].blocks[-1] == DONE
+                ended.append(told[-1]["error"]["code"] if "error" in told[-1] else "final")
+                text = "".join(chunk["choices"][0]["delta"].get("content", "") for chunk in told if "choices" in chunk)
+                # The whole text may be there before the model server's count of it.
+                counted = {17} if ended[-1] == "final" else {17, 10} if len(text) == 13 else {2 + 2 * math.ceil(len(text) / 4)}
+                assert sum(paid) in (counted if text else {0})
+        # On a slow machine some were faster than the signal.
+        assert set(ended) <= {"shutting_down", "shutdown", "final"} and ended.count("final") < len(ended)
+
+
+# --- kill -9
+
+
+@dataclass
+class Told:
+    """What clients were told, of which nothing may be missing: the cost of each request, checkouts and notes of credits."""
+
+    costs: dict[str, int] = field(default_factory=dict)
+    sent: set[str] = field(default_factory=set)  # the requests that make one call of a model
+    credited: set[str] = field(default_factory=set)
+    notes: set[str] = field(default_factory=set)
+
+    def assert_kept(self, path: Path, *, idle: bool) -> None:
+        assert_exact(path, idle=idle)
+        with reading(path) as conn:
+            query = "SELECT request_id, count(*), -sum(amount_micros) FROM ledger WHERE model IS NOT NULL GROUP BY 1"
+            booked = {row[0]: (row[1], row[2]) for row in conn.execute(query)}
+            credits = dict(conn.execute("SELECT reference, count(*) FROM ledger WHERE kind = 'credit' GROUP BY 1").fetchall())
+            notes = dict(conn.execute("SELECT description, count(*) FROM ledger WHERE kind = 'credit' GROUP BY 1").fetchall())
+        assert {id: booked.get(id, (0, 0))[1] for id in self.costs} == self.costs
+        assert all(booked.get(id, (0, 0))[0] <= 1 for id in self.sent)
+        assert {credits.get(id) for id in self.credited} <= {1} and {notes.get(note) for note in self.notes} <= {1}
+
+
+def cost_of(model: str, usage: dict[str, int]) -> int:
+    price_in, price_out = PRICES[model.partition("/")[0]]
+    return math.ceil(usage["prompt_tokens"] * price_in + usage["completion_tokens"] * price_out)
+
+
+async def spend(server: RunningServer, who: Account, told: Told, rnd: random.Random) -> None:
+    """One paid request after another, until the server is gone."""
+    with contextlib.suppress(OSError, EOFError):
+        while True:
+            kind = rnd.choice(KINDS)
+            model = rnd.choice(["lab/ok", "builtin/assistant-paid"])
+            id = f"{who.email}-{rnd.getrandbits(60)}"
+            goal = {"goal": "Compute 12 * (3 + 4)", "tools": ["calculate"]} if kind == "run" else {}
+            options = {"stream_options": {"include_usage": True}} if kind == "stream" else {}
+            if kind != "run":
+                told.sent.add(id)
+            stream = await send(server, who, kind, model, request_id=id, **goal, **options)
+            status, said = await answer(stream)
+            error = (said[-1] if isinstance(said, list) else said).get("error")
+            if error is not None:
+                assert error["code"] == "storage_unavailable"
+                await asyncio.sleep(0.02)
+                continue
+            assert status == 200
+            if kind == "json":
+                told.costs[id] = int(stream.headers["x-service-cost-micros"])
+            else:
+                assert said[-1]["type"] == "final" if kind == "run" else stream.blocks[-1] == DONE
+                told.costs[id] = said[-1]["cost_micros"] if kind == "run" else cost_of(model, said[-1]["usage"])
+
+
+async def fund(server: RunningServer, checkouts: list[tuple[str, str]], told: Told) -> None:
+    """The processor: delivers each payment until it is acknowledged, and once more."""
+    async with server.client() as client:
+        with contextlib.suppress(httpx.TransportError):
+            while checkouts:
+                checkout_id, session_id = checkouts[-1]
+                delivered = [await deliver(server, client, checkout_id, session_id) for _ in range(2)]
+                assert {answer.status_code for answer in delivered} <= {200, 503}
+                if any(answer.status_code == 200 for answer in delivered):
+                    told.credited.add(checkout_id)
+                if delivered[-1].status_code == 200:
+                    checkouts.pop()
+                await asyncio.sleep(0.01)
+
+
+async def deliver(server: RunningServer, client: httpx.AsyncClient, checkout_id: str, session_id: str) -> httpx.Response:
+    """The processor's event of a payment of 5 dollars."""
+    secret = derive((server.data_dir / "master.key").read_bytes(), "sandbox-payments")
+    body = session_event(session_id, checkout_id, 500, time.time())
+    return await client.post(WEBHOOK, content=body, headers={"stripe-signature": sign(secret, body, int(time.time()))})
+
+
+def open_checkouts(server: RunningServer, people: list[Account], count: int) -> list[tuple[str, str]]:
+    """Checkouts of 5 dollars: their ids, and the ids of their sessions at the processor."""
+    made = [(checkout_id := new_id("chk"), f"sandbox_{checkout_id}") for _ in range(count)]
+    with contextlib.closing(sqlite3.connect(database(server), isolation_level=None, timeout=10)) as tx:
+        tx.execute("BEGIN IMMEDIATE")
+        for number, (checkout_id, session_id) in enumerate(made):
+            payments.add_checkout(tx, people[number % len(people)].id, checkout_id, 5_000_000, time.time())
+            payments.set_session(tx, people[number % len(people)].id, checkout_id, session_id)
+        tx.execute("COMMIT")
+    return made
+
+
+def kill_while_it_starts(folder: Path, env: dict[str, str], after_seconds: float) -> None:
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("SVC_")}
+    env = {**inherited, "SVC_PORT": "0", "SVC_DATA_DIR": str(folder / "data"), **env}
+    process = subprocess.Popen([sys.executable, APP], cwd=ROOT, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    try:
+        _, complaint = process.communicate(timeout=after_seconds)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.communicate()
+    else:
+        raise AssertionError(f"it ended by itself: {complaint.decode()}")
+
+
+@pytest.mark.timeout(0)
+async def test_after_kill_9_at_any_moment_all_that_was_acknowledged_is_there_and_nothing_twice(
+    tmp_path: Path, model_port: int, models: ModelServer, pytestconfig: pytest.Config
+) -> None:
+    kills, rnd = pytestconfig.getoption("--kills"), random.Random(pytestconfig.getoption("--seed"))
+    env, told = settings(tmp_path, model_port), Told()
+    for _ in range(kills // 8):  # the first start of all
+        kill_while_it_starts(tmp_path, env, rnd.uniform(0.1, 0.5))
+    people: list[Account] = []
+    checkouts: list[tuple[str, str]] = []
+    for round_ in range(kills // 8, kills + 1):
+        if round_ % 4 == 3 and round_ < kills:  # a start that has something to mend
+            kill_while_it_starts(tmp_path, env, rnd.uniform(0.1, 0.5))
+            continue
+        async with asyncio.timeout(30), running_server(tmp_path, env) as server:
+            if not people:
+                watch(database(server))
+                people = add_accounts(server, 12, micros=1_000_000)
+                checkouts = open_checkouts(server, people, 40 * kills)
+            told.assert_kept(database(server), idle=True)
+            if round_ == kills:
+                break
+            working = [asyncio.create_task(spend(server, who, told, rnd)) for who in people]
+            working.append(asyncio.create_task(fund(server, checkouts, told)))
+            if round_ % 8 == 4:
+                working.append(asyncio.create_task(credit_by_command(server, people[0], f"round {round_}", told)))
+            if round_ % 3 == 0 and STRACE:
+                await killed_by_its_disk(server, rnd)
+            else:
+                await asyncio.sleep(rnd.uniform(0.05, 0.6))
+            server.kill()
+            await asyncio.gather(*working)
+            told.assert_kept(database(server), idle=False)
+    assert len(told.costs) >= kills and len(told.credited) >= kills // 3  # or it has proved little
+
+
+async def credit_by_command(server: RunningServer, who: Account, note: str, told: Told) -> None:
+    done = await asyncio.to_thread(command, server, "credit", who.email, "0.01", "--note", note)
+    assert done.returncode == 0, done.stderr
+    told.notes.add(note)
+
+
+# --- disks that fail
+
+STRACE = (
+    bool(shutil.which("strace")) and not subprocess.run(["strace", "-o", "/dev/null", "true"], capture_output=True).returncode
+)
+needs_strace = pytest.mark.skipif(not STRACE, reason="strace is not here, or may not trace")
+
+
+@contextlib.asynccontextmanager
+async def traced(server: RunningServer, *arguments: str) -> AsyncIterator[asyncio.subprocess.Process]:
+    """strace upon the server's every thread, while the block runs."""
+    strace = await asyncio.create_subprocess_exec("strace", "-f", "-qq", "-p", str(server.pid), *arguments)
+    tasks = Path(f"/proc/{server.pid}/task")
+    try:
+        await until(lambda: all("TracerPid:\t0" not in (task / "status").read_text() for task in tasks.iterdir()))
+        yield strace
+    finally:
+        if strace.returncode is None:
+            strace.terminate()
+        await strace.wait()
+
+
+async def killed_by_its_disk(server: RunningServer, rnd: random.Random) -> None:
+    """Lets the server die at one of its next writes to the database and its WAL, or syncs of them, or lets them fail before."""
+    call, number = rnd.choice(["pwrite64", "fdatasync"]), rnd.randrange(1, 40)
+    paths = [item for suffix in ("", "-wal") for item in ("-P", f"{database(server)}{suffix}")]
+    fault = rnd.choice([f"signal=SIGKILL:when={number}", f"error=EIO:when={number}+"])
+    async with traced(server, "-o", "/dev/null", *paths, "-e", f"trace={call}", "-e", f"inject={call}:{fault}"):
+        with contextlib.suppress(TimeoutError):
+            await until(lambda: server.process.poll() is not None, 1 if "KILL" in fault else 0.3)
+
+
+@needs_strace
+@pytest.mark.parametrize(("call", "error"), [("pwrite64", "ENOSPC"), ("pwrite64", "EIO"), ("fdatasync", "EIO")])
+async def test_a_disk_that_fails_is_503_with_no_paid_work_unrecorded_and_mends_without_a_restart(
+    server: RunningServer, models: ModelServer, call: str, error: str
+) -> None:
+    people = {kind: person(server) for kind in KINDS}
+    slow = {"json": "lab/slow-300ms", "stream": "lab/drip-100ms", "run": "lab/drip-100ms"}
+    checkout_id, session_id = open_checkouts(server, [people["json"]], 1)[0]
+    begun = {kind: await send(server, who, kind, slow[kind]) for kind, who in people.items()}
+    await until(lambda: len(models.requests) == 3)
+    fault = ("-o", "/dev/null", "-P", f"{database(server)}-wal", "-e", f"trace={call}", "-e", f"inject={call}:error={error}")
+    async with server.client() as client, traced(server, *fault):
+        for kind, stream in begun.items():
+            status, said = await answer(stream)
+            assert (status == 503) is (kind == "json")
+            assert (said if kind == "json" else said[-1])["error"]["code"] == "storage_unavailable"
+        for kind, who in people.items():
+            assert len(rows(database(server), "SELECT id FROM holds WHERE account_id = ?", who.id)) == 1
+            status, said = await answer(await send(server, who, kind, "lab/ok"))
+            assert (status, said["error"]["code"]) == (503, "storage_unavailable")
+        assert (await deliver(server, client, checkout_id, session_id)).status_code == 503
+        free = {"model": "builtin/echo", "messages": [{"role": "user", "content": "hi"}]}
+        assert (await client.post(COMPLETIONS, json=free, headers=people["json"].headers)).status_code == 200
+        assert len(models.requests) == 3  # nothing was asked for that could not have been paid
+    await until(lambda: all(is_idle(server, who) for who in people.values()))
+    assert debits(server, people["json"]) == [] and debits(server, people["stream"]) == [17]
+    assert len(debits(server, people["run"])) == 1
+    async with server.client() as client:
+        for kind, who in people.items():
+            assert (await answer(await send(server, who, kind, "lab/ok")))[0] == 200
+            assert len(held(server, who)) == 2
+        assert [(await deliver(server, client, checkout_id, session_id)).json()["credited"] for _ in range(2)] == [True, False]
+
+
+@needs_strace
+async def test_every_acknowledgement_leaves_after_its_sync(tmp_path: Path, model_port: int, models: ModelServer) -> None:
+    """Behind a proxy, so that the answers can be read in the system calls."""
+    env = {**settings(tmp_path, model_port), "SVC_TLS": "proxy", "SVC_TRUSTED_PROXIES": "127.0.0.1", "SVC_PAYMENTS": "sandbox"}
+    async with running_server(tmp_path, env) as server:
+        who, log = person(server), tmp_path / "calls"
+        checkout_id, session_id = open_checkouts(server, [who], 1)[0]
+        headers = {"x-forwarded-proto": "https", "host": "127.0.0.1", **who.headers}
+        calls = "trace=pwrite64,fdatasync,write,writev,sendto,sendmsg"
+        async with server.client(headers=headers) as client, traced(server, "-o", str(log), "-y", "-s", "4096", "-e", calls):
+            for stream in (True, False):
+                body = {"model": "lab/ok", "messages": [{"role": "user", "content": "hi"}], "stream": stream}
+                assert (await client.post(COMPLETIONS, json=body)).status_code == 200
+            assert (await client.post(RUN, json={"model": "lab/ok", "goal": "hi", "tools": []})).status_code == 200
+            assert (await deliver(server, client, checkout_id, session_id)).json()["credited"]
+    state = "synced"
+    acknowledged = []
+    for line in log.read_text().splitlines():
+        if "pwrite64(" in line and "-wal>" in line:
+            state = "written"
+        elif re.search(r"fdatasync(\(.*-wal>\)| resumed>.*\)) += 0", line):
+            state = "synced"
+        for word in ("[DONE]", "x-service-cost-micros", '\\"type\\":\\"final\\"', '\\"credited\\":true'):
+            if word in line:
+                acknowledged.append((word, state))
+    assert [state for _, state in acknowledged] == ["synced"] * 4 and len({word for word, _ in acknowledged}) == 4
+
+
+# --- the operator beside it
+
+
+async def test_a_credit_by_command_is_there_at_once_and_a_debit_spares_what_is_held(
+    server: RunningServer, models: ModelServer
+) -> None:
+    who = person(server, 0)
+    assert (await answer(await send(server, who, "json", "lab/ok")))[0] == 402
+    credited = await asyncio.to_thread(command, server, "credit", who.email, "0.01")
+    assert credited.returncode == 0 and "balance $0.01 (10000 micros), held $0.00" in credited.stdout
+    assert (await answer(await send(server, who, "json", "lab/ok")))[0] == 200
+    stream = await send(server, who, "stream", "lab/silent")  # 5 + 2 * 200 micros
+    await until(lambda: len(models.requests) == 2)
+    refused = await asyncio.to_thread(command, server, "debit", who.email, "0.009579")
+    assert refused.returncode == 1 and "$0.009983 (9983 micros), of which $0.000405 (405 micros) is held" in refused.stderr
+    taken = await asyncio.to_thread(command, server, "debit", who.email, "0.009578", "--note", "Refund")
+    assert taken.returncode == 0 and "balance $0.000405 (405 micros), held $0.000405" in taken.stdout
+    assert (await answer(await send(server, who, "json", "lab/ok")))[0] == 402
+    stream.leave("rst")
+    await until(lambda: is_idle(server, who))
+    assert (await answer(await send(server, who, "json", "lab/ok")))[0] == 200
+    assert debits(server, who) == [17, 9578, 17]
+
+
+async def test_check_beside_a_busy_server_finds_nothing_and_in_a_broken_copy_what_is_wrong(
+    server: RunningServer, models: ModelServer, tmp_path: Path
+) -> None:
+    people = [person(server) for _ in range(4)]
+    working = [asyncio.create_task(spend(server, who, Told(), random.Random(who.id))) for who in people]
+    try:
+        checked = await asyncio.to_thread(command, server, "check")
+    finally:
+        for task in working:
+            task.cancel()
+        await asyncio.gather(*working, return_exceptions=True)
+    assert checked.returncode == 0 and re.fullmatch(r"ok: \d+ wallets and \d+ ledger rows add up\n", checked.stdout)
+    await until(lambda: all(is_idle(server, who) for who in people))
+    for statement, finding in (
+        ("UPDATE wallets SET balance_micros = balance_micros + 1 WHERE account_id = ?", "its ledger adds up to"),
+        ("UPDATE wallets SET held_micros = 1 WHERE account_id = ?", "its holds add up to 0"),
+        ("UPDATE ledger SET amount_micros = amount_micros + 1 WHERE account_id = ?", "it should be"),
+    ):
+        shutil.rmtree(tmp_path / "copy", ignore_errors=True)
+        (tmp_path / "copy").mkdir()
+        with (
+            contextlib.closing(sqlite3.connect(database(server))) as source,
+            contextlib.closing(sqlite3.connect(tmp_path / "copy" / "service.db", isolation_level=None)) as copy,
+        ):
+            source.backup(copy)
+            for (name,) in copy.execute("SELECT name FROM sqlite_schema WHERE type = 'trigger'").fetchall():
+                copy.execute(f"DROP TRIGGER {name}")
+            copy.execute(statement, (people[0].id,))
+        broken = await asyncio.to_thread(command, server, "check", SVC_DATA_DIR=str(tmp_path / "copy"))
+        assert broken.returncode == 1 and finding in broken.stdout and broken.stdout.endswith("findings\n"), broken

@@ -1,0 +1,504 @@
+"""The processor's webhook and its Checkout Sessions: signatures, one credit, and everything odd kept (contract 6)."""
+
+import asyncio
+import contextlib
+import dataclasses
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+import orjson
+import pytest
+import stripe
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app import create_app
+from svc.billing import payments, wallet
+from svc.billing.stripe import Stripe, check_signature, read_event, sign
+from svc.config import Config
+from svc.errors import ApiError
+from svc.ids import new_id
+from svc.outbound.client import Outbound
+from tests.conftest import Clocks, Service, _WithState, bearer
+from tests.support.payment_processor import API_KEY, DROP, HANG, SECRET, Processor, event_body, processor_on_loopback, signed
+
+NOW = 1_790_000_000
+BODY = b'{"id": "evt_1", "type": "x"}'
+
+
+@pytest.fixture
+async def processor() -> AsyncIterator[Processor]:
+    async with processor_on_loopback() as processor:
+        yield processor
+
+
+@pytest.fixture
+def config(config: Config, processor: Processor) -> Config:
+    return dataclasses.replace(
+        config, payments="stripe", stripe_secret_key=API_KEY, stripe_webhook_secret=SECRET, stripe_api=processor.url
+    )
+
+
+@contextlib.asynccontextmanager
+async def running(config: Config, clocks: Clocks) -> AsyncIterator[Service]:
+    """The application from start to end, as often as a test likes."""
+    app = create_app(config)
+    async with app.router.lifespan_context(app) as state:
+        transport = httpx.ASGITransport(_WithState(app, state), raise_app_exceptions=False)
+        async with httpx.AsyncClient(transport=transport, base_url=config.base_url) as client:
+            yield Service(client, dict(state), config, clocks)
+
+
+@dataclasses.dataclass
+class Funding:
+    """An account with an open checkout of 25 dollars whose session the processor has made."""
+
+    service: Service
+    headers: dict[str, str]
+    session: dict[str, Any]
+
+    async def deliver(self, body: bytes, headers: dict[str, str] | None = None) -> httpx.Response:
+        headers = signed(body, self.service.clocks.now) if headers is None else headers
+        return await self.service.client.post("/billing/webhook", content=body, headers=headers)
+
+    async def balance_micros(self) -> int:
+        account = (await self.service.client.get("/billing/account", headers=self.headers)).json()
+        assert await self.service.state["db"].read(lambda conn: wallet.verify(conn) + payments.verify(conn)) == []
+        balance: int = account["wallet_balance_micros"]
+        return balance
+
+    async def tier(self) -> str:
+        tier: str = (await self.service.client.get("/user/me", headers=self.headers)).json()["tier"]
+        return tier
+
+    async def rows(self, query: str) -> list[tuple[Any, ...]]:
+        rows: list[tuple[Any, ...]] = await self.service.state["db"].read(lambda conn: [tuple(r) for r in conn.execute(query)])
+        return rows
+
+
+async def open_checkout(service: Service, processor: Processor, dollars: str = "25.00") -> Funding:
+    session = await service.sign_up()
+    answer = await service.client.post("/checkout", data={"amount": dollars}, headers={"origin": service.config.base_url})
+    assert answer.status_code == 303, answer.text
+    newest = list(processor.sessions.values())[-1]
+    assert answer.headers["location"] == newest["url"]
+    return Funding(service, bearer(session["access_token"]), newest)
+
+
+@pytest.fixture
+async def funding(service: Service, processor: Processor) -> Funding:
+    return await open_checkout(service, processor)
+
+
+CREDITED, NOT_CREDITED = {"received": True, "credited": True}, {"received": True, "credited": False}
+
+
+# --- signatures
+
+
+def digest(body: bytes, at: int | str, secret: str = SECRET) -> str:
+    value: str = stripe.WebhookSignature._compute_signature(f"{at}.{body.decode()}", secret)
+    return value
+
+
+GOOD = digest(BODY, NOW)
+HEADERS: list[tuple[str, bool]] = [
+    (f"t={NOW},v1={GOOD}", True),
+    (f"t={NOW},v1={'0' * 64},v1={GOOD}", True),
+    (f"t={NOW},v1={GOOD},v1={'0' * 64}", True),
+    (f"v1={GOOD},t={NOW}", True),
+    (f"t={NOW},v0={'0' * 64},v1={GOOD},x=1", True),
+    (f"t={NOW - 300},v1={digest(BODY, NOW - 300)}", True),
+    (f"t={NOW + 300},v1={digest(BODY, NOW + 300)}", True),
+    (f"t={NOW - 301},v1={digest(BODY, NOW - 301)}", False),
+    (f"t={NOW + 301},v1={digest(BODY, NOW + 301)}", False),
+    ("", False),
+    ("nonsense", False),
+    (f"v1={GOOD}", False),
+    (f"t={NOW}", False),
+    (f"t={NOW},v1=", False),
+    (f"t={NOW},v0={GOOD}", False),
+    (f"t={NOW},v1={GOOD.upper()}", False),
+    (f"t={NOW},v1={GOOD[:-1]}", False),
+    (f"t={NOW},v1={GOOD}0", False),
+    (f"t={NOW},v1={digest(BODY, NOW, 'whsec_other')}", False),
+    (f"t={NOW},v1={digest(BODY + b' ', NOW)}", False),
+    (f"t={NOW + 1},v1={GOOD}", False),
+    (f"t={NOW},t={NOW},v1={GOOD}", False),
+    (f"t=0{NOW},v1={digest(BODY, f'0{NOW}')}", False),
+    (f"t={NOW}.0,v1={digest(BODY, f'{NOW}.0')}", False),
+    (f"t=-{NOW},v1={digest(BODY, -NOW)}", False),
+    (f"t={'9' * 400},v1={GOOD}", False),
+    (f"t={NOW},v1={GOOD}" + ",v1=x" * 2000, False),
+    ("t=\xe9,v1=\xe9", False),
+]
+
+
+@pytest.mark.parametrize(("header", "genuine"), HEADERS)
+def test_a_signature_is_genuine_or_not(header: str, genuine: bool) -> None:
+    if genuine:
+        check_signature(SECRET.encode(), [header], BODY, NOW)
+        assert stripe.WebhookSignature.verify_header(BODY, header, SECRET, tolerance=None)
+        return
+    with pytest.raises(ApiError) as refusal:
+        check_signature(SECRET.encode(), [header], BODY, NOW)
+    assert refusal.value.status == 400
+
+
+def test_none_two_or_no_secret_are_refused() -> None:
+    for secret, headers in ((SECRET.encode(), []), (SECRET.encode(), [HEADERS[0][0]] * 2), (None, [HEADERS[0][0]])):
+        with pytest.raises(ApiError):
+            check_signature(secret, headers, BODY, NOW)
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"])), st.integers(1, 10**11), st.text("abc_", min_size=1))
+def test_ours_and_stripes_own_library_accept_each_others_signatures(text: str, at: int, secret: str) -> None:
+    body = text.encode()
+    assert stripe.WebhookSignature.verify_header(body, sign(secret.encode(), body, at), secret, tolerance=None)
+    check_signature(secret.encode(), [f"t={at},v1={digest(body, at, secret)}"], body, at)
+
+
+@given(st.lists(st.sampled_from(["t=", "v1=", "v0=", f"{NOW}", GOOD, ",", "=", " ", "x"]), max_size=8).map("".join))
+def test_what_we_accept_stripes_own_library_accepts(header: str) -> None:
+    try:
+        check_signature(SECRET.encode(), [header], BODY, NOW)
+    except ApiError:
+        return
+    assert stripe.WebhookSignature.verify_header(BODY, header, SECRET, tolerance=None)
+
+
+async def test_the_webhook_takes_the_raw_bytes_and_refuses_all_else_with_400(funding: Funding) -> None:
+    now = funding.service.clocks.now
+    body = event_body(funding.session)
+    refused = [
+        {},
+        signed(body, now, "whsec_other"),
+        signed(body, now - 301),
+        signed(body, now + 302),
+        signed(body + b" ", now),
+        {**signed(body, now, "whsec_other"), "authorization": funding.headers["authorization"]},
+    ]
+    for headers in refused:
+        answer = await funding.deliver(body, headers)
+        assert (answer.status_code, answer.json()["error"]["code"]) == (400, "invalid_value")
+    spaced = orjson.dumps(orjson.loads(body), option=orjson.OPT_INDENT_2)
+    assert (await funding.deliver(spaced, signed(body, now))).status_code == 400
+    assert (await funding.balance_micros(), await funding.rows("SELECT * FROM payment_events")) == (0, [])
+    assert (await funding.deliver(spaced)).json() == CREDITED
+
+
+async def test_a_body_over_1_mib_is_413_and_what_is_no_object_400(funding: Funding) -> None:
+    assert (await funding.deliver(b"x" * (1024 * 1024 + 1))).status_code == 413
+    for body in (b"", b"nonsense", b"[]", b'"x"', b"{", b"\xff", b'{"a": NaN}', b"[" * 100_000):
+        assert (await funding.deliver(body)).status_code == 400
+    assert await funding.rows("SELECT * FROM payment_events") == []
+
+
+# --- one credit
+
+
+async def test_a_paid_session_credits_event_checkout_and_tier_in_one(funding: Funding) -> None:
+    assert (await funding.balance_micros(), await funding.tier()) == (0, "free")
+    answer = await funding.deliver(event_body(funding.session))
+    assert (answer.status_code, answer.json()) == (200, CREDITED)
+    assert (await funding.balance_micros(), await funding.tier()) == (25_000_000, "pro")
+    checkout_id = funding.session["client_reference_id"]
+    assert await funding.rows("SELECT id, state, session_id, paid_at FROM checkouts") == [
+        (checkout_id, "paid", funding.session["id"], funding.service.clocks.now)
+    ]
+    assert await funding.rows("SELECT kind, amount_micros, reference FROM ledger") == [("credit", 25_000_000, checkout_id)]
+
+
+async def test_a_thousand_repeats_50_wide_and_over_restarts_credit_once(
+    config: Config, clocks: Clocks, processor: Processor
+) -> None:
+    gate, answers = asyncio.Semaphore(50), []
+
+    async def deliver(funding: Funding, body: bytes) -> None:
+        async with gate:
+            answers.append(await funding.deliver(body))
+
+    async with running(config, clocks) as service:
+        funding = await open_checkout(service, processor)
+        same = event_body(funding.session)
+        await asyncio.gather(*(deliver(funding, same) for _ in range(500)))
+    for restart in range(2):
+        async with running(config, clocks) as service:
+            funding.service = service
+            others = [event_body(funding.session, f"evt_{restart}_{number}") for number in range(50)]
+            await asyncio.gather(*(deliver(funding, body) for body in [same] * 200 + others))
+            assert await funding.balance_micros() == 25_000_000
+    assert {answer.status_code for answer in answers} == {200} and len(answers) == 1_000
+    assert [answer.json()["credited"] for answer in answers].count(True) == 1
+
+
+async def test_other_events_for_the_same_session_at_once_credit_once(funding: Funding) -> None:
+    kinds = ("checkout.session.completed", "checkout.session.async_payment_succeeded")
+    bodies = [event_body(funding.session, f"evt_{number}", kinds[number % 2]) for number in range(40)]
+    answers = await asyncio.gather(*(funding.deliver(body) for body in bodies))
+    assert [answer.json()["credited"] for answer in answers].count(True) == 1
+    assert await funding.balance_micros() == 25_000_000
+    assert await funding.rows("SELECT credited, count(*) FROM payment_events GROUP BY 1") == [(0, 39), (1, 1)]
+
+
+async def test_a_payment_that_takes_days_credits_when_it_succeeds(funding: Funding) -> None:
+    completed = event_body(funding.session, "evt_1", payment_status="unpaid")
+    succeeded = event_body(funding.session, "evt_2", "checkout.session.async_payment_succeeded")
+    assert (await funding.deliver(completed)).json() == NOT_CREDITED
+    assert (await funding.balance_micros(), await funding.tier()) == (0, "free")
+    assert (await funding.deliver(succeeded)).json() == CREDITED
+    assert await funding.balance_micros() == 25_000_000
+
+
+async def test_events_out_of_order_come_to_the_same(funding: Funding) -> None:
+    order = [
+        ("checkout.session.async_payment_succeeded", {}, CREDITED),
+        ("checkout.session.completed", {"payment_status": "unpaid"}, NOT_CREDITED),
+        ("checkout.session.async_payment_failed", {"payment_status": "unpaid"}, NOT_CREDITED),
+        ("checkout.session.expired", {"payment_status": "unpaid"}, NOT_CREDITED),
+        ("checkout.session.completed", {}, NOT_CREDITED),
+    ]
+    for number, (kind, changes, expected) in enumerate(order):
+        assert (await funding.deliver(event_body(funding.session, f"evt_{number}", kind, **changes))).json() == expected
+    assert await funding.balance_micros() == 25_000_000
+    assert await funding.rows("SELECT state FROM checkouts") == [("paid",)]
+
+
+@pytest.mark.parametrize(("kind", "state"), [("expired", "expired"), ("async_payment_failed", "failed")])
+async def test_a_checkout_ends_without_money_and_money_that_comes_all_the_same_counts(
+    funding: Funding, kind: str, state: str
+) -> None:
+    ended = event_body(funding.session, "evt_1", f"checkout.session.{kind}", payment_status="unpaid")
+    assert (await funding.deliver(ended)).json() == NOT_CREDITED
+    assert await funding.rows("SELECT state FROM checkouts") == [(state,)]
+    assert (await funding.deliver(event_body(funding.session, "evt_2"))).json() == CREDITED
+    assert await funding.balance_micros() == 25_000_000
+
+
+ODD: list[tuple[dict[str, Any], str]] = [
+    ({"payment_status": "unpaid"}, "unpaid"),
+    ({"payment_status": "no_payment_required"}, "unpaid"),
+    ({"payment_status": True}, "unpaid"),
+    ({"payment_status": None}, "unpaid"),
+    ({"amount_total": 2499}, "other amount"),
+    ({"amount_total": 2501}, "other amount"),
+    ({"amount_total": 25_000_000}, "other amount"),
+    ({"amount_total": -2500}, "other amount"),
+    ({"amount_total": 2500.0}, "other amount"),
+    ({"amount_total": "2500"}, "other amount"),
+    ({"amount_total": True}, "other amount"),
+    ({"amount_total": None}, "other amount"),
+    ({"amount_total": 2**63}, "other amount"),
+    ({"currency": "eur"}, "other currency"),
+    ({"currency": "USD "}, "other currency"),
+    ({"currency": None}, "other currency"),
+    ({"id": "cs_other"}, "unknown checkout"),
+    ({"id": None}, "unknown checkout"),
+    ({"id": "cs_other", "client_reference_id": None, "metadata": None}, "unknown checkout"),
+    ({"client_reference_id": "chk_other"}, "other checkout"),
+    ({"client_reference_id": None, "metadata": {"checkout_id": "chk_other"}}, "other checkout"),
+]
+
+
+@pytest.mark.parametrize(("changes", "reason"), ODD)
+async def test_what_does_not_match_our_checkout_is_kept_and_credits_nothing(
+    funding: Funding, changes: dict[str, Any], reason: str
+) -> None:
+    answer = await funding.deliver(event_body(funding.session, **changes))
+    assert (answer.status_code, answer.json()) == (200, NOT_CREDITED)
+    assert (await funding.balance_micros(), await funding.tier()) == (0, "free")
+    assert await funding.rows("SELECT id, credited, reason FROM payment_events") == [("evt_1", 0, reason)]
+    assert (await funding.deliver(event_body(funding.session, "evt_2"))).json() == CREDITED
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        {},
+        {"id": "evt_1"},
+        {"id": 5, "type": None, "data": []},
+        {"id": "evt_1", "type": "charge.refunded", "data": {"object": {"id": "ch_1", "amount": 2500}}},
+        {"id": "evt_1", "type": "charge.dispute.created", "data": {"object": None}},
+        {"id": "e" * 10_000, "type": "checkout.session.completed", "data": {"object": {"id": ["cs"], "metadata": "x"}}},
+        {"id": "evt\0\u2028", "type": "checkout.session.completed\0", "data": "x"},
+        {"id": "evt_1", "type": "checkout.session.completed", "data": {"object": {"payment_status": "paid"}}},
+    ],
+)
+async def test_every_other_signed_event_is_kept_once(funding: Funding, event: dict[str, Any]) -> None:
+    for _ in range(2):
+        answer = await funding.deliver(orjson.dumps(event))
+        assert (answer.status_code, answer.json()) == (200, NOT_CREDITED)
+    assert await funding.rows("SELECT count(*), sum(credited) FROM payment_events") == [(1, 0)]
+
+
+async def test_an_event_of_another_account_credits_its_own_checkout_alone(service: Service, processor: Processor) -> None:
+    ada, bob = await open_checkout(service, processor), await open_checkout(service, processor, "30")
+    crossed = event_body(ada.session, "evt_1", client_reference_id=bob.session["client_reference_id"])
+    assert (await ada.deliver(crossed)).json() == NOT_CREDITED
+    assert (await ada.balance_micros(), await bob.balance_micros()) == (0, 0)
+    assert (await bob.deliver(event_body(bob.session, "evt_2"))).json() == CREDITED
+    assert (await ada.balance_micros(), await bob.balance_micros()) == (0, 30_000_000)
+
+
+async def test_a_payment_for_a_deleted_account_is_kept_for_the_operator(funding: Funding) -> None:
+    user_id = (await funding.service.client.get("/user/me", headers=funding.headers)).json()["id"]
+    await funding.service.state["db"].write(lambda tx: tx.execute("DELETE FROM accounts WHERE id = ?", (user_id,)))
+    assert (await funding.deliver(event_body(funding.session))).json() == NOT_CREDITED
+    assert await funding.rows("SELECT reason FROM payment_events") == [("account deleted",)]
+
+
+async def test_a_wallet_that_is_full_takes_no_more(funding: Funding) -> None:
+    user_id = (await funding.service.client.get("/user/me", headers=funding.headers)).json()["id"]
+    full = wallet.MOST_MICROS - 24_999_999
+    await funding.service.state["db"].write(wallet.credit, user_id, full, description="", now_seconds=NOW)
+    assert (await funding.deliver(event_body(funding.session))).json() == NOT_CREDITED
+    assert await funding.balance_micros() == full
+    assert await funding.rows("SELECT reason FROM payment_events") == [("wallet full",)]
+
+
+async def test_a_payment_may_be_faster_than_the_answer_that_named_its_session(service: Service) -> None:
+    session = await service.sign_up()
+    db, user_id = service.state["db"], session["user"]["id"]
+    checkout_id = new_id("chk", service.clocks.now)
+    await db.write(payments.add_checkout, user_id, checkout_id, 25_000_000, service.clocks.now)
+    paid = {"id": "cs_1", "client_reference_id": checkout_id, "amount_total": 2500, "currency": "usd"}
+    funding = Funding(service, bearer(session["access_token"]), paid)
+    assert (await funding.deliver(event_body(paid))).json() == CREDITED
+    await db.write(payments.set_session, user_id, checkout_id, "cs_1")
+    with pytest.raises(ApiError):
+        await db.write(payments.set_session, user_id, checkout_id, "cs_2")
+    assert await funding.balance_micros() == 25_000_000
+
+
+# --- storage that does not take it
+
+
+async def make_read_only(funding: Funding) -> None:
+    await on_the_writer(funding, "PRAGMA query_only = 1")
+
+
+async def fill_up(funding: Funding) -> None:
+    """No page more than now; then small events until they, too, do not fit any more."""
+    pages = (await funding.rows("PRAGMA page_count"))[0][0]
+    await on_the_writer(funding, f"PRAGMA max_page_count = {pages}")
+    fillers = (event_body(funding.session, f"evt_{number:0100}", "x") for number in range(1_000))
+    while (await funding.deliver(next(fillers))).status_code == 200:
+        pass
+
+
+async def on_the_writer(funding: Funding, statement: str) -> None:
+    connection = funding.service.state["db"]._writer._connection
+    await connection._execute(lambda: connection._conn.execute(statement).fetchall())
+
+
+@pytest.mark.parametrize(
+    ("fault", "repair"), [(make_read_only, "PRAGMA query_only = 0"), (fill_up, "PRAGMA max_page_count = 1000000")]
+)
+async def test_what_cannot_be_stored_is_503_and_a_later_repeat_credits_once(funding: Funding, fault: Any, repair: str) -> None:
+    await fault(funding)
+    body = event_body(funding.session, "evt_paid_" + "x" * 240)
+    for _ in range(3):
+        answer = await funding.deliver(body)
+        assert (answer.status_code, answer.json()["error"]["code"]) == (503, "storage_unavailable")
+        assert answer.headers["retry-after"] == "1"
+    assert (await funding.balance_micros(), await funding.tier()) == (0, "free")
+    await on_the_writer(funding, repair)
+    assert [(await funding.deliver(body)).json() for _ in range(2)] == [CREDITED, NOT_CREDITED]
+    assert (await funding.balance_micros(), await funding.tier()) == (25_000_000, "pro")
+
+
+# --- Checkout Sessions
+
+
+async def test_the_session_is_asked_for_with_our_terms_after_our_row_is_there(funding: Funding, processor: Processor) -> None:
+    headers, form = processor.requests[0]
+    [(checkout_id, amount, session_id)] = await funding.rows("SELECT id, amount_micros, session_id FROM checkouts")
+    assert headers["authorization"] == f"Bearer {API_KEY}" and headers["idempotency-key"] == checkout_id
+    assert headers["content-type"] == "application/x-www-form-urlencoded"
+    base_url = funding.service.config.base_url
+    assert form == {
+        "mode": "payment",
+        "client_reference_id": checkout_id,
+        "metadata[checkout_id]": checkout_id,
+        "payment_intent_data[metadata][checkout_id]": checkout_id,
+        "line_items[0][quantity]": "1",
+        "line_items[0][price_data][currency]": "usd",
+        "line_items[0][price_data][unit_amount]": "2500",
+        "line_items[0][price_data][product_data][name]": "Prepaid credit",
+        "success_url": f"{base_url}/checkout/return?checkout={checkout_id}",
+        "cancel_url": f"{base_url}/checkout",
+    }
+    assert (amount, session_id) == (25_000_000, funding.session["id"])
+
+
+@pytest.fixture
+async def api(processor: Processor, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Stripe]:
+    monkeypatch.setattr("svc.billing.stripe._ATTEMPT_SECONDS", 0.3)
+    async with httpx.AsyncClient(transport=Outbound(), timeout=None) as client:
+        yield Stripe(client, processor.url, API_KEY, pause_seconds=0.01)
+
+
+async def ask(api: Stripe) -> tuple[str, str]:
+    return await api.create_session("chk_1", 2500, "https://a.example/return", "https://a.example/")
+
+
+@pytest.mark.parametrize("fault", [DROP, HANG, 409, 429, 500, 503])
+@pytest.mark.parametrize("late", [False, True])
+async def test_a_second_try_under_the_same_key_makes_one_session(
+    api: Stripe, processor: Processor, fault: Any, late: bool
+) -> None:
+    (processor.late_faults if late else processor.faults).append(fault)
+    _, url = await ask(api)
+    assert [headers["idempotency-key"] for headers, _ in processor.requests] == ["chk_1"] * 2
+    assert list(processor.sessions) == ["chk_1"] and processor.sessions["chk_1"]["url"] == url
+
+
+@pytest.mark.parametrize(
+    ("faults", "status", "code"),
+    [
+        ([DROP, DROP], 502, "upstream_unreachable"),
+        ([HANG, HANG], 504, "upstream_timeout"),
+        ([500, 503], 502, "upstream_error"),
+        ([400], 502, "upstream_error"),
+        ([401], 502, "upstream_error"),
+        ([302], 502, "upstream_error"),
+        ([b"<html>"], 502, "upstream_invalid_response"),
+        ([b"[]"], 502, "upstream_invalid_response"),
+        ([b"{}"], 502, "upstream_invalid_response"),
+        ([b"x" * 300_000], 502, "upstream_invalid_response"),
+        ([orjson.dumps({"id": 5, "url": "https://checkout.stripe.com/x"})], 502, "upstream_invalid_response"),
+        ([orjson.dumps({"id": "cs", "url": "javascript:alert(1)"})], 502, "upstream_invalid_response"),
+        ([orjson.dumps({"id": "cs", "url": "http://elsewhere.example/"})], 502, "upstream_invalid_response"),
+        ([orjson.dumps({"id": "cs", "url": "https://x/\r\nset-cookie: a=b"})], 502, "upstream_invalid_response"),
+        ([orjson.dumps({"id": "cs", "url": "https://[x/"})], 502, "upstream_invalid_response"),
+    ],
+)
+async def test_a_processor_that_fails_is_one_clear_error(
+    api: Stripe, processor: Processor, faults: list[Any], status: int, code: str
+) -> None:
+    processor.faults += faults
+    with pytest.raises(ApiError) as refusal:
+        await ask(api)
+    assert (refusal.value.status, refusal.value.code) == (status, code)
+    assert API_KEY not in str(refusal.value) and API_KEY not in repr(api) and processor.faults == []
+
+
+async def test_a_processor_that_is_not_there_is_unreachable() -> None:
+    async with httpx.AsyncClient(transport=Outbound(), timeout=None) as client:
+        with pytest.raises(ApiError) as refusal:
+            await ask(Stripe(client, "http://127.0.0.1:1", API_KEY, pause_seconds=0.01))
+    assert refusal.value.code == "upstream_unreachable"
+
+
+async def test_no_secret_of_the_processor_reaches_log_or_database(funding: Funding, config: Config) -> None:
+    await funding.deliver(event_body(funding.session))
+    await asyncio.sleep(0.1)
+    data = b"".join(path.read_bytes() for path in config.data_dir.parent.rglob("*") if path.is_file())
+    assert SECRET.encode() not in data and API_KEY.encode() not in data
+    assert funding.session["id"].encode() in data
+
+
+def test_an_event_without_an_id_is_known_by_its_bytes() -> None:
+    first, again, other = read_event(b'{"a":1}'), read_event(b'{"a":1}'), read_event(b'{"a":2}')
+    assert first == again and first.id != other.id

@@ -1,0 +1,510 @@
+"""The money in the database: holds, settlements, credits and debits, and the rules that no statement can break (contract 6)."""
+
+import asyncio
+import re
+import sqlite3
+from collections.abc import AsyncIterator, Iterator
+from fractions import Fraction
+from math import ceil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from svc.auth import accounts
+from svc.billing import payments, wallet
+from svc.db import SCHEMA, Database, open_database
+from svc.errors import ApiError
+from svc.money import dollars, micros_of
+
+NOW = 1_790_000_000.0
+PRICES = {"input_micros_per_million_tokens": 500_000, "output_micros_per_million_tokens": 1_500_000}
+
+
+def empty_database() -> sqlite3.Connection:
+    conn = sqlite3.connect(":memory:", isolation_level=None)
+    conn.row_factory = sqlite3.Row
+    conn.execute("PRAGMA foreign_keys = ON")
+    conn.execute("PRAGMA trusted_schema = OFF")
+    conn.executescript(SCHEMA.read_text())
+    return conn
+
+
+def add_account(conn: sqlite3.Connection, email: str = "ada@example.com", micros: int = 0) -> str:
+    account_id: str = accounts.add_account(conn, email, None, None, NOW)["id"]
+    if micros:
+        wallet.credit(conn, account_id, micros, description="for the test", now_seconds=NOW)
+    return account_id
+
+
+def settle(conn: sqlite3.Connection, account_id: str, hold_id: str, cost_micros: int) -> int:
+    return wallet.settle(
+        conn,
+        account_id,
+        hold_id,
+        cost_micros,
+        model="builtin/assistant-paid",
+        input_tokens=12,
+        output_tokens=34,
+        request_id="req_1",
+        key_id="key_1",
+        now_seconds=NOW,
+    )
+
+
+def shown(conn: sqlite3.Connection, account_id: str) -> tuple[int, int]:
+    row = wallet.account_shown(conn, account_id)
+    return row["wallet_balance_micros"], row["held_micros"]
+
+
+def findings(conn: sqlite3.Connection) -> list[str]:
+    return wallet.verify(conn) + payments.verify(conn)
+
+
+@pytest.fixture
+def conn() -> Iterator[sqlite3.Connection]:
+    conn = empty_database()
+    yield conn
+    conn.close()
+
+
+@pytest.fixture
+async def db(tmp_path: Path) -> AsyncIterator[Database]:
+    db = await open_database(tmp_path / "service.db")
+    yield db
+    await db.close()
+
+
+# --- any order of anything
+
+
+class Model:
+    """What the wallet must do, in as few lines as it can be said."""
+
+    def __init__(self) -> None:
+        self.balance, self.holds, self.booked = 0, dict[str, int](), 0
+
+    def held(self) -> int:
+        return sum(self.holds.values())
+
+    def book(self, amount: int) -> None:
+        self.balance += amount
+        self.booked += 1 if amount else 0
+
+    def can_take(self, amount: int) -> bool:
+        return amount <= self.balance - self.held()
+
+    def end(self, hold_id: str, cost: int) -> int:
+        charged = min(max(cost, 0), self.holds.pop(hold_id, 0))
+        self.book(-charged)
+        return charged
+
+
+MICROS = st.integers(1, 12_000_000) | st.sampled_from([1, 4_999_999, 5_000_000, wallet.MOST_MICROS])
+COSTS = st.integers(-5, 12_000_000) | st.sampled_from([0, 2**63, -(2**63)])
+
+
+class WalletMachine(RuleBasedStateMachine):
+    """Two accounts, so that nothing of one shows at the other."""
+
+    @initialize()
+    def begin(self) -> None:
+        self.conn = empty_database()
+        self.ids = [add_account(self.conn, email) for email in ("ada@example.com", "bob@example.com")]
+        self.models = [Model(), Model()]
+        self.numbers = 0
+
+    def teardown(self) -> None:
+        if hasattr(self, "conn"):
+            self.conn.close()
+
+    @rule(who=st.integers(0, 1), micros=MICROS)
+    def credit(self, who: int, micros: int) -> None:
+        fits = self.models[who].balance + micros <= wallet.MOST_MICROS
+        try:
+            wallet.credit(self.conn, self.ids[who], micros, description="", now_seconds=NOW)
+        except ApiError:
+            assert not fits
+        else:
+            assert fits
+            self.models[who].book(micros)
+
+    @rule(who=st.integers(0, 1), micros=MICROS)
+    def debit(self, who: int, micros: int) -> None:
+        fits = self.models[who].can_take(micros)
+        try:
+            wallet.debit(self.conn, self.ids[who], micros, description="", now_seconds=NOW)
+        except ApiError as error:
+            assert error.status == 402 and not fits
+        else:
+            assert fits
+            self.models[who].book(-micros)
+
+    @rule(who=st.integers(0, 1), micros=MICROS)
+    def hold(self, who: int, micros: int) -> None:
+        self.numbers += 1
+        fits = self.models[who].can_take(micros)
+        try:
+            wallet.hold(self.conn, self.ids[who], f"hold_{self.numbers}", micros, NOW)
+        except ApiError as error:
+            assert error.status == 402 and not fits
+        else:
+            assert fits
+            self.models[who].holds[f"hold_{self.numbers}"] = micros
+
+    @rule(who=st.integers(0, 1), number=st.integers(1, 20), cost=COSTS)
+    def settle(self, who: int, number: int, cost: int) -> None:
+        charged = settle(self.conn, self.ids[who], f"hold_{number}", cost)
+        assert charged == self.models[who].end(f"hold_{number}", cost)
+
+    @rule(who=st.integers(0, 1), number=st.integers(1, 20))
+    def release(self, who: int, number: int) -> None:
+        there = f"hold_{number}" in self.models[who].holds
+        assert wallet.release(self.conn, self.ids[who], f"hold_{number}") == there
+        self.models[who].end(f"hold_{number}", 0)
+
+    @precondition(lambda self: any(model.holds for model in self.models))
+    @rule(cost=COSTS)
+    def crash_in_a_settlement(self, cost: int) -> None:
+        who = 0 if self.models[0].holds else 1
+        self.conn.execute("BEGIN IMMEDIATE")
+        settle(self.conn, self.ids[who], next(iter(self.models[who].holds)), cost)
+        self.conn.execute("ROLLBACK")
+        assert wallet.release_all(self.conn) == sum(len(model.holds) for model in self.models)
+        for model in self.models:
+            model.holds.clear()
+
+    @invariant()
+    def every_rule_holds(self) -> None:
+        if not hasattr(self, "conn"):
+            return
+        assert findings(self.conn) == []
+        for account_id, model in zip(self.ids, self.models, strict=True):
+            assert shown(self.conn, account_id) == (model.balance, model.held())
+            assert wallet.available_micros(self.conn, account_id) == model.balance - model.held() >= 0
+            total, rows = self.conn.execute(
+                "SELECT ifnull(sum(amount_micros), 0), count(*) FROM ledger WHERE account_id = ?", (account_id,)
+            ).fetchone()
+            assert (total, rows) == (model.balance, model.booked)
+
+
+WalletMachine.TestCase.settings = settings(
+    max_examples=60, stateful_step_count=40, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+TestAnyOrderOfHoldsSettlementsCreditsAndCrashesAddsUp = WalletMachine.TestCase
+
+
+# --- no statement breaks a rule
+
+RAW = [
+    "UPDATE wallets SET balance_micros = 10000000",
+    "UPDATE wallets SET balance_micros = balance_micros + 1",
+    "UPDATE wallets SET held_micros = 0",
+    "UPDATE wallets SET account_id = 'other'",
+    "UPDATE OR REPLACE wallets SET account_id = 'other'",
+    "DELETE FROM wallets",
+    "INSERT OR REPLACE INTO wallets (account_id) VALUES ('ada')",
+    "INSERT OR REPLACE INTO wallets VALUES ('ada', 99000000, 0)",
+    "INSERT INTO wallets VALUES ('other', 5, 0)",
+    "DELETE FROM ledger",
+    "UPDATE ledger SET amount_micros = 9000000",
+    "UPDATE ledger SET balance_after_micros = 9000000",
+    "UPDATE ledger SET description = 'x'",
+    "UPDATE ledger SET reference = NULL",
+    "UPDATE ledger SET account_id = NULL",
+    "UPDATE ledger SET account_id = NULL, description = '', request_id = NULL, key_id = NULL",
+    "UPDATE ledger SET account_id = 'bob'",
+    "INSERT OR REPLACE INTO ledger SELECT * FROM ledger",
+    "INSERT INTO ledger SELECT * FROM ledger WHERE true ON CONFLICT (seq) DO UPDATE SET amount_micros = 1",
+    # an amount without its sign, a wrong balance after it, nobody's, one out of order, a reference twice, below zero and held
+    "INSERT INTO ledger VALUES (NULL, 'l', 'ada', 'debit', 5, 10000005, '', 'r', NULL, NULL, NULL, NULL, NULL, 1)",
+    "INSERT INTO ledger VALUES (NULL, 'l', 'ada', 'credit', -5, 9999995, '', 'r', NULL, NULL, NULL, NULL, NULL, 1)",
+    "INSERT INTO ledger VALUES (NULL, 'l', 'ada', 'debit', 0, 10000000, '', 'r', NULL, NULL, NULL, NULL, NULL, 1)",
+    "INSERT INTO ledger VALUES (NULL, 'l', 'ada', 'credit', 5, 10000006, '', 'r', NULL, NULL, NULL, NULL, NULL, 1)",
+    "INSERT INTO ledger VALUES (NULL, 'l', 'ada', 'credit', 5, 5, '', 'r', NULL, NULL, NULL, NULL, NULL, 1)",
+    "INSERT INTO ledger VALUES (NULL, 'l', NULL, 'credit', 5, 5, '', 'r', NULL, NULL, NULL, NULL, NULL, 1)",
+    "INSERT INTO ledger VALUES (NULL, 'l', 'nobody', 'credit', 5, 5, '', 'r', NULL, NULL, NULL, NULL, NULL, 1)",
+    "INSERT INTO ledger VALUES (7, 'l', 'ada', 'credit', 5, 10000005, '', 'r', NULL, NULL, NULL, NULL, NULL, 1)",
+    "INSERT INTO ledger VALUES (-1, 'l', 'ada', 'credit', 5, 10000005, '', 'r', NULL, NULL, NULL, NULL, NULL, 1)",
+    "INSERT OR REPLACE INTO ledger VALUES (NULL, 'l', 'ada', 'credit', 5, 10000005, '', 'chk_a', NULL, 1, 1, NULL, NULL, 1)",
+    "INSERT OR REPLACE INTO ledger VALUES (1, 'l', 'ada', 'credit', 5, 10000005, '', 'r', NULL, NULL, NULL, NULL, NULL, 1)",
+    "INSERT INTO ledger VALUES (NULL, 'l', 'ada', 'debit', -10000001, -1, '', 'r', NULL, NULL, NULL, NULL, NULL, 1)",
+    "INSERT INTO ledger VALUES (NULL, 'l', 'ada', 'debit', -7000000, 3000000, '', 'r', NULL, NULL, NULL, NULL, NULL, 1)",
+    "INSERT INTO ledger VALUES (NULL, 'l', 'ada', 'credit', 1.5, 10000001.5, '', 'r', NULL, NULL, NULL, NULL, NULL, 1)",
+    "INSERT INTO ledger VALUES (NULL, 'l', 'ada', 'credit', 5, 10000005, '', 'r', 'm', -1, 0, NULL, NULL, 1)",
+    "INSERT INTO holds VALUES ('h2', 'ada', 6000001, 1)",
+    "INSERT INTO holds VALUES ('h2', 'ada', 0, 1)",
+    "INSERT INTO holds VALUES ('h2', 'ada', -5, 1)",
+    "INSERT INTO holds VALUES ('h2', 'nobody', 5, 1)",
+    "INSERT INTO holds VALUES ('h', 'ada', 5, 1)",
+    "INSERT OR REPLACE INTO holds VALUES ('h', 'ada', 5, 1)",
+    "INSERT OR REPLACE INTO holds VALUES ('h', 'bob', 5, 1)",
+    "UPDATE holds SET amount_micros = 1",
+    "UPDATE holds SET account_id = 'bob'",
+    "UPDATE accounts SET tier = 'free'",
+    "UPDATE accounts SET id = 'other' WHERE id = 'ada'",
+    "INSERT OR REPLACE INTO accounts (id, email, email_key, created_at) VALUES ('ada', 'x@y.z', 'ada', 1)",
+    "UPDATE checkouts SET amount_micros = 6000000",
+    "UPDATE checkouts SET account_id = 'bob'",
+    "UPDATE checkouts SET account_id = NULL",
+    "UPDATE checkouts SET session_id = 'cs_other'",
+    "UPDATE checkouts SET state = 'open', paid_at = NULL WHERE id = 'chk_a'",
+    "UPDATE checkouts SET state = 'paid', paid_at = 1 WHERE id = 'chk_b'",
+    "UPDATE checkouts SET state = 'paid' WHERE id = 'chk_b'",
+    "DELETE FROM checkouts",
+    "INSERT OR REPLACE INTO checkouts (id, account_id, amount_micros, created_at) VALUES ('chk_a', 'ada', 5000000, 1)",
+    "INSERT INTO checkouts VALUES ('chk_c', 'ada', 5000000, 'paid', 'cs_c', 1, 1)",
+    "INSERT INTO checkouts (id, account_id, amount_micros, created_at) VALUES ('chk_c', 'ada', 4990000, 1)",
+    "INSERT INTO checkouts (id, account_id, amount_micros, created_at) VALUES ('chk_c', 'ada', 5001000, 1)",
+    "INSERT INTO checkouts (id, account_id, amount_micros, created_at) VALUES ('chk_c', 'ada', 10000010000, 1)",
+    "INSERT OR REPLACE INTO payment_events VALUES ('evt', 'x', 'cs_a', 'chk_a', 0, 'again', 1)",
+    "INSERT INTO payment_events VALUES ('evt2', 'x', 'cs_a', 'chk_a', 1, NULL, 1)",
+    "INSERT INTO payment_events VALUES ('evt2', 'x', 'cs_b', 'chk_b', 1, NULL, 1)",
+    "INSERT INTO payment_events VALUES ('evt2', 'x', NULL, NULL, 1, NULL, 1)",
+    "UPDATE payment_events SET credited = 0, reason = 'x'",
+    "DELETE FROM payment_events",
+]
+
+
+@pytest.fixture
+def money(conn: sqlite3.Connection) -> sqlite3.Connection:
+    """ada: 10 dollars out of a paid checkout, 4 of them held, and an open checkout; bob has nothing."""
+    for name in ("ada", "bob"):
+        conn.execute("INSERT INTO accounts (id, email, email_key, created_at) VALUES (?, ?, ?, 1)", (name, name + "@x", name))
+    for checkout, session in (("chk_a", "cs_a"), ("chk_b", "cs_b")):
+        payments.add_checkout(conn, "ada", checkout, 10_000_000, NOW)
+        payments.set_session(conn, "ada", checkout, session)
+    event = payments.Event("evt", "checkout.session.completed", "cs_a", "chk_a", 1000, "usd", True)
+    assert payments.receive(conn, event, wallet.credit, NOW).credited
+    wallet.hold(conn, "ada", "h", 4_000_000, NOW)
+    return conn
+
+
+def everything(conn: sqlite3.Connection) -> list[Any]:
+    tables = ("accounts", "wallets", "ledger", "holds", "checkouts", "payment_events")
+    return [tuple(row) for table in tables for row in conn.execute(f"SELECT * FROM {table}")]
+
+
+@pytest.mark.parametrize("statement", RAW)
+def test_no_statement_breaks_a_rule_of_the_money(money: sqlite3.Connection, statement: str) -> None:
+    before = everything(money)
+    with pytest.raises(sqlite3.IntegrityError):
+        money.execute(statement)
+    assert everything(money) == before and findings(money) == []
+
+
+CORRUPTIONS = {
+    "adds up to": "UPDATE wallets SET balance_micros = balance_micros + 1",
+    "it should be": "UPDATE ledger SET balance_after_micros = 7",
+    "its holds add up": "UPDATE wallets SET held_micros = 0",
+    "out of bounds": "UPDATE wallets SET held_micros = balance_micros + 1",
+    "has no wallet": "DELETE FROM wallets WHERE account_id = 'bob'",
+    "rows up to": "UPDATE ledger SET seq = 3",
+    "is not pro": "UPDATE accounts SET tier = 'free'",
+    "without its credit": "UPDATE ledger SET reference = 'other'",
+    "is not paid": "UPDATE checkouts SET state = 'open', paid_at = NULL",
+    "without an event": "DELETE FROM payment_events",
+    "credited a checkout that is not": "UPDATE checkouts SET state = 'open', paid_at = NULL WHERE id = 'chk_a'",
+}
+
+
+@pytest.mark.parametrize("finding", CORRUPTIONS)
+def test_verify_finds_what_was_done_behind_the_triggers(money: sqlite3.Connection, finding: str) -> None:
+    for (name,) in money.execute("SELECT name FROM sqlite_schema WHERE type = 'trigger'").fetchall():
+        money.execute(f"DROP TRIGGER {name}")
+    money.execute("PRAGMA ignore_check_constraints = ON")
+    money.execute("PRAGMA foreign_keys = OFF")
+    assert findings(money) == []
+    money.execute(CORRUPTIONS[finding])
+    assert any(finding in line for line in findings(money))
+
+
+# --- holds
+
+
+@pytest.mark.parametrize("served", range(6))
+async def test_200_holds_at_once_with_funds_for_k_are_exactly_k(db: Database, served: int) -> None:
+    account_id = await db.write(add_account, micros=served * 700 + 699)
+    outcomes = await asyncio.gather(
+        *(db.write(wallet.hold, account_id, f"hold_{number}", 700, NOW) for number in range(200)), return_exceptions=True
+    )
+    refused = [outcome for outcome in outcomes if isinstance(outcome, ApiError) and outcome.code == "insufficient_funds"]
+    assert (outcomes.count(None), len(refused)) == (served, 200 - served)
+    assert await db.read(shown, account_id) == (served * 700 + 699, served * 700)
+    assert await db.read(findings) == []
+
+
+def test_a_refused_hold_names_the_balance_and_what_is_needed(conn: sqlite3.Connection) -> None:
+    account_id = add_account(conn, micros=2_500_000)
+    wallet.hold(conn, account_id, "hold_1", 2_000_000, NOW)
+    for needed, text in ((500_001, "$0.500001 (500001 micros)"), (10**30, "(1" + "0" * 30 + " micros)")):
+        with pytest.raises(ApiError) as refusal:
+            wallet.hold(conn, account_id, "hold_2", needed, NOW)
+        assert (refusal.value.status, refusal.value.code) == (402, "insufficient_funds")
+        for part in (text, "$2.50 (2500000 micros)", "$2.00 (2000000 micros)"):
+            assert part in str(refusal.value)
+
+
+def test_a_settlement_charges_the_cost_at_most_the_hold_and_only_once(conn: sqlite3.Connection) -> None:
+    account_id = add_account(conn, micros=1_000)
+    for number, (cost, charged) in enumerate([(40, 40), (100, 100), (101, 100), (10**40, 100), (0, 0), (-5, 0)]):
+        wallet.hold(conn, account_id, f"hold_{number}", 100, NOW)
+        assert settle(conn, account_id, f"hold_{number}", cost) == charged
+        assert settle(conn, account_id, f"hold_{number}", cost) == 0
+        assert not wallet.release(conn, account_id, f"hold_{number}")
+    assert shown(conn, account_id) == (1_000 - 340, 0)
+    assert len(wallet.ledger_page(conn, account_id, 100)) == 5  # what cost nothing is no row
+
+
+def test_a_call_that_can_cost_nothing_needs_no_hold(conn: sqlite3.Connection) -> None:
+    account_id = add_account(conn)
+    wallet.hold(conn, account_id, "hold_1", 0, NOW)
+    assert settle(conn, account_id, "hold_1", 5) == 0 and shown(conn, account_id) == (0, 0)
+
+
+def test_a_hold_is_its_owners(conn: sqlite3.Connection) -> None:
+    ada, bob = add_account(conn, micros=1_000), add_account(conn, "bob@example.com", 1_000)
+    wallet.hold(conn, ada, "hold_1", 100, NOW)
+    assert settle(conn, bob, "hold_1", 100) == 0 and not wallet.release(conn, bob, "hold_1")
+    assert (shown(conn, ada), shown(conn, bob)) == ((1_000, 100), (1_000, 0))
+
+
+def test_a_hold_of_a_deleted_account_is_refused_and_its_settlement_is_nothing(conn: sqlite3.Connection) -> None:
+    account_id = add_account(conn, micros=1_000)
+    wallet.hold(conn, account_id, "hold_1", 100, NOW)
+    accounts.delete_account(conn, account_id)
+    assert settle(conn, account_id, "hold_1", 50) == 0
+    wallet.count_usage(conn, account_id, "m", 1, 1, 1, "2026-09-21")
+    with pytest.raises(ApiError) as refusal:
+        wallet.hold(conn, account_id, "hold_2", 100, NOW)
+    assert refusal.value.status == 401
+    assert wallet.available_micros(conn, account_id) == 0 and findings(conn) == []
+
+
+def test_after_a_crash_every_hold_is_released(conn: sqlite3.Connection) -> None:
+    ids = [add_account(conn, f"person{number}@example.com", 1_000) for number in range(3)]
+    for number in range(30):
+        wallet.hold(conn, ids[number % 3], f"hold_{number}", 10, NOW)
+    assert wallet.release_all(conn) == 30 and wallet.release_all(conn) == 0
+    assert [shown(conn, account_id) for account_id in ids] == [(1_000, 0)] * 3
+
+
+# --- tier, ledger, usage
+
+
+@pytest.mark.parametrize(("micros", "tier"), [(4_999_999, "free"), (5_000_000, "pro")])
+def test_a_credit_of_5_dollars_makes_pro_and_pro_stays_at_zero(conn: sqlite3.Connection, micros: int, tier: str) -> None:
+    account_id = add_account(conn, micros=micros)
+    wallet.debit(conn, account_id, micros, description="all of it", now_seconds=NOW)
+    account = accounts.account_by_id(conn, account_id)
+    assert account is not None and account["tier"] == tier and shown(conn, account_id) == (0, 0)
+
+
+def test_many_small_credits_do_not_make_pro(conn: sqlite3.Connection) -> None:
+    account_id = add_account(conn)
+    for _ in range(6):
+        wallet.credit(conn, account_id, 1_000_000, description="", now_seconds=NOW)
+    account = accounts.account_by_id(conn, account_id)
+    assert account is not None and account["tier"] == "free"
+
+
+def test_a_debit_names_model_tokens_request_and_key(conn: sqlite3.Connection) -> None:
+    account_id = add_account(conn, micros=1_000)
+    wallet.hold(conn, account_id, "hold_1", 100, NOW)
+    settle(conn, account_id, "hold_1", 40)
+    newest = wallet.ledger_page(conn, account_id, 1)[0]
+    assert re.fullmatch("led_[0-9a-z]{26}", newest.pop("id"))
+    assert newest == {
+        "kind": "debit",
+        "amount_micros": -40,
+        "balance_after_micros": 960,
+        "description": "builtin/assistant-paid: 12 input and 34 output tokens",
+        "reference": "hold_1",
+        "model": "builtin/assistant-paid",
+        "input_tokens": 12,
+        "output_tokens": 34,
+        "request_id": "req_1",
+        "key_id": "key_1",
+        "created_at": "2026-09-21T14:13:20.000Z",
+    }
+
+
+def test_ledger_rows_outlive_the_account_without_a_trace_of_the_person(conn: sqlite3.Connection) -> None:
+    account_id = add_account(conn)
+    wallet.credit(conn, account_id, 5_000_000, description="for Ada Lovelace", reference="chk_1", now_seconds=NOW)
+    wallet.hold(conn, account_id, "hold_1", 100, NOW)
+    settle(conn, account_id, "hold_1", 40)
+    accounts.delete_account(conn, account_id)
+    rows = [dict(row) for row in conn.execute("SELECT * FROM ledger ORDER BY seq")]
+    assert [(row["amount_micros"], row["reference"]) for row in rows] == [(5_000_000, "chk_1"), (-40, "hold_1")]
+    for row in rows:
+        assert (row["account_id"], row["description"], row["request_id"], row["key_id"]) == (None, "", None, None)
+    for table in ("wallets", "holds", "usage_days"):
+        assert conn.execute(f"SELECT count(*) FROM {table}").fetchone()[0] == 0
+    assert findings(conn) == [] and conn.execute("PRAGMA foreign_key_check").fetchall() == []
+
+
+def test_usage_adds_up_per_day_and_model_and_takes_absurd_counts(conn: sqlite3.Connection) -> None:
+    account_id = add_account(conn)
+    for day, model, tokens in (("2026-09-20", "a", 5), ("2026-09-21", "b", 1), ("2026-09-21", "a", 2), ("2026-09-21", "a", 3)):
+        wallet.count_usage(conn, account_id, model, tokens, 2 * tokens, 7, day)
+    for absurd in (2**200, -(2**200)):
+        wallet.count_usage(conn, account_id, "c", absurd, absurd, 0, "2026-09-19")
+    rows = [tuple(row.values()) for row in wallet.usage(conn, account_id, "2026-09-20")]
+    assert rows == [
+        ("2026-09-21", "a", 2, 5, 10, 14),
+        ("2026-09-21", "b", 1, 1, 2, 7),
+        ("2026-09-20", "a", 1, 5, 10, 7),
+    ]
+    assert len(wallet.usage(conn, account_id, "2026-01-01")) == 4
+
+
+# --- prices and dollars
+
+
+@given(st.integers(0, 10**12), st.integers(0, 10**12), st.integers(0, 10**9), st.integers(0, 10**9))
+def test_cost_is_the_sum_of_its_parts_rounded_up_once(price_in: int, price_out: int, tokens_in: int, tokens_out: int) -> None:
+    prices = {"input_micros_per_million_tokens": price_in, "output_micros_per_million_tokens": price_out}
+    exact = Fraction(price_in * tokens_in, 10**6) + Fraction(price_out * tokens_out, 10**6)
+    assert wallet.cost_micros(prices, tokens_in, tokens_out) == ceil(exact)
+
+
+@given(st.integers(0, 10**12), st.integers(0, 10**12), st.integers(0, 10**6), st.integers(0, wallet.MOST_MICROS))
+def test_the_affordable_output_is_the_most_that_the_wallet_pays(price_in: int, price_out: int, tokens: int, micros: int) -> None:
+    prices = {"input_micros_per_million_tokens": price_in, "output_micros_per_million_tokens": price_out}
+    most = wallet.affordable_output_tokens(prices, tokens, micros)
+    assert 0 <= most <= wallet.UNBOUNDED_TOKENS
+    if most:
+        assert wallet.cost_micros(prices, tokens, most) <= micros
+    if most < wallet.UNBOUNDED_TOKENS:
+        assert wallet.cost_micros(prices, tokens, most + 1) > micros
+
+
+def test_free_models_are_affordable_with_nothing() -> None:
+    assert wallet.affordable_output_tokens({}, 10**9, 0) == wallet.UNBOUNDED_TOKENS
+    assert wallet.affordable_output_tokens(PRICES, 1, 0) == 0
+    assert wallet.cost_micros(PRICES, 0, 0) == 0 and wallet.cost_micros(PRICES, 1, 0) == 1
+
+
+@given(st.integers(0, 10**15 - 1))
+def test_dollars_are_exact_both_ways(micros: int) -> None:
+    assert micros_of(dollars(micros).removeprefix("$").replace(",", "")) == micros
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", " 5", "5 ", "-5", "+5", "1e3", "1,5", "1_000", ".5", "5.", "NaN", "inf", "0x5", "\u0665", "5.0000001", "1" * 10, "5\n"],
+)
+def test_only_plain_decimals_are_dollars(text: str) -> None:
+    assert micros_of(text) is None
+
+
+@pytest.mark.parametrize(
+    ("micros", "text"),
+    [(0, "$0.00"), (1, "$0.000001"), (12_500_000, "$12.50"), (-1_234_567_890, "-$1,234.56789"), (10, "$0.00001")],
+)
+def test_dollars_are_shown_with_the_decimals_they_need(micros: int, text: str) -> None:
+    assert dollars(micros) == text

@@ -1,0 +1,226 @@
+"""What an account said is found again by its words, whatever is asked, and by nobody else (contract 4, 5 and 8)."""
+
+import sqlite3
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from svc.auth import accounts
+from svc.content import conversations, history
+from svc.content.fulltext import words_of
+from svc.db import SCHEMA
+from svc.errors import ApiError
+
+NOW = 1_790_000_000.0
+
+
+def new_database() -> sqlite3.Connection:
+    conn = sqlite3.connect(":memory:", isolation_level=None)
+    conn.row_factory = sqlite3.Row
+    conn.execute("PRAGMA foreign_keys = ON")
+    conn.execute("PRAGMA trusted_schema = OFF")
+    conn.executescript(SCHEMA.read_text())
+    return conn
+
+
+@pytest.fixture
+def conn() -> Iterator[sqlite3.Connection]:
+    conn = new_database()
+    yield conn
+    check_indexes(conn)
+    conn.close()
+
+
+def check_indexes(conn: sqlite3.Connection) -> None:
+    """Fails when an index of words holds anything but the words of its table."""
+    for table, column in (("messages", "content"), ("conversations", "title")):
+        conn.execute(f"CREATE VIRTUAL TABLE IF NOT EXISTS temp.{table}_words USING fts5vocab (main, {table}_text, instance)")
+        found = {(row["term"], row["doc"]) for row in conn.execute(f"SELECT term, doc FROM {table}_words")}
+        wanted = {
+            (row["account_id"].replace("_", "") + word, row["number"])
+            for row in conn.execute(f"SELECT account_id, number, {column} AS text FROM {table} WHERE {column} IS NOT NULL")
+            for word in every_word(row["text"])
+        }
+        assert found == wanted
+
+
+def every_word(text: str) -> list[str]:
+    """The words of a text of any length, as a query has them."""
+    pieces = [words_of(piece) for piece in text[:100_000].split()]
+    return [word for words in pieces for word in words]
+
+
+def account(conn: sqlite3.Connection, email: str) -> str:
+    return str(accounts.add_account(conn, email, None, None, NOW)["id"])
+
+
+def say(conn: sqlite3.Connection, account_id: str, content: str, **source: Any) -> sqlite3.Row:
+    return history.add_message(conn, account_id, role="user", content=content, now_seconds=NOW, **source or {"run_id": "run_1"})
+
+
+def texts(conn: sqlite3.Connection, account_id: str, query: str, known: tuple[str, ...] = ()) -> list[str]:
+    return [passage["text"] for passage in history.matching_passages(conn, account_id, query, known)]
+
+
+@pytest.fixture
+def ada(conn: sqlite3.Connection) -> str:
+    return account(conn, "ada@example.com")
+
+
+@pytest.fixture
+def bob(conn: sqlite3.Connection) -> str:
+    return account(conn, "bob@example.com")
+
+
+def test_a_passage_is_found_by_any_of_its_words_with_its_source(conn: sqlite3.Connection, ada: str) -> None:
+    say(conn, ada, "The zebra is called Ada.")
+    conversation = conversations.add_conversation(conn, ada, NOW)
+    say(conn, ada, "Größe in Zürich", conversation_id=conversation["id"])
+    (found,) = history.matching_passages(conn, ada, "what was the ZEBRA's name?")
+    assert found == {"text": "The zebra is called Ada.", "source": "run_1", "created_at": "2026-09-21T14:13:20.000Z"}
+    (found,) = history.matching_passages(conn, ada, "zürich zurich")
+    assert (found["text"], found["source"]) == ("Größe in Zürich", conversation["id"])
+    assert texts(conn, ada, "lion") == []
+
+
+def test_at_most_five_come_and_the_best_first(conn: sqlite3.Connection, ada: str) -> None:
+    say(conn, ada, "zebra zebra lion")
+    for number in range(20):
+        say(conn, ada, f"zebra number {number} and many more words that matter little")
+    found = texts(conn, ada, "zebra lion")
+    assert len(found) == history.MOST_PASSAGES and found[0] == "zebra zebra lion"
+    assert [text.split()[2] for text in found[1:]] == ["19", "18", "17", "16"]  # equal ones: the newest
+
+
+def test_a_rare_word_counts_more_than_several_common_ones(conn: sqlite3.Connection, ada: str) -> None:
+    say(conn, ada, "Rex")
+    for number in range(500):
+        say(conn, ada, f"what is the name of my number {number}")
+    assert texts(conn, ada, "what is the name of my dog Rex")[0] == "Rex"
+
+
+def test_what_is_known_already_and_what_was_said_twice_come_once_at_most(conn: sqlite3.Connection, ada: str) -> None:
+    for content in ("zebra one", "zebra two", "zebra two", "zebra three"):
+        say(conn, ada, content)
+    assert texts(conn, ada, "zebra", ("zebra three", "other")) == ["zebra two", "zebra one"]
+
+
+def test_one_account_never_finds_what_another_said(conn: sqlite3.Connection, ada: str, bob: str) -> None:
+    for number in range(50):
+        say(conn, (ada, bob)[number % 2], f"{('a secret', 'my own')[number % 2]} zebra")
+    assert texts(conn, bob, "zebra secret") == ["my own zebra"]
+    assert texts(conn, "user_unknown", "zebra") == []
+
+
+def test_of_a_long_text_the_passage_around_the_words_comes(conn: sqlite3.Connection, ada: str) -> None:
+    say(conn, ada, "many words " * 8_000 + "the zebra is called Ada " + "and more words " * 20_000)
+    (text,) = texts(conn, ada, "how is the ZEBRA called")
+    assert "the zebra is called Ada" in text and len(text) <= 1_002 and text[0] == text[-1] == "…"
+
+
+def test_a_message_is_kept_up_to_a_million_characters_and_halves_of_characters_are_mended(
+    conn: sqlite3.Connection, ada: str
+) -> None:
+    assert len(say(conn, ada, "🙂" * 1_000_001)["content"]) == 1_000_000
+    assert say(conn, ada, "half \ud83d of it\0")["content"] == "half ? of it\0"
+
+
+def test_what_is_forgotten_is_in_no_table_and_no_index(conn: sqlite3.Connection, ada: str, bob: str) -> None:
+    for account_id in (ada, bob):
+        conversation_id = conversations.add_conversation(conn, account_id, NOW, title="zebra talk")["id"]
+        conversations.add_conversation(conn, account_id, NOW)
+        for number in range(5):
+            say(conn, account_id, f"zebra {number}", conversation_id=conversation_id)
+        say(conn, account_id, "zebra crossing")
+    with pytest.raises(sqlite3.IntegrityError):  # words would stay behind
+        accounts.delete_account(conn, ada)
+    assert not conversations.forget_some(conn, ada)
+    assert accounts.delete_account(conn, ada)
+    check_indexes(conn)
+    assert texts(conn, ada, "zebra") == [] and len(texts(conn, bob, "zebra")) == 5
+    assert conn.execute("SELECT count(*), count(DISTINCT account_id) FROM messages").fetchone()[:] == (6, 1)
+    assert not conversations.forget_some(conn, ada)
+
+
+@pytest.mark.parametrize(("count", "text"), [(1_100, "zebra {}"), (50, "zebra {} " + "x" * 100_000)])
+def test_many_messages_go_some_at_a_time(conn: sqlite3.Connection, ada: str, count: int, text: str) -> None:
+    conversation_id = conversations.add_conversation(conn, ada, NOW)["id"]
+    for number in range(count):
+        say(conn, ada, text.format(number), conversation_id=conversation_id)
+    left = [count]
+    while conversations.delete_some(conn, ada, conversation_id):
+        left.append(conn.execute("SELECT count(*) FROM messages").fetchone()[0])
+    assert len(left) == 3 and sorted(left, reverse=True) == left and texts(conn, ada, "zebra") == []
+    with pytest.raises(ApiError):
+        conversations.delete_some(conn, ada, conversation_id)
+
+
+@pytest.mark.parametrize(
+    ("text", "query"),
+    [
+        ("Größe in Zürich", "zurich"),
+        ("naïve café", "CAFE\u0301"),
+        ("我的狗叫雷克斯", "狗"),
+        ("東京へ行きました", "東京"),
+        ("한국어를 배워요", "한국어"),
+        ("ฉันรักแมว", "แมว"),
+        ("\uff26\uff35\uff2c\uff2c", "full"),
+        ("Ελληνικά", "ελληνικα"),
+        ("snake_case and kebab-case", "case snake"),
+        ("it's 3.14", "3.14"),
+        ("x" * 100_000, "x" * 100),
+    ],
+)
+def test_words_of_any_script_case_and_accent_are_found(conn: sqlite3.Connection, ada: str, text: str, query: str) -> None:
+    conversation_id = conversations.add_conversation(conn, ada, NOW)["id"]
+    say(conn, ada, text, conversation_id=conversation_id)
+    say(conn, ada, "something else")
+    assert len(texts(conn, ada, query)) == 1
+    assert [row["id"] for row in conversations.conversations_page(conn, ada, 20, None, None, query)] == [conversation_id]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        *('"', "AND", "NOT zebra", "zebra AND", "NEAR(zebra, 5)", "zebra*", "content:zebra", "(", "^zebra", "- zebra"),
+        *("{a b}: c", "\0zebra", "zebra\0", "'; --", "_", "a_b", "\ud800", ""),
+    ],
+)
+def test_the_syntax_of_the_index_means_nothing_in_a_query(conn: sqlite3.Connection, ada: str, query: str) -> None:
+    conversation_id = conversations.add_conversation(conn, ada, NOW)["id"]
+    say(conn, ada, "the zebra and near not content", conversation_id=conversation_id)
+    found = texts(conn, ada, query)
+    assert bool(found) is any(word in query.lower() for word in ("zebra", "and", "near", "not", "content"))
+    listed = conversations.conversations_page(conn, ada, 20, None, None, query)
+    wanted = [word for word in query.lower().replace("_", " ").replace("'", " ").split() if word.isalnum()]
+    assert not listed or all(word in "the zebra and near not content" for word in wanted)
+
+
+@given(text=st.text(st.characters(exclude_categories=["Cs"]), max_size=60), query=st.text(max_size=60))
+@settings(max_examples=150, deadline=None)
+def test_any_text_and_any_query_work(text: str, query: str) -> None:
+    conn = new_database()
+    ada = account(conn, "ada@example.com")
+    conversation_id = conversations.add_conversation(conn, ada, NOW, title=conversations.title_of(text))["id"]
+    say(conn, ada, text, conversation_id=conversation_id)
+    assert texts(conn, ada, query) in ([], [text])
+    assert len(conversations.conversations_page(conn, ada, 20, None, None, query)) <= 1
+    check_indexes(conn)
+    assert not conversations.delete_some(conn, ada, conversation_id)
+    assert conn.execute("SELECT count(*) FROM messages").fetchone()[0] == 0
+    check_indexes(conn)
+    conn.close()
+
+
+def test_ten_thousand_terms_cost_little(conn: sqlite3.Connection, ada: str) -> None:
+    for number in range(2_000):
+        say(conn, ada, f"zebra {number} lion tiger bear")
+    for query in (" ".join(f"word{number}" for number in range(10_000)), "zebra lion tiger bear " * 5_000, "x" * 16_000_000):
+        began = time.perf_counter()
+        texts(conn, ada, query)
+        conversations.conversations_page(conn, ada, 20, None, None, query)
+        assert time.perf_counter() - began < 0.5

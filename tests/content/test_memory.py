@@ -1,0 +1,382 @@
+"""What a session's chat does and a key's does not: it is kept in a conversation, and remembers (contract 4, "Session or key")."""
+
+import asyncio
+import dataclasses
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import orjson
+import pytest
+
+from svc.billing import wallet
+from svc.config import Config
+from tests.conftest import PASSWORD, Service, bearer
+from tests.support.model_server import ModelServer
+from tests.support.money import rows
+from tests.support.people import Person, new_person
+from tests.support.server import RunningServer, hang_up, read_to_end, running_server
+
+COMPLETIONS = "/v1/chat/completions"
+HEADER, MEMORY = "x-service-conversation", "x-service-memory"
+MODELS = (
+    *("ok", "echo", "tools", "unicode", "halves", "status-500", "status-400", "error-mid-stream", "cut-after-1-chunks"),
+    *("cut-after-3-chunks", "silent", "slow-300ms", "drip-100ms", "endless"),
+)
+
+
+@pytest.fixture
+async def upstream() -> AsyncIterator[ModelServer]:
+    async with ModelServer() as server:
+        yield server
+
+
+def catalog(folder: Path, upstream: ModelServer) -> Path:
+    entries = "".join(f'[[providers.models]]\nid = "{name}"\n' for name in MODELS)
+    entries += '[[providers.models]]\nid = "ok+paid"\ninput_micros_per_million_tokens = 1_000_000\n'
+    path = folder / "catalog.toml"
+    path.write_text(f'[[providers]]\nname = "lab"\nbase_url = "{upstream.base_url}"\ntimeout_seconds = 0.5\n{entries}')
+    return path
+
+
+@pytest.fixture
+def config(config: Config, tmp_path: Path, upstream: ModelServer) -> Config:
+    return dataclasses.replace(config, catalog=catalog(tmp_path, upstream))
+
+
+@dataclass
+class Lab:
+    """A session in front of a model server that records what it is asked."""
+
+    service: Service
+    upstream: ModelServer
+    headers: dict[str, str]
+    account_id: str
+
+    async def ask(self, text: Any, model: str = "ok", conversation: str | None = None, **fields: Any) -> httpx.Response:
+        headers = self.headers if conversation is None else {**self.headers, HEADER: conversation}
+        return await ask(self.service, headers, text, model, **fields)
+
+    async def get(self, path: str) -> Any:
+        answer = await self.service.client.get(path, headers=self.headers)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    async def said(self, conversation: str) -> list[tuple[str, str]]:
+        """What a conversation holds, the oldest first."""
+        messages = (await self.get(f"/conversations/{conversation}/messages"))["data"]
+        return [(message["role"], message["content"]) for message in reversed(messages)]
+
+    async def conversations(self) -> list[dict[str, Any]]:
+        listed: list[dict[str, Any]] = (await self.get("/conversations"))["data"]
+        return listed
+
+    @property
+    def sent(self) -> list[dict[str, Any]]:
+        """The messages of the newest request that the model server got."""
+        messages: list[dict[str, Any]] = self.upstream.requests[-1].body["messages"]
+        return messages
+
+
+async def ask(service: Service, headers: dict[str, str], text: Any, model: str = "ok", **fields: Any) -> httpx.Response:
+    body = {"model": f"lab/{model}", "messages": [{"role": "user", "content": text}], **fields}
+    return await service.client.post(COMPLETIONS, json=body, headers=headers)
+
+
+def streamed(answer: httpx.Response) -> str:
+    """The text of a streamed answer."""
+    chunks = [orjson.loads(block[6:]) for block in answer.text.split("\n\n")[:-2]]
+    return "".join(choice["delta"].get("content") or "" for chunk in chunks for choice in chunk.get("choices", ()))
+
+
+@pytest.fixture
+async def lab(service: Service, upstream: ModelServer) -> Lab:
+    session = await service.sign_up()
+    return Lab(service, upstream, bearer(session["access_token"]), session["user"]["id"])
+
+
+# --- kept
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_chat_is_kept_in_a_new_conversation_titled_from_its_first_message(lab: Lab, stream: bool) -> None:
+    answer = await lab.ask("What is\nthe plan?", stream=stream)
+    assert answer.status_code == 200 and answer.headers[MEMORY] == "0"
+    (conversation,) = await lab.conversations()
+    assert conversation["id"] == answer.headers[HEADER] and conversation["title"] == "What is the plan?"
+    user, assistant = (await lab.get(f"/conversations/{conversation['id']}/messages"))["data"][::-1]
+    assert (user["role"], user["content"], user["model"]) == ("user", "What is\nthe plan?", None)
+    assert (assistant["role"], assistant["content"], assistant["model"]) == ("assistant", "Hello, world!", "lab/ok")
+    assert lab.sent == [{"role": "user", "content": "What is\nthe plan?"}]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_chat_goes_on_in_the_conversation_that_the_header_names(lab: Lab, stream: bool) -> None:
+    conversation = (await lab.ask("one")).headers[HEADER]
+    lab.service.clocks.advance(5)
+    answer = await lab.ask("two", conversation=conversation, stream=stream)
+    assert answer.headers[HEADER] == conversation
+    hello = ("assistant", "Hello, world!")
+    assert await lab.said(conversation) == [("user", "one"), hello, ("user", "two"), hello]
+    (shown,) = await lab.conversations()
+    assert shown["title"] == "one" and shown["updated_at"] > shown["created_at"]
+
+
+async def test_only_the_last_user_message_and_the_answer_are_kept(lab: Lab) -> None:
+    parts = [
+        {"type": "text", "text": "look:"},
+        {"type": "image_url", "image_url": {"url": "data:,"}},
+        {"type": "text", "text": "this"},
+    ]
+    messages = [
+        {"role": "system", "content": "be brief"},
+        {"role": "user", "content": "earlier"},
+        {"role": "assistant", "content": "so it was"},
+        {"role": "user", "content": parts},
+    ]
+    answer = await lab.ask("", messages=messages)
+    assert await lab.said(answer.headers[HEADER]) == [("user", "look:\nthis"), ("assistant", "Hello, world!")]
+    assert lab.sent == messages
+
+
+@pytest.mark.parametrize("model", ["unicode", "halves"])
+@pytest.mark.parametrize("stream", [False, True])
+async def test_text_of_every_kind_is_kept_as_it_was_sent(lab: Lab, model: str, stream: bool) -> None:
+    answer = await lab.ask("data: \u2028\0 🙂", model, stream=stream)
+    text = streamed(answer) if stream else answer.json()["choices"][0]["message"]["content"]
+    assert await lab.said(answer.headers[HEADER]) == [("user", "data: \u2028\0 🙂"), ("assistant", text)]
+
+
+async def test_a_question_that_goes_on_with_tools_is_kept_once(lab: Lab) -> None:
+    tools = [{"type": "function", "function": {"name": "look_up"}}]
+    first = await lab.ask("look it up", "tools", tools=tools)
+    conversation, message = first.headers[HEADER], first.json()["choices"][0]["message"]
+    assert await lab.said(conversation) == [("user", "look it up")]
+    results = [{"role": "tool", "tool_call_id": call["id"], "content": "42"} for call in message["tool_calls"]]
+    messages = [{"role": "user", "content": "look it up"}, message, *results]
+    await lab.ask("", messages=messages, conversation=conversation)
+    assert await lab.said(conversation) == [("user", "look it up"), ("assistant", "Hello, world!")]
+    await lab.ask("look it up", conversation=conversation)
+    assert len(await lab.said(conversation)) == 4
+
+
+@pytest.mark.parametrize("model", ["status-500", "status-400", "silent"])
+async def test_of_an_answer_that_never_began_nothing_is_kept(lab: Lab, model: str) -> None:
+    for stream in (False, True):
+        answer = await lab.ask("hello?", model, stream=stream)
+        assert answer.status_code >= 400 and HEADER not in answer.headers and MEMORY not in answer.headers
+    assert await lab.conversations() == []
+
+
+@pytest.mark.parametrize(
+    ("model", "kept"), [("cut-after-3-chunks", "Hello, "), ("error-mid-stream", "Hello"), ("cut-after-1-chunks", None)]
+)
+async def test_a_stream_that_breaks_off_is_kept_as_far_as_it_was_sent(lab: Lab, model: str, kept: str | None) -> None:
+    answer = await lab.ask("hello?", model, stream=True)
+    assert answer.status_code == 200 and '"error"' in answer.text
+    said = await lab.said(answer.headers[HEADER])
+    assert said == [("user", "hello?"), *([] if kept is None else [("assistant", kept)])]
+    assert streamed(answer) == (kept or "")
+
+
+async def test_a_paid_call_without_funds_keeps_nothing(lab: Lab) -> None:
+    answer = await lab.ask("hello?", "ok+paid")
+    assert answer.status_code == 402 and HEADER not in answer.headers
+    assert await lab.conversations() == [] and lab.upstream.requests == []
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_anothers_and_an_unknown_conversation_are_404_before_anything_is_sent_or_charged(lab: Lab, stream: bool) -> None:
+    db, now = lab.service.state["db"], lab.service.clocks.now
+    await db.write(wallet.credit, lab.account_id, 1_000_000, description="", now_seconds=now)
+    theirs = (await ask(lab.service, await lab.service.bearer(), "mine")).headers[HEADER]
+    lab.upstream.requests.clear()
+    answers = [await lab.ask("x", "ok+paid", conversation=name, stream=stream) for name in (theirs, "conv_unknown", "conv_x; y")]
+    assert [answer.status_code for answer in answers] == [404] * 3
+    assert answers[0].json() == answers[1].json() == answers[2].json()
+    assert answers[0].json()["error"]["code"] == "not_found" and answers[0].json()["error"]["param"] == HEADER
+    assert lab.upstream.requests == [] and await lab.conversations() == []
+    assert (await lab.get("/billing/account"))["available_micros"] == 1_000_000
+
+
+async def test_a_conversation_or_account_that_goes_meanwhile_costs_nobody_the_answer(lab: Lab) -> None:
+    conversation = (await lab.ask("one")).headers[HEADER]
+    chat = asyncio.ensure_future(lab.ask("two", "slow-300ms", conversation=conversation))
+    while len(lab.upstream.requests) < 2:
+        await asyncio.sleep(0.01)
+    assert (await lab.service.client.delete(f"/conversations/{conversation}", headers=lab.headers)).status_code == 204
+    assert (await chat).status_code == 200 and await lab.conversations() == []
+    chat = asyncio.ensure_future(lab.ask("three", "slow-300ms", stream=True))
+    while len(lab.upstream.requests) < 3:
+        await asyncio.sleep(0.01)
+    body = {"password": PASSWORD}
+    assert (await lab.service.client.request("DELETE", "/user/me", json=body, headers=lab.headers)).status_code == 204
+    assert (await chat).status_code == 401
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_full_disk_loses_no_paid_answer(lab: Lab, stream: bool) -> None:
+    db, now = lab.service.state["db"], lab.service.clocks.now
+    await db.write(wallet.credit, lab.account_id, 3_000_000, description="", now_seconds=now)
+    pages = await db.read(lambda conn: conn.execute("PRAGMA page_count").fetchone()[0])
+    await db.write(lambda conn: conn.execute(f"PRAGMA max_page_count = {pages + 30}").fetchone())
+    answer = await lab.ask("x" * 900_000, "ok+paid", stream=stream)
+    assert answer.status_code == 200 and "Hello" in answer.text and (not stream or answer.text.endswith("data: [DONE]\n\n"))
+    account = await lab.get("/billing/account")
+    assert account["held_micros"] == 0 and account["wallet_balance_micros"] < 3_000_000
+    assert await lab.conversations() == []
+    await db.write(lambda conn: conn.execute("PRAGMA max_page_count = 1000000").fetchone())
+    assert (await lab.ask("x", "ok+paid")).status_code == 200 and len(await lab.conversations()) == 1
+
+
+async def open_stream(server: RunningServer, person: Person) -> tuple[str, asyncio.StreamReader, asyncio.StreamWriter]:
+    """A stream of the model that never ends, after its first words; the id of its conversation."""
+    body = orjson.dumps({"model": "lab/endless", "stream": True, "messages": [{"role": "user", "content": "go"}]})
+    reader, writer = await server.raw()
+    head = f"POST {COMPLETIONS} HTTP/1.1\r\nhost: {server.host}:{server.port}\r\ncontent-length: {len(body)}\r\n"
+    writer.write(f"{head}authorization: Bearer {person.session}\r\n\r\n".encode() + body)
+    received = b""
+    while received.count(b"on and") < 5:
+        received += await reader.read(4096)
+    return received.split(HEADER.encode() + b": ")[1].split(b"\r\n")[0].decode(), reader, writer
+
+
+async def test_what_a_client_got_before_it_left_or_the_server_stopped_is_kept(tmp_path: Path, upstream: ModelServer) -> None:
+    async with running_server(tmp_path, {"SVC_CATALOG": str(catalog(tmp_path, upstream))}) as server:
+        person = await new_person(server)
+        left, _, writer = await open_stream(server, person)
+        await hang_up(writer)
+        async with server.client(headers=person.session_headers) as client:
+            for _ in range(100):
+                answer = await client.get(f"/conversations/{left}/messages")
+                if answer.status_code == 200:
+                    break
+                await asyncio.sleep(0.05)
+        messages = answer.json()["data"]
+        assert [message["role"] for message in messages] == ["assistant", "user"]
+        assert messages[0]["content"].startswith("on and on and on and")
+        stopped, reader, writer = await open_stream(server, person)
+        ended = asyncio.ensure_future(read_to_end(reader))
+        assert await server.stop() == 0 and b"shutting_down" in await ended
+        await hang_up(writer)
+        found = rows(
+            server.data_dir / "service.db", "SELECT role FROM messages WHERE conversation_id = ? ORDER BY number", stopped
+        )
+        assert found == [("user",), ("assistant",)]
+
+
+# --- memory
+
+
+async def test_passages_that_match_lead_the_messages_sent_upstream(lab: Lab) -> None:
+    earlier = (await lab.ask("My dog is called Rex.")).headers[HEADER]
+    await lab.ask("Nothing of that kind")
+    answer = await lab.ask("How is my dog called?", stream=True)
+    assert answer.headers[MEMORY] == "1" and answer.headers[HEADER] != earlier
+    system, user = lab.sent
+    assert system["role"] == "system" and "My dog is called Rex." in system["content"]
+    assert user == {"role": "user", "content": "How is my dog called?"}
+    assert "Rex" not in str(await lab.said(answer.headers[HEADER]))
+
+
+async def test_the_last_user_message_alone_is_searched_for_and_what_the_caller_sends_is_not_repeated(lab: Lab) -> None:
+    for text in ("The zebra is striped.", "The lion roars."):
+        await lab.ask(text)
+    messages = [
+        {"role": "user", "content": "The lion roars."},
+        {"role": "assistant", "content": "Indeed it does."},
+        {"role": "user", "content": "And the lion?"},
+    ]
+    answer = await lab.ask("", messages=messages)
+    assert answer.headers[MEMORY] == "1"  # "the" is in both, but one of them is here already
+    assert "zebra" in lab.sent[0]["content"] and "roars" not in lab.sent[0]["content"] and lab.sent[1:] == messages
+
+
+async def test_at_most_five_passages_come(lab: Lab) -> None:
+    for number in range(7):
+        await lab.ask(f"zebra number {number}")
+    answer = await lab.ask("zebra?")
+    assert answer.headers[MEMORY] == "5" and lab.sent[0]["content"].count("zebra number") == 5
+    assert [message["role"] for message in lab.sent] == ["system", "user"]
+
+
+async def test_memory_is_the_accounts_own_and_the_setting_switches_it_off(lab: Lab) -> None:
+    await ask(lab.service, await lab.service.bearer(), "The zebra of another")
+    assert (await lab.ask("zebra?")).headers[MEMORY] == "0" and len(lab.sent) == 1
+    await lab.service.client.patch("/user/settings", json={"memory_enabled": False}, headers=lab.headers)
+    answer = await lab.ask("The zebra?")
+    assert answer.headers[MEMORY] == "0" and len(lab.sent) == 1 and len(await lab.said(answer.headers[HEADER])) == 2
+    await lab.service.client.patch("/user/settings", json={"memory_enabled": True}, headers=lab.headers)
+    assert (await lab.ask("A zebra!")).headers[MEMORY] == "2"
+
+
+async def test_posted_messages_and_agent_runs_are_remembered_too_and_deleted_ones_not(lab: Lab) -> None:
+    made = (await lab.service.client.post("/conversations", json={}, headers=lab.headers)).json()
+    body = {"role": "assistant", "content": "The zebra is called Ada."}
+    await lab.service.client.post(f"/conversations/{made['id']}/messages", json=body, headers=lab.headers)
+    run = {"goal": "say The zebra is called Bob.", "model": "builtin/script"}
+    assert (await lab.service.client.post("/v1/agents/run", json=run, headers=lab.headers)).status_code == 200
+    first = await lab.ask("zebra?")
+    assert first.headers[MEMORY] == "3" and "Ada" in lab.sent[0]["content"] and "Bob" in lab.sent[0]["content"]
+    await lab.service.client.delete(f"/conversations/{made['id']}", headers=lab.headers)
+    await lab.service.client.delete(f"/conversations/{first.headers[HEADER]}", headers=lab.headers)
+    assert (await lab.ask("zebra?")).headers[MEMORY] == "2" and "Ada" not in lab.sent[0]["content"]
+
+
+async def test_the_built_in_assistant_recalls_an_earlier_conversation(lab: Lab) -> None:
+    for text in ("My favourite colour is teal.", "What is my favourite colour?"):
+        body = {"model": "builtin/assistant", "messages": [{"role": "user", "content": text}]}
+        answer = await lab.service.client.post(COMPLETIONS, json=body, headers=lab.headers)
+    assert "teal" in answer.json()["choices"][0]["message"]["content"]
+
+
+async def test_a_projects_instructions_lead_and_memory_follows_in_the_same_message(lab: Lab) -> None:
+    project = {"name": "p", "instructions": "Always answer in rhyme."}
+    project_id = (await lab.service.client.post("/projects", json=project, headers=lab.headers)).json()["id"]
+    made = await lab.service.client.post("/conversations", json={"project_id": project_id}, headers=lab.headers)
+    conversation = made.json()["id"]
+    await lab.ask("The zebra is striped.", conversation=conversation)
+    assert lab.sent[0] == {"role": "system", "content": "Always answer in rhyme."} and len(lab.sent) == 2
+    messages = [{"role": "system", "content": "mine"}, {"role": "user", "content": "zebra?"}]
+    assert (await lab.ask("", messages=messages, conversation=conversation)).headers[MEMORY] == "1"
+    assert lab.sent[0]["content"].startswith("Always answer in rhyme.\n\n") and "striped" in lab.sent[0]["content"]
+    assert lab.sent[1:] == messages
+    await lab.service.client.delete(f"/projects/{project_id}", headers=lab.headers)
+    await lab.ask("nothing alike", conversation=conversation)
+    assert len(lab.sent) == 1
+
+
+async def test_what_is_really_sent_is_what_is_held(lab: Lab) -> None:
+    await lab.ask("zebra " * 100)
+    db, now = lab.service.state["db"], lab.service.clocks.now
+    await db.write(wallet.credit, lab.account_id, 500, description="", now_seconds=now)
+    answer = await lab.ask("zebra", "ok+paid")
+    assert answer.status_code == 402  # five bytes would be paid for; the passage of 600 is not
+    key = bearer((await lab.service.make_key(lab.headers))["key"])
+    assert (await ask(lab.service, key, "zebra", "ok+paid")).status_code == 200
+
+
+# --- keys
+
+
+async def test_a_keys_request_ignores_the_header_and_leaves_no_trace_of_its_content(lab: Lab) -> None:
+    key = bearer((await lab.service.make_key(lab.headers))["key"])
+    conversation = (await lab.ask("The zebra is called Ada; canary-of-the-session")).headers[HEADER]
+    before = await lab.said(conversation)
+    for name in (conversation, "conv_unknown"):
+        for stream in (False, True):
+            for model in ("ok", "echo", "cut-after-3-chunks"):
+                text = "zebra canary-of-the-key"
+                answer = await ask(lab.service, {**key, HEADER: name}, text, model, stream=stream, user="canary-of-the-key")
+                assert answer.status_code in (200, 502) and HEADER not in answer.headers and MEMORY not in answer.headers
+                assert lab.sent == [{"role": "user", "content": text}]
+    assert await lab.said(conversation) == before and len(await lab.conversations()) == 1
+    await lab.service.state["engines"].usage.flush()
+    folder = lab.service.config.data_dir
+    files = {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    files["log"] = (folder.parent / "log").read_bytes()
+    assert any(b"canary-of-the-session" in content for name, content in files.items() if name.startswith("service.db"))
+    assert not any(b"canary-of-the-key" in content for content in files.values())
+    assert b"canary" not in files["log"]

@@ -1,0 +1,167 @@
+"""Audio that streams by: its length, the cut at the cap, heads that streaming servers leave open (contract 8)."""
+
+import array
+import io
+import math
+import struct
+import tempfile
+import wave
+from collections.abc import Iterator
+
+import pytest
+
+from svc.inference.audio import Track, track
+
+STEPS = (1, 7, 977, 10**7)
+
+
+def tone(seconds: float, rate: int = 24_000, channels: int = 1, pause_at: float | None = None) -> bytes:
+    """Samples of a tone, silent for 50 ms at `pause_at`."""
+    count = int(seconds * rate)
+    values = (
+        0 if pause_at is not None and pause_at <= n / rate < pause_at + 0.05 else round(9_000 * math.sin(n / 9))
+        for n in range(count)
+    )
+    return array.array("h", (value for value in values for _ in range(channels))).tobytes()
+
+
+def wav(samples: bytes, rate: int = 24_000, channels: int = 1, size: int | None = None, extra: bytes = b"") -> bytes:
+    form = struct.pack("<HHIIHH", 1, channels, rate, rate * 2 * channels, 2 * channels, 16)
+    told = len(samples) if size is None else size
+    head = b"WAVE" + extra + b"fmt " + struct.pack("<I", 16) + form + b"data" + struct.pack("<I", told)
+    return b"RIFF" + struct.pack("<I", min(len(head) + told, 0xFFFFFFFF)) + head + samples
+
+
+def mp3(frames: int) -> bytes:
+    """Frames of 576 samples at 24 kHz and 64 kbit/s: 192 bytes and 24 ms each."""
+    return (b"\xff\xf3\x84\xc4" + bytes(188)) * frames
+
+
+def aac(frames: int) -> bytes:
+    """ADTS frames of 100 bytes at 24 kHz: 1024 samples each."""
+    return (
+        b"\xff\xf1" + bytes((0x50 | 6 << 2, 0x40 | 100 >> 11, 100 >> 3 & 255, (100 & 7) << 5 | 0x1F, 0xFC)) + bytes(93)
+    ) * frames
+
+
+def ogg(pages: int) -> bytes:
+    """Opus pages of 200 bytes, each half a second."""
+    return b"".join(
+        b"OggS\0\0" + struct.pack("<q", page * 24_000) + bytes(12) + b"\x01\xc8" + b"OpusHead".ljust(200, b"\0")
+        for page in range(pages + 1)
+    )
+
+
+def through(data: bytes, step: int, form: str = "wav", most_seconds: float = 60.0) -> tuple[Track, bytes]:
+    taken = track(data[:12], form, "audio/x-test", most_seconds, 9.5)
+    with tempfile.TemporaryFile() as file:
+        for start in range(0, len(data), step):
+            file.write(taken.feed(data[start : start + step]))
+            if taken.full:
+                break
+        taken.finish(file)
+        file.seek(0)
+        return taken, file.read()
+
+
+def params(data: bytes) -> tuple[int, int, int, int]:
+    with wave.open(io.BytesIO(data)) as reader:
+        assert len(reader.readframes(10**9)) == reader.getnframes() * reader.getnchannels() * reader.getsampwidth()
+        return reader.getnchannels(), reader.getsampwidth(), reader.getframerate(), reader.getnframes()
+
+
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("size", [None, 0xFFFFFFFF, 0x7FFFFFFF, 0])
+def test_a_wav_gets_the_true_length_whatever_its_server_wrote(step: int, size: int | None) -> None:
+    extra = b"LIST" + struct.pack("<I", 5) + b"INFO!\0"
+    taken, got = through(wav(tone(1.5), size=size, extra=extra), step)
+    assert params(got) == (1, 2, 24_000, 36_000) and (taken.content_type, taken.seconds) == ("audio/wav", 1.5)
+    assert not taken.truncated and got.endswith(tone(1.5)) and len(got) == 44 + 72_000
+
+
+@pytest.mark.parametrize(("rate", "channels"), [(8_000, 1), (44_100, 2), (48_000, 1)])
+def test_a_wav_is_cut_at_a_quiet_place_before_the_cap(rate: int, channels: int) -> None:
+    taken, got = through(wav(tone(4, rate, channels, pause_at=2.4), rate, channels), 4096, most_seconds=3.0)
+    assert taken.truncated and taken.full and 2.4 < taken.seconds < 2.47
+    assert params(got) == (channels, 2, rate, round(taken.seconds * rate))
+
+
+def test_what_stands_after_the_samples_of_a_wav_is_dropped() -> None:
+    taken, got = through(wav(tone(1)) + b"LIST\x04\0\0\0abcd", 50)
+    assert taken.seconds == 1 and len(got) == 44 + 48_000
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_raw_samples_count_as_24_khz_mono(step: int) -> None:
+    taken, got = through(tone(2.5), step, "pcm")
+    assert (taken.content_type, taken.seconds, taken.truncated) == ("audio/pcm", 2.5, False) and got == tone(2.5)
+    taken, got = through(tone(2.5, pause_at=1.5), step, "pcm", most_seconds=2.0)
+    assert taken.truncated and 1.5 < taken.seconds < 1.57 and len(got) == round(taken.seconds * 48_000)
+
+
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("tag", [b"", b"ID3\x04\0\0\0\0\x01\x0a" + bytes(138)])
+def test_mp3_frames_are_counted_and_cut_between_two_of_them(step: int, tag: bytes) -> None:
+    taken, got = through(tag + mp3(100), step, "mp3")
+    assert taken.content_type == "audio/mpeg" and taken.seconds == pytest.approx(2.4) and got == tag + mp3(100)
+    taken, got = through(tag + mp3(100), step, "mp3", most_seconds=1.0)
+    assert taken.truncated and taken.full and taken.seconds == pytest.approx(0.984) and got == tag + mp3(41)
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_aac_frames_are_counted_and_cut(step: int) -> None:
+    taken, got = through(aac(50), step, "aac", most_seconds=1.0)
+    assert taken.content_type == "audio/aac" and taken.truncated and got == aac(23)
+    assert taken.seconds == pytest.approx(23 * 1024 / 24_000)
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_ogg_pages_are_counted_and_cut(step: int) -> None:
+    taken, got = through(ogg(8), step, "opus")
+    assert (taken.content_type, taken.seconds, taken.truncated) == ("audio/ogg", 4.0, False) and got == ogg(8)
+    taken, got = through(ogg(8), step, "opus", most_seconds=1.7)
+    assert (taken.seconds, taken.truncated) == (1.5, True) and got == ogg(3)
+
+
+def test_the_bytes_tell_the_format_not_what_was_asked_for() -> None:
+    for data, kind in (
+        (wav(tone(0.1)), "audio/wav"),
+        (mp3(3), "audio/mpeg"),
+        (ogg(1), "audio/ogg"),
+        (b"fLaC" + bytes(50), "audio/flac"),
+    ):
+        assert track(data[:12], "pcm", "audio/pcm", 60, 1).content_type == kind
+    assert track(b"#!AMR\n" + bytes(9), "mp3", "audio/amr; x=1", 60, 1).content_type == "audio/amr"
+    assert track(b"#!AMR\n" + bytes(9), "mp3", "text/html\r\nset-cookie: a=b", 60, 1).content_type == "application/octet-stream"
+
+
+def test_a_format_without_a_length_counts_as_long_as_its_text() -> None:
+    taken, got = through(b"fLaC" + bytes(5_000), 100, "flac")
+    assert (taken.seconds, taken.truncated, len(got)) == (9.5, False, 5_004)
+
+
+def broken() -> Iterator[bytes]:
+    yield b"RIFF\x24\0\0\0WAVE" + b"junk\xff\xff\0\0" + bytes(70_000)  # no samples
+    yield wav(b"")[:30]
+    yield wav(b"")[:22] + struct.pack("<HIIHH", 0, 0, 0, 0, 0) + b"data\0\0\0\0"
+    yield ogg(2) + b"nonsense" * 10
+    yield ogg(2)[:-5]
+
+
+@pytest.mark.parametrize("data", [*broken()], ids=["no samples", "half a head", "no rate", "no page", "half a page"])
+def test_a_broken_file_is_refused(data: bytes) -> None:
+    with pytest.raises(ValueError, match="file"):
+        through(data, 4096)
+
+
+@pytest.mark.parametrize(
+    "start", [b"\xff\xfb", b"ID3\x04\0\0\x7f\x7f\x7f\x7f", b"OggS", b"RIFF\xff\xff\xff\xffWAVE", b"\xff\xf1\x50\x80\0\0\0"]
+)
+def test_garbage_after_a_good_start_ends(start: bytes) -> None:
+    data = start + bytes(range(256)) * 400
+    for step in (333, 10**6):
+        try:
+            taken, got = through(data, step, "mp3", most_seconds=1.0)
+        except ValueError:
+            continue
+        assert len(got) <= len(data) + 44 and 0 <= taken.seconds <= 1.0 + 9.5

@@ -1,0 +1,345 @@
+"""Which addresses a user's own provider may have: judged where it is connected to, when made, tested and used (contract 4)."""
+
+import asyncio
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import httpx
+import orjson
+import pytest
+
+from svc.config import Config
+from svc.inference import models
+from svc.outbound.addresses import AddressNotAllowed, Resolver, check_address, checked_url, public_address
+from svc.outbound.client import addresses
+from tests.conftest import Service
+from tests.support.byok import KEY, PUBLIC, Names, add_provider, http_answer, raw_server
+from tests.support.model_server import ModelServer
+from tests.support.server import ROOT
+
+PROVIDERS = "/user/providers"
+HELLO = [{"role": "user", "content": "hi"}]
+OPEN = {"byok_private": True}
+# What may be reached under no setting, and what SVC_BYOK_PRIVATE=1 opens.
+NEVER = [
+    *("169.254.169.254", "169.254.0.1", "fe80::1", "168.63.129.16", "100.100.100.200", "fd00:ec2::254", "fd20:ce::254"),
+    *("0.0.0.0", "::", "224.0.0.1", "255.255.255.255", "240.0.0.1", "ff02::1", "100.64.0.1", "192.0.0.192", "198.18.0.1"),
+    *("::ffff:127.0.0.1", "::ffff:10.0.0.1", "::ffff:169.254.169.254", "::ffff:8.8.8.8", "::127.0.0.1"),
+    *("64:ff9b::7f00:1", "64:ff9b::a9fe:a9fe", "2002:7f00:1::1", "2001:0:4136:e378:8000:63bf:80ff:fffe", "2001:db8::1"),
+]
+PRIVATE = ["127.0.0.1", "127.8.8.8", "10.0.0.1", "172.16.0.1", "192.168.1.1", "::1", "fc00::1", "fdff::1"]
+# Other spellings of 127.0.0.1.
+SPELLINGS = [
+    *("127.1", "127.0.1", "2130706433", "0x7f000001", "0x7F.1", "0177.0.0.1", "017700000001", "0177.0.0.01", "127.0.0.1."),
+    *("0x7f.0x0.0x0.0x1", "LOCALHOST", "localhost.", "bücher.internal", "xn--bcher-kva.internal", "[0:0:0:0:0:0:0:1]"),
+]
+
+
+@pytest.fixture
+def names() -> Names:
+    names = Names()
+    for name in ("localhost", "localhost.", "xn--bcher-kva.internal"):
+        names.resolve(name, ["127.0.0.1"])
+    return names
+
+
+@pytest.fixture
+def config(config: Config, names: Names, request: pytest.FixtureRequest) -> Config:
+    """Without private addresses, or with the settings that a test names."""
+    return replace(config, resolve=names, **getattr(request, "param", {"byok_private": False}))
+
+
+@pytest.fixture
+async def headers(service: Service) -> dict[str, str]:
+    return await service.bearer()
+
+
+def settings(*values: dict[str, Any]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("config", values, indirect=True, ids=str)
+
+
+def url_of(address: str, rest: str = "/v1") -> str:
+    return f"http://[{address}]{rest}" if ":" in address else f"http://{address}{rest}"
+
+
+def refused(answer: httpx.Response) -> bool:
+    return (answer.status_code, answer.json()["error"]["code"]) == (403, "address_not_allowed")
+
+
+async def create(service: Service, headers: dict[str, str], base_url: str) -> httpx.Response:
+    body = {"name": f"p{time.monotonic_ns()}", "base_url": base_url, "api_key": KEY}
+    return await service.client.post(PROVIDERS, json=body, headers=headers)
+
+
+async def uses(service: Service, headers: dict[str, str], provider: dict[str, Any]) -> list[httpx.Response]:
+    """The answers of everything that asks a provider; the list of models is asked too, and must not show it."""
+    service.clocks.advance(60)
+    model = f"{provider['name']}/ok"
+    bodies: dict[str, dict[str, Any]] = {
+        "/v1/chat/completions": {"model": model, "messages": HELLO},
+        "/v1/chat/completions?": {"model": model, "messages": HELLO, "stream": True},
+        "/v1/images/generations": {"model": model, "prompt": "a cat"},
+        "/v1/audio/generate": {"model": model, "input": "hi"},
+        "/v1/audio/speech": {"model": model, "input": "hi"},
+        f"{PROVIDERS}/{provider['id']}/test": {},
+    }
+    listed = await service.client.get("/v1/models", headers=headers)
+    assert [model["id"] for model in listed.json()["data"] if model["byok"]] == []
+    return [await service.client.post(path, json=body, headers=headers) for path, body in bodies.items()]
+
+
+# --- when it is made
+
+
+async def test_no_private_or_special_address_is_taken_in_any_spelling(service: Service, headers: dict[str, str]) -> None:
+    own = await add_provider(service, headers, "https://public.example/v1")
+    path = f"{PROVIDERS}/{own['id']}"
+    for host in [*NEVER, *PRIVATE, *SPELLINGS]:
+        base_url = host if host.startswith("http") else f"http://{host}/v1" if host.startswith("[") else url_of(host)
+        answer = await create(service, headers, base_url)
+        assert refused(answer) and answer.json()["error"]["param"] == "base_url", base_url
+        change = {"base_url": base_url.replace("http:", "https:")}
+        assert refused(await service.client.patch(path, json=change, headers=headers)), base_url
+        unknown = await service.client.patch(f"{PROVIDERS}/prov_unknown", json=change, headers=headers)
+        assert unknown.status_code == 404, "nothing is looked up for what is not there"
+    for rest in (":80/v1", ":443", ":22/", ":1", ":65535"):
+        assert refused(await create(service, headers, f"https://127.0.0.1{rest}"))
+    assert (await service.client.get(path, headers=headers)).json() == own, "and nothing has changed, not even the key"
+
+
+async def test_one_private_address_among_many_refuses_the_name(service: Service, headers: dict[str, str], names: Names) -> None:
+    for found in ([PUBLIC, "10.0.0.1"], ["127.0.0.1", PUBLIC], [PUBLIC, "2606:4700::1111", "::1"], ["::ffff:10.0.0.1", PUBLIC]):
+        names.resolve("mixed.example", found)
+        assert refused(await create(service, headers, "https://mixed.example/v1"))
+    names.resolve("mixed.example", [PUBLIC, "2606:4700::1111"])
+    assert (await create(service, headers, "https://mixed.example/v1")).status_code == 201
+
+
+async def test_public_addresses_and_names_that_do_not_resolve_yet_are_taken(
+    service: Service, headers: dict[str, str], names: Names
+) -> None:
+    names.resolve("empty.example", [])
+    for base_url in (f"http://{PUBLIC}:8080", "https://[2606:4700::1111]/v1", "https://unknown.example", "https://empty.example"):
+        assert (await create(service, headers, base_url)).status_code == 201
+
+
+@settings(
+    {}, {"base_url": "https://svc.example"}, {"host": "0.0.0.0"}, {"byok_private": False}, OPEN, {**OPEN, "host": "0.0.0.0"}
+)
+async def test_private_addresses_are_for_the_local_posture_or_by_setting_and_others_never(
+    service: Service, headers: dict[str, str], request: pytest.FixtureRequest
+) -> None:
+    allowed = request.node.callspec.params["config"] in ({}, OPEN, {**OPEN, "host": "0.0.0.0"})
+    for address in PRIVATE:
+        answer = await create(service, headers, url_of(address))
+        assert answer.status_code == 201 if allowed else refused(answer), address
+    for address in NEVER:
+        assert refused(await create(service, headers, url_of(address))), address
+
+
+# --- when it is used
+
+
+async def test_a_name_that_points_inside_later_is_refused_at_each_use(
+    service: Service, headers: dict[str, str], names: Names
+) -> None:
+    async with raw_server(http_answer("200 OK", b"{}")) as canary:
+        for found in (["127.0.0.1"], [PUBLIC, "127.0.0.1"], ["::ffff:127.0.0.1"], ["169.254.169.254"]):
+            names.resolve("later.example", [PUBLIC])
+            provider = await add_provider(service, headers, f"http://later.example:{canary.port}")
+            names.resolve("later.example", found)
+            assert all(map(refused, await uses(service, headers, provider)))
+        assert canary.connections == 0
+
+
+async def test_the_address_that_was_judged_is_the_one_connected_to(
+    service: Service, headers: dict[str, str], names: Names
+) -> None:
+    async with raw_server(http_answer("200 OK", b"{}")) as canary:
+        names.resolve("rebinding.example", [PUBLIC])
+        provider = await add_provider(service, headers, f"http://rebinding.example:{canary.port}")
+        names.asked.clear()
+        # A second look at the name between judgement and connection would find loopback.
+        names.resolve("rebinding.example", *[["10.0.0.1"], ["127.0.0.1"]] * 7)
+        assert all(map(refused, await uses(service, headers, provider)))
+        assert names.asked == ["rebinding.example"] * 7, "once for each use, and for the list"
+        assert canary.connections == 0
+
+
+async def test_an_agent_meets_the_same_refusal(service: Service, headers: dict[str, str], names: Names) -> None:
+    async with raw_server(http_answer("200 OK", b"{}")) as canary:
+        names.resolve("later.example", [PUBLIC], ["127.0.0.1"])
+        provider = await add_provider(service, headers, f"http://later.example:{canary.port}")
+        body = {"goal": "say hello", "model": f"{provider['name']}/ok"}
+        answer = await service.client.post("/v1/agents/run", json=body, headers=headers)
+        last = orjson.loads(answer.text.split("\n\n")[-2].removeprefix("data: "))
+        assert last["type"] == "error" and last["error"]["code"] == "address_not_allowed"
+        assert canary.connections == 0
+
+
+@settings({"byok_private": False, "agent_fetch": True})
+async def test_the_fetching_tool_has_the_same_rule(service: Service, headers: dict[str, str], names: Names) -> None:
+    async with raw_server(http_answer("200 OK", b"an inner page")) as canary:
+        names.resolve("inside.example", ["127.0.0.1"])
+        lines = [
+            f'tool fetch_url {{"url": "http://{host}:{canary.port}/"}}' for host in ("inside.example", "127.1", "[::1]", "0x7f.1")
+        ]
+        body = {"goal": "\n".join([*lines, "---", "say done"]), "model": "builtin/script"}
+        answer = await service.client.post("/v1/agents/run", json=body, headers=headers)
+        results = [orjson.loads(block[6:]) for block in answer.text.split("\n\n") if '"tool_result"' in block]
+        assert [result["ok"] for result in results] == [False] * 4 and len({result["result"] for result in results}) == 1
+        assert canary.connections == 0
+
+
+@settings(OPEN)
+async def test_a_connection_that_is_kept_is_the_one_that_was_judged(
+    service: Service, headers: dict[str, str], names: Names
+) -> None:
+    async with ModelServer() as upstream:
+        names.resolve("inside.example", ["127.0.0.1"])
+        provider = await add_provider(service, headers, f"http://inside.example:{upstream.port}/v1", models=["ok"])
+        for _ in range(3):
+            body = {"model": f"{provider['name']}/ok", "messages": HELLO}
+            answer = await service.client.post("/v1/chat/completions", json=body, headers=headers)
+            assert answer.status_code == 200
+        assert upstream.connections_made == 1 and names.asked == ["inside.example"] * 2, "when it was made and when connected"
+        assert {seen.headers["host"] for seen in upstream.requests} == {f"inside.example:{upstream.port}"}
+
+
+@settings(OPEN)
+async def test_redirects_are_never_followed(service: Service, headers: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(models, "_ANSWER_SECONDS", 0.1)
+    async with raw_server(http_answer("200 OK", b'{"data": [{"id": "inner"}]}')) as canary:
+        for status in ("301 Moved", "302 Found", "303 See Other", "307 Temporary", "308 Permanent"):
+            async with raw_server(http_answer(status, b"", f"location: {canary.base_url}/models".encode())) as raw:
+                provider = await add_provider(service, headers, raw.base_url)
+                assert {answer.status_code for answer in await uses(service, headers, provider)} == {502}
+                assert raw.connections == 7
+        assert canary.connections == 0
+
+
+@settings(OPEN)
+async def test_proxy_variables_and_netrc_mean_nothing(
+    service: Service, headers: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with ModelServer() as upstream, raw_server(http_answer("200 OK", b"{}")) as canary:
+        for name in ("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"):
+            monkeypatch.setenv(name, canary.base_url)
+        monkeypatch.delenv("NO_PROXY", raising=False)
+        monkeypatch.delenv("no_proxy", raising=False)
+        (tmp_path / ".netrc").write_text("machine 127.0.0.1 login operator password of-the-operator\n")
+        (tmp_path / ".netrc").chmod(0o600)
+        monkeypatch.setenv("HOME", str(tmp_path))
+        monkeypatch.setenv("NETRC", str(tmp_path / ".netrc"))
+        provider = await add_provider(service, headers, upstream.base_url, api_key=None)
+        body = {"model": f"{provider['name']}/ok", "messages": HELLO}
+        assert (await service.client.post("/v1/chat/completions", json=body, headers=headers)).status_code == 200
+        assert (await service.client.post(f"{PROVIDERS}/{provider['id']}/test", headers=headers)).status_code == 200
+        assert len(upstream.requests) == 2 and canary.connections == 0
+        assert all(
+            "authorization" not in seen.headers and "proxy-authorization" not in seen.headers for seen in upstream.requests
+        )
+
+
+def test_a_private_address_gets_no_packet() -> None:
+    """tests/support/byok_canaries.py in a network of its own, where every address of the world is this machine."""
+    isolated = ["unshare", "--user", "--map-root-user", "--net"]
+    if (
+        not shutil.which("unshare")
+        or not shutil.which("ip")
+        or subprocess.run([*isolated, "true"], capture_output=True).returncode
+    ):
+        pytest.skip("this machine lets nobody make a network namespace")
+    command = [*isolated, sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/support/byok_canaries.py"]
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert run.returncode == 0, run.stdout
+    if "2 skipped" in run.stdout:
+        pytest.skip(run.stdout)
+    assert "2 passed" in run.stdout
+
+
+# --- spellings and names
+
+
+@pytest.mark.parametrize("host", [*SPELLINGS[:9], "0x7f.0x0.0x0.0x1"])
+def test_every_spelling_of_an_ipv4_address_is_one_origin(host: str) -> None:
+    origin, url = checked_url(f"http://{host}:8080/v1?u=http://0x7f.1/")
+    assert tuple(origin) == ("http", "127.0.0.1", 8080) and str(url) == "http://127.0.0.1:8080/v1?u=http://0x7f.1/"
+
+
+@pytest.mark.parametrize("host", ["1e100.net", "127.0.0.1.nip.io", "0x7f.example", "1.2.3.4.5", "127.0.0.1a"])
+def test_a_name_that_begins_like_a_number_is_a_name(host: str) -> None:
+    assert checked_url(f"http://{host}/x")[0].host == host
+
+
+class SlowNames:
+    """Stands in for the system's resolver: every name waits until `answer` is set."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.answer = threading.Event()
+        self._real = socket.getaddrinfo
+        monkeypatch.setattr(addresses.socket, "getaddrinfo", self)
+
+    def __call__(self, host: str, port: int, *arguments: Any, **options: Any) -> Any:
+        if options.get("flags") or ":" in host or host.replace(".", "").isdigit():
+            return self._real(host, port, *arguments, **options)
+        self.answer.wait(10)
+        if host == "wrong.example":
+            raise OSError("no such name")
+        return [(None, None, None, "", (PUBLIC, port))]
+
+
+@asynccontextmanager
+async def slow_names(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[SlowNames]:
+    slow = SlowNames(monkeypatch)
+    try:
+        yield slow
+    finally:
+        slow.answer.set()
+
+
+async def test_names_whose_dns_server_is_silent_hold_up_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with slow_names(monkeypatch) as slow:
+        resolver = Resolver(most=20)
+        waiting = [asyncio.create_task(resolver(f"slow{number}.example", 80)) for number in range(20)]
+        await asyncio.sleep(0.05)
+        assert await asyncio.wait_for(asyncio.to_thread(lambda: 7), 1) == 7, "the loop's own threads are free"
+        assert await resolver("127.0.0.1", 80) == ["127.0.0.1"] and await resolver("::1", 80) == ["::1"]
+        with pytest.raises(OSError, match="too many"):
+            await resolver("one-more.example", 80)
+        for task in waiting[:10]:
+            task.cancel()
+        with pytest.raises(OSError, match="too many"):
+            await resolver("one-more.example", 80)
+        slow.answer.set()
+        found = await asyncio.gather(*waiting, return_exceptions=True)
+        assert found[10:] == [[PUBLIC]] * 10 and all(isinstance(outcome, asyncio.CancelledError) for outcome in found[:10])
+        assert await asyncio.gather(*(resolver("again.example", 80) for _ in range(20))) == [[PUBLIC]] * 20
+        with pytest.raises(OSError, match="no such name"):
+            await resolver("wrong.example", 80)
+        for wrong in ("x" * 64 + ".example", "\ud800", "a..b"):
+            with pytest.raises((OSError, ValueError)):
+                await Resolver()(wrong, 80)
+
+
+async def test_a_check_waits_for_a_name_for_a_while_only() -> None:
+    async def never(host: str, port: int) -> list[str]:
+        await asyncio.sleep(3600)
+        return []
+
+    async def odd(host: str, port: int) -> list[str]:
+        return ["no address"]
+
+    await check_address("http://slow.example", allow=public_address, resolve=never, timeout_seconds=0.05)
+    await check_address("http://odd.example", allow=public_address, resolve=odd)
+    with pytest.raises(AddressNotAllowed):
+        await check_address("http://127.1", allow=public_address, resolve=Resolver())

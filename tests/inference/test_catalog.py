@@ -1,0 +1,426 @@
+"""svc/inference/catalog.py: the operator's file, and the model servers that are asked for their own lists (contract 4)."""
+
+import asyncio
+import re
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from svc.errors import StartError, UpstreamFault
+from svc.inference import catalog as catalog_module
+from svc.inference.catalog import LOCAL_SERVERS, PRICES, Catalog, Model, Provider, local_servers, read_file
+
+SECRET = "sk-hunter2-hunter2"
+
+EXAMPLE = """
+default_model = "ollama/llama3.2"
+[[providers]]
+name = "ollama"                        # slug
+base_url = "http://127.0.0.1:11434/v1"
+api_key_env = "OLLAMA_KEY"             # or api_key
+timeout_seconds = 120                  # to the first byte, and between bytes
+[[providers.models]]
+id = "llama3.2"                        # upstream's name; here it is ollama/llama3.2
+kind = "chat"                          # chat | image | speech
+input_micros_per_million_tokens = 0
+output_micros_per_million_tokens = 0
+# image: micros_per_image; speech: micros_per_thousand_audio_tokens
+fallback = "other/model"
+"""
+OTHER = """
+[[providers]]
+name = "other"
+base_url = "https://models.example/api/v1/"
+api_key = "sk-hunter2-hunter2"
+[[providers.models]]
+id = "model"
+output_micros_per_million_tokens = 1500000
+[[providers.models]]
+id = "painter"
+kind = "image"
+micros_per_image = 20000
+[[providers.models]]
+id = "org/speaker:v1"
+kind = "speech"
+micros_per_thousand_audio_tokens = 10000
+"""
+
+
+def read(tmp_path: Path, text: str | bytes, environ: Mapping[str, str] | None = None) -> Any:
+    path = tmp_path / "catalog.toml"
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    return read_file(path, {"OLLAMA_KEY": SECRET} if environ is None else environ)
+
+
+async def never_asked(provider: Provider) -> list[dict[str, Any]]:
+    raise AssertionError("nobody should be asked")
+
+
+def made(read_catalog: Any, builtin: tuple[Model, ...] = ()) -> Catalog:
+    models, listed, default_model = read_catalog
+    return Catalog([*builtin, *models], listed, default_model, never_asked, 0)
+
+
+# --- the file
+
+
+async def test_the_contracts_example_loads_as_it_says(tmp_path: Path) -> None:
+    catalog = made(read(tmp_path, EXAMPLE + OTHER))
+    assert catalog.default_model == "ollama/llama3.2"
+    assert [model.id for model in await catalog.models()] == [
+        "ollama/llama3.2",
+        "other/model",
+        "other/painter",
+        "other/org/speaker:v1",
+    ]
+    llama = await catalog.find("ollama/llama3.2")
+    assert llama is not None and llama.provider is not None
+    assert (llama.name, llama.kind, llama.fallback) == ("llama3.2", "chat", "other/model")
+    assert llama.provider == Provider("ollama", "http://127.0.0.1:11434/v1", SECRET, 120.0)
+    other = await catalog.find("other/model")
+    assert other is not None and other.provider is not None
+    assert other.provider.base_url == "https://models.example/api/v1" and other.provider.timeout_seconds == 120
+    assert other.prices == {"input_micros_per_million_tokens": 0, "output_micros_per_million_tokens": 1_500_000}
+    assert other.dearer_than(llama) and not llama.dearer_than(other)
+
+
+async def test_ids_hold_slashes(tmp_path: Path) -> None:
+    catalog = made(read(tmp_path, EXAMPLE + OTHER))
+    speaker = await catalog.find("other/org/speaker:v1")
+    assert speaker is not None and speaker.name == "org/speaker:v1"
+
+
+async def test_an_unknown_id_is_none(tmp_path: Path) -> None:
+    catalog = made(read(tmp_path, EXAMPLE + OTHER))
+    for model_id in (
+        "",
+        "/",
+        "ollama",
+        "ollama/",
+        "ollama/llama3",
+        "nobody/llama3.2",
+        "llama3.2",
+        "OLLAMA/llama3.2",
+        "a\0b/c",
+        "x" * 10_000,
+    ):
+        assert await catalog.find(model_id) is None
+
+
+def test_a_model_is_shown_as_the_contract_says(tmp_path: Path) -> None:
+    models, _, _ = read(tmp_path, EXAMPLE + OTHER)
+    assert models[1].shown(7) == {
+        "id": "other/model",
+        "object": "model",
+        "created": 7,
+        "owned_by": "other",
+        "kind": "chat",
+        "pricing": {"input_micros_per_million_tokens": 0, "output_micros_per_million_tokens": 1_500_000},
+        "provider": "other",
+        "byok": False,
+    }
+    assert Model("builtin/echo", "echo", None, "chat", {}).shown(7)["owned_by"] == "builtin"
+    assert [list(model.shown(7)["pricing"]) for model in models] == [list(PRICES[model.kind]) for model in models]
+
+
+def test_keys_stand_in_no_repr(tmp_path: Path) -> None:
+    assert "hunter2" not in repr(read(tmp_path, EXAMPLE + OTHER))
+
+
+def test_an_empty_file_is_an_empty_catalog(tmp_path: Path) -> None:
+    assert read(tmp_path, "") == ([], [], None)
+
+
+def test_a_provider_without_a_model_list_is_asked_and_one_with_an_empty_list_is_not(tmp_path: Path) -> None:
+    models, listed, _ = read(
+        tmp_path,
+        '[[providers]]\nname = "a"\nbase_url = "http://a"\n[[providers]]\nname = "b"\nbase_url = "http://b"\nmodels = []',
+    )
+    assert models == [] and [(provider.name, configured) for provider, configured in listed] == [("a", True)]
+
+
+PROVIDER = 'name = "a"\nbase_url = "http://a.example/v1"\n'
+MODEL = '[[providers.models]]\nid = "m"\n'
+
+WRONG = [
+    # the file
+    ("this is no TOML", "line 1"),
+    (b"\xff\xfe", "cannot be read"),
+    ("x = " + "[" * 100_000, "cannot be read"),
+    ("defualt_model = 'a/b'", "'defualt_model'"),
+    ("default_model = 7", "default_model"),
+    ("default_model = ''", "default_model"),
+    ("default_model = 'nobody/m'", "'nobody/m'"),
+    ("providers = 7", "providers"),
+    ("[providers]\nname = 'a'", "providers"),
+    ("providers = [7]", "providers"),
+    # a provider
+    ("[[providers]]", "provider 1"),
+    ("[[providers]]\nbase_url = 'http://a'", "provider 1"),
+    ("[[providers]]\nname = 'a'", "base_url"),
+    *((f"[[providers]]\nbase_url = 'http://a'\nname = {name}", "name") for name in (
+        "''", "7", "'A'", "'a/b'", "'a b'", "'-a'", "'ä'", "'builtin'", '"a\\n"', f"'{'a' * 64}'", "['a']", "true")),
+    *((f"[[providers]]\nname = 'a'\nbase_url = {url}", "a: base_url") for url in (
+        "''", "7", "'a.example'", "'ftp://a'", "'http://'", "'http://u@a'", "'http://:sk-hunter2-hunter2@a'", "'http://u:sk-hunter2-hunter2@a'",
+        "'http://a?x=1'", "'http://a#x'", "'http://[::1'", "'http://a:99999'", "'http://a:0'", "'http://a b'", '"http://a\\nb"', '"http://a\\u0000"')),
+    (f"[[providers]]\n{PROVIDER}api_key = 'x'\napi_key_env = 'OLLAMA_KEY'", "a: give api_key or api_key_env"),
+    (f"[[providers]]\n{PROVIDER}api_key_env = 'NO_SUCH_KEY'", "NO_SUCH_KEY"),
+    (f"[[providers]]\n{PROVIDER}api_key = ''", "api_key"),
+    (f"[[providers]]\n{PROVIDER}api_key = 7", "api_key"),
+    (f'[[providers]]\n{PROVIDER}api_key = "sk-hunter2-hunter2\\n"', "a: the API key"),
+    (f"[[providers]]\n{PROVIDER}api_key = 'sk-hunter2-hunter2-ä'", "a: the API key"),
+    *((f"[[providers]]\n{PROVIDER}timeout_seconds = {seconds}", "a: timeout_seconds") for seconds in (
+        "0", "-1", "3601", "nan", "inf", "'60'", "true", "[]")),
+    (f"[[providers]]\n{PROVIDER}timeout = 60", "'timeout'"),
+    (f"[[providers]]\n{PROVIDER}models = 7", "a: models"),
+    (f"[[providers]]\n{PROVIDER}models = ['m']", "a: models"),
+    (f"[[providers]]\n{PROVIDER}[[providers]]\n{PROVIDER}", "'a' stands there twice"),
+    # a model
+    (f"[[providers]]\n{PROVIDER}[[providers.models]]", "a: each model"),
+    *((f"[[providers]]\n{PROVIDER}[[providers.models]]\nid = {name}", "a")
+      for name in ("''", "7", '"a\\n"', f"'{'x' * 301}'", "['m']")),
+    *((f"[[providers]]\n{PROVIDER}{MODEL}kind = {kind}", "a/m: kind") for kind in ("'video'", "''", "7", "[]", "{}", "['chat']")),
+    *((f"[[providers]]\n{PROVIDER}{MODEL}{price} = {micros}", price)
+      for price in PRICES["chat"] for micros in ("-1", "1.5", "'1'", "true", "1000000000001", "nan", "[]")),
+    (f"[[providers]]\n{PROVIDER}{MODEL}micros_per_image = 1", "'micros_per_image'"),
+    (f"[[providers]]\n{PROVIDER}{MODEL}kind = 'image'\ninput_micros_per_million_tokens = 1", "'input_micros_per_million_tokens'"),
+    (f"[[providers]]\n{PROVIDER}{MODEL}price = 1", "'price'"),
+    (f"[[providers]]\n{PROVIDER}{MODEL}fallback = 7", "fallback"),
+    (f"[[providers]]\n{PROVIDER}{MODEL}fallback = 'a/m'", "its own fallback"),
+    (f"[[providers]]\n{PROVIDER}{MODEL}fallback = 'a/other'", "'a/other'"),
+    (f"[[providers]]\n{PROVIDER}{MODEL}fallback = 'builtin/nonsense'", "'builtin/nonsense'"),
+    (f"[[providers]]\n{PROVIDER}{MODEL}fallback = 'a/p'\n[[providers.models]]\nid = 'p'\nkind = 'image'", "'a/p'"),
+    (f"default_model = 'a/m'\n[[providers]]\n{PROVIDER}{MODEL}kind = 'image'", "'a/m'"),
+    (f"[[providers]]\n{PROVIDER}{MODEL}{MODEL}", "'a/m' stands there twice"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "named"), WRONG, ids=range(len(WRONG)))
+def test_a_wrong_or_unknown_entry_stops_the_start_with_one_line(tmp_path: Path, text: str | bytes, named: str) -> None:
+    with pytest.raises(StartError) as caught:
+        made(read(tmp_path, text))
+    line = str(caught.value)
+    assert line.isprintable() and len(line) < 600
+    assert named in line
+    assert "the catalog" in line and "hunter2" not in line
+
+
+@given(
+    st.recursive(st.none() | st.booleans() | st.integers() | st.text(max_size=5), lambda inner: st.lists(inner, max_size=2)),
+    st.data(),
+)
+def test_no_value_in_the_place_of_another_ends_in_anything_but_one_line(value: Any, data: st.DataObject) -> None:
+    document: dict[str, Any] = {
+        "default_model": "a/m",
+        "providers": [
+            {"name": "a", "base_url": "http://a", "models": [{"id": "m", "kind": "chat", "fallback": "a/n"}, {"id": "n"}]}
+        ],
+    }
+    place = data.draw(st.sampled_from([document, document["providers"][0], document["providers"][0]["models"][0]]))
+    place[data.draw(st.sampled_from(sorted(place)))] = value
+    try:
+        made(catalog_module._parse(document, {}))
+    except (ValueError, StartError) as error:
+        assert str(error)
+
+
+def test_a_missing_catalog_file_is_one_line(tmp_path: Path) -> None:
+    for path in (tmp_path / "nothing.toml", tmp_path):
+        with pytest.raises(StartError, match="cannot be read"):
+            read_file(path, {})
+
+
+async def test_the_default_and_fallbacks_may_be_built_in_or_of_a_provider_that_is_asked(tmp_path: Path) -> None:
+    text = f"default_model = 'b/anything'\n[[providers]]\n{PROVIDER}{MODEL}fallback = 'builtin/echo'\n"
+    text += "[[providers]]\nname = 'b'\nbase_url = 'http://b'"
+    echo = Model("builtin/echo", "echo", None, "chat", dict.fromkeys(PRICES["chat"], 0))
+    assert made(read(tmp_path, text), (echo,)).default_model == "b/anything"
+    with pytest.raises(StartError, match="builtin/echo"):
+        made(read(tmp_path, text))
+
+
+# --- model servers that are asked
+
+
+class Server:
+    """A provider's model list, as it is asked for."""
+
+    def __init__(self, *names: str) -> None:
+        self.names = list(names)
+        self.fault: Exception | None = None
+        self.delay_seconds = 0.01
+        self.asked = 0
+
+    async def ask(self, provider: Provider) -> list[dict[str, Any]]:
+        self.asked += 1
+        await asyncio.sleep(self.delay_seconds)
+        if self.fault:
+            raise self.fault
+        return [{"id": name, "object": "model"} for name in self.names]
+
+
+LISTED = Provider("lab", "http://lab.example/v1")
+
+
+def asking(server: Server, configured: bool = True, provider: Provider = LISTED) -> Catalog:
+    return Catalog([], [(provider, configured)], None, server.ask, 0)
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Makes the times of remembering ten times as short."""
+    for name in ("_LIST_SECONDS", "_FAILED_LIST_SECONDS", "_PATIENCE_SECONDS"):
+        monkeypatch.setattr(catalog_module, name, getattr(catalog_module, name) / 10)
+
+
+async def test_a_list_is_asked_for_once_however_many_wait() -> None:
+    server = Server("m", "org/n")
+    catalog = asking(server)
+    catalog.start()
+    found = await asyncio.gather(*(catalog.find("lab/m") for _ in range(50)), *(catalog.find("lab/org/n") for _ in range(50)))
+    listed = await asyncio.gather(*(catalog.models() for _ in range(50)))
+    assert server.asked == 1
+    assert {model.id for model in found if model} == {"lab/m", "lab/org/n"} and None not in found
+    assert all([model.id for model in models] == ["lab/m", "lab/org/n"] for models in listed)
+    assert found[0] is not None and set(found[0].prices.values()) == {0} and found[0].kind == "chat"
+    await catalog.close()
+
+
+async def test_who_leaves_while_a_list_is_asked_for_does_not_cancel_it_for_others() -> None:
+    server = Server("m")
+    server.delay_seconds = 0.05
+    catalog = asking(server)
+    leaving, staying = asyncio.create_task(catalog.find("lab/m")), asyncio.create_task(catalog.find("lab/m"))
+    await asyncio.sleep(0.01)
+    leaving.cancel()
+    found = await staying
+    assert found is not None and leaving.cancelled() and server.asked == 1
+
+
+async def test_an_unknown_id_of_a_listed_provider_is_none_and_asks_at_most_once_a_second() -> None:
+    server = Server("m")
+    catalog = asking(server)
+    for _ in range(20):
+        assert await catalog.find("lab/unknown") is None
+    assert server.asked == 1
+
+
+async def test_a_new_model_is_found_within_2_seconds(quick: None) -> None:
+    server = Server("m")
+    catalog = asking(server)
+    assert await catalog.find("lab/new") is None
+    server.names.append("new")
+    async with asyncio.timeout(1):
+        while await catalog.find("lab/new") is None:
+            await asyncio.sleep(0.01)
+
+
+async def test_a_provider_that_returns_is_there_within_2_seconds(quick: None) -> None:
+    for configured in (True, False):
+        server = Server("m")
+        server.fault = UpstreamFault("unreachable")
+        catalog = asking(server, configured)
+        assert await catalog.models() == []
+        server.fault = None
+        async with asyncio.timeout(1):
+            while not await catalog.models():
+                await asyncio.sleep(0.01)
+
+
+async def test_a_failure_is_remembered_for_a_moment_so_that_a_dead_provider_is_not_asked_for_every_request() -> None:
+    server = Server("m")
+    server.fault = UpstreamFault("unreachable")
+    catalog = asking(server)
+    for _ in range(20):
+        await catalog.models()
+        await catalog.find("lab/m")
+    assert server.asked == 1
+
+
+async def test_a_model_of_a_configured_provider_that_does_not_answer_is_taken_on_trust() -> None:
+    server = Server()
+    server.fault = UpstreamFault("unreachable")
+    trusted = await asking(server).find("lab/org/m")
+    assert trusted is not None and trusted.provider is LISTED and trusted.name == "org/m"
+    assert await asking(server, configured=False).find("lab/m") is None
+
+
+async def test_a_list_that_was_known_outlives_a_failure(quick: None) -> None:
+    server = Server("m")
+    catalog = asking(server)
+    await catalog.models()
+    server.fault = UpstreamFault("timeout")
+    assert await catalog.find("lab/other") is None, "the list is known"
+    await asyncio.sleep(0.11)
+    assert await catalog.find("lab/other") is not None, "it is not, any more"
+    assert [model.id for model in await catalog.models()] == ["lab/m"]
+    assert server.asked >= 2
+
+
+async def test_a_provider_that_never_answers_holds_nobody_up_for_long(quick: None) -> None:
+    server = Server("m")
+    server.delay_seconds = 60
+    catalog = asking(server)
+    began = time.perf_counter()
+    trusted, models = await asyncio.gather(catalog.find("lab/m"), catalog.models())
+    assert time.perf_counter() - began < 1.5
+    assert trusted is not None and models == []
+    await catalog.close()
+
+
+async def test_a_list_is_bounded_and_its_strange_names_are_left_out() -> None:
+    catalog = asking(Server("ok", "", "x" * 301, "a\nb", "\0", *(str(number) for number in range(6000))))
+    models = await catalog.models()
+    assert len(models) == 5000 - 4
+    assert models[0].id == "lab/ok"
+
+
+async def test_closing_ends_what_is_being_asked() -> None:
+    server = Server("m")
+    server.delay_seconds = 60
+    catalog = asking(server)
+    catalog.start()
+    waiting = asyncio.create_task(catalog.models())
+    await asyncio.sleep(0.01)
+    await catalog.close()
+    assert await asyncio.wait_for(waiting, 1) == []
+    assert len(asyncio.all_tasks()) == 1
+
+
+async def test_the_model_servers_that_may_run_here_are_tried_on_their_usual_ports() -> None:
+    assert {provider.base_url for provider, _ in local_servers()} == {
+        f"http://127.0.0.1:{port}/v1" for port in (11434, 1234, 8080, 8000)
+    }
+    assert [provider.name for provider, _ in local_servers()] == list(LOCAL_SERVERS)
+    assert not any(configured for _, configured in local_servers())
+
+
+async def test_what_the_operator_configured_goes_before_the_server_that_is_looked_for(tmp_path: Path) -> None:
+    models, listed, _ = read(
+        tmp_path, EXAMPLE.replace('fallback = "other/model"', "") + '[[providers]]\nname = "vllm"\nbase_url = "http://gpu/v1"'
+    )
+    server = Server("llama3.2", "unpriced")
+    catalog = Catalog(models, [*listed, *local_servers()], None, server.ask, 0)
+    assert await catalog.find("ollama/unpriced") is None
+    vllm = await catalog.find("vllm/unpriced")
+    assert vllm is not None and vllm.provider is not None and vllm.provider.base_url == "http://gpu/v1"
+    ids = [model.id for model in await catalog.models()]
+    assert len(ids) == len(set(ids))
+    assert {model_id.partition("/")[0] for model_id in ids} == {"ollama", "vllm", "lmstudio", "llamacpp"}
+
+
+async def test_the_operators_names_are_taken(tmp_path: Path) -> None:
+    models, listed, _ = read(tmp_path, EXAMPLE + OTHER)
+    catalog = Catalog(models, [*listed, *local_servers()], None, never_asked, 0)
+    names = ("builtin", "ollama", "other", "lmstudio", "llamacpp", "vllm")
+    assert all(catalog.has_provider(name) for name in names)
+    assert not any(catalog.has_provider(name) for name in ("", "mine", "llama3.2"))
+
+
+def test_provider_names_are_slugs() -> None:
+    assert all(re.fullmatch("[a-z0-9_-]+", name) for name in LOCAL_SERVERS)

@@ -1,0 +1,205 @@
+"""Images and speech on the real server: its event loop stays free, and what is left, killed or stopped leaves nothing behind."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import sqlite3
+import sys
+import time
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import orjson
+import pytest
+
+from tests.support.money import assert_exact, rows, watch
+from tests.support.people import Person, command, new_person
+from tests.support.server import RunningServer, hang_up, running_server
+
+IMAGES, GENERATE = "/v1/images/generations", "/v1/audio/generate"
+PICTURE = {"prompt": "seven castles in the city at night, fireworks", "model": "builtin/paint", "n": 10}
+SPEECH = {"input": "Hello there, this is a long story. " * 2_800, "model": "builtin/voice", "tts_max_tokens": 32_768}
+# Asks for /healthz over one connection until its stdin closes, then tells how long the answers took, the slowest last.
+PROBE = """
+import http.client, ssl, sys, threading, time
+host, port, ca = sys.argv[1:]
+connection = http.client.HTTPSConnection(host, int(port), context=ssl.create_default_context(cafile=ca))
+threading.Thread(target=lambda: (sys.stdin.read(), done.append(1)), daemon=True).start()
+done, took = [], []
+while not done:
+    began = time.perf_counter()
+    connection.request("GET", "/healthz")
+    assert connection.getresponse().read() == b'{"status":"ok"}'
+    took.append(time.perf_counter() - began)
+    time.sleep(0.01)
+print(*sorted(took))
+"""
+
+
+@dataclass
+class Lab:
+    """A server, and somebody with money."""
+
+    server: RunningServer
+    person: Person
+    client: httpx.AsyncClient
+
+    async def post(self, path: str, **body: Any) -> httpx.Response:
+        return await self.client.post(path, json=body, headers=self.person.headers)
+
+    async def begin(self, path: str, body: dict[str, Any]) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """Sends a request over a connection of its own."""
+        content = orjson.dumps(body)
+        head = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {self.person.key}\r\n"
+        head += f"Content-Length: {len(content)}\r\n\r\n"
+        reader, writer = await self.server.raw(limit=2**16)
+        writer.write(head.encode() + content)
+        return reader, writer
+
+    def workers(self) -> list[int]:
+        """The helper processes of the server that live."""
+        found = []
+        for entry in Path("/proc").iterdir():
+            with contextlib.suppress(OSError, ValueError):
+                fields = (entry / "stat").read_text().rpartition(")")[2].split()
+                if int(fields[1]) == self.server.pid and fields[0] != "Z":
+                    found.append(int(entry.name))
+        return found
+
+    async def until_workers(self, count: int, within_seconds: float = 5.0) -> list[int]:
+        async with asyncio.timeout(within_seconds):
+            while len(self.workers()) != count:
+                await asyncio.sleep(0.01)
+        return self.workers()
+
+    async def until_idle(self, within_seconds: float = 5.0) -> None:
+        """Waits until nothing is held; then the money must be exact."""
+        database = self.server.data_dir / "service.db"
+        async with asyncio.timeout(within_seconds):
+            while rows(database, "SELECT 1 FROM holds"):
+                await asyncio.sleep(0.02)
+        assert_exact(database)
+
+    def spent(self) -> int:
+        (row,) = rows(
+            self.server.data_dir / "service.db", "SELECT -ifnull(sum(amount_micros), 0) FROM ledger WHERE kind = 'debit'"
+        )
+        return int(row[0])
+
+
+@pytest.fixture
+async def lab(tmp_path: Path) -> AsyncIterator[Lab]:
+    async with running_server(tmp_path) as server:
+        person = await new_person(server)
+        assert command(server, "credit", person.email, "100").returncode == 0
+        watch(server.data_dir / "service.db")
+        async with server.client(timeout=60) as client:
+            yield Lab(server, person, client)
+
+
+async def test_the_server_answers_at_once_while_8_pictures_and_8_speeches_are_made(lab: Lab) -> None:
+    speech = {**SPEECH, "tts_max_tokens": 8_192}
+    for path, body in ((IMAGES, {**PICTURE, "n": 1, "size": "64x64"}), (GENERATE, {**SPEECH, "tts_max_tokens": 256})):
+        assert (await lab.post(path, **body)).status_code == 200  # warm
+    before = lab.server.counts()
+    arguments = [sys.executable, "-c", PROBE, lab.server.host, str(lab.server.port), str(lab.server.ca)]
+    probe = await asyncio.create_subprocess_exec(*arguments, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE)
+    most_rss = 0
+
+    async def watch_memory() -> None:
+        nonlocal most_rss
+        while True:
+            most_rss = max(most_rss, lab.server.counts().rss_bytes)
+            await asyncio.sleep(0.05)
+
+    watching = asyncio.create_task(watch_memory())
+    answers = await asyncio.gather(
+        *(lab.post(IMAGES, **{**PICTURE, "n": 1, "prompt": f"a city {number}"}) for number in range(8)),
+        *(lab.post(GENERATE, **speech) for _ in range(8)),
+    )
+    watching.cancel()
+    told, _ = await probe.communicate(b"")
+    took = [float(text) for text in told.split()]
+    assert [answer.status_code for answer in answers] == [200] * 16
+    # Under 0.1 s each where the tests do not take the same two cores.
+    assert len(took) > 50 and took[int(len(took) * 0.99) - 1] < 0.1 and took[-1] < 0.5
+    assert most_rss < 120 * 1024 * 1024 and most_rss < before.rss_bytes + 24 * 1024 * 1024
+    assert await lab.server.settled_descriptors(before.descriptors + 16) <= before.descriptors + 16  # connections kept alive
+    await lab.until_workers(0)
+
+
+@pytest.mark.parametrize(("path", "body"), [(IMAGES, PICTURE), (GENERATE, {**SPEECH, "speed": 0.25})])
+async def test_a_caller_who_leaves_ends_the_work_and_releases_the_hold(lab: Lab, path: str, body: dict[str, Any]) -> None:
+    before = lab.server.counts()
+    connections = [await lab.begin(path, body) for _ in range(5)]
+    await lab.until_workers(2)
+    for _, writer in connections:
+        await hang_up(writer)
+    await lab.until_workers(0, within_seconds=2)
+    await lab.until_idle()
+    assert lab.spent() % 20_000 == 0 and lab.spent() <= 5 * 200_000  # whole pictures that were made until then
+    assert await lab.server.settled_descriptors(before.descriptors) <= before.descriptors
+
+
+async def test_a_worker_that_is_killed_is_one_clear_error_and_the_next_request_works(lab: Lab) -> None:
+    for path, body in ((IMAGES, {**PICTURE, "n": 1}), (GENERATE, {**SPEECH, "speed": 0.25})):
+        asked = asyncio.create_task(lab.post(path, **body))
+        for pid in await lab.until_workers(1):
+            os.kill(pid, signal.SIGKILL)
+        answer = await asked
+        assert (answer.status_code, answer.json()["error"]["code"]) == (502, "upstream_error")
+    await lab.until_idle()
+    assert lab.spent() == 0
+    assert (await lab.post(IMAGES, **{**PICTURE, "n": 1, "size": "64x64"})).status_code == 200
+    assert (await lab.post(GENERATE, input="hello")).status_code == 200
+
+
+async def test_a_reader_who_stops_or_leaves_in_the_middle_of_long_audio_costs_no_memory_and_frees_its_file(lab: Lab) -> None:
+    before = lab.server.counts()
+    readers = [await lab.begin(GENERATE, SPEECH) for _ in range(3)]  # 24 minutes each
+    for reader, _ in readers:
+        async with asyncio.timeout(40):
+            assert (await reader.readexactly(9)) == b"HTTP/1.1 "
+    await asyncio.sleep(0.2)
+    assert lab.server.counts().rss_bytes < before.rss_bytes + 24 * 1024 * 1024
+    await lab.until_idle()
+    assert lab.spent() > 3 * 300_000  # it was made, and is paid for
+    for _, writer in readers:
+        await hang_up(writer)
+    assert await lab.server.settled_descriptors(before.descriptors) <= before.descriptors
+    assert list((lab.server.data_dir).glob("tmp*")) == []
+
+
+async def test_a_stop_ends_the_work_and_leaves_no_process_and_no_hold(lab: Lab) -> None:
+    connections = [await lab.begin(IMAGES, PICTURE), *[await lab.begin(GENERATE, {**SPEECH, "speed": 0.25}) for _ in range(3)]]
+    workers = await lab.until_workers(3)
+    began = time.monotonic()
+    assert await lab.server.stop() == 0 and time.monotonic() - began < 10
+    for pid in workers:
+        with contextlib.suppress(OSError):
+            assert "Z" in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    for _, writer in connections:
+        await hang_up(writer)
+    assert_exact(lab.server.data_dir / "service.db")
+
+
+async def test_after_a_kill_the_workers_end_by_themselves_and_holds_are_released_at_the_next_start(
+    lab: Lab, tmp_path: Path
+) -> None:
+    _, writer = await lab.begin(IMAGES, {**PICTURE, "n": 1})
+    workers = await lab.until_workers(1)
+    lab.server.kill()
+    await hang_up(writer)
+    async with asyncio.timeout(20):
+        while any(Path(f"/proc/{pid}").exists() for pid in workers):
+            await asyncio.sleep(0.05)
+    assert len(rows(lab.server.data_dir / "service.db", "SELECT 1 FROM holds")) == 1
+    (tmp_path / "again").mkdir()
+    async with running_server(tmp_path / "again", {"SVC_DATA_DIR": str(lab.server.data_dir)}):
+        with contextlib.closing(sqlite3.connect(lab.server.data_dir / "service.db")) as conn:
+            assert conn.execute("SELECT count(*) FROM holds").fetchone() == (0,)
+    assert_exact(lab.server.data_dir / "service.db")

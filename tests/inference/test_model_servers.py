@@ -1,0 +1,221 @@
+"""Chat through the real server and a model server that misbehaves on command (contract 4; faults.md, Upstream)."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import orjson
+import pytest
+
+from tests.support.model_server import ModelServer
+from tests.support.people import Person, new_person
+from tests.support.server import RunningServer, running_server
+
+COMPLETIONS = "/v1/chat/completions"
+MODELS = (
+    *("ok", "echo", "unicode", "tools-bare", "no-usage", "no-done", "status-400", "status-401", "status-404", "status-500"),
+    *("fail-once", "refuse-429", "retry-after-1", "retry-after-30", "silent", "silent-after-2-chunks", "cut-after-2-chunks"),
+    *("error-mid-stream", "endless", "quote-key", "broken-json", "html-200", "slow-300ms", "drip-100ms", "redirect", "gzip"),
+)
+
+
+def catalog(upstream: ModelServer, timeout_seconds: float = 2) -> str:
+    entries = "".join(f'[[providers.models]]\nid = "{name}"\n' for name in MODELS)
+    failing = ("status-503", "retry-after-60")
+    fallback = "".join(f'[[providers.models]]\nid = "{name}"\nfallback = "lab/ok"\n' for name in failing)
+    dear = '[[providers.models]]\nid = "status-502"\nfallback = "builtin/assistant-paid"\n'
+    return (
+        f'[[providers]]\nname = "lab"\nbase_url = "{upstream.base_url}"\napi_key = "sk-the-operators-secret"\n'
+        f"timeout_seconds = {timeout_seconds}\n{entries}{fallback}{dear}"
+    )
+
+
+@dataclass
+class Lab:
+    """The service, in front of `upstream`, and a person who uses it."""
+
+    server: RunningServer
+    upstream: ModelServer
+    person: Person
+    client: httpx.AsyncClient
+
+    async def chat(self, model: str, stream: bool = False, **fields: Any) -> httpx.Response:
+        body = {"model": f"lab/{model}", "messages": [{"role": "user", "content": "hi"}], "stream": stream, **fields}
+        return await self.client.post(COMPLETIONS, json=body, headers=self.person.headers)
+
+    def events(self, answer: httpx.Response) -> list[Any]:
+        assert answer.status_code == 200, answer.text
+        blocks = answer.text.split("\n\n")[:-1]
+        return [
+            block[6:] if block == "data: [DONE]" else orjson.loads(block[6:]) for block in blocks if not block.startswith(":")
+        ]
+
+
+@pytest.fixture
+async def lab(tmp_path: Path) -> AsyncIterator[Lab]:
+    async with ModelServer() as upstream:
+        (tmp_path / "catalog.toml").write_text(catalog(upstream))
+        async with running_server(tmp_path, {"SVC_CATALOG": str(tmp_path / "catalog.toml")}) as server:
+            person = await new_person(server)
+            async with server.client(timeout=30) as client:
+                yield Lab(server, upstream, person, client)
+            assert "sk-the-operators-secret" not in server.stderr()
+
+
+async def text_of(answer: httpx.Response) -> str:
+    text: str = answer.json()["choices"][0]["message"]["content"]
+    return text
+
+
+async def test_json_and_stream_go_through_to_the_model_server_with_nothing_of_the_caller(lab: Lab) -> None:
+    answer = await lab.chat("ok", temperature=0.5, x_unknown={"kept": 1}, api_base="http://evil", metadata={"api_key": "kept"})
+    assert await text_of(answer) == "Hello, world!" and answer.json()["model"] == "lab/ok"
+    assert answer.json()["usage"] == {"prompt_tokens": 7, "completion_tokens": 5, "total_tokens": 12}
+    seen = lab.upstream.requests[-1]
+    assert seen.path == "/v1/chat/completions" and seen.body["model"] == "ok"
+    assert seen.body["temperature"] == 0.5 and seen.body["x_unknown"] == {"kept": 1} and "api_base" not in seen.body
+    assert seen.headers["authorization"] == "Bearer sk-the-operators-secret"
+    assert lab.person.key not in str(seen.headers) and "cookie" not in seen.headers and "x-request-id" not in seen.headers
+
+    *chunks, done = lab.events(await lab.chat("ok", stream=True))
+    assert done == "[DONE]" and all("usage" not in chunk and chunk["choices"] for chunk in chunks)
+    assert "".join(chunk["choices"][0]["delta"].get("content", "") for chunk in chunks) == "Hello, world!"
+    assert lab.upstream.requests[-1].body["stream_options"] == {"include_usage": True}
+
+
+async def test_text_of_every_kind_arrives_unchanged(lab: Lab) -> None:
+    whole = await text_of(await lab.chat("unicode"))
+    *chunks, _ = lab.events(await lab.chat("unicode", stream=True))
+    assert "".join(chunk["choices"][0]["delta"].get("content", "") for chunk in chunks) == whole
+    assert "\u2028" in whole and "data:" in whole and "\0" in whole
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(
+    ("model", "status", "code"),
+    [
+        ("status-400", 400, None),
+        ("status-404", 404, None),
+        ("status-401", 502, "upstream_error"),
+        ("quote-key", 502, "upstream_error"),
+        ("status-500", 502, "upstream_error"),
+        ("refuse-429", 503, "upstream_error"),
+        ("silent", 504, "upstream_timeout"),
+        ("html-200", 502, "upstream_invalid_response"),
+        ("redirect", 502, None),
+    ],
+)
+async def test_a_fault_before_the_first_byte_is_one_clear_http_error(
+    lab: Lab, model: str, status: int, code: str | None, stream: bool
+) -> None:
+    answer = await lab.chat(model, stream=stream)
+    error = answer.json()["error"]
+    assert answer.status_code == status, answer.text
+    assert {"message", "type", "code", "param"} <= set(error) and (code is None or error["code"] == code)
+    assert "sk-the-operators-secret" not in answer.text
+
+
+@pytest.mark.parametrize("model", ["silent-after-2-chunks", "cut-after-2-chunks", "error-mid-stream", "broken-json"])
+async def test_a_fault_in_mid_stream_is_an_error_event_and_never_a_finish(lab: Lab, model: str) -> None:
+    *chunks, error, done = lab.events(await lab.chat(model, stream=True, stream_options={"include_usage": True}))
+    assert done == "[DONE]" and error["error"]["type"] == "upstream_error"
+    assert chunks and all(chunk["choices"][0]["finish_reason"] is None for chunk in chunks)
+
+
+async def test_a_refusal_is_tried_once_more(lab: Lab) -> None:
+    assert await text_of(await lab.chat("fail-once")) == "Hello, world!"
+    assert [seen.model for seen in lab.upstream.requests] == ["fail-once", "fail-once"]
+
+
+async def test_retry_after_is_honoured_up_to_5_seconds(lab: Lab) -> None:
+    began = time.monotonic()
+    assert (await lab.chat("retry-after-1")).status_code == 503
+    assert 0.9 < time.monotonic() - began < 4
+    assert len(lab.upstream.requests) == 2
+    answer = await lab.chat("retry-after-30")
+    assert answer.status_code == 503 and len(lab.upstream.requests) == 3 and 1 <= int(answer.headers["retry-after"]) <= 59
+
+
+async def test_the_fallback_answers_under_the_name_that_was_asked_for(lab: Lab) -> None:
+    for model, tried in (("status-503", ["status-503", "status-503", "ok"]), ("retry-after-60", ["retry-after-60", "ok"])):
+        lab.upstream.requests.clear()
+        answer = await lab.chat(model)
+        assert await text_of(answer) == "Hello, world!" and answer.json()["model"] == f"lab/{model}"
+        assert [seen.model for seen in lab.upstream.requests] == tried
+
+
+async def test_a_dearer_model_is_never_a_fallback(lab: Lab) -> None:
+    assert (await lab.chat("status-502")).status_code == 502
+
+
+async def test_a_model_server_that_is_down_is_502_and_answers_again_within_2_seconds_of_its_return(lab: Lab) -> None:
+    assert (await lab.chat("ok")).status_code == 200
+    await lab.upstream.stop()
+    answer = await lab.chat("ok")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (502, "upstream_unreachable")
+    await lab.upstream.start()
+    began = time.monotonic()
+    assert (await lab.chat("ok")).status_code == 200 and time.monotonic() - began < 2
+
+
+@pytest.mark.parametrize(
+    ("model", "stream"), [("silent", False), ("silent", True), ("drip-100ms", True), ("endless", True), ("slow-300ms", False)]
+)
+async def test_a_leaving_caller_cancels_the_model_servers_work_within_a_second(lab: Lab, model: str, stream: bool) -> None:
+    body = orjson.dumps({"model": f"lab/{model}", "messages": [{"role": "user", "content": "hi"}], "stream": stream})
+    key = f"Authorization: Bearer {lab.person.key}"
+    lines = [f"POST {COMPLETIONS} HTTP/1.1", "Host: 127.0.0.1", key, f"Content-Length: {len(body)}", "", ""]
+    _, writer = await lab.server.raw()
+    writer.write("\r\n".join(lines).encode() + body)
+    async with asyncio.timeout(5):
+        while not lab.upstream.requests:
+            await asyncio.sleep(0.01)
+    await asyncio.sleep(0.15)
+    writer.transport.abort()
+    await asyncio.wait_for(lab.upstream.requests[-1].gone.wait(), 1)
+    assert len(lab.upstream.requests) == 1
+
+
+async def test_the_first_chunk_comes_before_the_last_is_made(lab: Lab) -> None:
+    body = {"model": "lab/drip-100ms", "messages": [{"role": "user", "content": "hi"}], "stream": True}
+    began = time.monotonic()
+    async with lab.client.stream("POST", COMPLETIONS, json=body, headers=lab.person.headers) as answer:
+        blocks = answer.aiter_raw()
+        first = await anext(blocks)
+        first_seconds = time.monotonic() - began
+        rest = b"".join([block async for block in blocks])
+    assert b'"content":""' in first and rest.endswith(b"data: [DONE]\n\n")
+    assert first_seconds < time.monotonic() - began - 0.25
+
+
+async def test_the_providers_own_list_is_offered_when_the_catalog_has_none(tmp_path: Path) -> None:
+    async with ModelServer(models=("org/chat:7b", "echo")) as upstream:
+        (tmp_path / "catalog.toml").write_text(
+            f'default_model = "lab/org/chat:7b"\n[[providers]]\nname = "lab"\nbase_url = "{upstream.base_url}"\n'
+        )
+        async with running_server(tmp_path, {"SVC_CATALOG": str(tmp_path / "catalog.toml"), "SVC_BUILTIN": "0"}) as server:
+            person = await new_person(server)
+            async with server.client() as client:
+                listed = (await client.get("/v1/models", headers=person.headers)).json()["data"]
+                assert [model["id"] for model in listed] == ["lab/org/chat:7b", "lab/echo"]
+                one = await client.get("/v1/models/lab/org/chat:7b", headers=person.headers)
+                assert one.json() == listed[0] and one.json()["pricing"]["output_micros_per_million_tokens"] == 0
+                body = {"messages": [{"role": "user", "content": "hi"}]}
+                answer = await client.post(COMPLETIONS, json=body, headers=person.headers)
+                assert answer.json()["model"] == "lab/org/chat:7b"
+                unknown = await client.post(COMPLETIONS, json={**body, "model": "lab/none"}, headers=person.headers)
+                assert unknown.status_code == 404
+
+
+async def test_the_log_tells_model_tokens_and_times_and_nothing_of_the_content(lab: Lab) -> None:
+    await lab.chat("echo", messages=[{"role": "user", "content": "a private matter"}])
+    await asyncio.sleep(0.1)
+    (line,) = [line for line in lab.server.log_lines() if line.get("route") == COMPLETIONS]
+    assert line["status"] == 200 and line["model"] == "lab/echo" and line["input_tokens"] > 0 and line["upstream_ms"] > 0
+    log = lab.server.stderr()
+    for secret in ("private matter", lab.person.key, lab.person.session, lab.person.email, "correct horse"):
+        assert secret not in log

@@ -1,0 +1,757 @@
+"""Paid chats and runs through HTTP, in front of a model server of any honesty: what is held, charged and shown (contract 6)."""
+
+import asyncio
+import dataclasses
+import json
+import math
+import time
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import httpx
+import orjson
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from svc.agents import loop
+from svc.billing import wallet
+from svc.config import Config
+from svc.inference import chat_call, paid_call
+from svc.inference.paid_call import Payer
+from svc.server import limits
+from tests.conftest import Service, bearer
+from tests.support.model_answers import Wanted
+from tests.support.model_server import ModelServer
+from tests.support.money import assert_exact, rows, watch
+
+COMPLETIONS, RUN = "/v1/chat/completions", "/v1/agents/run"
+# Micros per token in and out, times a million, by what follows the `+` in a model's name.
+PRICES = {
+    "": (1_000_000, 2_000_000),
+    "in": (1_000_000, 0),
+    "out": (0, 2_000_000),
+    "odd": (333_333, 1_499_999),
+    "tiny": (1, 1),
+    "dear": (10**12, 10**12),
+    "free": (0, 0),
+    "cheap": (100_000, 200_000),
+}
+BEHAVIOURS = (
+    *("echo", "no-usage", "tools", "status-400", "status-500", "refuse-429", "silent", "cut-head", "html-200", "error-200"),
+    *("error-mid-stream", "broken-json", "cut-after-1-chunks", "cut-after-2-chunks", "reset-after-3-chunks"),
+    *("silent-after-3-chunks", "fail-once", "endless", "usage-always+cut-after-3-chunks", "slow-300ms", "no-done+until-close"),
+)
+FALLBACKS = {"status-503+to-cheap": "lab/ok+cheap", "status-503+to-free": "lab/ok+free", "status-503+to-dear": "lab/ok+dear"}
+
+
+def catalog(base_url: str) -> str:
+    entries = [("ok" + (f"+{name}" if name else ""), prices, None) for name, prices in PRICES.items()]
+    entries += [(name, PRICES[""], None) for name in BEHAVIOURS]
+    entries += [(name, PRICES[""], fallback) for name, fallback in FALLBACKS.items()]
+    models = "".join(
+        f'[[providers.models]]\nid = "{name}"\n'
+        f"input_micros_per_million_tokens = {price_in}\noutput_micros_per_million_tokens = {price_out}\n"
+        + (f'fallback = "{fallback}"\n' if fallback else "")
+        for name, (price_in, price_out), fallback in entries
+    )
+    return f'[[providers]]\nname = "lab"\nbase_url = "{base_url}"\ntimeout_seconds = 0.5\n{models}'
+
+
+@dataclass
+class Person:
+    """An account with a session and a key."""
+
+    account_id: str
+    session: dict[str, str]
+    headers: dict[str, str]
+    key_id: str
+
+
+class Lab:
+    """The service in front of `upstream`. `completion` and `chunks`, where set, are what the model server says."""
+
+    def __init__(self, service: Service, upstream: ModelServer) -> None:
+        self.service = service
+        self.upstream = upstream
+        self.database = service.config.data_dir / "service.db"
+        self.completion: dict[str, Any] | None = None
+        self.chunks: list[Any] | None = None
+
+    async def person(self, micros: int = 0) -> Person:
+        signed_up = await self.service.sign_up()
+        session = bearer(signed_up["access_token"])
+        key = await self.service.make_key(session)
+        person = Person(signed_up["user"]["id"], session, bearer(key["key"]), key["id"])
+        if micros:
+            await self.book(person, micros)
+        return person
+
+    async def book(self, person: Person, micros: int) -> None:
+        act = wallet.credit if micros > 0 else wallet.debit
+        now_seconds = self.service.clocks.now
+        await self.service.state["db"].write(act, person.account_id, abs(micros), description="", now_seconds=now_seconds)
+
+    async def chat(self, person: Person, model: str, stream: bool = False, **fields: Any) -> httpx.Response:
+        body = {"model": model, "messages": [{"role": "user", "content": "hello"}], "stream": stream, **fields}
+        return await self.service.client.post(COMPLETIONS, json=body, headers=person.headers)
+
+    async def run(self, person: Person, model: str, goal: str = "hello", **fields: Any) -> httpx.Response:
+        body = {"model": model, "goal": goal, "tools": [], **fields}
+        return await self.service.client.post(RUN, json=body, headers=person.headers)
+
+    async def ask(self, kind: str, person: Person, model: str) -> httpx.Response:
+        return await (self.run(person, model) if kind == "run" else self.chat(person, model, kind == "stream"))
+
+    async def get(self, person: Person, path: str) -> Any:
+        answer = await self.service.client.get(path, headers=person.headers)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    async def balance(self, person: Person) -> int:
+        """The balance, when nothing is held."""
+        account = await self.get(person, "/billing/account")
+        assert account["held_micros"] == 0
+        micros: int = account["wallet_balance_micros"]
+        return micros
+
+    async def debits(self, person: Person) -> list[dict[str, Any]]:
+        """The debits, the oldest first."""
+        listed = (await self.get(person, "/billing/ledger?limit=100"))["data"]
+        return [row for row in reversed(listed) if row["kind"] == "debit"]
+
+    def holds(self, person: Person) -> list[int]:
+        """Every amount that was ever held."""
+        query = "SELECT amount_micros FROM witness_holds WHERE account_id = ? ORDER BY id"
+        return [micros for (micros,) in rows(self.database, query, person.account_id)]
+
+    def log_lines(self, route: str) -> list[dict[str, Any]]:
+        log = (self.service.config.data_dir.parent / "log").read_bytes().splitlines()
+        return [line for line in map(orjson.loads, log) if line.get("route") == route]
+
+
+@pytest.fixture
+async def upstream() -> AsyncIterator[ModelServer]:
+    async with ModelServer() as upstream:
+        yield upstream
+
+
+@pytest.fixture
+def config(config: Config, upstream: ModelServer, tmp_path: Path) -> Config:
+    (tmp_path / "catalog.toml").write_text(catalog(upstream.base_url))
+    return dataclasses.replace(config, catalog=tmp_path / "catalog.toml")
+
+
+@pytest.fixture
+async def lab(service: Service, upstream: ModelServer, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Lab]:
+    lab = Lab(service, upstream)
+    watch(lab.database)
+    completion, events = Wanted.completion, Wanted.events
+
+    def scripted_events(wanted: Wanted) -> Iterator[bytes]:
+        if lab.chunks is None:
+            yield from events(wanted)
+            return
+        for chunk in lab.chunks:
+            yield json.dumps(chunk).encode()
+        yield b"[DONE]"
+
+    monkeypatch.setattr(Wanted, "completion", lambda wanted: lab.completion or completion(wanted))
+    monkeypatch.setattr(Wanted, "events", scripted_events)
+    for tier in limits.CHAT_PER_MINUTE:
+        monkeypatch.setitem(limits.CHAT_PER_MINUTE, tier, 1_000_000)
+    yield lab
+    assert_exact(lab.database)
+
+
+def events(answer: httpx.Response) -> list[Any]:
+    assert answer.status_code == 200, answer.text
+    blocks = answer.text.split("\n\n")[:-1]
+    return [block[6:] if block == "data: [DONE]" else orjson.loads(block[6:]) for block in blocks if not block.startswith(":")]
+
+
+KINDS = ("json", "stream", "run")
+SYSTEM = {"role": "system", "content": loop.INSTRUCTIONS}
+USER = {"role": "user", "content": "hello"}
+RUN_BYTES = len(loop.INSTRUCTIONS) + len("hello")
+
+
+# --- before anything is sent
+
+
+@pytest.mark.parametrize("empty", [True, False])
+@pytest.mark.parametrize("model", ["lab/ok", "builtin/assistant-paid"])
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_wallet_a_micro_short_is_402_with_balance_and_need_before_anything_is_sent(
+    lab: Lab, kind: str, model: str, empty: bool
+) -> None:
+    size = RUN_BYTES if kind == "run" else len("hello")
+    needed = size + 2 * 16 if model == "lab/ok" else math.ceil(Fraction(size + 3 * 16, 2))
+    balance = 0 if empty else needed - 1
+    person = await lab.person(balance)
+    answer = await lab.ask(kind, person, model)
+    error = answer.json()["error"]
+    assert (answer.status_code, error["type"], error["code"]) == (402, "insufficient_funds_error", "insufficient_funds")
+    assert f"({needed} micros)" in error["message"] and f"({balance} micros)" in error["message"]
+    assert answer.headers["x-should-retry"] == "false" and "x-service-cost-micros" not in answer.headers
+    assert lab.upstream.requests == [] and lab.holds(person) == [] and await lab.debits(person) == []
+    assert (await lab.get(person, "/billing/usage"))["data"] == [] and (await lab.get(person, "/v1/agents/runs"))["data"] == []
+    await lab.book(person, needed - balance)
+    assert (await lab.ask(kind, person, model)).status_code == 200 and lab.holds(person) == [needed]
+
+
+# wallet in micros (2 of them for a token), what the caller asks for -> what the model server is asked for, or None for 402
+LIMITS: list[tuple[int, dict[str, Any], dict[str, Any] | None]] = [
+    (10**9, {}, {"max_tokens": 4096}),
+    (10**9, {"max_tokens": None, "max_completion_tokens": None}, {"max_tokens": 4096, "max_completion_tokens": None}),
+    (10**9, {"max_tokens": 100}, {"max_tokens": 100}),
+    (10**9, {"max_tokens": 100_000}, {"max_tokens": 100_000}),
+    (10**9, {"max_completion_tokens": 100}, {"max_completion_tokens": 100}),
+    (10**9, {"max_tokens": 50, "max_completion_tokens": 100}, {"max_tokens": 50, "max_completion_tokens": 50}),
+    (10**9, {"n": 3}, {"n": 3, "max_tokens": 4096}),
+    (8192, {}, {"max_tokens": 4096}),
+    (8191, {}, {"max_tokens": 4095}),
+    (41, {}, {"max_tokens": 20}),
+    (41, {"max_tokens": 2**31 - 1}, {"max_tokens": 20}),
+    (41, {"max_completion_tokens": 100}, {"max_completion_tokens": 20}),
+    (41, {"max_completion_tokens": 100, "max_tokens": 50}, {"max_completion_tokens": 20, "max_tokens": 20}),
+    (41, {"max_tokens": 20}, {"max_tokens": 20}),
+    (131, {"n": 3}, {"n": 3, "max_tokens": 21}),
+    (32, {}, {"max_tokens": 16}),
+    (31, {}, None),
+    (31, {"max_tokens": 16}, None),
+    (31, {"max_tokens": 15}, {"max_tokens": 15}),
+    (29, {"max_tokens": 15}, None),
+    (2, {"max_tokens": 1}, {"max_tokens": 1}),
+    (96, {"n": 3}, {"n": 3, "max_tokens": 16}),
+    (95, {"n": 3}, None),
+    (4095, {"n": 128}, None),
+]
+
+
+@pytest.mark.parametrize(("micros", "asked", "sent"), LIMITS)
+async def test_the_output_is_limited_upstream_to_what_the_wallet_affords(
+    lab: Lab, micros: int, asked: dict[str, Any], sent: dict[str, Any] | None
+) -> None:
+    person = await lab.person(micros)
+    for stream in (False, True):
+        answer = await lab.chat(person, "lab/ok+out", stream, **asked)
+        assert answer.status_code == (200 if sent else 402), answer.text
+        if sent is None:
+            assert lab.upstream.requests == []
+            continue
+        body = lab.upstream.requests[-1].body
+        assert {name: body[name] for name in ("max_tokens", "max_completion_tokens", "n") if name in body} == sent
+        limit = sent.get("max_tokens") or sent["max_completion_tokens"]
+        assert lab.holds(person)[-1] == 2 * limit * sent.get("n", 1) <= micros
+        await lab.book(person, micros - await lab.balance(person))  # as at first
+
+
+async def test_nothing_is_limited_held_or_charged_where_nothing_costs(lab: Lab) -> None:
+    person = await lab.person()
+    answer = await lab.chat(person, "lab/ok+free", n=2)
+    assert answer.status_code == 200 and "x-service-cost-micros" not in answer.headers
+    assert "max_tokens" not in lab.upstream.requests[-1].body
+    assert lab.holds(person) == [] and (await lab.get(person, "/billing/ledger"))["data"] == []
+
+
+IMAGE = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 5000}}
+TOOL = {"type": "function", "function": {"name": "look_up", "parameters": {"type": "object", "properties": {}}}}
+
+
+@pytest.mark.parametrize(
+    ("fields", "input_tokens"),
+    [
+        ({}, 5),
+        ({"messages": [{"role": "user", "content": "héllo 🙂"}]}, 11),
+        ({"messages": [{"role": "system", "content": "ab"}, {"role": "user", "content": [{"type": "text", "text": "cde"}]}]}, 5),
+        ({"messages": [{"role": "user", "content": [{"type": "text", "text": "what?"}, IMAGE]}]}, 5 + 8192),
+        ({"messages": [{"role": "user", "content": [IMAGE, IMAGE, IMAGE]}]}, 3 * 8192),
+        ({"messages": [{"role": "user", "content": ""}]}, 0),
+        ({"tools": [TOOL]}, 5 + len(orjson.dumps([TOOL]))),
+    ],
+)
+async def test_the_input_is_held_at_a_token_a_byte_and_8192_an_image(lab: Lab, fields: dict[str, Any], input_tokens: int) -> None:
+    person = await lab.person(1_000_000)
+    answer = await lab.chat(person, "lab/ok+in", **fields)
+    assert answer.status_code == 200 and lab.holds(person) == ([input_tokens] if input_tokens else [])
+    # The model server says 7 tokens, which is not charged where only 5 were held.
+    assert answer.headers["x-service-cost-micros"] == str(min(7, input_tokens))
+    if input_tokens:
+        poor = await lab.person(input_tokens - 1)
+        assert (await lab.chat(poor, "lab/ok+in", **fields)).status_code == 402
+
+
+# --- what is shown
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("by_key", [False, True])
+async def test_a_debit_names_model_tokens_request_and_key(lab: Lab, stream: bool, by_key: bool) -> None:
+    person = await lab.person(1_000)
+    person.headers = person.headers if by_key else person.session
+    answer = await lab.chat(person, "lab/ok", stream)
+    assert answer.status_code == 200
+    assert answer.headers.get("x-service-cost-micros") == (None if stream else "17")
+    (debit,) = await lab.debits(person)
+    assert debit.pop("id").startswith("led_") and debit.pop("reference").startswith("hold_") and debit.pop("created_at")
+    assert debit == {
+        "kind": "debit",
+        "amount_micros": -17,
+        "balance_after_micros": 983,
+        "description": "lab/ok: 7 input and 5 output tokens",
+        "model": "lab/ok",
+        "input_tokens": 7,
+        "output_tokens": 5,
+        "request_id": answer.headers["x-request-id"],
+        "key_id": person.key_id if by_key else None,
+    }
+    await asyncio.sleep(0.05)
+    (line,) = lab.log_lines(COMPLETIONS)
+    assert (line["cost_micros"], line["input_tokens"], line["output_tokens"]) == (17, 7, 5) and "overrun_micros" not in line
+
+
+async def test_the_callers_own_request_id_may_stand_on_any_number_of_debits(lab: Lab) -> None:
+    person = await lab.person(1_000)
+    person.headers["x-request-id"] = "mine"
+    for _ in range(3):
+        assert (await lab.chat(person, "lab/ok")).headers["x-request-id"] == "mine"
+    assert [debit["request_id"] for debit in await lab.debits(person)] == ["mine"] * 3
+    assert await lab.balance(person) == 1_000 - 3 * 17
+
+
+async def test_a_run_pays_for_each_of_its_turns_and_tells_the_sum(lab: Lab) -> None:
+    person = await lab.person(10_000_000)
+    goal = "Compute 12 * (3 + 4) and save a note with the result"
+    answer = await lab.run(person, "builtin/assistant-paid", goal, tools=None)
+    last = events(answer)[-1]
+    debits = await lab.debits(person)
+    assert last["type"] == "final" and last["steps"] == len(debits) == len(lab.holds(person)) > 1
+    assert last["cost_micros"] == -sum(debit["amount_micros"] for debit in debits) == 10_000_000 - await lab.balance(person)
+    assert last["usage"]["prompt_tokens"] == sum(debit["input_tokens"] for debit in debits)
+    assert {(debit["request_id"], debit["key_id"]) for debit in debits} == {(answer.headers["x-request-id"], person.key_id)}
+    (record,) = (await lab.get(person, "/v1/agents/runs"))["data"]
+    assert record["cost_micros"] == last["cost_micros"] and record["usage"] == last["usage"]
+
+
+async def test_a_run_whose_wallet_is_empty_before_its_next_turn_ends_with_402s_error(lab: Lab) -> None:
+    person = await lab.person(RUN_BYTES + 20_000)
+    lab.chunks = [
+        {
+            "choices": [
+                {"index": 0, "delta": {"tool_calls": [{"index": 0, "function": {"name": "calculate", "arguments": "{}"}}]}}
+            ]
+        },
+        {"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]},
+        {"choices": [], "usage": {"prompt_tokens": 1, "completion_tokens": 10**6}},
+    ]
+    found = events(await lab.run(person, "lab/ok", max_steps=20))
+    error = found[-1]
+    assert error["type"] == "error" and error["error"]["code"] == "insufficient_funds"
+    debits = await lab.debits(person)
+    assert error["cost_micros"] == -sum(debit["amount_micros"] for debit in debits) > 0 and error["steps"] == len(debits) + 1
+    assert len(lab.upstream.requests) == len(debits) and await lab.balance(person) >= 0
+    (used,) = (await lab.get(person, "/billing/usage"))["data"]
+    assert used["requests"] == len(debits)
+
+
+async def test_usage_counts_paid_and_free_calls_each_once(lab: Lab) -> None:
+    person = await lab.person(10_000)
+    for model in ("lab/ok", "lab/ok", "lab/ok+free", "builtin/echo", "lab/status-500"):
+        for kind in KINDS:
+            await lab.ask(kind, person, model)
+    used = {row["model"]: row for row in (await lab.get(person, "/billing/usage"))["data"]}
+    debits = await lab.debits(person)
+    requests = {model: row["requests"] for model, row in used.items()}
+    assert requests == {"lab/ok": 6, "lab/ok+free": 3, "builtin/echo": 3, "lab/status-500": 3}
+    assert [used[model]["cost_micros"] for model in ("lab/ok+free", "builtin/echo", "lab/status-500")] == [0, 0, 0]
+    assert used["lab/ok"]["cost_micros"] == -sum(debit["amount_micros"] for debit in debits) == 6 * 17
+    assert (used["lab/ok"]["input_tokens"], used["lab/ok+free"]["output_tokens"]) == (6 * 7, 3 * 5)
+
+
+async def test_usage_that_is_just_being_written_is_shown(lab: Lab) -> None:
+    person, state = await lab.person(), lab.service.state
+    assert (await lab.chat(person, "builtin/echo")).status_code == 200
+    busy = asyncio.create_task(state["db"].write(lambda tx: time.sleep(0.1)))
+    writing = asyncio.create_task(state["engines"].usage.flush())
+    await asyncio.sleep(0.02)
+    assert [row["requests"] for row in (await lab.get(person, "/billing/usage"))["data"]] == [1]
+    await asyncio.gather(busy, writing)
+
+
+# --- what a model server says of its tokens
+
+# "hello" (5 bytes) and at most 100 tokens are held: 5 + 200 micros. The answer has 13 bytes: 4 tokens, to 2 of input.
+ESTIMATE = 2 + 2 * 4
+USAGES: list[tuple[Any, int]] = [
+    (None, ESTIMATE),
+    ({}, ESTIMATE),
+    ({"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}, 0),
+    ({"prompt_tokens": 0, "completion_tokens": 5}, 10),
+    ({"prompt_tokens": 7, "completion_tokens": 0}, 7),
+    ({"prompt_tokens": 7, "completion_tokens": 5, "total_tokens": 99}, 17),
+    ({"prompt_tokens": -7, "completion_tokens": -5, "total_tokens": -12}, ESTIMATE),
+    ({"prompt_tokens": 7, "completion_tokens": -5}, 7 + 8),
+    ({"prompt_tokens": 6.5, "completion_tokens": 5.0}, 17),
+    ({"prompt_tokens": math.nan, "completion_tokens": math.inf}, ESTIMATE),
+    ({"prompt_tokens": "7", "completion_tokens": "5"}, 17),
+    ({"prompt_tokens": "seven", "completion_tokens": "-5"}, ESTIMATE),
+    ({"prompt_tokens": True, "completion_tokens": [5]}, ESTIMATE),
+    ({"prompt_tokens": {"n": 7}, "completion_tokens": None}, ESTIMATE),
+    ({"prompt_tokens": 10**9, "completion_tokens": 10**9}, 205),
+    ({"prompt_tokens": 10**9, "completion_tokens": 0}, 205),
+    ({"prompt_tokens": 10**30, "completion_tokens": 2**63}, ESTIMATE),
+    ({"prompt_tokens": 1e300, "completion_tokens": 10**15}, ESTIMATE),
+    ({"input_tokens": 7, "output_tokens": 5}, 17),
+    ({"total_tokens": 12}, 12 - 4 + 8),
+    ({"total_tokens": 0}, 0 + 8),
+    ({"prompt_tokens": 7, "total_tokens": 12}, 17),
+    ({"prompt_tokens": 7, "total_tokens": 3}, 7),
+    ({"prompt_tokens": 5, "completion_tokens": 100}, 205),
+    ({"prompt_tokens": 5, "completion_tokens": 101}, 205),
+    ([7, 5], ESTIMATE),
+    ("7", ESTIMATE),
+    (7, ESTIMATE),
+]
+
+
+def spoken(usage: Any) -> tuple[dict[str, Any], list[Any]]:
+    """A model server's answer with this usage, whole and in chunks."""
+    message = {"role": "assistant", "content": "Hello, world!"}
+    whole = {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}], "usage": usage}
+    chunks = [{"choices": [{"index": 0, "delta": {"content": text}}]} for text in ("Hello, ", "world!")]
+    end = {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
+    return whole, [*chunks, end, {"choices": [], "usage": usage}]
+
+
+async def test_the_debit_lies_between_0_and_the_hold_whatever_the_model_server_counts(lab: Lab) -> None:
+    person = await lab.person(1_000_000)
+    for usage, cost in USAGES:
+        lab.completion, lab.chunks = spoken(usage)
+        for stream in (False, True):
+            before = await lab.balance(person)
+            answer = await lab.chat(person, "lab/ok", stream, max_tokens=100)
+            assert answer.status_code == 200, (usage, answer.text)
+            assert (lab.holds(person)[-1], before - await lab.balance(person)) == (205, cost), usage
+            assert stream or answer.headers["x-service-cost-micros"] == str(cost)
+    assert len(await lab.debits(person)) == 2 * sum(cost > 0 for _, cost in USAGES)  # what costs nothing is no row
+
+
+@pytest.mark.parametrize(
+    ("usages", "cost"),
+    [
+        ([(7, 5), (7, 5)], 17),
+        ([(100, 90), (7, 5)], 17),
+        ([(7, 0), (7, 1), (7, 5)], 17),
+        ([(7, 5), (0, 0)], 0),
+        ([(7, 5), None], 17),
+    ],
+)
+async def test_of_several_counts_the_last_one_is_charged_once(lab: Lab, usages: list[Any], cost: int) -> None:
+    person = await lab.person(1_000)
+    *lab.chunks, end, _ = spoken(None)[1]
+    for counts in usages[:-1]:
+        lab.chunks.append({"choices": [{"index": 0, "delta": {"content": "x"}}], "usage": _counted(counts)})
+    lab.chunks += [end, {"choices": [], "usage": _counted(usages[-1])}]
+    assert events(await lab.chat(person, "lab/ok", stream=True))[-1] == "[DONE]"
+    assert await lab.balance(person) == 1_000 - cost
+
+
+def _counted(counts: tuple[int, int] | None) -> dict[str, int] | None:
+    return counts and {"prompt_tokens": counts[0], "completion_tokens": counts[1]}
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_what_a_call_costs_over_its_hold_is_the_operators_loss_and_counted(lab: Lab, stream: bool) -> None:
+    person = await lab.person(1_000)
+    lab.completion, lab.chunks = spoken({"prompt_tokens": 5, "completion_tokens": 1_000})
+    assert (await lab.chat(person, "lab/ok", stream, max_tokens=100)).status_code == 200
+    assert await lab.balance(person) == 1_000 - 205
+    await asyncio.sleep(0.05)
+    (line,) = lab.log_lines(COMPLETIONS)
+    assert (line["cost_micros"], line["overrun_micros"]) == (205, 2_005 - 205)
+
+
+# --- the formulas of contract 6, written a second time
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
+PARTS = st.lists(st.one_of(TEXTS.map(lambda text: {"type": "text", "text": text}), st.just(IMAGE)), max_size=3)
+COUNTS = st.one_of(st.none(), st.integers(0, 400), st.integers(0, 10**9))
+
+
+def due_hold(prices: tuple[int, int], messages: list[Any], limit: int, n: int, micros: int) -> tuple[int, int] | None:
+    """The hold in micros and the limit sent upstream; None for 402."""
+    parts = [
+        part
+        for message in messages
+        for part in (message["content"] if isinstance(message["content"], list) else [message["content"]])
+    ]
+    tokens = sum(
+        8192 if part is IMAGE or part == IMAGE else len((part if isinstance(part, str) else part["text"]).encode())
+        for part in parts
+    )
+
+    def cost(output: int) -> int:
+        return math.ceil(Fraction(tokens * prices[0] + output * prices[1], 10**6))
+
+    if cost(limit * n) <= micros:
+        return cost(limit * n), limit
+    fitting = [output for output in range(16, limit) if cost(output * n) <= micros]
+    return (cost(fitting[-1] * n), fitting[-1]) if fitting else None
+
+
+@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@given(
+    name=st.sampled_from([name for name in PRICES if name not in ("free", "")]),
+    contents=st.lists(st.one_of(TEXTS, PARTS), min_size=1, max_size=3),
+    limit=st.one_of(st.none(), st.integers(1, 300)),
+    n=st.one_of(st.none(), st.integers(1, 4)),
+    micros=st.one_of(st.integers(1, 1_500), st.integers(1, 60_000), st.just(10**15)),
+    counts=st.tuples(COUNTS, COUNTS),
+    stream=st.booleans(),
+)
+async def test_hold_and_debit_are_what_contract_6_says(
+    lab: Lab,
+    name: str,
+    contents: list[Any],
+    limit: int | None,
+    n: int | None,
+    micros: int,
+    counts: tuple[int | None, int | None],
+    stream: bool,
+) -> None:
+    lab.service.clocks.advance(1)  # hypothesis repeats the random numbers, and an id is made of one and the time
+    person = await lab.person(micros)
+    messages = [{"role": "user", "content": content} for content in contents]
+    fields = {key: value for key, value in (("max_tokens", limit), ("n", n)) if value is not None}
+    usage = {key: count for key, count in zip(("prompt_tokens", "completion_tokens"), counts, strict=True) if count is not None}
+    lab.completion, lab.chunks = spoken(usage)
+    asked_before = len(lab.upstream.requests)
+    answer = await lab.chat(person, f"lab/ok+{name}", stream, messages=messages, **fields)
+    due = due_hold(PRICES[name], messages, limit or 4096, n or 1, micros)
+    if due is None:
+        assert answer.status_code == 402 and len(lab.upstream.requests) == asked_before and lab.holds(person) == []
+        return
+    assert answer.status_code == 200, answer.text
+    assert lab.holds(person) == ([due[0]] if due[0] else []) and lab.upstream.requests[-1].body["max_tokens"] == due[1]
+    text = sum(
+        len(content.encode()) if isinstance(content, str) else sum(len(part.get("text", "").encode()) for part in content)
+        for content in contents
+    )
+    tokens = (math.ceil(text / 4) if counts[0] is None else counts[0], math.ceil(13 / 4) if counts[1] is None else counts[1])
+    cost = math.ceil(Fraction(sum(count * price for count, price in zip(tokens, PRICES[name], strict=True)), 10**6))
+    assert micros - await lab.balance(person) == min(due[0], cost)
+
+
+# --- many at once
+
+
+@pytest.mark.parametrize("served", range(6))
+async def test_200_requests_of_every_kind_at_once_with_funds_for_k_are_exactly_k(lab: Lab, served: int) -> None:
+    person = await lab.person((served + 1) * RUN_BYTES - 1)
+    lab.completion, lab.chunks = spoken({"prompt_tokens": 10**9})  # so that each costs all that it held
+
+    async def one(number: int) -> httpx.Response:
+        if KINDS[number % 3] == "run":
+            return await lab.run(person, "lab/ok+in")
+        return await lab.chat(person, "lab/ok+in", KINDS[number % 3] == "stream", messages=[SYSTEM, USER])
+
+    answers = await asyncio.gather(*(one(number) for number in range(200)))
+    assert sorted(answer.status_code for answer in answers) == [200] * served + [402] * (200 - served)
+    assert len(lab.upstream.requests) == len(await lab.debits(person)) == served
+    assert await lab.balance(person) == RUN_BYTES - 1
+
+
+@pytest.mark.parametrize("served", range(6))
+async def test_200_of_the_built_in_model_at_once_with_funds_for_k_are_exactly_k(lab: Lab, served: int) -> None:
+    fields = {"messages": [{"role": "user", "content": "9**99"}], "max_tokens": 16}
+    rich = await lab.person(1_000)
+    assert (await lab.chat(rich, "builtin/assistant-paid", **fields)).status_code == 200
+    (hold,), cost = lab.holds(rich), 1_000 - await lab.balance(rich)
+    assert served * (hold - cost) < hold  # what is left of k holds is no further one: together or one by one, k are served
+    person = await lab.person(served * hold)
+    answers = await asyncio.gather(
+        *(lab.chat(person, "builtin/assistant-paid", number % 2 == 0, **fields) for number in range(200))
+    )
+    assert sorted(answer.status_code for answer in answers) == [200] * served + [402] * (200 - served)
+    assert await lab.balance(person) == served * (hold - cost) and len(await lab.debits(person)) == served
+
+
+async def test_any_mixture_at_once_never_spends_what_is_not_there(lab: Lab) -> None:
+    person = await lab.person(30_000)
+    models = ("lab/ok", "builtin/assistant-paid", "lab/no-usage", "lab/tools", "lab/cut-after-2-chunks", "lab/fail-once")
+    await asyncio.gather(*(lab.ask(KINDS[number % 3], person, models[number % 6 - number % 2]) for number in range(200)))
+    spent = -sum(debit["amount_micros"] for debit in await lab.debits(person))
+    assert 0 < spent == 30_000 - await lab.balance(person) <= 30_000
+
+
+# --- every way to end
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "model", ["status-400", "status-500", "refuse-429", "silent", "cut-head", "html-200", "error-200", "cut-after-1-chunks"]
+)
+async def test_an_answer_without_output_that_ended_in_an_error_costs_nothing(lab: Lab, model: str, kind: str) -> None:
+    person = await lab.person(100_000)
+    answer = await lab.ask(kind, person, f"lab/{model}")
+    if model == "cut-after-1-chunks" and kind == "json":
+        return  # chunks are a stream's
+    if answer.status_code == 200:
+        assert any("error" in event for event in events(answer) if event != "[DONE]")
+    assert await lab.balance(person) == 100_000 and len(lab.holds(person)) == 1 and await lab.debits(person) == []
+
+
+@pytest.mark.parametrize(
+    ("model", "produced"),
+    [
+        ("error-mid-stream", "Hello"),
+        ("cut-after-2-chunks", "Hello"),
+        ("reset-after-3-chunks", "Hello, "),
+        ("silent-after-3-chunks", "Hello, "),
+        ("broken-json", "Hello"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["stream", "run"])
+async def test_a_fault_in_mid_stream_is_charged_what_came_before_it(lab: Lab, model: str, produced: str, kind: str) -> None:
+    person = await lab.person(100_000)
+    found = events(await lab.ask(kind, person, f"lab/{model}"))
+    assert any("error" in event for event in found if event != "[DONE]")
+    input_tokens = math.ceil((RUN_BYTES if kind == "run" else 5) / 4)
+    (debit,) = await lab.debits(person)
+    assert (debit["input_tokens"], debit["output_tokens"]) == (input_tokens, math.ceil(len(produced) / 4))
+    assert -debit["amount_micros"] == input_tokens + 2 * math.ceil(len(produced) / 4)
+
+
+@pytest.mark.parametrize(
+    ("counts", "charged"), [((7, 5), 7 + 10), ((0, 0), 2 + 2 * 3), ((7, 0), 7 + 2 * 3), ((7, 1), 7 + 2 * 3), (None, 2 + 2 * 3)]
+)
+async def test_a_count_on_the_way_is_never_less_than_what_was_produced(
+    lab: Lab, counts: tuple[int, int] | None, charged: int
+) -> None:
+    person = await lab.person(1_000)
+    deltas = [{"choices": [{"index": 0, "delta": {"content": text}}], "usage": _counted(counts)} for text in ("Hello, ", "wor")]
+    lab.chunks = [*deltas, {"error": {"message": "fell over"}}]
+    assert "error" in events(await lab.chat(person, "lab/ok", stream=True))[-2]
+    assert await lab.balance(person) == 1_000 - charged
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_second_try_is_one_hold_and_one_debit(lab: Lab, kind: str) -> None:
+    person = await lab.person(100_000)
+    assert (await lab.ask(kind, person, "lab/fail-once")).status_code == 200
+    assert [seen.model for seen in lab.upstream.requests] == ["fail-once"] * 2
+    assert len(lab.holds(person)) == 1 and await lab.balance(person) == 100_000 - 17
+
+
+@pytest.mark.parametrize(("to", "cost"), [("cheap", math.ceil(17 / 10)), ("free", 0), ("dear", None)])
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_fallback_is_charged_at_its_own_price_and_a_dearer_one_is_not_asked(
+    lab: Lab, to: str, cost: int | None, kind: str
+) -> None:
+    person = await lab.person(100_000)
+    answer = await lab.ask(kind, person, f"lab/status-503+to-{to}")
+    used = (await lab.get(person, "/billing/usage"))["data"]
+    if cost is None:
+        assert len(lab.upstream.requests) == 2 and await lab.balance(person) == 100_000
+        return
+    assert answer.status_code == 200 and lab.upstream.requests[-1].model == f"ok+{to}"
+    assert await lab.balance(person) == 100_000 - cost
+    assert kind != "json" or answer.headers["x-service-cost-micros"] == str(cost)
+    assert [(row["model"], row["requests"], row["cost_micros"]) for row in used] == [(f"lab/ok+{to}", 1, cost)]
+    assert [debit["model"] for debit in await lab.debits(person)] == ([f"lab/ok+{to}"] if cost else [])
+
+
+# --- once, and only if it can be written
+
+
+async def a_paid_call(lab: Lab, person: Person, **fields: Any) -> chat_call.ChatCall:
+    model = await lab.service.state["engines"].catalog.find("lab/ok")
+    body = {"model": "lab/ok", "messages": [USER], **fields}
+    return chat_call.ChatCall(model, body, lab.service.state["engines"], Payer(person.account_id, "req_1", None))
+
+
+async def test_a_settlement_that_is_cancelled_or_repeated_is_one_debit_with_its_cost(lab: Lab) -> None:
+    person = await lab.person(1_000)
+    db = lab.service.state["db"]
+    for turns in range(6):
+        call = await a_paid_call(lab, person)
+        await call.reserve()
+        await call.complete()
+        settling = asyncio.create_task(call.settle())
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        settling.cancel()
+        await asyncio.gather(settling, return_exceptions=True)
+        # As an agent run does whose turn was cut off in its settlement.
+        await db.write(call.settle_in)
+        await call.settle()
+        assert call.cost_micros == 17 and await lab.balance(person) == 1_000 - 17 * (turns + 1)
+    (used,) = (await lab.get(person, "/billing/usage"))["data"]
+    assert (used["requests"], used["cost_micros"]) == (6, 6 * 17)
+
+
+async def test_a_hold_that_nobody_waited_for_is_released(lab: Lab) -> None:
+    person = await lab.person(1_000)
+    for turns in range(6):
+        call = await a_paid_call(lab, person)
+        reserving = asyncio.create_task(call.reserve())
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        reserving.cancel()
+        await asyncio.gather(reserving, return_exceptions=True)
+        await call.settle()
+        assert await lab.balance(person) == 1_000
+
+
+async def on_the_writer(lab: Lab, statement: str) -> None:
+    connection = lab.service.state["db"]._writer._connection
+    await connection._execute(lambda: connection._conn.execute(statement).fetchall())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_settlement_that_the_disk_refuses_is_an_error_and_made_good_once_there_is_room(
+    lab: Lab, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(paid_call, "_SETTLE_LATER_SECONDS", 0.05)
+    person = await lab.person(100_000)
+    asking = asyncio.create_task(lab.ask(kind, person, "lab/slow-300ms"))
+    async with asyncio.timeout(5):
+        while not lab.upstream.requests:
+            await asyncio.sleep(0.01)
+    await on_the_writer(lab, "PRAGMA query_only = 1")
+    try:
+        answer = await asking
+        refused = await lab.ask(kind, person, "lab/ok")
+        held = (await lab.get(person, "/billing/account"))["held_micros"]
+    finally:
+        await on_the_writer(lab, "PRAGMA query_only = 0")
+    assert (refused.status_code, refused.json()["error"]["code"], len(lab.upstream.requests)) == (503, "storage_unavailable", 1)
+    assert held == lab.holds(person)[0]
+    if kind == "json":
+        assert (answer.status_code, answer.json()["error"]["code"]) == (503, "storage_unavailable")
+        assert "x-service-cost-micros" not in answer.headers
+    else:
+        last = events(answer)[-1 if kind == "run" else -2]
+        assert last["error"]["code"] == "storage_unavailable"
+    async with asyncio.timeout(5):
+        while (await lab.get(person, "/billing/account"))["held_micros"]:
+            await asyncio.sleep(0.02)
+    # Whoever saw the answer pays for it; an error in its place costs nothing.
+    assert await lab.balance(person) == 100_000 - (0 if kind == "json" else 17)
+    assert len(lab.holds(person)) == 1
+
+
+async def test_an_account_that_is_deleted_during_its_call_takes_its_hold_along(lab: Lab) -> None:
+    person = await lab.person(100_000)
+    asking = asyncio.create_task(lab.chat(person, "lab/slow-300ms"))
+    async with asyncio.timeout(5):
+        while not lab.upstream.requests:
+            await asyncio.sleep(0.01)
+    await lab.service.state["db"].write(lambda tx: tx.execute("DELETE FROM accounts WHERE id = ?", (person.account_id,)))
+    assert (await asking).headers["x-service-cost-micros"] == "0"
+    assert rows(lab.database, "SELECT count(*) FROM holds") == [(0,)]
+    assert rows(lab.database, "SELECT amount_micros FROM ledger ORDER BY seq") == [(100_000,)]

@@ -1,0 +1,482 @@
+"""upstream.py against a model server that misbehaves: one clear fault or the right answer, in bounded time and memory."""
+
+import asyncio
+import contextlib
+import time
+import tracemalloc
+from collections.abc import AsyncGenerator, AsyncIterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from svc.errors import ApiError, UpstreamFault
+from svc.inference import upstream, wire
+from svc.outbound.addresses import public_address
+from svc.outbound.client import Outbound
+from tests.support.model_answers import ARGUMENTS, TEXT, UNICODE
+from tests.support.model_server import ModelServer
+
+KEY = "test-key-0123456789-abcdef"
+HEAD = {"id": "chatcmpl-x", "created": 1_790_000_000, "model": "here/it"}
+
+
+@dataclass(frozen=True)
+class Provider:
+    base_url: str
+    name: str = "here"
+    api_key: str | None = field(default=KEY, repr=False)
+    timeout_seconds: float = 5.0
+
+
+@dataclass
+class Setup:
+    server: ModelServer
+    client: Outbound
+
+    def provider(self, **fields: Any) -> Provider:
+        return Provider(**{"base_url": self.server.base_url, **fields})
+
+    def chat(
+        self, model: str, stream: bool = True, provider: Provider | None = None, **fields: Any
+    ) -> AsyncGenerator[dict[str, Any], None]:
+        body = {
+            "model": model,
+            "messages": [{"role": "user", "content": "Hi there"}],
+            **({"stream": True} if stream else {}),
+            **fields,
+        }
+        return upstream.chat(self.client, provider or self.provider(), body)
+
+    async def chunks(self, model: str, **fields: Any) -> list[dict[str, Any]]:
+        """The whole stream, read by wire as the service does."""
+        writer = wire.ChunkWriter(**HEAD, include_usage=True, request={"messages": []})
+        sent: list[dict[str, Any]] = []
+        async with contextlib.aclosing(self.chat(model, **fields)) as raws:
+            async for raw in raws:
+                sent += writer.feed(raw)
+        return sent + writer.finish()
+
+    async def answer(self, model: str, **fields: Any) -> dict[str, Any]:
+        """The whole JSON answer."""
+        async with contextlib.aclosing(self.chat(model, stream=False, **fields)) as raws:
+            found = [raw async for raw in raws]
+        assert len(found) == 1
+        return wire.completion(found[0], **HEAD, request={"messages": []})
+
+    async def fault(self, model: str, **fields: Any) -> UpstreamFault:
+        with pytest.raises(UpstreamFault) as caught:
+            await self.chunks(model, **fields)
+        assert KEY not in str(caught.value)
+        assert KEY not in repr(caught.value.error)
+        return caught.value
+
+
+@pytest.fixture
+async def setup() -> AsyncIterator[Setup]:
+    async with ModelServer() as server:
+        client = Outbound()
+        yield Setup(server, client)
+        await client.aclose()
+
+
+def text_of(chunks: list[dict[str, Any]]) -> str:
+    return "".join(choice["delta"].get("content") or "" for chunk in chunks for choice in chunk["choices"])
+
+
+# --- what is sent
+
+
+async def test_only_our_own_headers_travel(setup: Setup) -> None:
+    await setup.answer("ok")
+    seen = setup.server.requests[0]
+    assert (seen.method, seen.path) == ("POST", "/v1/chat/completions")
+    assert seen.headers.pop("host").startswith("127.0.0.1:")
+    assert seen.headers.pop("content-length")
+    assert seen.headers == {
+        "authorization": f"Bearer {KEY}",
+        "content-type": "application/json",
+        "accept": "application/json",
+        "accept-encoding": "identity",
+        "user-agent": "svc",
+    }
+
+
+async def test_without_a_key_there_is_no_authorization(setup: Setup) -> None:
+    await setup.answer("ok", provider=setup.provider(api_key=None))
+    assert "authorization" not in setup.server.requests[0].headers
+
+
+@pytest.mark.parametrize("options", [None, {"include_usage": False, "include_obfuscation": True}])
+async def test_usage_is_always_asked_for_on_streams_and_the_rest_passed_as_sent(setup: Setup, options: Any) -> None:
+    await setup.chunks("ok", stream_options=options, top_k=5, unknown={"a": [None]})
+    body = setup.server.requests[0].body
+    assert body.pop("stream_options") == {**(options or {}), "include_usage": True}
+    assert body == {
+        "model": "ok",
+        "messages": [{"role": "user", "content": "Hi there"}],
+        "stream": True,
+        "top_k": 5,
+        "unknown": {"a": [None]},
+    }
+
+
+# --- good answers, however odd their form
+
+ODD_BUT_WHOLE = [
+    "ok",
+    "echo-key",
+    "bytewise",
+    "drip-5ms",
+    "slow-50ms",
+    "no-done",
+    "two-done",
+    "linger",
+    "cr-only",
+    "crlf",
+    "comments",
+    "until-close",
+    "until-close+no-done",
+    "json-for-stream",
+    "no-ids",
+    "no-finish",
+    "no-usage",
+    "odd-usage",
+    "usage-always",
+    "bytewise+crlf",
+    "bytewise+cr-only+no-done",
+]
+
+
+@pytest.mark.parametrize("model", ODD_BUT_WHOLE)
+async def test_a_whole_answer_is_read_whatever_its_form(setup: Setup, model: str) -> None:
+    began = time.monotonic()
+    chunks = await setup.chunks(model)
+    assert text_of(chunks) == ("You sent Bearer ***" if model == "echo-key" else TEXT)
+    assert chunks[-2]["choices"][0]["finish_reason"] == "stop"
+    assert chunks[-1]["usage"]["total_tokens"] > 0
+    assert time.monotonic() - began < 3
+
+
+@pytest.mark.parametrize("model", ["ok", "stream-for-json", "stream-for-json+no-done", "no-ids", "until-close", "bytewise"])
+async def test_a_json_answer_is_read_whatever_its_form(setup: Setup, model: str) -> None:
+    answer = await setup.answer(model, n=2)
+    assert answer["choices"][0]["message"]["content"] == TEXT
+    assert answer["choices"][0]["finish_reason"] == "stop"
+    assert model == "no-ids" or len(answer["choices"]) == 2
+    if model != "stream-for-json+no-done":
+        assert answer["usage"]["total_tokens"] > 0
+
+
+@pytest.mark.parametrize("model", ["unicode", "unicode+bytewise", "unicode+json-for-stream"])
+async def test_any_text_arrives_unchanged(setup: Setup, model: str) -> None:
+    assert text_of(await setup.chunks(model)) == "".join(UNICODE)
+
+
+async def test_an_emoji_in_two_halves_is_joined(setup: Setup) -> None:
+    assert text_of(await setup.chunks("halves")) == "a😀b"
+
+
+async def test_bytes_that_are_no_utf8_are_replaced(setup: Setup) -> None:
+    assert "\ufffd" in text_of(await setup.chunks("bad-utf8+no-ids+echo", messages=[{"role": "user", "content": "a b He"}]))
+
+
+@pytest.mark.parametrize("model", ["tools", "tools-bare"])
+@pytest.mark.parametrize("stream", [True, False])
+async def test_tool_calls_are_read(setup: Setup, model: str, stream: bool) -> None:
+    if stream:
+        writer = wire.ChunkWriter(**HEAD, include_usage=False, request={"messages": []})
+        for raw in [raw async for raw in setup.chat(model)]:
+            writer.feed(raw)
+        message = writer.content()
+    else:
+        message = (await setup.answer(model))["choices"][0]["message"]
+    assert [call["function"]["name"] for call in message["tool_calls"]] == ["look_up", "look_up"]
+    assert [wire.orjson.loads(call["function"]["arguments"]) for call in message["tool_calls"]] == [ARGUMENTS, ARGUMENTS]
+
+
+async def test_chunks_come_as_they_are_sent(setup: Setup) -> None:
+    async with contextlib.aclosing(setup.chat("silent-after-2-chunks")) as raws:
+        first = await asyncio.wait_for(anext(raws), 2)
+        second = await asyncio.wait_for(anext(raws), 2)
+    assert first["choices"][0]["delta"]["role"] == "assistant"
+    assert second["choices"][0]["delta"]["content"] == "Hello"
+
+
+@pytest.mark.parametrize("model", ["ok", "two-done+drip-5ms", "json-for-stream"])
+async def test_the_connection_is_used_again(setup: Setup, model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(upstream, "_AFTERWARDS_SECONDS", 2.0)
+    for _ in range(3):
+        await setup.chunks(model)
+    assert setup.server.connections_made == 1
+
+
+# --- bad answers
+
+
+@pytest.mark.parametrize(
+    ("model", "kind"),
+    [
+        ("cut-head", "unreachable"),
+        ("cut-after-0-chunks", "cut"),
+        ("cut-after-3-chunks", "cut"),
+        ("cut-after-8-chunks", "cut"),
+        ("reset-after-3-chunks", "cut"),
+        ("until-close+cut-after-3-chunks", "cut"),
+        ("until-close+no-done+no-finish", "cut"),
+        ("until-close+cut-after-0-chunks", "invalid"),
+        ("broken-json", "invalid"),
+        ("html-200", "invalid"),
+        ("gzip+json-for-stream", "invalid"),
+        ("long-line", "invalid"),
+        ("huge-head", "invalid"),
+        ("error-200", "status"),
+        ("error-mid-stream", "status"),
+    ],
+)
+async def test_a_bad_answer_is_one_fault(setup: Setup, model: str, kind: str) -> None:
+    fault = await setup.fault(model)
+    assert fault.kind == kind
+    assert fault.status == (502 if kind == "status" else 0)
+
+
+async def test_an_error_with_200_keeps_its_message(setup: Setup) -> None:
+    assert (await setup.fault("error-200")).error == {
+        "message": "the model is out of memory",
+        "type": None,
+        "param": None,
+        "code": "500",
+    }
+
+
+async def test_an_answer_cut_at_any_byte_never_looks_finished(setup: Setup) -> None:
+    whole = 2200
+    for position in [*range(0, 300, 23), *range(300, whole, 191)]:
+        for form in ("", "+json-for-stream"):
+            try:
+                chunks = await setup.chunks(f"cut-at-byte-{position}{form}")
+            except UpstreamFault as fault:
+                assert fault.kind in ("cut", "unreachable"), (position, form)
+            else:
+                assert text_of(chunks) == TEXT, (position, form)
+    assert len(await setup.chunks("cut-at-byte-100000")) > 5
+
+
+@pytest.mark.parametrize("model", ["silent", "silent-after-0-chunks", "silent-after-3-chunks"])
+async def test_a_silent_server_is_a_timeout(setup: Setup, model: str) -> None:
+    began = time.monotonic()
+    assert (await setup.fault(model, provider=setup.provider(timeout_seconds=0.2))).kind == "timeout"
+    assert time.monotonic() - began < 2
+
+
+async def test_a_server_that_is_down_is_unreachable_and_back_at_once_when_it_is_up(setup: Setup) -> None:
+    await setup.chunks("ok")
+    await setup.server.stop()
+    assert (await setup.fault("ok")).kind == "unreachable"
+    await setup.server.start()
+    assert text_of(await setup.chunks("ok")) == TEXT
+
+
+async def test_an_endless_answer_ends_in_bounded_memory(setup: Setup, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(upstream, "_STREAM_BYTES", 2_000_000)
+    monkeypatch.setattr(upstream, "_ANSWER_BYTES", 1_000_000)
+    writer = wire.ChunkWriter(**HEAD, include_usage=False, request={"messages": []})
+    tracemalloc.start()
+    with pytest.raises(UpstreamFault) as caught:
+        async for raw in setup.chat("endless"):
+            writer.feed(raw)
+    assert caught.value.kind == "invalid"
+    peak_bytes = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak_bytes < 2_000_000
+    with pytest.raises(UpstreamFault) as caught:
+        await setup.answer("endless+stream-for-json")
+    assert caught.value.kind == "invalid"
+
+
+async def test_an_answer_that_drips_for_ever_ends(setup: Setup, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(upstream, "_ANSWER_SECONDS", 0.2)
+    assert (await setup.fault("endless+drip-20ms")).kind == "timeout"
+
+
+# --- leaving
+
+
+@pytest.mark.parametrize("model", ["silent-after-2-chunks", "endless+drip-5ms", "linger+drip-20ms"])
+async def test_closing_the_generator_ends_the_request_at_once(setup: Setup, model: str) -> None:
+    raws = setup.chat(model)
+    await anext(raws)
+    await raws.aclose()
+    await asyncio.wait_for(setup.server.requests[0].gone.wait(), 1)
+
+
+@pytest.mark.parametrize(("model", "stream"), [("silent", True), ("silent", False), ("silent-after-1-chunks", False)])
+async def test_cancelling_the_reader_ends_the_request_at_once(setup: Setup, model: str, stream: bool) -> None:
+    form = "+stream-for-json" if model != "silent" else ""
+    reader = asyncio.create_task(setup.chunks(model) if stream else setup.answer(model + form))
+    while not setup.server.requests:
+        await asyncio.sleep(0.01)
+    await asyncio.sleep(0.05)
+    reader.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await reader
+    await asyncio.wait_for(setup.server.requests[0].gone.wait(), 1)
+
+
+# --- refusals
+
+
+@pytest.mark.parametrize(
+    ("model", "message", "code"),
+    [
+        ("error-text", "no such thing as text", None),
+        ("error-detail", "no such thing as detail", None),
+        ("error-list", "body.messages: no such thing as a list", None),
+        ("error-message", "no such thing as a message", "40001"),
+        ("error-bare", "no such thing as bare text", None),
+    ],
+)
+async def test_an_error_body_of_any_shape_is_understood(setup: Setup, model: str, message: str, code: str | None) -> None:
+    fault = await setup.fault(model)
+    assert (fault.kind, fault.status) == ("status", 400)
+    assert fault.error == {"message": message, "type": None, "param": None, "code": code}
+
+
+@pytest.mark.parametrize("model", ["error-html", "error-huge", "error-empty"])
+async def test_an_error_body_that_says_nothing_leaves_the_status(setup: Setup, model: str) -> None:
+    fault = await setup.fault(model)
+    assert (fault.kind, fault.status, fault.error) == ("status", 400, None)
+
+
+@pytest.mark.parametrize("model", ["error-text+until-close", "error-text+cut-at-byte-85"])
+async def test_a_refusal_is_known_by_its_status_even_if_its_body_is_cut(setup: Setup, model: str) -> None:
+    assert (await setup.fault(model)).status == 400
+
+
+@pytest.mark.parametrize(
+    ("model", "low", "high"),
+    [("retry-after-7", 7, 7), ("retry-after-0.5", 0.5, 0.5), ("retry-after-date", 1, 3), ("retry-after-99999", 99999, 99999)],
+)
+async def test_retry_after_is_read_as_seconds_or_date(setup: Setup, model: str, low: float, high: float) -> None:
+    fault = await setup.fault(model)
+    assert fault.status == 429
+    assert fault.retry_after_seconds is not None
+    assert low <= fault.retry_after_seconds <= high
+
+
+@pytest.mark.parametrize(
+    "model", ["refuse-429", "retry-after-soon", "retry-after--5", "retry-after-nan", "retry-after-inf", "retry-after-1e999"]
+)
+async def test_a_retry_after_without_sense_is_none(setup: Setup, model: str) -> None:
+    fault = await setup.fault(model)
+    assert (fault.status, fault.retry_after_seconds) == (429, None)
+
+
+async def test_our_key_is_blotted_out_of_refusals_and_answers(setup: Setup) -> None:
+    fault = await setup.fault("quote-key")
+    assert fault.error is not None
+    assert "***" in fault.error["message"]
+    answer = await setup.answer("echo-key")
+    assert KEY not in repr(answer)
+    assert KEY not in repr(setup.provider())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Bad key sk-proj-abcDEF123456.",
+        "Got 'Bearer abcdef123456' instead",
+        "your key short is wrong",
+        "gsk_abcdef0123456 expired",
+    ],
+)
+def test_other_secrets_are_blotted_out_too(text: str) -> None:
+    blotted = upstream._blotted(text, "short")
+    assert "***" in blotted
+    assert not any(secret in blotted for secret in ("abcDEF123456", "abcdef123456", "abcdef0123456", "short"))
+
+
+# --- models
+
+
+async def test_the_list_of_models_is_read(setup: Setup) -> None:
+    assert [model["id"] for model in await upstream.models(setup.client, setup.provider())] == ["ok", "tools"]
+    assert setup.server.requests[0].headers["authorization"] == f"Bearer {KEY}"
+
+
+@contextlib.asynccontextmanager
+async def serving(body: bytes, status: int = 200, missing_bytes: int = 0) -> AsyncIterator[Provider]:
+    """A server that gives this answer to anything, and keeps back some of what its head promised."""
+
+    tasks: set[asyncio.Task[None] | None] = set()
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        tasks.add(asyncio.current_task())
+        try:
+            await reader.readuntil(b"\r\n\r\n")
+            head = b"HTTP/1.1 %d Status\r\ncontent-length: %d\r\n\r\n" % (status, len(body) + missing_bytes)
+            writer.write(head + body)
+            await asyncio.Event().wait()
+        finally:
+            writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    async with server:
+        yield Provider(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1/", timeout_seconds=0.3)
+        for task in tasks:
+            assert task is not None
+            task.cancel()
+        await asyncio.gather(*filter(None, tasks), return_exceptions=True)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"object": "list", "data": [{"id": "a"}, {"id": "b"}]}',
+        b'[{"id": "a"}, {"id": "b", "object": "model"}]',
+        b'["a", "b"]',
+        b'{"models": [{"name": "a"}, {"name": "b"}]}',
+        b'{"data": [{"id": "a"}, {"id": null}, 5, {"id": 7}, {"id": ""}, {"id": "b"}]}',
+    ],
+)
+async def test_lists_of_models_of_any_shape_are_read(setup: Setup, body: bytes) -> None:
+    async with serving(body) as provider:
+        assert [model["id"] for model in await upstream.models(setup.client, provider)] == ["a", "b"]
+
+
+@pytest.mark.parametrize("body", [b"{}", b"<html>", b"[", b"5", b'{"data": {}}', b'["' + b"x" * 5_000_000 + b'"]'])
+async def test_what_is_no_list_of_models_is_invalid(setup: Setup, body: bytes) -> None:
+    async with serving(body) as provider:
+        with pytest.raises(UpstreamFault) as caught:
+            await upstream.models(setup.client, provider)
+        assert caught.value.kind == "invalid"
+
+
+async def test_a_list_of_models_that_never_ends_is_a_timeout(setup: Setup) -> None:
+    async with serving(b'{"data": [', missing_bytes=10) as provider:
+        with pytest.raises(UpstreamFault) as caught:
+            await upstream.models(setup.client, provider)
+        assert caught.value.kind == "timeout"
+
+
+async def test_a_refusal_whose_body_stands_still_is_known_by_its_status(setup: Setup) -> None:
+    async with serving(b'{"error": ', status=413, missing_bytes=10) as provider:
+        assert (await setup.fault("ok", provider=provider)).status == 413
+
+
+async def test_a_forbidden_address_is_refused_as_such() -> None:
+    client = Outbound(allow=public_address)
+    with pytest.raises(ApiError) as caught:
+        await upstream.models(client, Provider("http://127.0.0.1:9/v1"))
+    assert caught.value.code == "address_not_allowed"
+    await client.aclose()
+
+
+async def test_redirects_are_not_followed(setup: Setup) -> None:
+    assert (await setup.fault("redirect")).status == 302
+    assert len(setup.server.requests) == 1
+
+
+async def test_a_server_that_fails_once_answers_the_second_time(setup: Setup) -> None:
+    assert upstream.retriable(await setup.fault("fail-once"))
+    assert text_of(await setup.chunks("fail-once")) == TEXT

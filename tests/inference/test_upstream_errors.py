@@ -1,0 +1,96 @@
+"""svc/inference/upstream.py: what the caller sees of a model server's faults (contract 2), and what may be tried again."""
+
+import pytest
+
+from svc.errors import UpstreamFault
+from svc.inference import upstream
+
+
+def seen(fault: UpstreamFault, byok: bool = False) -> tuple[int, str, str | None]:
+    error = upstream.caller_error(fault, provider="here", byok=byok)
+    assert error.error.keys() - {"retry_after"} == {"message", "type", "param", "code"}
+    assert all(value is None or isinstance(value, str) for name, value in error.error.items() if name != "retry_after")
+    assert "here" in error.error["message"] or fault.error
+    return error.status, error.error["type"], error.error["code"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        ("unreachable", (502, "upstream_error", "upstream_unreachable")),
+        ("timeout", (504, "upstream_error", "upstream_timeout")),
+        ("invalid", (502, "upstream_error", "upstream_invalid_response")),
+        ("cut", (502, "upstream_error", "upstream_error")),
+    ],
+)
+@pytest.mark.parametrize("byok", [True, False])
+def test_each_kind_of_fault_has_its_error(kind: str, expected: tuple[int, str, str], byok: bool) -> None:
+    assert seen(UpstreamFault(kind), byok) == expected
+
+
+ERROR = {"message": "too long", "type": "invalid_request_error", "param": "messages", "code": "context_length_exceeded", "x": 1}
+
+
+@pytest.mark.parametrize("status", [400, 404, 409, 413, 422, 451])
+@pytest.mark.parametrize("byok", [True, False])
+def test_an_upstreams_own_4xx_keeps_status_and_error(status: int, byok: bool) -> None:
+    error = upstream.caller_error(UpstreamFault("status", status=status, error=ERROR), provider="here", byok=byok)
+    assert error.status == status
+    assert error.error == {name: ERROR[name] for name in ("message", "type", "param", "code")}
+    assert seen(UpstreamFault("status", status=status), byok)[0] == status
+
+
+@pytest.mark.parametrize("status", [401, 402, 403, 405, 407])
+def test_a_refusal_that_is_not_about_the_caller_is_a_502_that_quotes_nothing(status: int) -> None:
+    error = upstream.caller_error(UpstreamFault("status", status=status, error=ERROR), provider="here", byok=False)
+    assert (error.status, error.error["code"]) == (502, "upstream_error")
+    assert "too long" not in str(error)
+    assert "www-authenticate" not in error.headers
+
+
+@pytest.mark.parametrize("status", [401, 402, 403, 429])
+def test_a_byok_providers_refusal_reaches_the_caller_with_its_name(status: int) -> None:
+    error = upstream.caller_error(UpstreamFault("status", status=status, error=ERROR), provider="mine", byok=True)
+    assert error.status == status
+    assert error.error["message"] == "mine: too long"
+
+
+@pytest.mark.parametrize(("asked", "told"), [(None, 1), (0.0, 1), (2.2, 3), (59.0, 59), (3600.0, 59)])
+def test_the_wait_is_a_whole_number_from_1_to_59(asked: float | None, told: int) -> None:
+    fault = UpstreamFault("status", status=429, error=ERROR, retry_after_seconds=asked)
+    theirs = upstream.caller_error(fault, provider="here", byok=False)
+    assert (theirs.status, theirs.headers["retry-after"], theirs.error["type"]) == (503, str(told), "upstream_error")
+    own = upstream.caller_error(fault, provider="here", byok=True)
+    assert (own.status, own.headers["retry-after"], own.error["retry_after"]) == (429, str(told), told)
+
+
+@pytest.mark.parametrize(("status", "told"), [(500, 502), (501, 502), (502, 502), (503, 503), (504, 504), (529, 502), (302, 502)])
+def test_5xx_and_redirects_become_ours(status: int, told: int) -> None:
+    assert seen(UpstreamFault("status", status=status)) == (told, "upstream_error", "upstream_error")
+
+
+def test_a_5xx_is_wrapped_with_what_it_said() -> None:
+    error = upstream.caller_error(
+        UpstreamFault("status", status=500, error={"message": "no memory"}), provider="here", byok=False
+    )
+    assert error.error["message"].endswith("failed: no memory")
+
+
+@pytest.mark.parametrize(
+    ("kind", "status", "again"),
+    [
+        ("unreachable", 0, True),
+        ("timeout", 0, True),
+        ("status", 429, True),
+        ("status", 502, True),
+        ("status", 503, True),
+        ("status", 504, True),
+        ("status", 500, False),
+        ("status", 400, False),
+        ("status", 408, False),
+        ("cut", 0, False),
+        ("invalid", 0, False),
+    ],
+)
+def test_what_may_be_tried_again(kind: str, status: int, again: bool) -> None:
+    assert upstream.retriable(UpstreamFault(kind, status=status)) is again

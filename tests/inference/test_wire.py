@@ -1,0 +1,284 @@
+"""svc/inference/wire.py, rule by rule of wire.md: streams, JSON answers, sizes, events."""
+
+from typing import Any
+
+import pytest
+
+from svc.errors import UpstreamFault
+from svc.inference import wire
+from tests.support.wire_grammar import (
+    HEAD,
+    answer,
+    assembled,
+    calls,
+    check_completion,
+    delta,
+    message_answer,
+    reasons,
+    streamed,
+    text_of,
+    writer,
+)
+
+# --- streams, rule by rule
+
+
+def test_role_comes_first_and_once_and_text_follows_in_its_own_chunk() -> None:
+    chunks = streamed(delta(role="assistant", content="Hel"), delta(role="assistant", content="lo"), delta(finish_reason="stop"))
+    assert [chunk["choices"][0]["delta"] for chunk in chunks] == [
+        {"role": "assistant", "content": ""},
+        {"content": "Hel"},
+        {"content": "lo"},
+        {},
+    ]
+    assert [chunk["choices"][0]["finish_reason"] for chunk in chunks] == [None, None, None, "stop"]
+
+
+def test_finish_chunk_waits_for_the_clean_end() -> None:
+    stream = writer()
+    assert stream.feed(delta(content="x", finish_reason="stop"))[-1]["choices"][0]["finish_reason"] is None
+    assert stream.finished
+    assert reasons(stream.finish()) == ["stop"]
+
+
+def test_nothing_of_a_choice_follows_its_finish_reason() -> None:
+    chunks = streamed(delta(content="a", finish_reason="length"), delta(content="b"), delta(finish_reason="stop"))
+    assert text_of(chunks) == "a"
+    assert reasons(chunks) == ["length"]
+
+
+@pytest.mark.parametrize(
+    ("given_reason", "seen"),
+    [
+        (None, "stop"),
+        ("", "stop"),
+        ("eos", "stop"),
+        ("max_tokens", "length"),
+        ("SAFETY", "content_filter"),
+        ("tool_calls", "stop"),
+    ],
+)
+def test_missing_and_foreign_finish_reasons_are_mended(given_reason: str | None, seen: str) -> None:
+    assert reasons(streamed(delta(content="a", finish_reason=given_reason))) == [seen]
+    assert message_answer({"content": "a"}, finish_reason=given_reason)["choices"][0]["finish_reason"] == seen
+
+
+@pytest.mark.parametrize("given_reason", [None, "stop", "function_call", "tool_calls"])
+def test_finish_reason_is_tool_calls_when_there_were_some(given_reason: str | None) -> None:
+    call = {"index": 0, "id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    assert reasons(streamed(calls(call), delta(finish_reason=given_reason))) == ["tool_calls"]
+
+
+def test_finish_reason_error_is_a_cut_answer() -> None:
+    with pytest.raises(UpstreamFault) as caught:
+        streamed(delta(content="a"), delta(finish_reason="error"))
+    assert caught.value.kind == "cut"
+
+
+def test_usage_stands_in_the_last_chunk_alone_when_asked_and_nowhere_else() -> None:
+    usage = {"prompt_tokens": 7, "completion_tokens": 5, "total_tokens": 12}
+    raws = [
+        {**delta(content="a"), "usage": usage},
+        {**delta(finish_reason="stop"), "usage": usage},
+        {"choices": [], "usage": usage},
+    ]
+    assert streamed(*raws, include_usage=True)[-1]["usage"] == usage
+    assert not any("usage" in chunk for chunk in streamed(*raws))
+
+
+def test_usage_inside_a_choice_is_read_and_not_passed_on() -> None:
+    usage = {"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3}
+    raw = {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop", "usage": usage}]}
+    assert streamed(delta(content="a"), raw, include_usage=True)[-1]["usage"] == usage
+
+
+def test_chunks_without_choices_are_dropped() -> None:
+    assert writer().feed({"choices": [], "prompt_filter_results": [1]}) == []
+    assert writer().feed({"type": "ping"}) == []
+
+
+def test_unknown_fields_are_kept_at_every_level() -> None:
+    raw = {
+        "system_fingerprint": "fp",
+        "choices": [{"index": 0, "delta": {"content": "a", "reasoning": "why"}, "token_ids": [1], "logprobs": {"content": [1]}}],
+    }
+    role, text, finish = streamed(raw, {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop", "stop_reason": 2}]})
+    assert role["system_fingerprint"] == text["system_fingerprint"] == "fp"
+    assert text["choices"][0]["delta"] == {"content": "a", "reasoning": "why"}
+    assert text["choices"][0]["token_ids"] == [1]
+    assert text["choices"][0]["logprobs"] == {"content": [1]}
+    assert finish["choices"][0]["stop_reason"] == 2
+    assert role["choices"][0].keys() == {"index", "delta", "logprobs", "finish_reason"}
+
+
+def test_null_fields_are_left_out() -> None:
+    raw = delta(content="a", tool_calls=None, refusal=None, function_call=None, audio=None)
+    assert streamed(raw)[1]["choices"][0]["delta"] == {"content": "a"}
+
+
+@pytest.mark.parametrize(
+    "raw", [{"error": {"message": "no"}}, {"error": "no"}, {"object": "error", "message": "no", "code": 400}]
+)
+def test_an_error_object_is_a_fault(raw: dict[str, Any]) -> None:
+    for read in (writer().feed, answer):
+        with pytest.raises(UpstreamFault) as caught:
+            read(raw)
+        assert (caught.value.kind, caught.value.status) == ("status", 502)
+        assert (caught.value.error or {})["message"] == "no"
+
+
+@pytest.mark.parametrize("nothing", [None, {}, "", []])
+def test_an_empty_error_is_none(nothing: Any) -> None:
+    assert text_of(streamed({**delta(content="a"), "error": nothing})) == "a"
+    assert "error" not in message_answer({"content": "a"}, error=nothing)
+
+
+def test_an_error_in_a_choice_is_a_fault() -> None:
+    with pytest.raises(UpstreamFault):
+        writer().feed({"choices": [{"index": 0, "delta": {"content": ""}, "error": {"message": "overloaded"}}]})
+
+
+def test_a_stream_without_any_choice_is_invalid() -> None:
+    with pytest.raises(UpstreamFault) as caught:
+        writer().finish()
+    assert caught.value.kind == "invalid"
+
+
+def test_an_endless_answer_is_stopped() -> None:
+    stream, piece = writer(), "x" * 1_000_000
+    with pytest.raises(UpstreamFault) as caught:
+        for _ in range(20):
+            stream.feed(delta(content=piece))
+    assert caught.value.kind == "invalid"
+
+
+def test_choices_are_kept_apart() -> None:
+    chunks = streamed(
+        delta(0, content="a"), delta(1, content="b"), delta(1, "stop", content="B"), delta(0, "length", content="A")
+    )
+    assert assembled(chunks, 0)["content"] == "aA"
+    assert assembled(chunks, 1)["content"] == "bB"
+    assert reasons(chunks) == ["length", "stop"]
+
+
+def test_a_whole_completion_becomes_chunks() -> None:
+    call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": '{"a": 1}'}}
+    message = {"role": "assistant", "content": "Hi", "tool_calls": [call], "refusal": None}
+    chunks = streamed({"object": "chat.completion", "choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}]})
+    assert assembled(chunks) == {"content": "Hi", "calls": [{"id": "c", "name": "f", "arguments": '{"a": 1}'}]}
+
+
+def test_a_legacy_text_choice_is_read() -> None:
+    assert text_of(streamed({"choices": [{"text": "a"}]}, {"choices": [{"text": "b", "finish_reason": "stop"}]})) == "ab"
+
+
+def test_text_bytes_and_content_tell_what_was_produced_so_far() -> None:
+    stream = writer()
+    stream.feed(delta(content="é", reasoning_content="hm"))
+    assert stream.text_bytes == 4
+    assert stream.content() == {"role": "assistant", "content": "é", "refusal": None, "reasoning_content": "hm"}
+    assert not stream.finished
+
+
+# --- JSON answers
+
+
+def test_a_bare_answer_gets_all_that_is_always_there() -> None:
+    assert answer({"choices": [{"message": {"content": "Hi"}}]}) == {
+        **HEAD,
+        "object": "chat.completion",
+        "choices": [
+            {
+                "index": 0,
+                "message": {"role": "assistant", "content": "Hi", "refusal": None},
+                "logprobs": None,
+                "finish_reason": "stop",
+            }
+        ],
+        "usage": {"prompt_tokens": 5, "completion_tokens": 1, "total_tokens": 6},
+    }
+
+
+@pytest.mark.parametrize(
+    "raw", [{}, {"choices": []}, {"choices": None}, {"choices": [{"index": 0}]}, {"choices": ["x"]}, {"detail": "x"}]
+)
+def test_an_answer_without_a_usable_choice_is_invalid(raw: dict[str, Any]) -> None:
+    with pytest.raises(UpstreamFault) as caught:
+        answer(raw)
+    assert caught.value.kind == "invalid"
+
+
+@pytest.mark.parametrize(
+    ("content", "seen"), [(None, ""), ("", ""), ([{"type": "text", "text": "a"}, {"type": "x"}, "b"], "ab"), (5, ""), ({}, "")]
+)
+def test_content_is_a_string_unless_there_are_calls(content: Any, seen: str) -> None:
+    assert message_answer({"role": "assistant", "content": content})["choices"][0]["message"]["content"] == seen
+    call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    with_call = message_answer({"content": content, "tool_calls": [call]})["choices"][0]["message"]
+    assert with_call["content"] == (seen or None)
+
+
+@pytest.mark.parametrize("empty", [None, []])
+def test_text_messages_have_no_tool_calls_key(empty: Any) -> None:
+    assert message_answer({"content": "a", "tool_calls": empty})["choices"][0]["message"].keys() == {"role", "content", "refusal"}
+
+
+def test_messages_under_one_index_are_several_answers() -> None:
+    whole = answer({"choices": [{"index": 0, "message": {"content": text}, "finish_reason": "stop"} for text in "ab"]})
+    assert [(choice["index"], choice["message"]["content"]) for choice in whole["choices"]] == [(0, "a"), (1, "b")]
+
+
+def test_a_stream_collected_into_one_raw_answer_is_put_together() -> None:
+    parts = [{"index": 0, "delta": {"content": text}, "logprobs": {"content": [text]}} for text in "ab"]
+    whole = answer({"choices": [*parts, {"index": 0, "delta": {}, "finish_reason": "length"}], "service_tier": "x"})
+    check_completion(whole)
+    assert whole["choices"][0]["message"]["content"] == "ab"
+    assert whole["choices"][0]["logprobs"] == {"content": ["a", "b"]}
+    assert whole["choices"][0]["finish_reason"] == "length"
+    assert whole["service_tier"] == "x"
+
+
+@pytest.mark.parametrize("value", ["\ud83d", [[]], 2**70])
+def test_what_json_cannot_carry_is_invalid_rather_than_a_500(value: Any) -> None:
+    if value == [[]]:
+        for _ in range(300):
+            value = [value]
+    for raw in (
+        {**delta(content="a"), "odd": value},
+        delta(odd=[value]),
+        {"choices": [{"index": 0, "delta": {"content": "a"}, "odd": value}]},
+    ):
+        with pytest.raises(UpstreamFault) as caught:
+            answer(raw)
+        assert caught.value.kind == "invalid"
+        with pytest.raises(UpstreamFault):
+            streamed(raw)
+    with pytest.raises(UpstreamFault):
+        answer({**delta(content="a"), "usage": {"cost": value}})
+
+
+# --- sizes and events
+
+
+def test_text_bytes_counts_what_the_model_reads_and_nothing_else() -> None:
+    parts = [{"type": "text", "text": "né"}, {"type": "image_url", "image_url": {"url": "data:" + "x" * 1000}}]
+    call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    body = {
+        "model": "m",
+        "messages": [
+            {"role": "system", "content": "four"},
+            {"role": "user", "content": parts},
+            {"role": "assistant", "content": None, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": "c", "content": "ok"},
+        ],
+        "temperature": 1,
+    }
+    assert wire.text_bytes(body) == 4 + 3 + 3 + 2
+    assert wire.text_bytes({**body, "tools": [{"a": "b"}]}) == 12 + len('[{"a":"b"}]')
+    assert wire.image_parts(body) == 1
+    assert [wire.estimated_tokens(size) for size in (0, 1, 4, 5)] == [0, 1, 1, 2]
+
+
+def test_an_error_event_is_one_block() -> None:
+    assert wire.error_event({"message": "é\n", "code": None}) == b'data: {"error":{"message":"\\u00e9\\n","code":null}}\n\n'
+    assert wire.DONE == b"data: [DONE]\n\n"

@@ -1,0 +1,1404 @@
+"""The outgoing client against a server that misbehaves in every way, over real sockets and under both event loops."""
+
+import asyncio
+import functools
+import gc
+import inspect
+import ipaddress
+import itertools
+import os
+import socket
+import ssl
+import struct
+import time
+import weakref
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import uvloop
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from svc.outbound.addresses import AddressNotAllowed, public_address
+from svc.outbound.client import Outbound, sse_data
+from svc.outbound.connection import Connection, Cut, TooLarge
+
+OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n4;x=y\r\ndefg\r\n0\r\nT: x\r\n\r\n"
+
+
+def descriptors() -> int:
+    return len(os.listdir("/proc/self/fd"))
+
+
+def both_loops(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
+    """Runs a test under asyncio and uvloop; afterwards no descriptor, task or unretrieved fault may be left."""
+
+    def run(loop_factory: Callable[[], asyncio.AbstractEventLoop], **arguments: Any) -> None:
+        gc.collect()
+        before, faults = descriptors(), []
+
+        async def main() -> None:
+            await asyncio.wait_for(test(**arguments), 30)
+            await asyncio.sleep(0.01)
+            assert asyncio.all_tasks() == {asyncio.current_task()}
+
+        with asyncio.Runner(loop_factory=loop_factory) as runner:
+            runner.get_loop().set_exception_handler(lambda _, context: faults.append(context))
+            runner.run(main())
+        gc.collect()
+        assert faults == []
+        assert descriptors() == before
+
+    run.__name__, run.__doc__, run.__module__ = test.__name__, test.__doc__, test.__module__
+    own = [inspect.Parameter("loop_factory", inspect.Parameter.POSITIONAL_OR_KEYWORD)]
+    run.__signature__ = inspect.Signature([*own, *inspect.signature(test).parameters.values()])  # type: ignore[attr-defined]
+    run.pytestmark = [*getattr(test, "pytestmark", [])]  # type: ignore[attr-defined]
+    return pytest.mark.parametrize("loop_factory", [asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])(
+        run
+    )
+
+
+class Peer:
+    """The server's end of one connection."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, number: int) -> None:
+        self.reader, self.writer, self.number = reader, writer, number
+
+    async def request(self) -> bytes:
+        head = await self.reader.readuntil(b"\r\n\r\n")
+        length = [line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")]
+        return head + await self.reader.readexactly(int(length[0].split(b":")[1]) if length else 0)
+
+    async def send(self, data: bytes) -> None:
+        self.writer.write(data)
+        await self.writer.drain()
+
+    async def gone(self) -> None:
+        """Returns when the client has ended the connection."""
+        with suppress(ConnectionError):
+            while await self.reader.read(65536):
+                pass
+
+    def reset(self) -> None:
+        self.writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.writer.transport.abort()
+
+
+Play = Callable[[Peer], Awaitable[None]]
+
+
+class Stub:
+    """A raw server that gives every connection to `play` and closes it (FIN) afterwards."""
+
+    def __init__(self, play: Play, tls: ssl.SSLContext | None = None, host: str = "127.0.0.1", port: int = 0) -> None:
+        self.play, self.tls, self.host, self.port = play, tls, host, port
+        self.connections = self.ended = 0
+        self.tasks: set[asyncio.Task[Any]] = set()
+
+    async def __aenter__(self) -> "Stub":
+        self.server = await asyncio.start_server(self._connected, self.host, self.port, ssl=self.tls, backlog=512)
+        self.port = self.server.sockets[0].getsockname()[1]
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.server.close()
+        for task in self.tasks:
+            task.cancel()
+        await asyncio.gather(*self.tasks, return_exceptions=True)
+        await self.server.wait_closed()
+        await asyncio.sleep(0.005)
+
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self.tasks.add(task)
+        self.connections += 1
+        try:
+            await self.play(Peer(reader, writer, self.connections))
+            writer.close()
+            await writer.wait_closed()
+        except (ConnectionError, asyncio.IncompleteReadError, ssl.SSLError, asyncio.CancelledError, RuntimeError):
+            pass  # asyncio 3.11 logs a handler that ends in a cancellation
+        finally:
+            self.ended += 1
+            self.tasks.discard(task)
+            writer.transport.abort()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/"
+
+
+def always(*answers: bytes) -> Play:
+    """Answers the requests of each connection with `answers` in turn (the last one for ever), then waits for the client."""
+
+    async def play(peer: Peer) -> None:
+        for index in range(10**6):
+            await peer.request()
+            await peer.send(answers[min(index, len(answers) - 1)])
+
+    return play
+
+
+def once(answer: bytes, *, reset: bool = False) -> Play:
+    """Answers one request and ends the connection."""
+
+    async def play(peer: Peer) -> None:
+        await peer.request()
+        await peer.send(answer)
+        if reset:
+            await asyncio.sleep(0.01)
+            peer.reset()
+
+    return play
+
+
+@asynccontextmanager
+async def client(**options: Any) -> AsyncIterator[Outbound]:
+    outbound = Outbound(**options)
+    try:
+        yield outbound
+    finally:
+        await outbound.aclose()
+
+
+async def fetch(
+    outbound: Outbound, url: str, method: str = "GET", timeout_seconds: float = 5.0, **rest: Any
+) -> tuple[int, bytes]:
+    reply = await outbound.send(method, url, timeout_seconds=timeout_seconds, **rest)
+    return reply.status, await reply.read(1 << 24)
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(5):
+        while not condition():
+            await asyncio.sleep(0.002)
+
+
+def resolver(*addresses: str) -> Any:
+    async def resolve(host: str, port: int) -> list[str]:
+        resolve.asked.append(host)  # type: ignore[attr-defined]
+        return list(addresses)
+
+    resolve.asked = []  # type: ignore[attr-defined]
+    return resolve
+
+
+# The request.
+
+
+@both_loops
+async def test_the_head_is_the_callers_but_for_what_the_transport_decides() -> None:
+    seen = []
+
+    async def play(peer: Peer) -> None:
+        for _ in range(3):
+            seen.append(await peer.request())
+            await peer.send(OK)
+
+    headers = [(b"Accept-Encoding", b"gzip"), (b"HOST", b"evil"), (b"content-length", b"9"), (b"x-a", b"1"), (b"X-A", b"2")]
+    headers += [(b"transfer-encoding", b"chunked"), (b"connection", b"close"), (b"expect", b"100-continue")]
+    async with Stub(play) as stub, client() as outbound:
+        await fetch(outbound, stub.url + "a%20b?c=d", "POST", headers=headers, body=b"hello")
+        await fetch(outbound, stub.url, "POST")
+        await fetch(outbound, stub.url, headers={"x-b": "3"})
+        host = b"host: 127.0.0.1:%d\r\naccept-encoding: identity\r\n" % stub.port
+    assert seen == [
+        b"POST /a%20b?c=d HTTP/1.1\r\n" + host + b"x-a: 1\r\nX-A: 2\r\ncontent-length: 5\r\n\r\nhello",
+        b"POST / HTTP/1.1\r\n" + host + b"content-length: 0\r\n\r\n",
+        b"GET / HTTP/1.1\r\n" + host + b"x-b: 3\r\n\r\n",
+    ]
+
+
+@pytest.mark.parametrize("bad", [b"\r", b"\n", b"\0", b"a\r\nsecret: 1"])
+@both_loops
+async def test_nothing_that_would_break_the_head_is_sent(bad: bytes) -> None:
+    async with Stub(always(OK)) as stub, client() as outbound:
+        for arguments in (
+            {"headers": [(b"x" + bad, b"1")]},
+            {"headers": [(b"x", b"secret" + bad)]},
+            {"headers": {"x": "secret" + bad.decode()}},
+            {"headers": {"x": "secret é"}},
+            {"headers": [(b"", b"1")]},
+            {"headers": [(b"x y", b"1")]},
+            {"headers": [(b"x:", b"1")]},
+            {"method": "GET" + bad.decode()},
+            {"method": "GET /secret"},
+            {"method": ""},
+        ):
+            with pytest.raises(httpx.LocalProtocolError) as refused:
+                await fetch(outbound, stub.url, **arguments)
+            assert "secret" not in str(refused.value)
+        with pytest.raises(httpx.InvalidURL):
+            await fetch(outbound, stub.url + bad.decode())
+    assert stub.connections == 0
+
+
+@both_loops
+async def test_large_bodies_are_sent_whole() -> None:
+    seen = []
+
+    async def play(peer: Peer) -> None:
+        seen.append(await peer.request())
+        await peer.send(OK)
+
+    body = os.urandom(8 << 20)
+    async with Stub(play) as stub, client() as outbound:
+        assert await fetch(outbound, stub.url, "POST", body=body) == (200, b"ok")
+    assert seen[0].endswith(b"\r\n\r\n" + body)
+
+
+@both_loops
+async def test_connections_send_small_packets_at_once() -> None:
+    async with Stub(always(OK)) as stub, client() as outbound:
+        await fetch(outbound, stub.url)
+        (connection,) = outbound._connections
+        assert connection.transport.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+
+# Addresses (contract 4).
+
+
+@both_loops
+async def test_a_name_is_resolved_once_a_connection_and_connected_to_where_it_was_judged(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def never(*_: object, **__: object) -> None:
+        raise AssertionError("resolved again")
+
+    judged = []
+
+    def allow(address: Any) -> bool:
+        judged.append(address)
+        return True
+
+    resolve = resolver("127.0.0.1")
+    async with Stub(always(OK)) as stub, client(resolve=resolve, allow=allow) as outbound:
+        monkeypatch.setattr(socket, "getaddrinfo", never)
+        for _ in range(3):
+            await fetch(outbound, f"http://model.test:{stub.port}/")
+    assert resolve.asked == ["model.test"]
+    assert judged == [ipaddress.ip_address("127.0.0.1")]
+    assert stub.connections == 1
+
+
+@pytest.mark.parametrize(
+    "addresses", [["10.0.0.1"], ["127.0.0.1", "10.0.0.1"], ["10.0.0.1", "127.0.0.1"], ["127.0.0.1", "::ffff:10.0.0.1"]]
+)
+@both_loops
+async def test_one_refused_address_refuses_the_host_and_tells_nothing(addresses: list[str]) -> None:
+    def allow(address: Any) -> bool:
+        return str(address) == "127.0.0.1"
+
+    async with Stub(always(OK)) as stub, client(resolve=resolver(*addresses), allow=allow) as outbound:
+        with pytest.raises(AddressNotAllowed) as refused:
+            await fetch(outbound, f"http://model.test:{stub.port}/")
+    assert stub.connections == 0
+    assert not any(part in str(refused.value) for part in (*addresses, str(stub.port), "model.test"))
+    assert isinstance(refused.value, httpx.TransportError)
+
+
+@both_loops
+async def test_a_name_that_is_bound_to_a_refused_address_later_is_refused_then() -> None:
+    answers = [["127.0.0.1"], ["127.0.0.2"]]
+
+    async def resolve(host: str, port: int) -> list[str]:
+        return answers.pop(0)
+
+    async with Stub(once(OK)) as stub, client(resolve=resolve, allow=lambda a: str(a) == "127.0.0.1") as outbound:
+        assert await fetch(outbound, f"http://model.test:{stub.port}/") == (200, b"ok")
+        await until(lambda: not outbound._connections)
+        with pytest.raises(AddressNotAllowed):
+            await fetch(outbound, f"http://model.test:{stub.port}/")
+
+
+@pytest.mark.parametrize(
+    "host", ["127.1", "2130706433", "0x7f000001", "0x7f.1", "017700000001", "127.0.0.1", "[::1]", "0", "localhost"]
+)
+@both_loops
+async def test_every_spelling_of_an_address_is_judged_by_what_it_means(host: str) -> None:
+    async with Stub(always(OK)) as stub, client(allow=public_address) as outbound:
+        with pytest.raises(AddressNotAllowed):
+            await fetch(outbound, f"http://{host}:{stub.port}/")
+    assert stub.connections == 0
+
+
+@both_loops
+async def test_without_a_rule_any_address_is_reached() -> None:
+    async with Stub(always(OK)) as stub, client() as outbound:
+        assert await fetch(outbound, f"http://2130706433:{stub.port}/") == (200, b"ok")
+
+
+@both_loops
+async def test_the_next_address_is_tried_when_one_refuses_or_stays_silent() -> None:
+    async with Stub(always(OK)) as stub:
+        async with client(resolve=resolver("127.0.0.2", "127.0.0.1")) as outbound:
+            assert await fetch(outbound, f"http://model.test:{stub.port}/") == (200, b"ok")
+        with silent_address("127.0.0.3", stub.port):
+            options: dict[str, Any] = {"resolve": resolver("127.0.0.3", "127.0.0.1"), "connect_timeout_seconds": 0.4}
+            async with client(**options) as outbound:
+                assert await fetch(outbound, f"http://model.test:{stub.port}/") == (200, b"ok")
+
+
+class silent_address:  # noqa: N801
+    """A port that takes no connection and refuses none: its queue is full."""
+
+    def __init__(self, host: str, port: int = 0) -> None:
+        self.sockets = [socket.socket() for _ in range(4)]
+        self.sockets[0].bind((host, port))
+        self.sockets[0].listen(0)
+        self.port = self.sockets[0].getsockname()[1]
+        for waiting in self.sockets[1:]:
+            waiting.setblocking(False)
+            waiting.connect_ex((host, self.port))
+
+    def __enter__(self) -> "silent_address":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for each in self.sockets:
+            each.close()
+
+
+@both_loops
+async def test_resolving_connecting_and_tls_share_the_connect_timeout() -> None:
+    async def hang(host: str, port: int) -> list[str]:
+        await asyncio.sleep(60)
+        return []
+
+    async def mute(peer: Peer) -> None:
+        await peer.gone()
+
+    started = time.monotonic()
+    async with client(resolve=hang, connect_timeout_seconds=0.1) as outbound:
+        with pytest.raises(httpx.ConnectTimeout):
+            await fetch(outbound, "http://model.test/")
+    with silent_address("127.0.0.1") as silent:
+        async with client(connect_timeout_seconds=0.1) as outbound:
+            with pytest.raises(httpx.ConnectTimeout):
+                await fetch(outbound, f"http://127.0.0.1:{silent.port}/")
+    async with Stub(mute) as stub, client(connect_timeout_seconds=0.1) as outbound:
+        with pytest.raises(httpx.ConnectTimeout):
+            await fetch(outbound, f"https://127.0.0.1:{stub.port}/")
+        await until(lambda: stub.ended == 1)
+    assert time.monotonic() - started < 3
+
+
+@both_loops
+async def test_a_host_that_cannot_be_reached_is_a_connect_error_without_its_address() -> None:
+    async def fails(host: str, port: int) -> list[str]:
+        raise socket.gaierror(socket.EAI_NONAME, "secret")
+
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
+        for options in ({"resolve": fails}, {"resolve": resolver()}, {"resolve": resolver("nonsense")}, {}):
+            async with client(**options) as outbound:
+                with pytest.raises(httpx.ConnectError) as refused:
+                    await fetch(outbound, f"http://127.0.0.1:{port}/?secret")
+                assert not any(part in str(refused.value) for part in ("secret", "127", str(port)))
+                assert refused.value.__suppress_context__ or refused.value.__context__ is None
+        async with client() as outbound:
+            with pytest.raises(httpx.ConnectError):
+                await fetch(outbound, f"http://{'a' * 70}.test/")
+
+
+# TLS.
+
+
+@pytest.fixture(scope="session")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> tuple[ssl.SSLContext, ssl.SSLContext]:
+    """A throw-away CA: a server's context for `model.test`, and a client's that trusts the CA."""
+    folder: Path = tmp_path_factory.mktemp("tls")
+    keys = [ec.generate_private_key(ec.SECP256R1()) for _ in range(2)]
+    names = [x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)]) for name in ("CA", "model.test")]
+    now = datetime.now(UTC)
+    pem = b""
+    for index, (key, name) in reversed(list(enumerate(zip(keys, names, strict=True)))):
+        usage = x509.KeyUsage(True, False, False, False, False, index == 0, index == 0, False, False)
+        certificate = (
+            x509.CertificateBuilder()
+            .subject_name(name)
+            .issuer_name(names[0])
+            .public_key(key.public_key())
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(now - timedelta(hours=1))
+            .not_valid_after(now + timedelta(hours=1))
+            .add_extension(x509.BasicConstraints(ca=index == 0, path_length=None), critical=True)
+            .add_extension(x509.SubjectAlternativeName([x509.DNSName("model.test")]), critical=False)
+            .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+            .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(keys[0].public_key()), critical=False)
+            .add_extension(usage, critical=True)
+            .sign(keys[0], hashes.SHA256())
+        )
+        pem = certificate.public_bytes(serialization.Encoding.PEM)
+        (folder / f"{index}.pem").write_bytes(pem)
+    private = keys[1].private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    (folder / "key.pem").write_bytes(private)
+    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    server.load_cert_chain(folder / "1.pem", folder / "key.pem")
+    return server, ssl.create_default_context(cafile=str(folder / "0.pem"))
+
+
+Contexts = tuple[ssl.SSLContext, ssl.SSLContext]
+
+
+@both_loops
+async def test_tls_is_verified_by_the_name_and_the_server_is_told_it(authority: Contexts) -> None:
+    seen: list[object] = []
+
+    async def play(peer: Peer) -> None:
+        seen.append(await peer.request())
+        await peer.send(OK)
+        seen.append(await peer.request())
+        await peer.send(CHUNKED)
+        await peer.gone()
+
+    server, trusting = authority
+    server.sni_callback = lambda _, name, __: seen.append(name)
+    async with Stub(play, server) as stub, client(resolve=resolver("127.0.0.1"), ssl_context=trusting) as outbound:
+        assert await fetch(outbound, f"https://model.test:{stub.port}/") == (200, b"ok")
+        assert b"\r\nhost: model.test:%d\r\n" % stub.port in seen[1]  # type: ignore[operator]
+        assert await fetch(outbound, f"https://model.test:{stub.port}/", "POST", body=bytes(1 << 20)) == (200, b"abcdefg")
+        assert stub.connections == 1
+    async with Stub(always(OK), server) as stub, client(resolve=resolver("127.0.0.1"), ssl_context=trusting) as outbound:
+        assert await fetch(outbound, f"https://model.test.:{stub.port}/") == (200, b"ok")
+    server.sni_callback = None
+    assert seen[0] == "model.test"
+
+
+@both_loops
+async def test_a_certificate_of_another_name_or_authority_is_refused(authority: Contexts) -> None:
+    server, trusting = authority
+    async with Stub(always(OK), server) as stub:
+        for url, context in (
+            (f"https://other.test:{stub.port}/", trusting),
+            (f"https://127.0.0.1:{stub.port}/", trusting),
+            (f"https://model.test:{stub.port}/", None),
+        ):
+            async with client(resolve=resolver("127.0.0.1"), ssl_context=context) as outbound:
+                with pytest.raises(httpx.ConnectError, match="certificate was refused"):
+                    await fetch(outbound, url)
+                assert not outbound._connections
+
+
+@both_loops
+async def test_plain_http_on_a_tls_port_and_tls_on_a_plain_port_are_errors(authority: Contexts) -> None:
+    async with Stub(always(OK), authority[0]) as stub, client() as outbound:
+        with pytest.raises(Cut):
+            await fetch(outbound, stub.url)
+
+    async def refuse(peer: Peer) -> None:
+        await peer.send(b"HTTP/1.1 400 no\r\n\r\n")
+
+    async with Stub(refuse) as stub, client() as outbound:
+        with pytest.raises(httpx.ConnectError):
+            await fetch(outbound, stub.url.replace("http", "https"))
+
+
+@both_loops
+async def test_a_tls_body_delimited_by_the_end_is_cut_unless_the_end_is_authentic(authority: Contexts) -> None:
+    async def cut_off(peer: Peer) -> None:
+        await peer.request()
+        await peer.send(b"HTTP/1.1 200 OK\r\n\r\nabc")
+        raw = peer.writer.transport.get_extra_info("socket")
+        with socket.fromfd(raw.fileno(), socket.AF_INET, socket.SOCK_STREAM) as same:
+            same.shutdown(socket.SHUT_WR)  # the TCP stream ends, TLS did not say so
+        await peer.gone()
+
+    server, trusting = authority
+    for play, whole in ((once(b"HTTP/1.1 200 OK\r\n\r\nabc"), True), (cut_off, False)):
+        async with Stub(play, server) as stub, client(resolve=resolver("127.0.0.1"), ssl_context=trusting) as outbound:
+            reply = await outbound.send("GET", f"https://model.test:{stub.port}/", timeout_seconds=5)
+            if whole:
+                assert await reply.read(100) == b"abc"
+            else:
+                with pytest.raises(Cut):
+                    await reply.read(100)
+
+
+# The pool.
+
+
+@both_loops
+async def test_a_connection_is_used_again_only_for_its_origin_and_by_its_instance() -> None:
+    async with Stub(always(OK, CHUNKED)) as stub, Stub(always(OK)) as other, client() as outbound, client() as second:
+        for _ in range(5):
+            await fetch(outbound, stub.url)
+        assert stub.connections == 1
+        await fetch(outbound, other.url)
+        assert (stub.connections, other.connections) == (1, 1)
+        await fetch(outbound, stub.url.replace("127.0.0.1", "localhost"))
+        assert stub.connections == 2
+        await fetch(second, stub.url)
+        assert stub.connections == 3
+
+
+@both_loops
+async def test_the_newest_idle_connection_comes_first_and_few_are_kept_for_a_while() -> None:
+    by: list[int] = []
+    gate = asyncio.Event()
+
+    async def play(peer: Peer) -> None:
+        while True:
+            await peer.request()
+            by.append(peer.number)
+            await gate.wait()
+            await peer.send(OK)
+
+    async with Stub(play) as stub, client(max_idle=2, idle_seconds=0.3) as outbound:
+        three = [asyncio.create_task(fetch(outbound, stub.url)) for _ in range(3)]
+        await until(lambda: len(by) == 3)
+        gate.set()
+        await asyncio.gather(*three)
+        await until(lambda: len(outbound._connections) == 2)
+        for _ in range(3):
+            await fetch(outbound, stub.url)
+        assert len(set(by[3:])) == 1
+        assert stub.connections == 3
+        await until(lambda: stub.ended == 3)
+        assert not outbound._idle
+        assert not outbound._connections
+
+
+@pytest.mark.parametrize(
+    ("answer", "kept"),
+    [
+        (OK, True),
+        (CHUNKED, True),
+        (b"HTTP/1.1 204 No\r\n\r\n", True),
+        (b"HTTP/1.1 304 No\r\ncontent-length: 5\r\n\r\n", True),
+        (b"HTTP/1.0 200 OK\r\nconnection: keep-alive\r\ncontent-length: 2\r\n\r\nok", True),
+        (b"HTTP/1.0 200 OK\r\ncontent-length: 2\r\n\r\nok", False),
+        (b"HTTP/1.1 200 OK\r\nConnection: close\r\ncontent-length: 2\r\n\r\nok", False),
+        (OK + b"X", False),
+        (OK + OK, False),
+        (CHUNKED + b"HTTP/1.1 200", False),
+        (b"HTTP/1.1 204 No\r\ncontent-length: 5\r\n\r\nhello", False),
+    ],
+)
+@both_loops
+async def test_a_connection_is_kept_only_when_the_server_will_and_nothing_is_left_on_it(answer: bytes, kept: bool) -> None:
+    async with Stub(always(answer)) as stub, client() as outbound:
+        for _ in range(3):
+            assert (await fetch(outbound, stub.url))[1] in (b"ok", b"abcdefg", b"")
+        assert stub.connections == (1 if kept else 3)
+
+
+@both_loops
+async def test_bytes_that_nobody_asked_for_end_an_idle_connection() -> None:
+    async def play(peer: Peer) -> None:
+        await peer.request()
+        await peer.send(OK)
+        await asyncio.sleep(0.02)
+        await peer.send(b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\n\r\n")
+        await peer.gone()
+
+    async with Stub(play) as stub, client() as outbound:
+        assert await fetch(outbound, stub.url) == (200, b"ok")
+        await until(lambda: not outbound._connections)
+        assert await fetch(outbound, stub.url) == (200, b"ok")
+    assert stub.connections == 2
+
+
+@both_loops
+async def test_a_connection_with_an_unread_body_is_ended_at_once() -> None:
+    async def play(peer: Peer) -> None:
+        await peer.request()
+        await peer.send(b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nab")
+        await peer.gone()
+
+    async with Stub(play) as stub, client() as outbound:
+        reply = await outbound.send("GET", stub.url, timeout_seconds=5)
+        assert await anext(reply) == b"ab"
+        await reply.aclose()
+        await reply.aclose()
+        await until(lambda: stub.ended == 1)
+        with pytest.raises(httpx.ReadError):
+            await anext(reply)
+
+
+@both_loops
+async def test_a_connection_that_has_not_taken_the_whole_request_is_not_used_again() -> None:
+    async def play(peer: Peer) -> None:
+        await peer.reader.readuntil(b"\r\n\r\n")
+        await peer.send(OK)
+        await asyncio.sleep(0.1)
+        await peer.gone()
+
+    async with Stub(play) as stub, client() as outbound:
+        assert await fetch(outbound, stub.url, "POST", body=bytes(32 << 20)) == (200, b"ok")
+        assert not outbound._idle
+        await until(lambda: stub.ended == 1)
+
+
+@both_loops
+async def test_closing_a_reply_whose_body_is_complete_keeps_the_connection() -> None:
+    async with Stub(always(OK)) as stub, client() as outbound:
+        for _ in range(3):
+            reply = await outbound.send("GET", stub.url, timeout_seconds=5)
+            await reply.aclose()
+            assert await reply.read(10) == b""
+        assert stub.connections == 1
+
+
+@pytest.mark.parametrize("reset", [False, True], ids=["FIN", "RST"])
+@both_loops
+async def test_a_reused_connection_that_dies_without_an_answer_is_replaced_once(reset: bool) -> None:
+    async def play(peer: Peer) -> None:
+        await peer.request()
+        await peer.send(OK)
+        if peer.number == 1:  # takes the next request and dies
+            await peer.request()
+            if reset:
+                peer.reset()
+            return
+        await peer.request()
+        await peer.send(OK)
+        await peer.gone()
+
+    async with Stub(play) as stub, client() as outbound:
+        assert [await fetch(outbound, stub.url, "POST", body=b"x") for _ in range(3)] == [(200, b"ok")] * 3
+    assert stub.connections == 2
+
+
+@pytest.mark.parametrize("reset", [False, True], ids=["FIN", "RST"])
+@both_loops
+async def test_a_connection_that_died_while_idle_is_not_used(reset: bool) -> None:
+    async with Stub(once(OK, reset=reset)) as stub, client() as outbound:
+        assert await fetch(outbound, stub.url) == (200, b"ok")
+        await until(lambda: not outbound._connections)
+        assert await fetch(outbound, stub.url) == (200, b"ok")
+        time.sleep(0.05)
+        assert await fetch(outbound, stub.url) == (200, b"ok")
+    assert stub.connections == 3
+
+
+@both_loops
+async def test_a_connection_that_died_before_its_body_was_read_is_not_kept() -> None:
+    async with Stub(once(OK)) as stub, client() as outbound:
+        reply = await outbound.send("GET", stub.url, timeout_seconds=5)
+        await until(lambda: not outbound._connections)
+        assert await reply.read(10) == b"ok"
+        assert not outbound._idle
+
+
+@both_loops
+async def test_a_request_is_never_sent_a_third_time_nor_twice_on_fresh_connections() -> None:
+    async def play(peer: Peer) -> None:
+        await peer.request()
+        if peer.number == 1:
+            await peer.send(OK)
+            await peer.request()
+
+    async with Stub(play) as stub, client() as outbound:
+        assert await fetch(outbound, stub.url) == (200, b"ok")
+        with pytest.raises(Cut):
+            await fetch(outbound, stub.url)
+        assert stub.connections == 2
+        with pytest.raises(Cut):
+            await fetch(outbound, stub.url)
+        assert stub.connections == 3
+
+
+@both_loops
+async def test_a_reused_connection_that_dies_after_the_first_byte_or_is_silent_is_an_error() -> None:
+    async def first_byte(peer: Peer) -> None:
+        await peer.request()
+        await peer.send(OK)
+        await peer.request()
+        await peer.send(b"H")
+
+    async def silent(peer: Peer) -> None:
+        await peer.request()
+        await peer.send(OK)
+        await peer.gone()
+
+    for play, error in ((first_byte, Cut), (silent, httpx.ReadTimeout)):
+        async with Stub(play) as stub, client() as outbound:
+            assert await fetch(outbound, stub.url) == (200, b"ok")
+            with pytest.raises(error):
+                await fetch(outbound, stub.url, timeout_seconds=0.1)
+        assert stub.connections == 1
+
+
+@both_loops
+async def test_closing_the_client_ends_every_connection_and_refuses_requests() -> None:
+    async def play(peer: Peer) -> None:
+        request = await peer.request()
+        if b"hang" not in request:
+            await peer.send(OK if b"idle" in request else b"HTTP/1.1 200 OK\r\n\r\nab")
+        await peer.gone()
+
+    async with Stub(play) as stub:
+        outbound = Outbound()
+        reply = await outbound.send("GET", stub.url, timeout_seconds=5)
+        waiting = asyncio.create_task(fetch(outbound, stub.url + "hang"))
+        await fetch(outbound, stub.url + "idle")
+        await until(lambda: stub.connections == 3)
+        await outbound.aclose()
+        await until(lambda: stub.ended == 3)
+        assert not outbound._connections
+        with pytest.raises(httpx.ReadError):
+            await waiting
+        assert await anext(reply) == b"ab"
+        with pytest.raises(httpx.ReadError):
+            await anext(reply)
+        with pytest.raises(httpx.ConnectError):
+            await fetch(outbound, stub.url)
+        await until(lambda: stub.ended == stub.connections)
+
+
+# Framing.
+
+GOOD = {
+    "length": (OK, b"ok"),
+    "empty": (b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", b""),
+    "chunked": (CHUNKED, b"abcdefg"),
+    "interim": (b"HTTP/1.1 103 Early\r\nlink: x\r\n\r\nHTTP/1.1 100 C\r\n\r\n" + OK, b"ok"),
+    "empty header": (b"HTTP/1.1 200 OK\r\nA:\r\nContent-Length: 2\r\n\r\nok", b"ok"),
+    "identity": (b"HTTP/1.1 200 OK\r\ncontent-encoding: identity\r\ncontent-length: 2\r\n\r\nok", b"ok"),
+}
+
+
+@pytest.mark.parametrize(("answer", "body"), GOOD.values(), ids=GOOD)
+@both_loops
+async def test_answers_come_whole_a_byte_at_a_time(answer: bytes, body: bytes) -> None:
+    async def play(peer: Peer) -> None:
+        for _ in range(2):
+            await peer.request()
+            for index in range(len(answer)):
+                await peer.send(answer[index : index + 1])
+                await asyncio.sleep(0)
+
+    async with Stub(play) as stub, client() as outbound:
+        assert await fetch(outbound, stub.url) == (200, body)
+        assert await fetch(outbound, stub.url) == (200, body)
+    assert stub.connections == 1
+
+
+@both_loops
+async def test_an_interim_answer_leaves_nothing_in_the_final_one() -> None:
+    async with Stub(always(GOOD["interim"][0])) as stub, client() as outbound:
+        reply = await outbound.send("GET", stub.url, timeout_seconds=5)
+        assert reply.raw_headers == [(b"content-length", b"2")]
+        assert await reply.read(10) == b"ok"
+
+
+class Wire:
+    """A transport that only remembers what it was told, so that a test decides how the bytes are split."""
+
+    def __init__(self) -> None:
+        self.closing = False
+
+    def write(self, data: bytes) -> None: ...
+    def pause_reading(self) -> None: ...
+    def resume_reading(self) -> None: ...
+    def is_closing(self) -> bool:
+        return self.closing
+
+    def get_write_buffer_size(self) -> int:
+        return 0
+
+    def abort(self) -> None:
+        self.closing = True
+
+    def get_extra_info(self, name: str) -> None:
+        return None
+
+
+@functools.cache
+def quiet_loop() -> asyncio.AbstractEventLoop:
+    return asyncio.new_event_loop()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _loops() -> Iterator[None]:
+    uvloop.run(asyncio.sleep(0))  # uvloop opens two descriptors for good with its first loop
+    yield
+    quiet_loop().close()
+    quiet_loop.cache_clear()
+
+
+chunked_bodies = st.lists(st.binary(min_size=1, max_size=40), max_size=6)
+
+
+@settings(max_examples=150, deadline=None)
+@given(chunked_bodies, st.sampled_from(["length", "chunked", "close"]), st.lists(st.integers(0, 400), max_size=12), st.booleans())
+def test_the_body_is_the_same_however_the_bytes_are_split(pieces: list[bytes], kind: str, cuts: list[int], whole: bool) -> None:
+    body = b"".join(pieces)
+    answer = b"HTTP/1.1 200 OK\r\nx: y\r\n"
+    if kind == "length":
+        answer += b"content-length: %d\r\n\r\n" % len(body) + body
+    elif kind == "chunked":
+        chunks = b"".join(b"%x\r\n%b\r\n" % (len(piece), piece) for piece in pieces)
+        answer += b"transfer-encoding: chunked\r\n\r\n" + chunks + b"0\r\n\r\n"
+    else:
+        answer += b"\r\n" + body
+    if not whole:
+        answer = answer[:-1]
+    edges = sorted({0, len(answer), *(cut for cut in cuts if cut < len(answer))})
+
+    async def main() -> bytes:
+        connection = Connection(lambda _: False, lambda _: None)
+        connection.connection_made(Wire())  # type: ignore[arg-type]
+        task = asyncio.create_task(connection.exchange(b"", b"", "GET", 5))
+        await asyncio.sleep(0)
+        for start, end in itertools.pairwise(edges):
+            connection.data_received(answer[start:end])
+        connection.eof_received()
+        connection.connection_lost(None)
+        return await (await task).read(10_000)
+
+    if whole or (kind == "close" and body):
+        assert quiet_loop().run_until_complete(main()) == (body if whole else body[:-1])
+    else:
+        with pytest.raises(Cut):
+            quiet_loop().run_until_complete(main())
+
+
+@pytest.mark.parametrize("reset", [False, True], ids=["FIN", "RST"])
+@pytest.mark.parametrize("answer", [OK, CHUNKED, GOOD["interim"][0]], ids=["length", "chunked", "interim"])
+@both_loops
+async def test_an_answer_cut_at_any_byte_is_never_a_clean_end(answer: bytes, reset: bool) -> None:
+    async def play(peer: Peer) -> None:
+        await peer.request()
+        await peer.send(answer[: peer.number - 1])
+        if reset:
+            peer.reset()
+
+    async with Stub(play) as stub, client() as outbound:
+        for size in range(len(answer)):
+            with pytest.raises(Cut):
+                await fetch(outbound, stub.url)
+            assert stub.connections == size + 1
+        assert not outbound._idle
+
+
+@both_loops
+async def test_what_came_before_the_cut_is_delivered_and_the_fault_stays() -> None:
+    async with Stub(once(b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nab")) as stub, client() as outbound:
+        reply = await outbound.send("GET", stub.url, timeout_seconds=5)
+        assert await anext(reply) == b"ab"
+        for _ in range(2):
+            with pytest.raises(Cut):
+                await anext(reply)
+
+
+@both_loops
+async def test_a_body_without_a_length_ends_with_the_connection_unless_that_is_reset() -> None:
+    answer = b"HTTP/1.1 200 OK\r\nx: y\r\n\r\nabc"
+    async with Stub(once(answer)) as stub, client() as outbound:
+        assert await fetch(outbound, stub.url) == (200, b"abc")
+    async with Stub(once(answer, reset=True)) as stub, client() as outbound:
+        with pytest.raises(Cut):
+            await fetch(outbound, stub.url)
+
+
+START = b"HTTP/1.1 200 OK\r\n"
+CHUNKS = START + b"transfer-encoding: chunked\r\n\r\n"
+BAD = {
+    "two lengths": START + b"content-length: 2\r\ncontent-length: 2\r\n\r\nok",
+    "a list of lengths": START + b"content-length: 2, 2\r\n\r\nok",
+    "length and chunked": START + b"content-length: 2\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n",
+    "chunked and length": START + b"transfer-encoding: chunked\r\ncontent-length: 2\r\n\r\n0\r\n\r\n",
+    "twice chunked": START + b"transfer-encoding: chunked\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n",
+    "gzip, chunked": START + b"transfer-encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
+    "transfer gzip": START + b"transfer-encoding: gzip\r\n\r\nok",
+    "chunked under 1.0": b"HTTP/1.0 200 OK\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n",
+    "a negative length": START + b"content-length: -2\r\n\r\nok",
+    "a signed length": START + b"content-length: +2\r\n\r\nok",
+    "an empty length": START + b"content-length:\r\n\r\nok",
+    "a huge length": START + b"content-length: 99999999999999999999999\r\n\r\nok",
+    "no chunk size": CHUNKS + b"\r\nok\r\n",
+    "a chunk size of g": CHUNKS + b"g\r\nok\r\n",
+    "a negative chunk size": CHUNKS + b"-1\r\nok\r\n",
+    "a chunk size of 0x2": CHUNKS + b"0x2\r\nok\r\n",
+    "a huge chunk size": CHUNKS + b"fffffffffffffffff\r\nok\r\n",
+    "a chunk without its end": CHUNKS + b"1\r\nok\r\n0\r\n\r\n",
+    "bare line feeds": b"HTTP/1.1 200 OK\ncontent-length: 2\n\nok",
+    "a folded header": START + b"x: a\r\n b\r\ncontent-length: 2\r\n\r\nok",
+    "a space in a name": START + b"x y: a\r\ncontent-length: 2\r\n\r\nok",
+    "a NUL": START + b"x: a\0b\r\ncontent-length: 2\r\n\r\nok",
+    "no HTTP": b"<html>nothing</html>",
+    "a status of 99": b"HTTP/1.1 099 Odd\r\ncontent-length: 0\r\n\r\n",
+    "a status of 600": b"HTTP/1.1 600 Odd\r\ncontent-length: 0\r\n\r\n",
+    "an upgrade": b"HTTP/1.1 101 Switching\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n",
+    "a bare 101": b"HTTP/1.1 101 Switching\r\n\r\n" + OK,
+    "gzip": START + b"content-encoding: gzip\r\ncontent-length: 2\r\n\r\n\x1f\x8b",
+    "identity, br": START + b"content-encoding: identity, br\r\ncontent-length: 2\r\n\r\nok",
+    "101 headers": START + b"x: y\r\n" * 101 + b"content-length: 2\r\n\r\nok",
+    "101 trailers": CHUNKS + b"1\r\na\r\n0\r\n" + b"x: y\r\n" * 101 + b"\r\n",
+    "a head over 64 KiB": START + b"x: " + b"y" * 65_536 + b"\r\n\r\n",
+    "a status line over 64 KiB": b"HTTP/1.1 200 " + b"y" * 65_536 + b"\r\n\r\n",
+    "many interim answers": b"HTTP/1.1 103 Early\r\n\r\n" * 11 + OK,
+}
+
+
+@pytest.mark.parametrize("answer", BAD.values(), ids=BAD)
+@both_loops
+async def test_what_can_be_read_in_two_ways_or_has_no_measure_is_refused(answer: bytes) -> None:
+    async def play(peer: Peer) -> None:
+        await peer.request()
+        await peer.send(answer)
+        await peer.gone()
+
+    async with Stub(play) as stub, client() as outbound:
+        with pytest.raises(httpx.RemoteProtocolError) as refused:
+            await fetch(outbound, stub.url)
+        assert not isinstance(refused.value, Cut)
+        await until(lambda: stub.ended == 1)
+    assert stub.connections == 1
+
+
+@both_loops
+async def test_a_head_just_inside_its_limits_is_taken() -> None:
+    for filler in (b"x: y\r\n" * 99, b"x: " + b"y" * 65_000 + b"\r\n"):
+        async with Stub(always(START + filler + b"content-length: 2\r\n\r\nok")) as stub, client() as outbound:
+            assert await fetch(outbound, stub.url) == (200, b"ok")
+
+
+@pytest.mark.parametrize(
+    ("start", "piece"),
+    [(START + b"x: ", b"y" * 4096), (CHUNKS + b"1\r\na\r\n1;", b"y" * 4096), (CHUNKS + b"1\r\na\r\n0\r\nx: ", b"y" * 4096)],
+    ids=["head", "chunk extension", "trailer"],
+)
+@both_loops
+async def test_nothing_without_end_is_read_for_long(start: bytes, piece: bytes) -> None:
+    sent = 0
+
+    async def play(peer: Peer) -> None:
+        nonlocal sent
+        await peer.request()
+        await peer.send(start)
+        while not peer.writer.transport.is_closing():
+            await peer.send(piece)
+            sent += len(piece)
+            await asyncio.sleep(0.001)
+
+    async with Stub(play) as stub, client() as outbound:
+        with pytest.raises(httpx.RemoteProtocolError):
+            await fetch(outbound, stub.url)
+        await until(lambda: stub.ended == 1)
+    assert sent < 512 * 1024
+
+
+@pytest.mark.parametrize("status", [301, 302, 307, 404, 500])
+@both_loops
+async def test_redirects_and_errors_are_just_answers(status: int) -> None:
+    answer = b"HTTP/1.1 %d X\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 2\r\n\r\nno" % status
+    async with Stub(always(answer)) as stub, client() as outbound:
+        reply = await outbound.send("GET", stub.url, timeout_seconds=5)
+        assert reply.status == status
+        assert reply.headers["LOCATION"] == "http://127.0.0.1:1/"
+        assert await reply.read(10) == b"no"
+    assert stub.connections == 1
+
+
+@both_loops
+async def test_an_answer_to_head_has_no_body() -> None:
+    async with Stub(always(START + b"content-length: 2\r\n\r\n")) as stub, client() as outbound:
+        assert await fetch(outbound, stub.url, "HEAD") == (200, b"")
+        assert await fetch(outbound, stub.url, "HEAD") == (200, b"")
+
+
+# Time, room and cancellation.
+
+
+@both_loops
+async def test_the_head_must_be_there_in_time_however_slowly_it_comes() -> None:
+    async def silent(peer: Peer) -> None:
+        await peer.gone()
+
+    async def byte_by_byte(peer: Peer) -> None:
+        for byte in START + b"x: " + b"y" * 1000:
+            await peer.send(bytes([byte]))
+            await asyncio.sleep(0.02)
+
+    async def interim(peer: Peer) -> None:
+        for _ in range(9):
+            await peer.send(b"HTTP/1.1 102 Wait\r\n\r\n")
+            await asyncio.sleep(0.05)
+        await peer.gone()
+
+    for play in (silent, byte_by_byte, interim):
+        async with Stub(play) as stub, client() as outbound:
+            started = time.monotonic()
+            with pytest.raises(httpx.ReadTimeout):
+                await fetch(outbound, stub.url, timeout_seconds=0.2)
+            assert 0.15 < time.monotonic() - started < 2
+            await until(lambda: stub.ended == 1)
+
+
+@both_loops
+async def test_the_timeout_runs_anew_for_each_piece_of_the_body() -> None:
+    async def play(peer: Peer) -> None:
+        await peer.request()
+        await peer.send(CHUNKS)
+        for _ in range(5):
+            await asyncio.sleep(0.1)
+            await peer.send(b"1\r\na\r\n")
+        await peer.gone()
+
+    async with Stub(play) as stub, client() as outbound:
+        reply = await outbound.send("GET", stub.url, timeout_seconds=0.4)
+        started = time.monotonic()
+        for _ in range(5):
+            assert await anext(reply) == b"a"
+        assert time.monotonic() - started > 0.45
+        for _ in range(2):
+            with pytest.raises(httpx.ReadTimeout):
+                await anext(reply)
+
+
+@both_loops
+async def test_framing_without_a_byte_of_the_body_does_not_extend_the_wait() -> None:
+    async def play(peer: Peer) -> None:
+        await peer.request()
+        await peer.send(CHUNKS + b"1;")
+        while not peer.writer.transport.is_closing():
+            await peer.send(b"x")
+            await asyncio.sleep(0.02)
+
+    async with Stub(play) as stub, client() as outbound:
+        reply = await outbound.send("GET", stub.url, timeout_seconds=0.2)
+        with pytest.raises(httpx.ReadTimeout):
+            await anext(reply)
+
+
+@both_loops
+async def test_a_slow_reader_is_not_the_servers_fault() -> None:
+    async with Stub(always(b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nab")) as stub, client() as outbound:
+        reply = await outbound.send("GET", stub.url, timeout_seconds=0.1)
+        assert await anext(reply) == b"ab"
+        await asyncio.sleep(0.3)
+        assert outbound._connections
+        with pytest.raises(httpx.ReadTimeout):
+            await anext(reply)
+
+
+@pytest.mark.parametrize("tls", [False, True], ids=["plain", "TLS"])
+@both_loops
+async def test_memory_is_bounded_however_fast_the_server_sends(tls: bool, authority: Contexts) -> None:
+    size = 64 << 20
+    sent = 0
+
+    async def play(peer: Peer) -> None:
+        nonlocal sent
+        peer.writer.transport.set_write_buffer_limits(1 << 16)
+        await peer.request()
+        await peer.send(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n" % size)
+        block = bytes(1 << 16)
+        while sent < size:
+            await peer.send(block)
+            sent += len(block)
+
+    server, trusting = authority
+    async with (
+        Stub(play, server if tls else None) as stub,
+        client(resolve=resolver("127.0.0.1"), ssl_context=trusting) as outbound,
+    ):
+        reply = await outbound.send("GET", f"http{'s' * tls}://model.test:{stub.port}/", timeout_seconds=10)
+        before = -1
+        while before != sent:
+            before = sent
+            await asyncio.sleep(0.1)
+        (connection,) = outbound._connections
+        assert connection._buffered_bytes <= 1 << 20
+        assert sent < 32 << 20  # what the kernel's buffers hold
+        received = 0
+        async for piece in reply:
+            assert len(piece) <= 1 << 20
+            received += len(piece)
+        assert received == size
+
+
+@pytest.mark.parametrize("phase", ["resolve", "connect", "tls", "head", "part of the head", "body"])
+@both_loops
+async def test_a_cancelled_task_ends_its_connection_at_once_in_every_phase(phase: str) -> None:
+    reached = asyncio.Event()
+
+    async def play(peer: Peer) -> None:
+        if phase != "tls":
+            await peer.request()
+            await peer.send({"part of the head": START, "body": OK[:-1]}.get(phase, b""))
+        reached.set()
+        await peer.gone()
+
+    async def hang(host: str, port: int) -> list[str]:
+        reached.set()
+        await asyncio.sleep(60)
+        return []
+
+    options = {"resolve": hang} if phase == "resolve" else {}
+    async with Stub(play) as stub, client(**options) as outbound:
+        with silent_address("127.0.0.1") as silent:
+            url = stub.url if phase != "connect" else f"http://127.0.0.1:{silent.port}/"
+            before = descriptors()
+            task = asyncio.create_task(fetch(outbound, url.replace("http", "https") if phase == "tls" else url))
+            if phase != "connect":
+                await asyncio.wait_for(reached.wait(), 5)
+            await asyncio.sleep(0.05)
+            started = time.monotonic()
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            await until(lambda: stub.ended == stub.connections)
+            await until(lambda: descriptors() <= before)
+            assert time.monotonic() - started < 1
+            assert not outbound._connections
+
+
+@both_loops
+async def test_a_reply_that_was_lost_ends_its_connection() -> None:
+    async def play(peer: Peer) -> None:
+        await peer.request()
+        await peer.send(OK[:-1])
+        await peer.gone()
+
+    async with Stub(play) as stub, client() as outbound:
+        await outbound.send("GET", stub.url, timeout_seconds=5)
+        gc.collect()
+        await until(lambda: stub.ended == 1)
+
+
+@both_loops
+async def test_an_ended_connection_is_freed_without_the_collector() -> None:
+    async with Stub(once(OK)) as stub, client() as outbound:
+        gc.disable()
+        try:
+            await fetch(outbound, stub.url)
+            ended = [weakref.ref(connection) for connection in outbound._connections]
+            await until(lambda: not outbound._connections)
+            await until(lambda: ended[0]() is None)
+        finally:
+            gc.enable()
+
+
+@both_loops
+async def test_a_cancel_in_the_instant_of_the_answer_leaves_nothing_behind() -> None:
+    async with Stub(always(OK[:-1])) as stub, client() as outbound:
+        for turn in range(60):
+            task = asyncio.create_task(outbound.send("GET", stub.url, timeout_seconds=5))
+            for _ in range(turn % 30):
+                await asyncio.sleep(0)
+            await asyncio.sleep(0.0005 * (turn % 5))
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await (await task).aclose()
+        await until(lambda: stub.ended == stub.connections and not outbound._connections)
+
+
+@both_loops
+async def test_a_body_over_the_readers_limit_is_refused_and_ends_the_connection() -> None:
+    async def play(peer: Peer) -> None:
+        await peer.request()
+        await peer.send(CHUNKS)
+        while True:
+            await peer.send(b"4\r\nabcd\r\n")
+            await asyncio.sleep(0)
+
+    async with Stub(always(OK)) as stub, client() as outbound:
+        reply = await outbound.send("GET", stub.url, timeout_seconds=5)
+        assert await reply.read(2) == b"ok"
+        reply = await outbound.send("GET", stub.url, timeout_seconds=5)
+        with pytest.raises(TooLarge):
+            await reply.read(1)
+    async with Stub(play) as stub, client() as outbound:
+        reply = await outbound.send("GET", stub.url, timeout_seconds=5)
+        with pytest.raises(TooLarge):
+            await reply.read(10_000)
+        await until(lambda: stub.ended == 1)
+
+
+@both_loops
+async def test_200_requests_at_once_each_get_their_own_answer() -> None:
+    async def play(peer: Peer) -> None:
+        while True:
+            body = (await peer.request()).split(b"\r\n\r\n", 1)[1]
+            await peer.send(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%b" % (len(body), body))
+
+    async with Stub(play) as stub, client(max_idle=50) as outbound:
+        bodies = [b"%d" % number * (number % 40 + 1) for number in range(200)]
+        for _ in range(3):
+            answers = await asyncio.gather(*(fetch(outbound, stub.url, "POST", body=body) for body in bodies))
+            assert [answer for _, answer in answers] == bodies
+            await until(lambda: len(outbound._connections) <= 50)
+
+
+# As an httpx transport.
+
+
+@both_loops
+async def test_httpx_clients_work_over_it_without_cookies_redirects_or_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+
+    async def play(peer: Peer) -> None:
+        while True:
+            seen.append((await peer.request()).lower())
+            await peer.send(b"HTTP/1.1 302 X\r\nset-cookie: a=b\r\nlocation: /x\r\nX-Y: z\r\ncontent-length: 4\r\n\r\n[42]")
+
+    for variable in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(variable, "http://127.0.0.1:1")
+    async with Stub(play) as stub, httpx.AsyncClient(transport=Outbound()) as session:
+        for _ in range(2):
+            response = await session.post(stub.url, json={"a": 1})
+            assert (response.status_code, response.json(), response.headers["x-y"]) == (302, [42], "z")
+        async with session.stream("GET", stub.url) as response:
+            assert b"".join([piece async for piece in response.aiter_bytes()]) == b"[42]"
+    assert stub.connections == 1
+    assert all(b"accept-encoding: identity\r\n" in head and b"gzip" not in head and b"cookie" not in head for head in seen)
+    assert seen[0].endswith(b'{"a":1}')
+
+
+@both_loops
+async def test_httpx_users_see_httpx_exceptions_with_their_request() -> None:
+    async def silent(peer: Peer) -> None:
+        await peer.gone()
+
+    cases: list[tuple[Play, type[httpx.TransportError]]] = [
+        (once(b""), httpx.RemoteProtocolError),
+        (once(OK[:-1]), httpx.RemoteProtocolError),
+        (silent, httpx.ReadTimeout),
+    ]
+    for play, error in cases:
+        async with Stub(play) as stub, httpx.AsyncClient(transport=Outbound(), timeout=0.2) as session:
+            with pytest.raises(error) as raised:
+                await session.get(stub.url)
+            assert raised.value.request.url == stub.url
+
+
+# Server-sent events.
+
+
+async def in_pieces(data: bytes, cuts: list[int]) -> AsyncIterator[bytes]:
+    edges = sorted({0, len(data), *(cut for cut in cuts if cut < len(data))})
+    for start, end in itertools.pairwise(edges):
+        yield data[start:end]
+
+
+async def events(data: bytes, cuts: list[int] | None = None, limit_bytes: int = 1000) -> list[bytes]:
+    return [event async for event in sse_data(in_pieces(data, cuts or []), limit_bytes)]
+
+
+@pytest.mark.parametrize(
+    ("stream", "expected"),
+    [
+        (b"data: a\n\ndata: b\n\n", [b"a", b"b"]),
+        (b"data: a\r\n\r\ndata: b\r\n\r\n", [b"a", b"b"]),
+        (b"data: a\r\rdata: b\r\r", [b"a", b"b"]),
+        (b"data: a\r\n\ndata: b\n\r\n", [b"a", b"b"]),
+        (b"data: a\ndata: b\n\n", [b"a\nb"]),
+        (b"data:a\n\ndata:  a\n\n", [b"a", b" a"]),
+        (b"data\n\ndata:\n\ndata: \n\n", [b"", b"", b""]),
+        (b"data\ndata\n\n", [b"\n"]),
+        (b": ping\n\nevent: x\nid: 1\nretry: 5\n\ndata: a\nevent: y\n\n", [b"a"]),
+        (b":data: a\n\ndatax: a\n\nDATA: a\n\n data: a\n\nxdata: a\n\n", []),
+        (b"\xef\xbb\xbfdata: a\n\n\xef\xbb\xbfdata: b\n\n", [b"a"]),
+        (b"\xef\xbb\xbf\xef\xbb\xbfdata: a\n\n", []),
+        ("data: a\u2028b\u0085c\x0bd\x0ce\x1cf\x00g\n\n".encode(), ["a\u2028b\u0085c\x0bd\x0ce\x1cf\x00g".encode()]),
+        (b"data: a: b\n\n", [b"a: b"]),
+        (b"\n\n\r\r\n\ndata: a\n\n\n\n", [b"a"]),
+        (b"data: a", [b"a"]),
+        (b"data: a\n", [b"a"]),
+        (b"data: a\r", [b"a"]),
+        (b"data: a\n\ndata: [DONE]", [b"a", b"[DONE]"]),
+        (b"data: a\r\ndata: b\r", [b"a\nb"]),
+        (b"", []),
+        (b"\xef\xbb\xbf", []),
+        (b": ping", []),
+    ],
+)
+async def test_the_grammar_of_events(stream: bytes, expected: list[bytes]) -> None:
+    assert await events(stream) == expected
+    assert await events(stream, list(range(len(stream)))) == expected
+
+
+tokens = st.sampled_from(
+    [
+        b"data",
+        b"data: ",
+        b"data:",
+        b": x",
+        b"id: 1",
+        b"\n",
+        b"\r",
+        b"\r\n",
+        b"\n\n",
+        b"\xef\xbb\xbf",
+        b" ",
+        b"abc",
+        b"\xe2\x80\xa8",
+    ]
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(tokens, max_size=30).map(b"".join), st.lists(st.integers(0, 120), max_size=12))
+def test_events_are_the_same_however_the_bytes_are_split(stream: bytes, cuts: list[int]) -> None:
+    whole, split = (quiet_loop().run_until_complete(events(stream, places)) for places in ([], cuts))
+    assert whole == split
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.text(st.characters(exclude_characters="\r\n", exclude_categories=["Cs"])).map(str.encode), max_size=5))
+def test_any_text_without_line_ends_arrives_unchanged(texts: list[bytes]) -> None:
+    stream = b"".join(b"data: %b\n\n" % text for text in texts)
+    assert quiet_loop().run_until_complete(events(stream, limit_bytes=10**6)) == texts
+
+
+@pytest.mark.parametrize("line", [b"data: ", b": ", b"other: "])
+async def test_a_line_over_the_limit_is_refused_before_its_end_comes(line: bytes) -> None:
+    read = 0
+
+    async def endless() -> AsyncIterator[bytes]:
+        nonlocal read
+        yield b"data: first\n\n" + line
+        while True:
+            read += 1
+            yield b"x" * 100
+
+    found = []
+    with pytest.raises(TooLarge):
+        async for event in sse_data(endless(), 1000):
+            found.append(event)
+    assert found == [b"first"]
+    assert read < 12
+
+
+async def test_an_event_over_the_limit_is_refused() -> None:
+    assert await events(b"data: " + b"x" * 994 + b"\n\n") == [b"x" * 994]
+    for line in (b": ", b"id: ", b"data: "):
+        with pytest.raises(TooLarge):
+            await events(line + b"x" * 1000 + b"\n\n")
+    with pytest.raises(TooLarge):
+        await events(b"data: abc\n" * 300 + b"\n")
+    with pytest.raises(TooLarge):
+        await events(b"data\n" * 1002 + b"\n")
+
+
+async def test_the_parser_takes_the_same_time_for_each_byte_of_a_long_line() -> None:
+    async def drip(size: int, piece: int) -> AsyncIterator[bytes]:
+        yield b"data: "
+        for _ in range(size // piece):
+            yield b"x" * piece
+
+    async def seconds(size: int, piece: int) -> float:
+        started = time.process_time()
+        (event,) = [event async for event in sse_data(drip(size, piece), 64 << 20)]
+        assert len(event) == size
+        return time.process_time() - started
+
+    small = min([await seconds(50_000, 1) for _ in range(3)])
+    assert await seconds(400_000, 1) < 8 * small * 4  # a quadratic parser takes 64 times as long
+    assert await seconds(32 << 20, 4096) < 3

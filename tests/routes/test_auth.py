@@ -1,0 +1,227 @@
+"""Sign-up, login, logout and password reset through HTTP (contract 3)."""
+
+import asyncio
+import sqlite3
+import statistics
+import time
+
+import pytest
+
+from svc.auth import accounts, tokens
+from tests.conftest import PASSWORD, Service, bearer
+
+
+def from_ip(service: Service, address: str) -> None:
+    service.client._transport.client = (address, 4321)  # type: ignore[attr-defined]
+
+
+async def test_sign_up_answers_a_session_of_8_hours_that_works_at_once(service: Service) -> None:
+    answer = await service.client.post("/auth/signup", json={"email": "Ada@Example.com", "password": PASSWORD, "name": " Ada "})
+    assert answer.status_code == 201
+    session = answer.json()
+    assert session["token_type"] == "bearer" and session["expires_in"] == 28800
+    assert session["user"] == {**session["user"], "email": "Ada@Example.com", "name": "Ada", "tier": "free", "auth": "session"}
+    me = await service.client.get("/user/me", headers=bearer(session["access_token"]))
+    assert me.json() == session["user"]
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "param"),
+    [
+        ({"password": PASSWORD}, "missing_field", "email"),
+        ({"email": "ada@example.com"}, "missing_field", "password"),
+        ({"email": "no address", "password": PASSWORD}, "invalid_value", "email"),
+        ({"email": "a@b\r\nBcc: x@y", "password": PASSWORD}, "invalid_value", "email"),
+        ({"email": "a@b\0c", "password": PASSWORD}, "invalid_value", "email"),
+        ({"email": ["a@b.example"], "password": PASSWORD}, "invalid_value", "email"),
+        ({"email": "ada@example.com", "password": "seven77"}, "invalid_value", "password"),
+        ({"email": "ada@example.com", "password": "x" * 1025}, "invalid_value", "password"),
+        ({"email": "ada@example.com", "password": 12345678}, "invalid_value", "password"),
+        ({"email": "ada@example.com", "password": PASSWORD, "name": "a\nb"}, "invalid_value", "name"),
+        ({"email": "ada@example.com", "password": PASSWORD, "name": 5}, "invalid_value", "name"),
+    ],
+)
+async def test_a_wrong_sign_up_names_its_field_and_makes_no_account(service: Service, body: dict, code: str, param: str) -> None:
+    answer = await service.client.post("/auth/signup", json=body)
+    assert (answer.status_code, answer.json()["error"]["code"], answer.json()["error"]["param"]) == (400, code, param)
+    assert await service.state["db"].read(accounts.all_accounts) == []
+
+
+@pytest.mark.parametrize(
+    ("first", "second"), [("ada@example.com", "ADA@EXAMPLE.COM"), ("straße@example.com", "STRASSE@example.com")]
+)
+async def test_one_account_per_email_whatever_its_case(service: Service, first: str, second: str) -> None:
+    await service.sign_up(first)
+    answer = await service.client.post("/auth/signup", json={"email": second, "password": PASSWORD})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (409, "email_taken")
+    assert answer.headers["x-should-retry"] == "false"
+
+
+async def test_50_sign_ups_at_once_make_one_account(service: Service) -> None:
+    async def attempt(number: int) -> int:
+        transport = service.client._transport
+        body = {"email": "same@example.com", "password": PASSWORD}
+        scope_client = (f"203.0.113.{number}", 1)
+        transport.client = scope_client  # type: ignore[attr-defined]
+        return (await service.client.post("/auth/signup", json=body)).status_code
+
+    statuses = await asyncio.gather(*(attempt(number) for number in range(50)))
+    assert sorted(statuses) == [201] + [409] * 49
+    assert len(await service.state["db"].read(accounts.all_accounts)) == 1
+
+
+async def test_closed_sign_up_is_403(config, clocks) -> None:  # type: ignore[no-untyped-def]
+    import dataclasses
+
+    import httpx
+
+    from app import create_app
+    from tests.conftest import _WithState
+
+    app = create_app(dataclasses.replace(config, signup="closed"))
+    async with app.router.lifespan_context(app) as state:
+        transport = httpx.ASGITransport(_WithState(app, state))
+        async with httpx.AsyncClient(transport=transport, base_url="https://127.0.0.1:8443") as client:
+            answer = await client.post("/auth/signup", json={"email": "ada@example.com", "password": PASSWORD})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (403, "signup_closed")
+
+
+async def test_login_answers_a_session_whatever_the_case_of_the_email(service: Service) -> None:
+    await service.sign_up("ada@example.com")
+    answer = await service.client.post("/auth/login", json={"email": "ADA@example.com", "password": PASSWORD})
+    assert answer.status_code == 200
+    assert (await service.client.get("/user/me", headers=bearer(answer.json()["access_token"]))).json()[
+        "email"
+    ] == "ada@example.com"
+
+
+async def test_an_unknown_email_and_a_wrong_password_get_the_same_answer(service: Service) -> None:
+    await service.sign_up("ada@example.com")
+    answers = [
+        await service.client.post("/auth/login", json={"email": email, "password": password})
+        for email, password in (
+            ("ada@example.com", "wrong password"),
+            ("bob@example.com", PASSWORD),
+            ("ada@example.com", "x" * 2000),
+        )
+    ]
+    assert {answer.status_code for answer in answers} == {401}
+    assert len({answer.content for answer in answers}) == 1
+    assert answers[0].json()["error"]["code"] == "invalid_credentials"
+
+
+async def test_an_unknown_email_and_a_wrong_password_cost_the_same_time() -> None:
+    passwords = accounts.Passwords(4096, 1)
+    stored = await passwords.hash(PASSWORD)
+
+    async def seconds(known: str | None) -> float:
+        began = time.perf_counter()
+        assert not await passwords.matches("wrong password", known)
+        return time.perf_counter() - began
+
+    await seconds(None)
+    pairs = [(await seconds(stored), await seconds(None)) for _ in range(15)]
+    passwords.close()
+    ratio = statistics.median(known for known, _ in pairs) / statistics.median(unknown for _, unknown in pairs)
+    assert 0.5 < ratio < 2
+
+
+async def test_exactly_5_of_200_logins_a_minute_from_one_address_are_let_in(service: Service, clocks) -> None:  # type: ignore[no-untyped-def]
+    await service.sign_up("ada@example.com")
+    from_ip(service, "192.0.2.7")
+    for _ in range(2):
+        answers = await asyncio.gather(
+            *(service.client.post("/auth/login", json={"email": "ada@example.com", "password": PASSWORD}) for _ in range(200))
+        )
+        refused = [answer for answer in answers if answer.status_code == 429]
+        assert sum(answer.status_code == 200 for answer in answers) == 5 and len(refused) == 195
+        error = refused[0].json()["error"]
+        assert error["type"] == "rate_limit_error" and error["retry_after"] == int(refused[0].headers["retry-after"]) == 59
+        clocks.advance(60)
+
+
+async def test_sign_up_allows_10_an_hour_and_password_reset_3(service: Service, clocks) -> None:  # type: ignore[no-untyped-def]
+    from_ip(service, "192.0.2.8")
+    for path, limit in (("/auth/signup", 10), ("/auth/password-reset", 3)):
+        statuses = [(await service.client.post(path, json={})).status_code for _ in range(limit + 1)]
+        assert statuses == [400] * limit + [429]
+    clocks.advance(3599)
+    assert (await service.client.post("/auth/password-reset", json={})).status_code == 429
+    clocks.advance(1)
+    assert (await service.client.post("/auth/password-reset", json={})).status_code == 400
+
+
+async def test_a_forged_forwarded_for_from_an_untrusted_peer_counts_for_nothing(service: Service) -> None:
+    from_ip(service, "127.0.0.1")
+    statuses = [
+        (await service.client.post("/auth/login", json={}, headers={"x-forwarded-for": f"10.0.0.{n}"})).status_code
+        for n in range(6)
+    ]
+    assert statuses == [400] * 5 + [429]
+
+
+async def test_logout_leaves_the_token_valid_until_it_expires(service: Service, clocks) -> None:  # type: ignore[no-untyped-def]
+    headers = await service.bearer()
+    assert (await service.client.post("/auth/logout", headers=headers)).status_code == 204
+    clocks.advance(8 * 3600 - 1)
+    assert (await service.client.get("/user/me", headers=headers)).status_code == 200
+    clocks.advance(1)
+    expired = await service.client.get("/user/me", headers=headers)
+    assert (expired.status_code, expired.json()["error"]["code"]) == (401, "session_expired")
+
+
+async def test_a_password_reset_request_answers_202_whoever_asks(service: Service) -> None:
+    await service.sign_up("ada@example.com")
+    answers = [
+        await service.client.post("/auth/password-reset", json={"email": e}) for e in ("ada@example.com", "bob@example.com")
+    ]
+    assert [answer.status_code for answer in answers] == [202, 202]
+    assert answers[0].content == answers[1].content
+
+
+async def make_link(service: Service, email: str, token: str) -> None:
+    def add(tx: sqlite3.Connection) -> None:
+        account = accounts.account_by_email(tx, email)
+        assert account is not None
+        accounts.add_password_reset(tx, account["id"], tokens.token_hash(token), False, service.clocks.now)
+
+    await service.state["db"].write(add)
+
+
+async def test_a_reset_link_sets_the_password_once(service: Service) -> None:
+    await service.sign_up("ada@example.com")
+    await make_link(service, "ada@example.com", "link")
+    answer = await service.client.post("/auth/password-reset/confirm", json={"token": "link", "password": "a new password"})
+    assert answer.status_code == 204
+    again = await service.client.post("/auth/password-reset/confirm", json={"token": "link", "password": "another password"})
+    assert (again.status_code, again.json()["error"]["param"]) == (400, "token")
+    old, new = [
+        (await service.client.post("/auth/login", json={"email": "ada@example.com", "password": password})).status_code
+        for password in (PASSWORD, "a new password")
+    ]
+    assert (old, new) == (401, 200)
+
+
+async def test_a_newer_reset_link_voids_the_older_and_both_end_after_an_hour(service: Service, clocks) -> None:  # type: ignore[no-untyped-def]
+    await service.sign_up("ada@example.com")
+    await make_link(service, "ada@example.com", "older")
+    await make_link(service, "ada@example.com", "newer")
+    confirm = "/auth/password-reset/confirm"
+    assert (await service.client.post(confirm, json={"token": "older", "password": PASSWORD})).status_code == 400
+    clocks.advance(3600)
+    assert (await service.client.post(confirm, json={"token": "newer", "password": PASSWORD})).status_code == 400
+
+
+async def test_a_reset_token_is_no_session(service: Service) -> None:
+    await service.sign_up("ada@example.com")
+    await make_link(service, "ada@example.com", "t" * 43)
+    assert (await service.client.get("/user/me", headers=bearer("t" * 43))).status_code == 401
+
+
+async def test_hashing_beyond_its_queue_is_503_with_retry_after() -> None:
+    passwords = accounts.Passwords(8, 1, waiting=3)
+    outcomes = await asyncio.gather(*(passwords.hash(PASSWORD) for _ in range(10)), return_exceptions=True)
+    passwords.close()
+    refused = [outcome for outcome in outcomes if isinstance(outcome, accounts.ApiError)]
+    assert len(refused) == 7
+    assert refused[0].status == 503 and refused[0].headers["retry-after"] == "1"

@@ -1,0 +1,154 @@
+"""The wallet as its owner reads it through HTTP (contract 6)."""
+
+import dataclasses
+import itertools
+import sqlite3
+from typing import Any
+
+import pytest
+
+from svc.billing import wallet
+from svc.config import Config
+from tests.billing.test_payments import running
+from tests.conftest import Clocks, Service, bearer
+
+DAY_SECONDS = 86_400
+
+
+async def funded(service: Service, micros: int = 10_000_000) -> tuple[str, dict[str, str]]:
+    session = await service.sign_up()
+    account_id: str = session["user"]["id"]
+    await service.state["db"].write(wallet.credit, account_id, micros, description="Added funds", now_seconds=service.clocks.now)
+    return account_id, bearer(session["access_token"])
+
+
+def spend(tx: sqlite3.Connection, account_id: str, number: int, micros: int, now_seconds: float) -> None:
+    wallet.hold(tx, account_id, f"{account_id}_{number}", micros, now_seconds)
+    details: dict[str, Any] = {"model": "builtin/assistant-paid", "input_tokens": 12, "output_tokens": 34}
+    wallet.settle(
+        tx, account_id, f"{account_id}_{number}", micros, **details, request_id="req_1", key_id=None, now_seconds=now_seconds
+    )
+
+
+async def test_a_new_account_has_an_empty_wallet(service: Service) -> None:
+    answer = await service.client.get("/billing/account", headers=await service.bearer())
+    assert answer.json() == {
+        "wallet_balance_micros": 0,
+        "held_micros": 0,
+        "available_micros": 0,
+        "tier": "free",
+        "currency": "usd",
+    }
+
+
+async def test_the_account_shows_balance_held_and_available_money_to_session_and_key(service: Service) -> None:
+    account_id, headers = await funded(service)
+    await service.state["db"].write(wallet.hold, account_id, "hold_1", 4_000_000, service.clocks.now)
+    key = await service.make_key(headers)
+    for who in (headers, bearer(key["key"])):
+        assert (await service.client.get("/billing/account", headers=who)).json() == {
+            "wallet_balance_micros": 10_000_000,
+            "held_micros": 4_000_000,
+            "available_micros": 6_000_000,
+            "tier": "pro",
+            "currency": "usd",
+        }
+
+
+async def test_the_ledger_is_paged_newest_first_in_the_order_it_was_written(service: Service) -> None:
+    account_id, headers = await funded(service)
+    for number in range(1, 25):
+        await service.state["db"].write(spend, account_id, number, number, service.clocks.now)  # all in one millisecond
+    seen: list[dict[str, Any]] = []
+    page: dict[str, Any] = {"has_more": True}
+    while page["has_more"]:
+        after = {"after": seen[-1]["id"]} if seen else {}
+        page = (await service.client.get("/billing/ledger", params={"limit": 10, **after}, headers=headers)).json()
+        assert page["object"] == "list" and len(page["data"]) in (10, 5)
+        seen += page["data"]
+    assert [row["amount_micros"] for row in seen] == [-number for number in range(24, 0, -1)] + [10_000_000]
+    assert all(
+        newer["balance_after_micros"] - older["balance_after_micros"] == newer["amount_micros"]
+        for newer, older in itertools.pairwise(seen)
+    )
+    assert seen[-1] == {
+        "id": seen[-1]["id"],
+        "kind": "credit",
+        "amount_micros": 10_000_000,
+        "balance_after_micros": 10_000_000,
+        "description": "Added funds",
+        "reference": None,
+        "model": None,
+        "input_tokens": None,
+        "output_tokens": None,
+        "request_id": None,
+        "key_id": None,
+        "created_at": "2026-09-21T14:13:20.000Z",
+    }
+    assert len((await service.client.get("/billing/ledger", headers=headers)).json()["data"]) == 20
+
+
+async def test_anothers_ledger_row_is_as_unknown_as_one_that_does_not_exist(service: Service) -> None:
+    _, mine = await funded(service)
+    _, theirs = await funded(service)
+    row = (await service.client.get("/billing/ledger", headers=theirs)).json()["data"][0]
+    answers = [
+        await service.client.get("/billing/ledger", params={"after": after}, headers=mine) for after in (row["id"], "led_x")
+    ]
+    assert [answer.status_code for answer in answers] == [400, 400] and answers[0].content == answers[1].content
+    assert answers[0].json()["error"]["param"] == "after"
+
+
+async def test_usage_adds_up_per_day_and_model_within_the_days_asked_for(service: Service) -> None:
+    account_id, headers = await funded(service)
+    other, _ = await funded(service)
+    now = service.clocks.now
+    for days_ago in (0, 0, 1, 29, 30, 89, 90):
+        day = wallet.day_of(now - days_ago * DAY_SECONDS)
+        await service.state["db"].write(wallet.count_usage, account_id, "builtin/echo", 3, 4, 5, day)
+    await service.state["db"].write(wallet.count_usage, other, "builtin/echo", 1, 1, 1, wallet.day_of(now))
+    for query, days in (("", 3), ("?days=1", 1), ("?days=2", 2), ("?days=31", 4), ("?days=90", 5)):
+        answer = (await service.client.get(f"/billing/usage{query}", headers=headers)).json()
+        assert (answer["object"], answer["has_more"], len(answer["data"])) == ("list", False, days)
+    today, yesterday = (await service.client.get("/billing/usage?days=2", headers=headers)).json()["data"]
+    assert today == {
+        "day": "2026-09-21",
+        "model": "builtin/echo",
+        "requests": 2,
+        "input_tokens": 6,
+        "output_tokens": 8,
+        "cost_micros": 10,
+    }
+    assert yesterday["day"] == "2026-09-20"
+
+
+@pytest.mark.parametrize("days", ["0", "91", "-1", "1.5", "x", "", "99999999999999999999"])
+async def test_days_out_of_1_to_90_are_400(service: Service, days: str) -> None:
+    answer = await service.client.get("/billing/usage", params={"days": days}, headers=await service.bearer())
+    assert answer.status_code == 400 and answer.json()["error"]["param"] == "days"
+
+
+@pytest.mark.parametrize("path", ["/billing/account", "/billing/ledger", "/billing/usage"])
+async def test_reading_needs_a_token(service: Service, path: str) -> None:
+    assert (await service.client.get(path)).status_code == 401
+
+
+async def test_no_request_with_a_token_starts_a_funding(service: Service) -> None:
+    _, headers = await funded(service)
+    for path in ("/billing/account", "/billing/ledger", "/billing/usage"):
+        assert (await service.client.post(path, json={"amount_micros": 5_000_000}, headers=headers)).status_code == 405
+    service.client.cookies.clear()
+    answer = await service.client.post("/checkout", data={"amount": "25"}, headers={**headers, "origin": service.config.base_url})
+    assert answer.status_code == 401
+
+
+async def test_holds_that_a_crash_left_are_released_at_the_next_start(service: Service, config: Config, clocks: Clocks) -> None:
+    account_id, headers = await funded(service)
+    await service.state["db"].write(wallet.hold, account_id, "hold_1", 4_000_000, clocks.now)
+    copy = config.data_dir.parent / "copy"  # what the disk has while the server still runs
+    copy.mkdir()
+    for name in ("service.db", "service.db-wal", "master.key"):
+        (copy / name).write_bytes((config.data_dir / name).read_bytes())
+    async with running(dataclasses.replace(config, data_dir=copy), clocks) as revived:
+        account = (await revived.client.get("/billing/account", headers=headers)).json()
+    assert (account["held_micros"], account["available_micros"]) == (0, 10_000_000)

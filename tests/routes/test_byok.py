@@ -1,0 +1,545 @@
+"""Chat, agents and lists through a user's own provider: the user's key, at no cost, and faults told by name (contract 4)."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import httpx
+import orjson
+import pytest
+
+from svc.config import Config
+from svc.inference import models
+from svc.inference.providers import KeyBox
+from tests.conftest import PASSWORD, Service, bearer
+from tests.support.byok import KEY, Names, add_provider, http_answer, raw_server
+from tests.support.model_server import ModelServer
+from tests.support.people import new_person
+from tests.support.server import running_server
+
+COMPLETIONS = "/v1/chat/completions"
+HELLO = [{"role": "user", "content": "hi"}]
+
+
+@dataclass
+class Own:
+    """A person with a provider `mine` of their own, which is `upstream`."""
+
+    service: Service
+    upstream: ModelServer
+    headers: dict[str, str]
+    provider: dict[str, Any]
+
+    @property
+    def path(self) -> str:
+        return f"/user/providers/{self.provider['id']}"
+
+    async def chat(self, model: str = "mine/ok", **fields: Any) -> httpx.Response:
+        self.service.clocks.advance(60)  # a full chat bucket each time
+        body = {"model": model, "messages": HELLO, **fields}
+        return await self.service.client.post(COMPLETIONS, json=body, headers=self.headers)
+
+    async def change(self, **fields: Any) -> None:
+        changed = await self.service.client.patch(self.path, json=fields, headers=self.headers)
+        assert changed.status_code == 200, changed.text
+
+    async def listed(self) -> list[str]:
+        """The ids of GET /v1/models that are the person's own."""
+        answer = await self.service.client.get("/v1/models", headers=self.headers)
+        assert answer.status_code == 200
+        return [model["id"] for model in answer.json()["data"] if model["byok"]]
+
+
+@pytest.fixture
+def config(config: Config) -> Config:
+    return replace(config, resolve=Names())
+
+
+@pytest.fixture
+async def own(service: Service) -> AsyncIterator[Own]:
+    async with ModelServer() as upstream:
+        headers = await service.bearer()
+        provider = await add_provider(service, headers, upstream.base_url, name="mine")
+        yield Own(service, upstream, headers, provider)
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(models, "_ANSWER_SECONDS", 0.3)
+
+
+def events(answer: httpx.Response) -> list[Any]:
+    assert answer.status_code == 200, answer.text
+    blocks = answer.text.split("\n\n")[:-1]
+    return [block[6:] if block == "data: [DONE]" else orjson.loads(block[6:]) for block in blocks]
+
+
+# --- chat
+
+
+async def test_chat_goes_to_the_users_own_address_with_their_key_and_nothing_of_their_request(own: Own) -> None:
+    own.service.client.cookies.set("session", "a-cookie")
+    own.headers |= {
+        "x-request-id": "req-of-mine",
+        "x-api-key": "sk-other",
+        "x-forwarded-for": "10.1.1.1",
+        "referer": "https://a.example",
+    }
+    answer = await own.chat(temperature=0.5)
+    assert answer.json()["choices"][0]["message"]["content"] == "Hello, world!"
+    assert answer.json()["model"] == "mine/ok" and answer.json()["usage"]["total_tokens"] == 12
+    (seen,) = own.upstream.requests
+    assert (seen.method, seen.path) == ("POST", "/v1/chat/completions")
+    assert seen.body == {"model": "ok", "messages": HELLO, "temperature": 0.5}
+    assert seen.headers == {
+        "host": f"127.0.0.1:{own.upstream.port}",
+        "accept-encoding": "identity",
+        "accept": "application/json",
+        "user-agent": "svc",
+        "content-type": "application/json",
+        "authorization": f"Bearer {KEY}",
+        "content-length": seen.headers["content-length"],
+    }
+
+
+async def test_a_stream_goes_through_chunk_by_chunk_with_its_usage_as_asked(own: Own) -> None:
+    *chunks, done = events(await own.chat(stream=True))
+    assert done == "[DONE]" and {chunk["model"] for chunk in chunks} == {"mine/ok"}
+    assert "".join(chunk["choices"][0]["delta"].get("content", "") for chunk in chunks) == "Hello, world!"
+    assert all("usage" not in chunk for chunk in chunks)
+    *_, last, _ = events(await own.chat(stream=True, stream_options={"include_usage": True}))
+    assert last["choices"] == [] and last["usage"]["total_tokens"] == 12
+
+
+async def test_tools_go_there_and_calls_come_back_whole(own: Own) -> None:
+    tools = [{"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}]
+    answer = await own.chat("mine/tools", tools=tools)
+    choice = answer.json()["choices"][0]
+    assert choice["finish_reason"] == "tool_calls" and own.upstream.requests[-1].body["tools"] == tools
+    assert [call["function"]["name"] for call in choice["message"]["tool_calls"]] == ["weather", "weather"]
+    *chunks, _ = events(await own.chat("mine/tools-bare", tools=tools, stream=True))
+    assert chunks[-1]["choices"][0]["finish_reason"] == "tool_calls"
+
+
+async def test_fields_that_would_re_aim_an_operators_proxy_are_the_users_own_affair(own: Own) -> None:
+    fields = {
+        "api_base": "http://a.example",
+        "user_config": {"model_list": []},
+        "extra_headers": {"x": "y"},
+        "provider": {"order": ["a"]},
+    }
+    await own.chat(**fields, metadata={"api_key": "kept"})
+    assert own.upstream.requests[-1].body == {"model": "ok", "messages": HELLO, **fields, "metadata": {"api_key": "kept"}}
+
+
+async def test_a_provider_without_a_key_is_asked_without_one(own: Own) -> None:
+    await own.change(api_key=None)
+    assert (await own.chat()).status_code == 200
+    assert "authorization" not in own.upstream.requests[-1].headers
+
+
+async def test_a_key_never_follows_a_changed_address(own: Own) -> None:
+    async with ModelServer() as elsewhere:
+        await own.change(base_url=elsewhere.base_url)
+        assert (await own.chat()).status_code == 200 and (await own.chat(stream=True)).status_code == 200
+        assert "authorization" not in elsewhere.requests[0].headers | elsewhere.requests[1].headers
+        assert own.upstream.requests == []
+
+
+async def test_what_a_provider_sends_besides_its_answer_does_not_come_back(service: Service) -> None:
+    headers = await service.bearer()
+    body = b'{"choices": [{"message": {"content": "hi"}}]}'
+    hostile = (b"set-cookie: a=b", b"x-evil: 1", b"location: http://a.example", b"access-control-allow-origin: https://a.example")
+    more = (
+        b"x-request-id: theirs",
+        b"strict-transport-security: max-age=0",
+        b"www-authenticate: Basic",
+        b"content-security-policy: x",
+    )
+    for status in ("200 OK", "401 No", "429 Wait"):
+        async with raw_server(http_answer(status, body, *hostile, *more)) as raw:
+            provider = await add_provider(service, headers, raw.base_url)
+            request = {"model": f"{provider['name']}/m", "messages": HELLO}
+            got = await service.client.post(COMPLETIONS, json=request, headers=headers)
+            assert got.status_code == int(status[:3])
+            sent = {*("set-cookie", "x-evil", "location", "access-control-allow-origin", "content-security-policy")}
+            assert sent.isdisjoint(got.headers) and got.headers["strict-transport-security"] == "max-age=31536000"
+            assert got.headers["x-request-id"] != "theirs" and got.headers.get("www-authenticate") in (None, "Bearer")
+    assert "a" not in service.client.cookies
+
+
+async def test_the_log_and_the_records_tell_the_model_and_never_the_key(own: Own, tmp_path: Path) -> None:
+    await own.chat("mine/ok", messages=[{"role": "user", "content": "a private matter"}])
+    await own.chat("mine/quote-key")
+    deadline = time.monotonic() + 5
+    while (log := (tmp_path / "log").read_text()).count(COMPLETIONS) < 2:
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.01)
+    lines = [line for line in map(orjson.loads, log.splitlines()) if line.get("route") == COMPLETIONS]
+    assert [line["model"] for line in lines] == ["mine/ok", "mine/quote-key"] and lines[0]["input_tokens"] == 7
+    for secret in (KEY, "private matter", own.upstream.base_url):
+        assert secret not in log
+
+
+# --- which models there are
+
+
+async def test_only_the_providers_own_models_of_the_users_own_providers_are_there(own: Own) -> None:
+    other = await own.service.bearer()
+    unknown = [
+        await own.chat("mine/"),
+        await own.chat("theirs/ok"),
+        await own.chat("mine"),
+        await own.chat("mine/" + "x" * 301),
+        await own.chat("mine/a\nb"),
+        await own.chat("builtin/none"),
+        await own.service.client.post(COMPLETIONS, json={"model": "mine/ok", "messages": HELLO}, headers=other),
+    ]
+    assert {(answer.status_code, answer.json()["error"]["code"]) for answer in unknown} == {(404, "model_not_found")}
+    shown = await own.service.client.get("/v1/models/mine/ok", headers=other)
+    assert shown.status_code == 404 and own.upstream.requests == []
+    assert (await own.chat("mine/any/name:7b")).status_code == 200, "without a list of its own the provider decides"
+    assert own.upstream.requests[-1].model == "any/name:7b"
+
+
+async def test_with_models_given_only_those_are_there(own: Own) -> None:
+    await own.change(models=["org/small:1b", "ok"])
+    assert await own.listed() == ["mine/org/small:1b", "mine/ok"] and own.upstream.requests == []
+    assert (await own.chat("mine/ok")).status_code == 200
+    assert (await own.chat("mine/tools")).status_code == 404
+    shown = await own.service.client.get("/v1/models/mine/org/small:1b", headers=own.headers)
+    assert shown.status_code == 200 and shown.json() == {
+        "id": "mine/org/small:1b",
+        "object": "model",
+        "created": shown.json()["created"],
+        "owned_by": "mine",
+        "kind": "chat",
+        "pricing": {"input_micros_per_million_tokens": 0, "output_micros_per_million_tokens": 0},
+        "provider": "mine",
+        "byok": True,
+    }
+    await own.change(models=[])
+    assert await own.listed() == [] and (await own.chat("mine/ok")).status_code == 404
+
+
+async def test_the_list_shows_what_the_provider_lists_and_asks_it_once_a_minute(own: Own) -> None:
+    own.upstream.models = ("ok", "org/chat:7b", "ok", "", "x" * 301, "a\u2028b")
+    lists = await asyncio.gather(*(own.listed() for _ in range(20)))
+    assert lists == [["mine/ok", "mine/org/chat:7b"]] * 20
+    assert [(seen.path, seen.headers["authorization"]) for seen in own.upstream.requests] == [("/v1/models", f"Bearer {KEY}")]
+    await own.change(api_key="another-key-of-theirs")
+    own.upstream.models = ("new",)
+    assert await own.listed() == ["mine/new"], "another key may see other models"
+    assert all(
+        not item["id"].startswith("mine/")
+        for item in (await own.service.client.get("/v1/models", headers=await own.service.bearer())).json()["data"]
+    )
+
+
+async def test_a_list_without_end_is_shortened(own: Own) -> None:
+    own.upstream.models = tuple(f"model-{number}" for number in range(1500))
+    assert len(await own.listed()) == 1000
+
+
+async def test_a_provider_that_is_down_or_silent_is_missing_and_holds_up_nothing(
+    own: Own, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert models._ANSWER_SECONDS == 3.0
+    monkeypatch.setattr(models, "_ANSWER_SECONDS", 0.5)
+    monkeypatch.setattr(models, "_FAILED_LIST_SECONDS", 0.0)
+    async with raw_server(None) as silent, raw_server(b"SSH-2.0-OpenSSH_9.6\r\n") as foreign:
+        urls = [
+            silent.base_url,
+            foreign.base_url,
+            "http://127.0.0.1:1",
+            "http://nowhere.example",
+        ]
+        for url in urls:
+            await add_provider(own.service, own.headers, url)
+        began = time.monotonic()
+        assert await own.listed() == ["mine/ok", "mine/tools"] and time.monotonic() - began < 2
+    await own.upstream.stop()
+    for known in own.service.state["models"]._lists.values():
+        known.fresh_until = 0
+    assert await own.listed() == []
+    await own.upstream.start()
+    assert await own.listed() == ["mine/ok", "mine/tools"]
+
+
+async def test_a_failure_is_remembered_for_a_moment_only(own: Own, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert models._FAILED_LIST_SECONDS == 2.0
+    monkeypatch.setattr(models, "_FAILED_LIST_SECONDS", 60.0)
+    await own.upstream.stop()
+    assert await own.listed() == []
+    await own.upstream.start()
+    assert await own.listed() == [] and own.upstream.requests == []
+    (known,) = own.service.state["models"]._lists.values()
+    assert 55 < known.fresh_until - time.monotonic() <= 60
+    known.fresh_until = 0
+    assert await own.listed() == ["mine/ok", "mine/tools"]
+
+
+async def test_what_the_operator_offers_under_a_name_goes_before_a_users_own(own: Own) -> None:
+    rename = "UPDATE providers SET name = 'builtin', models = '[\"echo\",\"own\"]'"
+    await own.service.state["db"].write(lambda tx: tx.execute(rename))
+    assert await own.listed() == []
+    answer = await own.chat("builtin/echo")
+    assert answer.json()["choices"][0]["message"]["content"] == "hi" and own.upstream.requests == []
+    assert (await own.chat("builtin/own")).status_code == 404
+
+
+async def test_an_own_model_can_be_the_default(own: Own) -> None:
+    set_to = await own.service.client.patch("/user/settings", json={"default_model": "mine/ok"}, headers=own.headers)
+    assert set_to.status_code == 200
+    answer = await own.service.client.post(COMPLETIONS, json={"messages": HELLO}, headers=own.headers)
+    assert answer.json()["model"] == "mine/ok"
+    await own.service.client.delete(own.path, headers=own.headers)
+    answer = await own.service.client.post(COMPLETIONS, json={"messages": HELLO}, headers=own.headers)
+    assert answer.status_code == 404 and "mine/ok" in answer.json()["error"]["message"]
+
+
+async def test_a_deleted_provider_is_gone_at_once(own: Own) -> None:
+    assert await own.listed() == ["mine/ok", "mine/tools"]
+    await own.service.client.delete(own.path, headers=own.headers)
+    assert await own.listed() == [] and (await own.chat()).status_code == 404
+
+
+# --- faults
+
+
+@pytest.mark.parametrize("status", [401, 403, 429])
+async def test_its_own_401_403_and_429_reach_the_caller_with_its_name(own: Own, status: int) -> None:
+    for stream in (False, True):
+        answer = await own.chat(f"mine/status-{status}", stream=stream)
+        error = answer.json()["error"]
+        assert answer.status_code == status and error["message"] == "mine: the test asked for it"
+        assert error["type"] == "test_error" and ("retry_after" in error) == (status == 429)
+    assert len(own.upstream.requests) == 2, "asked once each"
+
+
+async def test_the_wait_that_it_asks_for_is_passed_on_within_a_minute(own: Own) -> None:
+    for asked, told in (("7", 7), ("3600", 59), ("0", 1), ("soon", 1)):
+        answer = await own.chat(f"mine/retry-after-{asked}")
+        assert answer.status_code == 429 and int(answer.headers["retry-after"]) == told == answer.json()["error"]["retry_after"]
+
+
+@pytest.mark.parametrize(
+    ("model", "status", "code"),
+    [
+        ("status-400", 400, "on_command"),
+        ("status-404", 404, "on_command"),
+        ("status-500", 502, "upstream_error"),
+        ("status-503", 503, "upstream_error"),
+        ("fail-once", 503, "upstream_error"),
+        ("redirect", 502, "upstream_error"),
+        ("html-200", 502, "upstream_invalid_response"),
+        ("cut-head", 502, "upstream_unreachable"),
+        ("gzip", 502, "upstream_invalid_response"),
+    ],
+)
+async def test_other_faults_are_one_clear_error_and_nothing_is_tried_again(own: Own, model: str, status: int, code: str) -> None:
+    answer = await own.chat(f"mine/{model}")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (status, code)
+    assert len(own.upstream.requests) == 1
+
+
+async def test_a_provider_that_is_down_is_502(own: Own) -> None:
+    await own.upstream.stop()
+    for stream in (False, True):
+        answer = await own.chat(stream=stream)
+        assert (answer.status_code, answer.json()["error"]["code"]) == (502, "upstream_unreachable")
+        assert "'mine'" in answer.json()["error"]["message"]
+
+
+async def test_a_fault_in_mid_stream_is_an_error_event_and_never_a_finish(own: Own) -> None:
+    *chunks, error, done = events(await own.chat("mine/cut-after-2-chunks", stream=True))
+    assert done == "[DONE]" and error["error"]["type"] == "upstream_error"
+    assert chunks and all(chunk["choices"][0]["finish_reason"] is None for chunk in chunks)
+
+
+async def test_a_key_that_the_provider_quotes_is_blotted_out(own: Own) -> None:
+    answers = [await own.chat("mine/quote-key"), await own.chat("mine/echo-key"), await own.chat("mine/echo-key", stream=True)]
+    assert [answer.status_code for answer in answers] == [401, 200, 200]
+    for answer in answers:
+        assert "***" in answer.text and KEY not in answer.text
+
+
+async def test_a_row_that_was_copied_opens_nowhere_and_nothing_is_sent(own: Own) -> None:
+    thief = await own.service.bearer()
+    theirs = await add_provider(own.service, thief, own.upstream.base_url, name="stolen")
+    second = await add_provider(own.service, own.headers, own.upstream.base_url, name="second")
+    copy = "UPDATE providers SET sealed_key = (SELECT sealed_key FROM providers WHERE id = ?) WHERE id = ?"
+    for provider, headers in ((theirs, thief), (second, own.headers)):
+        await own.service.state["db"].write(lambda tx, to=provider["id"]: tx.execute(copy, (own.provider["id"], to)))
+        body = {"model": f"{provider['name']}/ok", "messages": HELLO}
+        answer = await own.service.client.post(COMPLETIONS, json=body, headers=headers)
+        assert (answer.status_code, answer.json()["error"]["code"]) == (400, "invalid_value")
+        tested = await own.service.client.post(f"/user/providers/{provider['id']}/test", headers=headers)
+        assert (tested.status_code, tested.json()["error"]["code"]) == (400, "invalid_value")
+    assert own.upstream.requests == [] and await own.listed() == ["mine/ok", "mine/tools"]
+
+
+async def test_a_key_of_another_installation_has_to_be_set_again(own: Own) -> None:
+    sealed = KeyBox(b"x" * 32).seal("user", own.provider["id"], KEY)
+    await own.service.state["db"].write(lambda tx: tx.execute("UPDATE providers SET sealed_key = ?", (sealed,)))
+    answer = await own.chat()
+    assert answer.status_code == 400 and "Set it again" in answer.json()["error"]["message"]
+    await own.change(api_key=KEY)
+    assert (await own.chat()).status_code == 200
+
+
+# --- money and limits
+
+
+async def test_it_costs_nothing_and_is_counted(own: Own) -> None:
+    answer = await own.chat()
+    assert "x-service-cost-micros" not in answer.headers
+    await own.chat(stream=True)
+    account = (await own.service.client.get("/billing/account", headers=own.headers)).json()
+    assert account["wallet_balance_micros"] == account["held_micros"] == 0
+    assert (await own.service.client.get("/billing/ledger", headers=own.headers)).json()["data"] == []
+    await own.service.state["engines"].usage.flush()
+    days = (await own.service.client.get("/billing/usage", headers=own.headers)).json()["data"]
+    assert [(day["model"], day["requests"], day["cost_micros"]) for day in days] == [("mine/ok", 2, 0)]
+
+
+async def test_it_shares_the_chat_bucket(own: Own) -> None:
+    bodies = [{"model": model, "messages": HELLO} for model in ("mine/ok", "builtin/echo")] * 10
+    key = bearer((await own.service.make_key(own.headers))["key"])
+    for number, body in enumerate(bodies):
+        answer = await own.service.client.post(COMPLETIONS, json=body, headers=key if number % 2 else own.headers)
+        assert answer.status_code == 200 and answer.headers["x-ratelimit-remaining-requests"] == str(19 - number)
+    refused = await own.service.client.post(COMPLETIONS, json=bodies[0], headers=own.headers)
+    assert refused.status_code == 429 and refused.json()["error"]["code"] == "rate_limit_exceeded"
+    assert len(own.upstream.requests) == 10
+
+
+# --- agents
+
+
+async def test_an_agent_runs_on_an_own_model_with_the_own_key(own: Own) -> None:
+    body = {"goal": "say hello", "model": "mine/ok"}
+    found = events(await own.service.client.post("/v1/agents/run", json=body, headers=own.headers))
+    assert found[0]["type"] == "started" and found[0]["model"] == "mine/ok"
+    assert found[-1]["type"] == "final" and found[-1]["output"] == "Hello, world!" and found[-1]["cost_micros"] == 0
+    (seen,) = own.upstream.requests
+    assert seen.headers["authorization"] == f"Bearer {KEY}" and seen.body["model"] == "ok"
+    assert {tool["function"]["name"] for tool in seen.body["tools"]} >= {"calculate", "write_artifact"}
+
+
+async def test_an_agents_calls_come_from_the_own_model_until_its_steps_are_used_up(own: Own) -> None:
+    body = {"goal": "go on", "model": "mine/tools", "max_steps": 2, "tools": ["calculate"]}
+    found = events(await own.service.client.post("/v1/agents/run", json=body, headers=own.headers))
+    assert [event["name"] for event in found if event["type"] == "tool_call"] == ["calculate"] * 4
+    assert found[-1]["type"] == "stopped" and found[-1]["reason"] == "max_steps" and len(own.upstream.requests) == 2
+
+
+async def test_an_agents_fault_names_the_provider(own: Own) -> None:
+    body = {"goal": "say hello", "model": "mine/status-401"}
+    found = events(await own.service.client.post("/v1/agents/run", json=body, headers=own.headers))
+    assert found[-1]["type"] == "error" and found[-1]["error"]["message"] == "mine: the test asked for it"
+
+
+# --- the test of a provider
+
+
+async def test_a_test_lists_the_models_even_where_fewer_are_offered(own: Own) -> None:
+    await own.change(models=["ok"])
+    tested = await own.service.client.post(f"{own.path}/test", headers=own.headers)
+    assert tested.status_code == 200 and tested.json() == {"ok": True, "models": ["ok", "tools"]}
+    (seen,) = own.upstream.requests
+    assert (seen.method, seen.path, seen.headers["authorization"]) == ("GET", "/v1/models", f"Bearer {KEY}")
+
+
+async def test_a_test_asks_anew_each_time(own: Own) -> None:
+    for names in (("a",), ("b", "c"), ()):
+        own.upstream.models = names
+        tested = await own.service.client.post(f"{own.path}/test", headers=own.headers)
+        assert tested.json() == {"ok": True, "models": list(names)}
+        assert await own.listed() == [f"mine/{name}" for name in names], "and the list knows it, too"
+
+
+async def test_tests_ask_a_provider_one_at_a_time(own: Own) -> None:
+    await asyncio.gather(*(own.service.client.post(f"{own.path}/test", headers=own.headers) for _ in range(20)))
+    assert len(own.upstream.requests) == 20 and own.upstream.connections_made == 1
+
+
+@pytest.mark.parametrize("status", [401, 403, 429])
+async def test_a_test_tells_its_own_401_403_and_429_with_its_name(service: Service, status: int) -> None:
+    headers = await service.bearer()
+    body = b'{"error": {"message": "Bad key ' + KEY.encode() + b'"}}'
+    async with raw_server(http_answer(f"{status} No", body, b"retry-after: 7")) as raw:
+        provider = await add_provider(service, headers, raw.base_url, name="mine")
+        tested = await service.client.post(f"/user/providers/{provider['id']}/test", headers=headers)
+    assert tested.status_code == status and tested.json()["error"]["message"] == "mine: Bad key ***"
+    assert tested.headers.get("retry-after") == ("7" if status == 429 else None)
+
+
+async def test_a_failed_test_has_one_answer_and_one_duration_whatever_is_there(service: Service, impatient: None) -> None:
+    headers = await service.bearer()
+    there = {
+        "a foreign service": b"SSH-2.0-OpenSSH_9.6\r\n",
+        "a page": http_answer("200 OK", b"<html>"),
+        "another API": http_answer("200 OK", b'{"status": "ok"}'),
+        "404": http_answer("404 Not Found", b'{"detail": "Not Found"}'),
+        "500": http_answer("500 No", b'{"error": {"message": "internal"}}'),
+        "a redirect": http_answer("302 Found", b"", b"location: http://127.0.0.1:1/"),
+        "hangs up": b"",
+    }
+    async with asyncio.TaskGroup() as group, raw_server(None) as silent:
+        urls = ["http://127.0.0.1:1", "http://nowhere.example", silent.base_url]
+        tests = [group.create_task(_failed_test(service, headers, url)) for url in urls]
+        for sent in there.values():
+            async with raw_server(sent) as raw:
+                tests.append(group.create_task(_failed_test(service, headers, raw.base_url)))
+                await tests[-1]
+    outcomes = [test.result() for test in tests]
+    assert {outcome[0] for outcome in outcomes} == {502}
+    assert {outcome[1] for outcome in outcomes} == {"NAME did not answer as an OpenAI-compatible model server."}
+    assert all(0.3 <= seconds < 3 for _, _, seconds in outcomes), outcomes
+
+
+async def _failed_test(service: Service, headers: dict[str, str], url: str) -> tuple[int, str, float]:
+    provider = await add_provider(service, headers, url)
+    began = time.monotonic()
+    tested = await service.client.post(f"/user/providers/{provider['id']}/test", headers=headers)
+    error = tested.json()["error"]
+    assert error == {**error, "type": "upstream_error", "code": "upstream_error", "param": None}
+    return tested.status_code, error["message"].replace(provider["name"], "NAME"), time.monotonic() - began
+
+
+async def test_a_test_takes_nothing_from_the_chat_bucket(own: Own) -> None:
+    for _ in range(25):
+        assert (await own.service.client.post(f"{own.path}/test", headers=own.headers)).status_code == 200
+    answer = await own.service.client.post(COMPLETIONS, json={"model": "mine/ok", "messages": HELLO}, headers=own.headers)
+    assert answer.headers["x-ratelimit-remaining-requests"] == "19"
+
+
+async def test_a_deleted_account_leaves_no_way_to_its_provider(own: Own) -> None:
+    await own.service.client.request("DELETE", "/user/me", json={"password": PASSWORD}, headers=own.headers)
+    assert (await own.chat()).status_code == 401 and own.upstream.requests == []
+
+
+# --- in the real server
+
+
+async def test_in_the_real_server_a_leaving_caller_ends_the_providers_work_within_a_second(tmp_path: Path) -> None:
+    async with ModelServer() as upstream, running_server(tmp_path) as server, server.client() as client:
+        person = await new_person(server)
+        provider = {"name": "mine", "base_url": upstream.base_url, "api_key": KEY}
+        assert (await client.post("/user/providers", json=provider, headers=person.headers)).status_code == 201
+        for model, stream in (("drip-100ms", True), ("silent", True), ("silent", False)):
+            body = orjson.dumps({"model": f"mine/{model}", "messages": HELLO, "stream": stream})
+            head = f"POST {COMPLETIONS} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {person.key}\r\n"
+            _, writer = await server.raw()
+            upstream.requests.clear()
+            writer.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+            async with asyncio.timeout(5):
+                while not upstream.requests:
+                    await asyncio.sleep(0.01)
+            writer.transport.abort()
+            await asyncio.wait_for(upstream.requests[-1].gone.wait(), 1)
+        assert KEY not in server.stderr()

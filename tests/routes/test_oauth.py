@@ -1,0 +1,604 @@
+"""Signing in with other providers: the browser's binding, whose account it is, linking and unlinking (contract 3)."""
+
+import asyncio
+import dataclasses
+import json
+import sqlite3
+from collections.abc import AsyncIterator
+from http.cookies import SimpleCookie
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import httpx
+import pytest
+
+from svc.auth import accounts, oauth_flows, tokens
+from svc.auth.oauth import new_flow
+from svc.billing.checkout_cookie import COOKIE as CHECKOUT_COOKIE
+from svc.config import Config
+from tests.billing.test_payments import running
+from tests.conftest import PASSWORD, Clocks, Service, bearer
+from tests.support.identity_provider import CLIENT_SECRET, StandIn, person, stand_in
+from tests.support.oauth_browser import Browser, rows, with_providers
+
+INVALID = {"error": "invalid_token", "provider": "stub"}
+
+
+@pytest.fixture
+async def provider(clocks: Clocks) -> AsyncIterator[StandIn]:
+    async with stand_in(lambda: clocks.now) as provider:
+        yield provider
+
+
+@pytest.fixture
+async def other(clocks: Clocks) -> AsyncIterator[StandIn]:
+    async with stand_in(lambda: clocks.now) as provider:
+        yield provider
+
+
+@pytest.fixture
+def config(config: Config, provider: StandIn, other: StandIn) -> Config:
+    return with_providers(config, stub=provider.url, other=other.url)
+
+
+@pytest.fixture
+def browser(service: Service) -> Browser:
+    return Browser(service)
+
+
+async def emails(service: Service) -> list[str]:
+    return [row["email"] for row in await service.state["db"].read(accounts.all_accounts)]
+
+
+# --- the whole way
+
+
+async def test_a_sign_in_makes_an_account_and_a_session_like_a_login(browser: Browser, provider: StandIn) -> None:
+    fragment = await browser.arrive(provider, person("Ada@Example.com", name=" Ada "))
+    assert list(fragment) == ["code"]
+    answer = await browser.change(fragment)
+    session = answer.json()
+    assert answer.status_code == 200 and set(session) == {"access_token", "token_type", "expires_in", "user"}
+    assert session["token_type"] == "bearer" and session["expires_in"] == 28800
+    assert session["user"] == {**session["user"], "email": "Ada@Example.com", "name": "Ada", "tier": "free", "auth": "session"}
+    me = await browser.service.client.get("/user/me", headers=bearer(session["access_token"]))
+    assert me.json() == session["user"]
+    assert (await browser.request("GET", "/checkout")).status_code == 200  # the checkout knows this browser
+
+
+async def test_the_providers_are_listed_with_where_to_begin_and_no_secret(service: Service, provider: StandIn) -> None:
+    answer = await service.client.get("/auth/oauth")
+    value = answer.json()
+    assert value["object"] == "list" and value["has_more"] is False and "hunter2" not in answer.text
+    assert value["data"][0] == {
+        "provider": "stub",
+        "issuer": provider.url,
+        "url": f"{service.config.base_url}/auth/oauth/stub",
+    }
+
+
+async def test_without_providers_the_list_is_empty_and_every_name_unknown(config: Config, clocks: Clocks) -> None:
+    async with running(dataclasses.replace(config, identity_providers=()), clocks) as service:
+        assert (await service.client.get("/auth/oauth")).json() == {"object": "list", "data": [], "has_more": False}
+        assert (await service.client.get("/auth/oauth/stub")).status_code == 404
+
+
+async def test_an_unknown_provider_is_404(browser: Browser) -> None:
+    headers = await browser.service.bearer()
+    for name in ("nobody", "STUB", "session", "stub%00"):
+        for method, path in (
+            ("GET", f"/auth/oauth/{name}"),
+            ("GET", f"/auth/oauth/{name}/callback"),
+            ("POST", f"/user/identities/{name}"),
+        ):
+            assert (await browser.request(method, path, headers)).status_code == 404
+
+
+async def test_the_answers_on_the_way_are_for_this_browser_alone(browser: Browser, provider: StandIn) -> None:
+    begun = await browser.request("GET", "/auth/oauth/stub")
+    [header] = begun.headers.get_list("set-cookie")
+    morsel = SimpleCookie(header)[oauth_flows.COOKIE]
+    assert (morsel["path"], morsel["domain"], morsel["max-age"]) == ("/", "", "660")
+    assert header.startswith("__Host-") and morsel["secure"] and morsel["httponly"] and morsel["samesite"].lower() == "lax"
+    back = await browser.request("GET", provider.authorize(begun.headers["location"], person()))
+    for answer in (begun, back):
+        assert answer.headers["cache-control"] == "no-store" and answer.headers["referrer-policy"] == "no-referrer"
+        assert answer.content == b""
+
+
+async def test_state_nonce_and_challenge_are_new_each_time_and_tell_nothing_of_each_other(browser: Browser) -> None:
+    asked = [parse_qs(urlsplit(await browser.begin()).query) for _ in range(20)]
+    secrets = [query[name][0] for query in asked for name in ("state", "nonce", "code_challenge")]
+    assert len(set(secrets)) == 60 and all(len(secret) == 43 for secret in secrets)
+    assert asked[0]["redirect_uri"] == [f"{browser.service.config.base_url}/auth/oauth/stub/callback"]
+
+
+async def test_the_same_identity_comes_to_the_same_account_whatever_its_email_is_now(browser: Browser, provider: StandIn) -> None:
+    first = await browser.sign_in(provider, person("ada@example.com"))
+    second = await browser.sign_in(provider, person("ada@new.example", verified=False))
+    third = await browser.sign_in(provider, person(None))
+    assert first["user"] == second["user"] == third["user"]
+    assert await emails(browser.service) == ["ada@example.com"]
+
+
+async def test_an_account_from_elsewhere_has_no_password_until_a_reset_link_sets_one(browser: Browser, provider: StandIn) -> None:
+    service = browser.service
+    await browser.sign_in(provider)
+    login = {"email": "ada@example.com", "password": PASSWORD}
+    assert (await service.client.post("/auth/login", json=login)).status_code == 401
+    await reset(service, by_mail=True)
+    assert (await service.client.post("/auth/login", json=login)).status_code == 200
+
+
+async def test_an_account_from_elsewhere_is_deleted_by_confirming_its_email(browser: Browser, provider: StandIn) -> None:
+    headers = bearer((await browser.sign_in(provider))["access_token"])
+    await browser.begin_linking({"access_token": headers["authorization"][7:]}, "other")
+    await browser.arrive(provider)  # a code that waits
+    for body, status in (({"confirm": "bob@example.com"}, 400), ({}, 400), ({"confirm": "ada@example.com"}, 204)):
+        assert (await browser.service.client.request("DELETE", "/user/me", json=body, headers=headers)).status_code == status
+    for table in ("accounts", "identities", "oauth_flows", "oauth_codes"):
+        assert await rows(browser.service, f"SELECT * FROM {table}") == []
+    assert (await browser.sign_in(provider))["user"]["email"] == "ada@example.com"  # as somebody new
+
+
+# --- bound to the browser, once, in time
+
+
+async def test_a_callback_in_another_browser_signs_nobody_in(browser: Browser, provider: StandIn) -> None:
+    address = provider.authorize(await browser.begin(), person())
+    stranger, visitor = Browser(browser.service), Browser(browser.service)
+    await stranger.begin()
+    assert await stranger.come_back(address) == INVALID
+    assert await visitor.come_back(address) == INVALID
+    for value in ("", "x", "A" * 42, "A" * 43, "A" * 44, browser.cookies[oauth_flows.COOKIE][:-1] + "\xe9"):
+        assert await Browser(browser.service, {oauth_flows.COOKIE: value}).come_back(address) == INVALID
+    assert await emails(browser.service) == [] and provider.requests["/token"] == 0
+    assert "code" in await browser.come_back(address)
+
+
+async def test_a_code_in_another_browser_signs_nobody_in(browser: Browser, provider: StandIn) -> None:
+    fragment = await browser.arrive(provider)
+    stranger = Browser(browser.service)
+    for _ in range(2):
+        answer = await stranger.change(fragment)
+        assert (answer.status_code, answer.json()["error"]["code"]) == (400, "invalid_token")
+        await stranger.begin()
+    assert (await browser.change(fragment)).status_code == 200
+
+
+async def test_a_state_works_once_whatever_came_of_it(browser: Browser, provider: StandIn) -> None:
+    for changes, first in (
+        ({}, "code"),
+        ({"code": None, "error": "access_denied"}, "error"),
+        ({"code": "wrong"}, "error"),
+        ({"code": None}, "error"),
+    ):
+        asked = await browser.begin()
+        assert first in await browser.come_back(provider.authorize(asked, person(), **changes))
+        assert await browser.come_back(provider.authorize(asked, person())) == INVALID
+
+
+async def test_a_state_works_once_across_a_restart_and_a_begun_sign_in_survives_it(
+    config: Config, clocks: Clocks, provider: StandIn
+) -> None:
+    async with running(config, clocks) as service:
+        browser = Browser(service)
+        used, open_one = await browser.begin(), await browser.begin()
+        assert "code" in await browser.come_back(provider.authorize(used, person()))
+    async with running(config, clocks) as service:
+        browser.service = service
+        assert await browser.come_back(provider.authorize(used, person())) == INVALID
+        assert "code" in await browser.come_back(provider.authorize(open_one, person()))
+
+
+async def test_50_callbacks_with_one_state_let_one_in(browser: Browser, provider: StandIn) -> None:
+    asked = await browser.begin()
+    addresses = [provider.authorize(asked, person()) for _ in range(50)]
+    fragments = await asyncio.gather(*(browser.come_back(address) for address in addresses))
+    assert sum("code" in fragment for fragment in fragments) == 1 and fragments.count(INVALID) == 49
+
+
+@pytest.mark.parametrize(("seconds", "lets_in"), [(599, True), (600, False), (86400, False)])
+async def test_a_sign_in_may_take_10_minutes(
+    browser: Browser, provider: StandIn, clocks: Clocks, seconds: float, lets_in: bool
+) -> None:
+    asked = await browser.begin()
+    clocks.advance(seconds)
+    assert ("code" in await browser.come_back(provider.authorize(asked, person()))) is lets_in
+
+
+@pytest.mark.parametrize(("seconds", "status"), [(59, 200), (60, 400), (86400, 400)])
+async def test_a_code_is_changed_within_a_minute(
+    browser: Browser, provider: StandIn, clocks: Clocks, seconds: float, status: int
+) -> None:
+    fragment = await browser.arrive(provider)
+    clocks.advance(seconds)
+    assert (await browser.change(fragment)).status_code == status
+
+
+async def test_50_changes_of_one_code_give_one_session(browser: Browser, provider: StandIn) -> None:
+    fragment = await browser.arrive(provider)
+    answers = await asyncio.gather(*(browser.change(fragment) for _ in range(50)))
+    assert sorted(answer.status_code for answer in answers) == [200] + [400] * 49
+
+
+async def test_what_is_no_code_is_400(browser: Browser) -> None:
+    await browser.begin()
+    for value, code in (
+        (None, "missing_field"),
+        ("", "invalid_value"),
+        (5, "invalid_value"),
+        (["x"], "invalid_value"),
+        ("x", "invalid_token"),
+        ("x\0" * 1000, "invalid_token"),
+    ):
+        answer = await browser.request("POST", "/auth/oauth/session", json={"code": value})
+        assert (answer.status_code, answer.json()["error"]["code"], answer.json()["error"]["param"]) == (400, code, "code")
+
+
+async def test_two_sign_ins_at_once_in_one_browser_both_arrive(browser: Browser, provider: StandIn, other: StandIn) -> None:
+    first, second = await browser.begin(), await browser.begin("other")
+    assert "code" in await browser.come_back(other.authorize(second, person("bob@example.com")))
+    assert "code" in await browser.come_back(provider.authorize(first, person()))
+
+
+async def test_another_site_cannot_change_a_code_with_a_form(browser: Browser, provider: StandIn) -> None:
+    fragment = await browser.arrive(provider)
+    for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"):
+        answer = await browser.request("POST", "/auth/oauth/session", {"content-type": kind}, content=json.dumps(fragment))
+        assert answer.status_code == 415
+    preflight = {"origin": "https://evil.example", "access-control-request-method": "POST"}
+    assert "access-control-allow-origin" not in (await browser.request("OPTIONS", "/auth/oauth/session", preflight)).headers
+
+
+async def test_nothing_of_a_sign_in_is_a_session_or_a_checkout_cookie(browser: Browser, provider: StandIn) -> None:
+    asked = await browser.begin()
+    state = parse_qs(urlsplit(asked).query)["state"][0]
+    fragment = await browser.come_back(provider.authorize(asked, person()))
+    id_token = provider.sign({"iss": provider.url, "sub": "x"})
+    for token in (state, fragment["code"], browser.cookies[oauth_flows.COOKIE], id_token):
+        assert (await browser.service.client.get("/user/me", headers=bearer(token))).status_code == 401
+        visitor = Browser(browser.service, {CHECKOUT_COOKIE: token})
+        assert (await visitor.request("GET", "/checkout")).status_code == 401
+
+
+async def test_the_database_and_the_log_keep_no_secret_of_a_sign_in(browser: Browser, provider: StandIn, tmp_path: Path) -> None:
+    service = browser.service
+    asked = await browser.begin()
+    query = {name: values[0] for name, values in parse_qs(urlsplit(asked).query).items()}
+    flow = new_flow(service.state["keys"]["oauth"], query["redirect_uri"], query["state"])
+    address = provider.authorize(asked, person())
+    on_disk = b"".join(path.read_bytes() for path in service.config.data_dir.glob("service.db*"))
+    fragment = await browser.come_back(address)
+    on_disk += b"".join(path.read_bytes() for path in service.config.data_dir.glob("service.db*"))
+    session = (await browser.change(fragment)).json()
+    await browser.begin_linking(session)
+    provider.faults["/token"] = 500
+    await browser.arrive(provider)
+    provider.faults["/token"] = b"\x00"
+    await browser.arrive(provider)
+    while (log := (tmp_path / "log").read_text()).count('/callback"') < 3:  # the log has a thread of its own
+        await asyncio.sleep(0.02)
+    assert '"provider":"stub"' in log and flow.nonce == query["nonce"]
+    secrets = [flow.state, flow.nonce, flow.verifier, browser.cookies[oauth_flows.COOKIE], fragment["code"], CLIENT_SECRET]
+    secrets += [parse_qs(urlsplit(address).query)["code"][0], session["access_token"]]
+    for secret in secrets:
+        assert secret.encode() not in on_disk and secret not in log
+    assert b"ada@example.com" in on_disk
+    assert "ada@example.com" not in log
+
+
+async def test_what_was_never_finished_is_deleted_in_the_end(browser: Browser, provider: StandIn, clocks: Clocks) -> None:
+    for _ in range(50):
+        await browser.begin()
+    await browser.arrive(provider)
+    clocks.advance(600)
+    for _ in range(3):
+        await browser.arrive(provider)
+    assert await rows(browser.service, "SELECT count(*) FROM oauth_flows") == [(0,)]
+    assert await rows(browser.service, "SELECT count(*) FROM oauth_codes") == [(3,)]
+
+
+async def test_an_address_may_take_300_steps_a_minute(browser: Browser, clocks: Clocks) -> None:
+    statuses = [(await browser.request("POST", "/auth/oauth/session", json={})).status_code for _ in range(299)]
+    assert set(statuses) == {400} and await browser.begin()
+    for method, path in (("GET", "/auth/oauth/stub"), ("GET", "/auth/oauth/stub/callback"), ("POST", "/auth/oauth/session")):
+        assert (await browser.request(method, path)).status_code == 429
+    clocks.advance(60)
+    assert await browser.begin()
+
+
+# --- what the provider answers
+
+
+async def test_who_refuses_at_the_provider_is_told_so(browser: Browser, provider: StandIn) -> None:
+    asked = await browser.begin()
+    denied = provider.authorize(asked, person(), code=None, error="access_denied", error_description="<script>alert(1)</script>")
+    assert await browser.come_back(denied) == {"error": "access_denied", "provider": "stub"}
+    broken = provider.authorize(await browser.begin(), person(), code=None, error="<script>alert(1)</script>")
+    assert await browser.come_back(broken) == {"error": "upstream_error", "provider": "stub"}
+
+
+async def test_an_answer_of_another_provider_is_refused(browser: Browser, provider: StandIn, other: StandIn) -> None:
+    address = provider.authorize(await browser.begin(), person())
+    mixed_up = address.replace("/auth/oauth/stub/callback", "/auth/oauth/other/callback")
+    assert await browser.come_back(mixed_up) == {"error": "invalid_token", "provider": "other"}
+    assert await browser.come_back(address) == INVALID  # that state is over
+    assert await browser.come_back(provider.authorize(await browser.begin(), person(), iss=other.url)) == INVALID
+    assert provider.requests["/token"] == other.requests["/token"] == 0
+    assert "code" in await browser.come_back(provider.authorize(await browser.begin(), person(), iss=provider.url))
+
+
+async def test_a_provider_that_promised_to_name_itself_must(browser: Browser, provider: StandIn) -> None:
+    provider.metadata = {"authorization_response_iss_parameter_supported": True}
+    assert await browser.arrive(provider) == INVALID
+    assert "code" in await browser.come_back(provider.authorize(await browser.begin(), person(), iss=provider.url))
+
+
+async def test_a_parameter_that_comes_twice_is_refused(browser: Browser, provider: StandIn) -> None:
+    for name in ("code", "state", "iss", "more"):
+        address = provider.authorize(await browser.begin(), person(), iss=provider.url, more="x")
+        value = parse_qs(urlsplit(address).query)[name][0]
+        fragment = await browser.come_back(str(httpx.URL(address).copy_add_param(name, value)))
+        assert fragment == {"error": "upstream_error", "provider": "stub"} and provider.requests["/token"] == 0
+
+
+async def test_a_code_that_is_none_is_not_sent_on(browser: Browser, provider: StandIn) -> None:
+    for code in ("", "x" * 5000):
+        fragment = await browser.come_back(provider.authorize(await browser.begin(), person(), code=code))
+        assert fragment["error"] == "upstream_error" and provider.requests["/token"] == 0
+
+
+# --- whose account it is
+
+
+async def reset(service: Service, *, by_mail: bool) -> None:
+    """Ada sets her password with a link that came by mail or from the operator."""
+
+    def add(tx: sqlite3.Connection) -> None:
+        account: Any = accounts.account_by_email(tx, "ada@example.com")
+        accounts.add_password_reset(tx, account["id"], tokens.token_hash("link"), by_mail, service.clocks.now)
+
+    await service.state["db"].write(add)
+    body = {"token": "link", "password": PASSWORD}
+    assert (await service.client.post("/auth/password-reset/confirm", json=body)).status_code == 204
+
+
+async def ada_is_here(browser: Browser, other: StandIn, how: str) -> None:
+    service = browser.service
+    if how in ("password", "operator's link", "mailed link"):
+        await service.sign_up("Ada@example.com")
+    if how.endswith("link"):
+        await reset(service, by_mail=how == "mailed link")
+    if how in ("verified elsewhere", "unverified elsewhere"):
+        await Browser(service).sign_in(other, person("Ada@example.com", how == "verified elsewhere"), "other")
+    if how == "linked elsewhere":
+        session = await service.sign_up("Ada@example.com")
+        await Browser(service).link(other, session, person("different@example.com"), "other")
+
+
+@pytest.mark.parametrize(
+    ("here", "verified", "outcome"),
+    [
+        ("nobody", True, "new"),
+        ("nobody", False, "new"),
+        ("password", True, "email_taken"),
+        ("password", False, "email_taken"),
+        ("operator's link", True, "email_taken"),
+        ("operator's link", False, "email_taken"),
+        ("mailed link", True, "joined"),
+        ("mailed link", "true", "joined"),
+        ("mailed link", False, "email_taken"),
+        ("mailed link", None, "email_taken"),
+        ("mailed link", 1, "email_taken"),
+        ("mailed link", "false", "email_taken"),
+        ("mailed link", [True], "email_taken"),
+        ("verified elsewhere", True, "joined"),
+        ("verified elsewhere", False, "email_taken"),
+        ("unverified elsewhere", True, "email_taken"),
+        ("unverified elsewhere", False, "email_taken"),
+        ("linked elsewhere", True, "email_taken"),
+    ],
+)
+async def test_an_identity_joins_an_account_only_where_both_sides_have_proved_the_email(
+    browser: Browser, provider: StandIn, other: StandIn, here: str, verified: Any, outcome: str
+) -> None:
+    await ada_is_here(browser, other, here)
+    linked_before = await rows(browser.service, "SELECT * FROM identities")
+    fragment = await browser.arrive(provider, person("ada@EXAMPLE.com", verified, subject="77"))
+    assert await emails(browser.service) == ["ada@EXAMPLE.com" if here == "nobody" else "Ada@example.com"]
+    if outcome == "email_taken":
+        assert fragment == {"error": "email_taken", "provider": "stub"}
+        assert await rows(browser.service, "SELECT * FROM identities") == linked_before
+        return
+    assert (await browser.change(fragment)).status_code == 200
+    [(proved_at,)] = await rows(browser.service, "SELECT email_proved_at FROM accounts")
+    assert (proved_at is not None) is (outcome == "joined" or verified is True)
+
+
+async def test_an_email_here_is_proved_by_a_linked_identity_that_has_proved_it(
+    browser: Browser, provider: StandIn, other: StandIn
+) -> None:
+    session = await browser.service.sign_up("ada@example.com")
+    assert await browser.link(provider, session, person(verified=False)) == {"linked": "stub"}
+    assert await rows(browser.service, "SELECT email_proved_at FROM accounts") == [(None,)]
+    await browser.sign_in(provider, person(verified=True))
+    assert await rows(browser.service, "SELECT email_proved_at FROM accounts") == [(browser.service.clocks.now,)]
+    assert (await browser.sign_in(other, person(subject="1"), "other"))["user"]["id"] == session["user"]["id"]
+
+
+async def test_a_new_account_needs_an_email(browser: Browser, provider: StandIn) -> None:
+    for email in (None, "", "no address", "a@b\r\nBcc: x@y", 5, ["ada@example.com"], "a" * 300 + "@x"):
+        assert await browser.arrive(provider, person(email)) == {"error": "email_missing", "provider": "stub"}  # type: ignore[arg-type]
+    assert await emails(browser.service) == []
+
+
+async def test_a_name_that_is_none_is_left_out(browser: Browser, provider: StandIn) -> None:
+    for number, name in enumerate((None, 5, "a\nb", "x" * 201, "", ["Ada"])):
+        user = person(f"a{number}@example.com", subject=str(number), name=name)
+        assert (await browser.sign_in(provider, user))["user"]["name"] is None
+
+
+async def test_closed_sign_up_lets_in_only_who_has_an_account(
+    config: Config, clocks: Clocks, provider: StandIn, other: StandIn
+) -> None:
+    async with running(config, clocks) as service:
+        await Browser(service).sign_in(provider)
+        session = await service.sign_up("bob@example.com")
+        assert await Browser(service).link(other, session, person("bob@x.example"), "other") == {"linked": "other"}
+    async with running(dataclasses.replace(config, signup="closed"), clocks) as service:
+        browser = Browser(service)
+        refused = await browser.arrive(provider, person("eve@example.com", subject="3"))
+        assert refused == {"error": "signup_closed", "provider": "stub"}
+        assert (await browser.sign_in(provider))["user"]["email"] == "ada@example.com"
+        assert (await browser.sign_in(other, person("bob@x.example"), "other"))["user"]["email"] == "bob@example.com"
+        assert (await browser.sign_in(other, person(subject="4"), "other"))["user"]["email"] == "ada@example.com"
+        assert len(await emails(service)) == 2
+
+
+async def test_50_sign_ins_of_one_person_at_once_make_one_account(service: Service, provider: StandIn, other: StandIn) -> None:
+    browsers = [(Browser(service), *(("stub", provider), ("other", other))[number % 2]) for number in range(50)]
+    addresses = [
+        at.authorize(await browser.begin(name), person(f"{'Aa'[n % 2]}da@example.com"))
+        for n, (browser, name, at) in enumerate(browsers)
+    ]
+    provider.gates["/token"] = other.gates["/token"] = asyncio.Event()
+    arriving = asyncio.gather(*(browser.come_back(address) for (browser, _, _), address in zip(browsers, addresses, strict=True)))
+    while provider.requests["/token"] + other.requests["/token"] < 50:
+        await asyncio.sleep(0.01)
+    provider.gates["/token"].set()
+    sessions = [await browser.change(fragment) for (browser, _, _), fragment in zip(browsers, await arriving, strict=True)]
+    assert {session.status_code for session in sessions} == {200}
+    assert len({session.json()["user"]["id"] for session in sessions}) == len(await emails(service)) == 1
+    assert await rows(service, "SELECT count(*) FROM identities") == [(2,)]
+    assert (provider.requests["/jwks"], provider.requests["/.well-known/openid-configuration"]) == (1, 1)
+
+
+async def test_sign_ups_with_a_password_at_the_same_time_make_one_account_too(service: Service, provider: StandIn) -> None:
+    browsers = [Browser(service) for _ in range(10)]
+    addresses = [provider.authorize(await browser.begin(), person()) for browser in browsers]
+    sign_up = {"email": "ADA@example.com", "password": PASSWORD}
+    answers = await asyncio.gather(
+        *(browser.come_back(address) for browser, address in zip(browsers, addresses, strict=True)),
+        *(service.client.post("/auth/signup", json=sign_up) for _ in range(10)),
+    )
+    fragments, signed_up = answers[:10], [answer.status_code for answer in answers[10:]]  # type: ignore[union-attr]
+    assert len(await emails(service)) == 1
+    assert sorted(signed_up) in ([201] + [409] * 9, [409] * 10)
+    taken = {"error": "email_taken", "provider": "stub"}
+    assert all(fragment == taken for fragment in fragments) if 201 in signed_up else all("code" in str(f) for f in fragments)
+
+
+# --- linking
+
+
+async def test_an_identity_that_is_linked_signs_in_whatever_its_email(browser: Browser, provider: StandIn) -> None:
+    session = await browser.service.sign_up("ada@example.com")
+    headers = bearer(session["access_token"])
+    assert await browser.link(provider, session, person("different@example.com", verified=False)) == {"linked": "stub"}
+    browser.service.clocks.advance(1)
+    for email in ("a@b\r\nBcc: x@y", None):  # one that nobody here could have; and again, which changes nothing
+        assert await browser.link(provider, session, person(email, subject="2")) == {"linked": "stub"}
+    listed = (await browser.service.client.get("/user/identities", headers=headers)).json()
+    assert listed["object"] == "list" and not listed["has_more"]
+    second, first = listed["data"]
+    assert set(first) == {"id", "provider", "issuer", "email", "created_at"}
+    assert (first["provider"], first["issuer"], first["email"]) == ("stub", provider.url, "different@example.com")
+    assert second["email"] is None and first["created_at"].endswith("Z")
+    assert (await Browser(browser.service).sign_in(provider, person(None)))["user"]["id"] == session["user"]["id"]
+
+
+async def test_the_list_of_identities_pages(browser: Browser, provider: StandIn) -> None:
+    session = await browser.service.sign_up()
+    headers = bearer(session["access_token"])
+    for number in range(3):
+        browser.service.clocks.advance(1)
+        await browser.link(provider, session, person(f"a{number}@x.example", subject=str(number)))
+    get = browser.service.client.get
+    page = (await get("/user/identities?limit=2", headers=headers)).json()
+    rest = (await get(f"/user/identities?limit=2&after={page['data'][1]['id']}", headers=headers)).json()
+    assert [item["email"] for item in page["data"] + rest["data"]] == ["a2@x.example", "a1@x.example", "a0@x.example"]
+    assert (page["has_more"], rest["has_more"]) == (True, False)
+    assert (await get("/user/identities?limit=0", headers=headers)).status_code == 400
+    assert (await get("/user/identities?after=idn_x", headers=headers)).status_code == 400
+
+
+async def test_an_identity_belongs_to_one_account(browser: Browser, provider: StandIn) -> None:
+    ada, bob = await browser.service.sign_up(), await browser.service.sign_up()
+    assert await browser.link(provider, ada, person()) == {"linked": "stub"}
+    assert await browser.link(provider, bob, person()) == {"error": "identity_taken", "provider": "stub"}
+    assert (await browser.sign_in(provider))["user"]["id"] == ada["user"]["id"]
+
+
+async def test_a_link_begun_in_one_browser_cannot_be_finished_in_another(browser: Browser, provider: StandIn) -> None:
+    victim, attacker = Browser(browser.service), browser
+    session = await browser.service.sign_up("eve@example.com")
+    await victim.begin()
+    address = provider.authorize(await attacker.begin_linking(session), person())
+    assert await victim.come_back(address) == INVALID
+    assert await rows(browser.service, "SELECT * FROM identities") == []
+
+
+async def test_an_account_that_goes_meanwhile_is_linked_with_nothing(browser: Browser, provider: StandIn) -> None:
+    session = await browser.service.sign_up()
+    address = provider.authorize(await browser.begin_linking(session), person())
+    provider.gates["/token"] = asyncio.Event()
+    arriving = asyncio.create_task(browser.come_back(address))
+    while not provider.requests["/token"]:
+        await asyncio.sleep(0.01)
+    headers = bearer(session["access_token"])
+    gone = await browser.service.client.request("DELETE", "/user/me", json={"password": PASSWORD}, headers=headers)
+    provider.gates["/token"].set()
+    assert gone.status_code == 204 and await arriving == INVALID
+    assert await rows(browser.service, "SELECT * FROM identities") == []
+
+
+async def test_identities_are_for_sessions_only(browser: Browser, provider: StandIn) -> None:
+    session = await browser.service.sign_up()
+    key = bearer((await browser.service.make_key(bearer(session["access_token"])))["key"])
+    await browser.link(provider, session, person())
+    [(identity_id,)] = await rows(browser.service, "SELECT id FROM identities")
+    for method, path in (("GET", ""), ("POST", "/stub"), ("DELETE", f"/{identity_id}")):
+        answer = await browser.request(method, f"/user/identities{path}", key)
+        assert (answer.status_code, answer.json()["error"]["code"]) == (403, "session_required")
+        assert (await browser.request(method, f"/user/identities{path}")).status_code == 401
+
+
+async def test_an_identity_is_unlinked_unless_it_is_the_only_way_in(browser: Browser, provider: StandIn) -> None:
+    session = await browser.sign_in(provider)
+    headers = bearer(session["access_token"])
+    await browser.link(provider, session, person(subject="2"))
+    first, second = [row[0] for row in await rows(browser.service, "SELECT id FROM identities ORDER BY subject")]
+    delete = browser.service.client.delete
+    answers = await asyncio.gather(*(delete(f"/user/identities/{identity}", headers=headers) for identity in (first, second)))
+    assert sorted(answer.status_code for answer in answers) == [204, 409]
+    refused = next(answer for answer in answers if answer.status_code == 409)
+    assert refused.json()["error"]["code"] == "last_identity" and refused.headers["x-should-retry"] == "false"
+    [(left,)] = await rows(browser.service, "SELECT id FROM identities")
+    await reset(browser.service, by_mail=False)
+    assert (await delete(f"/user/identities/{left}", headers=headers)).status_code == 204
+    assert (await delete(f"/user/identities/{left}", headers=headers)).status_code == 404
+    assert await rows(browser.service, "SELECT * FROM identities") == []
+
+
+async def test_another_accounts_identity_is_404_and_stays(browser: Browser, provider: StandIn) -> None:
+    await browser.sign_in(provider)
+    [(identity_id,)] = await rows(browser.service, "SELECT id FROM identities")
+    answers = [
+        await browser.service.client.delete(f"/user/identities/{name}", headers=await browser.service.bearer())
+        for name in (identity_id, "idn_x")
+    ]
+    assert [answer.status_code for answer in answers] == [404, 404] and answers[0].content == answers[1].content
+    assert len(await rows(browser.service, "SELECT * FROM identities")) == 1
+    assert (await browser.service.client.get("/user/identities", headers=await browser.service.bearer())).json()["data"] == []
+
+
+async def test_an_identity_of_a_provider_that_is_gone_is_shown_without_its_name(
+    config: Config, clocks: Clocks, provider: StandIn
+) -> None:
+    async with running(config, clocks) as service:
+        headers = bearer((await Browser(service).sign_in(provider))["access_token"])
+    async with running(dataclasses.replace(config, identity_providers=()), clocks) as service:
+        [identity] = (await service.client.get("/user/identities", headers=headers)).json()["data"]
+        assert identity["provider"] is None and identity["issuer"] == provider.url

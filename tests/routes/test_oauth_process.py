@@ -1,0 +1,129 @@
+"""One whole sign-in with real processes: our server, and an OpenID Connect provider that others wrote (oidc-provider-mock)."""
+
+import asyncio
+import contextlib
+import re
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from urllib.parse import parse_qsl, urlsplit
+
+import httpx
+import pytest
+
+from tests.support.mail_server import PASSWORD, USER, mail_server
+from tests.support.people import command
+from tests.support.server import RunningServer, running_server
+
+START_SECONDS = 20.0
+SECRET = "hunter2-hunter2"
+
+
+@pytest.fixture(scope="module")
+def issuer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    output = tmp_path_factory.mktemp("provider") / "stderr"
+    with output.open("wb") as stderr:
+        arguments = ["-m", "oidc_provider_mock", "--host", "127.0.0.1", "--port", "0", "--require-nonce", "true"]
+        process = subprocess.Popen([sys.executable, *arguments], stdout=subprocess.DEVNULL, stderr=stderr)
+    try:
+        yield f"http://127.0.0.1:{_port(process, output)}"
+    finally:
+        process.terminate()
+        process.wait(10)
+
+
+def _port(process: "subprocess.Popen[bytes]", output: Path) -> int:
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline and process.poll() is None:
+        if match := re.search(r"running on http://127\.0\.0\.1:(\d+)", output.read_text()):
+            return int(match[1])
+        time.sleep(0.02)
+    raise AssertionError(f"the provider did not start: {output.read_text()}")
+
+
+@contextlib.asynccontextmanager
+async def serving(folder: Path, issuer: str, **env: str) -> AsyncIterator[RunningServer]:
+    settings = {"SVC_OAUTH_MOCK_ISSUER": issuer, "SVC_OAUTH_MOCK_CLIENT_ID": "svc", "SVC_OAUTH_MOCK_CLIENT_SECRET": SECRET}
+    async with running_server(folder, {**settings, **env}) as server:
+        yield server
+
+
+async def visit(browser: httpx.AsyncClient, begin: str, form: dict[str, str]) -> tuple[str, dict[str, str]]:
+    """Goes to the provider and fills in its `form`: where it sends the browser back to, and the page's fragment then."""
+    asked = (await browser.get(begin)).headers["location"]
+    async with httpx.AsyncClient(trust_env=False) as elsewhere:
+        agreed = await elsewhere.post(asked, data=form)
+    assert agreed.status_code == 302, agreed.text
+    return agreed.headers["location"], await come_back(browser, agreed.headers["location"])
+
+
+async def come_back(browser: httpx.AsyncClient, address: str) -> dict[str, str]:
+    answer = await browser.get(address)
+    assert answer.status_code == 302 and answer.headers["location"].startswith(f"{browser.base_url!s}".rstrip("/") + "/#")
+    return dict(parse_qsl(urlsplit(answer.headers["location"]).fragment, strict_parsing=True))
+
+
+async def test_somebody_signs_in_with_a_real_provider_and_is_the_same_after_a_restart(tmp_path: Path, issuer: str) -> None:
+    httpx.put(f"{issuer}/users/ada", json={"email": "ada@example.com", "email_verified": True, "name": "Ada"}).raise_for_status()
+    people = []
+    for _ in range(2):
+        async with serving(tmp_path, issuer) as server, server.client() as browser:
+            [provider] = (await browser.get("/auth/oauth")).json()["data"]
+            address, fragment = await visit(browser, provider["url"], {"sub": "ada"})
+            session = (await browser.post("/auth/oauth/session", json=fragment)).json()
+            me = await browser.get("/user/me", headers={"authorization": f"Bearer {session['access_token']}"})
+            people.append(me.json())
+            assert (await browser.get("/checkout")).status_code == 200
+            assert (await browser.post("/auth/oauth/session", json=fragment)).status_code == 400
+            assert await come_back(browser, address) == {"error": "invalid_token", "provider": "mock"}
+            async with server.client() as stranger:
+                address, _ = await visit(stranger, provider["url"], {"sub": "ada"})
+                assert (await come_back(browser, address))["error"] == "invalid_token"
+            log = server.stderr()
+            assert '"route":"/auth/oauth/{provider}/callback"' in log
+            assert not any(text in log for text in (SECRET, "ada@", fragment["code"], session["access_token"], address))
+    assert people[0] == people[1] and people[0]["email"] == "ada@example.com" and people[0]["name"] == "Ada"
+
+
+async def test_an_account_with_a_password_is_joined_once_its_email_was_proved_by_mail(
+    tmp_path: Path, issuer: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    httpx.put(f"{issuer}/users/bob", json={"email": "bob@example.com", "email_verified": True}).raise_for_status()
+    async with mail_server(tmp_path / "mail") as box:
+        smtp = f"smtp://{USER.replace('@', '%40')}:hunter2%3Ahunter2%2F%25+@127.0.0.1:{box.port}"
+        env = {"SVC_SMTP_URL": smtp, "SSL_CERT_FILE": str(box.ca)}
+        async with serving(tmp_path, issuer, **env) as server, server.client() as browser:
+            assert command(server, "user", "add", "bob@example.com", stdin="a first password\n").returncode == 0
+            assert (await visit(browser, "/auth/oauth/mock", {"sub": "bob"}))[1] == {"error": "email_taken", "provider": "mock"}
+            assert (await browser.post("/auth/password-reset", json={"email": "bob@example.com"})).status_code == 202
+            await box.wait_for(1)
+            sender, recipients, message = box.messages[0]
+            assert (sender, recipients, box.secure, box.logins) == (USER, ["bob@example.com"], [True], [USER])
+            link = re.search(r"https://\S+", message.get_content().partition("once:")[2])
+            assert link is not None and link[0].startswith(f"{server.base_url}/password-reset#")
+            body = {"token": link[0].partition("#")[2], "password": "a second password"}
+            assert (await browser.post("/auth/password-reset/confirm", json=body)).status_code == 204
+            assert "code" in (await visit(browser, "/auth/oauth/mock", {"sub": "bob"}))[1]
+            while '"message":"sent"' not in (log := server.stderr()):
+                await asyncio.sleep(0.02)
+            assert not any(text in log for text in (PASSWORD, "bob@", USER, body["token"], "password-reset#"))
+
+
+async def test_a_silent_mail_server_does_not_hold_up_the_end(tmp_path: Path, issuer: str) -> None:
+    writers: list[asyncio.StreamWriter] = []
+    silent = await asyncio.start_server(lambda reader, writer: writers.append(writer), "127.0.0.1", 0)
+    smtp = f"smtp://127.0.0.1:{silent.sockets[0].getsockname()[1]}"
+    async with serving(tmp_path, issuer, SVC_SMTP_URL=smtp) as server, server.client() as browser:
+        command(server, "user", "add", "bob@example.com", stdin="a first password\n")
+        assert (await browser.post("/auth/password-reset", json={"email": "bob@example.com"})).status_code == 202
+        while not writers:
+            await asyncio.sleep(0.01)
+        began = time.monotonic()
+        assert await server.stop() == 0 and time.monotonic() - began < 5
+        assert "Traceback" not in server.stderr()
+    silent.close()
+    for writer in writers:
+        writer.transport.abort()
+    await asyncio.sleep(0)

@@ -1,0 +1,394 @@
+"""Other people's objects: every route, reference and tool answers as for an unknown one, and does nothing (faults.md).
+
+The routes are those of app.py: a new one fails here until it says what it refers to. Beside it: every list pages.
+"""
+
+import json
+import re
+import urllib.parse
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+import pytest
+
+from app import ROUTES
+from svc.agents import runs, tools
+from svc.auth import identities
+from svc.billing import wallet
+from svc.billing.checkout_cookie import COOKIE
+from svc.ids import new_id
+from tests.conftest import Service, bearer
+
+FORM = {"content-type": "application/x-www-form-urlencoded"}
+MESSAGES = [{"role": "user", "content": "hi"}]
+# The kind of object that a parameter of a path names.
+PATH_PARAMETERS = {
+    **{f"{kind}_id": kind for kind in ("run", "key", "provider", "project", "artifact", "conversation", "support")},
+    "identity": "identity",
+    "session_id": "checkout_session",
+    "model_id": "model",
+}
+# What else a route takes the id of: the place, and the kind of object.
+REFERENCES: dict[tuple[str, str], dict[str, str]] = {
+    ("POST", "/v1/chat/completions"): {"body.model": "model", "header.x-service-conversation": "conversation"},
+    ("POST", "/v1/images/generations"): {"body.model": "model"},
+    ("POST", "/v1/audio/generate"): {"body.model": "model"},
+    ("POST", "/v1/audio/speech"): {"body.model": "model"},
+    ("POST", "/v1/agents/run"): {"body.model": "model", "body.project_id": "project"},
+    ("GET", "/v1/agents/runs"): {"query.after": "run"},
+    ("PATCH", "/user/settings"): {"body.default_model": "model"},
+    ("GET", "/user/identities"): {"query.after": "identity"},
+    ("GET", "/user/providers"): {"query.after": "provider"},
+    ("GET", "/projects"): {"query.after": "project"},
+    ("GET", "/artifacts"): {"query.after": "artifact", "query.project_id": "project", "query.run_id": "run"},
+    ("POST", "/artifacts"): {"body.project_id": "project"},
+    ("PATCH", "/artifacts/{artifact_id}"): {"body.project_id": "project"},
+    ("GET", "/conversations"): {"query.after": "conversation", "query.project_id": "project"},
+    ("POST", "/conversations"): {"body.project_id": "project"},
+    ("PATCH", "/conversations/{conversation_id}"): {"body.project_id": "project"},
+    ("GET", "/conversations/{conversation_id}/messages"): {"query.after": "message"},
+    ("GET", "/support/conversations"): {"query.after": "support"},
+    ("GET", "/billing/ledger"): {"query.after": "ledger"},
+    ("GET", "/checkout/return"): {"query.checkout": "checkout"},
+}
+# Routes that take no id of anything that an account has.
+WITHOUT_REFERENCES = """
+    POST /auth/signup, POST /auth/login, POST /auth/logout, POST /auth/password-reset, POST /auth/password-reset/confirm,
+    GET /auth/oauth, GET /auth/oauth/{provider}, GET /auth/oauth/{provider}/callback, POST /auth/oauth/session,
+    GET /user/me, PATCH /user/me, DELETE /user/me, GET /user/settings, GET /user/api-keys, POST /user/api-keys,
+    POST /user/identities/{identity}, GET /user/export, POST /user/providers, POST /projects, POST /support/conversations,
+    GET /v1/models, GET /billing/account, GET /billing/usage, POST /billing/webhook,
+    GET /checkout, POST /checkout, POST /checkout/sign-in,
+    GET /healthz, GET /readyz, GET /metrics, GET /openapi.json, GET /docs, GET /password-reset, GET /static/{name}, GET /
+"""
+# A body with which the request would do something, were the object one's own.
+BODIES: dict[tuple[str, str], dict[str, Any]] = {
+    ("POST", "/v1/chat/completions"): {"model": "builtin/echo", "messages": MESSAGES},
+    ("POST", "/v1/images/generations"): {"prompt": "a house"},
+    ("POST", "/v1/audio/generate"): {"input": "hello"},
+    ("POST", "/v1/audio/speech"): {"input": "hello"},
+    ("POST", "/v1/agents/run"): {"goal": "say hi", "model": "builtin/script"},
+    ("POST", "/artifacts"): {"name": "n", "content": "x"},
+    ("PATCH", "/user/me"): {"name": "taken"},
+    ("POST", "/user/api-keys"): {"name": "taken"},
+    ("PATCH", "/user/settings"): {"memory_enabled": False},
+    ("POST", "/user/providers"): {"name": "other", "base_url": "http://127.0.0.1:9/v1"},
+    ("PATCH", "/user/providers/{provider_id}"): {"name": "taken"},
+    ("POST", "/projects"): {"name": "n"},
+    ("PATCH", "/projects/{project_id}"): {"name": "taken"},
+    ("PATCH", "/artifacts/{artifact_id}"): {"name": "taken"},
+    ("POST", "/conversations"): {"title": "t"},
+    ("PATCH", "/conversations/{conversation_id}"): {"title": "taken"},
+    ("POST", "/conversations/{conversation_id}/messages"): {"role": "user", "content": "taken"},
+    ("POST", "/support/conversations"): {"message": "x"},
+    ("POST", "/support/conversations/{support_id}/messages"): {"content": "taken"},
+}
+
+
+LISTED = {tuple(row.split()) for row in WITHOUT_REFERENCES.split(",")}
+PARAMETER = re.compile(r"\{(\w+)(?::path)?\}")
+
+
+def path_kinds(method: str, path: str) -> list[str]:
+    """The kinds of objects that the parameters of a path name."""
+    return [] if (method, path) in LISTED else [PATH_PARAMETERS.get(name, name) for name in PARAMETER.findall(path)]
+
+
+PLACES = [
+    (method, path, place, kind)
+    for method, path, _ in ROUTES
+    for place, kind in [*(("path", kind) for kind in path_kinds(method, path)), *REFERENCES.get((method, path), {}).items()]
+]
+
+
+def test_every_route_says_what_it_refers_to() -> None:
+    for method, path, _ in ROUTES:
+        refers = bool(path_kinds(method, path) or REFERENCES.get((method, path)))
+        assert refers != ((method, path) in LISTED), f"{method} {path} is in none of the tables here, or in two"
+    assert (LISTED | set(REFERENCES) | set(BODIES)) <= {(method, path) for method, path, _ in ROUTES}
+
+
+@dataclass
+class Person:
+    """An account with one of everything: `own` has the ids by kind."""
+
+    headers: dict[str, str]
+    account_id: str
+    cookie: str
+    own: dict[str, str] = field(default_factory=dict)
+
+    def target(self, path: str, **others: str) -> str:
+        """`path` with ids in it: their own, and `others` by the name of the parameter."""
+        ids = {name: others.get(name) or self.own[PATH_PARAMETERS[name]] for name in PARAMETER.findall(path)}
+        return PARAMETER.sub(lambda match: urllib.parse.quote(ids[match[1]]), path)
+
+
+async def person(service: Service, provider: str) -> Person:
+    service.client.cookies.clear()
+    session = await service.sign_up()
+    someone = Person(bearer(session["access_token"]), session["user"]["id"], service.client.cookies[COOKIE])
+    service.client.cookies.clear()
+    own, db, now = someone.own, service.state["db"], service.clocks.now
+
+    async def post(path: str, body: dict[str, Any], status: int = 201) -> Any:
+        answer = await service.client.post(path, json=body, headers=someone.headers)
+        assert answer.status_code == status, answer.text
+        return answer.json()
+
+    await db.write(wallet.credit, someone.account_id, 5_000_000, description="Funds", now_seconds=now)
+    own["ledger"] = (await service.client.get("/billing/ledger", headers=someone.headers)).json()["data"][0]["id"]
+    own["key"] = (await post("/user/api-keys", {"name": "k"}))["id"]
+    made = {"name": provider, "base_url": "http://127.0.0.1:9/v1", "models": ["m"]}
+    own["provider"], own["model"] = (await post("/user/providers", made))["id"], f"{provider}/m"
+    await db.write(identities.add_identity, someone.account_id, "https://issuer", provider, None, now)
+    own["identity"] = (await service.client.get("/user/identities", headers=someone.headers)).json()["data"][0]["id"]
+    own["project"] = (await post("/projects", {"name": "p"}))["id"]
+    own["artifact"] = (await post("/artifacts", {"name": "n", "content": "secret zebra"}))["id"]
+    own["conversation"] = (await post("/conversations", {"title": "t"}))["id"]
+    path = f"/conversations/{own['conversation']}/messages"
+    own["message"] = (await post(path, {"role": "user", "content": "secret zebra"}))["id"]
+    own["support"] = (await post("/support/conversations", {"message": "secret zebra"}))["id"]
+    # A run that is under way, so that stopping it would do something.
+    record = {"id": new_id("run", now), "goal": "g", "model": "m", "max_steps": 6, "project_id": None}
+    await db.write(runs.add_run, someone.account_id, record, now)
+    own["run"] = record["id"]
+    page = await browse(service, someone, "POST", "/checkout", content="amount=25")
+    own["checkout_session"] = page.headers["location"].rpartition("/")[2]
+    own["checkout"] = await db.read(
+        lambda conn: conn.execute("SELECT id FROM checkouts WHERE account_id = ?", (someone.account_id,)).fetchone()["id"]
+    )
+    return someone
+
+
+async def browse(service: Service, who: Person, method: str, path: str, **options: Any) -> httpx.Response:
+    headers = {"cookie": f"{COOKIE}={who.cookie}", "origin": service.config.base_url, **FORM}
+    return await service.client.request(method, path, headers=headers, **options)
+
+
+async def send(service: Service, who: Person, method: str, path: str, place: str, value: str) -> httpx.Response:
+    """The request of `who` with `value` at `place`, and their own objects in every other one."""
+    body = BODIES.get((method, path), {})
+    path = who.target(path, **(dict.fromkeys(PARAMETER.findall(path), value) if place == "path" else {}))
+    where, _, name = place.partition(".")
+    params = {name: value} if where == "query" else {}
+    if path.startswith("/checkout"):
+        return await browse(service, who, method, path, params=params)
+    body = {**body, **({name: value} if where == "body" else {})}
+    headers = {**who.headers, **({name: value} if where == "header" else {})}
+    return await service.client.request(method, path, params=params, json=body, headers=headers)
+
+
+async def everything(service: Service) -> dict[str, list[tuple[Any, ...]]]:
+    """Every row of every table."""
+    await service.state["engines"].usage.flush()
+
+    def read(conn: Any) -> dict[str, list[tuple[Any, ...]]]:
+        tables = conn.execute("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT GLOB '*_text*'").fetchall()
+        return {name: [tuple(row) for row in conn.execute(f"SELECT * FROM {name}")] for (name,) in tables}
+
+    found: dict[str, list[tuple[Any, ...]]] = await service.state["db"].read(read)
+    return found
+
+
+def unknown(own_id: str) -> str:
+    """An id of the same form that nobody has."""
+    prefix, separator, rest = own_id.partition("/" if "/" in own_id else "_")
+    return f"no{prefix}{separator}{rest}" if separator == "/" else f"{prefix}{separator}{rest[:-4]}zzzz"
+
+
+STATUS = {"query.after": 400, "body.default_model": 400, "query.run_id": 200, "query.checkout": 200}
+
+
+@pytest.fixture
+async def mine(service: Service) -> Person:
+    return await person(service, "minelab")
+
+
+@pytest.fixture
+async def theirs(service: Service) -> Person:
+    return await person(service, "theirlab")
+
+
+async def test_anothers_object_is_as_unknown_and_nothing_happens(service: Service, mine: Person, theirs: Person) -> None:
+    before = await everything(service)
+    for method, path, place, kind in PLACES:
+        where, answers = f"{method} {path}, {place}", []
+        for value in (theirs.own[kind], unknown(theirs.own[kind])):
+            answer = await send(service, mine, method, path, place, value)
+            told = answer.text.replace(value, "<id>").replace(urllib.parse.quote(value, safe=""), "<id>")
+            assert answer.status_code == STATUS.get(place, 404), f"{where}: {told}"
+            changing = ("x-request-id", "x-ratelimit-remaining-requests", "content-length")
+            answers.append((told, {name: text for name, text in answer.headers.items() if name not in changing}))
+        assert answers[0] == answers[1], where
+        assert "zebra" not in answers[0][0], where
+        assert await everything(service) == before, where
+
+
+async def test_ones_own_object_is_something_else(service: Service, mine: Person) -> None:
+    """Else the test above would prove nothing."""
+    order = ("GET", "PUT", "POST", "PATCH", "DELETE")
+    for method, path, place, kind in sorted(PLACES, key=lambda entry: order.index(entry[0])):
+        if path.endswith("/test"):  # of a provider that is not there: it takes its time
+            continue
+        answer = await send(service, mine, method, path, place, mine.own[kind])
+        assert answer.status_code not in (400, 404), f"{method} {path}, {place}: {answer.text}"
+
+
+async def test_fields_that_are_the_services_own_are_ignored(service: Service, mine: Person, theirs: Person) -> None:
+    def of_them(rows: dict[str, list[tuple[Any, ...]]]) -> dict[str, list[tuple[Any, ...]]]:
+        return {table: [row for row in found if theirs.account_id in row] for table, found in rows.items()}
+
+    forged = {
+        "id": theirs.own["project"],
+        "account_id": theirs.account_id,
+        "user_id": theirs.account_id,
+        "number": 1,
+        "tier": "pro",
+        "wallet_balance_micros": 10**12,
+        "balance_micros": 10**12,
+        "status": "closed",
+        "created_at": "2000-01-01T00:00:00.000Z",
+        "updated_at": 1,
+        "sha256": "0" * 64,
+        "email": "x@example.com",
+        "run_id": theirs.own["run"],
+        "conversation_id": theirs.own["conversation"],
+        "key": "svc-v1-x",
+        "key_prefix": "svc-v1-xxx",
+        "api_key_hint": "x",
+    }
+    for (method, path), body in BODIES.items():
+        before = await everything(service)
+        answer = await service.client.request(method, mine.target(path), json={**forged, **body}, headers=mine.headers)
+        expected = (200, 201, 409, *((404,) if path.startswith("/v1/audio/") else ()))  # where no voice is installed
+        assert answer.status_code in expected, f"{method} {path}: {answer.text}"
+        after = await everything(service)
+        assert of_them(after) == of_them(before), f"{method} {path}"
+        written = str([row for table, rows in after.items() for row in rows if row not in before[table]])
+        for name in ("id", "account_id", "run_id", "conversation_id", "created_at", "email"):
+            assert str(forged[name]) not in written, f"{method} {path}: {name}"
+    assert (await service.client.get("/billing/account", headers=mine.headers)).json()["wallet_balance_micros"] < 10**7
+
+
+# --- the tools of agents
+
+
+def test_the_tools_that_take_an_id_are_tested_here() -> None:
+    with_id = {name for name, (_, schema) in tools.TOOLS.items() if any("id" in key.split("_") for key in schema["properties"])}
+    assert with_id == {"read_artifact"}
+
+
+async def test_no_tool_shows_what_is_anothers(service: Service, mine: Person, theirs: Person) -> None:
+    async def results(artifact_id: str) -> list[tuple[bool, Any]]:
+        calls = [("read_artifact", {"id": artifact_id}), ("list_artifacts", {}), ("search_memory", {"query": "secret zebra"})]
+        script = "\n".join(f"tool {name} {json.dumps(arguments)}" for name, arguments in calls) + "\n---\nsay ok"
+        body = {"goal": script, "model": "builtin/script"}
+        answer = await service.client.post("/v1/agents/run", json=body, headers=mine.headers)
+        events = [json.loads(block[6:]) for block in answer.text.split("\n\n")[:-1] if block.startswith("data: ")]
+        return [(event["ok"], event["result"]) for event in events if event["type"] == "tool_result"]
+
+    for kind, path in (("artifact", "/artifacts/{}"), ("conversation", "/conversations/{}")):
+        answer = await service.client.delete(path.format(mine.own[kind]), headers=mine.headers)
+        assert answer.status_code == 204
+    (ok, text), listed, _ = await results(theirs.own["artifact"])
+    assert not ok and listed == (True, []) and "zebra" not in text
+    again = await results(unknown(theirs.own["artifact"]))
+    assert again[0] == (ok, text)
+    # What is found in memory is the goal of the first run, which has the words.
+    assert all(passage["source"].startswith("run_") for passage in again[2][1])
+
+
+# --- lists
+
+Make = Callable[[Service, Person, int], Awaitable[None]]
+
+
+def posts(path: str, body: dict[str, Any], status: int = 201) -> Make:
+    async def make(service: Service, who: Person, number: int) -> None:
+        text = json.dumps(body).replace("NUMBER", str(number))
+        headers = {**who.headers, "content-type": "application/json"}
+        answer = await service.client.post(who.target(path), content=text, headers=headers)
+        assert answer.status_code == status, answer.text
+
+    return make
+
+
+async def make_support(service: Service, who: Person, number: int) -> None:
+    for open_one in (await service.client.get("/support/conversations?limit=1", headers=who.headers)).json()["data"]:
+        if open_one["status"] == "active":
+            await service.client.post(f"/support/conversations/{open_one['id']}/close", headers=who.headers)
+    await posts("/support/conversations", {"subject": "NUMBER"})(service, who, number)
+
+
+async def make_credit(service: Service, who: Person, number: int) -> None:
+    await service.state["db"].write(
+        wallet.credit, who.account_id, number + 1, description=f"{number}", now_seconds=service.clocks.now
+    )
+
+
+async def make_identity(service: Service, who: Person, number: int) -> None:
+    await service.state["db"].write(
+        identities.add_identity, who.account_id, "https://issuer", f"{number}", None, service.clocks.now
+    )
+
+
+LISTS: dict[str, Make] = {
+    "/v1/agents/runs": posts("/v1/agents/run", {"goal": "say NUMBER", "model": "builtin/script"}, 200),
+    "/user/identities": make_identity,
+    "/user/providers": posts("/user/providers", {"name": "labNUMBER", "base_url": "http://127.0.0.1:9/v1", "models": []}),
+    "/projects": posts("/projects", {"name": "NUMBER"}),
+    "/artifacts": posts("/artifacts", {"name": "NUMBER", "content": ""}),
+    "/conversations": posts("/conversations", {"title": "NUMBER"}),
+    "/conversations/{conversation_id}/messages": posts(
+        "/conversations/{conversation_id}/messages", {"role": "user", "content": "NUMBER"}
+    ),
+    "/support/conversations": make_support,
+    "/billing/ledger": make_credit,
+}
+# Of a length that nobody can make long: they come in one page.
+ONE_PAGE = {"/v1/models", "/billing/usage", "/auth/oauth"}
+
+
+async def test_every_list_is_known_here(service: Service, mine: Person) -> None:
+    found = set()
+    for method, path, _ in ROUTES:
+        if method == "GET" and path != "/user/export" and not path.startswith("/checkout"):
+            own = set(PARAMETER.findall(path)) <= PATH_PARAMETERS.keys()
+            answer = await service.client.get(mine.target(path) if own else path, headers=mine.headers)
+            if answer.text.startswith('{"object":"list"'):
+                found.add(path)
+    assert found == LISTS.keys() | ONE_PAGE
+
+
+@pytest.mark.parametrize("path", LISTS)
+async def test_every_list_pages(service: Service, mine: Person, path: str) -> None:
+    for number in range(6):
+        service.clocks.advance(1)
+        await LISTS[path](service, mine, number)
+
+    async def get(**params: Any) -> httpx.Response:
+        return await service.client.get(mine.target(path), params=params, headers=mine.headers)
+
+    whole = (await get(limit=1_000)).json()
+    assert set(whole) == {"object", "data", "has_more"} and whole["has_more"] is False and len(whole["data"]) == 7
+    times = [item["created_at"] for item in whole["data"]]
+    assert times == sorted(times, reverse=True) and len(set(times)) == 7
+    assert (await get()).json() == whole
+    for limit in (1, 3, 7):
+        seen: list[Any] = []
+        more: dict[str, Any] = {}
+        while True:
+            page = (await get(limit=limit, **more)).json()
+            seen += page["data"]
+            assert page["object"] == "list" and page["has_more"] is (len(seen) < 7) and len(page["data"]) in (limit, 7 % limit)
+            if not page["has_more"]:
+                break
+            more = {"after": seen[-1]["id"]}
+        assert seen == whole["data"]
+    assert (await get(after=seen[-1]["id"])).json() == {"object": "list", "data": [], "has_more": False}
+    for name, values in (("limit", ("0", "-1", "x", "1.5", "", "\u0663")), ("after", ("", "x", "a\0b"))):
+        for value in values:
+            answer = await get(**{name: value})
+            assert (answer.status_code, answer.json()["error"]["param"]) == (400, name)

@@ -1,0 +1,431 @@
+"""Users' own providers: their records, and keys that are written and never read again (contract 4)."""
+
+import asyncio
+import sqlite3
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from svc.config import Config
+from svc.db import page
+from svc.errors import ApiError
+from svc.inference import models, providers
+from svc.inference.providers import KeyBox
+from tests.conftest import PASSWORD, Service, bearer
+from tests.support.byok import KEY, Names, add_provider
+
+PROVIDERS = "/user/providers"
+URL = "https://api.example.com/v1"
+
+
+@pytest.fixture
+def config(config: Config, tmp_path: Path) -> Config:
+    """Names that no DNS server knows, and an operator with a provider of their own."""
+    catalog = tmp_path / "catalog.toml"
+    catalog.write_text('[[providers]]\nname = "lab"\nbase_url = "http://127.0.0.1:9/v1"\n[[providers.models]]\nid = "m"\n')
+    return replace(config, resolve=Names(), catalog=catalog)
+
+
+@pytest.fixture
+async def headers(service: Service) -> dict[str, str]:
+    return await service.bearer()
+
+
+async def create(service: Service, headers: dict[str, str], **fields: Any) -> httpx.Response:
+    body = {"name": "mine", "base_url": URL, "api_key": KEY, **fields}
+    return await service.client.post(PROVIDERS, json=body, headers=headers)
+
+
+def refusal(answer: httpx.Response) -> tuple[int, str, str | None]:
+    error = answer.json()["error"]
+    return answer.status_code, error["code"], error["param"]
+
+
+async def stored(service: Service, provider_id: str) -> sqlite3.Row:
+    row: sqlite3.Row = await service.state["db"].read(
+        lambda conn: conn.execute("SELECT * FROM providers WHERE id = ?", (provider_id,)).fetchone()
+    )
+    return row
+
+
+# --- create, show, list, change, delete
+
+
+async def test_a_provider_has_the_fields_of_the_contract(service: Service, headers: dict[str, str]) -> None:
+    made = await create(service, headers, models=["org/chat:7b", "small", "small"])
+    assert made.status_code == 201
+    provider = made.json()
+    assert provider == {
+        "id": provider["id"],
+        "name": "mine",
+        "base_url": URL,
+        "api_key_hint": "…cret",
+        "models": ["org/chat:7b", "small"],
+        "created_at": "2026-09-21T14:13:20.000Z",
+    }
+    assert provider["id"].startswith("prov_")
+    shown = await service.client.get(f"{PROVIDERS}/{provider['id']}", headers=headers)
+    listed = await service.client.get(PROVIDERS, headers=headers)
+    assert shown.json() == provider and listed.json() == {"object": "list", "data": [provider], "has_more": False}
+    deleted = await service.client.delete(f"{PROVIDERS}/{provider['id']}", headers=headers)
+    assert deleted.status_code == 204 and deleted.content == b""
+    assert (await service.client.get(f"{PROVIDERS}/{provider['id']}", headers=headers)).status_code == 404
+    assert (await service.client.get(PROVIDERS, headers=headers)).json()["data"] == []
+    assert (await create(service, headers)).status_code == 201, "the name is free again"
+
+
+async def test_only_name_and_base_url_are_needed(service: Service, headers: dict[str, str]) -> None:
+    made = await service.client.post(PROVIDERS, json={"name": "mine", "base_url": URL}, headers=headers)
+    assert made.status_code == 201 and made.json()["api_key_hint"] is None and made.json()["models"] is None
+    for field in ("name", "base_url"):
+        for body in ({"name": "other", "base_url": URL, field: None}, {"name": "other", "base_url": URL}):
+            body = {name: value for name, value in body.items() if name != field or value is None}
+            assert refusal(await service.client.post(PROVIDERS, json=body, headers=headers)) == (400, "missing_field", field)
+        changed = await service.client.patch(f"{PROVIDERS}/{made.json()['id']}", json={field: None}, headers=headers)
+        assert refusal(changed) == (400, "missing_field", field)
+
+
+async def test_a_key_manages_providers_as_a_session_does(service: Service, headers: dict[str, str]) -> None:
+    key = bearer((await service.make_key(headers))["key"])
+    made = await create(service, key)
+    assert made.status_code == 201
+    assert (await service.client.get(PROVIDERS, headers=headers)).json()["data"] == [made.json()]
+
+
+async def test_a_change_leaves_what_is_absent(service: Service, headers: dict[str, str]) -> None:
+    provider = await add_provider(service, headers, URL, models=["a"])
+    path = f"{PROVIDERS}/{provider['id']}"
+    for change, expected in (
+        ({}, {}),
+        ({"name": "new-name"}, {"name": "new-name"}),
+        ({"name": "new-name"}, {}),
+        ({"models": ["b", "c"]}, {"models": ["b", "c"]}),
+        ({"models": []}, {"models": []}),
+        ({"models": None}, {"models": None}),
+        ({"api_key": "x" * 20 + "last"}, {"api_key_hint": "…last"}),
+        ({"api_key": None}, {"api_key_hint": None}),
+    ):
+        changed = await service.client.patch(path, json=change, headers=headers)
+        provider |= expected
+        assert changed.status_code == 200 and changed.json() == provider
+        assert (await service.client.get(path, headers=headers)).json() == provider
+
+
+async def test_ids_and_owners_in_a_body_are_ignored(service: Service, headers: dict[str, str]) -> None:
+    other = (await service.client.get("/user/me", headers=await service.bearer())).json()["id"]
+    foreign = {"id": "prov_mine", "account_id": other, "created_at": 1, "api_key_hint": "all", "sealed_key": "x", "byok": False}
+    provider = (await create(service, headers, **foreign)).json()
+    assert provider["id"] != "prov_mine" and provider["api_key_hint"] == "…cret"
+    path = f"{PROVIDERS}/{provider['id']}"
+    assert (await service.client.patch(path, json=foreign, headers=headers)).json() == provider
+    row = await stored(service, provider["id"])
+    assert row["account_id"] == (await service.client.get("/user/me", headers=headers)).json()["id"]
+
+
+async def test_anothers_provider_is_as_one_that_does_not_exist(service: Service, headers: dict[str, str]) -> None:
+    theirs = await add_provider(service, await service.bearer(), URL, models=["m"])
+    for method, suffix, body in (
+        ("GET", "", None),
+        ("PATCH", "", {"name": "taken-over", "base_url": "http://10.0.0.1"}),
+        ("PATCH", "", {"name": theirs["name"]}),
+        ("DELETE", "", None),
+        ("POST", "/test", None),
+    ):
+        answers = [
+            await service.client.request(method, f"{PROVIDERS}/{provider_id}{suffix}", json=body, headers=headers)
+            for provider_id in (theirs["id"], "prov_unknown")
+        ]
+        assert answers[0].status_code == 404 and answers[0].content == answers[1].content
+    assert dict(await stored(service, theirs["id"]))["name"] == theirs["name"]
+    own = (await add_provider(service, headers, URL))["id"]
+    assert refusal(await service.client.get(PROVIDERS, params={"after": theirs["id"]}, headers=headers))[:2] == (
+        400,
+        "invalid_value",
+    )
+    assert [item["id"] for item in (await service.client.get(PROVIDERS, headers=headers)).json()["data"]] == [own]
+
+
+async def test_the_list_has_pages_newest_first(service: Service, headers: dict[str, str]) -> None:
+    made = []
+    for _ in range(5):
+        service.clocks.advance(1)
+        made.append(await add_provider(service, headers, URL))
+    newest = made[::-1]
+    first = (await service.client.get(PROVIDERS, params={"limit": 3}, headers=headers)).json()
+    assert first == {"object": "list", "data": newest[:3], "has_more": True}
+    rest = (await service.client.get(PROVIDERS, params={"limit": 3, "after": newest[2]["id"]}, headers=headers)).json()
+    assert rest == {"object": "list", "data": newest[3:], "has_more": False}
+    for query in ({"limit": 0}, {"limit": "many"}, {"after": "prov_unknown"}, {"after": ""}):
+        assert refusal(await service.client.get(PROVIDERS, params=query, headers=headers))[:2] == (400, "invalid_value")
+
+
+async def test_an_account_has_at_most_100(service: Service, headers: dict[str, str]) -> None:
+    for _ in range(98):
+        await add_provider(service, headers, URL)
+    answers = await asyncio.gather(*(create(service, headers, name=f"last{number}") for number in range(5)))
+    assert sorted(answer.status_code for answer in answers) == [201, 201, 400, 400, 400]
+    assert {refusal(answer)[1] for answer in answers if answer.status_code == 400} == {"invalid_value"}
+    assert (await create(service, await service.bearer())).status_code == 201, "others have their own"
+
+
+# --- fields
+
+
+def checked(**fields: Any) -> dict[str, Any]:
+    return providers.check_fields({"name": "mine", "base_url": URL, **fields}, creating=True)
+
+
+@pytest.mark.parametrize("name", ["a", "7", "my-provider_2", "a" * 63, "0--_"])
+def test_a_slug_is_a_name(name: str) -> None:
+    assert checked(name=name)["name"] == name
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        ("https://api.example.com", "https://api.example.com"),
+        ("https://api.example.com/v1///", "https://api.example.com/v1"),
+        ("HTTPS://API.Example.com/V1", "https://api.example.com/V1"),
+        ("http://bücher.example/v1", "http://xn--bcher-kva.example/v1"),
+        ("http://2130706433:8080/v1", "http://127.0.0.1:8080/v1"),
+        ("http://0177.0.1./v1", "http://127.0.0.1/v1"),
+        ("http://[::1]:8080/", "http://[::1]:8080"),
+        ("http://h/a b", "http://h/a%20b"),
+    ],
+)
+def test_an_address_is_kept_in_its_normal_form(given: str, kept: str) -> None:
+    assert checked(base_url=given)["base_url"] == kept
+
+
+@pytest.mark.parametrize(
+    "models", [None, [], ["org/日本:q4_K_M", "with space", "x" * 300], [f"model-{number}" for number in range(1000)]]
+)
+def test_models_may_be_many_and_have_any_printable_name(models: list[str] | None) -> None:
+    assert checked(models=models)["models"] == models
+
+
+NOT_TEXT: list[Any] = [1, True, [], {}, ["a"], {"a": "b"}, 0.5]
+WRONG: dict[str, list[Any]] = {
+    "name": [*NOT_TEXT, *("", " ", "A", "Ümlaut", "a b", "a/b", "-a", "_a", "a.b", "a\n", "a" * 64, "a\0", "٣")],
+    "base_url": [
+        *NOT_TEXT,
+        *("", "api.example.com", "ftp://h", "file:///etc/passwd", "//h/v1", "javascript:1", "http://", "https:///v1", "http:h"),
+        *("http://user@h", "http://u:secret@h", "http://@h", "http://h#secret", "http://h/#", "http://h?secret", "http://h/v1?"),
+        *(
+            "http://h:0",
+            "http://h:65536",
+            "http://h:-1",
+            "http://h:x",
+            "http://h\r\nx:1",
+            "http://h\0",
+            " http://h",
+            "http://a b/",
+        ),
+        *("http://h\\@evil", "http://256.256.256.256/", "http://09.0.0.1/", "http://[::1", "http://[::1%25lo]/"),
+        *("http://\uff11\uff12\uff17.0.0.1/", "http://" + "h" * 2000),
+    ],
+    "api_key": [*NOT_TEXT, *("", " ", "two secret words", "é-secret", "secret\nbreak", "nul\0secret", "secret" * 700)],
+    "models": [
+        *("m", "", 1, True, {}, 0.5, [1], [None], [""], ["a", ["b"]], ["a\n"], ["x" * 301], ["\u2028"]),
+        [str(number) for number in range(1001)],
+    ],
+}
+
+
+@pytest.mark.parametrize(("field", "value"), [(field, value) for field, values in WRONG.items() for value in values])
+def test_anything_else_is_refused_by_name_and_not_quoted(field: str, value: Any) -> None:
+    for creating in (True, False):
+        with pytest.raises(ApiError) as refused:
+            providers.check_fields({"name": "mine", "base_url": URL, field: value}, creating=creating)
+        assert (refused.value.code, refused.value.error["param"]) == ("invalid_value", field)
+        assert "secret" not in str(refused.value)
+
+
+async def test_a_wrong_field_or_body_changes_nothing(service: Service, headers: dict[str, str]) -> None:
+    own = await add_provider(service, headers, URL)
+    requests = (("POST", PROVIDERS), ("PATCH", f"{PROVIDERS}/{own['id']}"))
+    for method, path in requests:
+        for field, values in WRONG.items():
+            body = {"name": "other", "base_url": "https://other.example", field: values[0]}
+            answer = await service.client.request(method, path, json=body, headers=headers)
+            assert refusal(answer) == (400, "invalid_value", field)
+        for content in (b"", b"[]", b"null", b'"text"', b"{", b'{"name": NaN}', b"\xff"):
+            answer = await service.client.request(method, path, content=content, headers=headers)
+            assert refusal(answer)[:2] == (400, "invalid_json")
+        answer = await service.client.request(method, path, content=b" " * 1_100_000, headers=headers)
+        assert refusal(answer)[:2] == (413, "PAYLOAD_TOO_LARGE")
+    assert (await service.client.get(PROVIDERS, headers=headers)).json()["data"] == [own]
+
+
+async def test_an_operators_name_is_taken(service: Service, headers: dict[str, str]) -> None:
+    own = await add_provider(service, headers, URL)
+    for name in ("builtin", "lab"):
+        assert refusal(await create(service, headers, name=name)) == (409, "name_taken", "name")
+        changed = await service.client.patch(f"{PROVIDERS}/{own['id']}", json={"name": name}, headers=headers)
+        assert refusal(changed) == (409, "name_taken", "name") and changed.headers["x-should-retry"] == "false"
+
+
+async def test_a_name_is_the_users_once(service: Service, headers: dict[str, str]) -> None:
+    answers = await asyncio.gather(*(create(service, headers) for _ in range(5)))
+    assert sorted(answer.status_code for answer in answers) == [201, 409, 409, 409, 409]
+    other = await add_provider(service, headers, URL, api_key=None)
+    changed = await service.client.patch(f"{PROVIDERS}/{other['id']}", json={"name": "mine", "api_key": KEY}, headers=headers)
+    assert refusal(changed) == (409, "name_taken", "name")
+    assert (await service.client.get(f"{PROVIDERS}/{other['id']}", headers=headers)).json() == other
+    assert (await create(service, await service.bearer())).status_code == 201, "another user may use it too"
+
+
+# --- the key
+
+
+async def test_the_hint_tells_nothing_of_a_short_key(service: Service, headers: dict[str, str]) -> None:
+    for key, hint in (("sk-1", "…"), ("x" * 15, "…"), ("x" * 12 + "tail", "…tail"), ("~" * 4096, "…~~~~")):
+        assert (await add_provider(service, headers, URL, api_key=key))["api_key_hint"] == hint
+
+
+async def test_a_new_scheme_host_or_port_drops_the_key(service: Service, headers: dict[str, str]) -> None:
+    changes: list[tuple[dict[str, Any], bool]] = [
+        ({"base_url": "https://api.example.com/v2"}, True),
+        ({"base_url": "https://api.example.com:443/v1"}, True),
+        ({"base_url": "HTTPS://API.EXAMPLE.COM/v1"}, True),
+        ({"models": ["m"]}, True),
+        ({"base_url": "http://api.example.com/v1"}, False),
+        ({"base_url": "http://api.example.com:443/v1"}, False),
+        ({"base_url": "https://api.example.com:8443/v1"}, False),
+        ({"base_url": "https://api.example.org/v1"}, False),
+        ({"base_url": "https://example.com/v1"}, False),
+        ({"base_url": "https://api.example.com.evil.example/v1"}, False),
+        ({"base_url": "https://api.example.com./v1"}, False),
+        ({"base_url": "https://api.example.org/v1", "api_key": None}, False),
+    ]
+    for change, kept in changes:
+        own = await add_provider(service, headers, URL)
+        changed = await service.client.patch(f"{PROVIDERS}/{own['id']}", json=change, headers=headers)
+        assert changed.status_code == 200 and changed.json()["api_key_hint"] == ("…cret" if kept else None), change
+        assert ((await stored(service, own["id"]))["sealed_key"] is not None) == kept
+        back = await service.client.patch(f"{PROVIDERS}/{own['id']}", json={"base_url": URL}, headers=headers)
+        assert back.json()["api_key_hint"] == ("…cret" if kept else None), "it does not come back with the address"
+
+
+async def test_a_new_address_takes_the_key_that_comes_along(service: Service, headers: dict[str, str]) -> None:
+    own = await add_provider(service, headers, URL)
+    change = {"base_url": "http://other.example", "api_key": "another-key-of-theirs"}
+    changed = await service.client.patch(f"{PROVIDERS}/{own['id']}", json=change, headers=headers)
+    assert changed.json()["api_key_hint"] == "…eirs" and changed.json()["base_url"] == "http://other.example"
+
+
+async def test_a_refused_change_of_address_leaves_address_and_key(service: Service, headers: dict[str, str]) -> None:
+    own = await add_provider(service, headers, URL)
+    await create(service, headers)
+    change = {"base_url": "http://other.example", "name": "mine"}
+    assert (await service.client.patch(f"{PROVIDERS}/{own['id']}", json=change, headers=headers)).status_code == 409
+    assert (await service.client.get(f"{PROVIDERS}/{own['id']}", headers=headers)).json() == own
+
+
+async def test_a_key_stands_in_no_answer_file_or_log(
+    service: Service, headers: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(models, "_ANSWER_SECONDS", 0.1)
+    answers = [await create(service, headers)]
+    path = f"{PROVIDERS}/{answers[0].json()['id']}"
+    answers += [
+        await create(service, headers),
+        await service.client.get(path, headers=headers),
+        await service.client.get(PROVIDERS, headers=headers),
+        await service.client.patch(path, json={"api_key": KEY, "name": "A"}, headers=headers),
+        await service.client.patch(path, json={"api_key": KEY}, headers=headers),
+        await service.client.get("/v1/models", headers=headers),
+        await service.client.post(f"{path}/test", headers=headers),
+    ]
+    for answer in answers:
+        assert KEY not in answer.text + str(answer.headers) and "secret" not in answer.text
+    target = sqlite3.connect(tmp_path / "copy.db")
+    await service.state["db"].read(lambda conn: conn.backup(target))
+    target.close()
+    files = [file for file in tmp_path.rglob("*") if file.is_file()]
+    assert {"log", "copy.db", "service.db", "service.db-wal"} <= {file.name for file in files}
+    for file in files:
+        assert b"sk-users-own" not in file.read_bytes(), file
+
+
+def test_a_sealed_key_opens_only_for_its_account_and_provider_and_under_its_secret() -> None:
+    box = KeyBox(b"s" * 32)
+    sealed = box.seal("user_1", "prov_1", KEY)
+    assert box.open("user_1", "prov_1", sealed) == KEY and KEY.encode() not in sealed
+    assert sealed != box.seal("user_1", "prov_1", KEY), "the same key never looks the same"
+    damaged = [
+        sealed[:-1],
+        sealed + b"x",
+        b"",
+        sealed[:12],
+        *(sealed[:i] + bytes([sealed[i] ^ 1]) + sealed[i + 1 :] for i in range(len(sealed))),
+    ]
+    attempts = [
+        (box, "user_2", "prov_1", sealed),
+        (box, "user_1", "prov_2", sealed),
+        (KeyBox(b"t" * 32), "user_1", "prov_1", sealed),
+    ]
+    attempts += [(box, "user_1", "prov_1", wrong) for wrong in damaged]
+    for other, account_id, provider_id, wrong in attempts:
+        with pytest.raises(ApiError) as refused:
+            other.open(account_id, provider_id, wrong)
+        assert refused.value.code == "invalid_value" and KEY not in str(refused.value)
+    assert KEY not in repr(box) and "ssss" not in repr(vars(box))
+
+
+# --- the table
+
+
+async def test_the_table_holds_the_rules_itself(service: Service, headers: dict[str, str]) -> None:
+    own = await add_provider(service, headers, URL, models=["m"])
+    for change in (
+        "name = 'A'",
+        "name = ''",
+        "base_url = 'ftp://h'",
+        "base_url = 'https://'",
+        "sealed_key = NULL",
+        "api_key_hint = NULL",
+        "models = 'm'",
+        "account_id = 'nobody'",
+        "id = NULL",
+    ):
+        with pytest.raises(sqlite3.IntegrityError):
+            await service.state["db"].write(
+                lambda tx, change=change: tx.execute(f"UPDATE providers SET {change} WHERE id = ?", (own["id"],))
+            )
+
+
+async def test_providers_go_with_their_account(service: Service, headers: dict[str, str]) -> None:
+    await add_provider(service, headers, URL)
+    account_id = (await service.client.get("/user/me", headers=headers)).json()["id"]
+    deleted = await service.client.request("DELETE", "/user/me", json={"password": PASSWORD}, headers=headers)
+    assert deleted.status_code == 204
+    db, box = service.state["db"], service.state["key_box"]
+    assert await db.read(lambda conn: conn.execute("SELECT count(*) FROM providers").fetchone()[0]) == 0
+    with pytest.raises(ApiError) as refused:
+        await db.write(providers.add_provider, account_id, {"name": "late", "base_url": URL}, box, 1.0)
+    assert refused.value.code == "invalid_api_key"
+
+
+async def test_a_page_never_crosses_accounts_and_narrows_by_columns(service: Service, headers: dict[str, str]) -> None:
+    mine = []
+    for _ in range(3):
+        service.clocks.advance(1)
+        mine.append(await add_provider(service, headers, URL))
+    other = await service.bearer()
+    theirs = await add_provider(service, other, URL)
+    account_id = (await service.client.get("/user/me", headers=headers)).json()["id"]
+    db = service.state["db"]
+
+    async def ids(limit: int, after: str | None, **equal: str | None) -> list[str]:
+        return [row["id"] for row in await db.read(page, "providers", account_id, limit, after, **equal)]
+
+    newest = [provider["id"] for provider in mine[::-1]]
+    assert await ids(9, None) == newest and await ids(1, None) == newest[:2] and await ids(9, newest[0]) == newest[1:]
+    assert await ids(9, None, name=mine[1]["name"], base_url=None) == [mine[1]["id"]]
+    assert await ids(9, newest[1], name=mine[1]["name"]) == []
+    with pytest.raises(ApiError):
+        await ids(9, theirs["id"])

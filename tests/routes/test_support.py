@@ -1,0 +1,138 @@
+"""Live support: a pro account's one active conversation, and the operator's side on the command line (contract 8)."""
+
+import asyncio
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from svc.billing import wallet
+from tests.conftest import Service, bearer
+from tests.support.people import command, new_person
+from tests.support.server import running_server
+
+PATH = "/support/conversations"
+FIELDS = {"id", "status", "subject", "created_at", "updated_at", "closed_at"}
+
+
+async def pro(service: Service) -> dict[str, str]:
+    session = await service.sign_up()
+    await service.state["db"].write(
+        wallet.credit, session["user"]["id"], 5_000_000, description="", now_seconds=service.clocks.now
+    )
+    return bearer(session["access_token"])
+
+
+@pytest.fixture
+async def headers(service: Service) -> dict[str, str]:
+    return await pro(service)
+
+
+async def post(service: Service, headers: dict[str, str], path: str = "", body: Any = None, status: int = 201) -> Any:
+    answer = await service.client.post(PATH + path, json=body or {}, headers=headers)
+    assert answer.status_code == status, answer.text
+    return answer.json()
+
+
+async def test_a_free_account_is_refused_whatever_it_sends(service: Service) -> None:
+    free = await service.bearer()
+    for content in (b"{}", b"no json"):
+        answer = await service.client.post(PATH, content=content, headers=free)
+        assert (answer.status_code, answer.json()["error"]["code"]) == (403, "pro_required")
+    assert (await service.client.get(PATH, headers=free)).json() == {"object": "list", "data": [], "has_more": False}
+
+
+async def test_a_conversation_comes_back_whole_and_listed_without_messages(service: Service, headers: dict[str, str]) -> None:
+    made = await post(service, headers, body={"subject": "Help 🙂", "message": "It is\nbroken."})
+    assert set(made) == FIELDS | {"messages"} and re.fullmatch(r"sup_[0-9a-z]{26}", made["id"])
+    assert (made["status"], made["subject"], made["closed_at"]) == ("active", "Help 🙂", None)
+    (message,) = made["messages"]
+    assert set(message) == {"id", "role", "content", "created_at"}
+    assert (message["role"], message["content"]) == ("user", "It is\nbroken.")
+    assert (await service.client.get(f"{PATH}/{made['id']}", headers=headers)).json() == made
+    (listed,) = (await service.client.get(PATH, headers=headers)).json()["data"]
+    assert listed == {field: made[field] for field in FIELDS}
+
+
+async def test_one_is_active_at_a_time_even_of_50_at_once(service: Service, headers: dict[str, str]) -> None:
+    answers = await asyncio.gather(*(service.client.post(PATH, json={}, headers=headers) for _ in range(50)))
+    assert sorted(answer.status_code for answer in answers) == [201] + [409] * 49
+    assert {answer.json()["error"]["code"] for answer in answers if answer.status_code == 409} == {"already_active"}
+    (first,) = (await service.client.get(PATH, headers=headers)).json()["data"]
+    await post(service, headers, f"/{first['id']}/close", status=200)
+    second = await post(service, headers)
+    listed = (await service.client.get(PATH, headers=headers)).json()["data"]
+    assert {item["id"]: item["status"] for item in listed} == {first["id"]: "closed", second["id"]: "active"}
+    await post(service, await pro(service))  # another's active one does not count
+
+
+async def test_messages_are_added_until_it_is_closed(service: Service, headers: dict[str, str]) -> None:
+    made = await post(service, headers)
+    service.clocks.advance(1)
+    said = [await post(service, headers, f"/{made['id']}/messages", {"content": text}) for text in ("one", "two")]
+    service.clocks.advance(1)
+    closed = await post(service, headers, f"/{made['id']}/close", status=200)
+    assert closed["status"] == "closed" and closed["closed_at"] == closed["updated_at"] > said[0]["created_at"]
+    assert closed["messages"] == said
+    for path, body in (("messages", {"content": "three"}), ("close", {})):
+        answer = await post(service, headers, f"/{made['id']}/{path}", body, status=409)
+        assert answer["error"]["code"] == "already_ended"
+    assert (await service.client.get(f"{PATH}/{made['id']}", headers=headers)).json() == closed
+
+
+@pytest.mark.parametrize("value", [None, "", " \n", 5, True, ["x"], {}, "x" * 10_001])
+async def test_a_wrong_message_is_400_and_is_not_kept(service: Service, headers: dict[str, str], value: Any) -> None:
+    made = await post(service, headers)
+    answer = await post(service, headers, f"/{made['id']}/messages", {"content": value}, status=400)
+    assert answer["error"]["param"] == "content"
+    assert (await service.client.get(f"{PATH}/{made['id']}", headers=headers)).json() == made
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("subject", ""), ("subject", 5), ("subject", "a\nb"), ("subject", "x" * 201), ("message", ""), ("message", 5)],
+)
+async def test_a_wrong_beginning_is_400_and_opens_nothing(
+    service: Service, headers: dict[str, str], field: str, value: Any
+) -> None:
+    answer = await post(service, headers, body={field: value}, status=400)
+    assert answer["error"]["param"] == field
+    assert (await service.client.get(PATH, headers=headers)).json()["data"] == []
+
+
+async def test_a_conversation_ends_at_200_messages(service: Service, headers: dict[str, str]) -> None:
+    made = await post(service, headers, body={"message": "0"})
+    for number in range(1, 200):
+        await post(service, headers, f"/{made['id']}/messages", {"content": str(number)})
+    answer = await post(service, headers, f"/{made['id']}/messages", {"content": "one more"}, status=413)
+    assert answer["error"]["code"] == "PAYLOAD_TOO_LARGE"
+    shown = (await service.client.get(f"{PATH}/{made['id']}", headers=headers)).json()
+    assert [message["content"] for message in shown["messages"]] == [str(number) for number in range(200)]
+
+
+async def test_the_operator_lists_answers_and_closes_beside_the_server(tmp_path: Path) -> None:
+    async with running_server(tmp_path) as server:
+        person = await new_person(server)
+        assert command(server, "credit", person.email, "5").returncode == 0
+        async with server.client(headers=person.headers) as client:
+            body = {"subject": "Help \u202e", "message": "line\n\x1b[2Jforged line"}
+            support_id = (await client.post(PATH, json=body)).json()["id"]
+            (line,) = command(server, "support", "list").stdout.splitlines()
+            assert line.split("\t")[:3] == [support_id, person.email, "waits"] and line.split("\t")[4] == "Help \ufffd"
+            shown = command(server, "support", "list", support_id).stdout
+            assert "\x1b" not in shown and "\n    \ufffd[2Jforged line" in shown
+            assert command(server, "support", "reply", support_id, "First answer").returncode == 0
+            assert command(server, "support", "reply", support_id, stdin="Second\nanswer\n").returncode == 0
+            assert command(server, "support", "list").stdout.split("\t")[2] == "answered"
+            messages = (await client.get(f"{PATH}/{support_id}")).json()["messages"]
+            assert [(message["role"], message["content"]) for message in messages[1:]] == [
+                ("operator", "First answer"),
+                ("operator", "Second\nanswer"),
+            ]
+            assert command(server, "support", "close", support_id).returncode == 0
+            assert (await client.get(f"{PATH}/{support_id}")).json()["status"] == "closed"
+            assert command(server, "support", "list").stdout == ""
+        for arguments in (("reply", support_id, "x"), ("close", "sup_x"), ("list", "sup_x")):
+            refused = command(server, "support", *arguments)
+            assert refused.returncode == 1 and refused.stderr.startswith("svc: ") and refused.stderr.count("\n") == 1

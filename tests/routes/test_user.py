@@ -1,0 +1,195 @@
+"""The caller's account, settings and API keys through HTTP (contract 3, specification 2.1 and 5)."""
+
+import re
+import sqlite3
+
+import pytest
+
+from svc.auth import tokens
+from tests.conftest import PASSWORD, Service, bearer
+
+
+async def test_a_key_is_shown_once_and_listed_as_a_bare_array_without_it(service: Service) -> None:
+    headers = await service.bearer()
+    assert (await service.client.get("/user/api-keys", headers=headers)).json() == []
+    first = await service.make_key(headers, "laptop")
+    assert set(first) == {"id", "key", "key_prefix", "name", "created_at", "last_used_at"}
+    assert re.fullmatch(r"svc-v1-[0-9A-Za-z]{42}", first["key"]) and first["key_prefix"] == first["key"][:10]
+    service.clocks.advance(1)
+    second = await service.make_key(headers, "laptop")  # names need not be unique
+    listed = (await service.client.get("/user/api-keys", headers=headers)).json()
+    assert listed == [{name: value for name, value in key.items() if name != "key"} for key in (second, first)]
+
+
+async def test_the_database_holds_only_a_hash_of_the_key(service: Service) -> None:
+    key = await service.make_key(await service.bearer())
+    secret = key["key"][10:]
+
+    def dump(conn: sqlite3.Connection) -> str:
+        return "\n".join(conn.iterdump())
+
+    assert secret not in await service.state["db"].read(dump)
+
+
+async def test_a_key_has_its_owners_privileges_and_can_make_keys(service: Service) -> None:
+    session = await service.sign_up()
+    key = await service.make_key(bearer(session["access_token"]))
+    me = (await service.client.get("/user/me", headers=bearer(key["key"]))).json()
+    assert me == {**session["user"], "auth": "api_key"}
+    other = await service.make_key(bearer(key["key"]))
+    assert (await service.client.get("/user/me", headers=bearer(other["key"]))).status_code == 200
+
+
+async def test_a_deleted_key_fails_on_the_next_request(service: Service) -> None:
+    headers = await service.bearer()
+    key = await service.make_key(headers)
+    gone = await service.client.delete(f"/user/api-keys/{key['id']}", headers=bearer(key["key"]))
+    assert (gone.status_code, gone.content) == (204, b"")
+    assert (await service.client.get("/user/me", headers=bearer(key["key"]))).status_code == 401
+    assert (await service.client.delete(f"/user/api-keys/{key['id']}", headers=headers)).status_code == 404
+
+
+async def test_anothers_key_is_404_as_one_that_does_not_exist_and_stays(service: Service) -> None:
+    mine, theirs = await service.bearer(), await service.bearer()
+    key = await service.make_key(theirs)
+    answers = [await service.client.delete(f"/user/api-keys/{key_id}", headers=mine) for key_id in (key["id"], "key_unknown")]
+    assert [answer.status_code for answer in answers] == [404, 404]
+    assert answers[0].json() == answers[1].json()
+    assert (await service.client.get("/user/me", headers=bearer(key["key"]))).status_code == 200
+
+
+@pytest.mark.parametrize("name", [None, "", "   ", "\n", 5, ["x"], "a\0b"])
+async def test_a_keys_name_is_a_string_that_is_not_blank(service: Service, name: object) -> None:
+    answer = await service.client.post("/user/api-keys", json={"name": name}, headers=await service.bearer())
+    assert answer.status_code == 400 and answer.json()["error"]["param"] == "name"
+
+
+@pytest.mark.parametrize("name", ["Ü 🙂 </script>", "x" * 10_000, " padded "])
+async def test_a_keys_name_comes_back_as_it_was_sent(service: Service, name: str) -> None:
+    headers = await service.bearer()
+    assert (await service.make_key(headers, name))["name"] == name
+    assert (await service.client.get("/user/api-keys", headers=headers)).json()[0]["name"] == name
+
+
+async def test_there_is_no_limit_on_the_number_of_keys(service: Service) -> None:
+    headers = await service.bearer()
+    for _ in range(120):
+        await service.make_key(headers)
+    assert len((await service.client.get("/user/api-keys", headers=headers)).json()) == 120
+
+
+async def test_last_used_is_noted_by_the_minute(service: Service) -> None:
+    service.clocks.now = 1_790_000_040.0  # 14:14:00
+    headers = await service.bearer()
+    key = await service.make_key(headers)
+    assert key["last_used_at"] is None
+    for seconds, expected in (
+        (10, "2026-09-21T14:14:00.000Z"),
+        (40, "2026-09-21T14:14:00.000Z"),
+        (60, "2026-09-21T14:15:00.000Z"),
+    ):
+        service.clocks.now = 1_790_000_040.0 + seconds
+        await service.client.get("/user/me", headers=bearer(key["key"]))
+        assert (await service.client.get("/user/api-keys", headers=headers)).json()[0]["last_used_at"] == expected
+
+
+@pytest.mark.parametrize(
+    "authorization",
+    [
+        None,
+        "",
+        "Bearer",
+        "Bearer ",
+        "Basic YTpi",
+        "Bearer svc-v1-" + "0" * 42,
+        "Bearer svc-v1-short",
+        "Bearer eyJhbGciOiJub25lIn0.e30.",
+        "Bearer " + "x" * 100_000,
+        "Bearer a b",
+        "svc-v1-" + "0" * 42,
+    ],
+)
+async def test_every_bad_token_gets_one_401_body_that_echoes_nothing(service: Service, authorization: str | None) -> None:
+    headers = {} if authorization is None else {"authorization": authorization}
+    answer = await service.client.get("/user/me", headers=headers)
+    reference = await service.client.get("/user/me", headers=bearer(tokens.new_key_token()))
+    assert answer.status_code == 401 and answer.headers["www-authenticate"] == "Bearer"
+    assert answer.content == reference.content and answer.json()["error"]["code"] == "invalid_api_key"
+
+
+async def test_exactly_one_authorization_header_is_taken(service: Service) -> None:
+    token = (await service.sign_up())["access_token"]
+    headers = [("authorization", f"Bearer {token}"), ("authorization", f"Bearer {token}")]
+    assert (await service.client.get("/user/me", headers=headers)).status_code == 401
+    assert (await service.client.get("/user/me", headers={"authorization": f"bEaReR {token}"})).status_code == 200
+
+
+async def test_a_malformed_key_costs_no_query(service: Service) -> None:
+    queries = []
+    state_db = service.state["db"]
+    original = state_db.read
+    state_db.read = lambda *args: queries.append(args) or original(*args)
+    key = tokens.new_key_token()
+    wrong = key[:-1] + ("A" if key[-1] != "A" else "B")
+    assert (await service.client.get("/user/me", headers=bearer(wrong))).status_code == 401
+    assert queries == []
+    assert (await service.client.get("/user/me", headers=bearer(key))).status_code == 401
+    assert len(queries) == 1
+
+
+async def test_the_name_can_be_changed_and_other_fields_in_the_body_are_ignored(service: Service) -> None:
+    session = await service.sign_up()
+    headers = bearer(session["access_token"])
+    answer = await service.client.patch(
+        "/user/me", json={"name": "Ada", "tier": "pro", "id": "user_x", "email": "x@y.z"}, headers=headers
+    )
+    assert answer.status_code == 200 and answer.json() == {**session["user"], "name": "Ada"}
+    assert (await service.client.patch("/user/me", json={}, headers=headers)).json()["name"] == "Ada"
+    assert (await service.client.patch("/user/me", json={"name": None}, headers=headers)).json()["name"] is None
+
+
+async def test_settings_are_changed_one_by_one(service: Service) -> None:
+    headers = await service.bearer()
+    assert (await service.client.get("/user/settings", headers=headers)).json() == {"default_model": None, "memory_enabled": True}
+    answer = await service.client.patch("/user/settings", json={"memory_enabled": False}, headers=headers)
+    assert answer.json() == {"default_model": None, "memory_enabled": False}
+    await service.client.patch("/user/settings", json={"default_model": "builtin/echo"}, headers=headers)
+    read_back = (await service.client.get("/user/settings", headers=headers)).json()
+    assert read_back == {"default_model": "builtin/echo", "memory_enabled": False}
+
+
+@pytest.mark.parametrize(
+    "body", [{"memory_enabled": 1}, {"memory_enabled": None}, {"default_model": "no/model"}, {"default_model": 3}]
+)
+async def test_a_wrong_setting_is_400_and_changes_nothing(service: Service, body: dict) -> None:
+    headers = await service.bearer()
+    answer = await service.client.patch("/user/settings", json=body, headers=headers)
+    assert answer.status_code == 400 and answer.json()["error"]["param"] == next(iter(body))
+    assert (await service.client.get("/user/settings", headers=headers)).json() == {"default_model": None, "memory_enabled": True}
+
+
+async def test_deleting_the_account_needs_a_session_and_the_password(service: Service) -> None:
+    headers = await service.bearer()
+    key = await service.make_key(headers)
+    refusals = [
+        (bearer(key["key"]), {"password": PASSWORD}, 403, "session_required"),
+        (headers, {}, 400, "missing_field"),
+        (headers, {"password": "wrong password"}, 401, "invalid_credentials"),
+    ]
+    for who, body, status, code in refusals:
+        answer = await service.client.request("DELETE", "/user/me", json=body, headers=who)
+        assert (answer.status_code, answer.json()["error"]["code"]) == (status, code)
+    assert (await service.client.get("/user/me", headers=headers)).status_code == 200
+
+
+async def test_after_deletion_keys_and_sessions_are_401_at_once_and_the_email_is_free(service: Service) -> None:
+    session = await service.sign_up("ada@example.com")
+    headers = bearer(session["access_token"])
+    key = await service.make_key(headers)
+    assert (await service.client.request("DELETE", "/user/me", json={"password": PASSWORD}, headers=headers)).status_code == 204
+    for who in (headers, bearer(key["key"])):
+        answer = await service.client.get("/user/me", headers=who)
+        assert (answer.status_code, answer.json()["error"]["code"]) == (401, "invalid_api_key")
+    rows = await service.state["db"].read(lambda conn: conn.execute("SELECT count(*) FROM api_keys").fetchone()[0])
+    assert rows == 0
+    await service.sign_up("ada@example.com")

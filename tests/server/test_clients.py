@@ -1,0 +1,171 @@
+"""The official `openai` client and the README's own lines against the real server (wire.md, issue 2)."""
+
+import asyncio
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import httpx
+import openai
+import pytest
+
+from tests.support.people import Person, new_person
+from tests.support.server import ROOT, RunningServer, running_server
+
+README = (ROOT / "README.md").read_text()
+TOOLS = [
+    {
+        "type": "function",
+        "function": {
+            "name": "calculate",
+            "description": "Computes.",
+            "parameters": {"type": "object", "properties": {"expression": {"type": "string"}}, "required": ["expression"]},
+        },
+    }
+]
+
+
+@pytest.fixture
+async def server(tmp_path: Path) -> AsyncIterator[RunningServer]:
+    async with running_server(tmp_path) as running:
+        yield running
+
+
+@pytest.fixture
+async def person(server: RunningServer) -> Person:
+    return await new_person(server)
+
+
+@pytest.fixture
+async def client(server: RunningServer, person: Person) -> AsyncIterator[openai.AsyncOpenAI]:
+    http = httpx.AsyncClient(verify=server.tls or False)
+    async with openai.AsyncOpenAI(base_url=f"{server.base_url}/v1", api_key=person.key, http_client=http) as made:
+        yield made
+
+
+async def test_openai_reads_json_stream_and_models(client: openai.AsyncOpenAI) -> None:
+    messages = [{"role": "user", "content": "Hello there 🙂"}]
+    answer = await client.chat.completions.create(model="builtin/echo", messages=messages)
+    assert answer.choices[0].message.content == "Hello there 🙂" and answer.choices[0].finish_reason == "stop"
+    assert answer.usage.total_tokens == answer.usage.prompt_tokens + answer.usage.completion_tokens
+    assert answer._request_id
+    stream = await client.chat.completions.create(
+        model="builtin/echo", messages=messages, stream=True, stream_options={"include_usage": True}
+    )
+    chunks = [chunk async for chunk in stream]
+    assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices) == "Hello there 🙂"
+    assert chunks[-1].usage.total_tokens == answer.usage.total_tokens
+    listed = [model.id async for model in client.models.list()]
+    assert "builtin/assistant" in listed
+    assert (await client.models.retrieve("builtin/assistant")).owned_by == "builtin"
+
+
+async def test_openai_plays_a_tool_loop_in_json_and_stream(client: openai.AsyncOpenAI) -> None:
+    messages = [{"role": "user", "content": "What is 12 * (3 + 4)?"}]
+    asked = await client.chat.completions.create(model="builtin/assistant", messages=messages, tools=TOOLS)
+    (call,) = asked.choices[0].message.tool_calls
+    messages += [asked.choices[0].message, {"role": "tool", "tool_call_id": call.id, "content": "84"}]
+    answer = await client.chat.completions.create(model="builtin/assistant", messages=messages, tools=TOOLS)
+    assert "84" in answer.choices[0].message.content
+    async with client.chat.completions.stream(model="builtin/assistant", messages=messages[:1], tools=TOOLS) as stream:
+        final = await stream.get_final_completion()
+    assert final.choices[0].message.tool_calls[0].function.name == "calculate"
+
+
+async def test_openai_raises_its_own_exception_for_each_refusal(client: openai.AsyncOpenAI, server: RunningServer) -> None:
+    ask = {"messages": [{"role": "user", "content": "fail 400 too long"}]}
+    with pytest.raises(openai.NotFoundError) as missing:
+        await client.chat.completions.create(model="no/such", **ask)
+    assert missing.value.code == "model_not_found" and missing.value.request_id
+    with pytest.raises(openai.BadRequestError) as refused:
+        await client.chat.completions.create(model="builtin/script", **ask)
+    assert "too long" in refused.value.message
+    stranger = client.with_options(api_key="svc-v1-" + "0" * 42, max_retries=0)
+    with pytest.raises(openai.AuthenticationError) as unknown:
+        await stranger.chat.completions.create(model="builtin/echo", **ask)
+    assert unknown.value.code == "invalid_api_key"
+    with pytest.raises(openai.APIError) as broken:
+        stream = await client.chat.completions.create(
+            model="builtin/script", messages=[{"role": "user", "content": "say Hello\nfail 500 oops"}], stream=True
+        )
+        _ = [chunk async for chunk in stream]
+    assert "oops" in broken.value.message or broken.value.code == "upstream_error"
+    impatient = client.with_options(max_retries=0)
+    with pytest.raises(openai.RateLimitError) as limited:
+        await asyncio.gather(*(impatient.chat.completions.create(model="builtin/echo", **ask) for _ in range(25)))
+    assert 1 <= int(limited.value.response.headers["retry-after"]) <= 59
+
+
+def block(mark: str) -> str:
+    """The code block that follows `<!-- mark -->` in the README."""
+    found = re.search(rf"<!-- {mark} -->\n```\w+\n(.*?)```", README, re.DOTALL)
+    assert found, mark
+    return found[1]
+
+
+def here(text: str, server: RunningServer) -> str:
+    return text.replace("https://127.0.0.1:8443", server.base_url).replace("data/tls/ca.pem", str(server.ca))
+
+
+async def test_the_curl_lines_of_the_readme_work_as_pasted(server: RunningServer) -> None:
+    script = here(block("curl") + "echo; echo ---\n" + block("agent-curl"), server)
+    done = await asyncio.to_thread(
+        subprocess.run,
+        ["bash", "-euo", "pipefail", "-c", script],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        cwd=server.data_dir,
+    )
+    assert done.returncode == 0, done.stderr
+    chats, _, agents = done.stdout.partition("\n---\n")
+    assert '"id":"builtin/assistant"' in chats and "84" in chats and chats.endswith("data: [DONE]\n\n")
+    run, _, runs = agents.rpartition("\n\n")
+    assert '"type":"final"' in run.rpartition("data: ")[2] and json.loads(runs)["data"][0]["status"] == "final"
+
+
+async def test_the_python_lines_of_the_readme_work_as_pasted(server: RunningServer, person: Person) -> None:
+    done = await asyncio.to_thread(
+        subprocess.run,
+        [sys.executable, "-c", here(block("openai"), server)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ, "KEY": person.key},
+    )
+    assert (done.returncode, done.stdout) == (0, "Hello, stream"), done.stderr
+
+
+@pytest.mark.parametrize("mark", ["agent-python", "agent-javascript"])
+async def test_the_agent_clients_of_the_readme_work_as_printed(server: RunningServer, person: Person, mark: str) -> None:
+    program = here(block(mark), server)
+    command = [sys.executable, "-c", program] if mark == "agent-python" else ["node", "--input-type=module", "-e", program]
+    env = {**os.environ, "KEY": person.key, "NODE_EXTRA_CA_CERTS": str(server.ca)}
+    done = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True, timeout=60, env=env)
+    assert done.returncode == 0, done.stderr
+    assert (
+        done.stdout.startswith("started")
+        and "84" in done.stdout.splitlines()[-1]
+        and done.stdout.splitlines()[-1].startswith("final")
+    )
+
+
+def test_the_catalog_of_the_readme_is_one_that_loads(tmp_path: Path) -> None:
+    from svc.inference.catalog import read_file
+
+    (tmp_path / "catalog.toml").write_text(block("catalog"))
+    models, listed, default_model = read_file(tmp_path / "catalog.toml", {"OLLAMA_KEY": "x"})
+    assert [model.id for model in models] == [default_model] == ["ollama/llama3.2"] and listed == []
+
+
+def test_every_setting_stands_in_the_readme() -> None:
+    from svc.config import SETTINGS
+
+    for name in SETTINGS:
+        assert f"`{name}`" in README, name
+    for name in re.findall(r"`(SVC_\w+)`", README):
+        assert name in SETTINGS, name

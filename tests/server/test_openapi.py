@@ -1,0 +1,347 @@
+"""The interface document and the pages that show it: complete, valid, and true of the routes that app.py has (contract 10)."""
+
+import itertools
+import json
+import re
+import tomllib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from openapi_spec_validator import OpenAPIV31SpecValidator
+
+from app import ROUTES
+from svc.auth import accounts
+from svc.errors import ERRORS, ApiError
+from svc.inference.chat_request import check_chat
+from svc.inference.providers import check_fields
+from svc.routes.service import STATIC
+from tests.conftest import Service
+from tests.routes.test_providers import WRONG
+from tests.support.openapi import DOCUMENT, check, faults, resolved, validate_response
+
+OPERATIONS = [(method, path, operation) for path, item in DOCUMENT["paths"].items() for method, operation in item.items()]
+# What is answered where there is no operation: an unknown path, a method that a path does not take.
+WITHOUT_OPERATION = {"not_found", "method_not_allowed"}
+
+
+def nodes(value: Any, *steps: str) -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:
+    """Every object of the document with the steps that lead to it, without the insides of examples."""
+    if isinstance(value, dict):
+        yield steps, value
+        for name, item in value.items():
+            if name not in ("example", "examples") or steps[-1:] == ("properties",):
+                yield from nodes(item, *steps, name)
+    elif isinstance(value, list):
+        for position, item in enumerate(value):
+            yield from nodes(item, *steps, str(position))
+
+
+NODES = list(nodes(DOCUMENT))
+
+
+def parameters(operation: dict[str, Any]) -> list[dict[str, Any]]:
+    return [resolved(parameter) for parameter in operation.get("parameters", [])]
+
+
+def responses_with_errors() -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """(where, status, error) for each example of a refusal that an operation refers to."""
+    for method, path, operation in OPERATIONS:
+        for status, response in operation["responses"].items():
+            media = resolved(response).get("content", {}).get("application/json", {})
+            for example in media.get("examples", {}).values() if status[0] in "45" else ():
+                yield f"{method} {path}", status, example["value"]["error"]
+
+
+# --- the document by itself
+
+
+def test_it_is_valid_openapi_3_1() -> None:
+    assert list(OpenAPIV31SpecValidator(DOCUMENT).iter_errors()) == []
+    project = tomllib.loads(Path("pyproject.toml").read_text())["project"]
+    assert (DOCUMENT["openapi"], DOCUMENT["info"]["version"]) == ("3.1.0", project["version"])
+    assert DOCUMENT["info"]["license"]["identifier"] == project["license"]
+
+
+def test_it_is_written_with_two_spaces_so_that_changes_are_readable() -> None:
+    text = (STATIC / "openapi.json").read_text()
+    assert text == json.dumps(json.loads(text), indent=2, ensure_ascii=False) + "\n"
+
+
+def test_every_reference_resolves_and_every_component_is_used() -> None:
+    references = {node["$ref"] for _, node in NODES if "$ref" in node}
+    for reference in references:
+        assert resolved({"$ref": reference}) is not None
+    names = {f"#/components/{kind}/{name}" for kind, parts in DOCUMENT["components"].items() for name in parts}
+    schemes = {name for _, _, operation in OPERATIONS for wanted in operation["security"] for name in wanted}
+    assert names - references == {f"#/components/securitySchemes/{name}" for name in schemes}
+
+
+def test_null_is_written_as_json_schema_2020_12_writes_it() -> None:
+    assert [steps for steps, node in NODES if "nullable" in node and steps[-1:] != ("properties",)] == []
+
+
+@pytest.mark.parametrize(("method", "path", "operation"), OPERATIONS)
+def test_every_operation_says_what_a_caller_needs(method: str, path: str, operation: dict[str, Any]) -> None:
+    tags = [tag["name"] for tag in DOCUMENT["tags"]]
+    assert operation["summary"] and len(operation["tags"]) == 1 and operation["tags"][0] in tags
+    assert re.fullmatch(r"[a-z][A-Za-z]+", operation["operationId"])
+    statuses = set(operation["responses"])
+    assert {status[0] for status in statuses} >= {"4", "5"} and any(status[0] in "23" for status in statuses)
+    assert {"400", "403", "408", "421", "431", "500"} <= statuses
+    assert ("503" in statuses) == (path != "/healthz")
+    in_path = [part["name"] for part in parameters(operation) if part["in"] == "path"]
+    assert in_path == re.findall(r"\{(\w+)\}", path)
+    if "requestBody" in operation:
+        content = operation["requestBody"]["content"]
+        assert "413" in statuses
+        if "*/*" not in content:  # somebody's own file, which may be empty
+            assert operation["requestBody"]["required"] and all(media["examples"] for media in content.values())
+    for response in operation["responses"].values():
+        assert resolved(response)["description"] and "x-request-id" in resolved(response)["headers"]
+
+
+def test_operation_ids_are_unique() -> None:
+    ids = [operation["operationId"] for _, _, operation in OPERATIONS]
+    assert len(set(ids)) == len(ids)
+
+
+def test_all_examples_are_valid_under_their_schemas() -> None:
+    count = 0
+    for steps, node in NODES:
+        if "schema" in node:
+            values = [example["value"] for example in node.get("examples", {}).values()]
+            values += [node["example"]] if "example" in node else []
+            found = [(value, fault) for value in values for fault in faults(value, *steps, "schema")]
+        elif isinstance(node.get("examples"), list):
+            values = node["examples"]
+            found = [(value, fault) for value in values for fault in faults(value, *steps)]
+        else:
+            continue
+        assert found == [], steps
+        count += len(values)
+    assert count > 100
+
+
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/agents/run"])
+def test_the_events_in_examples_are_the_documented_ones(path: str) -> None:
+    answers = DOCUMENT["paths"][path]["post"]["responses"]["200"]["content"]["text/event-stream"]
+    for example in answers["examples"].values():
+        validate_response("POST", path, 200, f"data: {example['value']['data']}\n\n", "text/event-stream")
+    for wrong in ('{"choices":[]}', '{"error":"text"}', '{"type":"completed"}'):
+        with pytest.raises(AssertionError):
+            validate_response("POST", path, 200, f"data: {wrong}\n\n", "text/event-stream")
+
+
+# --- the document and the service
+
+
+def test_it_has_exactly_the_routes_of_the_map_in_their_order() -> None:
+    routes = [(method.lower(), path.replace(":path}", "}")) for method, path, _ in ROUTES]
+    assert sorted((method, path) for method, path, _ in OPERATIONS) == sorted(routes)
+    assert list(DOCUMENT["paths"]) == list(dict.fromkeys(path for _, path in routes))
+
+
+@pytest.mark.parametrize(("method", "path", "operation"), OPERATIONS)
+async def test_a_token_is_asked_for_exactly_where_the_document_says_so(
+    service: Service, method: str, path: str, operation: dict[str, Any]
+) -> None:
+    headers = {"origin": service.config.base_url}
+    answer = await service.client.request(method, re.sub(r"\{\w+\}", "something", path), headers=headers)
+    asked = {name for wanted in operation["security"] for name in wanted} if {} not in operation["security"] else set()
+    assert bool(asked) == (answer.status_code == 401)
+    if asked:
+        assert answer.headers["www-authenticate"] == {"bearer": "Bearer", "checkoutCookie": "Cookie"}[asked.pop()]
+    check(answer)
+
+
+def test_errors_have_the_status_and_type_of_the_one_table() -> None:
+    for where, status, error in responses_with_errors():
+        if status == "4XX":  # a model server's own
+            continue
+        table_status, table_type, _ = ERRORS[error["code"]]
+        if status == "416":  # a range beyond the content is a wrong value with a status of its own
+            assert error["code"] == "invalid_value", where
+        elif table_type == "upstream_error":
+            assert status in ("502", "503", "504"), where
+        else:
+            assert status == str(table_status), where
+        assert error["type"] == table_type and ("retry_after" in error) == (status == "429"), where
+
+
+def test_every_code_that_a_route_can_give_is_documented_and_no_other() -> None:
+    given = {error["code"] for _, status, error in responses_with_errors() if status != "4XX"}
+    assert given | WITHOUT_OPERATION == set(ERRORS)
+    for code in WITHOUT_OPERATION:
+        assert f"`{code}`" in DOCUMENT["info"]["description"]
+    listed = DOCUMENT["components"]["schemas"]["ErrorDetail"]["properties"]["code"]["description"]
+    assert set(re.findall(r"`(\w+)`", listed)) == set(ERRORS)
+
+
+async def test_it_is_served_with_the_base_address_of_this_server(service: Service) -> None:
+    answer = await service.client.get("/openapi.json")
+    assert answer.json() == {**DOCUMENT, "servers": [{"url": service.config.base_url}]}
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (200, {"status": "ok", "more": 1}),
+        (200, {"status": "fine"}),
+        (200, None),
+        (201, {"status": "ok"}),
+        (500, {"error": "text"}),
+        (404, {"error": {"message": "", "type": "", "code": None, "param": None}}),
+    ],
+)
+def test_the_check_of_answers_refuses_what_the_document_does_not_know(status: int, body: Any) -> None:
+    validate_response("GET", "/healthz", 200, {"status": "ok"})
+    with pytest.raises(AssertionError):
+        validate_response("GET", "/healthz", status, body)
+
+
+# --- the chat request: the document refuses what the service refuses
+
+FIELDS = DOCUMENT["components"]["schemas"]["ChatCompletionRequest"]["properties"]
+CALL: dict[str, Any] = {"id": "call_1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+SCALARS: list[Any] = [None, True, False, "", " ", "none", "words"]
+NUMBERS: list[Any] = [0, 1, -3, 2, 5, 128, 129, 2**31 - 1, 2**31, 2**63 - 1, 2**63, 0.5, 2.5, -2.5]
+OBJECTS: list[Any] = [
+    *({}, {"include_usage": True}, {"include_usage": 1}, {"name": "f"}, {"name": " "}, {"name": 1}),
+    *({"type": "text"}, {"type": "json_schema"}, {"type": "json_schema", "json_schema": {"name": "s", "schema": {}}}),
+    *({"type": "json_schema", "json_schema": {"name": "s", "strict": "yes"}}, {"type": "custom", "custom": {"name": "c"}}),
+    *({"type": "function"}, {"type": "function", "function": {}}, {"type": "function", "function": {"name": "f"}}),
+]
+ITEMS: list[Any] = [
+    *(1, "a", {}, {"name": "f"}, {"name": "f", "description": 1}, {"type": "function"}, {"type": "custom"}),
+    *({"type": "function", "function": {"name": "f", "parameters": {}}}, {"type": "function", "function": {"name": ""}}),
+]
+MESSAGES: list[Any] = [
+    *({"role": role, "content": "hi"} for role in ("system", "developer", "user", "assistant", "function", "tool", "robot")),
+    *({"role": role} for role in ("user", "assistant", "function", "tool")),
+    *({"role": "assistant", "tool_calls": calls} for calls in ([CALL], [1], [{"function": {"arguments": ""}}], None, {})),
+    *({"role": "tool", "content": "1", "tool_call_id": call_id} for call_id in ("c", 1, None)),
+    *({"role": "user", "content": content} for content in (None, 1, [], ["a"], [{"text": "a"}], {})),
+    *({"role": "user", "content": [part]} for part in ({"type": "text", "text": "a"}, {"type": "text"}, {"type": "input_audio"})),
+    *({"role": "user", "content": [{"type": "image_url", "image_url": url}]} for url in ({"url": "data:,"}, "data:,", {}, 1)),
+    *({"content": "hi"}, {"role": 1, "content": ""}, {"role": "developer", "content": "", "name": 1}),
+]
+LISTS = [[], ["a"] * 4, ["a"] * 5, *([item] for item in [*ITEMS, *MESSAGES])]
+VALUES = [*SCALARS, *NUMBERS, *OBJECTS, *LISTS]
+
+
+@pytest.mark.parametrize("field", [*FIELDS, "unknown"])
+def test_the_document_and_the_service_agree_on_every_field_of_a_chat_request(field: str) -> None:
+    outcomes = set()
+    for value in VALUES:
+        body = {"messages": [{"role": "user", "content": "hi"}], field: value}
+        try:
+            check_chat(body)
+            accepted = True
+        except ApiError:
+            accepted = False
+        wrong = faults(body, "components", "schemas", "ChatCompletionRequest")
+        assert accepted == (not wrong), (field, value, wrong)
+        outcomes.add(accepted)
+    assert outcomes == ({True} if field == "unknown" else {True, False})
+
+
+@pytest.mark.parametrize(
+    ("schema", "check_value"),
+    [("Email", accounts.check_email), ("NewPassword", accounts.check_password), ("PersonName", accounts.check_name)],
+)
+def test_the_document_and_the_service_agree_on_the_fields_of_an_account(schema: str, check_value: Callable[[Any], Any]) -> None:
+    texts = [
+        "",
+        " ",
+        "a@b",
+        "a@",
+        "@b",
+        "a@b@c",
+        "a b@c.example",
+        "é@ü.example",
+        "a@[::1]",
+        "a<b@c.example",
+        "a@b\n",
+        "\0@b.example",
+    ]
+    lengths = [
+        "x" * 7,
+        "x" * 8,
+        "\U0001f600" * 8,
+        "x" * 200,
+        "x" * 201,
+        "x" * 252 + "@b",
+        "x" * 253 + "@b",
+        "x" * 1024,
+        "x" * 1025,
+    ]
+    outcomes = set()
+    for value in [*texts, *lengths, "Ada \x85", "Ada\t", None, 1, True, [], {}]:
+        try:
+            check_value(value)
+            accepted = True
+        except ApiError:
+            accepted = False
+        assert accepted == (not faults(value, "components", "schemas", schema)), value
+        outcomes.add(accepted)
+    assert outcomes == {True, False}
+
+
+PROVIDER: dict[str, list[Any]] = {
+    "name": ["a", "a-b_7"],
+    "base_url": ["HTTP://H:8080/v1", "https://[::1]"],
+    "api_key": [None, "~!"],
+    "models": [None, [], ["a"]],
+}
+
+
+@pytest.mark.parametrize(("schema", "creating"), [("CreateProviderRequest", True), ("UpdateProviderRequest", False)])
+def test_the_document_and_the_service_agree_on_the_fields_of_a_provider(schema: str, creating: bool) -> None:
+    for field, value in [(name, value) for cases in (PROVIDER, WRONG) for name in cases for value in cases[name]]:
+        body = {"name": "mine", "base_url": "https://h", field: value}
+        wrong = faults(body, "components", "schemas", schema)
+        try:
+            check_fields(body, creating=creating)
+            accepted = True
+        except ApiError:
+            accepted = False
+        # No pattern tells which ports there are, or which characters can be shown.
+        assert accepted == (not wrong) or (field in ("base_url", "models") and not accepted), (field, value)
+        assert accepted == (value in PROVIDER[field])
+    assert bool(faults({}, "components", "schemas", schema)) == creating
+
+
+# --- the pages
+
+PAGES = sorted(path.name for path in STATIC.glob("*.html"))
+SCRIPTS = sorted(path.name for path in STATIC.glob("*.js"))
+
+
+@pytest.mark.parametrize("name", PAGES)
+async def test_a_page_needs_nothing_that_its_policy_forbids(service: Service, name: str) -> None:
+    html = (STATIC / name).read_text()
+    assert not re.search(r"<script(?![^>]*\ssrc=)|<style|\sstyle=|\son\w+=", html)
+    addresses = re.findall(r"\b(?:src|href|action)=\"([^\"]+)\"", html)
+    assert all(re.match(r"/(?!/)|#|data:image/svg", address) for address in addresses)
+    loaded = [address for address in addresses if address.startswith("/static/")]
+    assert "/static/style.css" in loaded
+    for address in loaded:
+        answer = await service.client.get(address)
+        assert answer.status_code == 200 and "script-src 'self'" in answer.headers["content-security-policy"], address
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_a_script_writes_text_and_never_markup(name: str) -> None:
+    script = (STATIC / name).read_text()
+    assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|new Function|srcdoc|https?://", script)
+
+
+@pytest.mark.parametrize(("path", "title"), [("/", "svc"), ("/docs", "Reference"), ("/password-reset", "New password")])
+async def test_the_pages_are_served_with_a_strict_policy(service: Service, path: str, title: str) -> None:
+    answer = await service.client.get(path)
+    policy = answer.headers["content-security-policy"]
+    assert "default-src 'none'" in policy and "unsafe" not in policy and "frame-ancestors 'none'" in policy
+    assert answer.headers["referrer-policy"] == "no-referrer" and answer.headers["x-content-type-options"] == "nosniff"
+    assert title in "".join(itertools.chain(re.findall(r"<title>(.*?)</title>", answer.text)))

@@ -1,0 +1,265 @@
+"""The event stream's own rules, driven through the ASGI interface: one ending whatever happens (wire.md 1-7)."""
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Callable
+from typing import Any
+
+import pytest
+
+from svc.errors import ApiError
+from svc.server.sse import PING, ClientGone, Drain, EventStream, Interrupt, attended
+
+
+class Caller:
+    """The other side of an ASGI application: what it was sent, and a `leave()`."""
+
+    def __init__(self, stalled: bool = False) -> None:
+        self.messages: list[dict[str, Any]] = []
+        self.gone = asyncio.Event()
+        self.readable = asyncio.Event()
+        if not stalled:
+            self.readable.set()
+
+    async def receive(self) -> dict[str, Any]:
+        await self.gone.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(self, message: dict[str, Any]) -> None:
+        if message.get("body"):
+            await self.readable.wait()
+        self.messages.append(message)
+
+    def leave(self) -> None:
+        self.gone.set()
+
+    @property
+    def body(self) -> bytes:
+        return b"".join(message.get("body", b"") for message in self.messages)
+
+
+def closing(error: ApiError) -> bytes:
+    return f"closed:{error.code}\n\n".encode()
+
+
+def stream(events: AsyncGenerator[bytes, None], drain: Drain, **changes: Any) -> EventStream:
+    settings = {"drain": drain, "owner": "user_1", "interrupt": Interrupt(), "closing": closing, "on_fault": lambda error: None}
+    return EventStream(events, **{**settings, **changes})
+
+
+async def run(response: EventStream, caller: Caller) -> None:
+    await response({"type": "http"}, caller.receive, caller.send)
+
+
+async def until(condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 5
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen in 5 seconds"
+        await asyncio.sleep(0.005)
+
+
+async def test_blocks_go_out_as_they_are_with_the_headers_of_a_stream() -> None:
+    async def events() -> AsyncGenerator[bytes, None]:
+        yield b"one\n\n"
+        yield b"two\n\n"
+
+    caller = Caller()
+    await run(stream(events(), Drain(), headers={"x-service-run": "run_1"}), caller)
+    headers = dict(caller.messages[0]["headers"])
+    assert headers[b"content-type"] == b"text/event-stream" and headers[b"x-service-run"] == b"run_1"
+    assert headers[b"cache-control"] == b"no-cache, no-store" and headers[b"x-accel-buffering"] == b"no"
+    assert b"content-length" not in headers
+    assert caller.body == b"one\n\ntwo\n\n" and caller.messages[-1]["more_body"] is False
+
+
+async def test_an_error_before_the_first_block_is_raised_for_an_ordinary_answer() -> None:
+    async def events() -> AsyncGenerator[bytes, None]:
+        raise ApiError("model_not_found")
+        yield b""
+
+    caller = Caller()
+    with pytest.raises(ApiError, match="no such model"):
+        await run(stream(events(), Drain()), caller)
+    assert caller.messages == []
+
+
+@pytest.mark.parametrize(
+    ("error", "code"), [(ApiError("upstream_error"), "upstream_error"), (ValueError("secret"), "internal_error")]
+)
+async def test_an_error_after_the_first_block_ends_the_stream_once(error: Exception, code: str) -> None:
+    async def events() -> AsyncGenerator[bytes, None]:
+        yield b"one\n\n"
+        raise error
+
+    caller, faults = Caller(), []
+    await run(stream(events(), Drain(), on_fault=faults.append), caller)
+    assert caller.body == f"one\n\nclosed:{code}\n\n".encode()
+    assert caller.messages[-1]["more_body"] is False
+    assert faults == ([] if isinstance(error, ApiError) else [error])
+
+
+async def test_silence_is_broken_by_pings_also_before_the_first_block() -> None:
+    async def events() -> AsyncGenerator[bytes, None]:
+        await asyncio.sleep(0.25)
+        yield b"one\n\n"
+
+    caller = Caller()
+    await run(stream(events(), Drain(), ping_seconds=0.1), caller)
+    assert caller.body == PING + PING + b"one\n\n"
+
+
+async def test_a_leaving_caller_cancels_the_generator_which_cleans_up_once() -> None:
+    cleaned = []
+
+    async def events() -> AsyncGenerator[bytes, None]:
+        try:
+            yield b"one\n\n"
+            await asyncio.sleep(60)
+        finally:
+            await asyncio.sleep(0.01)  # an await in the cleaning up is not cancelled again
+            cleaned.append(True)
+
+    caller, drain = Caller(), Drain()
+    task = asyncio.create_task(run(stream(events(), drain), caller))
+    await until(lambda: caller.body)
+    caller.leave()
+    await asyncio.wait_for(task, 5)
+    assert cleaned == [True] and len(drain) == 0 and task.cancelling() == 0
+
+
+async def test_a_caller_who_stalls_and_leaves_is_noticed_while_sending() -> None:
+    cleaned = []
+
+    async def events() -> AsyncGenerator[bytes, None]:
+        try:
+            while True:
+                yield b"x" * 1000
+        finally:
+            cleaned.append(True)
+
+    caller = Caller(stalled=True)
+    task = asyncio.create_task(run(stream(events(), Drain()), caller))
+    await asyncio.sleep(0.05)
+    caller.leave()
+    await asyncio.wait_for(task, 5)
+    assert cleaned == [True]
+
+
+@pytest.mark.parametrize("phase", ["waiting", "sending"])
+async def test_an_interrupted_generator_may_yield_its_last_event(phase: str) -> None:
+    interrupt = Interrupt()
+
+    async def events() -> AsyncGenerator[bytes, None]:
+        try:
+            yield b"one\n\n"
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            yield f"stopped:{interrupt.reason}\n\n".encode()
+
+    caller = Caller(stalled=phase == "sending")
+    task = asyncio.create_task(run(stream(events(), Drain(), interrupt=interrupt), caller))
+    await asyncio.sleep(0.02)
+    interrupt("requested")
+    interrupt("shutdown")  # the first reason stays
+    await asyncio.sleep(0.02)
+    caller.readable.set()
+    await asyncio.wait_for(task, 5)
+    assert caller.body.endswith(b"stopped:requested\n\n") and caller.body.count(b"stopped") == 1
+    assert caller.messages[-1]["more_body"] is False
+
+
+async def test_a_drain_ends_every_open_stream_with_its_error() -> None:
+    async def events() -> AsyncGenerator[bytes, None]:
+        yield b"one\n\n"
+        await asyncio.sleep(60)
+
+    drain = Drain()
+    callers = [Caller() for _ in range(20)]
+    tasks = [asyncio.create_task(run(stream(events(), drain), caller)) for caller in callers]
+    await until(lambda: all(caller.body for caller in callers))
+    drain.begin()
+    drain.begin()
+    await asyncio.wait_for(asyncio.gather(*tasks), 5)
+    assert {caller.body for caller in callers} == {b"one\n\nclosed:shutting_down\n\n"} and len(drain) == 0
+    with pytest.raises(ApiError, match="shutting down"):
+        await run(stream(events(), drain), Caller())
+
+
+async def test_only_the_deleted_accounts_streams_end() -> None:
+    async def events() -> AsyncGenerator[bytes, None]:
+        yield b"one\n\n"
+        await asyncio.sleep(0.2)
+
+    drain, mine, theirs = Drain(), Caller(), Caller()
+    tasks = [
+        asyncio.create_task(run(stream(events(), drain, owner=owner), caller))
+        for owner, caller in (("me", mine), ("they", theirs))
+    ]
+    await until(lambda: mine.body and theirs.body)
+    drain.end_all_of("me", "account_deleted")
+    await asyncio.wait_for(asyncio.gather(*tasks), 5)
+    assert mine.body == b"one\n\nclosed:invalid_api_key\n\n" and theirs.body == b"one\n\n"
+
+
+async def test_a_producer_that_never_waits_leaves_the_loop_to_others() -> None:
+    async def events() -> AsyncGenerator[bytes, None]:
+        for _ in range(100_000):
+            yield b"data: {}\n\n"
+
+    lateness = []
+
+    async def tick() -> None:
+        while True:
+            began = time.perf_counter()
+            await asyncio.sleep(0.01)
+            lateness.append(time.perf_counter() - began - 0.01)
+
+    ticking = asyncio.create_task(tick())
+    await run(stream(events(), Drain()), Caller())
+    ticking.cancel()
+    # A producer that keeps the loop would let it tick once, at its end. One late tick may be the machine's.
+    assert len(lateness) > 3 and sorted(lateness)[-2] < 0.1
+
+
+async def test_a_cancellation_from_elsewhere_stays_one() -> None:
+    async def events() -> AsyncGenerator[bytes, None]:
+        yield b"one\n\n"
+        await asyncio.sleep(60)
+
+    caller = Caller()
+    task = asyncio.create_task(run(stream(events(), Drain()), caller))
+    await until(lambda: caller.body)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+async def test_work_for_a_json_answer_is_cancelled_when_the_caller_leaves() -> None:
+    caller, drain = Caller(), Drain()
+
+    async def answer() -> None:
+        async with attended(caller.receive, drain, "user_1", Interrupt()):
+            await asyncio.sleep(60)
+
+    task = asyncio.create_task(answer())
+    await asyncio.sleep(0.02)
+    caller.leave()
+    with pytest.raises(ClientGone):
+        await asyncio.wait_for(task, 5)
+    assert len(drain) == 0
+
+
+async def test_at_shutdown_a_json_answer_has_a_grace_and_is_then_refused() -> None:
+    drain = Drain()
+
+    async def answer(seconds: float, grace_seconds: float) -> str:
+        async with attended(Caller().receive, drain, "user_1", Interrupt(), grace_seconds):
+            await asyncio.sleep(seconds)
+        return "done"
+
+    quick, slow = asyncio.create_task(answer(0.05, 5)), asyncio.create_task(answer(60, 0.1))
+    await asyncio.sleep(0.01)
+    drain.begin()
+    assert await quick == "done"
+    with pytest.raises(ApiError, match="shutting down"):
+        await slow

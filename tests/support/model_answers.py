@@ -1,0 +1,157 @@
+"""What the tests' model server says on each command (tests/support/model_server.py lists them)."""
+
+import json
+import re
+import time
+from collections.abc import Iterator
+from email.utils import formatdate
+from typing import Any
+
+WORDS = ("Hello", ", ", "wor", "ld", "!")
+TEXT = "".join(WORDS)
+UNICODE = ("line\nline\r\n", "data: x\n\n", "\u2028\u2029\u0085", "\x00\x7f", "é", "日本語", "👩\u200d👩\u200d👧", "\\\"'<>")
+USAGE = {"prompt_tokens": 7, "completion_tokens": 5, "total_tokens": 12}
+ODD_USAGE = {"prompt_tokens": -3, "completion_tokens": 2.5, "total_tokens": "many", "prompt_tokens_details": None}
+ARGUMENTS = {"city": "Zürich", "days": 3}
+ERROR_BODIES = {
+    "error-text": b'{"error": "no such thing as text"}',
+    "error-detail": b'{"detail": "no such thing as detail"}',
+    "error-list": b'{"detail": [{"loc": ["body", "messages"], "msg": "no such thing as a list", "type": "missing"}]}',
+    "error-message": b'{"message": "no such thing as a message", "code": 40001}',
+    "error-bare": b"no such thing as bare text",
+    "error-html": b"<html><body>no such thing</body></html>",
+    "error-huge": b'{"error": {"message": "' + b"x" * 3_000_000 + b'"}}',
+    "error-empty": b"",
+}
+_ERROR = {"message": "the test asked for it", "type": "test_error", "param": "model", "code": "on_command"}
+
+
+class Wanted:
+    """The answer to one request, as the commands in its model's name want it."""
+
+    def __init__(self, request: dict[str, Any], headers: dict[str, str]) -> None:
+        self.request = request
+        self.headers = headers
+        self.model = str(request.get("model", ""))
+        self.commands = frozenset(self.model.split("+"))
+
+    def given(self, pattern: str) -> str | None:
+        """The value in a command of that form."""
+        found = (re.fullmatch(pattern, command) for command in self.commands)
+        return next((match[1] for match in found if match), None)
+
+    def refusal(self, asked_before: bool) -> tuple[int, bytes, bytes] | None:
+        """Status, body and further header lines of a refusal, if one is wanted."""
+        body = json.dumps({"error": _ERROR}).encode()
+        if status := self.given(r"status-(\d\d\d)"):
+            return int(status), body, b""
+        if "fail-once" in self.commands and not asked_before:
+            return 503, body, b""
+        if "refuse-429" in self.commands:
+            return 429, body, b""
+        if value := self.given(r"retry-after-(.+)"):
+            value = formatdate(time.time() + 3, usegmt=True) if value == "date" else value
+            return 429, body, f"retry-after: {value}\r\n".encode()
+        if "quote-key" in self.commands:
+            quoted = f"Incorrect API key provided: {self.headers.get('authorization')}."
+            return 401, json.dumps({"error": {"message": quoted, "code": quoted}}).encode(), b""
+        if "redirect" in self.commands:
+            return 302, b"", b"location: http://127.0.0.1:9/v1/elsewhere\r\n"
+        if command := next(iter(ERROR_BODIES.keys() & self.commands), None):
+            return 400, ERROR_BODIES[command], b""
+        return None
+
+    def _pieces(self) -> list[dict[str, Any]]:
+        """The deltas of the answer."""
+        if "tools" in self.commands or "tools-bare" in self.commands:
+            return self._calls()
+        if "echo" in self.commands:
+            texts = [message["content"] for message in self.request["messages"] if message["role"] == "user"]
+            return [{"content": word} for word in re.findall(r"\s*\S+\s*", texts[-1])]
+        if "unicode" in self.commands:
+            return [{"content": text} for text in UNICODE]
+        if "halves" in self.commands:
+            return [{"content": "a\ud83d"}, {"content": "\ude00b"}]
+        if "echo-key" in self.commands:
+            return [{"content": f"You sent {self.headers.get('authorization')}"}]
+        thoughts = [{"reasoning_content": "Let me think."}] if "reasoning" in self.commands else []
+        return [*thoughts, *({"content": word} for word in WORDS)]
+
+    def _calls(self) -> list[dict[str, Any]]:
+        tools = self.request.get("tools") or [{"function": {"name": "look_up"}}]
+        name, text = tools[0]["function"]["name"], json.dumps(ARGUMENTS)
+        if "tools-bare" in self.commands:
+            call = {"function": {"name": name, "arguments": ARGUMENTS}}
+            return [{"tool_calls": [call]}, {"tool_calls": [call]}]
+        deltas: list[dict[str, Any]] = []
+        for index in (0, 1):
+            first = {"index": index, "id": f"call_{index}", "type": "function", "function": {"name": name, "arguments": ""}}
+            rest = [{"index": index, "function": {"arguments": piece}} for piece in (text[:5], text[5:])]
+            deltas += [{"tool_calls": [call]} for call in (first, *rest)]
+        return deltas
+
+    def _usage(self) -> dict[str, Any] | None:
+        return None if "no-usage" in self.commands else ODD_USAGE if "odd-usage" in self.commands else USAGE
+
+    def _finish_reason(self) -> str | None:
+        return None if "no-finish" in self.commands else "tool_calls" if "tools" in self.commands else "stop"
+
+    def _head(self, kind: str) -> dict[str, Any]:
+        bare = "no-ids" in self.commands
+        return {} if bare else {"id": "upstream-1", "object": kind, "created": 1, "model": f"path/{self.model}@main"}
+
+    def completion(self) -> dict[str, Any]:
+        """The answer as JSON."""
+        message: dict[str, Any] = {} if "no-ids" in self.commands else {"role": "assistant", "content": None}
+        for delta in self._pieces():
+            for name, value in delta.items():
+                if name != "tool_calls":
+                    message[name] = (message.get(name) or "") + value
+                elif "tools-bare" in self.commands:
+                    message.setdefault(name, []).extend(value)
+        if "tools" in self.commands:
+            calls = [delta["tool_calls"][0] for delta in self._pieces() if "id" in delta["tool_calls"][0]]
+            message["tool_calls"] = [
+                {**call, "function": {**call["function"], "arguments": json.dumps(ARGUMENTS)}} for call in calls
+            ]
+        numbered = [{} if "no-ids" in self.commands else {"index": index} for index in range(self.request.get("n") or 1)]
+        choices = [{**index, "message": message, "finish_reason": self._finish_reason()} for index in numbered]
+        usage = {} if self._usage() is None else {"usage": self._usage()}
+        return {**self._head("chat.completion"), "choices": choices, **usage}
+
+    def _chunks(self) -> list[dict[str, Any]]:
+        head = self._head("chat.completion.chunk")
+        bare = "no-ids" in self.commands
+        extra = {"usage": self._usage()} if "usage-always" in self.commands else {}
+        indices = [{} if bare else {"index": index} for index in range(self.request.get("n") or 1)]
+        deltas = [*([] if bare else [{"role": "assistant", "content": ""}]), *self._pieces()]
+        chunks = [
+            {**head, "choices": [{**index, "delta": delta, "finish_reason": None}], **extra}
+            for delta in deltas
+            for index in indices
+        ]
+        chunks += [
+            {**head, "choices": [{**index, "delta": {}, "finish_reason": self._finish_reason()}], **extra} for index in indices
+        ]
+        asked = (self.request.get("stream_options") or {}).get("include_usage")
+        return [*chunks, *([{**head, "choices": [], "usage": self._usage()}] if asked and self._usage() else [])]
+
+    def events(self) -> Iterator[bytes]:
+        """The data of the stream's events."""
+        if "error-mid-stream" in self.commands:
+            for chunk in self._chunks()[:2]:
+                yield json.dumps(chunk).encode()
+            yield b'{"error": {"message": "the model fell over", "code": 500}}'
+            return
+        if "endless" in self.commands:
+            while True:
+                yield json.dumps(
+                    {**self._head("chat.completion.chunk"), "choices": [{"index": 0, "delta": {"content": "on and "}}]}
+                ).encode()
+        for number, chunk in enumerate(self._chunks(), 1):
+            data = json.dumps(chunk, ensure_ascii="halves" in self.commands).encode()
+            broken = number == 3 and "broken-json" in self.commands
+            bad = number == 3 and "bad-utf8" in self.commands
+            yield b'{"choices": [{"del' if broken else data.replace(b"He", b"\xff\xfe") if bad else data
+        for _ in range(0 if "no-done" in self.commands else 2 if "two-done" in self.commands else 1):
+            yield b"[DONE]"

@@ -1,0 +1,54 @@
+"""What the tests' model server answers on its image and speech routes (tests/support/model_server.py lists the commands)."""
+
+import base64
+import math
+import struct
+from typing import Any
+
+PNG = base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==")
+RATE = 24_000
+
+
+def images(request: dict[str, Any], commands: frozenset[str]) -> dict[str, Any]:
+    """The answer to an image request."""
+    count = request.get("n") or 1
+    count = 1 if "fewer" in commands else count + 3 if "too-many" in commands else 0 if "none" in commands else count
+    encoded = base64.b64encode(PNG).decode() * (20_000 if "huge" in commands else 1)
+    picture: dict[str, Any] = {"b64_json": encoded, "revised_prompt": f"A nicer {request.get('prompt')}"}
+    if "url-only" in commands:
+        picture = {"url": "http://127.0.0.1:9/secret.png"}
+    if "data-url" in commands:
+        picture = {"url": f"data:image/png;base64,{encoded}"}
+    if "bad-picture" in commands:
+        picture = {"b64_json": "@@@ not base64 @@@"}
+    usage = {"input_tokens": 3, "output_tokens": 5, "total_tokens": 8, "input_tokens_details": {"text_tokens": 3}}
+    return {"created": 1, "data": [picture] * count, "usage": usage, "size": "1x1", "x_unknown": True}
+
+
+def refuses_response_format(request: dict[str, Any], commands: frozenset[str]) -> bytes | None:
+    """OpenAI's newer models take no `response_format`."""
+    if "no-response-format" in commands and "response_format" in request:
+        return b'{"error": {"message": "Unknown parameter: \'response_format\'.", "param": "response_format", "code": null}}'
+    return None
+
+
+def speech(request: dict[str, Any], commands: frozenset[str], seconds: float) -> tuple[str, list[bytes]]:
+    """Content type and body, in pieces of a tenth of a second, of an answer to a speech request."""
+    form = request.get("response_format") or "mp3"
+    form = "wav" if "wav-for-all" in commands else form
+    if "error-200" in commands:
+        return "application/json", [b'{"error": {"message": "the voice is hoarse", "code": 500}}']
+    if "html-200" in commands:
+        return "text/html", [b"<!doctype html><title>Welcome</title>"]
+    count = round(seconds * 10)
+    if form in ("wav", "pcm"):
+        tenth = struct.pack(f"<{RATE // 10}h", *(round(9_000 * math.sin(n / 9)) for n in range(RATE // 10)))
+        # As OpenAI does, which streams and does not know the length.
+        head = (
+            b"RIFF\xff\xff\xff\xffWAVEfmt " + struct.pack("<IHHIIHH", 16, 1, 1, RATE, RATE * 2, 2, 16) + b"data\xff\xff\xff\xff"
+        )
+        return f"audio/{form}", [*([head] if form == "wav" else []), *([tenth] * count)]
+    if form == "mp3":
+        frame = b"\xff\xf3\x84\xc4" + bytes(188)  # 24 ms
+        return "audio/mpeg", [frame * 4] * round(seconds / 0.096)
+    return f"audio/{form}", [b"fLaC" + bytes(2_000), *([bytes(2_000)] * count)]

@@ -1,0 +1,351 @@
+"""An OpenAI-compatible model server of the tests' own on loopback, which records what it is asked and misbehaves on command.
+
+    async with ModelServer() as server:        # or: python tests/support/model_server.py --port 0   (prints its port)
+        server.base_url                        # http://127.0.0.1:<port>/v1
+        server.requests[-1].body, .headers     # what it got; `.gone` is set when the client left before the answer's end
+        await server.stop(); await server.start()   # down, all connections cut; and back on the same port
+
+The command is the model's name; several are joined with `+` (`no-usage+no-done`). Anything else, like `ok`, answers
+"Hello, world!" in five chunks, with usage (7, 5, 12) on a chunk of its own where `include_usage` asks for it, as OpenAI
+does. What it says is made in tests/support/model_answers.py and model_media.py, how it says it here.
+
+What it says
+    echo                 the last user message's text, in one chunk a word
+    unicode              text of every kind: newlines, `data:`, U+2028, NUL, emoji, CJK
+    halves               an emoji as two chunks, each with one half of its UTF-16 form
+    tools                two calls of the first tool offered (or of `look_up`), arguments in pieces
+    tools-bare           the same without index, id and type, whole in one chunk, finish reason `stop`, arguments as objects
+    reasoning            `reasoning_content` before the text
+    echo-key             the Authorization header that it got, as text
+    no-usage, odd-usage  usage never, or as nonsense; usage-always: on each chunk, asked for or not
+    no-ids               chunks without id, object, created, model, index and role
+    no-finish            no finish reason
+    error-200            `{"error": {...}}` with status 200; error-mid-stream: after two chunks
+    html-200             a page
+    endless              text without end
+On /images/generations (PNGs of one pixel) and /audio/speech (a tone, 2 seconds)
+    seconds-<N>          speaks so long; wav-for-all: WAV whatever was asked for; fewer, too-many, none: not `n` pictures
+    url-only, data-url   links in the place of base64; bad-picture: no base64; huge: 2 MB of it
+    no-response-format   400 for a request that names one
+When it says it
+    slow-<N>ms           waits before the head; drip-<N>ms: before each chunk
+    silent               never answers; silent-after-<N>-chunks: stops talking in the middle
+    bytewise             each byte in a packet of its own
+How it says it
+    no-done, two-done    without `[DONE]`, with two
+    linger               keeps the connection open and silent after `[DONE]`
+    broken-json          the third event is not JSON; bad-utf8: it holds bytes that are no UTF-8
+    cr-only, crlf        the line ends; comments: a comment before each event
+    long-line            one line without end; huge-head: a head without end
+    until-close          no Content-Length and no chunks: the end of the connection ends the body
+    gzip                 compressed, though nobody asked
+    json-for-stream, stream-for-json    the other form than was asked for
+How it breaks
+    cut-after-<N>-chunks, reset-after-<N>-chunks    closes or resets the connection after N events
+    cut-at-byte-<N>      closes it after N bytes of head and body
+    cut-head             closes it before the head
+How it refuses
+    status-<NNN>         with an error object as OpenAI's; fail-once: 503 the first time that this name is asked
+    refuse-429           429 without Retry-After; retry-after-<TEXT>: with it (`date` is a date in 3 s)
+    quote-key            401 that quotes the Authorization header
+    error-text, error-detail, error-list, error-message, error-bare, error-html, error-huge, error-empty    400 with such a body
+    redirect             302 to another address
+"""
+
+import argparse
+import asyncio
+import contextlib
+import gzip
+import json
+import socket
+import struct
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+if not __package__:
+    sys.path.insert(0, str(Path(__file__).parent.parent.parent))
+
+from tests.support import model_media
+from tests.support.model_answers import Wanted
+
+
+@dataclass
+class Seen:
+    """A request as it arrived, and when (monotonic seconds)."""
+
+    method: str
+    path: str
+    headers: dict[str, str]
+    body: Any
+    came_at: float
+    gone_at: float | None = None
+    gone: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def model(self) -> str:
+        return str(self.body.get("model", "")) if isinstance(self.body, dict) else ""
+
+
+class _Hangup(Exception):
+    """Ends the connection at this point."""
+
+
+class ModelServer:
+    """The server; `models` is what GET /v1/models lists."""
+
+    def __init__(self, port: int = 0, models: tuple[str, ...] = ("ok", "tools")) -> None:
+        self.port = port
+        self.models = models
+        self.requests: list[Seen] = []
+        self.connections_made = 0
+        self._server: asyncio.Server | None = None
+        self._connections: set[asyncio.Task[None]] = set()
+
+    @property
+    def base_url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/v1"
+
+    @property
+    def open_connections(self) -> int:
+        return len(self._connections)
+
+    async def start(self) -> None:
+        self._server = await asyncio.start_server(self._connected, "127.0.0.1", self.port, limit=1024 * 1024)
+        self.port = self._server.sockets[0].getsockname()[1]
+
+    async def stop(self) -> None:
+        """Stops listening and cuts every connection."""
+        if self._server is not None:
+            self._server.close()
+            self._server = None
+        for task in list(self._connections):
+            task.cancel()
+        await asyncio.gather(*self._connections, return_exceptions=True)
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        await self.stop()
+
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._connections.add(task)
+        self.connections_made += 1
+        connection = _Connection(self, reader, writer)
+        try:
+            await connection.serve()
+        except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError, _Hangup):
+            pass
+        finally:
+            self._connections.discard(task)
+            connection.abandon()
+            writer.close()
+
+
+class _Connection:
+    def __init__(self, server: ModelServer, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.server = server
+        self.reader = reader
+        self.writer = writer
+        self._buffer = b""
+        self._reading: asyncio.Task[bytes] | None = None
+
+    async def serve(self) -> None:
+        while True:
+            seen = await self._request()
+            self.server.requests.append(seen)
+            answering = asyncio.ensure_future(_Answer(self, seen).send())
+            self._reading = self._reading or asyncio.ensure_future(self.reader.read(65536))
+            try:
+                # Whoever reads while it answers knows when the client leaves.
+                await asyncio.wait({answering, self._reading}, return_when=asyncio.FIRST_COMPLETED)
+                # Mid-write the leaving shows as a failed write first.
+                cut_off = answering.done() and isinstance(answering.exception(), ConnectionError)
+                if cut_off or (not answering.done() and self._left()):
+                    seen.gone_at = time.monotonic()
+                    seen.gone.set()
+                    return
+                await answering
+            finally:
+                answering.cancel()
+                await asyncio.gather(answering, return_exceptions=True)
+
+    def _left(self) -> bool:
+        assert self._reading is not None
+        return self._reading.exception() is not None or not self._reading.result()
+
+    def abandon(self) -> None:
+        if self._reading is not None:
+            self._reading.cancel()
+            if self._reading.done() and not self._reading.cancelled():
+                self._reading.exception()
+
+    async def _more(self) -> None:
+        reading, self._reading = self._reading or asyncio.ensure_future(self.reader.read(65536)), None
+        data = await reading
+        if not data:
+            raise _Hangup
+        self._buffer += data
+
+    async def _request(self) -> Seen:
+        while b"\r\n\r\n" not in self._buffer:
+            await self._more()
+        head, _, self._buffer = self._buffer.partition(b"\r\n\r\n")
+        start, *lines = head.decode("latin-1").split("\r\n")
+        headers = {name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+        length = int(headers.get("content-length", "0"))
+        while len(self._buffer) < length:
+            await self._more()
+        body, self._buffer = self._buffer[:length], self._buffer[length:]
+        method, path, _ = start.split(" ", 2)
+        with contextlib.suppress(ValueError):
+            return Seen(method, path, headers, json.loads(body), time.monotonic())
+        return Seen(method, path, headers, body, time.monotonic())
+
+
+class _Answer:
+    """One answer, as the commands in the model's name want it."""
+
+    def __init__(self, connection: _Connection, seen: Seen) -> None:
+        self.server = connection.server
+        self.writer = connection.writer
+        self.seen = seen
+        self.wanted = Wanted(seen.body if isinstance(seen.body, dict) else {}, seen.headers)
+        self.commands = self.wanted.commands
+        self._sent_bytes = 0
+
+    async def send(self) -> None:
+        if self.seen.path.endswith("/models") and self.seen.method == "GET":
+            listed = [{"id": name, "object": "model", "created": 1, "owned_by": "tests"} for name in self.server.models]
+            await self._reply(200, json.dumps({"object": "list", "data": listed}).encode())
+        elif self.seen.path.endswith(("/chat/completions", "/images/generations", "/audio/speech")):
+            if not await self._refused():
+                await self._answer()
+        else:
+            await self._reply(404, b'{"detail": "Not Found"}')
+
+    async def _refused(self) -> bool:
+        """What all routes have in common: waits, breaks and refuses as it is told."""
+        if "silent" in self.commands:
+            await asyncio.sleep(3600)
+        if wait_ms := self.wanted.given(r"slow-(\d+)ms"):
+            await asyncio.sleep(int(wait_ms) / 1000)
+        if "cut-head" in self.commands:
+            raise _Hangup
+        if "huge-head" in self.commands:
+            await self._write(b"HTTP/1.1 200 OK\r\n")
+            while True:
+                await self._write(b"x-filler: " + b"x" * 8000 + b"\r\n")
+        asked_before = [seen.model for seen in self.server.requests].count(self.seen.model) > 1
+        if refusal := self.wanted.refusal(asked_before):
+            await self._reply(*refusal)
+        return refusal is not None
+
+    async def _answer(self) -> None:
+        if self.seen.path.endswith("/images/generations"):
+            await self._images()
+        elif self.seen.path.endswith("/audio/speech"):
+            await self._speech()
+        elif "html-200" in self.commands:
+            await self._reply(200, b"<!doctype html><title>Welcome</title>", content_type="text/html")
+        elif "error-200" in self.commands:
+            await self._reply(200, b'{"error": {"message": "the model is out of memory", "code": 500}}')
+        elif bool(self.seen.body.get("stream")) ^ bool({"json-for-stream", "stream-for-json"} & self.commands):
+            await self._stream()
+        else:
+            await self._reply(200, json.dumps(self.wanted.completion()).encode())
+
+    async def _images(self) -> None:
+        if refusal := model_media.refuses_response_format(self.seen.body, self.commands):
+            await self._reply(400, refusal)
+            return
+        await self._reply(200, json.dumps(model_media.images(self.seen.body, self.commands)).encode())
+
+    async def _speech(self) -> None:
+        seconds = float(self.wanted.given(r"seconds-(\d+)") or 2)
+        content_type, pieces = model_media.speech(self.seen.body, self.commands, seconds)
+        await self._write(f"HTTP/1.1 200 OK\r\ncontent-type: {content_type}\r\ntransfer-encoding: chunked\r\n\r\n".encode())
+        for number, piece in enumerate(pieces):
+            await self._pause(number)
+            await self._body(piece, framed=True)
+        await self._write(b"0\r\n\r\n")
+
+    # How it says it.
+
+    async def _stream(self) -> None:
+        framed = "until-close" not in self.commands
+        framing = b"transfer-encoding: chunked\r\n" if framed else b"connection: close\r\n"
+        await self._write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n" + framing + b"\r\n")
+        if "long-line" in self.commands:
+            await self._body(b"data: ", framed)
+            while True:
+                await self._body(b"x" * 65536, framed)
+        end = b"\r" if "cr-only" in self.commands else b"\r\n" if "crlf" in self.commands else b"\n"
+        for number, data in enumerate(self.wanted.events()):
+            await self._pause(number)
+            comment = b": still here" + end * 2 if "comments" in self.commands else b""
+            await self._body(comment + b"data: " + data + end * 2, framed)
+        if "linger" in self.commands:
+            await asyncio.sleep(3600)
+        if not framed:
+            raise _Hangup
+        await self._write(b"0\r\n\r\n")
+
+    async def _pause(self, number: int) -> None:
+        if self.wanted.given(r"cut-after-(\d+)-chunks") == str(number):
+            raise _Hangup
+        if self.wanted.given(r"reset-after-(\d+)-chunks") == str(number):
+            linger = struct.pack("ii", 1, 0)
+            self.writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+            self.writer.transport.abort()
+            raise _Hangup
+        if self.wanted.given(r"silent-after-(\d+)-chunks") == str(number):
+            await asyncio.sleep(3600)
+        if wait_ms := self.wanted.given(r"drip-(\d+)ms"):
+            await asyncio.sleep(int(wait_ms) / 1000)
+
+    async def _body(self, data: bytes, framed: bool) -> None:
+        await self._write(b"%x\r\n%b\r\n" % (len(data), data) if framed else data)
+
+    async def _reply(self, status: int, body: bytes, extra: bytes = b"", content_type: str = "application/json") -> None:
+        if "gzip" in self.commands:
+            body, extra = gzip.compress(body), b"content-encoding: gzip\r\n"
+        framed = "until-close" not in self.commands
+        extra += b"content-length: %d\r\n" % len(body) if framed else b"connection: close\r\n"
+        await self._write(f"HTTP/1.1 {status} Status\r\ncontent-type: {content_type}\r\n".encode() + extra + b"\r\n" + body)
+        if not framed:
+            raise _Hangup
+
+    async def _write(self, data: bytes) -> None:
+        if limit := self.wanted.given(r"cut-at-byte-(\d+)"):
+            data, cut = data[: int(limit) - self._sent_bytes], len(data) > int(limit) - self._sent_bytes
+            self._sent_bytes += len(data)
+            if cut:
+                self.writer.write(data)
+                raise _Hangup
+        pieces = [data[i : i + 1] for i in range(len(data))] if "bytewise" in self.commands else [data]
+        for piece in pieces:
+            self.writer.write(piece)
+            await self.writer.drain()
+            await asyncio.sleep(0)  # drain() alone does not yield while there is room
+
+
+async def _main() -> None:
+    parser = argparse.ArgumentParser(description="An OpenAI-compatible model server for tests.")
+    parser.add_argument("--port", type=int, default=0)
+    server = ModelServer(parser.parse_args().port)
+    await server.start()
+    print(server.port, flush=True)
+    await asyncio.Event().wait()
+
+
+if __name__ == "__main__":
+    with contextlib.suppress(KeyboardInterrupt):
+        asyncio.run(_main())
