@@ -6,7 +6,6 @@ import sqlite3
 import sys
 from collections.abc import AsyncIterator
 from functools import partial
-from typing import Any
 
 import httpx
 from starlette.applications import Starlette
@@ -61,6 +60,7 @@ from svc.server.gate import metered, per_ip, session_only, signed_in
 from svc.server.limits import Limits
 from svc.server.serve import run
 from svc.server.sse import ClientGone, Drain
+from svc.server.state import State
 from svc.server.web import Bodies, Edge, Entrance, cors_for_v1, error_reply, gone_reply, http_error_reply, routes
 
 ROUTES = [
@@ -168,7 +168,7 @@ def create_app(config: Config) -> Starlette:
 @contextlib.asynccontextmanager
 async def _lifespan(
     app: Starlette, config: Config, log: Log, metrics: Metrics, drain: Drain, bodies: Bodies
-) -> AsyncIterator[dict[str, Any]]:
+) -> AsyncIterator[State]:
     async with contextlib.AsyncExitStack() as stack:
         try:
             folder = secrets.open_folder(config.data_dir)
@@ -200,29 +200,29 @@ async def _lifespan(
         catalog.start()
         if payments.mode == "sandbox" and not config.local_posture:
             log("payments", level="warning", message="SVC_PAYMENTS=sandbox: whoever signs in here can give themselves test money")
-        yield {
-            "config": config,
-            "db": db,
-            "limits": Limits(config.monotonic),
-            "engines": engines,
-            "studio": Studio(engines, painter, Voice(speaker), folder.path),
-            "models": Models(catalog, db, key_box, guarded),
-            "key_box": key_box,
-            "check_address": partial(check_address, allow=allow, resolve=resolve),
-            "guarded": guarded,
-            "open_runs": {},
-            "passwords": passwords,
-            "clock": config.clock,
-            "keys": {purpose: folder.derive(purpose) for purpose in ("session", "checkout", "oauth")},
-            "identity_providers": await _identity_providers(config, stack),
-            "mail": _mail(config, log, stack),
-            "payments": payments,
-            "drain": drain,
-            "bodies": bodies,
-            "log": log,
-            "metrics": metrics,
-            "started_at": config.monotonic(),
-        }
+        yield State(
+            config=config,
+            db=db,
+            limits=Limits(config.monotonic),
+            engines=engines,
+            studio=Studio(engines, painter, Voice(speaker), folder.path),
+            models=Models(catalog, db, key_box, guarded),
+            key_box=key_box,
+            check_address=partial(check_address, allow=allow, resolve=resolve),
+            guarded=guarded,
+            open_runs={},
+            passwords=passwords,
+            clock=config.clock,
+            derived_keys={purpose: folder.derive(purpose) for purpose in ("session", "checkout", "oauth")},
+            identity_providers=await _identity_providers(config, stack),
+            mail=_mail(config, log, stack),
+            payments=payments,
+            drain=drain,
+            bodies=bodies,
+            log=log,
+            metrics=metrics,
+            started_at=config.monotonic(),
+        )
 
 
 def _count_usage(tx: sqlite3.Connection, call: Call) -> None:

@@ -18,7 +18,7 @@ from svc.auth import accounts, tokens
 from svc.billing import payments, wallet
 from svc.config import Config, from_environ
 from svc.content import conversations, support
-from svc.db import MIGRATIONS, SCHEMA, command_connection, connect, prepare
+from svc.db import command_connection, connect, newest_schema, prepare
 from svc.errors import ApiError, StartError
 from svc.ids import random_base62, timestamp
 from svc.money import dollars, micros_of
@@ -233,7 +233,7 @@ def _check(config: Config, options: argparse.Namespace) -> int:
     path = config.data_dir / "service.db"
     if not path.exists():
         raise StartError(f"there is no database {path}")
-    prepare(path, SCHEMA.read_text(), MIGRATIONS)
+    prepare(path, *newest_schema())
     with contextlib.closing(connect(path, query_only=True)) as conn:
         conn.execute("BEGIN")
         findings = [f"integrity: {row[0]}" for row in conn.execute("PRAGMA integrity_check") if row[0] != "ok"]

@@ -26,8 +26,8 @@ Outcome = tuple[Any, BaseException | None]
 
 APPLICATION_ID = 0x53564331  # "SVC1" in the file's header: tells our databases from anybody else's
 SCHEMA = Path(__file__).parent.parent / "schema.sql"
-# Each entry takes a database from one version to the next; schema.sql is always the newest as a whole.
-MIGRATIONS: tuple[str, ...] = ()
+# `2.sql` takes a database from version 1 to 2, and so on; schema.sql is always the newest as a whole.
+_MIGRATIONS = Path(__file__).parent / "migrations"
 READERS = 2
 _BATCH = 256
 _BUSY_SECONDS = 5.0
@@ -212,13 +212,18 @@ def page(
     return conn.execute(f"SELECT * {own}{narrowed}{older} ORDER BY id DESC LIMIT :most", values).fetchall()
 
 
-async def open_database(path: Path, schema: str | None = None, migrations: Sequence[str] = MIGRATIONS) -> Database:
+def newest_schema() -> tuple[str, list[str]]:
+    """schema.sql, and the scripts that take an older database there, version by version."""
+    paths = sorted(_MIGRATIONS.glob("*.sql"), key=lambda path: int(path.stem))
+    return SCHEMA.read_text(), [path.read_text() for path in paths]
+
+
+async def open_database(path: Path, schema: str | None = None) -> Database:
     """Opens the database at `path`: made anew when there is none, migrated when it is older.
 
     Raises StartError with one line when it is damaged, foreign or newer, and leaves the file as it is (contract 10).
     """
-    schema = SCHEMA.read_text() if schema is None else schema
-    await asyncio.to_thread(prepare, path, schema, migrations)
+    await asyncio.to_thread(prepare, path, *(newest_schema() if schema is None else (schema, [])))
     async with contextlib.AsyncExitStack() as stack:
         connections = []
         for query_only in (False, *[True] * READERS):
@@ -254,7 +259,7 @@ def command_connection(path: Path) -> Iterator[sqlite3.Connection]:
 
     Raises StartError as `open_database` does, sqlite3.OperationalError when another process writes for over 5 seconds.
     """
-    prepare(path, SCHEMA.read_text(), MIGRATIONS)
+    prepare(path, *newest_schema())
     with contextlib.closing(connect(path)) as conn:
         conn.execute("PRAGMA wal_autocheckpoint = 0")
         conn.execute("BEGIN IMMEDIATE")

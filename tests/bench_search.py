@@ -16,7 +16,7 @@ from typing import Any
 
 from svc.auth import accounts
 from svc.content import conversations, history
-from svc.db import MIGRATIONS, SCHEMA, connect, prepare
+from svc.db import connect, newest_schema, prepare
 
 NOW = 1_790_000_000.0
 MATCHES = 1_000
@@ -66,7 +66,7 @@ def main(count: int) -> None:
     random.seed(1)
     with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:  # a real disk: /tmp may be memory
         path = Path(folder) / "service.db"
-        prepare(path, SCHEMA.read_text(), MIGRATIONS)
+        prepare(path, *newest_schema())
         with closing(connect(path)) as conn:
             conn.execute("PRAGMA synchronous = OFF")
             ids = [str(accounts.add_account(conn, f"{name}@example.com", None, None, NOW)["id"]) for name in ("big", "small")]

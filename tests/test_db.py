@@ -23,7 +23,7 @@ import anyio
 import pytest
 
 from svc import db as db_module
-from svc.db import APPLICATION_ID, Database, command_connection, open_database, prepare
+from svc.db import APPLICATION_ID, Database, command_connection, newest_schema, open_database, prepare
 from svc.errors import ApiError, StartError
 
 SCHEMA = "CREATE TABLE notes (id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE) STRICT;"
@@ -622,10 +622,10 @@ def test_a_start_on_the_newest_version_writes_nothing(tmp_path: Path) -> None:
 
 
 def test_the_real_schema_makes_a_database_that_says_whose_it_is(tmp_path: Path) -> None:
-    prepare(tmp_path / "a.db", db_module.SCHEMA.read_text(), db_module.MIGRATIONS)
+    prepare(tmp_path / "a.db", *newest_schema())
     with other_connection(tmp_path / "a.db") as conn:
         assert conn.execute("PRAGMA application_id").fetchone()[0] == APPLICATION_ID
-        assert conn.execute("PRAGMA user_version").fetchone()[0] == len(db_module.MIGRATIONS) + 1
+        assert conn.execute("PRAGMA user_version").fetchone()[0] == len(newest_schema()[1]) + 1
         assert conn.execute("PRAGMA integrity_check").fetchone()[0] == "ok"
 
 

@@ -1,6 +1,7 @@
 """schema.sql: every rule that stands there, broken by raw SQL, fails; and a table is written by its owner alone."""
 
 import ast
+import contextlib
 import re
 import sqlite3
 from collections.abc import Iterator
@@ -8,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from svc.db import SCHEMA, connect, prepare
+from svc.db import SCHEMA, connect, newest_schema, prepare
 
 ROOT = Path(__file__).parent.parent
 SAMPLE = """
@@ -414,3 +415,22 @@ def test_the_owners_are_seen_to_write() -> None:
     """Else the test above could not fail."""
     written = {table for path in (ROOT / "svc").rglob("*.py") for _, table in written_tables(path)}
     assert len(set(owners()) & written) > len(owners()) / 2
+
+
+# --- older databases
+
+
+def shape(conn: sqlite3.Connection) -> dict[tuple[str, str], str]:
+    """Every table, index and trigger by kind and name, its SQL without comments and line breaks."""
+    rows = conn.execute("SELECT type, name, sql FROM sqlite_schema WHERE sql IS NOT NULL")
+    return {(kind, name): re.sub(r"\s+", " ", re.sub(r"--[^\n]*", "", sql)).replace('"', "") for kind, name, sql in rows}
+
+
+@pytest.mark.parametrize("older", sorted((ROOT / "tests" / "schemas").glob("*.sql")), ids=lambda path: path.stem)
+def test_every_older_schema_is_taken_to_the_newest(older: Path, tmp_path: Path) -> None:
+    schema, migrations = newest_schema()
+    prepare(tmp_path / "old.db", older.read_text(), ["SELECT 1;"] * (int(older.stem) - 1))
+    prepare(tmp_path / "old.db", schema, migrations)
+    prepare(tmp_path / "new.db", schema, migrations)
+    with contextlib.closing(connect(tmp_path / "old.db")) as old, contextlib.closing(connect(tmp_path / "new.db")) as new:
+        assert shape(old) == shape(new)

@@ -6,6 +6,7 @@ begin -> the state goes to the provider -> end: the flow is over whatever came -
 import hashlib
 import re
 import sqlite3
+from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -21,7 +22,7 @@ _TOKEN = re.compile(rf"[0-9A-Za-z]{{{_TOKEN_LENGTH}}}")
 _DELETED_AT_ONCE = 20
 
 
-def browser_of(request: Request) -> str | None:
+def browser_of(request: Request[Any]) -> str | None:
     """What the browser of a request is known by; None for one that has begun no sign-in."""
     value = request.cookies.get(COOKIE, "")
     return value if _TOKEN.fullmatch(value) else None

@@ -4,6 +4,7 @@ import base64
 import hashlib
 import hmac
 import re
+from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -25,7 +26,7 @@ def forget(response: Response) -> None:
     response.delete_cookie(COOKIE, path="/", secure=True, httponly=True, samesite="lax")
 
 
-def remembered(request: Request, secret: bytes, now_seconds: float) -> str | None:
+def remembered(request: Request[Any], secret: bytes, now_seconds: float) -> str | None:
     """The account id in a request's cookie; None without a valid one."""
     match = _FORM.fullmatch(request.cookies.get(COOKIE, ""))
     if match is None:

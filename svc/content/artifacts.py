@@ -83,7 +83,7 @@ def add_artifact(
     tx: sqlite3.Connection,
     account_id: str,
     *,
-    name: str,
+    name: str | None,
     content_type: str,
     content: bytes,
     project_id: str | None,

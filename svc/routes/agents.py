@@ -22,6 +22,7 @@ from svc.inference.paid_call import Payer
 from svc.inference.wire import error_event
 from svc.server.gate import Caller
 from svc.server.sse import EventStream, Interrupt
+from svc.server.state import State
 from svc.server.web import MIB, listing, note, page_after, page_limit, read_json, reply
 
 _BODY_BYTES = 16 * MIB
@@ -29,7 +30,7 @@ _MOST_STEPS = 20
 _DEFAULT_STEPS = 6
 
 
-async def run(request: Request, caller: Caller) -> Response:
+async def run(request: Request[State], caller: Caller) -> Response:
     """`{goal, model?, max_steps?, project_id?, tools?}` -> the run's events, up to exactly one that ends it."""
     state = request.state
     body = await read_json(request, _BODY_BYTES)
@@ -59,7 +60,7 @@ class _AgentRun:
 
     def __init__(
         self,
-        request: Request,
+        request: Request[State],
         caller: Caller,
         models: tuple[Model, Model | None, Model | None],
         record: dict[str, Any],
@@ -230,18 +231,18 @@ def _tools(body: dict[str, Any], offered: list[str]) -> list[str]:
     return [name for name in offered if name in names]
 
 
-async def list_runs(request: Request, caller: Caller) -> Response:
+async def list_runs(request: Request[State], caller: Caller) -> Response:
     """The account's runs, newest first."""
     limit, after = page_limit(request), page_after(request)
     rows, shown = await request.state.db.read(runs.runs_page, caller.id, limit, after)
     return listing([runs.shown(row) for row in rows], shown)
 
 
-async def show_run(request: Request, caller: Caller) -> Response:
+async def show_run(request: Request[State], caller: Caller) -> Response:
     return reply(runs.shown(await request.state.db.read(runs.run_by_id, caller.id, request.path_params["run_id"])))
 
 
-async def stop_run(request: Request, caller: Caller) -> Response:
+async def stop_run(request: Request[State], caller: Caller) -> Response:
     """202; the run's stream ends with `stopped`, `requested`. 409 `already_ended`."""
     run_id = request.path_params["run_id"]
     row = await request.state.db.read(runs.run_by_id, caller.id, run_id)

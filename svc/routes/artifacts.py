@@ -16,6 +16,7 @@ from svc.content.artifacts import CONTENT_BYTES, PIECE_BYTES
 from svc.db import Database
 from svc.errors import ApiError
 from svc.server.gate import Caller
+from svc.server.state import State
 from svc.server.web import MIB, listing, no_content, page_after, page_limit, read_body, read_json, reply
 
 Data = TypeVar("Data", str, bytes)
@@ -23,7 +24,7 @@ _BODY_BYTES = 44 * MIB  # holds 32 MiB in base64 and the other fields
 _RANGE = re.compile(r"bytes=(?:([0-9]{1,18})-([0-9]{0,18})|-([0-9]{1,18}))", re.IGNORECASE)
 
 
-async def create_artifact(request: Request, caller: Caller) -> Response:
+async def create_artifact(request: Request[State], caller: Caller) -> Response:
     """`{name, content | content_base64, content_type?, project_id?}` -> 201."""
     state = request.state
     body = await read_json(request, _BODY_BYTES)
@@ -74,7 +75,7 @@ async def _apart_if_big(data: Data, work: Callable[[Data], bytes]) -> bytes:
     return await asyncio.to_thread(work, data) if len(data) > MIB else work(data)
 
 
-async def list_artifacts(request: Request, caller: Caller) -> Response:
+async def list_artifacts(request: Request[State], caller: Caller) -> Response:
     """Newest first, without contents, `?project_id= ?run_id= ?limit= ?after=`."""
     db, limit, query = request.state.db, page_limit(request), request.query_params
     project_id = query.get("project_id")
@@ -84,13 +85,13 @@ async def list_artifacts(request: Request, caller: Caller) -> Response:
     return listing([artifacts.shown(row) for row in rows], limit)
 
 
-async def show_artifact(request: Request, caller: Caller) -> Response:
+async def show_artifact(request: Request[State], caller: Caller) -> Response:
     return reply(
         artifacts.shown(await request.state.db.read(artifacts.artifact_by_id, caller.id, request.path_params["artifact_id"]))
     )
 
 
-async def change_artifact(request: Request, caller: Caller) -> Response:
+async def change_artifact(request: Request[State], caller: Caller) -> Response:
     """Any of `{name, content_type, project_id}`; an absent field stays, `project_id: null` takes it out of its project."""
     state = request.state
     body = await read_json(request)
@@ -101,13 +102,13 @@ async def change_artifact(request: Request, caller: Caller) -> Response:
     return reply(artifacts.shown(row))
 
 
-async def delete_artifact(request: Request, caller: Caller) -> Response:
+async def delete_artifact(request: Request[State], caller: Caller) -> Response:
     """204."""
     await request.state.db.write(artifacts.delete_artifact, caller.id, request.path_params["artifact_id"])
     return no_content()
 
 
-async def replace_content(request: Request, caller: Caller) -> Response:
+async def replace_content(request: Request[State], caller: Caller) -> Response:
     """The raw body becomes the content, its `Content-Type` the type -> 200 with the artifact."""
     state = request.state
     if "content-range" in request.headers:  # RFC 9110 14.5: taken for the whole, a part would destroy the rest
@@ -125,7 +126,7 @@ async def replace_content(request: Request, caller: Caller) -> Response:
     return reply(artifacts.shown(row))
 
 
-async def show_content(request: Request, caller: Caller) -> Response:
+async def show_content(request: Request[State], caller: Caller) -> Response:
     """The content: whole (200), one range of it (206, 416), or that the caller has it already (304); RFC 9110 13 and 14."""
     db, artifact_id = request.state.db, request.path_params["artifact_id"]
     while True:
@@ -154,7 +155,7 @@ def _validators(row: sqlite3.Row) -> dict[str, str]:
     return {"etag": f'"{row["sha256"].hex()}"', "cache-control": "private, no-cache"}
 
 
-def _is_known(request: Request, etag: str) -> bool:
+def _is_known(request: Request[State], etag: str) -> bool:
     tags = [tag.strip().removeprefix("W/") for tag in ",".join(request.headers.getlist("if-none-match")).split(",")]
     return etag in tags or "*" in tags
 
@@ -183,7 +184,7 @@ def _file_name(name: str) -> str:
     return f"filename=\"{plain}\"; filename*=UTF-8''{true}"
 
 
-def _range(request: Request, etag: str, size: int) -> tuple[int, int] | None:
+def _range(request: Request[State], etag: str, size: int) -> tuple[int, int] | None:
     """The range of bytes that the request asks for, its end exclusive. Raises ApiError with status 416 beyond the content.
 
     None is the whole: for several ranges, another unit, a range that makes no sense or is for another content (If-Range).

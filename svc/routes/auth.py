@@ -9,9 +9,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from svc.auth import accounts, oauth_flows, tokens
+from svc.auth.mail import Mail
 from svc.billing import checkout_cookie
 from svc.errors import ApiError
 from svc.ids import random_base62
+from svc.server.state import State
 from svc.server.web import no_content, note, read_json, reply
 
 _RESET_TEXT = """\
@@ -26,7 +28,7 @@ If it was not you, do nothing: your password stays as it is.
 """
 
 
-async def signup(request: Request) -> Response:
+async def signup(request: Request[State]) -> Response:
     """`{email, password, name?}` -> 201 session."""
     state = request.state
     if state.config.signup == "closed":
@@ -40,7 +42,7 @@ async def signup(request: Request) -> Response:
     return _session(request, account, 201)
 
 
-async def login(request: Request) -> Response:
+async def login(request: Request[State]) -> Response:
     """`{email, password}` -> 200 session; the same answer, in the same time, for an unknown e-mail and a wrong password."""
     state = request.state
     body = await read_json(request)
@@ -52,36 +54,36 @@ async def login(request: Request) -> Response:
     if len(password) > accounts.PASSWORD_LENGTH[1]:
         raise ApiError("invalid_credentials")
     account = await state.db.read(accounts.account_by_email, email)
-    if not await state.passwords.matches(password, account and account["password_hash"]):
+    matched = await state.passwords.matches(password, account["password_hash"] if account else None)
+    if account is None or not matched:
         raise ApiError("invalid_credentials")
     return _session(request, account, 200)
 
 
-async def logout(request: Request, caller: Any) -> Response:
+async def logout(request: Request[State], caller: Any) -> Response:
     """204; the token stays valid until it expires (specification 3.2), the checkout forgets the browser."""
     answer = no_content()
     checkout_cookie.forget(answer)
     return answer
 
 
-async def request_password_reset(request: Request) -> Response:
+async def request_password_reset(request: Request[State]) -> Response:
     """`{email}` -> 202 always, and at once, so that nobody learns who has an account here: all else happens afterwards."""
     state = request.state
     email = accounts.check_email((await read_json(request)).get("email"))
     if state.mail is not None:
-        state.mail.later(partial(_reset_message, state, email))
+        state.mail.later(partial(_reset_message, state, state.mail, email))
     return reply({"message": "If there is an account with this e-mail and mail is set up here, a link is on its way."}, 202)
 
 
-async def _reset_message(state: Any, email: str) -> EmailMessage | None:
+async def _reset_message(state: State, mail: Mail, email: str) -> EmailMessage | None:
     """The mail with a new one-time link, None where nobody has this address. It goes to the address as the account has it."""
     token = random_base62(43)
     account = await state.db.write(_add_link, email, tokens.token_hash(token), state.clock())
     if account is None:
         return None
     text = _RESET_TEXT.format(base_url=state.config.base_url, token=token)
-    message: EmailMessage = state.mail.message(account["email"], "Set a new password", text)
-    return message
+    return mail.message(account["email"], "Set a new password", text)
 
 
 def _add_link(tx: sqlite3.Connection, email: str, token_hash: bytes, now_seconds: float) -> sqlite3.Row | None:
@@ -91,7 +93,7 @@ def _add_link(tx: sqlite3.Connection, email: str, token_hash: bytes, now_seconds
     return account
 
 
-async def confirm_password_reset(request: Request) -> Response:
+async def confirm_password_reset(request: Request[State]) -> Response:
     """`{token, password}` -> 204, once per link."""
     state = request.state
     body = await read_json(request)
@@ -106,7 +108,7 @@ async def confirm_password_reset(request: Request) -> Response:
     return no_content()
 
 
-async def change_code(request: Request) -> Response:
+async def change_code(request: Request[State]) -> Response:
     """`{code}` from the page's fragment -> 200 session, once, in the browser that began the sign-in with another provider."""
     state = request.state
     code = (await read_json(request)).get("code")
@@ -120,10 +122,10 @@ async def change_code(request: Request) -> Response:
     return _session(request, account, 200)
 
 
-def _session(request: Request, account: Any, status: int) -> Response:
+def _session(request: Request[State], account: Any, status: int) -> Response:
     state = request.state
     note(request, account=account["id"])
-    token = tokens.issue_session(state.keys["session"], account["id"], state.clock())
+    token = tokens.issue_session(state.derived_keys["session"], account["id"], state.clock())
     answer = reply(
         {
             "access_token": token,
@@ -133,5 +135,5 @@ def _session(request: Request, account: Any, status: int) -> Response:
         },
         status,
     )
-    checkout_cookie.remember(answer, state.keys["checkout"], account["id"], state.clock())
+    checkout_cookie.remember(answer, state.derived_keys["checkout"], account["id"], state.clock())
     return answer

@@ -8,23 +8,24 @@ from starlette.responses import Response
 from svc.billing import wallet
 from svc.errors import ApiError
 from svc.server.gate import Caller
+from svc.server.state import State
 from svc.server.web import MIB, listing, note, page_after, page_limit, read_body, reply
 
 _DAY_SECONDS = 86_400
 
 
-async def show_account(request: Request, caller: Caller) -> Response:
+async def show_account(request: Request[State], caller: Caller) -> Response:
     shown = await request.state.db.read(wallet.account_shown, caller.id)
     return reply({**shown, "tier": caller.tier, "currency": "usd"})
 
 
-async def list_ledger(request: Request, caller: Caller) -> Response:
+async def list_ledger(request: Request[State], caller: Caller) -> Response:
     """Credits and debits, newest first, `?limit= ?after=`."""
     limit = page_limit(request)
     return listing(await request.state.db.read(wallet.ledger_page, caller.id, limit + 1, page_after(request)), limit)
 
 
-async def list_usage(request: Request, caller: Caller) -> Response:
+async def list_usage(request: Request[State], caller: Caller) -> Response:
     """`?days=` 1..90 (30): requests, tokens and cost per UTC day and model, newest first."""
     text = request.query_params.get("days", "30")
     if not re.fullmatch(r"[0-9]{1,4}", text) or not 1 <= int(text) <= 90:
@@ -35,7 +36,7 @@ async def list_usage(request: Request, caller: Caller) -> Response:
     return listing(rows, len(rows))
 
 
-async def webhook(request: Request) -> Response:
+async def webhook(request: Request[State]) -> Response:
     """The processor's event -> 200 once it is on disk with all it does; 400 without a valid signature, 503 if it is not."""
     state = request.state
     body = await read_body(request, MIB)

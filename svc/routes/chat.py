@@ -18,12 +18,13 @@ from svc.inference.chat_request import check_chat
 from svc.inference.paid_call import Payer
 from svc.server.gate import Caller
 from svc.server.sse import EventStream, Interrupt, attended
+from svc.server.state import State
 from svc.server.web import MIB, note, read_json, reply
 
 _BODY_BYTES = 16 * MIB
 
 
-async def create(request: Request, caller: Caller) -> Response:
+async def create(request: Request[State], caller: Caller) -> Response:
     """A chat completion: one JSON answer, or with `stream: true` server-sent chunks that end with `[DONE]`."""
     state = request.state
     body = await read_json(request, _BODY_BYTES)
@@ -53,7 +54,7 @@ async def create(request: Request, caller: Caller) -> Response:
     return reply(answer, headers={**headers, "x-service-cost-micros": str(call.cost_micros)} if call.paid else headers)
 
 
-async def _events(request: Request, call: ChatCall, exchange: Exchange | None) -> AsyncGenerator[bytes, None]:
+async def _events(request: Request[State], call: ChatCall, exchange: Exchange | None) -> AsyncGenerator[bytes, None]:
     async with _settled(request, call, exchange):
         await call.reserve()
         async with contextlib.aclosing(call.stream()) as chunks:
@@ -64,7 +65,7 @@ async def _events(request: Request, call: ChatCall, exchange: Exchange | None) -
 
 
 @contextlib.asynccontextmanager
-async def _settled(request: Request, call: ChatCall, exchange: Exchange | None) -> AsyncGenerator[None, None]:
+async def _settled(request: Request[State], call: ChatCall, exchange: Exchange | None) -> AsyncGenerator[None, None]:
     """Settles the call however the block ends: before `[DONE]`, after a fault, when the caller has left (contract 6).
 
     Then keeps what a session said and was told, as far as it came.
@@ -83,7 +84,7 @@ async def _settled(request: Request, call: ChatCall, exchange: Exchange | None) 
                 await _keep(request, call, exchange)
 
 
-async def _keep(request: Request, call: ChatCall, exchange: Exchange) -> None:
+async def _keep(request: Request[State], call: ChatCall, exchange: Exchange) -> None:
     state = request.state
     try:
         await state.db.write(memory.keep, exchange, call.message, call.facts["model"], state.clock())
@@ -91,14 +92,14 @@ async def _keep(request: Request, call: ChatCall, exchange: Exchange) -> None:
         note(request, kept=False, cause=error.code)
 
 
-async def list_models(request: Request, caller: Caller) -> Response:
+async def list_models(request: Request[State], caller: Caller) -> Response:
     """Every model that the caller can use, in one page, as OpenAI's clients expect (wire.md 21)."""
     models = request.state.models
     shown: list[dict[str, Any]] = [model.shown(models.catalog.created) for model in await models.of(caller.id)]
     return reply({"object": "list", "data": shown, "has_more": False})
 
 
-async def show_model(request: Request, caller: Caller) -> Response:
+async def show_model(request: Request[State], caller: Caller) -> Response:
     """One model; its id holds slashes."""
     models = request.state.models
     model: Model | None = await models.find(caller.id, request.path_params["model_id"])

@@ -18,9 +18,10 @@ from svc.billing.stripe import CHECKOUT_ORIGIN
 from svc.errors import ApiError
 from svc.ids import new_id
 from svc.money import dollars
+from svc.server.state import State
 from svc.server.web import KIB, Endpoint, note, read_body
 
-Handler = Callable[[Request, sqlite3.Row], Awaitable[Response]]
+Handler = Callable[[Request[State], sqlite3.Row], Awaitable[Response]]
 
 
 # --- the guards of these pages
@@ -29,7 +30,7 @@ Handler = Callable[[Request, sqlite3.Row], Awaitable[Response]]
 def in_html(handler: Endpoint) -> Endpoint:
     """Shows a refusal as a page; 401 asks to sign in. Where payments are off, that is all there is to see."""
 
-    async def endpoint(request: Request) -> Response:
+    async def endpoint(request: Request[State]) -> Response:
         if request.state.payments.mode == "none":
             return _page(request, "Add funds", pages.switched_off(), 403 if request.method == "POST" else 200)
         try:
@@ -47,7 +48,7 @@ def in_html(handler: Endpoint) -> Endpoint:
 def from_our_page(handler: Endpoint) -> Endpoint:
     """Refuses a form that was not sent from a page of ours: another site could send it with the person's cookie."""
 
-    async def guarded(request: Request) -> Response:
+    async def guarded(request: Request[State]) -> Response:
         ours = _origin(request.state.config.base_url)
         if request.headers.getlist("origin") != [ours]:
             raise ApiError(
@@ -61,7 +62,7 @@ def from_our_page(handler: Endpoint) -> Endpoint:
 def recognised(handler: Handler) -> Endpoint:
     """Lets in whom the cookie names, with the account's row. A bearer token means nothing here."""
 
-    async def endpoint(request: Request) -> Response:
+    async def endpoint(request: Request[State]) -> Response:
         account = await _person(request)
         if account is None:
             raise ApiError("session_expired")
@@ -70,9 +71,9 @@ def recognised(handler: Handler) -> Endpoint:
     return endpoint
 
 
-async def _person(request: Request) -> sqlite3.Row | None:
+async def _person(request: Request[State]) -> sqlite3.Row | None:
     state = request.state
-    account_id = checkout_cookie.remembered(request, state.keys["checkout"], state.clock())
+    account_id = checkout_cookie.remembered(request, state.derived_keys["checkout"], state.clock())
     if account_id is None:
         return None
     note(request, account=account_id)
@@ -88,13 +89,13 @@ def _origin(base_url: str) -> str:
 # --- handlers
 
 
-async def show(request: Request, account: sqlite3.Row) -> Response:
+async def show(request: Request[State], account: sqlite3.Row) -> Response:
     """The choice of an amount."""
     shown = await request.state.db.read(wallet.account_shown, account["id"])
     return _page(request, "Add funds", pages.amounts(account["email"], dollars(shown["wallet_balance_micros"])))
 
 
-async def sign_in(request: Request) -> Response:
+async def sign_in(request: Request[State]) -> Response:
     """`email` and `password` of a form -> the cookie, and back to the amounts; it makes no session."""
     state = request.state
     form = await _form(request)
@@ -102,14 +103,15 @@ async def sign_in(request: Request) -> Response:
     if len(password) > accounts.PASSWORD_LENGTH[1]:
         raise ApiError("invalid_credentials")
     account = await state.db.read(accounts.account_by_email, email)
-    if not await state.passwords.matches(password, account and account["password_hash"]):
+    matched = await state.passwords.matches(password, account["password_hash"] if account else None)
+    if account is None or not matched:
         raise ApiError("invalid_credentials")
     answer = _see_other(f"{state.config.base_url}/checkout")
-    checkout_cookie.remember(answer, state.keys["checkout"], account["id"], state.clock())
+    checkout_cookie.remember(answer, state.derived_keys["checkout"], account["id"], state.clock())
     return answer
 
 
-async def begin(request: Request, account: sqlite3.Row) -> Response:
+async def begin(request: Request[State], account: sqlite3.Row) -> Response:
     """`amount` of a form -> 303 to the processor's page. Our row is on disk before the processor is asked."""
     state = request.state
     amount_micros = payments.check_amount((await _form(request)).get("amount"))
@@ -120,7 +122,7 @@ async def begin(request: Request, account: sqlite3.Row) -> Response:
     return _see_other(url)
 
 
-async def come_back(request: Request) -> Response:
+async def come_back(request: Request[State]) -> Response:
     """Where the processor sends people; without the cookie it tells nothing about the checkout."""
     state = request.state
     account = await _person(request)
@@ -130,12 +132,12 @@ async def come_back(request: Request) -> Response:
     return _page(request, "Thank you", pages.returned(*state_and_amount))
 
 
-async def show_sandbox(request: Request, account: sqlite3.Row) -> Response:
+async def show_sandbox(request: Request[State], account: sqlite3.Row) -> Response:
     checkout = await _sandbox_checkout(request, account)
     return _page(request, "Sandbox payment", pages.sandbox(checkout["session_id"], dollars(checkout["amount_micros"])))
 
 
-async def pay_in_sandbox(request: Request, account: sqlite3.Row) -> Response:
+async def pay_in_sandbox(request: Request[State], account: sqlite3.Row) -> Response:
     """Sends the event of a paid checkout the way that the webhook takes, and the person back."""
     state = request.state
     checkout = await _sandbox_checkout(request, account)
@@ -145,7 +147,7 @@ async def pay_in_sandbox(request: Request, account: sqlite3.Row) -> Response:
     return _see_other(f"{state.config.base_url}/checkout/return?checkout={checkout['id']}")
 
 
-async def _sandbox_checkout(request: Request, account: sqlite3.Row) -> sqlite3.Row:
+async def _sandbox_checkout(request: Request[State], account: sqlite3.Row) -> sqlite3.Row:
     state = request.state
     session_id = request.path_params["session_id"]
     checkout: sqlite3.Row | None = await state.db.read(payments.checkout_of, account["id"], session_id)
@@ -157,7 +159,7 @@ async def _sandbox_checkout(request: Request, account: sqlite3.Row) -> sqlite3.R
 # --- forms and pages
 
 
-async def _form(request: Request) -> dict[str, str]:
+async def _form(request: Request[State]) -> dict[str, str]:
     """The fields of an urlencoded form, each at most once."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/x-www-form-urlencoded":
         raise ApiError("unsupported_media_type", "Send the form of this page.")
@@ -176,7 +178,12 @@ def _see_other(url: str) -> Response:
 
 
 def _page(
-    request: Request, title: str, body: str, status: int = 200, problem: str | None = None, headers: dict[str, str] | None = None
+    request: Request[State],
+    title: str,
+    body: str,
+    status: int = 200,
+    problem: str | None = None,
+    headers: dict[str, str] | None = None,
 ) -> Response:
     state = request.state
     # Chromium holds a form's redirects, too, against form-action: the processor's page must be in it.

@@ -7,10 +7,11 @@ from starlette.responses import Response
 
 from svc.content import conversations, history, projects
 from svc.server.gate import Caller
+from svc.server.state import State
 from svc.server.web import listing, no_content, page_after, page_limit, read_json, reply
 
 
-async def create_conversation(request: Request, caller: Caller) -> Response:
+async def create_conversation(request: Request[State], caller: Caller) -> Response:
     """`{title?, project_id?}` -> 201."""
     state = request.state
     fields = _fields(await read_json(request))
@@ -23,7 +24,7 @@ def _fields(body: dict[str, Any]) -> dict[str, Any]:
     return {field: check(body[field]) for field, check in checks.items() if field in body}
 
 
-async def list_conversations(request: Request, caller: Caller) -> Response:
+async def list_conversations(request: Request[State], caller: Caller) -> Response:
     """Newest first, `?q= ?project_id= ?limit= ?after=`; `q` asks for words, all of them in the title or in one message."""
     db, limit, query = request.state.db, page_limit(request), request.query_params
     project_id = query.get("project_id")
@@ -34,12 +35,12 @@ async def list_conversations(request: Request, caller: Caller) -> Response:
     return listing([conversations.shown(row) for row in rows], limit)
 
 
-async def show_conversation(request: Request, caller: Caller) -> Response:
+async def show_conversation(request: Request[State], caller: Caller) -> Response:
     conversation_id = request.path_params["conversation_id"]
     return reply(conversations.shown(await request.state.db.read(conversations.conversation_by_id, caller.id, conversation_id)))
 
 
-async def change_conversation(request: Request, caller: Caller) -> Response:
+async def change_conversation(request: Request[State], caller: Caller) -> Response:
     """Any of `{title, project_id}`; an absent field stays, null takes it away."""
     state = request.state
     changes = _fields(await read_json(request))
@@ -49,14 +50,14 @@ async def change_conversation(request: Request, caller: Caller) -> Response:
     return reply(conversations.shown(row))
 
 
-async def delete_conversation(request: Request, caller: Caller) -> Response:
+async def delete_conversation(request: Request[State], caller: Caller) -> Response:
     """204; its messages go with it."""
     while await request.state.db.write(conversations.delete_some, caller.id, request.path_params["conversation_id"]):
         pass
     return no_content()
 
 
-async def list_messages(request: Request, caller: Caller) -> Response:
+async def list_messages(request: Request[State], caller: Caller) -> Response:
     """Newest first, `?limit= ?after=`; a page of long messages is shorter."""
     db, limit, after = request.state.db, page_limit(request), page_after(request)
     conversation_id = request.path_params["conversation_id"]
@@ -65,7 +66,7 @@ async def list_messages(request: Request, caller: Caller) -> Response:
     return listing([history.shown(row) for row in rows], shown)
 
 
-async def create_message(request: Request, caller: Caller) -> Response:
+async def create_message(request: Request[State], caller: Caller) -> Response:
     """`{role, content}` -> 201."""
     state = request.state
     fields = conversations.check_message(await read_json(request))

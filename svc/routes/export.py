@@ -21,6 +21,7 @@ from svc.db import Database
 from svc.ids import timestamp
 from svc.inference import providers
 from svc.server.gate import Caller
+from svc.server.state import State
 
 Shown = Callable[[sqlite3.Row], dict[str, Any]]
 _LINES_BYTES = 1024 * 1024
@@ -78,7 +79,7 @@ KINDS: dict[str, tuple[str, str, Shown]] = {
 }
 
 
-async def create(request: Request, caller: Caller) -> Response:
+async def create(request: Request[State], caller: Caller) -> Response:
     """The archive. Its memory is bounded by the largest row; what changes meanwhile may be in it or not."""
     state = request.state
     headers = {

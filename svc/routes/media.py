@@ -26,6 +26,7 @@ from svc.inference.paid_call import PaidCall, Payer
 from svc.inference.wire import error_event, event
 from svc.server.gate import Caller
 from svc.server.sse import EventStream, Interrupt, attended
+from svc.server.state import State
 from svc.server.web import note, read_json
 
 _PIECE_BYTES = 64 * 1024
@@ -43,7 +44,7 @@ _DEFAULT_VOICE = "alloy"
 # --- images
 
 
-async def create_image(request: Request, caller: Caller) -> Response:
+async def create_image(request: Request[State], caller: Caller) -> Response:
     """`{prompt, model?, n?, size?, response_format?}` -> `{created, data: [{b64_json | url, revised_prompt?}]}`."""
     state = request.state
     body = await read_json(request)
@@ -86,7 +87,9 @@ def _check_for_painter(body: dict[str, Any], wanted: ImageRequest) -> None:
     _one_of(body, "output_format", "png")
 
 
-async def _write_images(request: Request, payer: Payer, call: ImageCall, prompt: str, file: BinaryIO, as_url: bool) -> None:
+async def _write_images(
+    request: Request[State], payer: Payer, call: ImageCall, prompt: str, file: BinaryIO, as_url: bool
+) -> None:
     """Writes the answer picture by picture, so that one of them is in memory at a time."""
     state = request.state
     with storage():
@@ -113,7 +116,7 @@ async def _write_images(request: Request, payer: Payer, call: ImageCall, prompt:
 # --- speech
 
 
-async def generate_audio(request: Request, caller: Caller) -> Response:
+async def generate_audio(request: Request[State], caller: Caller) -> Response:
     """`{input, model?, voice?, format?, speed?, tts_max_tokens?}` -> the audio, WAV if no format is named."""
     body = await read_json(request)
     text = _text(body, "input", "the text to speak", _SPOKEN_LENGTH)
@@ -123,7 +126,7 @@ async def generate_audio(request: Request, caller: Caller) -> Response:
     return await _speech(request, caller, model, text, body, "format", "wav")
 
 
-async def create_speech(request: Request, caller: Caller) -> Response:
+async def create_speech(request: Request[State], caller: Caller) -> Response:
     """OpenAI's `{input, model?, voice?, response_format?, speed?, stream_format?}` -> the audio, or events that carry it."""
     body = await read_json(request)
     text = _text(body, "input", "the text to speak", _SPEECH_LENGTH)
@@ -135,7 +138,7 @@ async def create_speech(request: Request, caller: Caller) -> Response:
 
 
 async def _speech(
-    request: Request, caller: Caller, model: Model, text: str, body: dict[str, Any], format_field: str, usual_format: str
+    request: Request[State], caller: Caller, model: Model, text: str, body: dict[str, Any], format_field: str, usual_format: str
 ) -> Response:
     studio = request.state.studio
     wanted = await _speech_request(request, model, text, body, format_field, usual_format)
@@ -156,7 +159,7 @@ async def _speech(
 
 
 async def _speech_request(
-    request: Request, model: Model, text: str, body: dict[str, Any], format_field: str, usual_format: str
+    request: Request[State], model: Model, text: str, body: dict[str, Any], format_field: str, usual_format: str
 ) -> SpeechRequest:
     voice, form, speed = body.get("voice"), body.get(format_field), body.get("speed")
     if isinstance(voice, dict):  # OpenAI's form for voices of one's own
@@ -193,7 +196,7 @@ def _most_tokens(body: dict[str, Any]) -> int:
     return int(min(max(tokens, media.LEAST_AUDIO_TOKENS), media.MOST_AUDIO_TOKENS))
 
 
-def _as_events(request: Request, caller: Caller, call: SpeechCall, file: BinaryIO, headers: dict[str, str]) -> EventStream:
+def _as_events(request: Request[State], caller: Caller, call: SpeechCall, file: BinaryIO, headers: dict[str, str]) -> EventStream:
     """The audio as OpenAI's events: `speech.audio.delta` with base64, then `speech.audio.done` with the usage."""
 
     async def events() -> AsyncGenerator[bytes, None]:
@@ -217,7 +220,7 @@ def _as_events(request: Request, caller: Caller, call: SpeechCall, file: BinaryI
 
 
 @contextlib.asynccontextmanager
-async def _made(request: Request, caller: Caller, call: PaidCall) -> AsyncIterator[None]:
+async def _made(request: Request[State], caller: Caller, call: PaidCall) -> AsyncIterator[None]:
     """The block makes what is paid for: it has its hold, ends with the caller or the server, and is settled."""
     interrupt = Interrupt()
     try:
@@ -228,7 +231,7 @@ async def _made(request: Request, caller: Caller, call: PaidCall) -> AsyncIterat
         note(request, **call.facts)
 
 
-def _payer(request: Request, caller: Caller) -> Payer:
+def _payer(request: Request[State], caller: Caller) -> Payer:
     return Payer(caller.id, request.scope["svc.request_id"], caller.key_id)
 
 

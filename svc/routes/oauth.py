@@ -17,6 +17,7 @@ from svc.auth import accounts, identities, oauth_flows
 from svc.auth.oauth import Flow, Identity, Provider, new_flow
 from svc.errors import ApiError
 from svc.server.gate import Caller
+from svc.server.state import State
 from svc.server.web import listing, no_content, note, page_after, page_limit, reply
 
 _CODE_LENGTH = 4096
@@ -32,7 +33,7 @@ class Refused(Exception):
 # --- signing in
 
 
-async def list_providers(request: Request) -> Response:
+async def list_providers(request: Request[State]) -> Response:
     """The configured providers, with the address that begins a sign-in."""
     base_url = request.state.config.base_url
     found = [
@@ -42,7 +43,7 @@ async def list_providers(request: Request) -> Response:
     return listing(found, len(found))
 
 
-async def begin(request: Request) -> Response:
+async def begin(request: Request[State]) -> Response:
     """302 to the provider. Trouble is shown on the page, as people come here by a link."""
     provider = _provider(request, request.path_params["provider"])
     try:
@@ -54,7 +55,7 @@ async def begin(request: Request) -> Response:
     return answer
 
 
-async def callback(request: Request) -> Response:
+async def callback(request: Request[State]) -> Response:
     """302 to the page: `#code=…` to change for a session, `#linked=…`, or `#error=…` (contract 3)."""
     provider = _provider(request, request.path_params["provider"])
     try:
@@ -69,7 +70,7 @@ async def callback(request: Request) -> Response:
 # --- the identities of an account
 
 
-async def list_identities(request: Request, caller: Caller) -> Response:
+async def list_identities(request: Request[State], caller: Caller) -> Response:
     """Newest first, `?limit= ?after=`."""
     limit = page_limit(request)
     rows = await request.state.db.read(identities.identities_page, caller.id, limit, page_after(request))
@@ -77,7 +78,7 @@ async def list_identities(request: Request, caller: Caller) -> Response:
     return listing([identities.shown(row, names.get(row["issuer"])) for row in rows], limit)
 
 
-async def begin_linking(request: Request, caller: Caller) -> Response:
+async def begin_linking(request: Request[State], caller: Caller) -> Response:
     """`{url}`: where this browser, and no other, goes to link an identity to this account within 10 minutes."""
     url, browser = await _begin(request, _provider(request, request.path_params["identity"]), caller.id)
     answer = reply({"url": url})
@@ -85,7 +86,7 @@ async def begin_linking(request: Request, caller: Caller) -> Response:
     return answer
 
 
-async def unlink(request: Request, caller: Caller) -> Response:
+async def unlink(request: Request[State], caller: Caller) -> Response:
     """204; 409 when it is the only way in."""
     has_password = caller.account["password_hash"] is not None
     identity_id = request.path_params["identity"]
@@ -96,19 +97,19 @@ async def unlink(request: Request, caller: Caller) -> Response:
 # --- the way to a provider and back
 
 
-def _provider(request: Request, name: str) -> Provider:
+def _provider(request: Request[State], name: str) -> Provider:
     provider: Provider | None = request.state.identity_providers.get(name)
     if provider is None:
         raise ApiError("not_found", "There is no such identity provider. GET /auth/oauth lists them.")
     return provider
 
 
-def _flow(request: Request, provider: Provider, state: str) -> Flow:
+def _flow(request: Request[State], provider: Provider, state: str) -> Flow:
     redirect_uri = f"{request.state.config.base_url}/auth/oauth/{provider.name}/callback"
-    return new_flow(request.state.keys["oauth"], redirect_uri, state)
+    return new_flow(request.state.derived_keys["oauth"], redirect_uri, state)
 
 
-async def _begin(request: Request, provider: Provider, account_id: str | None) -> tuple[str, str]:
+async def _begin(request: Request[State], provider: Provider, account_id: str | None) -> tuple[str, str]:
     """Where to send the browser, and what it is known by. It keeps its name, so that two sign-ins may be under way in it."""
     browser, token = oauth_flows.browser_of(request) or oauth_flows.new_token(), oauth_flows.new_token()
     url = await provider.authorization_url(_flow(request, provider, token))
@@ -117,11 +118,11 @@ async def _begin(request: Request, provider: Provider, account_id: str | None) -
     return url, browser
 
 
-async def _come_back(request: Request, provider: Provider) -> dict[str, str]:
+async def _come_back(request: Request[State], provider: Provider) -> dict[str, str]:
     """The page's fragment for a callback. The flow ends first of all, so that nothing can be tried with its state again."""
     state, query = request.state, request.query_params
     browser, token = oauth_flows.browser_of(request), query.get("state", "")
-    flow = browser and await state.db.write(oauth_flows.end, token, browser, state.clock())
+    flow = await state.db.write(oauth_flows.end, token, browser, state.clock()) if browser else None
     if not browser or not flow:
         raise ApiError("invalid_token", "The state is used, old, unknown, or of another browser.")
     if flow["provider"] != provider.name or not await provider.answers_as(query.get("iss")):
@@ -140,11 +141,11 @@ async def _come_back(request: Request, provider: Provider) -> dict[str, str]:
     return {"code": code} if code else {"linked": provider.name}
 
 
-def _to_page(request: Request, fragment: dict[str, str]) -> Response:
+def _to_page(request: Request[State], fragment: dict[str, str]) -> Response:
     return _found(f"{request.state.config.base_url}/#{urlencode(fragment)}")
 
 
-def _trouble(request: Request, provider: Provider, code: str, detail: str | None = None) -> Response:
+def _trouble(request: Request[State], provider: Provider, code: str, detail: str | None = None) -> Response:
     note(request, code=code, provider=provider.name, detail=detail)
     return _to_page(request, {"error": code, "provider": provider.name})
 

@@ -5,30 +5,31 @@ from starlette.responses import Response
 
 from svc.content import projects
 from svc.server.gate import Caller
+from svc.server.state import State
 from svc.server.web import listing, no_content, page_after, page_limit, read_json, reply
 
 
-async def create_project(request: Request, caller: Caller) -> Response:
+async def create_project(request: Request[State], caller: Caller) -> Response:
     """`{name, instructions?, max_planner_steps?}` -> 201."""
     state = request.state
     fields = projects.check_fields({"name": None, **await read_json(request)})
     return reply(projects.shown(await state.db.write(projects.add_project, caller.id, fields, state.clock())), 201)
 
 
-async def list_projects(request: Request, caller: Caller) -> Response:
+async def list_projects(request: Request[State], caller: Caller) -> Response:
     """Newest first, `?limit= ?after=`."""
     limit = page_limit(request)
     rows = await request.state.db.read(projects.projects_page, caller.id, limit, page_after(request))
     return listing([projects.shown(row) for row in rows], limit)
 
 
-async def show_project(request: Request, caller: Caller) -> Response:
+async def show_project(request: Request[State], caller: Caller) -> Response:
     return reply(
         projects.shown(await request.state.db.read(projects.project_by_id, caller.id, request.path_params["project_id"]))
     )
 
 
-async def change_project(request: Request, caller: Caller) -> Response:
+async def change_project(request: Request[State], caller: Caller) -> Response:
     """Any of the fields; an absent one stays, null takes back instructions and max_planner_steps."""
     state = request.state
     changes = projects.check_fields(await read_json(request))
@@ -36,7 +37,7 @@ async def change_project(request: Request, caller: Caller) -> Response:
     return reply(projects.shown(row))
 
 
-async def delete_project(request: Request, caller: Caller) -> Response:
+async def delete_project(request: Request[State], caller: Caller) -> Response:
     """204; the project's artifacts stay, with `project_id` null."""
     await request.state.db.write(projects.delete_project, caller.id, request.path_params["project_id"])
     return no_content()

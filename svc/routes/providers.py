@@ -9,10 +9,11 @@ from svc.errors import ApiError
 from svc.inference import providers
 from svc.outbound.addresses import AddressNotAllowed
 from svc.server.gate import Caller
+from svc.server.state import State
 from svc.server.web import listing, no_content, page_after, page_limit, read_json, reply
 
 
-async def create_provider(request: Request, caller: Caller) -> Response:
+async def create_provider(request: Request[State], caller: Caller) -> Response:
     """`{name, base_url, api_key?, models?}` -> 201. The key is never shown again."""
     state = request.state
     fields = providers.check_fields(await read_json(request), creating=True)
@@ -21,18 +22,18 @@ async def create_provider(request: Request, caller: Caller) -> Response:
     return reply(providers.shown(row), 201)
 
 
-async def list_providers(request: Request, caller: Caller) -> Response:
+async def list_providers(request: Request[State], caller: Caller) -> Response:
     limit = page_limit(request)
     rows = await request.state.db.read(providers.providers_page, caller.id, limit, page_after(request))
     return listing([providers.shown(row) for row in rows], limit)
 
 
-async def show_provider(request: Request, caller: Caller) -> Response:
+async def show_provider(request: Request[State], caller: Caller) -> Response:
     row = await request.state.db.read(providers.provider_by_id, caller.id, request.path_params["provider_id"])
     return reply(providers.shown(row))
 
 
-async def change_provider(request: Request, caller: Caller) -> Response:
+async def change_provider(request: Request[State], caller: Caller) -> Response:
     """Absent fields stay; a new scheme, host or port drops the key unless a new one comes along."""
     state = request.state
     fields = providers.check_fields(await read_json(request), creating=False)
@@ -43,19 +44,19 @@ async def change_provider(request: Request, caller: Caller) -> Response:
     return reply(providers.shown(row))
 
 
-async def delete_provider(request: Request, caller: Caller) -> Response:
+async def delete_provider(request: Request[State], caller: Caller) -> Response:
     await request.state.db.write(providers.delete_provider, caller.id, request.path_params["provider_id"])
     return no_content()
 
 
-async def test_provider(request: Request, caller: Caller) -> Response:
+async def test_provider(request: Request[State], caller: Caller) -> Response:
     """Asks the provider for its models -> `{ok: true, models}`; a failure is an error that tells nothing about ports."""
     state = request.state
     row = await state.db.read(providers.provider_by_id, caller.id, request.path_params["provider_id"])
     return reply({"ok": True, "models": await state.models.test(row)})
 
 
-async def _check_places(state: Any, fields: dict[str, Any]) -> None:
+async def _check_places(state: State, fields: dict[str, Any]) -> None:
     """Refuses a name that the operator uses and an address that may not be reached."""
     if "name" in fields and state.models.catalog.has_provider(fields["name"]):
         raise ApiError("name_taken", "The operator's models go by this name. Choose another one.", param="name")

@@ -9,6 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from svc.errors import ApiError
+from svc.server.state import State
 from svc.server.web import reply
 
 STATIC = Path(__file__).parent.parent / "static"
@@ -23,12 +24,12 @@ _PAGES = {"/": "index.html", "/docs": "docs.html", "/password-reset": "password-
 _TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8"}
 
 
-async def healthz(request: Request) -> Response:
+async def healthz(request: Request[State]) -> Response:
     """Alive."""
     return reply({"status": "ok"})
 
 
-async def readyz(request: Request) -> Response:
+async def readyz(request: Request[State]) -> Response:
     """Ready when a write reaches the disk; else 503 `storage_unavailable`."""
     await request.state.db.write(_write_something)
     return reply({"status": "ready"})
@@ -39,7 +40,7 @@ def _write_something(tx: sqlite3.Connection) -> None:
     tx.execute(f"PRAGMA user_version = {version}")
 
 
-async def metrics(request: Request) -> Response:
+async def metrics(request: Request[State]) -> Response:
     """Prometheus' counters: open in local posture, else with the operator's token alone."""
     state = request.state
     token = state.config.metrics_token
@@ -52,7 +53,7 @@ async def metrics(request: Request) -> Response:
     return Response(state.metrics.text(gauges), media_type="text/plain; version=0.0.4")
 
 
-async def openapi(request: Request) -> Response:
+async def openapi(request: Request[State]) -> Response:
     """The interface document, with this server's address."""
     return reply(document(request.state.config.base_url))
 
@@ -63,12 +64,12 @@ def document(base_url: str) -> dict[str, object]:
     return {**value, "servers": [{"url": base_url}]}
 
 
-async def page(request: Request) -> Response:
+async def page(request: Request[State]) -> Response:
     content = (STATIC / _PAGES[request.url.path]).read_bytes()
     return Response(content, headers=PAGE_HEADERS, media_type="text/html; charset=utf-8")
 
 
-async def static(request: Request) -> Response:
+async def static(request: Request[State]) -> Response:
     """A script or style sheet of the package."""
     file = STATIC / request.path_params["name"]
     if file.parent != STATIC or file.suffix not in _TYPES or not file.is_file():

@@ -6,10 +6,11 @@ from starlette.responses import Response
 from svc.content import support
 from svc.errors import ApiError
 from svc.server.gate import Caller
+from svc.server.state import State
 from svc.server.web import listing, page_after, page_limit, read_json, reply
 
 
-async def create_support(request: Request, caller: Caller) -> Response:
+async def create_support(request: Request[State], caller: Caller) -> Response:
     """`{subject?, message?}` -> 201. 403 `pro_required`, 409 `already_active`."""
     state = request.state
     if caller.tier != "pro":
@@ -20,19 +21,19 @@ async def create_support(request: Request, caller: Caller) -> Response:
     return reply(await state.db.write(support.add_support, caller.id, subject, content, state.clock()), 201)
 
 
-async def list_supports(request: Request, caller: Caller) -> Response:
+async def list_supports(request: Request[State], caller: Caller) -> Response:
     """Newest first, without their messages, `?limit= ?after=`."""
     limit = page_limit(request)
     rows = await request.state.db.read(support.support_page, caller.id, limit, page_after(request))
     return listing([support.shown(row) for row in rows], limit)
 
 
-async def show_support(request: Request, caller: Caller) -> Response:
+async def show_support(request: Request[State], caller: Caller) -> Response:
     """With its messages, the oldest first."""
     return reply(await request.state.db.read(support.shown_whole, caller.id, request.path_params["support_id"]))
 
 
-async def create_message(request: Request, caller: Caller) -> Response:
+async def create_message(request: Request[State], caller: Caller) -> Response:
     """`{content}` -> 201. 409 `already_ended` for a closed one."""
     state = request.state
     content = support.check_content((await read_json(request)).get("content"))
@@ -40,7 +41,7 @@ async def create_message(request: Request, caller: Caller) -> Response:
     return reply(support.message_shown(row), 201)
 
 
-async def close_support(request: Request, caller: Caller) -> Response:
+async def close_support(request: Request[State], caller: Caller) -> Response:
     """200 with the conversation. 409 `already_ended`."""
     state = request.state
     return reply(await state.db.write(support.close, caller.id, request.path_params["support_id"], state.clock()))

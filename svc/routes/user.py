@@ -11,14 +11,15 @@ from svc.content import conversations
 from svc.errors import ApiError
 from svc.ids import timestamp
 from svc.server.gate import Caller
+from svc.server.state import State
 from svc.server.web import no_content, read_json, reply
 
 
-async def show_me(request: Request, caller: Caller) -> Response:
+async def show_me(request: Request[State], caller: Caller) -> Response:
     return reply(accounts.shown(caller.account, caller.auth))
 
 
-async def change_me(request: Request, caller: Caller) -> Response:
+async def change_me(request: Request[State], caller: Caller) -> Response:
     """`{name}`; an absent field stays."""
     body = await read_json(request)
     changes = {"name": accounts.check_name(body["name"])} if "name" in body else {}
@@ -26,7 +27,7 @@ async def change_me(request: Request, caller: Caller) -> Response:
     return reply(accounts.shown(account, caller.auth))
 
 
-async def delete_me(request: Request, caller: Caller) -> Response:
+async def delete_me(request: Request[State], caller: Caller) -> Response:
     """`{password}`, or `{confirm: email}` for an account without one -> 204. Its keys, sessions and streams end at once."""
     state = request.state
     body = await read_json(request)
@@ -52,11 +53,11 @@ def _delete(tx: sqlite3.Connection, account_id: str) -> None:
     accounts.delete_account(tx, account_id)
 
 
-async def show_settings(request: Request, caller: Caller) -> Response:
+async def show_settings(request: Request[State], caller: Caller) -> Response:
     return reply(_settings(caller.account))
 
 
-async def change_settings(request: Request, caller: Caller) -> Response:
+async def change_settings(request: Request[State], caller: Caller) -> Response:
     """`{default_model, memory_enabled}`; an absent field stays, `default_model: null` goes back to the operator's."""
     body = await read_json(request)
     changes: dict[str, Any] = {}
@@ -77,7 +78,7 @@ def _settings(account: sqlite3.Row) -> dict[str, Any]:
     return {"default_model": account["default_model"], "memory_enabled": bool(account["memory_enabled"])}
 
 
-async def create_key(request: Request, caller: Caller) -> Response:
+async def create_key(request: Request[State], caller: Caller) -> Response:
     """`{name}` -> 201 with the whole key, this once (specification 2.1)."""
     state = request.state
     name = (await read_json(request)).get("name")
@@ -93,12 +94,12 @@ async def create_key(request: Request, caller: Caller) -> Response:
     return reply({"id": row["id"], "key": token, **_key(row)}, 201)
 
 
-async def list_keys(request: Request, caller: Caller) -> Response:
+async def list_keys(request: Request[State], caller: Caller) -> Response:
     """A bare array, newest first, without `key` (specification 4)."""
     return reply([_key(row) for row in await request.state.db.read(tokens.keys_of, caller.id)])
 
 
-async def delete_key(request: Request, caller: Caller) -> Response:
+async def delete_key(request: Request[State], caller: Caller) -> Response:
     """204; the key fails on the next request (specification 3.1)."""
     if not await request.state.db.write(tokens.delete_key, caller.id, request.path_params["key_id"]):
         raise ApiError("not_found", "There is no such key.")

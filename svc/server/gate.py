@@ -6,7 +6,6 @@ signed_in(metered(handler)): bearer -> Caller (401) -> one admission (429) -> ha
 import sqlite3
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -14,6 +13,7 @@ from starlette.responses import Response
 from svc.auth import accounts, tokens
 from svc.errors import ApiError
 from svc.server.limits import CHAT_PER_MINUTE
+from svc.server.state import State
 from svc.server.web import Endpoint, add_header, note
 
 _TOKEN_LENGTH = 4096
@@ -38,13 +38,13 @@ class Caller:
         return tier
 
 
-Handler = Callable[[Request, Caller], Awaitable[Response]]
+Handler = Callable[[Request[State], Caller], Awaitable[Response]]
 
 
 def signed_in(handler: Handler) -> Endpoint:
     """Lets in who sends a valid token of either kind (specification 5); else 401."""
 
-    async def endpoint(request: Request) -> Response:
+    async def endpoint(request: Request[State]) -> Response:
         caller = await _caller(request)
         note(request, account=caller.id)
         return await handler(request, caller)
@@ -55,7 +55,7 @@ def signed_in(handler: Handler) -> Endpoint:
 def session_only(handler: Handler) -> Handler:
     """Refuses an API key with 403 `session_required` (contract 3)."""
 
-    async def guarded(request: Request, caller: Caller) -> Response:
+    async def guarded(request: Request[State], caller: Caller) -> Response:
         if caller.auth != "session":
             raise ApiError("session_required")
         return await handler(request, caller)
@@ -66,7 +66,7 @@ def session_only(handler: Handler) -> Handler:
 def metered(handler: Handler) -> Handler:
     """Takes one admission from the account's chat bucket, before the body is read; the answer tells what is left (contract 7)."""
 
-    async def guarded(request: Request, caller: Caller) -> Response:
+    async def guarded(request: Request[State], caller: Caller) -> Response:
         try:
             admission = request.state.limits.take_chat(caller.id, caller.tier)
         except ApiError as error:
@@ -82,7 +82,7 @@ def per_ip(rule: str) -> Callable[[Endpoint], Endpoint]:
     """Takes one admission of the client's address under `rule` (specification 8); else 429."""
 
     def guard(handler: Endpoint) -> Endpoint:
-        async def endpoint(request: Request) -> Response:
+        async def endpoint(request: Request[State]) -> Response:
             request.state.limits.take_by_ip(rule, request.scope["svc.client_ip"])
             return await handler(request)
 
@@ -91,16 +91,16 @@ def per_ip(rule: str) -> Callable[[Endpoint], Endpoint]:
     return guard
 
 
-def _tell_limits(request: Request, limit: int, remaining: int, reset_seconds: int) -> None:
+def _tell_limits(request: Request[State], limit: int, remaining: int, reset_seconds: int) -> None:
     add_header(request, "x-ratelimit-limit-requests", str(limit))
     add_header(request, "x-ratelimit-remaining-requests", str(remaining))
     add_header(request, "x-ratelimit-reset-requests", f"{reset_seconds}s")
 
 
-async def _caller(request: Request) -> Caller:
+async def _caller(request: Request[State]) -> Caller:
     token = _bearer(request)
-    state: Any = request.state
-    account_id = tokens.session_account(state.keys["session"], token, state.clock())
+    state: State = request.state
+    account_id = tokens.session_account(state.derived_keys["session"], token, state.clock())
     if account_id is not None:
         account = await state.db.read(accounts.account_by_id, account_id)
         if account is None:
@@ -115,7 +115,7 @@ async def _caller(request: Request) -> Caller:
     return Caller(account, "api_key", account["key_id"])
 
 
-def _bearer(request: Request) -> str:
+def _bearer(request: Request[State]) -> str:
     headers = request.headers.getlist("authorization")
     scheme, _, token = headers[0].partition(" ") if len(headers) == 1 else ("", "", "")
     token = token.strip(" ")
@@ -124,7 +124,7 @@ def _bearer(request: Request) -> str:
     return token
 
 
-async def _mark_used(state: Any, account: sqlite3.Row) -> None:
+async def _mark_used(state: State, account: sqlite3.Row) -> None:
     minute_seconds = state.clock() // 60 * 60
     if (account["key_last_used_at"] or 0) >= minute_seconds:
         return

@@ -24,7 +24,7 @@ from svc.config import LOOPBACK_NAMES, Config
 from svc.errors import ApiError, describe
 from svc.ids import random_base62
 
-Endpoint = Callable[[Request], Awaitable[Response]]
+Endpoint = Callable[[Request[Any]], Awaitable[Response]]
 Row = tuple[str, str, Endpoint]
 
 KIB = 1024
@@ -66,7 +66,7 @@ def _by_method(endpoints: Mapping[str, Endpoint]) -> Endpoint:
     if "GET" in endpoints:
         endpoints = {**endpoints, "HEAD": endpoints["GET"]}
 
-    async def dispatch(request: Request) -> Response:
+    async def dispatch(request: Request[Any]) -> Response:
         return await endpoints[request.method](request)
 
     return dispatch
@@ -87,7 +87,7 @@ def listing(items: Sequence[Mapping[str, Any]], limit: int) -> Response:
     return reply({"object": "list", "data": items[:limit], "has_more": len(items) > limit})
 
 
-def page_limit(request: Request) -> int:
+def page_limit(request: Request[Any]) -> int:
     """The query parameter `limit`: 20 by default, at most 100. Raises ApiError `invalid_value` below 1 or for no integer."""
     text = request.query_params.get("limit", "20")
     if not re.fullmatch(r"[0-9]{1,18}", text) or int(text) < 1:
@@ -95,17 +95,17 @@ def page_limit(request: Request) -> int:
     return min(int(text), 100)
 
 
-def page_after(request: Request) -> str | None:
+def page_after(request: Request[Any]) -> str | None:
     """The query parameter `after`: the id of the item that the page follows, None for the first page (contract 2)."""
     return request.query_params.get("after")
 
 
-def add_header(request: Request, name: str, value: str) -> None:
+def add_header(request: Request[Any], name: str, value: str) -> None:
     """Puts a header on the answer to this request, whatever becomes of it, an error included."""
     request.scope["svc.headers"].append((name.encode("latin-1"), value.encode("latin-1")))
 
 
-def note(request: Request, **facts: Any) -> None:
+def note(request: Request[Any], **facts: Any) -> None:
     """Adds facts to the request's log line: ids and numbers, never content (contract 10)."""
     request.scope["svc.facts"].update(facts)
 
@@ -113,7 +113,7 @@ def note(request: Request, **facts: Any) -> None:
 # --- errors
 
 
-async def error_reply(request: Request, error: Exception) -> Response:
+async def error_reply(request: Request[Any], error: Exception) -> Response:
     """The answer to an ApiError."""
     assert isinstance(error, ApiError)
     cause = error.__cause__
@@ -125,14 +125,14 @@ def _refusal(error: ApiError) -> Response:
     return reply(error.body(), error.status, error.headers)
 
 
-async def http_error_reply(request: Request, error: Exception) -> Response:
+async def http_error_reply(request: Request[Any], error: Exception) -> Response:
     """Starlette's own 404 and 405 in our shape."""
     assert isinstance(error, HTTPException)
     code = {404: "not_found", 405: "method_not_allowed"}.get(error.status_code, "invalid_request")
     return await error_reply(request, ApiError(code, headers=error.headers))
 
 
-async def gone_reply(request: Request, error: Exception) -> Response:
+async def gone_reply(request: Request[Any], error: Exception) -> Response:
     """Nobody is there to read it; the status is for the log."""
     return Response(status_code=499)
 
@@ -157,7 +157,7 @@ class Bodies:
         self.free_bytes += scope.pop("svc.body_bytes", 0)
 
 
-async def read_body(request: Request, limit_bytes: int) -> bytes:
+async def read_body(request: Request[Any], limit_bytes: int) -> bytes:
     """The request's body. Raises ApiError `PAYLOAD_TOO_LARGE` over `limit_bytes`, as soon as that is known, and `overloaded`."""
     too_large = ApiError("PAYLOAD_TOO_LARGE", f"The request body is over {limit_bytes} bytes. Send less.")
     length = request.headers.get("content-length", "0")
@@ -177,7 +177,7 @@ async def read_body(request: Request, limit_bytes: int) -> bytes:
     return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
 
-async def read_json(request: Request, limit_bytes: int = MIB) -> dict[str, Any]:
+async def read_json(request: Request[Any], limit_bytes: int = MIB) -> dict[str, Any]:
     """The request's body as one JSON object.
 
     Raises ApiError `unsupported_media_type`, `PAYLOAD_TOO_LARGE`, or `invalid_json` for anything that is not one object of

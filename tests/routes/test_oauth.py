@@ -267,7 +267,7 @@ async def test_the_database_and_the_log_keep_no_secret_of_a_sign_in(browser: Bro
     service = browser.service
     asked = await browser.begin()
     query = {name: values[0] for name, values in parse_qs(urlsplit(asked).query).items()}
-    flow = new_flow(service.state["keys"]["oauth"], query["redirect_uri"], query["state"])
+    flow = new_flow(service.state["derived_keys"]["oauth"], query["redirect_uri"], query["state"])
     address = provider.authorize(asked, person())
     on_disk = b"".join(path.read_bytes() for path in service.config.data_dir.glob("service.db*"))
     fragment = await browser.come_back(address)

@@ -1,0 +1,64 @@
+"""What lives as long as the server and what handlers need of it: the lifespan of app.py makes it, `request.state` is it."""
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from svc.auth.accounts import Passwords
+from svc.auth.mail import Mail
+from svc.auth.oauth import Provider
+from svc.billing.payments import Payments
+from svc.config import Config
+from svc.db import Database
+from svc.inference.media import Studio
+from svc.inference.models import Models
+from svc.inference.paid_call import Engines
+from svc.inference.providers import KeyBox
+from svc.log import Log
+from svc.metrics import Metrics
+from svc.outbound.client import Outbound
+from svc.server.limits import Limits
+from svc.server.sse import Drain, Interrupt
+from svc.server.web import Bodies
+
+
+@dataclass(frozen=True, eq=False)
+class State(Mapping[str, Any]):
+    """Read as `Request[State]`: `request.state.db` and its kin, so that a misspelt name fails the type check.
+
+    It is a mapping of its own fields because that is what Starlette takes from a lifespan and hands to each request.
+    `clock` gives Unix seconds; `derived_keys` holds a key for each purpose, derived from the one secret of the data folder.
+    """
+
+    config: Config
+    db: Database
+    limits: Limits
+    engines: Engines
+    studio: Studio
+    models: Models
+    key_box: KeyBox
+    check_address: Callable[[str], Awaitable[None]]
+    guarded: Outbound
+    open_runs: dict[str, Interrupt]
+    passwords: Passwords
+    clock: Callable[[], float]
+    derived_keys: Mapping[str, bytes]
+    identity_providers: Mapping[str, Provider]
+    mail: Mail | None
+    payments: Payments
+    drain: Drain
+    bodies: Bodies
+    log: Log
+    metrics: Metrics
+    started_at: float
+
+    def __getitem__(self, name: str) -> Any:
+        if name in self.__dataclass_fields__:
+            return getattr(self, name)
+        raise KeyError(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return (field.name for field in fields(self))
+
+    def __len__(self) -> int:
+        return len(fields(self))
