@@ -12,7 +12,7 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 
-from svc import builtin, secrets
+from svc import secrets
 from svc.agents import runs
 from svc.auth.accounts import Passwords
 from svc.auth.github import GitHub
@@ -23,6 +23,7 @@ from svc.billing import wallet
 from svc.billing.payments import Payments
 from svc.billing.stripe import Stripe
 from svc.billing.usage import Call, UsageCounter
+from svc.builtin import provider
 from svc.builtin.voice import Voice
 from svc.builtin.workshop import Workshop
 from svc.config import Config, from_environ
@@ -272,7 +273,7 @@ def _catalog(config: Config, outbound: Outbound) -> Catalog:
     models, listed, default_model = read_file(config.catalog, config.environ) if config.catalog else ([], [], None)
     if config.builtin:
         models = [
-            Model(f"{BUILTIN}/{name}", name, None, model.kind, model.prices) for name, model in builtin.offered().items()
+            Model(f"{BUILTIN}/{name}", name, None, model.kind, model.prices) for name, model in provider.offered().items()
         ] + models
     if config.discovers:
         listed = listed + local_servers()

@@ -10,8 +10,8 @@ import sqlite3
 from collections.abc import AsyncGenerator
 from typing import Any
 
-from svc import builtin
 from svc.billing import wallet
+from svc.builtin import provider
 from svc.errors import UpstreamFault
 from svc.ids import random_base62
 from svc.inference import upstream, wire
@@ -127,6 +127,6 @@ class ChatCall(PaidCall):
     def _engine(self, model: Model) -> AsyncGenerator[dict[str, Any], None]:
         body = {**self._body, "model": model.name}
         if model.provider is None:
-            return builtin.chat(model.name, body, self._engines.clock)
+            return provider.chat(model.name, body, self._engines.clock)
         body = body if model.provider.byok else drop_aiming_fields(body)
         return upstream.chat(self._engines.way_to(model.provider), model.provider, body)

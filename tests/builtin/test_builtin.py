@@ -12,8 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from svc.builtin import MODELS, chat
 from svc.builtin.calculate import calculate
+from svc.builtin.provider import MODELS, chat
 from svc.errors import ApiError, UpstreamFault
 
 NOW_SECONDS = 1_763_733_600.0  # Friday, 21 November 2025, 14:00 UTC

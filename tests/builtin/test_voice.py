@@ -15,7 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from svc.builtin import offered, speak
+from svc.builtin import speak
+from svc.builtin.provider import offered
 from svc.builtin.voice import VOICES, Spoken, Voice, engine
 from svc.builtin.workshop import Workshop
 from svc.errors import ApiError, UpstreamFault
