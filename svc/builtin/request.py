@@ -136,7 +136,9 @@ def _whole_number(body: Mapping[str, Any], name: str, highest: int | None = None
     value = body.get(name)
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1 or (highest and value > highest):
+    if type(value) is float and value.is_integer():
+        value = int(value)
+    if type(value) is not int or value < 1 or (highest and value > highest):
         raise refusal(f"'{name}' must be a whole number from 1" + (f" to {highest}." if highest else "."), name)
     return value
 

@@ -69,9 +69,9 @@ class ChatCall(PaidCall):
         """`reserve` inside a transaction. The output is limited to what the wallet affords (contract 6)."""
         if not self.paid:
             return
-        prices, choices = self._asked.prices, self._body.get("n") or 1
+        prices, choices = self._asked.prices, int(self._body.get("n") or 1)
         input_tokens = wire.text_bytes(self._body) + IMAGE_TOKENS * wire.image_parts(self._body)
-        limits = {name: self._body[name] for name in ("max_completion_tokens", "max_tokens") if self._body.get(name)}
+        limits = {name: int(self._body[name]) for name in ("max_completion_tokens", "max_tokens") if self._body.get(name)}
         wanted = min(limits.values(), default=DEFAULT_OUTPUT_TOKENS)
         available_micros = wallet.available_micros(tx, self._payer.account_id)
         affordable = wallet.affordable_output_tokens(prices, input_tokens, available_micros) // choices

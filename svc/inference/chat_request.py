@@ -1,16 +1,15 @@
 """What a caller asks of chat: the checks before the 200, and what may not travel to an operator's provider."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from svc.errors import ApiError
+from svc.checks import Check, boolean, filled, integer, list_of, mapping, number, one_of, optional, refusal, required, string
 
-ROLES = frozenset({"developer", "system", "user", "assistant", "tool", "function"})
+ROLES = ("developer", "system", "user", "assistant", "tool", "function")
 _TOKENS_MAX = 2**31 - 1
 _INT64_MAX = 2**63 - 1
-
-Check = Callable[[Any, str], None]
+_CONTENT = "a string, a list of parts or null"
 
 
 def check_chat(body: dict[str, Any]) -> None:
@@ -20,219 +19,147 @@ def check_chat(body: dict[str, Any]) -> None:
     accepted, a bool is no number. Of words that only a provider understands (`reasoning_effort`, `service_tier`, `verbosity`)
     the type alone is checked, so that a new word needs no new version of this service.
     """
-    if body.get("messages") is None:
-        raise ApiError("missing_field", "Send messages: a list with at least one message.", param="messages")
+    required(body, "messages", list_of(_message, least=1))
     for name, check in _FIELDS.items():
-        value = body.get(name)
-        if value is not None:
-            check(value, name)
-
-
-def _wrong(param: str, expected: str) -> ApiError:
-    return ApiError("invalid_value", f"{param} must be {expected}.", param=param)
-
-
-def _missing(param: str) -> ApiError:
-    return ApiError("missing_field", f"{param} is required.", param=param)
-
-
-def _of(kind: type, expected: str) -> Check:
-    def check(value: Any, param: str) -> None:
-        if not isinstance(value, kind):
-            raise _wrong(param, expected)
-
-    return check
-
-
-_string, _object, _list, _bool = (_of(str, "a string"), _of(dict, "an object"), _of(list, "a list"), _of(bool, "true or false"))
-
-
-def _integer(low: int, high: int) -> Check:
-    def check(value: Any, param: str) -> None:
-        if type(value) is not int or not low <= value <= high:
-            raise _wrong(param, f"a whole number from {low} to {high}")
-
-    return check
-
-
-def _number(low: float, high: float) -> Check:
-    def check(value: Any, param: str) -> None:
-        if type(value) not in (int, float) or not low <= value <= high:
-            raise _wrong(param, f"a number from {low:g} to {high:g}")
-
-    return check
-
-
-def _filled(value: Any, param: str) -> None:
-    if not isinstance(value, str) or not value.strip():
-        raise _wrong(param, "a string that is not blank")
-
-
-def _needed(holder: dict[str, Any], name: str, param: str, check: Check) -> Any:
-    """The field `name` of the object at `param`, which must be there."""
-    if holder.get(name) is None:
-        raise _missing(f"{param}.{name}")
-    check(holder[name], f"{param}.{name}")
-    return holder[name]
+        optional(body, name, check, None)
 
 
 def _stop(value: Any, param: str) -> None:
-    if isinstance(value, str):
-        return
-    if not isinstance(value, list) or not 1 <= len(value) <= 4 or not all(isinstance(text, str) for text in value):
-        raise _wrong(param, "a string or a list of 1 to 4 strings")
+    if not isinstance(value, str):
+        list_of(string, least=1, most=4)(value, param)
 
 
 def _stream_options(value: Any, param: str) -> None:
-    _object(value, param)
-    for name in ("include_usage", "include_obfuscation"):
-        if value.get(name) is not None:
-            _bool(value[name], f"{param}.{name}")
+    options = mapping(value, param)
+    optional(options, "include_usage", boolean, None, param)
+    optional(options, "include_obfuscation", boolean, None, param)
 
 
-def _tools(value: Any, param: str) -> None:
-    _list(value, param)
-    for position, tool in enumerate(value):
-        where = f"{param}[{position}]"
-        _object(tool, where)
-        if _needed(tool, "type", where, _string) == "function":
-            _function(_needed(tool, "function", where, _object), f"{where}.function")
+def _tool(value: Any, param: str) -> None:
+    tool = mapping(value, param)
+    if required(tool, "type", string, param) == "function":
+        required(tool, "function", _function, param)
 
 
-def _functions(value: Any, param: str) -> None:
-    _list(value, param)
-    for position, function in enumerate(value):
-        _object(function, f"{param}[{position}]")
-        _function(function, f"{param}[{position}]")
-
-
-def _function(function: dict[str, Any], where: str) -> None:
-    _needed(function, "name", where, _filled)
-    for name, check in (("description", _string), ("parameters", _object), ("strict", _bool)):
-        if function.get(name) is not None:
-            check(function[name], f"{where}.{name}")
+def _function(value: Any, param: str) -> None:
+    function = mapping(value, param)
+    required(function, "name", filled, param)
+    optional(function, "description", string, None, param)
+    optional(function, "parameters", mapping, None, param)
+    optional(function, "strict", boolean, None, param)
 
 
 def _tool_choice(value: Any, param: str) -> None:
     if isinstance(value, dict):
-        if _needed(value, "type", param, _string) == "function":
-            _needed(_needed(value, "function", param, _object), "name", f"{param}.function", _filled)
+        if required(value, "type", string, param) == "function":
+            required(value, "function", _named, param)
     elif value not in ("none", "auto", "required"):
-        raise _wrong(param, "none, auto, required or an object that names a function")
+        raise refusal(value, param, "none, auto, required or an object that names a function")
 
 
 def _function_call(value: Any, param: str) -> None:
     if isinstance(value, dict):
-        _needed(value, "name", param, _filled)
+        _named(value, param)
     elif value not in ("none", "auto"):
-        raise _wrong(param, "none, auto or an object that names a function")
+        raise refusal(value, param, "none, auto or an object that names a function")
+
+
+def _named(value: Any, param: str) -> None:
+    required(mapping(value, param), "name", filled, param)
 
 
 def _response_format(value: Any, param: str) -> None:
-    _object(value, param)
-    kind = _needed(value, "type", param, _string)
-    if kind == "json_schema":
-        where = f"{param}.json_schema"
-        schema = _needed(value, "json_schema", param, _object)
-        _needed(schema, "name", where, _filled)
-        for name, check in (("schema", _object), ("strict", _bool)):
-            if schema.get(name) is not None:
-                check(schema[name], f"{where}.{name}")
-    elif kind not in ("text", "json_object"):
-        raise _wrong(f"{param}.type", "text, json_object or json_schema")
+    form = mapping(value, param)
+    if required(form, "type", one_of("text", "json_object", "json_schema"), param) == "json_schema":
+        required(form, "json_schema", _schema, param)
 
 
-def _strings(value: Any, param: str) -> None:
-    if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
-        raise _wrong(param, "a list of strings")
+def _schema(value: Any, param: str) -> None:
+    _named(value, param)
+    optional(value, "schema", mapping, None, param)
+    optional(value, "strict", boolean, None, param)
 
 
-def _messages(value: Any, param: str) -> None:
-    if not isinstance(value, list) or not value:
-        raise _wrong(param, "a list with at least one message")
-    for position, message in enumerate(value):
-        where = f"{param}[{position}]"
-        _object(message, where)
-        role = _needed(message, "role", where, _string)
-        if role not in ROLES:
-            raise _wrong(f"{where}.role", "one of developer, system, user, assistant, tool, function")
-        if role == "tool":
-            _needed(message, "tool_call_id", where, _string)
-        # The assistant's turn may come back without the key at all (litellm), the others' may not.
-        if "content" not in message and role not in ("assistant", "function"):
-            raise _missing(f"{where}.content")
-        _content(message.get("content"), f"{where}.content")
-        if message.get("name") is not None:
-            _string(message["name"], f"{where}.name")
-        if message.get("tool_calls") is not None:
-            _tool_calls(message["tool_calls"], f"{where}.tool_calls")
+def _message(value: Any, param: str) -> None:
+    message = mapping(value, param)
+    role = required(message, "role", one_of(*ROLES), param)
+    if role == "tool":
+        required(message, "tool_call_id", string, param)
+    # The assistant's turn may come back without the key at all (litellm), the others' may not.
+    if "content" not in message and role not in ("assistant", "function"):
+        raise refusal(None, f"{param}.content", _CONTENT)
+    optional(message, "content", _content, None, param)
+    optional(message, "name", string, None, param)
+    optional(message, "tool_calls", list_of(_tool_call), None, param)
 
 
 def _content(value: Any, param: str) -> None:
-    if value is None or isinstance(value, str):
+    if isinstance(value, str):
         return
     if not isinstance(value, list):
-        raise _wrong(param, "a string, a list of parts or null")
-    for position, part in enumerate(value):
-        where = f"{param}[{position}]"
-        _object(part, where)
-        kind = _needed(part, "type", where, _string)
-        if kind == "text":
-            _needed(part, "text", where, _string)
-        elif kind == "image_url":
-            image = _needed(part, "image_url", where, _of(dict | str, "an object with a url"))  # type: ignore[arg-type]
-            if isinstance(image, dict):
-                _needed(image, "url", f"{where}.image_url", _string)
+        raise refusal(value, param, _CONTENT)
+    list_of(_part)(value, param)
 
 
-def _tool_calls(value: Any, param: str) -> None:
-    _list(value, param)
-    for position, call in enumerate(value):
-        where = f"{param}[{position}]"
-        _object(call, where)
-        if call.get("function") is not None:
-            _object(call["function"], f"{where}.function")
-            _needed(call["function"], "name", f"{where}.function", _string)
-            if call["function"].get("arguments") is not None:
-                _string(call["function"]["arguments"], f"{where}.function.arguments")
+def _part(value: Any, param: str) -> None:
+    part = mapping(value, param)
+    kind = required(part, "type", string, param)
+    if kind == "text":
+        required(part, "text", string, param)
+    elif kind == "image_url":
+        required(part, "image_url", _image, param)
 
 
-_FIELDS: Mapping[str, Check] = {
-    "model": _filled,
-    "messages": _messages,
-    "stream": _bool,
+def _image(value: Any, param: str) -> None:
+    if not isinstance(value, str):
+        required(mapping(value, param), "url", string, param)
+
+
+def _tool_call(value: Any, param: str) -> None:
+    optional(mapping(value, param), "function", _called, None, param)
+
+
+def _called(value: Any, param: str) -> None:
+    function = mapping(value, param)
+    required(function, "name", string, param)
+    optional(function, "arguments", string, None, param)
+
+
+_FIELDS: Mapping[str, Check[Any]] = {
+    "model": filled,
+    "stream": boolean,
     "stream_options": _stream_options,
-    "temperature": _number(0, 2),
-    "top_p": _number(0, 1),
-    "max_completion_tokens": _integer(1, _TOKENS_MAX),
-    "max_tokens": _integer(1, _TOKENS_MAX),
+    "temperature": number(0, 2),
+    "top_p": number(0, 1),
+    "max_completion_tokens": integer(1, _TOKENS_MAX),
+    "max_tokens": integer(1, _TOKENS_MAX),
     "stop": _stop,
-    "n": _integer(1, 128),
-    "seed": _integer(-_INT64_MAX - 1, _INT64_MAX),
-    "presence_penalty": _number(-2, 2),
-    "frequency_penalty": _number(-2, 2),
-    "tools": _tools,
+    "n": integer(1, 128),
+    "seed": integer(-_INT64_MAX - 1, _INT64_MAX),
+    "presence_penalty": number(-2, 2),
+    "frequency_penalty": number(-2, 2),
+    "tools": list_of(_tool),
     "tool_choice": _tool_choice,
-    "parallel_tool_calls": _bool,
+    "parallel_tool_calls": boolean,
     "response_format": _response_format,
-    "user": _string,
-    "reasoning_effort": _string,
-    "logprobs": _bool,
-    "top_logprobs": _integer(0, 20),
-    "logit_bias": _object,
-    "metadata": _object,
-    "store": _bool,
-    "service_tier": _string,
-    "verbosity": _string,
-    "safety_identifier": _string,
-    "prompt_cache_key": _string,
-    "prompt_cache_retention": _string,
-    "prompt_cache_options": _object,
-    "prediction": _object,
-    "modalities": _strings,
-    "audio": _object,
-    "web_search_options": _object,
-    "functions": _functions,
+    "user": string,
+    "reasoning_effort": string,
+    "logprobs": boolean,
+    "top_logprobs": integer(0, 20),
+    "logit_bias": mapping,
+    "metadata": mapping,
+    "store": boolean,
+    "service_tier": string,
+    "verbosity": string,
+    "safety_identifier": string,
+    "prompt_cache_key": string,
+    "prompt_cache_retention": string,
+    "prompt_cache_options": mapping,
+    "prediction": mapping,
+    "modalities": list_of(string),
+    "audio": mapping,
+    "web_search_options": mapping,
+    "functions": list_of(_function),
     "function_call": _function_call,
 }
 
