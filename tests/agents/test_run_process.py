@@ -356,7 +356,7 @@ async def test_a_client_that_leaves_in_any_phase_and_any_way_stops_its_run(
 
 IMPATIENT = (
     "-c",
-    "import sys, app, svc.server.protocol, svc.sse; svc.server.protocol.Protocol.stall_seconds = 1.5; "
+    "import sys, app, svc.server.protocol, svc.server.sse; svc.server.protocol.Protocol.stall_seconds = 1.5; "
     "svc.server.sse.EventStream.__init__.__kwdefaults__['ping_seconds'] = 0.3; sys.exit(app.main())",
 )
 

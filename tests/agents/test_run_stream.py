@@ -15,7 +15,7 @@ from svc.agents.run_stream import End, Record, run_blocks
 from svc.agents.runs import Outcome
 from svc.errors import ApiError
 from svc.server.sse import Drain, EventStream, Interrupt
-from tests.support.server.test_sse import Caller, until
+from tests.server.test_sse import Caller, until
 
 USAGE = {"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3}
 
