@@ -1,4 +1,4 @@
--- The whole schema, version 1. STRICT tables; every rule that the database can hold stands here first (architecture.md).
+-- The whole schema, version 2. STRICT tables; every rule that the database can hold stands here first.
 -- Times are Unix seconds (REAL), money is integer micros of a US dollar.
 
 -- owner: svc/auth/accounts.py
@@ -200,6 +200,7 @@ CREATE TABLE conversations (
 
 CREATE INDEX conversations_by_project ON conversations (account_id, project_id, id);
 CREATE INDEX conversations_by_number ON conversations (account_id, number);
+CREATE INDEX conversations_by_use ON conversations (account_id, updated_at, number); -- the last used comes first
 
 -- A conversation outlives its project.
 CREATE TRIGGER projects_leave_their_conversations BEFORE DELETE ON projects

@@ -18,11 +18,11 @@ from svc.auth import accounts, tokens
 from svc.billing import payments, wallet
 from svc.config import Config, from_environ
 from svc.content import conversations, support
-from svc.db import command_connection, connect, newest_schema, prepare
 from svc.errors import ApiError, StartError
 from svc.ids import random_base62, timestamp
 from svc.money import dollars, micros_of
 from svc.routes import service
+from svc.schema import command_connection, connect, newest_schema, prepare
 
 _BUNDLES = 20
 

@@ -6,32 +6,28 @@ read(fn)  -> the same, on one of a few read-only connections: one snapshot for t
 
 import asyncio
 import contextlib
-import fcntl
-import os
 import sqlite3
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
 import aiosqlite
 
-from svc.errors import ApiError, StartError
+from svc.errors import ApiError
+from svc.schema import connect, newest_schema, prepare, start_errors
 
 P = ParamSpec("P")
 T = TypeVar("T")
+U = TypeVar("U")
 Job = tuple[Callable[..., Any], tuple[Any, ...], "asyncio.Future[Any]"]
 Outcome = tuple[Any, BaseException | None]
 
-APPLICATION_ID = 0x53564331  # "SVC1" in the file's header: tells our databases from anybody else's
-SCHEMA = Path(__file__).parent.parent / "schema.sql"
-# `2.sql` takes a database from version 1 to 2, and so on; schema.sql is always the newest as a whole.
-_MIGRATIONS = Path(__file__).parent / "migrations"
 READERS = 2
 _BATCH = 256
-_BUSY_SECONDS = 5.0
-_PAGE_BYTES = 4096
+_PAGE_CHARACTERS = 4_000_000
 _STORAGE_FAULTS = {
     sqlite3.SQLITE_FULL,
     sqlite3.SQLITE_IOERR,
@@ -195,175 +191,71 @@ def _storage_unavailable(cause: BaseException) -> ApiError:
     return error
 
 
+@dataclass(frozen=True)
+class Page(Generic[T]):
+    """Part of a list, and whether more of it follows."""
+
+    items: list[T]
+    has_more: bool
+
+    def of(self, make: Callable[[T], U]) -> "Page[U]":
+        """The same page of what `make` makes of each item."""
+        return Page([make(item) for item in self.items], self.has_more)
+
+
 def page(
-    conn: sqlite3.Connection, table: str, account_id: str, limit: int, after: str | None, **equal: str | None
-) -> list[sqlite3.Row]:
-    """Up to `limit + 1` of the account's rows in `table`, newest first, those older than the one called `after` (contract 2).
+    conn: sqlite3.Connection,
+    table: str,
+    account_id: str,
+    limit: int,
+    after: str | None,
+    *,
+    order: Sequence[str] = ("id",),
+    **narrowed: str | list[int] | None,
+) -> Page[sqlite3.Row]:
+    """Up to `limit` of the account's rows in `table`, the last by `order` first, behind the one whose id is `after`.
 
-    `equal` narrows by columns, None does not. `table` and the columns' names are the code's own words, never a caller's.
-    Raises ApiError `invalid_value` for an `after` that is none of the account's.
+    `narrowed` keeps the rows whose column equals the text or is in the list; None does not narrow. A page of long rows is
+    shorter than `limit`, so that it fits in memory, and has one at least. `table` and the columns' names are the code's own
+    words, never a caller's. Raises ApiError `invalid_value` for an `after` that is none of the list.
     """
+    values: dict[str, Any] = {"account_id": account_id, "after": after, "most": limit + 1}
     own = f"FROM {table} WHERE account_id = :account_id"
-    values = {"account_id": account_id, "after": after, "most": limit + 1, **equal}
-    if after is not None and not conn.execute(f"SELECT 1 {own} AND id = :after", values).fetchone():
-        raise ApiError("invalid_value", "after must be the id of an item of this list.", param="after")
-    narrowed = "".join(f" AND {column} = :{column}" for column, value in equal.items() if value is not None)
-    older = " AND id < :after" if after is not None else ""
-    return conn.execute(f"SELECT * {own}{narrowed}{older} ORDER BY id DESC LIMIT :most", values).fetchall()
-
-
-def newest_schema() -> tuple[str, list[str]]:
-    """schema.sql, and the scripts that take an older database there, version by version."""
-    paths = sorted(_MIGRATIONS.glob("*.sql"), key=lambda path: int(path.stem))
-    return SCHEMA.read_text(), [path.read_text() for path in paths]
+    for column, value in narrowed.items():
+        if value is not None:
+            listed = isinstance(value, list)
+            values[column] = str(value) if listed else value
+            own += f" AND {column} " + (f"IN (SELECT value FROM json_each(:{column}))" if listed else f"= :{column}")  # noqa: S608
+    further = ""
+    if after is not None:
+        place = conn.execute(f"SELECT {', '.join(order)} {own} AND id = :after", values).fetchone()
+        if place is None:
+            raise ApiError("invalid_value", "after must be the id of an item of this list.", param="after")
+        further = f" AND ({', '.join(order)}) < ({', '.join(f':after_{column}' for column in order)})"
+        values |= {f"after_{column}": value for column, value in zip(order, place, strict=True)}
+    descending = ", ".join(f"{column} DESC" for column in order)
+    items: list[sqlite3.Row] = []
+    characters = 0
+    for row in conn.execute(f"SELECT * {own}{further} ORDER BY {descending} LIMIT :most", values):
+        if len(items) == limit or characters > _PAGE_CHARACTERS:
+            return Page(items, has_more=True)
+        items.append(row)
+        characters += sum(len(value) for value in row if isinstance(value, str | bytes))
+    return Page(items, has_more=False)
 
 
 async def open_database(path: Path, schema: str | None = None) -> Database:
     """Opens the database at `path`: made anew when there is none, migrated when it is older.
 
-    Raises StartError with one line when it is damaged, foreign or newer, and leaves the file as it is (contract 10).
+    Raises StartError with one line when it is damaged, foreign or newer, and leaves the file as it is.
     """
     await asyncio.to_thread(prepare, path, *(newest_schema() if schema is None else (schema, [])))
     async with contextlib.AsyncExitStack() as stack:
         connections = []
         for query_only in (False, *[True] * READERS):
-            with _start_errors(path):
+            with start_errors(path):
                 connection = await aiosqlite.Connection(partial(connect, path, query_only), iter_chunk_size=64)
             stack.push_async_callback(connection.close)
             connections.append(connection)
         stack.pop_all()
     return Database(connections[0], connections[1:])
-
-
-def connect(path: Path, query_only: bool = False) -> sqlite3.Connection:
-    """A connection with what each of ours needs: WAL, synchronous FULL, foreign keys, rows by name, no implicit transactions."""
-    conn = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None, cached_statements=256)
-    try:
-        conn.row_factory = sqlite3.Row
-        conn.execute("PRAGMA journal_mode = WAL")
-        conn.execute("PRAGMA synchronous = FULL")
-        conn.execute("PRAGMA foreign_keys = ON")
-        conn.execute("PRAGMA trusted_schema = OFF")
-        # Where SQLite is built to zero what it frees, deleting 1 GiB would stop every write for seconds.
-        conn.execute("PRAGMA secure_delete = FAST")
-        conn.execute(f"PRAGMA query_only = {int(query_only)}")
-    except BaseException:
-        conn.close()
-        raise
-    return conn
-
-
-@contextlib.contextmanager
-def command_connection(path: Path) -> Iterator[sqlite3.Connection]:
-    """A connection for an operator's command beside a running server: one transaction, no checkpoint (contract 10).
-
-    Raises StartError as `open_database` does, sqlite3.OperationalError when another process writes for over 5 seconds.
-    """
-    prepare(path, *newest_schema())
-    with contextlib.closing(connect(path)) as conn:
-        conn.execute("PRAGMA wal_autocheckpoint = 0")
-        conn.execute("BEGIN IMMEDIATE")
-        yield conn
-        conn.execute("COMMIT")
-
-
-def prepare(path: Path, schema: str, migrations: Sequence[str]) -> None:
-    """Makes or migrates the file at `path` in one transaction. Raises StartError as `open_database` does."""
-    newest = len(migrations) + 1
-    with _start_errors(path), _alone_in(path.parent):
-        if not _is_blank(path):
-            _refuse_foreign(path)
-            _refuse_damaged(path, newest)
-        with contextlib.closing(connect(path)) as conn:
-            # Foreign keys would make a migration that replaces a table delete the rows that refer to it.
-            conn.execute("PRAGMA foreign_keys = OFF")
-            conn.execute("BEGIN IMMEDIATE")
-            version = _version(conn, path, newest)
-            if version != newest:
-                for script in migrations[version - 1 :] if version else [schema]:
-                    for statement in _statements(script):
-                        conn.execute(statement)
-                if conn.execute("PRAGMA foreign_key_check").fetchone():
-                    raise StartError(f"the database {path} cannot be migrated: rows would refer to rows that are gone")
-                conn.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-                conn.execute(f"PRAGMA user_version = {newest}")
-            conn.execute("COMMIT")
-
-
-@contextlib.contextmanager
-def _alone_in(folder: Path) -> Iterator[None]:
-    """A server and commands that begin at once prepare the file one after the other: SQLite's switch to WAL does not wait."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
-
-
-@contextlib.contextmanager
-def _start_errors(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except (sqlite3.Error, OSError, UnicodeError) as error:
-        raise StartError(f"the database {path} cannot be used: {' '.join(str(error).split())}") from error
-
-
-def _is_blank(path: Path) -> bool:
-    """Whether there is nothing to lose: no file, no bytes, or a first page that SQLite takes back: a kill left its journal."""
-    if not path.exists():
-        return True
-    size = path.stat().st_size
-    return size == 0 or (size <= _PAGE_BYTES and path.with_name(f"{path.name}-journal").exists())
-
-
-def _refuse_foreign(path: Path) -> None:
-    """Judges the first page by its bytes: by merely reading it, SQLite would leave its side files beside somebody's database."""
-    with path.open("rb") as file:
-        page = file.read(_PAGE_BYTES)
-    if not page.startswith(b"SQLite format 3\0"):
-        raise StartError(f"{path} is damaged, or it is no database; restore a backup, or set SVC_DATA_DIR to another folder")
-    application_id, tables = page[68:72], page[103:105]
-    if application_id != APPLICATION_ID.to_bytes(4, "big") and (any(application_id) or any(tables)):
-        raise _foreign(path)
-
-
-def _foreign(path: Path) -> StartError:
-    return StartError(f"the database {path} belongs to another program; set SVC_DATA_DIR to another folder")
-
-
-def _refuse_damaged(path: Path, newest: int) -> None:
-    """Looks at every page through a read-only connection, so that what is refused stays as it is."""
-    uri = f"{path.absolute().as_uri()}?mode=ro"
-    with contextlib.closing(sqlite3.connect(uri, uri=True, timeout=_BUSY_SECONDS)) as conn:
-        _version(conn, path, newest)
-        verdict = conn.execute("PRAGMA quick_check(1)").fetchone()[0]
-    if verdict != "ok":
-        raise StartError(f"the database {path} is damaged ({' '.join(verdict.split())}); restore a backup")
-
-
-def _version(conn: sqlite3.Connection, path: Path, newest: int) -> int:
-    """The schema version, 0 for a database without tables that is nobody's."""
-    application_id = conn.execute("PRAGMA application_id").fetchone()[0]
-    version = int(conn.execute("PRAGMA user_version").fetchone()[0])
-    tables = conn.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
-    if not tables and application_id == 0 and version == 0:
-        return 0
-    if application_id != APPLICATION_ID:
-        raise _foreign(path)
-    if version > newest:
-        raise StartError(f"the database {path} is of a newer version ({version}, known here up to {newest}); update the service")
-    if version < 1:
-        raise StartError(f"the database {path} is damaged (version {version}); restore a backup")
-    return version
-
-
-def _statements(script: str) -> Iterator[str]:
-    # Not `executescript`: it would commit first, and so leave the transaction that holds the migration together.
-    statement = ""
-    for piece in script.split(";"):
-        statement += piece + ";"
-        if sqlite3.complete_statement(statement):  # a trigger's body and a string may hold semicolons too
-            yield statement
-            statement = ""
-    yield statement

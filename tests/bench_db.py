@@ -17,7 +17,8 @@ from typing import Any
 
 import uvloop
 
-from svc.db import connect, open_database
+from svc.db import open_database
+from svc.schema import connect
 
 SECONDS = 1.0
 SCHEMA = "CREATE TABLE events (id INTEGER PRIMARY KEY, text TEXT NOT NULL) STRICT;"

@@ -16,7 +16,7 @@ from typing import Any
 
 from svc.auth import accounts
 from svc.content import conversations, history
-from svc.db import connect, newest_schema, prepare
+from svc.schema import connect, newest_schema, prepare
 
 NOW = 1_790_000_000.0
 MATCHES = 1_000
@@ -55,7 +55,7 @@ def measure(path: Path, label: str, search: Callable[[sqlite3.Connection], list[
 
 def list_found(account_id: str, query: str, conn: sqlite3.Connection) -> list[sqlite3.Row]:
     """GET /conversations?q=, its first page."""
-    return conversations.conversations_page(conn, account_id, 20, None, None, query)[:20]
+    return conversations.conversations_page(conn, account_id, 20, None, None, query).items
 
 
 def recall(account_id: str, query: str, conn: sqlite3.Connection) -> list[dict[str, Any]]:

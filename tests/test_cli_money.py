@@ -9,7 +9,7 @@ import pytest
 from svc import cli
 from svc.auth import accounts
 from svc.billing import wallet
-from svc.db import command_connection, connect
+from svc.schema import command_connection, connect
 from tests.conftest import Service
 
 EMAIL = "ada@example.com"

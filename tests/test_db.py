@@ -23,8 +23,10 @@ import anyio
 import pytest
 
 from svc import db as db_module
-from svc.db import APPLICATION_ID, Database, command_connection, newest_schema, open_database, prepare
+from svc import schema as schema_module
+from svc.db import Database, open_database
 from svc.errors import ApiError, StartError
+from svc.schema import APPLICATION_ID, command_connection, newest_schema, prepare
 
 SCHEMA = "CREATE TABLE notes (id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE) STRICT;"
 
@@ -523,7 +525,7 @@ async def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterat
     """A database of the schema that commands know too."""
     schema = tmp_path / "schema.sql"
     schema.write_text(SCHEMA)
-    monkeypatch.setattr(db_module, "SCHEMA", schema)
+    monkeypatch.setattr(schema_module, "SCHEMA", schema)
     database = await open_database(tmp_path / "a.db")
     yield database
     await database.close()
@@ -588,7 +590,7 @@ def refused(path: Path, newest_migrations: tuple[str, ...] = (), schema: str = S
 def made(path: Path, rows: int = 0, close: bool = True) -> sqlite3.Connection:
     """A database of ours at `path` with so many rows."""
     prepare(path, SCHEMA, ())
-    conn = db_module.connect(path)
+    conn = schema_module.connect(path)
     conn.execute("BEGIN")
     conn.executemany("INSERT INTO notes (text) VALUES (?)", [(f"{number:200}",) for number in range(rows)])
     conn.execute("COMMIT")
@@ -846,12 +848,12 @@ async def test_a_refused_start_leaves_no_connection_open(tmp_path: Path, monkeyp
     def fails_third(path: Path, query_only: bool = False) -> sqlite3.Connection:
         nonlocal opened
         opened += 1
-        if opened == 4:  # the first is `prepare`'s
+        if opened == 3:
             raise sqlite3.OperationalError("unable to open")
         return connect(path, query_only)
 
     monkeypatch.setattr(db_module, "connect", fails_third)
     with pytest.raises(StartError, match="unable to open"):
         await open_database(tmp_path / "a.db", SCHEMA)
-    assert opened == 4
+    assert opened == 3
     await threads_are(threads)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from svc.db import SCHEMA, connect, newest_schema, prepare
+from svc.schema import SCHEMA, connect, newest_schema, prepare
 
 ROOT = Path(__file__).parent.parent
 SAMPLE = """

@@ -6,10 +6,10 @@ from typing import Any
 
 import orjson
 
+from svc.db import Page, page
 from svc.errors import ApiError
 from svc.ids import timestamp
 
-_PAGE_CHARACTERS = 4_000_000
 INTERRUPTED = {
     "message": "The server stopped in the middle of this run. Start it again.",
     "type": "api_error",
@@ -93,31 +93,9 @@ def run_by_id(conn: sqlite3.Connection, account_id: str, run_id: str) -> sqlite3
     return row
 
 
-def runs_page(conn: sqlite3.Connection, account_id: str, limit: int, after: str | None) -> tuple[list[sqlite3.Row], int]:
-    """Runs of the account, newest first, older than the run `after`, and how many of them a page of `limit` shows.
-
-    There is one more where more follow. A page of runs with long goals and outputs is shorter, so that it fits in memory.
-    Raises ApiError `invalid_value` for an `after` that is none of them.
-    """
-    if (
-        after is not None
-        and not conn.execute("SELECT 1 FROM runs WHERE account_id = ? AND id = ?", (account_id, after)).fetchone()
-    ):
-        raise ApiError("invalid_value", "after must be the id of a run in this list.", param="after")
-    rows: list[sqlite3.Row] = []
-    characters = 0
-    for row in conn.execute(
-        """
-        SELECT * FROM runs WHERE account_id = ? AND (? IS NULL OR id < ?)
-        ORDER BY id DESC LIMIT ?
-        """,
-        (account_id, after, after, limit + 1),
-    ):
-        rows.append(row)
-        if len(rows) > limit or characters > _PAGE_CHARACTERS:
-            return rows, len(rows) - 1
-        characters += len(row["goal"]) + len(row["output"] or "")
-    return rows, len(rows)
+def runs_page(conn: sqlite3.Connection, account_id: str, limit: int, after: str | None) -> Page[sqlite3.Row]:
+    """A page of the account's runs, as svc/db.py's `page`."""
+    return page(conn, "runs", account_id, limit, after)
 
 
 def shown(row: sqlite3.Row) -> dict[str, Any]:

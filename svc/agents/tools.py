@@ -124,8 +124,8 @@ class Toolbox:
         return timestamp(self.clock())
 
     async def _list_artifacts(self) -> list[dict[str, Any]]:
-        rows = await self.db.read(artifacts.artifacts_page, self.account_id, _LISTED, None, None, None)
-        return [_shown(row) for row in rows[:_LISTED]]
+        newest = await self.db.read(artifacts.artifacts_page, self.account_id, _LISTED, None, None, None)
+        return [_shown(row) for row in newest.items]
 
     async def _read_artifact(self, id: str) -> str:
         def read(conn: sqlite3.Connection) -> tuple[sqlite3.Row, bytes]:

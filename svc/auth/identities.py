@@ -3,7 +3,7 @@
 import sqlite3
 from typing import Any
 
-from svc.db import page
+from svc.db import Page, page
 from svc.errors import ApiError
 from svc.ids import new_id, timestamp
 
@@ -39,7 +39,7 @@ def add_identity(
         raise ApiError("invalid_token") from None
 
 
-def identities_page(conn: sqlite3.Connection, account_id: str, limit: int, after: str | None) -> list[sqlite3.Row]:
+def identities_page(conn: sqlite3.Connection, account_id: str, limit: int, after: str | None) -> Page[sqlite3.Row]:
     """A page of the account's identities, as svc/db.py's `page`."""
     return page(conn, "identities", account_id, limit, after)
 

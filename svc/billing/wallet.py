@@ -9,6 +9,7 @@ import sqlite3
 from collections.abc import Mapping
 from typing import Any
 
+from svc.db import Page, page
 from svc.errors import ApiError
 from svc.ids import new_id, timestamp
 from svc.money import dollars
@@ -16,7 +17,6 @@ from svc.money import dollars
 MOST_MICROS = 10**15  # what a wallet may hold, see schema.sql
 UNBOUNDED_TOKENS = 2**31 - 1
 _PRICED_TOKENS = 1_000_000
-_LAST_SEQ = 2**63 - 1
 _MOST_TOKENS = 10**12  # no real count is near it: absurd ones must not overflow a sum
 
 
@@ -244,24 +244,15 @@ def account_shown(conn: sqlite3.Connection, account_id: str) -> dict[str, int]:
     }
 
 
-def ledger_page(conn: sqlite3.Connection, account_id: str, limit: int, after: str | None = None) -> list[dict[str, Any]]:
-    """Up to `limit` credits and debits, newest first, from the one after the id `after`. Raises ApiError `invalid_value` when
-    the account has none of that id."""
-    before_seq = _LAST_SEQ
-    if after is not None:
-        row = conn.execute("SELECT seq FROM ledger WHERE account_id = ? AND id = ?", (account_id, after)).fetchone()
-        if row is None:
-            raise ApiError("invalid_value", "after must be the id of an item of this list.", param="after")
-        before_seq = row["seq"]
-    rows = conn.execute(
-        """
-        SELECT id, kind, amount_micros, balance_after_micros, description, reference,
-            model, input_tokens, output_tokens, request_id, key_id, created_at
-        FROM ledger WHERE account_id = ? AND seq < ? ORDER BY seq DESC LIMIT ?
-        """,
-        (account_id, before_seq, limit),
-    ).fetchall()
-    return [{**row, "created_at": timestamp(row["created_at"])} for row in map(dict, rows)]
+def ledger_page(conn: sqlite3.Connection, account_id: str, limit: int, after: str | None = None) -> Page[dict[str, Any]]:
+    """A page of the account's credits and debits as the API shows them, as svc/db.py's `page`."""
+    return page(conn, "ledger", account_id, limit, after, order=("seq",)).of(_ledger_as_json)
+
+
+def _ledger_as_json(row: sqlite3.Row) -> dict[str, Any]:
+    values = dict(row)
+    del values["seq"], values["account_id"]
+    return {**values, "created_at": timestamp(row["created_at"])}
 
 
 def usage(conn: sqlite3.Connection, account_id: str, first_day: str) -> list[dict[str, Any]]:

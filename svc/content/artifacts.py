@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from svc.db import page
+from svc.db import Page, page
 from svc.errors import ApiError
 from svc.ids import new_id, timestamp
 
@@ -133,7 +133,7 @@ def artifact_by_id(conn: sqlite3.Connection, account_id: str, artifact_id: str) 
 
 def artifacts_page(
     conn: sqlite3.Connection, account_id: str, limit: int, after: str | None, project_id: str | None, run_id: str | None
-) -> list[sqlite3.Row]:
+) -> Page[sqlite3.Row]:
     """A page of the account's artifacts, as svc/db.py's `page`; `project_id` and `run_id` narrow it, None does not."""
     return page(conn, "artifacts", account_id, limit, after, project_id=project_id, run_id=run_id)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from svc.content import history
 from svc.content.fulltext import Index, words_of
-from svc.db import page
+from svc.db import Page, page
 from svc.errors import ApiError
 from svc.ids import new_id, timestamp
 
@@ -119,42 +119,23 @@ def conversation_by_id(conn: sqlite3.Connection, account_id: str, conversation_i
 
 def conversations_page(
     conn: sqlite3.Connection, account_id: str, limit: int, after: str | None, project_id: str | None, query: str | None
-) -> list[sqlite3.Row]:
-    """A page of the account's conversations, as svc/db.py's `page`; `project_id` narrows it, None does not.
+) -> Page[sqlite3.Row]:
+    """A page of the account's conversations, the last used first, as svc/db.py's `page`; `project_id` narrows it, None does not.
 
     With a `query`, those with all its words in the title or in one message; without any word in it, none.
     """
-    if query is None:
-        return page(conn, "conversations", account_id, limit, after, project_id=project_id)
-    if after is not None and not _is_own(conn, account_id, after):
-        raise ApiError("invalid_value", "after must be the id of an item of this list.", param="after")
-    rows: list[sqlite3.Row] = []
-    for conversation_id in sorted(_matching(conn, account_id, query), reverse=True):
-        if after is not None and conversation_id >= after:
-            continue
-        row = conversation_by_id(conn, account_id, conversation_id)
-        if project_id in (None, row["project_id"]):
-            rows.append(row)
-        if len(rows) > limit:
-            break
-    return rows
+    found = None if query is None else _matching(conn, account_id, query)
+    return page(
+        conn, "conversations", account_id, limit, after, order=("updated_at", "number"), project_id=project_id, number=found
+    )
 
 
-def _is_own(conn: sqlite3.Connection, account_id: str, conversation_id: str) -> bool:
-    found = conn.execute("SELECT 1 FROM conversations WHERE account_id = ? AND id = ?", (account_id, conversation_id)).fetchone()
-    return found is not None
-
-
-def _matching(conn: sqlite3.Connection, account_id: str, query: str) -> set[str]:
+def _matching(conn: sqlite3.Connection, account_id: str, query: str) -> list[int]:
     words = words_of(query)
     if not words:
-        return set()
-    by_title = conn.execute(
-        # CROSS JOIN holds SQLite to the order: it would rather look at every conversation.
-        "SELECT conversations.id FROM json_each(?) CROSS JOIN conversations ON number = json_each.value WHERE account_id = ?",
-        (str(_INDEX.newest(conn, account_id, words, _MATCHES)), account_id),
-    ).fetchall()
-    return {row["id"] for row in by_title} | history.matching_conversations(conn, account_id, words)
+        return []
+    by_title = _INDEX.newest(conn, account_id, words, _MATCHES)
+    return [*by_title, *history.matching_conversations(conn, account_id, words)]
 
 
 def change_conversation(

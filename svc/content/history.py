@@ -8,7 +8,7 @@ from collections.abc import Collection
 from typing import Any
 
 from svc.content.fulltext import Index, words_of
-from svc.errors import ApiError
+from svc.db import Page, page
 from svc.ids import new_id, timestamp
 
 MOST_PASSAGES = 5
@@ -19,7 +19,6 @@ _INDEX = Index("messages", "content")
 _HITS = 100
 _CANDIDATES = 50
 _MATCHES = 10_000
-_PAGE_CHARACTERS = 4_000_000
 
 
 def shown(row: sqlite3.Row) -> dict[str, Any]:
@@ -58,35 +57,9 @@ def add_message(
 
 def messages_page(
     conn: sqlite3.Connection, account_id: str, conversation_id: str, limit: int, after: str | None
-) -> tuple[list[sqlite3.Row], int]:
-    """Messages of a conversation, newest first, older than `after`, and how many of them a page of `limit` shows.
-
-    There is one more where more follow. A page of long messages is shorter, so that it fits in memory. Raises ApiError
-    `invalid_value` for an `after` that is none of them.
-    """
-    before_number: float = math.inf
-    if after is not None:
-        row = conn.execute(
-            "SELECT number FROM messages WHERE account_id = ? AND conversation_id = ? AND id = ?",
-            (account_id, conversation_id, after),
-        ).fetchone()
-        if row is None:
-            raise ApiError("invalid_value", "after must be the id of an item of this list.", param="after")
-        before_number = row["number"]
-    rows: list[sqlite3.Row] = []
-    characters = 0
-    for row in conn.execute(
-        """
-        SELECT * FROM messages WHERE account_id = ? AND conversation_id = ? AND number < ?
-        ORDER BY number DESC LIMIT ?
-        """,
-        (account_id, conversation_id, before_number, limit + 1),
-    ):
-        rows.append(row)
-        if len(rows) > limit or characters > _PAGE_CHARACTERS:
-            return rows, len(rows) - 1
-        characters += len(row["content"])
-    return rows, len(rows)
+) -> Page[sqlite3.Row]:
+    """A page of a conversation's messages, as svc/db.py's `page`."""
+    return page(conn, "messages", account_id, limit, after, order=("number",), conversation_id=conversation_id)
 
 
 def delete_some(tx: sqlite3.Connection, account_id: str, conversation_id: str | None = None) -> bool:
@@ -96,17 +69,19 @@ def delete_some(tx: sqlite3.Connection, account_id: str, conversation_id: str | 
     return _INDEX.delete_some(tx, account_id, "conversation_id = ?", conversation_id)
 
 
-def matching_conversations(conn: sqlite3.Connection, account_id: str, words: list[str]) -> set[str]:
-    """The conversations of the messages that hold all of `words`; only the newest 10,000 such messages count."""
+def matching_conversations(conn: sqlite3.Connection, account_id: str, words: list[str]) -> list[int]:
+    """The numbers of the conversations of the messages that hold all of `words`; only the newest 10,000 such messages count."""
     rows = conn.execute(
         """
-        SELECT DISTINCT conversation_id
-        FROM json_each(?) CROSS JOIN messages ON number = json_each.value -- in this order: else it looks at every message
-        WHERE account_id = ? AND conversation_id IS NOT NULL
+        SELECT DISTINCT conversations.number
+        -- In this order: else it looks at every message.
+        FROM json_each(?) CROSS JOIN messages ON messages.number = json_each.value
+            JOIN conversations ON conversations.account_id = messages.account_id AND conversations.id = messages.conversation_id
+        WHERE messages.account_id = ?
         """,
         (str(_INDEX.newest(conn, account_id, words, _MATCHES)), account_id),
     ).fetchall()
-    return {row["conversation_id"] for row in rows}
+    return [row["number"] for row in rows]
 
 
 def matching_passages(

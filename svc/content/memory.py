@@ -107,6 +107,6 @@ def keep(tx: sqlite3.Connection, exchange: Exchange, answer: Mapping[str, Any], 
 
 
 def _newest_is(conn: sqlite3.Connection, exchange: Exchange) -> bool:
-    rows, _ = history.messages_page(conn, exchange.account_id, exchange.conversation_id, 1, None)
+    newest = history.messages_page(conn, exchange.account_id, exchange.conversation_id, 1, None)
     question = exchange.question[: history.MESSAGE_LENGTH]
-    return bool(rows) and (rows[0]["role"], rows[0]["content"]) == ("user", question)
+    return [(row["role"], row["content"]) for row in newest.items] == [("user", question)]

@@ -5,7 +5,7 @@ import unicodedata
 from collections.abc import Mapping
 from typing import Any
 
-from svc.db import page
+from svc.db import Page, page
 from svc.errors import ApiError
 from svc.ids import new_id, timestamp
 
@@ -108,7 +108,7 @@ def project_by_id(conn: sqlite3.Connection, account_id: str, project_id: str, pa
     return row
 
 
-def projects_page(conn: sqlite3.Connection, account_id: str, limit: int, after: str | None) -> list[sqlite3.Row]:
+def projects_page(conn: sqlite3.Connection, account_id: str, limit: int, after: str | None) -> Page[sqlite3.Row]:
     """A page of the account's projects, as svc/db.py's `page`."""
     return page(conn, "projects", account_id, limit, after)
 

@@ -4,7 +4,7 @@ import sqlite3
 import unicodedata
 from typing import Any
 
-from svc.db import page
+from svc.db import Page, page
 from svc.errors import ApiError
 from svc.ids import new_id, timestamp
 
@@ -95,7 +95,7 @@ def support_by_id(conn: sqlite3.Connection, account_id: str, support_id: str) ->
     return row
 
 
-def support_page(conn: sqlite3.Connection, account_id: str, limit: int, after: str | None) -> list[sqlite3.Row]:
+def support_page(conn: sqlite3.Connection, account_id: str, limit: int, after: str | None) -> Page[sqlite3.Row]:
     """A page of the account's support conversations, as svc/db.py's `page`."""
     return page(conn, "support_conversations", account_id, limit, after)
 

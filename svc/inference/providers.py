@@ -12,7 +12,7 @@ import orjson
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from svc.db import page
+from svc.db import Page, page
 from svc.errors import ApiError
 from svc.ids import new_id, timestamp
 from svc.outbound.addresses import checked_url
@@ -203,7 +203,7 @@ def provider_by_name(conn: sqlite3.Connection, account_id: str, name: str) -> sq
     return row
 
 
-def providers_page(conn: sqlite3.Connection, account_id: str, limit: int, after: str | None) -> list[sqlite3.Row]:
+def providers_page(conn: sqlite3.Connection, account_id: str, limit: int, after: str | None) -> Page[sqlite3.Row]:
     """A page of the account's providers, as svc/db.py's `page`."""
     return page(conn, "providers", account_id, limit, after)
 

@@ -234,8 +234,7 @@ def _tools(body: dict[str, Any], offered: list[str]) -> list[str]:
 async def list_runs(request: Request[State], caller: Caller) -> Response:
     """The account's runs, newest first."""
     limit, after = page_limit(request), page_after(request)
-    rows, shown = await request.state.db.read(runs.runs_page, caller.id, limit, after)
-    return listing([runs.shown(row) for row in rows], shown)
+    return listing(await request.state.db.read(runs.runs_page, caller.id, limit, after), runs.shown)
 
 
 async def show_run(request: Request[State], caller: Caller) -> Response:

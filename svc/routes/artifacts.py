@@ -81,8 +81,8 @@ async def list_artifacts(request: Request[State], caller: Caller) -> Response:
     project_id = query.get("project_id")
     if project_id is not None:
         await db.read(projects.project_by_id, caller.id, project_id, "project_id")
-    rows = await db.read(artifacts.artifacts_page, caller.id, limit, page_after(request), project_id, query.get("run_id"))
-    return listing([artifacts.shown(row) for row in rows], limit)
+    page = await db.read(artifacts.artifacts_page, caller.id, limit, page_after(request), project_id, query.get("run_id"))
+    return listing(page, artifacts.shown)
 
 
 async def show_artifact(request: Request[State], caller: Caller) -> Response:

@@ -6,6 +6,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from svc.billing import wallet
+from svc.db import Page
 from svc.errors import ApiError
 from svc.server.gate import Caller
 from svc.server.state import State
@@ -21,8 +22,7 @@ async def show_account(request: Request[State], caller: Caller) -> Response:
 
 async def list_ledger(request: Request[State], caller: Caller) -> Response:
     """Credits and debits, newest first, `?limit= ?after=`."""
-    limit = page_limit(request)
-    return listing(await request.state.db.read(wallet.ledger_page, caller.id, limit + 1, page_after(request)), limit)
+    return listing(await request.state.db.read(wallet.ledger_page, caller.id, page_limit(request), page_after(request)), dict)
 
 
 async def list_usage(request: Request[State], caller: Caller) -> Response:
@@ -33,7 +33,7 @@ async def list_usage(request: Request[State], caller: Caller) -> Response:
     first_day = wallet.day_of(request.state.clock() - (int(text) - 1) * _DAY_SECONDS)
     await request.state.engines.usage.flush()
     rows = await request.state.db.read(wallet.usage, caller.id, first_day)
-    return listing(rows, len(rows))
+    return listing(Page(rows, has_more=False), dict)
 
 
 async def webhook(request: Request[State]) -> Response:

@@ -25,14 +25,14 @@ def _fields(body: dict[str, Any]) -> dict[str, Any]:
 
 
 async def list_conversations(request: Request[State], caller: Caller) -> Response:
-    """Newest first, `?q= ?project_id= ?limit= ?after=`; `q` asks for words, all of them in the title or in one message."""
+    """The last used first, `?q= ?project_id= ?limit= ?after=`; `q` asks for words, all of them in the title or in one message."""
     db, limit, query = request.state.db, page_limit(request), request.query_params
     project_id = query.get("project_id")
     if project_id is not None:
         await db.read(projects.project_by_id, caller.id, project_id, "project_id")
     words = query.get("q") or None
-    rows = await db.read(conversations.conversations_page, caller.id, limit, page_after(request), project_id, words)
-    return listing([conversations.shown(row) for row in rows], limit)
+    page = await db.read(conversations.conversations_page, caller.id, limit, page_after(request), project_id, words)
+    return listing(page, conversations.shown)
 
 
 async def show_conversation(request: Request[State], caller: Caller) -> Response:
@@ -62,8 +62,7 @@ async def list_messages(request: Request[State], caller: Caller) -> Response:
     db, limit, after = request.state.db, page_limit(request), page_after(request)
     conversation_id = request.path_params["conversation_id"]
     await db.read(conversations.conversation_by_id, caller.id, conversation_id)
-    rows, shown = await db.read(history.messages_page, caller.id, conversation_id, limit, after)
-    return listing([history.shown(row) for row in rows], shown)
+    return listing(await db.read(history.messages_page, caller.id, conversation_id, limit, after), history.shown)
 
 
 async def create_message(request: Request[State], caller: Caller) -> Response:

@@ -15,6 +15,7 @@ from starlette.responses import Response
 
 from svc.auth import accounts, identities, oauth_flows
 from svc.auth.oauth import Flow, Identity, Provider, new_flow
+from svc.db import Page
 from svc.errors import ApiError
 from svc.server.gate import Caller
 from svc.server.state import State
@@ -40,7 +41,7 @@ async def list_providers(request: Request[State]) -> Response:
         {"provider": provider.name, "issuer": provider.issuer, "url": f"{base_url}/auth/oauth/{provider.name}"}
         for provider in request.state.identity_providers.values()
     ]
-    return listing(found, len(found))
+    return listing(Page(found, has_more=False), dict)
 
 
 async def begin(request: Request[State]) -> Response:
@@ -72,10 +73,9 @@ async def callback(request: Request[State]) -> Response:
 
 async def list_identities(request: Request[State], caller: Caller) -> Response:
     """Newest first, `?limit= ?after=`."""
-    limit = page_limit(request)
-    rows = await request.state.db.read(identities.identities_page, caller.id, limit, page_after(request))
+    page = await request.state.db.read(identities.identities_page, caller.id, page_limit(request), page_after(request))
     names = {provider.issuer: provider.name for provider in request.state.identity_providers.values()}
-    return listing([identities.shown(row, names.get(row["issuer"])) for row in rows], limit)
+    return listing(page, lambda row: identities.shown(row, names.get(row["issuer"])))
 
 
 async def begin_linking(request: Request[State], caller: Caller) -> Response:

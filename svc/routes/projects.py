@@ -18,9 +18,8 @@ async def create_project(request: Request[State], caller: Caller) -> Response:
 
 async def list_projects(request: Request[State], caller: Caller) -> Response:
     """Newest first, `?limit= ?after=`."""
-    limit = page_limit(request)
-    rows = await request.state.db.read(projects.projects_page, caller.id, limit, page_after(request))
-    return listing([projects.shown(row) for row in rows], limit)
+    page = await request.state.db.read(projects.projects_page, caller.id, page_limit(request), page_after(request))
+    return listing(page, projects.shown)
 
 
 async def show_project(request: Request[State], caller: Caller) -> Response:

@@ -23,9 +23,8 @@ async def create_provider(request: Request[State], caller: Caller) -> Response:
 
 
 async def list_providers(request: Request[State], caller: Caller) -> Response:
-    limit = page_limit(request)
-    rows = await request.state.db.read(providers.providers_page, caller.id, limit, page_after(request))
-    return listing([providers.shown(row) for row in rows], limit)
+    page = await request.state.db.read(providers.providers_page, caller.id, page_limit(request), page_after(request))
+    return listing(page, providers.shown)
 
 
 async def show_provider(request: Request[State], caller: Caller) -> Response:

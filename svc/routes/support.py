@@ -23,9 +23,8 @@ async def create_support(request: Request[State], caller: Caller) -> Response:
 
 async def list_supports(request: Request[State], caller: Caller) -> Response:
     """Newest first, without their messages, `?limit= ?after=`."""
-    limit = page_limit(request)
-    rows = await request.state.db.read(support.support_page, caller.id, limit, page_after(request))
-    return listing([support.shown(row) for row in rows], limit)
+    page = await request.state.db.read(support.support_page, caller.id, page_limit(request), page_after(request))
+    return listing(page, support.shown)
 
 
 async def show_support(request: Request[State], caller: Caller) -> Response:

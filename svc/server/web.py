@@ -7,8 +7,8 @@ import asyncio
 import ipaddress
 import re
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import orjson
@@ -21,11 +21,13 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from svc.config import LOOPBACK_NAMES, Config
+from svc.db import Page
 from svc.errors import ApiError, describe
 from svc.ids import random_base62
 
 Endpoint = Callable[[Request[Any]], Awaitable[Response]]
 Row = tuple[str, str, Endpoint]
+T = TypeVar("T")
 
 KIB = 1024
 MIB = 1024 * 1024
@@ -82,9 +84,9 @@ def no_content() -> Response:
     return Response(status_code=204)
 
 
-def listing(items: Sequence[Mapping[str, Any]], limit: int) -> Response:
-    """A page of a list out of `limit + 1` items at most: the one too many tells that there are more (contract 2)."""
-    return reply({"object": "list", "data": items[:limit], "has_more": len(items) > limit})
+def listing(page: Page[T], as_json: Callable[[T], Mapping[str, Any]]) -> Response:
+    """A page of a list, each item as `as_json` tells it."""
+    return reply({"object": "list", "data": [as_json(item) for item in page.items], "has_more": page.has_more})
 
 
 def page_limit(request: Request[Any]) -> int:

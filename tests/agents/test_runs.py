@@ -10,8 +10,8 @@ from svc.agents import runs
 from svc.agents.runs import Outcome
 from svc.auth import accounts
 from svc.content import projects
-from svc.db import SCHEMA
 from svc.errors import ApiError
+from svc.schema import SCHEMA
 
 NOW = 1_790_000_000.0
 USAGE = {"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3}
@@ -86,10 +86,10 @@ def test_a_page_of_large_runs_is_shorter_and_none_is_lost(conn: sqlite3.Connecti
         add(conn, ada, f"run_{number}", goal="x" * 1_500_000)
     seen: list[str] = []
     while True:
-        rows, shown = runs.runs_page(conn, ada, 100, seen[-1] if seen else None)
-        assert sum(len(row["goal"]) for row in rows) <= 8_000_000
-        seen += [row["id"] for row in rows[:shown]]
-        if shown == len(rows):
+        listed = runs.runs_page(conn, ada, 100, seen[-1] if seen else None)
+        assert sum(len(row["goal"]) for row in listed.items) <= 8_000_000
+        seen += [row["id"] for row in listed.items]
+        if not listed.has_more:
             break
     assert seen == [f"run_{number}" for number in range(8, -1, -1)]
 
@@ -99,5 +99,5 @@ def test_a_page_tells_whether_more_follow(conn: sqlite3.Connection, count: int) 
     ada = account(conn)
     for number in range(count):
         add(conn, ada, f"run_{number}")
-    rows, shown = runs.runs_page(conn, ada, 3, None)
-    assert shown == min(count, 3) and (len(rows) > shown) is (count > 3)
+    listed = runs.runs_page(conn, ada, 3, None)
+    assert len(listed.items) == min(count, 3) and listed.has_more is (count > 3)

@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 
 from svc.auth import tokens
 from svc.auth.tokens import SESSION_SECONDS, is_well_formed_key, issue_session, new_key_token, session_account
-from svc.db import SCHEMA, connect, prepare
 from svc.errors import ApiError
+from svc.schema import SCHEMA, connect, prepare
 
 SECRET = bytes(range(32))
 NOW = 1_790_000_000

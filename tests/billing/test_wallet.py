@@ -16,9 +16,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from svc.auth import accounts
 from svc.billing import payments, wallet
-from svc.db import SCHEMA, Database, open_database
+from svc.db import Database, open_database
 from svc.errors import ApiError
 from svc.money import dollars, micros_of
+from svc.schema import SCHEMA
 
 NOW = 1_790_000_000.0
 PRICES = {"input_micros_per_million_tokens": 500_000, "output_micros_per_million_tokens": 1_500_000}
@@ -356,7 +357,7 @@ def test_a_settlement_charges_the_cost_at_most_the_hold_and_only_once(conn: sqli
         assert settle(conn, account_id, f"hold_{number}", cost) == 0
         assert not wallet.release(conn, account_id, f"hold_{number}")
     assert shown(conn, account_id) == (1_000 - 340, 0)
-    assert len(wallet.ledger_page(conn, account_id, 100)) == 5  # what cost nothing is no row
+    assert len(wallet.ledger_page(conn, account_id, 100).items) == 5  # what cost nothing is no row
 
 
 def test_a_call_that_can_cost_nothing_needs_no_hold(conn: sqlite3.Connection) -> None:
@@ -415,7 +416,7 @@ def test_a_debit_names_model_tokens_request_and_key(conn: sqlite3.Connection) ->
     account_id = add_account(conn, micros=1_000)
     wallet.hold(conn, account_id, "hold_1", 100, NOW)
     settle(conn, account_id, "hold_1", 40)
-    newest = wallet.ledger_page(conn, account_id, 1)[0]
+    newest = wallet.ledger_page(conn, account_id, 1).items[0]
     assert re.fullmatch("led_[0-9a-z]{26}", newest.pop("id"))
     assert newest == {
         "kind": "debit",

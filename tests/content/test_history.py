@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from svc.auth import accounts
 from svc.content import conversations, history
 from svc.content.fulltext import words_of
-from svc.db import SCHEMA
 from svc.errors import ApiError
+from svc.schema import SCHEMA
 
 NOW = 1_790_000_000.0
 
@@ -180,7 +180,7 @@ def test_words_of_any_script_case_and_accent_are_found(conn: sqlite3.Connection,
     say(conn, ada, text, conversation_id=conversation_id)
     say(conn, ada, "something else")
     assert len(texts(conn, ada, query)) == 1
-    assert [row["id"] for row in conversations.conversations_page(conn, ada, 20, None, None, query)] == [conversation_id]
+    assert [row["id"] for row in conversations.conversations_page(conn, ada, 20, None, None, query).items] == [conversation_id]
 
 
 @pytest.mark.parametrize(
@@ -195,7 +195,7 @@ def test_the_syntax_of_the_index_means_nothing_in_a_query(conn: sqlite3.Connecti
     say(conn, ada, "the zebra and near not content", conversation_id=conversation_id)
     found = texts(conn, ada, query)
     assert bool(found) is any(word in query.lower() for word in ("zebra", "and", "near", "not", "content"))
-    listed = conversations.conversations_page(conn, ada, 20, None, None, query)
+    listed = conversations.conversations_page(conn, ada, 20, None, None, query).items
     wanted = [word for word in query.lower().replace("_", " ").replace("'", " ").split() if word.isalnum()]
     assert not listed or all(word in "the zebra and near not content" for word in wanted)
 
@@ -208,7 +208,7 @@ def test_any_text_and_any_query_work(text: str, query: str) -> None:
     conversation_id = conversations.add_conversation(conn, ada, NOW, title=conversations.title_of(text))["id"]
     say(conn, ada, text, conversation_id=conversation_id)
     assert texts(conn, ada, query) in ([], [text])
-    assert len(conversations.conversations_page(conn, ada, 20, None, None, query)) <= 1
+    assert len(conversations.conversations_page(conn, ada, 20, None, None, query).items) <= 1
     check_indexes(conn)
     assert not conversations.delete_some(conn, ada, conversation_id)
     assert conn.execute("SELECT count(*) FROM messages").fetchone()[0] == 0

@@ -14,8 +14,8 @@ import pytest
 from svc.auth import tokens
 from svc.billing import wallet
 from svc.content import artifacts
-from svc.db import SCHEMA
 from svc.routes.export import KINDS
+from svc.schema import SCHEMA
 from tests.conftest import Service, bearer
 from tests.support.people import new_person
 from tests.support.server import running_server

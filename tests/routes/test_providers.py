@@ -421,10 +421,10 @@ async def test_a_page_never_crosses_accounts_and_narrows_by_columns(service: Ser
     db = service.state["db"]
 
     async def ids(limit: int, after: str | None, **equal: str | None) -> list[str]:
-        return [row["id"] for row in await db.read(page, "providers", account_id, limit, after, **equal)]
+        return [row["id"] for row in (await db.read(page, "providers", account_id, limit, after, **equal)).items]
 
     newest = [provider["id"] for provider in mine[::-1]]
-    assert await ids(9, None) == newest and await ids(1, None) == newest[:2] and await ids(9, newest[0]) == newest[1:]
+    assert await ids(9, None) == newest and await ids(1, None) == newest[:1] and await ids(9, newest[0]) == newest[1:]
     assert await ids(9, None, name=mine[1]["name"], base_url=None) == [mine[1]["id"]]
     assert await ids(9, newest[1], name=mine[1]["name"]) == []
     with pytest.raises(ApiError):

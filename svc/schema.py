@@ -1,0 +1,157 @@
+"""Which database files a start takes: made where there is none, migrated where it is older, refused where it is not ours."""
+
+import contextlib
+import fcntl
+import os
+import sqlite3
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from svc.errors import StartError
+
+APPLICATION_ID = 0x53564331  # "SVC1" in the file's header: tells our databases from anybody else's
+SCHEMA = Path(__file__).parent.parent / "schema.sql"
+# `2.sql` takes a database from version 1 to 2, and so on; schema.sql is always the newest as a whole.
+_MIGRATIONS = Path(__file__).parent / "migrations"
+_BUSY_SECONDS = 5.0
+_PAGE_BYTES = 4096
+
+
+def newest_schema() -> tuple[str, list[str]]:
+    """schema.sql, and the scripts that take an older database there, version by version."""
+    paths = sorted(_MIGRATIONS.glob("*.sql"), key=lambda path: int(path.stem))
+    return SCHEMA.read_text(), [path.read_text() for path in paths]
+
+
+def connect(path: Path, query_only: bool = False) -> sqlite3.Connection:
+    """A connection with what each of ours needs: WAL, synchronous FULL, foreign keys, rows by name, no implicit transactions."""
+    conn = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None, cached_statements=256)
+    try:
+        conn.row_factory = sqlite3.Row
+        conn.execute("PRAGMA journal_mode = WAL")
+        conn.execute("PRAGMA synchronous = FULL")
+        conn.execute("PRAGMA foreign_keys = ON")
+        conn.execute("PRAGMA trusted_schema = OFF")
+        # Where SQLite is built to zero what it frees, deleting 1 GiB would stop every write for seconds.
+        conn.execute("PRAGMA secure_delete = FAST")
+        conn.execute(f"PRAGMA query_only = {int(query_only)}")
+    except BaseException:
+        conn.close()
+        raise
+    return conn
+
+
+@contextlib.contextmanager
+def command_connection(path: Path) -> Iterator[sqlite3.Connection]:
+    """A connection for an operator's command beside a running server: one transaction, no checkpoint.
+
+    Raises StartError as `open_database` does, sqlite3.OperationalError when another process writes for over 5 seconds.
+    """
+    prepare(path, *newest_schema())
+    with contextlib.closing(connect(path)) as conn:
+        conn.execute("PRAGMA wal_autocheckpoint = 0")
+        conn.execute("BEGIN IMMEDIATE")
+        yield conn
+        conn.execute("COMMIT")
+
+
+def prepare(path: Path, schema: str, migrations: Sequence[str]) -> None:
+    """Makes or migrates the file at `path` in one transaction. Raises StartError as `open_database` does."""
+    newest = len(migrations) + 1
+    with start_errors(path), _alone_in(path.parent):
+        if not _is_blank(path):
+            _refuse_foreign(path)
+            _refuse_damaged(path, newest)
+        with contextlib.closing(connect(path)) as conn:
+            # Foreign keys would make a migration that replaces a table delete the rows that refer to it.
+            conn.execute("PRAGMA foreign_keys = OFF")
+            conn.execute("BEGIN IMMEDIATE")
+            version = _version(conn, path, newest)
+            if version != newest:
+                for script in migrations[version - 1 :] if version else [schema]:
+                    for statement in _statements(script):
+                        conn.execute(statement)
+                if conn.execute("PRAGMA foreign_key_check").fetchone():
+                    raise StartError(f"the database {path} cannot be migrated: rows would refer to rows that are gone")
+                conn.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+                conn.execute(f"PRAGMA user_version = {newest}")
+            conn.execute("COMMIT")
+
+
+@contextlib.contextmanager
+def _alone_in(folder: Path) -> Iterator[None]:
+    """A server and commands that begin at once prepare the file one after the other: SQLite's switch to WAL does not wait."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def start_errors(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (sqlite3.Error, OSError, UnicodeError) as error:
+        raise StartError(f"the database {path} cannot be used: {' '.join(str(error).split())}") from error
+
+
+def _is_blank(path: Path) -> bool:
+    """Whether there is nothing to lose: no file, no bytes, or a first page that SQLite takes back: a kill left its journal."""
+    if not path.exists():
+        return True
+    size = path.stat().st_size
+    return size == 0 or (size <= _PAGE_BYTES and path.with_name(f"{path.name}-journal").exists())
+
+
+def _refuse_foreign(path: Path) -> None:
+    """Judges the first page by its bytes: by merely reading it, SQLite would leave its side files beside somebody's database."""
+    with path.open("rb") as file:
+        page = file.read(_PAGE_BYTES)
+    if not page.startswith(b"SQLite format 3\0"):
+        raise StartError(f"{path} is damaged, or it is no database; restore a backup, or set SVC_DATA_DIR to another folder")
+    application_id, tables = page[68:72], page[103:105]
+    if application_id != APPLICATION_ID.to_bytes(4, "big") and (any(application_id) or any(tables)):
+        raise _foreign(path)
+
+
+def _foreign(path: Path) -> StartError:
+    return StartError(f"the database {path} belongs to another program; set SVC_DATA_DIR to another folder")
+
+
+def _refuse_damaged(path: Path, newest: int) -> None:
+    """Looks at every page through a read-only connection, so that what is refused stays as it is."""
+    uri = f"{path.absolute().as_uri()}?mode=ro"
+    with contextlib.closing(sqlite3.connect(uri, uri=True, timeout=_BUSY_SECONDS)) as conn:
+        _version(conn, path, newest)
+        verdict = conn.execute("PRAGMA quick_check(1)").fetchone()[0]
+    if verdict != "ok":
+        raise StartError(f"the database {path} is damaged ({' '.join(verdict.split())}); restore a backup")
+
+
+def _version(conn: sqlite3.Connection, path: Path, newest: int) -> int:
+    """The schema version, 0 for a database without tables that is nobody's."""
+    application_id = conn.execute("PRAGMA application_id").fetchone()[0]
+    version = int(conn.execute("PRAGMA user_version").fetchone()[0])
+    tables = conn.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
+    if not tables and application_id == 0 and version == 0:
+        return 0
+    if application_id != APPLICATION_ID:
+        raise _foreign(path)
+    if version > newest:
+        raise StartError(f"the database {path} is of a newer version ({version}, known here up to {newest}); update the service")
+    if version < 1:
+        raise StartError(f"the database {path} is damaged (version {version}); restore a backup")
+    return version
+
+
+def _statements(script: str) -> Iterator[str]:
+    # Not `executescript`: it would commit first, and so leave the transaction that holds the migration together.
+    statement = ""
+    for piece in script.split(";"):
+        statement += piece + ";"
+        if sqlite3.complete_statement(statement):  # a trigger's body and a string may hold semicolons too
+            yield statement
+            statement = ""
+    yield statement
