@@ -4,8 +4,10 @@ import contextlib
 import os
 import sqlite3
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import httpx
 from starlette.applications import Starlette
@@ -57,12 +59,14 @@ from svc.routes import (
     user,
 )
 from svc.routes.checkout import from_our_page, in_html, recognised
+from svc.server.body_budget import BodyBudget
+from svc.server.edge import Edge, Entrance, cors_for_v1
 from svc.server.gate import metered, per_ip, session_only, signed_in
 from svc.server.limits import Limits
 from svc.server.serve import run
 from svc.server.sse import ClientGone, Drain
 from svc.server.state import State
-from svc.server.web import Bodies, Edge, Entrance, cors_for_v1, error_reply, gone_reply, http_error_reply, routes
+from svc.server.web import error_reply, gone_reply, http_error_reply, routes
 
 ROUTES = [
     ("POST", "/v1/chat/completions", signed_in(metered(chat.create))),
@@ -149,94 +153,142 @@ ROUTES = [
 
 def create_app(config: Config) -> Starlette:
     """The ASGI application for `config`. Opens nothing: that is the lifespan's work, which raises StartError."""
-    log, metrics, drain, bodies = Log(config.log_fd), Metrics(), Drain(), Bodies()
+    ground = Ground(config, Log(config.log_fd), Metrics(), Drain(), BodyBudget())
+    # Starlette's type for these does not know that a request may have a state of another type than its own.
+    replies: dict[Any, Any] = {ApiError: error_reply, HTTPException: http_error_reply, ClientGone: gone_reply}
     app = Starlette(
         routes=routes(ROUTES),
         middleware=[
-            Middleware(Edge, log=log, count=metrics.count, bodies=bodies),
+            Middleware(Edge, log=ground.log, count=ground.metrics.count, bodies=ground.bodies),
             Middleware(cors_for_v1, config=config),
-            Middleware(Entrance, config=config, draining=lambda: drain.draining),
+            Middleware(Entrance, config=config, draining=lambda: ground.drain.draining),
         ],
-        exception_handlers={ApiError: error_reply, HTTPException: http_error_reply, ClientGone: gone_reply},
-        lifespan=partial(_lifespan, config=config, log=log, metrics=metrics, drain=drain, bodies=bodies),
+        exception_handlers=replies,
+        lifespan=partial(_lifespan, ground=ground),
     )
     app.router.redirect_slashes = False  # it would build a redirect from the Host header, and drop the body
-    app.state.drain = drain
+    app.state.drain = ground.drain
     app.state.start_error = None
     return app
 
 
+@dataclass(frozen=True)
+class Ground:
+    """What the application has before its lifespan begins, because what stands around every request needs it, too."""
+
+    config: Config
+    log: Log
+    metrics: Metrics
+    drain: Drain
+    bodies: BodyBudget
+
+
 @contextlib.asynccontextmanager
-async def _lifespan(
-    app: Starlette, config: Config, log: Log, metrics: Metrics, drain: Drain, bodies: Bodies
-) -> AsyncIterator[State]:
+async def _lifespan(app: Starlette, ground: Ground) -> AsyncIterator[State]:
     async with contextlib.AsyncExitStack() as stack:
         try:
-            folder = secrets.open_folder(config.data_dir)
-            stack.callback(folder.close)
-            db = await open_database(folder.path / "service.db")
-            stack.push_async_callback(db.close)
-            await _recover(db, config.clock())
-            allow = public_or_private_address if config.private_addresses else public_address
-            resolve = config.resolve or Resolver()
-            outbound, guarded = Outbound(), Outbound(allow=allow, resolve=resolve)
-            stack.push_async_callback(outbound.aclose)
-            stack.push_async_callback(guarded.aclose)
-            catalog = _catalog(config, outbound)
-            payments = await _payments(config, folder, stack)
+            folder, db = await _open_storage(ground.config, stack)
+            outside = await _open_outside(ground, folder, stack)
         except StartError as error:
             app.state.start_error = error
             raise
-        stack.push_async_callback(catalog.close)
-        usage = UsageCounter(db, _count_usage)
-        stack.push_async_callback(usage.close)
-        key_box = KeyBox(folder.derive("byok"))
-        passwords = Passwords(config.argon2_memory_kib, config.argon2_time_cost)
-        stack.callback(passwords.close)
-        painter, speaker = Workshop("svc.builtin.painter.paint"), Workshop("svc.builtin.speak")
-        stack.push_async_callback(painter.close)
-        stack.push_async_callback(speaker.close)
-        engines = Engines(catalog, outbound, guarded, db, usage, config.clock)
-        capture_library_logs(stack.enter_context(log))
-        catalog.start()
-        if payments.mode == "sandbox" and not config.local_posture:
-            log("payments", level="warning", message="SVC_PAYMENTS=sandbox: whoever signs in here can give themselves test money")
-        yield State(
-            config=config,
-            db=db,
-            limits=Limits(config.monotonic),
-            engines=engines,
-            studio=Studio(engines, painter, Voice(speaker), folder.path),
-            models=Models(catalog, db, key_box, guarded),
-            key_box=key_box,
-            check_address=partial(check_address, allow=allow, resolve=resolve),
-            guarded=guarded,
-            open_runs={},
-            passwords=passwords,
-            clock=config.clock,
-            derived_keys={purpose: folder.derive(purpose) for purpose in ("session", "checkout", "oauth")},
-            identity_providers=await _identity_providers(config, stack),
-            mail=_mail(config, log, stack),
-            payments=payments,
-            drain=drain,
-            bodies=bodies,
-            log=log,
-            metrics=metrics,
-            started_at=config.monotonic(),
-        )
+        yield await _start_work(ground, folder, db, outside, stack)
+
+
+async def _open_storage(config: Config, stack: contextlib.AsyncExitStack) -> tuple[secrets.DataFolder, Database]:
+    """The locked data folder and the database, with what a crash left open ended. Raises StartError."""
+    folder = secrets.open_folder(config.data_dir)
+    stack.callback(folder.close)
+    db = await open_database(folder.path / "service.db")
+    stack.push_async_callback(db.close)
+    try:
+        await db.write(wallet.release_all)  # the holds of requests that died with the process
+        await db.write(runs.end_interrupted_runs, config.clock())
+    except ApiError as error:
+        raise StartError("the database cannot be written") from error
+    return folder, db
+
+
+@dataclass(frozen=True)
+class Outside:
+    """The ways out of the process: `outbound` to what the operator configured, `guarded` to what users name."""
+
+    outbound: Outbound
+    guarded: Outbound
+    check_address: Callable[[str], Awaitable[None]]
+    catalog: Catalog
+    payments: Payments
+    identity_providers: Mapping[str, Provider]
+    mail: Mail | None
+
+
+async def _open_outside(ground: Ground, folder: secrets.DataFolder, stack: contextlib.AsyncExitStack) -> Outside:
+    """The clients, the catalog and what else the service asks of others; nothing is asked yet. Raises StartError."""
+    config = ground.config
+    allow = public_or_private_address if config.private_addresses else public_address
+    resolve = config.resolve or Resolver()
+    outbound, guarded = Outbound(), Outbound(allow=allow, resolve=resolve)
+    stack.push_async_callback(outbound.aclose)
+    stack.push_async_callback(guarded.aclose)
+    catalog = _catalog(config, outbound)
+    stack.push_async_callback(catalog.close)
+    return Outside(
+        outbound,
+        guarded,
+        partial(check_address, allow=allow, resolve=resolve),
+        catalog,
+        await _payments(config, folder, stack),
+        await _identity_providers(config, stack),
+        _mail(config, ground.log, stack),
+    )
+
+
+async def _start_work(
+    ground: Ground, folder: secrets.DataFolder, db: Database, outside: Outside, stack: contextlib.AsyncExitStack
+) -> State:
+    """Starts what works in the background, and gathers what handlers need."""
+    config = ground.config
+    usage = UsageCounter(db, _count_usage)
+    stack.push_async_callback(usage.close)
+    passwords = Passwords(config.argon2_memory_kib, config.argon2_time_cost)
+    stack.callback(passwords.close)
+    painter, speaker = Workshop("svc.builtin.painter.paint"), Workshop("svc.builtin.speak")
+    stack.push_async_callback(painter.close)
+    stack.push_async_callback(speaker.close)
+    engines = Engines(outside.catalog, outside.outbound, outside.guarded, db, usage, config.clock)
+    key_box = KeyBox(folder.derive("byok"))
+    capture_library_logs(stack.enter_context(ground.log))
+    outside.catalog.start()
+    if outside.payments.mode == "sandbox" and not config.local_posture:
+        message = "SVC_PAYMENTS=sandbox: whoever signs in here can give themselves test money"
+        ground.log("payments", level="warning", message=message)
+    return State(
+        config=config,
+        db=db,
+        limits=Limits(config.monotonic),
+        engines=engines,
+        studio=Studio(engines, painter, Voice(speaker), folder.path),
+        models=Models(outside.catalog, db, key_box, outside.guarded),
+        key_box=key_box,
+        check_address=outside.check_address,
+        guarded=outside.guarded,
+        open_runs={},
+        passwords=passwords,
+        clock=config.clock,
+        derived_keys={purpose: folder.derive(purpose) for purpose in ("session", "checkout", "oauth")},
+        identity_providers=outside.identity_providers,
+        mail=outside.mail,
+        payments=outside.payments,
+        drain=ground.drain,
+        bodies=ground.bodies,
+        log=ground.log,
+        metrics=ground.metrics,
+        started_at=config.monotonic(),
+    )
 
 
 def _count_usage(tx: sqlite3.Connection, call: Call) -> None:
     wallet.count_usage(tx, call.account_id, call.model, call.input_tokens, call.output_tokens, 0, call.day)
-
-
-async def _recover(db: Database, now_seconds: float) -> None:
-    """Ends what a crash left open: the holds of requests that died with the process, and agent runs (contract 5 and 6)."""
-    try:
-        await db.write(wallet.release_all)
-        await db.write(runs.end_interrupted_runs, now_seconds)
-    except ApiError as error:
-        raise StartError("the database cannot be written") from error
 
 
 async def _payments(config: Config, folder: secrets.DataFolder, stack: contextlib.AsyncExitStack) -> Payments:

@@ -78,6 +78,7 @@ def chat(key: str, model: str) -> bytes:
         "POST /v1/chat/completions HTTP/1.1",
         "host: 127.0.0.1",
         f"authorization: Bearer {key}",
+        "content-type: application/json",
         f"content-length: {len(body)}",
     ]
     return "\r\n".join([*lines, "", ""]).encode() + body

@@ -14,6 +14,7 @@ from svc.config import Config
 from tests.support.openapi import check
 
 PASSWORD = "correct horse battery"
+JSON = {"content-type": "application/json"}  # for a body that httpx is given as bytes
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

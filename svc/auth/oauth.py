@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import httpx
 import orjson
 
+from svc.bounded import read_bounded
 from svc.errors import ApiError
 
 _ANSWER_SECONDS = 10.0
@@ -83,16 +84,12 @@ async def ask(
 
     Raises ApiError `upstream_unreachable`, `upstream_timeout`, `upstream_invalid_response`.
     """
-    body = bytearray()
     try:
         async with (
             asyncio.timeout(_ANSWER_SECONDS),
             client.stream(method, url, data=form, headers={"accept": "application/json", **(headers or {})}) as response,
         ):
-            async for chunk in response.aiter_raw():
-                body += chunk
-                if len(body) > _ANSWER_BYTES:
-                    raise nonsense("an answer that is too large")
+            body = await read_bounded(response.aiter_raw(), _ANSWER_BYTES, nonsense("an answer that is too large"))
     except (TimeoutError, httpx.TimeoutException):
         raise ApiError("upstream_timeout", "The identity provider did not answer in time. Try again.") from None
     except httpx.RemoteProtocolError:

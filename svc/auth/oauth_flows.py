@@ -6,11 +6,11 @@ begin -> the state goes to the provider -> end: the flow is over whatever came -
 import hashlib
 import re
 import sqlite3
-from typing import Any
 
-from starlette.requests import Request
+from starlette.datastructures import Headers
 from starlette.responses import Response
 
+from svc.cookies import cookie
 from svc.errors import ApiError
 from svc.ids import random_base62
 
@@ -22,10 +22,10 @@ _TOKEN = re.compile(rf"[0-9A-Za-z]{{{_TOKEN_LENGTH}}}")
 _DELETED_AT_ONCE = 20
 
 
-def browser_of(request: Request[Any]) -> str | None:
-    """What the browser of a request is known by; None for one that has begun no sign-in."""
-    value = request.cookies.get(COOKIE, "")
-    return value if _TOKEN.fullmatch(value) else None
+def browser_of(headers: Headers) -> str | None:
+    """What the browser of a request with these headers is known by; None for one that has begun no sign-in."""
+    value = cookie(headers.getlist("cookie"), COOKIE)
+    return value if value and _TOKEN.fullmatch(value) else None
 
 
 def remember(response: Response, browser: str) -> None:

@@ -4,10 +4,11 @@ import base64
 import hashlib
 import hmac
 import re
-from typing import Any
 
-from starlette.requests import Request
+from starlette.datastructures import Headers
 from starlette.responses import Response
+
+from svc.cookies import cookie
 
 COOKIE = "__Host-svc_checkout"  # the prefix: browsers take it from this very host over HTTPS alone
 COOKIE_SECONDS = 8 * 3600
@@ -26,9 +27,9 @@ def forget(response: Response) -> None:
     response.delete_cookie(COOKIE, path="/", secure=True, httponly=True, samesite="lax")
 
 
-def remembered(request: Request[Any], secret: bytes, now_seconds: float) -> str | None:
-    """The account id in a request's cookie; None without a valid one."""
-    match = _FORM.fullmatch(request.cookies.get(COOKIE, ""))
+def remembered(headers: Headers, secret: bytes, now_seconds: float) -> str | None:
+    """The account id in the cookie of a request with these headers; None without a valid one."""
+    match = _FORM.fullmatch(cookie(headers.getlist("cookie"), COOKIE) or "")
     if match is None:
         return None
     account_id, expires_at, signature = match.groups()

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 import httpx
 import orjson
 
+from svc.bounded import read_bounded
 from svc.errors import ApiError
 
 TOLERANCE_SECONDS = 300
@@ -193,14 +194,9 @@ class Stripe:
         raise fault
 
     async def _exchange(self, path: str, form: dict[str, str], headers: dict[str, str]) -> tuple[int, dict[str, Any]]:
-        body = bytearray()
+        too_large = ApiError("upstream_invalid_response", "The payment processor's answer is too large. Nothing was charged.")
         async with self.client.stream("POST", self.api + path, data=form, headers=headers) as response:
-            async for chunk in response.aiter_raw():
-                body += chunk
-                if len(body) > _ANSWER_BYTES:
-                    raise ApiError(
-                        "upstream_invalid_response", "The payment processor's answer is too large. Nothing was charged."
-                    )
+            body = await read_bounded(response.aiter_raw(), _ANSWER_BYTES, too_large)
         try:
             return response.status_code, _object(orjson.loads(body))
         except orjson.JSONDecodeError:

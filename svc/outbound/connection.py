@@ -10,6 +10,8 @@ from typing import cast
 import httptools
 import httpx
 
+from svc.bounded import read_bounded
+
 MAX_HEAD_BYTES = 64 * 1024
 MAX_HEADERS = 100
 MAX_INTERIM_ANSWERS = 10
@@ -274,14 +276,11 @@ class Reply(httpx.AsyncByteStream):
 
     async def read(self, limit_bytes: int) -> bytes:
         """The whole body; raises `TooLarge`, and aborts the connection, once it is over `limit_bytes`."""
-        pieces, size_bytes = [], 0
-        async for piece in self:
-            size_bytes += len(piece)
-            if size_bytes > limit_bytes:
-                await self.aclose()
-                raise TooLarge("The answer is too large.")
-            pieces.append(piece)
-        return b"".join(pieces)
+        try:
+            return await read_bounded(self, limit_bytes, TooLarge("The answer is too large."))
+        except TooLarge:
+            await self.aclose()
+            raise
 
     async def aclose(self) -> None:
         """Aborts the connection at once unless the body is complete. May be called at any time, and again."""

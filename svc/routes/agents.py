@@ -20,10 +20,12 @@ from svc.inference.chat_call import ChatCall
 from svc.inference.media import Maker
 from svc.inference.paid_call import Payer
 from svc.inference.wire import error_event
+from svc.server.bodies import read_json
+from svc.server.body_budget import MIB
 from svc.server.gate import Caller
 from svc.server.sse import EventStream, Interrupt
 from svc.server.state import State
-from svc.server.web import MIB, listing, note, page_after, page_limit, read_json, reply
+from svc.server.web import add_log_fields, listing, page_after, page_limit, reply
 
 _BODY_BYTES = 16 * MIB
 _MOST_STEPS = 20
@@ -156,7 +158,7 @@ class _AgentRun:
         outcome: runs.Outcome = await self._state.db.write(self._store_in, end)
         self._turns[-1].mark_settled()
         self._state.open_runs.pop(self._record["id"], None)
-        note(
+        add_log_fields(
             self._request,
             run=self._record["id"],
             model=self._model.id,
@@ -188,7 +190,7 @@ class _AgentRun:
         return runs.Outcome(end.status, self._progress.steps, usage, cost_micros, end.output, end.error, end.reason)
 
     def _note_fault(self, fault: BaseException) -> None:
-        note(self._request, level="error", error=describe(fault))
+        add_log_fields(self._request, level="error", error=describe(fault))
 
 
 def _is_about_tools(error: ApiError) -> bool:

@@ -15,9 +15,11 @@ from svc.content import artifacts, projects
 from svc.content.artifacts import CONTENT_BYTES, PIECE_BYTES
 from svc.db import Database
 from svc.errors import ApiError
+from svc.server.bodies import read_body, read_json
+from svc.server.body_budget import MIB
 from svc.server.gate import Caller
 from svc.server.state import State
-from svc.server.web import MIB, listing, no_content, page_after, page_limit, read_body, read_json, reply
+from svc.server.web import listing, no_content, page_after, page_limit, reply
 
 Data = TypeVar("Data", str, bytes)
 _BODY_BYTES = 44 * MIB  # holds 32 MiB in base64 and the other fields

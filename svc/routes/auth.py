@@ -13,8 +13,9 @@ from svc.auth.mail import Mail
 from svc.billing import checkout_cookie
 from svc.errors import ApiError
 from svc.ids import random_base62
+from svc.server.bodies import read_json
 from svc.server.state import State
-from svc.server.web import no_content, note, read_json, reply
+from svc.server.web import add_log_fields, no_content, reply
 
 _RESET_TEXT = """\
 Somebody, probably you, asked for a new password for your account at
@@ -114,7 +115,7 @@ async def change_code(request: Request[State]) -> Response:
     code = (await read_json(request)).get("code")
     if not isinstance(code, str) or not code:
         raise ApiError("missing_field" if code is None else "invalid_value", "code must be a string.", param="code")
-    browser = oauth_flows.browser_of(request) or ""
+    browser = oauth_flows.browser_of(request.headers) or ""
     account_id = await state.db.write(oauth_flows.use_code, code, browser, state.clock())
     account = await state.db.read(accounts.account_by_id, account_id)
     if account is None:
@@ -124,7 +125,7 @@ async def change_code(request: Request[State]) -> Response:
 
 def _session(request: Request[State], account: Any, status: int) -> Response:
     state = request.state
-    note(request, account=account["id"])
+    add_log_fields(request, account=account["id"])
     token = tokens.issue_session(state.derived_keys["session"], account["id"], state.clock())
     answer = reply(
         {

@@ -8,9 +8,11 @@ from starlette.responses import Response
 from svc.billing import wallet
 from svc.db import Page
 from svc.errors import ApiError
+from svc.server.bodies import read_body
+from svc.server.body_budget import MIB
 from svc.server.gate import Caller
 from svc.server.state import State
-from svc.server.web import MIB, listing, note, page_after, page_limit, read_body, reply
+from svc.server.web import add_log_fields, listing, page_after, page_limit, reply
 
 _DAY_SECONDS = 86_400
 
@@ -42,5 +44,5 @@ async def webhook(request: Request[State]) -> Response:
     body = await read_body(request, MIB)
     signatures = request.headers.getlist("stripe-signature")
     receipt = await state.payments.deliver(state.db, signatures, body, wallet.credit, state.clock())
-    note(request, event_type=receipt.event.type, credited=receipt.credited, reason=receipt.reason)
+    add_log_fields(request, event_type=receipt.event.type, credited=receipt.credited, reason=receipt.reason)
     return reply({"received": True, "credited": receipt.credited})

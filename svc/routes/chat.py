@@ -16,10 +16,12 @@ from svc.inference.catalog import Model
 from svc.inference.chat_call import ChatCall
 from svc.inference.chat_request import check_chat
 from svc.inference.paid_call import Payer
+from svc.server.bodies import read_json
+from svc.server.body_budget import MIB
 from svc.server.gate import Caller
 from svc.server.sse import EventStream, Interrupt, attended
 from svc.server.state import State
-from svc.server.web import MIB, note, read_json, reply
+from svc.server.web import add_log_fields, reply
 
 _BODY_BYTES = 16 * MIB
 
@@ -45,7 +47,7 @@ async def create(request: Request[State], caller: Caller) -> Response:
             owner=caller.id,
             interrupt=interrupt,
             closing=lambda error: wire.error_event(error.error) + wire.DONE,
-            on_fault=lambda fault: note(request, level="error", error=describe(fault)),
+            on_fault=lambda fault: add_log_fields(request, level="error", error=describe(fault)),
             headers=headers,
         )
     async with _settled(request, call, exchange), attended(request.receive, state.drain, caller.id, interrupt):
@@ -79,7 +81,7 @@ async def _settled(request: Request[State], call: ChatCall, exchange: Exchange |
             exchange = None  # its answer does not go out
             raise
         finally:
-            note(request, **call.facts)
+            add_log_fields(request, **call.facts)
             if exchange is not None and call.begun:
                 await _keep(request, call, exchange)
 
@@ -89,7 +91,7 @@ async def _keep(request: Request[State], call: ChatCall, exchange: Exchange) -> 
     try:
         await state.db.write(memory.keep, exchange, call.message, call.facts["model"], state.clock())
     except ApiError as error:  # the answer is paid for and goes out all the same; its conversation or account may be gone, too
-        note(request, kept=False, cause=error.code)
+        add_log_fields(request, kept=False, cause=error.code)
 
 
 async def list_models(request: Request[State], caller: Caller) -> Response:

@@ -18,8 +18,10 @@ from svc.billing.stripe import CHECKOUT_ORIGIN
 from svc.errors import ApiError
 from svc.ids import new_id
 from svc.money import dollars
+from svc.server.bodies import read_body
+from svc.server.body_budget import KIB
 from svc.server.state import State
-from svc.server.web import KIB, Endpoint, note, read_body
+from svc.server.web import Endpoint, add_log_fields
 
 Handler = Callable[[Request[State], sqlite3.Row], Awaitable[Response]]
 
@@ -36,7 +38,7 @@ def in_html(handler: Endpoint) -> Endpoint:
         try:
             return await handler(request)
         except ApiError as error:
-            note(request, code=error.code)
+            add_log_fields(request, code=error.code)
             headers = {**error.headers, "www-authenticate": "Cookie"} if error.status == 401 else error.headers
             body = pages.sign_in() if error.status == 401 else pages.problem_only()
             problem = None if error.code == "session_expired" else str(error)
@@ -73,10 +75,10 @@ def recognised(handler: Handler) -> Endpoint:
 
 async def _person(request: Request[State]) -> sqlite3.Row | None:
     state = request.state
-    account_id = checkout_cookie.remembered(request, state.derived_keys["checkout"], state.clock())
+    account_id = checkout_cookie.remembered(request.headers, state.derived_keys["checkout"], state.clock())
     if account_id is None:
         return None
-    note(request, account=account_id)
+    add_log_fields(request, account=account_id)
     account: sqlite3.Row | None = await state.db.read(accounts.account_by_id, account_id)
     return account
 
@@ -143,7 +145,7 @@ async def pay_in_sandbox(request: Request[State], account: sqlite3.Row) -> Respo
     checkout = await _sandbox_checkout(request, account)
     signature, body = state.payments.sandbox_event(checkout, state.clock())
     receipt = await state.payments.deliver(state.db, [signature], body, wallet.credit, state.clock())
-    note(request, event_type=receipt.event.type, credited=receipt.credited, reason=receipt.reason)
+    add_log_fields(request, event_type=receipt.event.type, credited=receipt.credited, reason=receipt.reason)
     return _see_other(f"{state.config.base_url}/checkout/return?checkout={checkout['id']}")
 
 

@@ -24,10 +24,11 @@ from svc.inference.catalog import Model
 from svc.inference.media import ImageCall, ImageRequest, SpeechCall, SpeechRequest, storage
 from svc.inference.paid_call import PaidCall, Payer
 from svc.inference.wire import error_event, event
+from svc.server.bodies import read_json
 from svc.server.gate import Caller
 from svc.server.sse import EventStream, Interrupt, attended
 from svc.server.state import State
-from svc.server.web import note, read_json
+from svc.server.web import add_log_fields
 
 _PIECE_BYTES = 64 * 1024
 _PROMPT_LENGTH = 32_000
@@ -211,7 +212,7 @@ def _as_events(request: Request[State], caller: Caller, call: SpeechCall, file: 
         owner=caller.id,
         interrupt=Interrupt(),
         closing=lambda error: error_event(error.error),
-        on_fault=lambda fault: note(request, level="error", error=describe(fault)),
+        on_fault=lambda fault: add_log_fields(request, level="error", error=describe(fault)),
         headers=headers,
     )
 
@@ -228,7 +229,7 @@ async def _made(request: Request[State], caller: Caller, call: PaidCall) -> Asyn
             await call.reserve()
             yield
     finally:
-        note(request, **call.facts)
+        add_log_fields(request, **call.facts)
 
 
 def _payer(request: Request[State], caller: Caller) -> Payer:

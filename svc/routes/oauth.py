@@ -19,7 +19,7 @@ from svc.db import Page
 from svc.errors import ApiError
 from svc.server.gate import Caller
 from svc.server.state import State
-from svc.server.web import listing, no_content, note, page_after, page_limit, reply
+from svc.server.web import add_log_fields, listing, no_content, page_after, page_limit, reply
 
 _CODE_LENGTH = 4096
 
@@ -111,7 +111,7 @@ def _flow(request: Request[State], provider: Provider, state: str) -> Flow:
 
 async def _begin(request: Request[State], provider: Provider, account_id: str | None) -> tuple[str, str]:
     """Where to send the browser, and what it is known by. It keeps its name, so that two sign-ins may be under way in it."""
-    browser, token = oauth_flows.browser_of(request) or oauth_flows.new_token(), oauth_flows.new_token()
+    browser, token = oauth_flows.browser_of(request.headers) or oauth_flows.new_token(), oauth_flows.new_token()
     url = await provider.authorization_url(_flow(request, provider, token))
     now_seconds = request.state.clock()
     await request.state.db.write(oauth_flows.begin, token, browser, provider.name, account_id, now_seconds)
@@ -121,7 +121,7 @@ async def _begin(request: Request[State], provider: Provider, account_id: str | 
 async def _come_back(request: Request[State], provider: Provider) -> dict[str, str]:
     """The page's fragment for a callback. The flow ends first of all, so that nothing can be tried with its state again."""
     state, query = request.state, request.query_params
-    browser, token = oauth_flows.browser_of(request), query.get("state", "")
+    browser, token = oauth_flows.browser_of(request.headers), query.get("state", "")
     flow = await state.db.write(oauth_flows.end, token, browser, state.clock()) if browser else None
     if not browser or not flow:
         raise ApiError("invalid_token", "The state is used, old, unknown, or of another browser.")
@@ -137,7 +137,7 @@ async def _come_back(request: Request[State], provider: Provider) -> dict[str, s
     account_id = await state.db.write(
         _arrive, identity, flow["account_id"], browser, code, state.config.signup == "open", state.clock()
     )
-    note(request, account=account_id, provider=provider.name)
+    add_log_fields(request, account=account_id, provider=provider.name)
     return {"code": code} if code else {"linked": provider.name}
 
 
@@ -146,7 +146,7 @@ def _to_page(request: Request[State], fragment: dict[str, str]) -> Response:
 
 
 def _trouble(request: Request[State], provider: Provider, code: str, detail: str | None = None) -> Response:
-    note(request, code=code, provider=provider.name, detail=detail)
+    add_log_fields(request, code=code, provider=provider.name, detail=detail)
     return _to_page(request, {"error": code, "provider": provider.name})
 
 

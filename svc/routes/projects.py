@@ -4,9 +4,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from svc.content import projects
+from svc.server.bodies import read_json
 from svc.server.gate import Caller
 from svc.server.state import State
-from svc.server.web import listing, no_content, page_after, page_limit, read_json, reply
+from svc.server.web import listing, no_content, page_after, page_limit, reply
 
 
 async def create_project(request: Request[State], caller: Caller) -> Response:

@@ -8,9 +8,10 @@ from starlette.responses import Response
 from svc.errors import ApiError
 from svc.inference import providers
 from svc.outbound.addresses import AddressNotAllowed
+from svc.server.bodies import read_json
 from svc.server.gate import Caller
 from svc.server.state import State
-from svc.server.web import listing, no_content, page_after, page_limit, read_json, reply
+from svc.server.web import listing, no_content, page_after, page_limit, reply
 
 
 async def create_provider(request: Request[State], caller: Caller) -> Response:

@@ -5,9 +5,10 @@ from starlette.responses import Response
 
 from svc.content import support
 from svc.errors import ApiError
+from svc.server.bodies import read_json
 from svc.server.gate import Caller
 from svc.server.state import State
-from svc.server.web import listing, page_after, page_limit, read_json, reply
+from svc.server.web import listing, page_after, page_limit, reply
 
 
 async def create_support(request: Request[State], caller: Caller) -> Response:

@@ -10,9 +10,10 @@ from svc.auth import accounts, tokens
 from svc.content import conversations
 from svc.errors import ApiError
 from svc.ids import timestamp
+from svc.server.bodies import read_json
 from svc.server.gate import Caller
 from svc.server.state import State
-from svc.server.web import no_content, read_json, reply
+from svc.server.web import no_content, reply
 
 
 async def show_me(request: Request[State], caller: Caller) -> Response:

@@ -14,7 +14,7 @@ from svc.auth import accounts, tokens
 from svc.errors import ApiError
 from svc.server.limits import CHAT_PER_MINUTE
 from svc.server.state import State
-from svc.server.web import Endpoint, add_header, note
+from svc.server.web import Endpoint, add_header, add_log_fields
 
 _TOKEN_LENGTH = 4096
 
@@ -46,7 +46,8 @@ def signed_in(handler: Handler) -> Endpoint:
 
     async def endpoint(request: Request[State]) -> Response:
         caller = await _caller(request)
-        note(request, account=caller.id)
+        request.scope["svc.account_id"] = caller.id
+        add_log_fields(request, account=caller.id)
         return await handler(request, caller)
 
     return endpoint

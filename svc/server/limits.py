@@ -1,12 +1,12 @@
-"""Fixed rate-limit windows, counted in this process (specification 8, contract 7)."""
+"""Fixed rate-limit windows, counted in this process."""
 
-import ipaddress
 import math
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from svc.errors import ApiError
+from svc.server.body_budget import network_of
 
 CHAT_PER_MINUTE = {"free": 20, "pro": 120}
 # Beyond so many callers in one window the oldest are forgotten. Who has that many addresses gains nothing by it: each of
@@ -54,7 +54,7 @@ class Window:
 
 
 class Limits:
-    """The service's limits (specification 8)."""
+    """The service's limits."""
 
     def __init__(self, monotonic: Callable[[], float]) -> None:
         self._chat = Window(60, monotonic)
@@ -72,15 +72,4 @@ class Limits:
     def take_by_ip(self, rule: str, address: str) -> Admission:
         """One admission of a client address under `login`, `signup`, `password_reset` or `oauth`."""
         limit, window = self._by_rule[rule]
-        return window.take(_network(address), limit)
-
-
-def _network(address: str) -> bytes:
-    """An address as it is counted: IPv4 whole (also when mapped into IPv6), IPv6 by its /64."""
-    try:
-        parsed = ipaddress.ip_address(address)
-    except ValueError:
-        return b"unknown"
-    if isinstance(parsed, ipaddress.IPv4Address):
-        return parsed.packed
-    return parsed.ipv4_mapped.packed if parsed.ipv4_mapped else parsed.packed[:8]
+        return window.take(network_of(address), limit)

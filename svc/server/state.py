@@ -17,9 +17,9 @@ from svc.inference.providers import KeyBox
 from svc.log import Log
 from svc.metrics import Metrics
 from svc.outbound.client import Outbound
+from svc.server.body_budget import BodyBudget
 from svc.server.limits import Limits
 from svc.server.sse import Drain, Interrupt
-from svc.server.web import Bodies
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +47,7 @@ class State(Mapping[str, Any]):
     mail: Mail | None
     payments: Payments
     drain: Drain
-    bodies: Bodies
+    bodies: BodyBudget
     log: Log
     metrics: Metrics
     started_at: float

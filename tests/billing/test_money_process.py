@@ -115,7 +115,7 @@ async def send(
     chat = {"model": model, "messages": [{"role": "user", "content": "hello"}], "stream": kind == "stream", "max_tokens": 200}
     body = orjson.dumps({**({"model": model, "goal": "hello", "tools": []} if kind == "run" else chat), **fields})
     lines = [f"POST {RUN if kind == 'run' else COMPLETIONS} HTTP/1.1", f"host: {server.host}"]
-    lines += [f"authorization: Bearer {who.key}", f"content-length: {len(body)}"]
+    lines += [f"authorization: Bearer {who.key}", "content-type: application/json", f"content-length: {len(body)}"]
     lines += [f"x-request-id: {request_id}"] if request_id else []
     reader, writer = await server.raw(limit=16_384)
     writer.write(("\r\n".join(lines).encode() + b"\r\n\r\n" + body)[:cut])

@@ -236,6 +236,7 @@ async def open_stream(server: RunningServer, person: Person) -> tuple[str, async
     body = orjson.dumps({"model": "lab/endless", "stream": True, "messages": [{"role": "user", "content": "go"}]})
     reader, writer = await server.raw()
     head = f"POST {COMPLETIONS} HTTP/1.1\r\nhost: {server.host}:{server.port}\r\ncontent-length: {len(body)}\r\n"
+    head += "content-type: application/json\r\n"
     writer.write(f"{head}authorization: Bearer {person.session}\r\n\r\n".encode() + body)
     received = b""
     while received.count(b"on and") < 5:

@@ -55,7 +55,7 @@ class Lab:
         """Sends a request over a connection of its own."""
         content = orjson.dumps(body)
         head = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {self.person.key}\r\n"
-        head += f"Content-Length: {len(content)}\r\n\r\n"
+        head += f"Content-Type: application/json\r\nContent-Length: {len(content)}\r\n\r\n"
         reader, writer = await self.server.raw(limit=2**16)
         writer.write(head.encode() + content)
         return reader, writer

@@ -168,7 +168,15 @@ async def test_a_model_server_that_is_down_is_502_and_answers_again_within_2_sec
 async def test_a_leaving_caller_cancels_the_model_servers_work_within_a_second(lab: Lab, model: str, stream: bool) -> None:
     body = orjson.dumps({"model": f"lab/{model}", "messages": [{"role": "user", "content": "hi"}], "stream": stream})
     key = f"Authorization: Bearer {lab.person.key}"
-    lines = [f"POST {COMPLETIONS} HTTP/1.1", "Host: 127.0.0.1", key, f"Content-Length: {len(body)}", "", ""]
+    lines = [
+        f"POST {COMPLETIONS} HTTP/1.1",
+        "Host: 127.0.0.1",
+        key,
+        "Content-Type: application/json",
+        f"Content-Length: {len(body)}",
+        "",
+        "",
+    ]
     _, writer = await lab.server.raw()
     writer.write("\r\n".join(lines).encode() + body)
     async with asyncio.timeout(5):

@@ -8,7 +8,7 @@ import pytest
 
 from svc.agents import tools
 from svc.billing import wallet
-from tests.conftest import Service, bearer
+from tests.conftest import JSON, Service, bearer
 
 RUN = "/v1/agents/run"
 GOAL = "Compute 12 * (3 + 4) and save a note with the result"
@@ -228,7 +228,7 @@ async def test_a_run_takes_one_admission_and_its_steps_none(service: Service, he
     answer = await service.client.post(RUN, json={"goal": script, "model": "builtin/script"}, headers=headers)
     assert events(answer)[-1]["steps"] == 3 and answer.headers["x-ratelimit-remaining-requests"] == "19"
     for _ in range(19):
-        await service.client.post("/v1/chat/completions", content=b"", headers=headers)
+        await service.client.post("/v1/chat/completions", content=b"", headers={**headers, **JSON})
     assert (await service.client.post(RUN, json={"goal": "g"}, headers=headers)).status_code == 429
 
 

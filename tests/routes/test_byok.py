@@ -534,6 +534,7 @@ async def test_in_the_real_server_a_leaving_caller_ends_the_providers_work_withi
         for model, stream in (("drip-100ms", True), ("silent", True), ("silent", False)):
             body = orjson.dumps({"model": f"mine/{model}", "messages": HELLO, "stream": stream})
             head = f"POST {COMPLETIONS} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {person.key}\r\n"
+            head += "Content-Type: application/json\r\n"
             _, writer = await server.raw()
             upstream.requests.clear()
             writer.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)

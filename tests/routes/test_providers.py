@@ -14,7 +14,7 @@ from svc.db import page
 from svc.errors import ApiError
 from svc.inference import models, providers
 from svc.inference.providers import KeyBox
-from tests.conftest import PASSWORD, Service, bearer
+from tests.conftest import JSON, PASSWORD, Service, bearer
 from tests.support.byok import KEY, Names, add_provider
 
 PROVIDERS = "/user/providers"
@@ -253,9 +253,9 @@ async def test_a_wrong_field_or_body_changes_nothing(service: Service, headers: 
             answer = await service.client.request(method, path, json=body, headers=headers)
             assert refusal(answer) == (400, "invalid_value", field)
         for content in (b"", b"[]", b"null", b'"text"', b"{", b'{"name": NaN}', b"\xff"):
-            answer = await service.client.request(method, path, content=content, headers=headers)
+            answer = await service.client.request(method, path, content=content, headers={**headers, **JSON})
             assert refusal(answer)[:2] == (400, "invalid_json")
-        answer = await service.client.request(method, path, content=b" " * 1_100_000, headers=headers)
+        answer = await service.client.request(method, path, content=b" " * 1_100_000, headers={**headers, **JSON})
         assert refusal(answer)[:2] == (413, "PAYLOAD_TOO_LARGE")
     assert (await service.client.get(PROVIDERS, headers=headers)).json()["data"] == [own]
 

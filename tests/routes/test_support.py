@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from svc.billing import wallet
-from tests.conftest import Service, bearer
+from tests.conftest import JSON, Service, bearer
 from tests.support.people import command, new_person
 from tests.support.server import running_server
 
@@ -38,7 +38,7 @@ async def post(service: Service, headers: dict[str, str], path: str = "", body: 
 async def test_a_free_account_is_refused_whatever_it_sends(service: Service) -> None:
     free = await service.bearer()
     for content in (b"{}", b"no json"):
-        answer = await service.client.post(PATH, content=content, headers=free)
+        answer = await service.client.post(PATH, content=content, headers={**free, **JSON})
         assert (answer.status_code, answer.json()["error"]["code"]) == (403, "pro_required")
     assert (await service.client.get(PATH, headers=free)).json() == {"object": "list", "data": [], "has_more": False}
 

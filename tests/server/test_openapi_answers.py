@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import PASSWORD, Service, bearer
+from tests.conftest import JSON, PASSWORD, Service, bearer
 from tests.support.byok import http_answer, raw_server
 from tests.support.model_server import ModelServer
 
@@ -37,9 +37,9 @@ async def test_answers_of_sign_in_are_what_the_document_says(ask: Asker) -> None
     await ask("POST", "/auth/signup", 201, json=account)
     await ask("POST", "/auth/signup", 409, json=account)
     await ask("POST", "/auth/signup", 400, json={})
-    await ask("POST", "/auth/signup", 400, content=b"{")
+    await ask("POST", "/auth/signup", 400, content=b"{", headers=JSON)
     await ask("POST", "/auth/signup", 415, content=b"{}", headers={"content-type": "text/plain"})
-    await ask("POST", "/auth/signup", 413, content=b" " * 2_000_000)
+    await ask("POST", "/auth/signup", 413, content=b" " * 2_000_000, headers=JSON)
     await ask("POST", "/auth/login", 401, json={**account, "password": "wrong"})
     for _ in range(4):
         await ask("POST", "/auth/login", 200, json=account)
@@ -113,7 +113,7 @@ async def test_answers_of_chat_are_what_the_document_says(service: Service, ask:
     await ask("POST", "/v1/chat/completions", 404, json={**chat, "model": "none"})
     await ask("POST", "/v1/chat/completions", 402, json={**chat, "model": "builtin/assistant-paid"})
     for _ in range(11):
-        await ask("POST", "/v1/chat/completions", 400, content=b"")
+        await ask("POST", "/v1/chat/completions", 400, content=b"", headers=JSON)
     await ask("POST", "/v1/chat/completions", 429, json=chat)
 
 

@@ -19,8 +19,9 @@ from hypothesis import strategies as st
 from app import ROUTES, create_app
 from svc.config import Config
 from svc.errors import ERRORS, ApiError
-from svc.server.web import MIB, Bodies, parse_json
-from tests.conftest import PASSWORD, Service, _WithState, bearer
+from svc.server.bodies import parse_json
+from svc.server.body_budget import MIB, BodyBudget
+from tests.conftest import JSON, PASSWORD, Service, _WithState, bearer
 
 OPEN = {"/auth/signup", "/auth/login", "/auth/password-reset", "/auth/password-reset/confirm"}
 OPEN |= {"/healthz", "/readyz", "/metrics", "/openapi.json", "/docs", "/password-reset", "/static/{name}", "/"}
@@ -169,7 +170,7 @@ def test_any_bytes_are_read_or_refused_and_never_fail_otherwise(body: bytes) -> 
         ("application/json", 400),
         ("APPLICATION/JSON; charset=UTF-8", 400),
         ('application/json; charset="utf-8"', 400),
-        (None, 400),
+        (None, 415),
         ("text/plain", 415),
         ("application/x-www-form-urlencoded", 415),
         ("multipart/form-data; boundary=x", 415),
@@ -191,9 +192,9 @@ async def test_a_body_over_1_mib_is_413_by_length_and_by_chunks_before_it_is_who
             sent += 64 * 1024
             yield b" " * 64 * 1024
 
-    assert_error(await service.client.post("/auth/signup", content=b" " * (MIB + 1)), 413, "PAYLOAD_TOO_LARGE")
-    assert_error(await service.client.post("/auth/signup", content=chunks()), 413, "PAYLOAD_TOO_LARGE")
-    assert service.state["bodies"].free_bytes == Bodies().free_bytes
+    assert_error(await service.client.post("/auth/signup", content=b" " * (MIB + 1), headers=JSON), 413, "PAYLOAD_TOO_LARGE")
+    assert_error(await service.client.post("/auth/signup", content=chunks(), headers=JSON), 413, "PAYLOAD_TOO_LARGE")
+    assert service.state["bodies"].free_bytes == BodyBudget().free_bytes
 
 
 async def test_a_chat_body_may_have_16_mib(service: Service) -> None:
@@ -201,21 +202,23 @@ async def test_a_chat_body_may_have_16_mib(service: Service) -> None:
     padding = " " * (16 * MIB - 200)
     body = orjson.dumps({"model": "builtin/echo", "messages": [{"role": "user", "content": "hi"}], "padding": padding})
     assert len(body) < 16 * MIB
-    assert (await service.client.post("/v1/chat/completions", content=body, headers=headers)).status_code == 200
+    assert (await service.client.post("/v1/chat/completions", content=body, headers={**headers, **JSON})).status_code == 200
     assert_error(
-        await service.client.post("/v1/chat/completions", content=body + b" " * 200, headers=headers), 413, "PAYLOAD_TOO_LARGE"
+        await service.client.post("/v1/chat/completions", content=body + b" " * 200, headers={**headers, **JSON}),
+        413,
+        "PAYLOAD_TOO_LARGE",
     )
 
 
 async def test_more_bodies_than_the_budget_are_503_and_the_budget_comes_back(service: Service) -> None:
     headers = await service.bearer()
     bodies = service.state["bodies"]
-    whole, bodies.free_bytes = bodies.free_bytes, 1000
-    answer = await service.client.post("/user/api-keys", content=b'{"name": "' + b"x" * 2000 + b'"}', headers=headers)
+    whole, bodies.free_bytes = bodies.free_bytes, 100_000
+    answer = await service.client.post("/user/api-keys", json={"name": "x" * 150_000}, headers=headers)
     assert_error(answer, 503, "overloaded")
-    assert answer.headers["retry-after"] == "1" and bodies.free_bytes == 1000
+    assert answer.headers["retry-after"] == "1" and bodies.free_bytes == 100_000
     assert (await service.client.post("/user/api-keys", json={"name": "x"}, headers=headers)).status_code == 201
-    assert bodies.free_bytes == 1000
+    assert bodies.free_bytes == 100_000
     bodies.free_bytes = whole
 
 
@@ -347,12 +350,12 @@ async def test_a_draining_service_is_alive_but_takes_nothing_new(service: Servic
 
 async def test_chat_headers_tell_what_the_bucket_still_holds_whatever_the_answer(service: Service) -> None:
     headers = await service.bearer()
-    first = await service.client.post("/v1/chat/completions", content=b"broken", headers=headers)
+    first = await service.client.post("/v1/chat/completions", content=b"broken", headers={**headers, **JSON})
     assert first.status_code == 400
     assert [first.headers[f"x-ratelimit-{name}-requests"] for name in ("limit", "remaining", "reset")] == ["20", "19", "59s"]
     service.clocks.advance(23)
     answers = await asyncio.gather(
-        *(service.client.post("/v1/chat/completions", content=b"", headers=headers) for _ in range(200))
+        *(service.client.post("/v1/chat/completions", content=b"", headers={**headers, **JSON}) for _ in range(200))
     )
     assert sorted(answer.status_code for answer in answers) == [400] * 19 + [429] * 181
     refused = next(answer for answer in answers if answer.status_code == 429)
@@ -365,11 +368,12 @@ async def test_keys_and_sessions_share_the_accounts_bucket_and_others_have_their
     session = bearer((await service.sign_up())["access_token"])
     keys = [bearer((await service.make_key(session))["key"]) for _ in range(2)]
     statuses = [
-        (await service.client.post("/v1/chat/completions", content=b"", headers=who)).status_code for who in [session, *keys] * 7
+        (await service.client.post("/v1/chat/completions", content=b"", headers={**who, **JSON})).status_code
+        for who in [session, *keys] * 7
     ]
     assert statuses == [400] * 20 + [429]
     other = await service.bearer()
-    assert (await service.client.post("/v1/chat/completions", content=b"", headers=other)).status_code == 400
+    assert (await service.client.post("/v1/chat/completions", content=b"", headers={**other, **JSON})).status_code == 400
     assert (await service.client.get("/user/me", headers=session)).status_code == 200
 
 
@@ -378,8 +382,8 @@ async def test_a_refused_token_takes_no_admission_and_a_429_comes_before_the_bod
     for _ in range(30):
         assert (await service.client.post("/v1/chat/completions", content=b"", headers=bearer("x"))).status_code == 401
     for _ in range(20):
-        await service.client.post("/v1/chat/completions", content=b"", headers=headers)
-    answer = await service.client.post("/v1/chat/completions", content=b" " * (17 * MIB), headers=headers)
+        await service.client.post("/v1/chat/completions", content=b"", headers={**headers, **JSON})
+    answer = await service.client.post("/v1/chat/completions", content=b" " * (17 * MIB), headers={**headers, **JSON})
     assert answer.status_code == 429
 
 

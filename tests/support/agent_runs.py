@@ -97,7 +97,8 @@ class Stream:
             sock.close()
             raise
         data = orjson.dumps(body)
-        lines = [f"POST {path} HTTP/1.1", f"host: {server.host}", f"authorization: Bearer {key}", f"content-length: {len(data)}"]
+        lines = [f"POST {path} HTTP/1.1", f"host: {server.host}", f"authorization: Bearer {key}"]
+        lines += ["content-type: application/json", f"content-length: {len(data)}"]
         writer.write(("\r\n".join(lines).encode() + b"\r\n\r\n" + data)[:cut])
         return cls(reader, writer)
 

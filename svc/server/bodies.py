@@ -1,0 +1,92 @@
+"""Reading a request's body: bounded, counted as it arrives, JSON only where JSON is expected."""
+
+import asyncio
+import re
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Any
+
+import orjson
+from starlette.requests import Request
+
+from svc.bounded import read_bounded
+from svc.errors import ApiError
+from svc.server.body_budget import KIB, MIB
+from svc.server.state import State
+
+# How many JSON values one body may hold: an object takes up to 35 times its bytes.
+_JSON_VALUES = 250_000
+_JSON_DEPTH = 100
+_BIG_JSON_BYTES = 256 * KIB
+
+
+async def read_body(request: Request[State], limit_bytes: int) -> bytes:
+    """The request's body.
+
+    Raises ApiError `PAYLOAD_TOO_LARGE` over `limit_bytes`, as soon as that is known, `overloaded` where its address or account
+    holds too much already, and `unsupported_media_type` for a coded (compressed) body.
+    """
+    if request.headers.get("content-encoding", "identity").strip().lower() not in ("identity", ""):
+        raise ApiError("unsupported_media_type", "Send the body as it is, without a Content-Encoding.")
+    too_large = ApiError("PAYLOAD_TOO_LARGE", f"The request body is over {limit_bytes} bytes. Send less.")
+    length = request.headers.get("content-length", "0")
+    if not re.fullmatch(r"[0-9]{1,18}", length) or int(length) > limit_bytes:
+        raise too_large
+    async with aclosing(_counted(request)) as chunks:
+        return await read_bounded(chunks, limit_bytes, too_large)
+
+
+async def _counted(request: Request[State]) -> AsyncGenerator[bytes, None]:
+    budget, size_bytes = request.state.bodies, 0
+    async for chunk in request.stream():
+        size_bytes += len(chunk)
+        budget.count(request.scope, size_bytes)
+        yield chunk
+
+
+async def read_json(request: Request[State], limit_bytes: int = MIB) -> dict[str, Any]:
+    """The request's body as one JSON object.
+
+    Raises what `read_body` raises, ApiError `unsupported_media_type` without `Content-Type: application/json`, and
+    `invalid_json` for anything that is not one object of valid UTF-8 JSON, at most 100 levels deep.
+    """
+    kind, _, parameters = request.headers.get("content-type", "").lower().partition(";")
+    charset = parameters.strip().removeprefix("charset=").strip('"')
+    if kind.strip() != "application/json" or (parameters.strip().startswith("charset=") and charset not in ("utf-8", "utf8")):
+        raise ApiError("unsupported_media_type")
+    body = await read_body(request, limit_bytes)
+    value = await asyncio.to_thread(parse_json, body) if len(body) > _BIG_JSON_BYTES else parse_json(body)
+    if not isinstance(value, dict):
+        raise ApiError("invalid_json", "The request body must be one JSON object.")
+    return value
+
+
+def parse_json(body: bytes) -> Any:
+    """`body` as JSON. Raises ApiError `invalid_json`: also for NaN, lone surrogates, too many values or levels."""
+    openings = body.count(b"[") + body.count(b"{")
+    if openings + body.count(b",") > _JSON_VALUES and _values(body) > _JSON_VALUES:
+        raise ApiError("PAYLOAD_TOO_LARGE", f"The JSON body holds more than {_JSON_VALUES} values. Send less.")
+    try:
+        value = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise ApiError("invalid_json", f"The request body is not valid JSON: {error.msg} at character {error.pos}.") from None
+    if openings > _JSON_DEPTH and _too_deep(value):
+        raise ApiError("invalid_json", f"The JSON body is nested more than {_JSON_DEPTH} levels deep.")
+    return value
+
+
+_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)  # possessive: it never goes back
+
+
+def _values(body: bytes) -> int:
+    # Commas and brackets inside long texts are no values: count again without the strings.
+    bare = _STRING.sub(b"", body)
+    return bare.count(b"[") + bare.count(b"{") + bare.count(b",")
+
+
+def _too_deep(value: Any) -> bool:
+    level = [value]
+    for _ in range(_JSON_DEPTH):
+        containers = [item for item in level if isinstance(item, dict | list)]
+        level = [child for item in containers for child in (item.values() if isinstance(item, dict) else item)]
+    return any(isinstance(item, dict | list) for item in level)

@@ -1,0 +1,24 @@
+"""The bounded read: all of it up to the limit, and not a chunk more than it takes to know better."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from svc.bounded import read_bounded
+
+
+async def pieces(*chunks: bytes) -> AsyncIterator[bytes]:
+    for chunk in chunks:
+        yield chunk
+
+
+@pytest.mark.parametrize("chunks", [[], [b""], [b"abc"], [b"a", b"", b"bc"]])
+async def test_what_fits_is_read_whole(chunks: list[bytes]) -> None:
+    assert await read_bounded(pieces(*chunks), 3, ValueError()) == b"".join(chunks)
+
+
+async def test_what_does_not_fit_ends_the_read_at_the_chunk_that_is_too_much() -> None:
+    source = pieces(b"ab", b"cd", b"ef")
+    with pytest.raises(ValueError, match="enough"):
+        await read_bounded(source, 3, ValueError("enough"))
+    assert [chunk async for chunk in source] == [b"ef"]
