@@ -52,6 +52,7 @@ from svc.routes import (
     export,
     media,
     oauth,
+    pages,
     projects,
     providers,
     service,
@@ -144,10 +145,10 @@ ROUTES = [
     ("GET", "/readyz", service.readyz),
     ("GET", "/metrics", service.metrics),
     ("GET", "/openapi.json", service.openapi),
-    ("GET", "/docs", service.page),
-    ("GET", "/password-reset", service.page),
-    ("GET", "/static/{name}", service.static),
-    ("GET", "/", service.page),
+    ("GET", "/docs", pages.page),
+    ("GET", "/password-reset", pages.page),
+    ("GET", "/static/{path:path}", pages.static),
+    ("GET", "/", pages.page),
 ]
 
 

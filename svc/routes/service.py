@@ -1,27 +1,16 @@
-"""What tells about the service itself: health, readiness, the interface document and the static pages (contract 10)."""
+"""What tells about the service itself: health, readiness and the interface document."""
 
 import hmac
 import sqlite3
-from pathlib import Path
 
 import orjson
 from starlette.requests import Request
 from starlette.responses import Response
 
 from svc.errors import ApiError
+from svc.routes.pages import STATIC
 from svc.server.state import State
 from svc.server.web import reply
-
-STATIC = Path(__file__).parent.parent / "static"
-# Pages run the scripts and styles of this origin and nothing else (faults.md, Browser).
-PAGE_HEADERS = {
-    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
-    "img-src 'self' data:; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
-    "referrer-policy": "no-referrer",
-    "cache-control": "no-cache",
-}
-_PAGES = {"/": "index.html", "/docs": "docs.html", "/password-reset": "password-reset.html"}
-_TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8"}
 
 
 async def healthz(request: Request[State]) -> Response:
@@ -62,16 +51,3 @@ def document(base_url: str) -> dict[str, object]:
     """`openapi.json` of the package with `base_url` as its server."""
     value: dict[str, object] = orjson.loads((STATIC / "openapi.json").read_bytes())
     return {**value, "servers": [{"url": base_url}]}
-
-
-async def page(request: Request[State]) -> Response:
-    content = (STATIC / _PAGES[request.url.path]).read_bytes()
-    return Response(content, headers=PAGE_HEADERS, media_type="text/html; charset=utf-8")
-
-
-async def static(request: Request[State]) -> Response:
-    """A script or style sheet of the package."""
-    file = STATIC / request.path_params["name"]
-    if file.parent != STATIC or file.suffix not in _TYPES or not file.is_file():
-        raise ApiError("not_found")
-    return Response(file.read_bytes(), headers=PAGE_HEADERS, media_type=_TYPES[file.suffix])

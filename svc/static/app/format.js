@@ -1,0 +1,56 @@
+// Numbers, money and times as people read them.
+
+const LOCALE = document.documentElement.lang;
+const dollars = (least, most) => new Intl.NumberFormat(LOCALE, {
+  style: "currency", currency: "USD", minimumFractionDigits: least, maximumFractionDigits: most,
+});
+const whole = dollars(2, 2), fine = dollars(2, 6);
+const plain = new Intl.NumberFormat(LOCALE);
+const short = new Intl.NumberFormat(LOCALE, { notation: "compact", maximumFractionDigits: 1 });
+const day = new Intl.DateTimeFormat(LOCALE, { dateStyle: "medium" });
+const dayAndTime = new Intl.DateTimeFormat(LOCALE, { dateStyle: "medium", timeStyle: "short" });
+const relative = new Intl.RelativeTimeFormat(LOCALE, { numeric: "auto" });
+
+/** Micros of a dollar as a balance: $12.34. Never rounded up: one is not shown money that is not there. */
+export const balance = (micros) => whole.format(Math.floor(micros / 10_000) / 100);
+/** Micros of a dollar as a cost, to its last digit: $0.000042. */
+export const cost = (micros) => fine.format(micros / 1_000_000);
+export const number = (value) => plain.format(value);
+/** 1,234,567 -> 1.2M */
+export const compact = (value) => short.format(value);
+
+export function bytes(value) {
+  const units = ["bytes", "KB", "MB", "GB"];
+  let unit = 0;
+  for (; value >= 1000 && unit < units.length - 1; unit++) value /= 1000;
+  return `${unit ? value.toFixed(value < 10 ? 1 : 0) : value} ${units[unit]}`;
+}
+
+/** Milliseconds: 0.4 s, 12 s, 3 min 20 s. */
+export function duration(milliseconds) {
+  const seconds = milliseconds / 1000;
+  if (seconds < 10) return `${seconds.toFixed(1)} s`;
+  if (seconds < 60) return `${Math.round(seconds)} s`;
+  return `${Math.floor(seconds / 60)} min ${Math.round(seconds % 60)} s`;
+}
+
+export const date = (iso) => day.format(new Date(iso));
+export const dateTime = (iso) => dayAndTime.format(new Date(iso));
+
+/** "just now", "5 minutes ago", "yesterday"; a date when it is long past. */
+export function ago(iso, now = Date.now()) {
+  const minutes = Math.round((new Date(iso) - now) / 60_000);
+  if (minutes > -1) return relative.format(0, "second");
+  if (minutes > -60) return relative.format(minutes, "minute");
+  if (minutes > -60 * 24) return relative.format(Math.round(minutes / 60), "hour");
+  if (minutes > -60 * 24 * 7) return relative.format(Math.round(minutes / 60 / 24), "day");
+  return date(iso);
+}
+
+/** What a model costs, in one short line; null when it is free. */
+export function price({ pricing = {} }) {
+  const { input_micros_per_million_tokens: input = 0, output_micros_per_million_tokens: output = 0 } = pricing;
+  if (pricing.micros_per_image) return `${cost(pricing.micros_per_image)} / image`;
+  if (pricing.micros_per_thousand_audio_tokens) return `${cost(pricing.micros_per_thousand_audio_tokens)} / 1K audio tokens`;
+  return input || output ? `${cost(input)} in · ${cost(output)} out / 1M` : null;
+}

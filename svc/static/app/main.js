@@ -1,0 +1,83 @@
+// Starts the page: takes what a sign-in elsewhere brought back, then shows the sign-in, or the shell with the view of the address.
+import { effect, signal } from "@preact/signals";
+import { Component, render } from "preact";
+import { useEffect } from "preact/hooks";
+import { api, session, signedIn } from "./api.js";
+import { Button, Failed, Loading, Overlays, toast } from "./components.js";
+import { html } from "./html.js";
+import { go, route, views } from "./router.js";
+import { texts } from "./texts.js";
+import "./state.js";
+
+const RETURN = "svc.return";
+const loaded = signal({}); // name -> {component} or {error}
+const signInTrouble = signal("");
+
+/** Loads the module of a view, once. A module of a release that is gone cannot be loaded: then only the whole page anew helps. */
+async function load(name, from) {
+  try {
+    loaded.value = { ...loaded.peek(), [name]: { component: (await from()).default } };
+  } catch (error) {
+    console.warn(error);
+    loaded.value = { ...loaded.peek(), [name]: { error } };
+  }
+}
+
+function Lazy({ name, from, ...props }) {
+  useEffect(() => { if (!loaded.peek()[name]?.component) load(name, from); }, [name]);
+  const { component, error } = loaded.value[name] ?? {};
+  if (component) return html`<${component} ...${props} />`;
+  if (!error) return html`<${Loading} />`;
+  return html`<div class="page"><${Failed} error=${{ message: texts.common.viewFailed }}>
+    <${Button} small icon="retry" onClick=${() => location.reload()}>${texts.common.reload}<//><//></div>`;
+}
+
+/** What a view throws while it is drawn is told in its place; the rest of the page stays. */
+class Guarded extends Component {
+  static getDerivedStateFromError = (error) => ({ error });
+  componentDidUpdate({ name }) { if (name !== this.props.name && this.state.error) this.setState({ error: null }); }
+  render({ children }, { error }) {
+    if (!error) return children;
+    console.error(error);
+    return html`<div class="page"><${Failed} error=${{ message: texts.common.viewFailed }} retry=${() => this.setState({ error: null })} /></div>`;
+  }
+}
+
+function App() {
+  if (!session.value) return html`<${Lazy} name="sign-in" from=${() => import("./views/sign-in.js")} trouble=${signInTrouble} /><${Overlays} />`;
+  const { name, path, query } = route.value;
+  return html`<${Lazy} name="shell" from=${() => import("./shell.js")} view=${name}>
+    <${Guarded} name=${name}><${Lazy} key=${name} name=${name} from=${views[name]} path=${path} query=${query} /><//>
+  <//><${Overlays} />`;
+}
+
+/** A sign-in at a provider ends here, with a one-time code or an error in the fragment, which leaves the address bar at once. */
+async function takeFragment() {
+  const said = new URLSearchParams(location.hash.slice(1));
+  if (!["code", "error", "linked"].some((name) => said.has(name))) return;
+  go(sessionStorage.getItem(RETURN) ?? "#/chat", { replace: true });
+  sessionStorage.removeItem(RETURN);
+  if (said.has("linked")) return void toast(texts.signIn.linked, { kind: "good" });
+  const code = said.get("error");
+  const known = texts.signIn.trouble;
+  if (code) return tellTrouble(Object.hasOwn(known, code) ? known[code] : known.other);
+  try {
+    signedIn(await api.auth.changeCode(said.get("code")));
+  } catch (error) {
+    tellTrouble(error.message);
+  }
+}
+
+function tellTrouble(text) {
+  if (session.peek()) toast(text, { kind: "bad", seconds: 12 });
+  else signInTrouble.value = text;
+}
+
+effect(() => {
+  const title = session.value ? texts.views[route.value.name] : texts.signIn.signIn;
+  document.title = `${title} · ${texts.name}`;
+});
+addEventListener("hashchange", takeFragment);
+if (session.peek()) views[route.peek().name](); // the view's module comes beside the shell's, not after it
+await takeFragment();
+render(html`<${App} />`, document.getElementById("app"));

@@ -1,0 +1,103 @@
+// What several views share: resources that are asked for once and kept, paged lists, and what this browser remembers.
+import { signal, effect } from "@preact/signals";
+import { api, wasAborted } from "./api.js";
+
+/**
+ * Something that is asked for when it is first needed: `data` (undefined until it came), `error` and `busy` are signals.
+ * `ensure()` asks once, `reload()` asks anew and keeps what is there meanwhile, `set(value)` knows better.
+ */
+export function resource(load) {
+  const data = signal(undefined), error = signal(null), busy = signal(false);
+  let turn = 0;
+  async function reload() {
+    const mine = ++turn;
+    busy.value = true;
+    try {
+      const value = await load();
+      if (mine === turn) [data.value, error.value] = [value, null];
+    } catch (problem) {
+      if (mine === turn && !wasAborted(problem)) error.value = problem;
+    }
+    if (mine === turn) busy.value = false;
+  }
+  return {
+    data, error, busy, reload,
+    ensure() { if (data.peek() === undefined && !busy.peek()) return reload(); },
+    set(value) { turn++; [data.value, error.value, busy.value] = [value, null, false]; },
+  };
+}
+
+/**
+ * A list that comes in pages. `loadPage(afterId)` gives `{data, has_more}`. `items` is undefined until the first page came;
+ * `more` tells whether others follow; `put(item)` replaces the one with its id or stands it first; `drop(id)` takes it away.
+ */
+export function pagedList(loadPage) {
+  const items = signal(undefined), more = signal(false), error = signal(null), busy = signal(false);
+  let turn = 0;
+  async function ask(after) {
+    const mine = ++turn;
+    busy.value = true;
+    try {
+      const page = await loadPage(after);
+      if (mine !== turn) return;
+      const known = after ? items.peek() : [];
+      const ids = new Set(known.map((item) => item.id));
+      items.value = [...known, ...page.data.filter((item) => !ids.has(item.id))];
+      [more.value, error.value] = [page.has_more, null];
+    } catch (problem) {
+      if (mine === turn && !wasAborted(problem)) error.value = problem;
+    }
+    if (mine === turn) busy.value = false;
+  }
+  return {
+    items, more, error, busy,
+    reload: () => ask(),
+    ensure() { if (items.peek() === undefined && !busy.peek()) return ask(); },
+    loadMore() { if (more.peek() && !busy.peek()) return ask(items.peek().at(-1)?.id); },
+    put(item) {
+      const known = items.peek() ?? [];
+      const there = known.some(({ id }) => id === item.id);
+      items.value = there ? known.map((old) => (old.id === item.id ? item : old)) : [item, ...known];
+    },
+    drop(id) { items.value = items.peek()?.filter((item) => item.id !== id); },
+  };
+}
+
+export const me = resource(api.user.me);
+export const settings = resource(api.user.settings);
+export const wallet = resource(api.billing.account);
+export const models = resource(api.models.list);
+export const projects = resource(async () => {
+  const all = [];
+  for (let page; !page || page.has_more;) {
+    page = await api.projects.list({ limit: 100, after: all.at(-1)?.id });
+    all.push(...page.data);
+  }
+  return all;
+});
+
+/** The models of a kind (`chat`, `image`, `speech`), or undefined before they are known. */
+export const modelsOf = (kind) => models.data.value?.filter((model) => model.kind === kind);
+
+/** A signal that this browser remembers under `name` until the person signs out. */
+export function remembered(name, initial) {
+  const key = `svc.${name}`;
+  let start = initial;
+  try { start = JSON.parse(localStorage.getItem(key)) ?? initial; } catch { /* what cannot be read is not there */ }
+  const value = signal(start);
+  let first = true;
+  effect(() => {
+    const text = JSON.stringify(value.value);
+    if (!first) remember(key, text);
+    first = false;
+  });
+  return value;
+}
+
+function remember(key, text) {
+  try { localStorage.setItem(key, text); } catch { /* a full storage only forgets */ }
+}
+
+/** `light`, `dark` or `system`. */
+export const theme = remembered("theme", "system");
+effect(() => { document.documentElement.dataset.theme = theme.value; });

@@ -1,0 +1,22 @@
+"""One browser and one server for each test module of the page."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Browser
+
+from tests.support.browser import chromium
+from tests.support.server import RunningServer, running_server
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def browser() -> AsyncIterator[Browser]:
+    async with chromium() as running:
+        yield running
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RunningServer]:
+    async with running_server(tmp_path_factory.mktemp("server")) as running:
+        yield running
