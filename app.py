@@ -30,7 +30,7 @@ from svc.builtin.voice import Voice
 from svc.builtin.workshop import Workshop
 from svc.config import Config, from_environ
 from svc.db import Database, open_database
-from svc.errors import ApiError, StartError
+from svc.errors import ApiError, ClientGone, StartError
 from svc.inference import upstream
 from svc.inference.catalog import BUILTIN, Catalog, Model, local_servers, read_file
 from svc.inference.media import Studio
@@ -65,7 +65,7 @@ from svc.server.edge import Edge, Entrance, cors_for_v1
 from svc.server.gate import metered, per_ip, session_only, signed_in
 from svc.server.limits import Limits
 from svc.server.serve import run
-from svc.server.sse import ClientGone, Drain
+from svc.server.sse import Drain
 from svc.server.state import State
 from svc.server.web import error_reply, gone_reply, http_error_reply, routes
 

@@ -116,6 +116,10 @@ class UpstreamFault(Exception):
         super().__init__(message or kind)
 
 
+class ClientGone(Exception):
+    """The caller left before the answer was ready; there is nobody to tell."""
+
+
 class StartError(Exception):
     """The service cannot start; the message is the one clear line that the operator sees."""
 

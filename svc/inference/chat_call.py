@@ -93,7 +93,7 @@ class ChatCall(PaidCall):
     async def stream(self) -> AsyncGenerator[dict[str, Any], None]:
         """The answer's chunks in the shape of wire.md. Raises ApiError for a fault of the upstream, at any moment."""
         try:
-            async with contextlib.aclosing(self.tried(self._engine)) as answers:
+            async with contextlib.aclosing(self.with_retries(self._engine)) as answers:
                 async for raw in answers:
                     for chunk in self._writer.feed(raw):
                         self.begun = True
@@ -110,7 +110,7 @@ class ChatCall(PaidCall):
     async def complete(self) -> dict[str, Any]:
         """The answer as one `chat.completion`. Raises ApiError for a fault of the upstream."""
         try:
-            async with contextlib.aclosing(self.tried(self._engine)) as answers:
+            async with contextlib.aclosing(self.with_retries(self._engine)) as answers:
                 raw = await anext(answers)
             self._answer = wire.completion(raw, **self._identity, request=self._body)
             self.begun = True
@@ -122,7 +122,7 @@ class ChatCall(PaidCall):
 
     def _note_usage(self) -> None:
         usage = self.usage
-        self.facts.update(input_tokens=usage["prompt_tokens"], output_tokens=usage["completion_tokens"])
+        self.log_fields.update(input_tokens=usage["prompt_tokens"], output_tokens=usage["completion_tokens"])
 
     def _engine(self, model: Model) -> AsyncGenerator[dict[str, Any], None]:
         body = {**self._body, "model": model.name}

@@ -1,7 +1,7 @@
 """Pictures and speech: the paid calls that make them, within bounds, into files that answers are sent from (contract 6 and 8).
 
 a turn of Slots (503) -> a Spool -> ImageCall.pictures() | SpeechCall.speak() -> the built-in workshop | a provider
-settled(): what was produced is paid for however it ends; an error costs nothing
+`async with call`: what was produced is paid for however it ends; an error costs nothing
 """
 
 import asyncio
@@ -14,7 +14,7 @@ import sqlite3
 import tempfile
 import unicodedata
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncGenerator, Iterator, Mapping
 from dataclasses import dataclass, field
 from math import ceil
 from pathlib import Path
@@ -147,10 +147,10 @@ class ImageCall(PaidCall):
 
     async def pictures(self) -> AsyncGenerator[Picture, None]:
         """The pictures, one by one. Raises ApiError."""
-        async with contextlib.aclosing(self.tried(self._engine)) as pictures:
+        async with contextlib.aclosing(self.with_retries(self._engine)) as pictures:
             async for picture in pictures:
                 self._made += 1
-                self.facts["images"] = self._made
+                self.log_fields["images"] = self._made
                 yield picture
 
     async def _engine(self, model: Model) -> AsyncGenerator[Picture, None]:
@@ -235,9 +235,9 @@ class SpeechCall(PaidCall):
     async def speak(self, file: BinaryIO) -> None:
         """Speaks into the empty `file`. Raises ApiError."""
         with storage():
-            async with contextlib.aclosing(self.tried(lambda model: self._engine(model, file))) as steps:
+            async with contextlib.aclosing(self.with_retries(lambda model: self._engine(model, file))) as steps:
                 async for self.seconds, self.truncated, self.content_type in steps:
-                    self.facts["audio_seconds"] = round(self.seconds, 3)
+                    self.log_fields["audio_seconds"] = round(self.seconds, 3)
 
     async def _engine(self, model: Model, file: BinaryIO) -> AsyncGenerator[tuple[float, bool, str], None]:
         request = self._request
@@ -265,18 +265,6 @@ class SpeechCall(PaidCall):
 # --- calls as a whole
 
 
-@contextlib.asynccontextmanager
-async def settled(call: PaidCall) -> AsyncIterator[None]:
-    """Settles the call however the block ends: what was produced is paid for, an error costs nothing (contract 6)."""
-    try:
-        yield
-    except ApiError:
-        call.void()
-        raise
-    finally:
-        await call.settle()
-
-
 @dataclass
 class Maker:
     """Makes pictures and speech for an agent run, as artifacts of the run. Each is a paid call of its own."""
@@ -295,7 +283,8 @@ class Maker:
     async def draw(self, model: Model, prompt: str) -> sqlite3.Row:
         """Draws a picture; the artifact's row. Raises ApiError."""
         call = ImageCall(model, ImageRequest(prompt, 1, MOST_SIDE, MOST_SIDE, {"prompt": prompt}), self.studio, self.payer)
-        async with self._paid(call):
+        self.calls.append(call)
+        async with call:
             with self.studio.images.taken(self.payer.account_id):
                 async with contextlib.aclosing(call.pictures()) as pictures:
                     picture = await anext(pictures)
@@ -305,7 +294,8 @@ class Maker:
         """Speaks up to 3 minutes; the artifact's row. Raises ApiError."""
         request = SpeechRequest(text, "wav", "alloy", 1.0, DEFAULT_AUDIO_TOKENS, {"voice": "alloy"})
         call = SpeechCall(model, request, self.studio, self.payer)
-        async with self._paid(call):
+        self.calls.append(call)
+        async with call:
             with self.studio.speeches.taken(self.payer.account_id), self.studio.spool() as file:
                 await call.speak(file)
                 file.seek(0)
@@ -313,13 +303,6 @@ class Maker:
                 content = await asyncio.to_thread(file.read)
                 name = f"{_stem(text)}.{ending}"
                 return await _artifact(self.studio, self.payer, name, call.content_type, content, self.project_id, self.run_id)
-
-    @contextlib.asynccontextmanager
-    async def _paid(self, call: PaidCall) -> AsyncIterator[None]:
-        self.calls.append(call)
-        async with settled(call):
-            await call.reserve()
-            yield
 
 
 async def stored(

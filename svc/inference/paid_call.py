@@ -8,14 +8,16 @@ import asyncio
 import contextlib
 import sqlite3
 import time
-from collections.abc import AsyncGenerator, Callable, Coroutine
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from types import TracebackType
+from typing import Any, Self, TypeVar
 
 from svc.billing import wallet
 from svc.billing.usage import Call, UsageCounter
 from svc.db import Database
-from svc.errors import ApiError, UpstreamFault
+from svc.durable import write_until_done
+from svc.errors import ApiError, ClientGone, UpstreamFault
 from svc.ids import new_id
 from svc.inference import upstream
 from svc.inference.catalog import BUILTIN, Catalog, Model, Provider
@@ -24,7 +26,6 @@ from svc.outbound.client import Outbound
 T = TypeVar("T")
 _LONGEST_RETRY_SECONDS = 5.0
 _RETRY_SECONDS = 0.2
-_SETTLE_LATER_SECONDS = 2.0
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ class Bill:
 class PaidCall:
     """One call of a model; each kind of call adds what it asks for (`reserve_in`) and what it has come to (`bill`).
 
-    `facts` collects what the log may know: model, amounts, cost in micros, upstream time in milliseconds.
+    `log_fields` are what the log may know: model, amounts, cost in micros, upstream time in milliseconds.
     """
 
     def __init__(self, model: Model, engines: Engines, payer: Payer) -> None:
@@ -77,7 +78,12 @@ class PaidCall:
         self._held_micros = 0
         self._reserved = self._settled = False
         self.cost_micros = 0
-        self.facts: dict[str, Any] = {"model": model.id}
+        self.log_fields: dict[str, Any] = {"model": model.id}
+
+    @property
+    def settled(self) -> bool:
+        """Whether what it cost is on disk."""
+        return self._settled
 
     @property
     def paid(self) -> bool:
@@ -89,10 +95,30 @@ class PaidCall:
         raise NotImplementedError
 
     def void(self) -> None:
-        """Drops what was produced: the caller gets an error in its place, and pays nothing."""
+        """Drops what was produced and not sent: the caller gets an error in its place, and does not pay for it."""
         raise NotImplementedError
 
+    def abandon(self) -> None:
+        """The caller has left, or stopped the run, after the model was asked: it pays for what the model has read, too."""
+
     # --- money
+
+    async def __aenter__(self) -> Self:
+        """Begins a call that is settled exactly once, however the block ends; raises what `reserve` does."""
+        try:
+            await self.reserve()
+        except BaseException:
+            await self.settle()
+            raise
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        """A caller who leaves has what was sent; for one who gets an error in the place of the answer the call is void."""
+        if isinstance(error, (asyncio.CancelledError, GeneratorExit, ClientGone)):
+            self.abandon()
+        elif error is not None:
+            self.void()
+        await self.settle()
 
     async def reserve(self) -> None:
         """Holds the worst case of a paid call. Raises ApiError `insufficient_funds`, `storage_unavailable`."""
@@ -118,30 +144,12 @@ class PaidCall:
     async def settle(self) -> None:
         """Pays for the call as far as it came, and releases the rest of its hold; waits through cancellations.
 
-        Raises ApiError `storage_unavailable`; then it is paid once there is room.
+        Raises ApiError `storage_unavailable`; then it is paid once there is room. Where the process ends before, the next start
+        releases the hold.
         """
         if self._reserved and not self._settled:
-            await _through_cancellations(self._settle())
+            await write_until_done(lambda: self._engines.db.write(self.settle_in), lambda error: self.void())
         self.mark_settled()
-
-    async def _settle(self) -> None:
-        try:
-            await self._engines.db.write(self.settle_in)
-        except ApiError:
-            self.void()
-            asyncio.ensure_future(self._settle_later())
-            raise
-
-    async def _settle_later(self) -> None:
-        """Tries until it is written. Where the process ends before, the next start releases the hold."""
-        while True:
-            await asyncio.sleep(_SETTLE_LATER_SECONDS)
-            try:
-                await self._engines.db.write(self.settle_in)
-                return
-            except ApiError as error:
-                if error.code == "shutting_down":
-                    return
 
     def mark_settled(self) -> None:
         """To be called when the transaction of `settle_in` is on disk. Counts a call that costs nothing."""
@@ -171,13 +179,13 @@ class PaidCall:
         day = wallet.day_of(now_seconds)
         tokens = (bill.input_tokens, bill.output_tokens)
         wallet.count_usage(tx, self._payer.account_id, self._model.id, *tokens, self.cost_micros, day)
-        self.facts["cost_micros"] = self.cost_micros
+        self.log_fields["cost_micros"] = self.cost_micros
         if bill.cost_micros > self.cost_micros:  # more than was held: the operator's loss (contract 6)
-            self.facts["overrun_micros"] = bill.cost_micros - self.cost_micros
+            self.log_fields["overrun_micros"] = bill.cost_micros - self.cost_micros
 
     # --- the engine
 
-    async def tried(self, ask: Callable[[Model], AsyncGenerator[T, None]]) -> AsyncGenerator[T, None]:
+    async def with_retries(self, ask: Callable[[Model], AsyncGenerator[T, None]]) -> AsyncGenerator[T, None]:
         """The engine's answers. Before the first one, an operator's provider gets a second try and then the fallback.
 
         Raises ApiError for a fault of the model server, at any moment.
@@ -196,7 +204,7 @@ class PaidCall:
                 if answered or not upstream.retriable(fault) or not await self._try_again(fault, tries):
                     raise self.caller_error(fault) from fault
             finally:
-                self.facts.update(upstream_model=self._model.id, upstream_ms=round((time.monotonic() - began) * 1000, 1))
+                self.log_fields.update(upstream_model=self._model.id, upstream_ms=round((time.monotonic() - began) * 1000, 1))
 
     async def _try_again(self, fault: UpstreamFault, tries: int) -> bool:
         """Whether there is a further try; it waits for the second one, and turns to the fallback after that."""
@@ -226,18 +234,3 @@ async def _waited(fault: UpstreamFault) -> bool:
         return False
     await asyncio.sleep(wait_seconds)
     return True
-
-
-async def _through_cancellations(work: Coroutine[Any, Any, None]) -> None:
-    """Waits for the end of `work` whatever happens to this task; a cancellation meanwhile is raised afterwards."""
-    task = asyncio.ensure_future(work)
-    cancelled: asyncio.CancelledError | None = None
-    while not task.done():
-        try:
-            await asyncio.wait([task])
-        except asyncio.CancelledError as error:
-            cancelled = error
-    if cancelled is not None:
-        task.exception()  # looked at, so that nobody complains of it
-        raise cancelled
-    task.result()

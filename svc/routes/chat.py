@@ -42,7 +42,7 @@ async def create(request: Request[State], caller: Caller) -> Response:
     headers = exchange.headers if exchange else {}
     if body.get("stream"):
         return EventStream(
-            _events(request, call, exchange),
+            _events(request, call, exchange, interrupt),
             drain=state.drain,
             owner=caller.id,
             interrupt=interrupt,
@@ -50,46 +50,38 @@ async def create(request: Request[State], caller: Caller) -> Response:
             on_fault=lambda fault: add_log_fields(request, level="error", error=describe(fault)),
             headers=headers,
         )
-    async with _settled(request, call, exchange), attended(request.receive, state.drain, caller.id, interrupt):
-        await call.reserve()
+    async with _recorded(request, call, exchange), call, attended(request.receive, state.drain, caller.id, interrupt):
         answer = await call.complete()
     return reply(answer, headers={**headers, "x-service-cost-micros": str(call.cost_micros)} if call.paid else headers)
 
 
-async def _events(request: Request[State], call: ChatCall, exchange: Exchange | None) -> AsyncGenerator[bytes, None]:
-    async with _settled(request, call, exchange):
-        await call.reserve()
-        async with contextlib.aclosing(call.stream()) as chunks:
-            async for chunk in chunks:
-                yield wire.event(chunk)
+async def _events(
+    request: Request[State], call: ChatCall, exchange: Exchange | None, interrupt: Interrupt
+) -> AsyncGenerator[bytes, None]:
+    async with _recorded(request, call, exchange), call:  # settled before `[DONE]`
+        with interrupt.told():
+            async with contextlib.aclosing(call.stream()) as chunks:
+                async for chunk in chunks:
+                    yield wire.event(chunk)
     with contextlib.suppress(asyncio.CancelledError):  # a shutdown now finds the answer whole
         yield wire.DONE
 
 
 @contextlib.asynccontextmanager
-async def _settled(request: Request[State], call: ChatCall, exchange: Exchange | None) -> AsyncGenerator[None, None]:
-    """Settles the call however the block ends: before `[DONE]`, after a fault, when the caller has left (contract 6).
-
-    Then keeps what a session said and was told, as far as it came.
-    """
+async def _recorded(request: Request[State], call: ChatCall, exchange: Exchange | None) -> AsyncGenerator[None, None]:
+    """Logs the call however the block ends, and keeps what a session said and was told, as far as it came and is paid."""
     try:
         yield
     finally:
-        try:
-            await call.settle()
-        except ApiError:
-            exchange = None  # its answer does not go out
-            raise
-        finally:
-            add_log_fields(request, **call.facts)
-            if exchange is not None and call.begun:
-                await _keep(request, call, exchange)
+        add_log_fields(request, **call.log_fields)
+        if exchange is not None and call.begun and call.settled:
+            await _keep(request, call, exchange)
 
 
 async def _keep(request: Request[State], call: ChatCall, exchange: Exchange) -> None:
     state = request.state
     try:
-        await state.db.write(memory.keep, exchange, call.message, call.facts["model"], state.clock())
+        await state.db.write(memory.keep, exchange, call.message, call.log_fields["model"], state.clock())
     except ApiError as error:  # the answer is paid for and goes out all the same; its conversation or account may be gone, too
         add_log_fields(request, kept=False, cause=error.code)
 

@@ -225,11 +225,10 @@ async def _made(request: Request[State], caller: Caller, call: PaidCall) -> Asyn
     """The block makes what is paid for: it has its hold, ends with the caller or the server, and is settled."""
     interrupt = Interrupt()
     try:
-        async with media.settled(call), attended(request.receive, request.state.drain, caller.id, interrupt):
-            await call.reserve()
+        async with call, attended(request.receive, request.state.drain, caller.id, interrupt):
             yield
     finally:
-        add_log_fields(request, **call.facts)
+        add_log_fields(request, **call.log_fields)
 
 
 def _payer(request: Request[State], caller: Caller) -> Payer:

@@ -13,17 +13,13 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, M
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from svc.errors import ApiError
+from svc.errors import ApiError, ClientGone
 
 PING = b": ping\n\n"
 PING_SECONDS = 15.0
 # A producer that never waits would keep the event loop to itself: uvicorn's send() returns without yielding.
 _SLICE_SECONDS = 0.005
 _JSON_GRACE_SECONDS = 5.0
-
-
-class ClientGone(Exception):
-    """The caller left before the answer was ready; there is nobody to tell."""
 
 
 class Interrupt:
@@ -42,6 +38,16 @@ class Interrupt:
         self.reason = reason
         if self._task is not None:
             self._task.cancel()
+
+    @contextlib.contextmanager
+    def told(self) -> Iterator[None]:
+        """Raises ClientGone, or the ApiError of the reason, in the place of the cancellation that this interrupt brought."""
+        try:
+            yield
+        except asyncio.CancelledError:
+            if self.reason is None:
+                raise
+            raise reason_error(self.reason) from None
 
 
 class Drain:
@@ -93,12 +99,8 @@ async def attended(
     interrupt.attach(task)
     watcher = asyncio.create_task(_watch(receive, interrupt))
     try:
-        with drain.opened(interrupt, owner, grace_seconds):
+        with interrupt.told(), drain.opened(interrupt, owner, grace_seconds):
             yield interrupt
-    except asyncio.CancelledError:
-        if interrupt.reason is None:
-            raise
-        raise reason_error(interrupt.reason) from None
     finally:
         interrupt.attach(None)
         watcher.cancel()

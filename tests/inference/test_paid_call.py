@@ -17,10 +17,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from svc import durable
 from svc.agents import loop
 from svc.billing import wallet
 from svc.config import Config
-from svc.inference import chat_call, paid_call
+from svc.inference import chat_call
 from svc.inference.paid_call import Payer
 from svc.server import limits
 from tests.conftest import Service, bearer
@@ -716,7 +717,7 @@ async def on_the_writer(lab: Lab, statement: str) -> None:
 async def test_a_settlement_that_the_disk_refuses_is_an_error_and_made_good_once_there_is_room(
     lab: Lab, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(paid_call, "_SETTLE_LATER_SECONDS", 0.05)
+    monkeypatch.setattr(durable, "_LATER_SECONDS", 0.05)
     person = await lab.person(100_000)
     asking = asyncio.create_task(lab.ask(kind, person, "lab/slow-300ms"))
     async with asyncio.timeout(5):

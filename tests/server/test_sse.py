@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from svc.errors import ApiError
-from svc.server.sse import PING, ClientGone, Drain, EventStream, Interrupt, attended
+from svc.errors import ApiError, ClientGone
+from svc.server.sse import PING, Drain, EventStream, Interrupt, attended
 
 
 class Caller:
