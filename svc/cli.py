@@ -4,16 +4,21 @@ import argparse
 import asyncio
 import contextlib
 import getpass
+import importlib.metadata
 import os
+import re
 import runpy
+import shutil
 import sqlite3
 import sys
+import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
 import orjson
 
+from svc import backup
 from svc.auth import accounts, tokens
 from svc.billing import payments, wallet
 from svc.config import Config, from_environ
@@ -78,6 +83,13 @@ def _parser() -> argparse.ArgumentParser:
     end = desk.add_parser("close", help="close a conversation")
     end.add_argument("id")
     end.set_defaults(run=_close_support)
+    copy = commands.add_parser("backup", help="write a backup, also while a server uses the data folder")
+    copy.add_argument("target", metavar="FILE", help="a new file, a folder to put one in, or - for standard output")
+    copy.add_argument("--keep", type=int, metavar="N", help="in a folder: remove all but the newest N backups")
+    copy.set_defaults(run=_backup)
+    back = commands.add_parser("restore", help="make the data folder, which must be new or empty, out of a backup")
+    back.add_argument("archive", metavar="FILE", help="what 'svc backup' wrote, or - for standard input")
+    back.set_defaults(run=_restore)
     commands.add_parser("check", help="prove the database: its integrity, the ledger against the balances").set_defaults(
         run=_check
     )
@@ -236,16 +248,62 @@ def _check(config: Config, options: argparse.Namespace) -> int:
     prepare(path, *newest_schema())
     with contextlib.closing(connect(path, query_only=True)) as conn:
         conn.execute("BEGIN")
-        findings = [f"integrity: {row[0]}" for row in conn.execute("PRAGMA integrity_check") if row[0] != "ok"]
-        findings += [
-            f"table {row[0]}, row {row[1]}: what it refers to is gone" for row in conn.execute("PRAGMA foreign_key_check")
-        ]
-        findings += wallet.verify(conn) + payments.verify(conn)
-        rows = conn.execute("SELECT (SELECT count(*) FROM wallets), (SELECT count(*) FROM ledger)").fetchone()
+        findings, rows = _findings(conn), _sizes(conn)
     for finding in findings:
         print(finding)
-    print(f"{len(findings)} findings" if findings else f"ok: {rows[0]} wallets and {rows[1]} ledger rows add up")
+    print(f"{len(findings)} findings" if findings else f"ok: {rows} add up")
     return 1 if findings else 0
+
+
+def _findings(conn: sqlite3.Connection) -> list[str]:
+    """What is wrong in a database, a line each: its pages, what rows refer to, the money."""
+    findings = [f"integrity: {row[0]}" for row in conn.execute("PRAGMA integrity_check") if row[0] != "ok"]
+    findings += [f"table {row[0]}, row {row[1]}: what it refers to is gone" for row in conn.execute("PRAGMA foreign_key_check")]
+    return findings + wallet.verify(conn) + payments.verify(conn)
+
+
+def _sizes(conn: sqlite3.Connection) -> str:
+    wallets, entries = conn.execute("SELECT (SELECT count(*) FROM wallets), (SELECT count(*) FROM ledger)").fetchone()
+    return f"{wallets} wallets and {entries} ledger rows"
+
+
+def _backup(config: Config, options: argparse.Namespace) -> int:
+    now = timestamp(time.time())
+    to_stdout, target = options.target == "-", Path(options.target)
+    if options.keep is not None and (options.keep < 1 or to_stdout or not target.is_dir()):
+        raise StartError("--keep takes a whole number from 1, and goes with a folder")
+    if not to_stdout and target.is_dir():
+        target = target / f"svc-{re.sub('[^0-9TZ]', '', now)}.tar"
+    elif not to_stdout and target.exists():
+        raise StartError(f"{target} exists; name a new file")
+    with tempfile.TemporaryDirectory(prefix="svc-backup-") as folder:
+        written = Path(folder) / "backup.tar" if to_stdout else target
+        manifest = backup.make(config.data_dir, written, _findings, importlib.metadata.version("svc"), now, _show_progress)
+        if to_stdout:
+            with written.open("rb") as file:
+                shutil.copyfileobj(file, sys.stdout.buffer)
+    if not to_stdout:
+        print(f"{target}: {target.stat().st_size} bytes, version {manifest['version']}, verified")
+    for path in backup.drop_older(target.parent, "svc-*.tar", options.keep) if options.keep else ():
+        print(f"{path}: removed")
+    return 0
+
+
+def _show_progress(done_bytes: int, all_bytes: int) -> None:
+    if sys.stderr.isatty():
+        end = "\n" if done_bytes == all_bytes else ""
+        print(f"\r{done_bytes * 100 // max(all_bytes, 1)} % of {all_bytes} bytes", end=end, file=sys.stderr, flush=True)
+
+
+def _restore(config: Config, options: argparse.Namespace) -> int:
+    try:
+        with contextlib.nullcontext(sys.stdin.buffer) if options.archive == "-" else Path(options.archive).open("rb") as file:
+            manifest = backup.restore(file, config.data_dir, _findings)
+    except OSError as error:
+        raise StartError(f"cannot read {options.archive}: {error.strerror}") from None
+    with contextlib.closing(connect(config.data_dir / backup.DATABASE, query_only=True)) as conn:
+        print(f"{config.data_dir}: {_sizes(conn)} as of {manifest['created_at']} (version {manifest['version']}), verified")
+    return 0
 
 
 def _account(tx: sqlite3.Connection, email: str) -> sqlite3.Row:

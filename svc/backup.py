@@ -1,0 +1,223 @@
+"""A backup of the data folder while a server uses it, and the way back: one tar archive that proves itself.
+
+make(): the secrets -> SQLite's online backup from one snapshot, in steps -> verified -> digests -> the archive gets its name
+restore(): the archive's list -> each member against its digest -> the database verified -> the folder gets its name
+"""
+
+import contextlib
+import hashlib
+import io
+import os
+import shutil
+import sqlite3
+import tarfile
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import orjson
+
+from svc.errors import StartError
+from svc.schema import APPLICATION_ID, connect, newest_schema
+
+DATABASE = "service.db"
+MANIFEST = "manifest.json"
+# What clients and rows rely on: the master secret (sessions, sealed provider keys) and the certificates that were handed out.
+_SECRETS = ("master.key", "tls/ca.pem", "tls/ca-key.pem", "tls/cert.pem", "tls/key.pem")
+_REQUIRED = (DATABASE, "master.key")
+_FORMAT = 1
+# A step copies 1 MiB, so that progress shows; it reads one snapshot of the WAL and never waits for the writer, nor it for us.
+_STEP_PAGES = 256
+_PIECE_BYTES = 1024 * 1024
+_MANIFEST_BYTES = 64 * 1024
+
+# What is wrong in a database, a line each; empty when all is well.
+Verify = Callable[[sqlite3.Connection], list[str]]
+# Called with the bytes done and the bytes in all.
+Progress = Callable[[int, int], None]
+
+
+def make(folder: Path, target: Path, verify: Verify, version: str, created_at: str, progress: Progress) -> dict[str, Any]:
+    """Writes a backup of the data folder to the file `target` (0600), which appears only once it is whole; its manifest.
+
+    A server may be serving meanwhile: it is not kept waiting. Raises StartError with one line, and leaves no half archive.
+    """
+    if not (folder / DATABASE).exists():
+        raise StartError(f"there is no database in {folder} to back up")
+    with _one_line("back up to", target), tempfile.TemporaryDirectory(prefix=".svc-backup-", dir=target.parent) as work:
+        copy = Path(work) / DATABASE
+        # First the secrets: a row that was sealed later than they were read has a secret that was there already.
+        secrets = {name: (folder / name).read_bytes() for name in _SECRETS if (folder / name).exists()}
+        schema_version = _copy_database(folder / DATABASE, copy, progress)
+        _prove(copy, verify)
+        digests = {DATABASE: _file_digest(copy), **{name: hashlib.sha256(data).hexdigest() for name, data in secrets.items()}}
+        manifest = {
+            "format": _FORMAT,
+            "version": version,
+            "schema_version": schema_version,
+            "created_at": created_at,
+            "sha256": digests,
+        }
+        whole = Path(work) / "archive"
+        with _private(whole) as file:
+            with tarfile.open(fileobj=file, mode="w", format=tarfile.PAX_FORMAT) as archive:
+                _add(archive, MANIFEST, orjson.dumps(manifest, option=orjson.OPT_INDENT_2))
+                for name, data in secrets.items():
+                    _add(archive, name, data)
+                with copy.open("rb") as source:
+                    archive.addfile(_member(DATABASE, copy.stat().st_size), source)
+            file.flush()
+            os.fsync(file.fileno())
+        whole.rename(target)
+        _sync_folder(target.parent)
+    return manifest
+
+
+def restore(archive: BinaryIO, folder: Path, verify: Verify) -> dict[str, Any]:
+    """Makes the data folder `folder`, which must be new or empty, out of an archive of `make`; the archive's manifest.
+
+    The folder appears only once everything in it is proved. Raises StartError with one line.
+    """
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise StartError(f"{folder} is not empty; a backup is restored into a new folder (set SVC_DATA_DIR)")
+    folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with (
+        _one_line("restore into", folder),
+        tempfile.TemporaryDirectory(prefix=".svc-restore-", dir=folder.parent) as work,
+    ):
+        made = Path(work) / "data"
+        made.mkdir(mode=0o700)
+        manifest = _extract(archive, made)
+        newest = len(newest_schema()[1]) + 1
+        if manifest["schema_version"] > newest:
+            raise StartError(f"the backup is of a newer version ({manifest.get('version')}); install that version first")
+        _prove(made / DATABASE, verify)
+        _sync_folder(made)
+        made.rename(folder)
+        _sync_folder(folder.parent)
+    return manifest
+
+
+def drop_older(folder: Path, pattern: str, keep: int) -> list[Path]:
+    """Removes all but the newest `keep` of the files in `folder` that match `pattern`, whose names sort by time."""
+    older = sorted(folder.glob(pattern))[:-keep]
+    for path in older:
+        path.unlink()
+    return older
+
+
+# --- the database
+
+
+def _copy_database(source: Path, copy: Path, progress: Progress) -> int:
+    copy.touch(mode=0o600)
+    with contextlib.closing(connect(source, query_only=True)) as conn, contextlib.closing(sqlite3.connect(copy)) as target:
+        # While this transaction is open, every step reads the same snapshot, however much is written beside it.
+        conn.execute("BEGIN")
+        if conn.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
+            raise StartError(f"{source} is no database of this service")
+        version: int = conn.execute("PRAGMA user_version").fetchone()[0]
+        page_bytes = conn.execute("PRAGMA page_size").fetchone()[0]
+        conn.backup(
+            target,
+            pages=_STEP_PAGES,
+            sleep=0,
+            progress=lambda _, remaining, total: progress((total - remaining) * page_bytes, total * page_bytes),
+        )
+        # A file without a WAL of its own: what it holds is in it alone.
+        target.execute("PRAGMA journal_mode = DELETE")
+    return version
+
+
+def _prove(path: Path, verify: Verify) -> None:
+    with contextlib.closing(sqlite3.connect(path)) as conn:
+        conn.row_factory = sqlite3.Row
+        findings = verify(conn)
+    if findings:
+        more = f" (and {len(findings) - 1} more)" if len(findings) > 1 else ""
+        raise StartError(f"the database is not sound: {findings[0]}{more}; 'svc check' shows all")
+
+
+# --- the archive
+
+
+def _member(name: str, size_bytes: int) -> tarfile.TarInfo:
+    member = tarfile.TarInfo(name)
+    member.size, member.mode = size_bytes, 0o600
+    return member
+
+
+def _add(archive: tarfile.TarFile, name: str, data: bytes) -> None:
+    archive.addfile(_member(name, len(data)), io.BytesIO(data))
+
+
+def _extract(archive: BinaryIO, folder: Path) -> dict[str, Any]:
+    """Writes the members into `folder`, each under a name that is known here, and holds them against the digests."""
+    manifest: dict[str, Any] | None = None
+    with tarfile.open(fileobj=archive, mode="r|") as tar:
+        for member in tar:
+            if manifest is None:
+                manifest = _manifest(tar, member)
+                continue
+            if member.name not in manifest["sha256"] or not member.isreg():
+                raise StartError("the archive is not a backup of this service, or was changed")
+            path = folder / member.name
+            path.parent.mkdir(mode=0o700, exist_ok=True)
+            source = tar.extractfile(member)
+            assert source is not None  # a regular file has content
+            with _private(path) as file:
+                shutil.copyfileobj(source, file, _PIECE_BYTES)
+                file.flush()
+                os.fsync(file.fileno())
+    for name, digest in (manifest or {}).get("sha256", {}).items():
+        if not (folder / name).exists() or _file_digest(folder / name) != digest:
+            raise StartError(f"the archive is damaged: {name} is missing or not as it was")
+    if manifest is None:
+        raise StartError("the archive is empty")
+    return manifest
+
+
+def _manifest(tar: tarfile.TarFile, member: tarfile.TarInfo) -> dict[str, Any]:
+    foreign = StartError("the archive is not a backup of this service")
+    source = tar.extractfile(member) if member.name == MANIFEST and member.size <= _MANIFEST_BYTES else None
+    if source is None:
+        raise foreign
+    try:
+        manifest = orjson.loads(source.read())
+    except orjson.JSONDecodeError:
+        raise foreign from None
+    digests = manifest.get("sha256") if isinstance(manifest, dict) else None
+    known = isinstance(digests, dict) and {*_REQUIRED} <= {*digests} <= {DATABASE, *_SECRETS}
+    if not known or manifest.get("format") != _FORMAT or type(manifest.get("schema_version")) is not int:
+        raise foreign
+    return dict(manifest)
+
+
+@contextlib.contextmanager
+def _one_line(what: str, path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, sqlite3.Error) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else " ".join(str(error).split())
+        raise StartError(f"cannot {what} {path}: {reason}") from error
+    except tarfile.TarError as error:
+        raise StartError(f"the archive is damaged: {' '.join(str(error).split())}") from error
+
+
+def _private(path: Path) -> BinaryIO:
+    """A new file that its owner alone may read."""
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb")
+
+
+def _file_digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,199 @@
+"""svc/backup.py through the command line: archives made under paid load are whole, and nothing but a whole one is restored."""
+
+import asyncio
+import io
+import os
+import signal
+import stat
+import subprocess
+import sys
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import orjson
+import pytest
+
+from tests.support.agent_runs import Account, add_accounts
+from tests.support.money import assert_exact, rows
+from tests.support.people import command
+from tests.support.server import ROOT, RunningServer, running_server, running_server_sync
+
+CHAT = {"model": "builtin/assistant-paid", "messages": [{"role": "user", "content": "What is 12 * (3 + 4)?"}]}
+MICROS = 50_000_000
+Stopped = tuple[RunningServer, Account, bytes]
+
+
+@pytest.fixture(scope="module")
+def stopped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stopped]:
+    """A server that has been used and stopped, an account of it, and a backup of it."""
+    folder = tmp_path_factory.mktemp("stopped")
+    with running_server_sync(folder) as server:
+        (account,) = add_accounts(server, 1, micros=MICROS)
+        with httpx.Client(base_url=server.base_url, verify=server.tls or False, headers=account.headers) as client:
+            assert client.post("/v1/chat/completions", json=CHAT).status_code == 200
+    made = command(server, "backup", str(folder / "whole.tar"))
+    assert made.returncode == 0, made.stderr
+    yield server, account, (folder / "whole.tar").read_bytes()
+
+
+def restored(archive: Path | str, folder: Path, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    env = {**os.environ, "SVC_DATA_DIR": str(folder)}
+    arguments = [sys.executable, "-m", "svc", "restore", str(archive)]
+    return subprocess.run(arguments, cwd=ROOT, env=env, input=stdin, capture_output=True, timeout=60)
+
+
+def refused(archive: Path, folder: Path) -> str:
+    """The one line with which a restore is refused; it leaves nothing."""
+    before = sorted(path.name for path in folder.parent.iterdir())
+    answer = restored(archive, folder)
+    assert answer.returncode == 1 and answer.stdout == b"", answer
+    assert answer.stderr.startswith(b"svc: ") and answer.stderr.count(b"\n") == 1, answer.stderr
+    assert sorted(path.name for path in folder.parent.iterdir()) == before
+    return answer.stderr.decode()
+
+
+async def keep_paying(server: RunningServer, account: Account, until: asyncio.Event) -> int:
+    served = 0
+    async with server.client(headers=account.headers) as client:
+        while not until.is_set():
+            answer = await client.post("/v1/chat/completions", json=CHAT)
+            assert answer.status_code in (200, 429), answer.text  # 120 a minute and account
+            served += answer.status_code == 200
+    return served
+
+
+async def test_a_backup_under_paid_load_is_whole_and_serves_again_with_its_money_exact(tmp_path: Path) -> None:
+    async with running_server(tmp_path) as server:
+        accounts = add_accounts(server, 4, micros=MICROS)
+        over = asyncio.Event()
+        paying = [asyncio.create_task(keep_paying(server, account, over)) for account in accounts]
+        archives = [tmp_path / f"{number}.tar" for number in range(3)]
+        for archive in archives:
+            made = await asyncio.to_thread(command, server, "backup", str(archive))
+            assert made.returncode == 0, made.stderr
+            assert stat.S_IMODE(archive.stat().st_mode) == 0o600
+        over.set()
+        assert all(await asyncio.gather(*paying))
+    for number, archive in enumerate(archives):
+        folder = tmp_path / f"restored-{number}"
+        assert (await asyncio.to_thread(restored, archive, folder)).returncode == 0
+        env = {"SVC_DATA_DIR": str(folder)}
+        async with running_server(tmp_path, env) as server, server.client(headers=accounts[0].headers) as client:
+            assert (await client.get("/billing/account")).json()["held_micros"] == 0
+            assert (await client.post("/v1/chat/completions", json=CHAT)).status_code in (200, 429)
+        assert_exact(folder / "service.db")
+        (spent,) = rows(folder / "service.db", "SELECT count(*) FROM ledger WHERE model IS NOT NULL")[0]
+        assert spent > 0
+
+
+def test_a_restored_folder_keeps_keys_certificates_and_balances(tmp_path: Path, stopped: Stopped) -> None:
+    server, account, archive = stopped
+    (tmp_path / "a.tar").write_bytes(archive)
+    answer = restored(tmp_path / "a.tar", tmp_path / "data")
+    assert answer.returncode == 0 and b"1 wallet" in answer.stdout, answer
+    assert (tmp_path / "data" / "tls" / "ca.pem").read_bytes() == server.ca.read_bytes()
+    assert stat.S_IMODE((tmp_path / "data").stat().st_mode) == 0o700
+    assert {stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "data").rglob("*") if path.is_file()} == {0o600}
+    with running_server_sync(tmp_path) as again, httpx.Client(base_url=again.base_url, verify=again.tls or False) as client:
+        me = client.get("/billing/account", headers=account.headers).json()
+    assert me["wallet_balance_micros"] == rows(server.data_dir / "service.db", "SELECT balance_micros FROM wallets")[0][0]
+
+
+def test_a_backup_goes_through_a_pipe(tmp_path: Path, stopped: Stopped) -> None:
+    server, _, _ = stopped
+    env = {**os.environ, "SVC_DATA_DIR": str(server.data_dir)}
+    made = subprocess.run([sys.executable, "-m", "svc", "backup", "-"], cwd=ROOT, env=env, capture_output=True, timeout=60)
+    assert made.returncode == 0, made.stderr
+    assert restored("-", tmp_path / "data", stdin=made.stdout).returncode == 0
+    assert_exact(tmp_path / "data" / "service.db")
+
+
+def test_a_living_or_used_folder_is_never_restored_over(tmp_path: Path, stopped: Stopped) -> None:
+    server, _, archive = stopped
+    (tmp_path / "a.tar").write_bytes(archive)
+    before = (server.data_dir / "service.db").read_bytes()
+    assert b"not empty" in restored(tmp_path / "a.tar", server.data_dir).stderr
+    assert (server.data_dir / "service.db").read_bytes() == before
+
+
+@pytest.mark.parametrize("part", [0, 100, 600, 5000, 0.5, 0.9, 0.999])
+def test_a_truncated_archive_is_refused(part: float, tmp_path: Path, stopped: Stopped) -> None:
+    _, _, archive = stopped
+    content = archive.rstrip(b"\0")
+    (tmp_path / "a.tar").write_bytes(content[: int(part * len(content)) if isinstance(part, float) else part])
+    refused(tmp_path / "a.tar", tmp_path / "data")
+
+
+@pytest.mark.parametrize("place", [0.2, 0.5, 0.8])
+def test_a_changed_byte_is_refused(place: float, tmp_path: Path, stopped: Stopped) -> None:
+    _, _, archive = stopped
+    changed = bytearray(archive)
+    changed[int(place * len(archive.rstrip(b"\0")))] ^= 1
+    (tmp_path / "a.tar").write_bytes(changed)
+    assert "damaged" in refused(tmp_path / "a.tar", tmp_path / "data")
+
+
+@pytest.mark.parametrize("name", ["../evil", "/tmp/evil", "tls/../../evil", "service.db-wal", "evil"])
+def test_a_member_of_another_name_is_refused(name: str, tmp_path: Path, stopped: Stopped) -> None:
+    _, _, archive = stopped
+    with tarfile.open(fileobj=io.BytesIO(archive)) as source, tarfile.open(tmp_path / "a.tar", "w") as target:
+        for member in source:
+            target.addfile(member, source.extractfile(member))
+        evil = tarfile.TarInfo(name)
+        evil.size = 4
+        target.addfile(evil, io.BytesIO(b"evil"))
+    refused(tmp_path / "a.tar", tmp_path / "data")
+
+
+def test_an_archive_of_a_newer_version_is_refused(tmp_path: Path, stopped: Stopped) -> None:
+    _, _, archive = stopped
+    with tarfile.open(fileobj=io.BytesIO(archive)) as source, tarfile.open(tmp_path / "a.tar", "w") as target:
+        for member in source:
+            content = source.extractfile(member)
+            assert content is not None
+            data = content.read()
+            if member.name == "manifest.json":
+                data = orjson.dumps({**orjson.loads(data), "schema_version": 99})
+                member.size = len(data)
+            target.addfile(member, io.BytesIO(data))
+    assert "newer version" in refused(tmp_path / "a.tar", tmp_path / "data")
+
+
+def test_what_is_no_archive_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.tar").write_bytes(b"<html>" * 10_000)
+    assert "damaged" in refused(tmp_path / "a.tar", tmp_path / "data")
+    assert "No such file" in refused(tmp_path / "none.tar", tmp_path / "data")
+
+
+def test_a_backup_that_is_killed_or_finds_the_disk_full_leaves_no_archive(tmp_path: Path, stopped: Stopped) -> None:
+    server, _, _ = stopped
+    target = tmp_path / "target.tar"
+    env = {**os.environ, "SVC_DATA_DIR": str(server.data_dir)}
+    arguments = [sys.executable, "-m", "svc", "backup", str(target)]
+    for number in range(12):
+        process = subprocess.Popen(arguments, cwd=ROOT, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        try:
+            process.wait(0.12 + number * 0.02)
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGKILL)
+        process.communicate()
+        if target.exists():  # then it is whole
+            with tarfile.open(target) as archive:
+                assert "service.db" in archive.getnames()
+            target.unlink()
+    limited = ["bash", "-c", 'ulimit -f 100; exec "$@"', "-", *arguments]
+    answer = subprocess.run(limited, cwd=ROOT, env=env, capture_output=True, timeout=60)
+    assert answer.returncode == 1 and answer.stderr.startswith(b"svc: cannot back up to") and not target.exists(), answer
+    assert_exact(server.data_dir / "service.db")
+
+
+def test_a_folder_of_backups_keeps_the_newest(tmp_path: Path, stopped: Stopped) -> None:
+    server, _, _ = stopped
+    for _ in range(4):
+        made = command(server, "backup", str(tmp_path), "--keep", "2")
+        assert made.returncode == 0, made.stderr
+    names = sorted(path.name for path in tmp_path.iterdir())
+    assert len(names) == 2 and all(name.startswith("svc-") and name.endswith(".tar") for name in names)
+    assert names[-1] in made.stdout
