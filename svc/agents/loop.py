@@ -1,4 +1,4 @@
-"""The agent: a loop that plans with a model through function calling, runs tools and yields events (contract 5).
+"""The agent: a loop that plans with a model through function calling, runs tools and yields events.
 
     ask(messages) -> the model's turn, streamed -> its tool calls, one by one -> their results go back -> the next step,
     until the model answers without a call (final) or the steps are used up (stopped)
@@ -28,7 +28,7 @@ INSTRUCTIONS = (
 
 
 class Turn(Protocol):
-    """One call of the model: `reserve()` holds its price, `stream()` yields chunks of wire.md, `message` is then the whole, and
+    """One call of the model: `reserve()` holds its price, `stream()` yields chunks, `message` is then the whole, and
     `settle()` pays for it."""
 
     async def reserve(self) -> None: ...
@@ -121,7 +121,7 @@ async def _texts(turn: Turn, deadline: float) -> AsyncGenerator[str, None]:
 
 
 def _read_call(call: dict[str, Any]) -> tuple[str, dict[str, Any], str | None]:
-    """The name, the arguments, and what is wrong with them, of a tool call in the form of wire.md 13."""
+    """The name, the arguments, and what is wrong with them, of a tool call."""
     function = call.get("function") or {}
     name = function.get("name") or ""
     try:

@@ -1,4 +1,4 @@
-"""How an agent run ends: exactly one of `final`, `error`, `stopped`, last, and stored before it is sent (contract 5).
+"""How an agent run ends: exactly one of `final`, `error`, `stopped`, last, and stored before it is sent.
 
 events of loop.py -> numbered blocks -> whatever ends them (answer, fault, interrupt, bug) -> store() once -> last block
 storage that cannot take the end: the run has failed, its caller is told so, and so says its record once there is room
@@ -130,7 +130,7 @@ async def _store(record: Record, end: End) -> Outcome:
 
 
 async def _store_later(record: Record, end: End) -> None:
-    """Tries until it is written. Where the process ends before, the next start ends the run (contract 5)."""
+    """Tries until it is written. Where the process ends before, the next start ends the run."""
     while True:
         await asyncio.sleep(_STORE_LATER_SECONDS)
         try:

@@ -1,4 +1,4 @@
-"""The records of agent runs: opened when the stream begins, ended once (contract 5)."""
+"""The records of agent runs: opened when the stream begins, ended once."""
 
 import sqlite3
 from dataclasses import dataclass

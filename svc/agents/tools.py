@@ -1,4 +1,4 @@
-"""What an agent may call: the tools' names, schemas, argument checks and work (contract 5). Files are written as artifacts."""
+"""What an agent may call: the tools' names, schemas, argument checks and work. Files are written as artifacts."""
 
 import asyncio
 import codecs
@@ -66,7 +66,7 @@ _FETCH_SECONDS = 20.0
 
 def offered(*, session: bool, fetch: bool, image: bool, speech: bool) -> list[str]:
     """The tools of a run: memory is for sessions alone, `fetch_url` only where the operator allows it, and media where there
-    is a model for them (contract 5)."""
+    is a model for them."""
     possible = {"search_memory": session, "fetch_url": fetch, "generate_image": image, "generate_audio": speech}
     return [name for name in TOOLS if possible.get(name, True)]
 
@@ -180,7 +180,7 @@ class Toolbox:
                         if len(content) >= _READ_BYTES:
                             break
         except (httpx.HTTPError, httpx.InvalidURL, TimeoutError):
-            # One text for every fault: it must not tell which ports of the network answer (contract 4).
+            # One text for every fault: it must not tell which ports of the network answer.
             raise ToolFailure("This address cannot be read. Only public http and https pages can.") from None
         content_type = reply.headers.get("content-type", "")[:200]
         if b"\0" in content:

@@ -1,6 +1,6 @@
 """Turns what a built-in model has to say into OpenAI's chunks or completion; here alone act the limits that all models share.
 
-    pieces (Text, ToolCall, Finish) -> _limited: stop, max_tokens, caps -> _stream or _completion -> usage
+    pieces (TextPiece, ToolCallPiece, FinishPiece) -> _limited: stop, max_tokens, caps -> _stream or _completion -> usage
 
 Counting: one token is 4 bytes of UTF-8, rounded up, per choice, over its text and its calls' names and arguments.
 """
@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 from svc.builtin.request import BYTES_PER_TOKEN, MAX_STOP_CHARACTERS, Request, text_bytes, token_count
 from svc.ids import new_id
 
-# Caps on one answer, shared evenly by its choices: past them it ends with `length` (faults.md, "Our own bombs").
+# Caps on one answer, shared evenly by its choices: past them it ends with `length`.
 MAX_OUTPUT_BYTES = 1 << 20
 MAX_TOOL_CALLS = 1_000
 STEPS_BETWEEN_RESTS = 100
@@ -23,20 +23,20 @@ _WORD = re.compile(r"\S{1,24}\s?|\s{1,24}")
 _ARGUMENT_CHARACTERS = 32
 
 
-class Text(NamedTuple):
+class TextPiece(NamedTuple):
     text: str
 
 
-class ToolCall(NamedTuple):
+class ToolCallPiece(NamedTuple):
     name: str
     arguments: str
 
 
-class Finish(NamedTuple):
+class FinishPiece(NamedTuple):
     reason: Literal["stop", "length", "tool_calls"]
 
 
-Piece = Text | ToolCall | Finish
+Piece = TextPiece | ToolCallPiece | FinishPiece
 Play = Callable[[], AsyncGenerator[Piece, None]]
 
 
@@ -68,9 +68,9 @@ async def _stream(request: Request, play: Play) -> AsyncGenerator[dict[str, Any]
                     yield _chunk(index, delta)
                     if count % STEPS_BETWEEN_RESTS == 0:
                         await asyncio.sleep(0)
-                if isinstance(piece, Finish):
+                if isinstance(piece, FinishPiece):
                     yield _chunk(index, {}, piece.reason)
-                calls += isinstance(piece, ToolCall)
+                calls += isinstance(piece, ToolCallPiece)
                 size_bytes += _size_bytes(piece)
         completion_tokens += token_count(size_bytes)
     yield {"object": "chat.completion.chunk", "choices": [], "usage": _usage(request, completion_tokens)}
@@ -87,9 +87,9 @@ async def _completion(request: Request, play: Play) -> AsyncGenerator[dict[str, 
         async with aclosing(_limited(request, play)) as pieces:
             async for piece in pieces:
                 size_bytes += _size_bytes(piece)
-                if isinstance(piece, Text):
+                if isinstance(piece, TextPiece):
                     texts.append(piece.text)
-                elif isinstance(piece, ToolCall):
+                elif isinstance(piece, ToolCallPiece):
                     calls.append(_call(piece.name, piece.arguments))
                 else:
                     finish_reason = piece.reason
@@ -102,24 +102,24 @@ async def _completion(request: Request, play: Play) -> AsyncGenerator[dict[str, 
 
 
 async def _limited(request: Request, play: Play) -> AsyncGenerator[Piece, None]:
-    """One play under the request's limits: no stop sequence in it, within its bytes, and exactly one Finish, last."""
+    """One play under the request's limits: no stop sequence in it, within its bytes, and exactly one FinishPiece, last."""
     limits = _Limits(request)
     steps = 0
     async with aclosing(play()) as pieces:
         async for piece in pieces:
             for passed in limits.apply(piece):
                 yield passed
-                if isinstance(passed, Finish):
+                if isinstance(passed, FinishPiece):
                     return
             steps += 1
             if steps % STEPS_BETWEEN_RESTS == 0:
                 await asyncio.sleep(0)
-    for passed in limits.apply(Finish("stop")):
+    for passed in limits.apply(FinishPiece("stop")):
         yield passed
 
 
 class _Limits:
-    """What one choice may still say. After a Finish it is not asked again."""
+    """What one choice may still say. After a FinishPiece it is not asked again."""
 
     def __init__(self, request: Request) -> None:
         self._stops = request.stops
@@ -132,7 +132,7 @@ class _Limits:
 
     def apply(self, piece: Piece) -> Iterator[Piece]:
         stopped = False
-        if isinstance(piece, Text):
+        if isinstance(piece, TextPiece):
             # Further on no stop sequence matters: what stands before it would be too long anyway.
             text = (self._held + _encodable(piece.text))[: self._bytes_left + MAX_STOP_CHARACTERS]
             text, self._held, stopped = _before_stop(text, self._stops)
@@ -140,25 +140,25 @@ class _Limits:
             text, self._held = self._held, ""
         kept = self._within(text)
         if kept:
-            yield Text(kept)
+            yield TextPiece(kept)
         if kept != text:
-            yield Finish("length")
-        elif stopped or isinstance(piece, Finish):
-            reason = piece.reason if isinstance(piece, Finish) else "stop"
-            yield Finish("tool_calls" if self._called and reason == "stop" else reason)
-        elif isinstance(piece, ToolCall):
+            yield FinishPiece("length")
+        elif stopped or isinstance(piece, FinishPiece):
+            reason = piece.reason if isinstance(piece, FinishPiece) else "stop"
+            yield FinishPiece("tool_calls" if self._called and reason == "stop" else reason)
+        elif isinstance(piece, ToolCallPiece):
             yield from self._call(_encodable(piece.name), _encodable(piece.arguments))
 
     def _call(self, name: str, arguments: str) -> Iterator[Piece]:
         if self._calls_left == 0 or self._within(name) != name:
-            yield Finish("length")
+            yield FinishPiece("length")
             return
         self._calls_left -= 1
         self._called = True
         kept = self._within(arguments)
-        yield ToolCall(name, kept)
+        yield ToolCallPiece(name, kept)
         if kept != arguments:
-            yield Finish("length")
+            yield FinishPiece("length")
 
     def _within(self, text: str) -> str:
         """As much of `text` as the bytes left allow, in whole characters."""
@@ -192,7 +192,7 @@ def _encodable(text: str) -> str:
 
 
 def _size_bytes(piece: Piece) -> int:
-    return 0 if isinstance(piece, Finish) else sum(map(text_bytes, piece))
+    return 0 if isinstance(piece, FinishPiece) else sum(map(text_bytes, piece))
 
 
 def _usage(request: Request, completion_tokens: int) -> dict[str, int]:
@@ -209,10 +209,10 @@ def _chunk(index: int, delta: dict[str, Any], finish_reason: str | None = None) 
 
 
 def _deltas(piece: Piece, call_index: int) -> Iterator[dict[str, Any]]:
-    if isinstance(piece, Text):
+    if isinstance(piece, TextPiece):
         for word in _WORD.finditer(piece.text):
             yield {"content": word[0]}
-    elif isinstance(piece, ToolCall):
+    elif isinstance(piece, ToolCallPiece):
         yield {"tool_calls": [{"index": call_index, **_call(piece.name, "")}]}
         for start in range(0, len(piece.arguments), _ARGUMENT_CHARACTERS):
             part = piece.arguments[start : start + _ARGUMENT_CHARACTERS]

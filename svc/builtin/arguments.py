@@ -4,14 +4,17 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from svc.builtin.phrases import NUMBER, URL, expressions, quotations, subject
+from svc.builtin.phrases import NUMBER, URL, expressions, quotations, sentences, subject, trimmed
 from svc.builtin.request import Tool
 from svc.builtin.structured import instance
 
-# What is filled in for one call at most, and how large a value made up from a schema may be.
+# What is filled in for one call at most, how many choices are looked at, and how large a value made up from a schema may be.
 MAX_FILLED = 50
+MAX_CHOICES = 1_000
+MAX_CHOICE_CHARACTERS = 8_000
 MAX_VALUE_COST = 200
 
+_WORDS = re.compile(r"[^\W_]+")
 # Role of a value: the properties it goes into, the likeliest first.
 ALIASES: dict[str, tuple[str, ...]] = {
     "expression": ("expression", "expr", "formula", "equation", "calculation", "problem", "input", "query", "text"),
@@ -65,8 +68,7 @@ def _value(tool: Tool, name: str, clause: str, numbers: Iterator[str], quoted: I
     schema = schema if isinstance(schema, dict) else {"type": "string"}
     choices = schema.get("enum")
     if isinstance(choices, list):
-        mentioned = (one for one in choices if isinstance(one, str) and re.search(rf"\b{re.escape(one)}\b", clause, re.I))
-        return next(mentioned, choices[0] if choices else None)
+        return _mentioned(choices[:MAX_CHOICES], clause)
     if schema.get("type") in ("integer", "number"):
         whole = schema["type"] == "integer"
         number = next((one for one in numbers if not (whole and "." in one)), None)
@@ -78,10 +80,27 @@ def _value(tool: Tool, name: str, clause: str, numbers: Iterator[str], quoted: I
     return _text(name.lower(), clause, quoted)
 
 
+def _mentioned(choices: list[Any], clause: str) -> Any:
+    """The first of `choices` whose words stand in `clause`, else the very first."""
+    said = _spaced(clause)
+    return next((one for one in choices if isinstance(one, str) and _spaced(one) in said), choices[0] if choices else None)
+
+
+def _spaced(text: str) -> str:
+    """The words of `text` in lower case between single blanks, so that whole words are found without a pattern for each."""
+    return " " + " ".join(_WORDS.findall(text[:MAX_CHOICE_CHARACTERS].lower())) + " "
+
+
+def first_sentence(text: str) -> str:
+    return trimmed(next(iter(sentences(text)), ""))
+
+
 def _text(name: str, clause: str, quoted: Iterator[str]) -> str:
     if name in ALIASES["url"]:
         url = URL.search(clause)
         return url[0] if url else subject(clause)
     if name in ALIASES["expression"][:6]:
         return next(iter(expressions(clause)), None) or subject(clause)
+    if name in ALIASES["place"]:
+        return next(quoted, None) or first_sentence(subject(clause))
     return next(quoted, None) or subject(clause)

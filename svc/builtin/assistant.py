@@ -11,15 +11,15 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 
-from svc.builtin.answer import Piece, Text, ToolCall
+from svc.builtin.answer import Piece, TextPiece, ToolCallPiece
 from svc.builtin.arguments import arguments
-from svc.builtin.phrases import MAX_GOAL_CHARACTERS, subject, trimmed
-from svc.builtin.plan import Step, plan
-from svc.builtin.request import Call, Request
+from svc.builtin.phrases import MAX_GOAL_CHARACTERS, sentences, subject, trimmed
+from svc.builtin.plan import ABOUT_TOOLS, Step, plan
+from svc.builtin.request import EarlierCall, Request
 from svc.builtin.results import artifact_id, calls_made, outcomes
 from svc.builtin.skills import offered_skills, tool_for_words, words_of
 from svc.builtin.structured import in_format
-from svc.builtin.talk import FALLBACK, Reply, computation, reply
+from svc.builtin.talk import FALLBACK, OwnAnswer, computation, own_answer
 
 MAX_ROUNDS = 10
 
@@ -30,19 +30,20 @@ def pieces(request: Request, now_seconds: float) -> list[Piece]:
     steps = plan(request.goal, request.tools)
     own = None
     if not any(step.tool for step in steps):
-        own = reply(request, now_seconds)
+        own = own_answer(request, now_seconds)
         steps += _last_resort(request, own)
-    rounds = sum(turn.role == "assistant" for turn in request.since)
+    rounds = sum(message.role == "assistant" for message in request.since)
     ready = _ready(steps, calls) if rounds < MAX_ROUNDS else []
     if ready:
         return [_call(step, steps, calls) for step in (ready if request.parallel_calls else ready[:1])]
     text = _report(request, steps, calls) if calls or own is None else own.text
-    return [Text(in_format(text, request.response_format))]
+    return [TextPiece(in_format(text, request.response_format))]
 
 
-def _last_resort(request: Request, own: Reply) -> list[Step]:
+def _last_resort(request: Request, own: OwnAnswer) -> list[Step]:
     """A tool where the assistant has no answer of its own, or has to call one."""
-    goal = request.goal[:MAX_GOAL_CHARACTERS]
+    told = sentences(request.goal[:MAX_GOAL_CHARACTERS])
+    goal = " ".join(one for one in told if not ABOUT_TOOLS.fullmatch(one)) or request.goal[:MAX_GOAL_CHARACTERS]
     if not request.tools or (own.known and not request.must_call):
         return []
     memory = offered_skills(request.tools).get("search")
@@ -54,7 +55,7 @@ def _last_resort(request: Request, own: Reply) -> list[Step]:
     return [Step("other", tool, goal)] if tool else []
 
 
-def _ready(steps: Sequence[Step], calls: Sequence[Call]) -> list[Step]:
+def _ready(steps: Sequence[Step], calls: Sequence[EarlierCall]) -> list[Step]:
     """The steps not yet called whose needs are met. As long as any is missing, the first of them is ready: a run gets on."""
     made = Counter(call.name for call in calls)
     ready: list[Step] = []
@@ -71,7 +72,7 @@ def _ready(steps: Sequence[Step], calls: Sequence[Call]) -> list[Step]:
     return ready
 
 
-def _call(step: Step, steps: Sequence[Step], calls: Sequence[Call]) -> ToolCall:
+def _call(step: Step, steps: Sequence[Step], calls: Sequence[EarlierCall]) -> ToolCallPiece:
     assert step.tool is not None
     values = dict(step.values)
     if step.needs == "id":
@@ -79,10 +80,10 @@ def _call(step: Step, steps: Sequence[Step], calls: Sequence[Call]) -> ToolCall:
     elif step.needs:
         values[step.needs] = _results(steps, calls)
     given = arguments(step.tool, values, step.clause)
-    return ToolCall(step.tool.name, json.dumps(given, ensure_ascii=False))
+    return ToolCallPiece(step.tool.name, json.dumps(given, ensure_ascii=False))
 
 
-def _results(steps: Sequence[Step], calls: Sequence[Call]) -> str:
+def _results(steps: Sequence[Step], calls: Sequence[EarlierCall]) -> str:
     """The results so far, for a note of them: values if there are any, else what was made."""
     known = outcomes(calls)
     informative = [one.text for one in known if one.informative] + _own_results(steps)
@@ -94,7 +95,7 @@ def _own_results(steps: Sequence[Step]) -> list[str]:
     return [computation(step.clause) for step in steps if step.tool is None and step.skill == "calculate"]
 
 
-def _report(request: Request, steps: Sequence[Step], calls: Sequence[Call]) -> str:
+def _report(request: Request, steps: Sequence[Step], calls: Sequence[EarlierCall]) -> str:
     lines = [one.text for one in outcomes(calls)] + _own_results(steps)
     if request.tools:
         undone = (step for step in steps if step.tool is None and step.skill != "calculate")

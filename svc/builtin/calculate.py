@@ -28,7 +28,7 @@ def calculate(expression: str) -> str:
     Knows integers, decimals (`1.5`, `2e-3`), `+ - * / // % ** ^ ( )` and signs, as in Python (`^` is a power; `//` and
     `%` round towards minus infinity). Thousands separators are refused, for `1,234` means two things.
     Raises ValueError, with a message for people, for anything it cannot read, for a division by zero, and for what goes
-    over its bounds: 1,000 characters, 50 levels, numbers of 1,000 digits (faults.md, "Our own bombs").
+    over its bounds: 1,000 characters, 50 levels, numbers of 1,000 digits.
     """
     if len(expression) > MAX_LENGTH:
         raise ValueError(f"The expression has more than {MAX_LENGTH:,} characters.")

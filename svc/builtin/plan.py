@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from svc.builtin.arguments import property_for
+from svc.builtin.arguments import first_sentence, property_for
 from svc.builtin.phrases import (
     FILE_NAME,
     MAX_GOAL_CHARACTERS,
@@ -36,9 +36,14 @@ _AND_SAVE = re.compile(r"[,;.]?\s(?:and |then )*(?:save|store|write|put) (?:it|t
 _PICTURE_OF = re.compile(r"\b(?:of|showing|with|depicting)\s+(.+)", re.I | re.S)
 _DRAW = re.compile(r"(?:draw|paint|sketch|illustrate|render)\s+(?:me\s+|us\s+)?(.+)", re.I | re.S)
 _SPEAK = re.compile(
-    r"(?:speak|narrate|pronounce|voice|say|read)\s+(?:(?:aloud|out loud)\s+)?(.+?)(?:\s+(?:aloud|out loud))?$", re.I | re.S
+    r"(?:speak|narrate|pronounce|voice|say|read)\s+(?:(?:aloud|out loud)\s+)?(.+?)"
+    r"(?:\s+(?:aloud|out loud|(?:in|as)\s+(?:an?\s+)?(?:audio|speech)))?$",
+    re.I | re.S,
 )
 _SPEECH_OF = re.compile(r"(?::|\b(?:of|saying|for|from|that says))\s+(.+)", re.I | re.S)
+# How to do what is asked for, and nothing to do: `Use the tool`.
+ABOUT_TOOLS = re.compile(r"(?:use|call|try|invoke)\b.{0,80}\btools?\W*", re.I | re.S)
+_NAMELESS = re.compile(r"(?:an?|the)\s", re.I)
 _LIST_END = re.compile(r",\s{1,9}(?:and\s{1,9})?|\s(?:and|or)\s{1,9}", re.I)
 _PREPOSITION = re.compile(r"(?:in|at|for|of|the)\s+", re.I)
 
@@ -77,13 +82,23 @@ def _grouped(goal: str, others: Sequence[ToolWords]) -> list[tuple[str, str]]:
     """Pairs of a skill (`other`: a tool of the caller's) and the text that asks for it: `a cat and a dog` stays together."""
     groups: list[tuple[str, str]] = []
     for before, clause in clauses(goal):
-        skill = skill_asked(clause) or ("other" if tool_for_words(clause, others, by_description=False) else "")
+        if groups and ABOUT_TOOLS.fullmatch(clause.strip()):
+            continue
+        skill = _skill(clause) or ("other" if tool_for_words(clause, others, by_description=False) else "")
         same_thing = skill == "write" and bool(groups) and groups[-1][0] == "write" and _RESULT.search(clause[:30])
         if groups and (same_thing or (not skill and groups[-1][0])):
             groups[-1] = (groups[-1][0], groups[-1][1] + before + clause)
         elif skill:
             groups.append((skill, clause))
     return [(skill, without_politeness(text)) for skill, text in groups]
+
+
+def _skill(clause: str) -> str | None:
+    """The skill that a clause asks for; `and a recording of it` goes on with the verb of the clause before."""
+    skill = skill_asked(clause)
+    if skill is None and _NAMELESS.match(clause) and (made := skill_asked(f"make {clause}")) in ("image", "audio"):
+        return made
+    return skill
 
 
 def _steps(skill: str, tool: Tool | None, text: str, offered: Mapping[str, Tool], later: bool) -> Iterator[Step]:
@@ -96,18 +111,25 @@ def _steps(skill: str, tool: Tool | None, text: str, offered: Mapping[str, Tool]
         yield _write(tool, text, later)
     elif skill == "image":
         match = _DRAW.match(text) or _PICTURE_OF.search(text)
-        yield Step(skill, tool, text, {"prompt": _whole(match, text)})
+        yield _made(Step(skill, tool, text, {"prompt": _whole(match, text)}), later)
     elif skill == "audio":
         match = _SPEAK.match(trimmed(text)) or _SPEECH_OF.search(text)
         spoken = next(iter(quotations(text)), None) or _whole(match, text)
-        depends = later and len(spoken.split()) <= 3 and bool(_RESULT.search(spoken))
-        yield Step(skill, tool, text, {} if depends else {"speech": spoken}, "speech" if depends else "")
+        yield _made(Step(skill, tool, text, {"speech": spoken}), later)
     elif skill == "read":
         yield from _read(tool, text, offered)
     elif skill == "other" and tool is not None:
         yield from _other(tool, text)
     else:
         yield Step(skill, tool, text, {"query": subject(text)} if skill == "search" else {})
+
+
+def _made(step: Step, later: bool) -> Step:
+    """The step, or where `it` or `the result` is to be drawn or said, one that waits for the results of those before."""
+    ((role, subject_text),) = step.values.items()
+    if later and len(subject_text.split()) <= 3 and _RESULT.search(subject_text):
+        return Step(step.skill, step.tool, step.clause, needs=role)
+    return step
 
 
 def _whole(match: re.Match[str] | None, text: str) -> str:
@@ -123,7 +145,8 @@ def _write(tool: Tool | None, text: str, later: bool) -> Step:
     if quoted or saying:
         return Step("write", tool, text, {"name": name, "content": quoted[0] if quoted else _whole(saying, wanted)})
     content = trimmed(thing[1]) if thing and not _NOUN.search(thing[1]) else ""
-    if later and (not content or _RESULT.search(content)):
+    own_subject = about is not None and not _RESULT.search(about[1])
+    if later and (_RESULT.search(content) if content else not own_subject):
         return Step("write", tool, text, {"name": name}, needs="content")
     return Step("write", tool, text, {"name": name, "content": content or _whole(about, wanted)})
 
@@ -148,7 +171,7 @@ def _other(tool: Tool, text: str) -> Iterator[Step]:
     if place is None:
         yield Step("other", tool, text)
         return
-    for part in _LIST_END.split(subject(text)):
+    for part in _LIST_END.split(first_sentence(subject(text))):
         name = trimmed(_PREPOSITION.sub("", part.strip(), count=1) if _PREPOSITION.match(part.strip()) else part)
         if name:
             yield Step("other", tool, text, {"place": name})

@@ -3,6 +3,7 @@
 The chat models run here; `paint` and `voice` run in helper processes (workshop.py, voice.py).
 """
 
+import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
@@ -12,12 +13,12 @@ from typing import Any
 
 from svc.builtin import assistant, echo, script, voice
 from svc.builtin.answer import Play, answer, replay
-from svc.builtin.request import Request, read_request
+from svc.builtin.request import Request, is_big, read_request
 from svc.errors import ApiError
 
 
 @dataclass(frozen=True, slots=True)
-class Model:
+class BuiltinModel:
     """A model on offer; `prices` are micros of a dollar, named as the catalog names them."""
 
     kind: str
@@ -25,23 +26,23 @@ class Model:
     description: str
 
 
-def _chat_model(description: str, input_price: int = 0, output_price: int = 0) -> Model:
+def _chat_model(description: str, input_price: int = 0, output_price: int = 0) -> BuiltinModel:
     prices = {"input_micros_per_million_tokens": input_price, "output_micros_per_million_tokens": output_price}
-    return Model("chat", prices, description)
+    return BuiltinModel("chat", prices, description)
 
 
 # By the name after `builtin/`.
-MODELS: dict[str, Model] = {
+MODELS: dict[str, BuiltinModel] = {
     "echo": _chat_model("Answers with the last user message."),
     "assistant": _chat_model("A small deterministic assistant, no language model: arithmetic, dates, recall and tool calls."),
     "assistant-paid": _chat_model("The same assistant at a price, for trying the wallet.", 500_000, 1_500_000),
     "script": _chat_model("Plays the directives in the last user message, for rehearsing a client."),
-    "paint": Model("image", {"micros_per_image": 20_000}, "Draws a picture from the words of the prompt."),
-    "voice": Model("speech", {"micros_per_thousand_audio_tokens": 10_000}, "Speaks, with eSpeak NG."),
+    "paint": BuiltinModel("image", {"micros_per_image": 20_000}, "Draws a picture from the words of the prompt."),
+    "voice": BuiltinModel("speech", {"micros_per_thousand_audio_tokens": 10_000}, "Speaks, with eSpeak NG."),
 }
 
 
-def offered() -> dict[str, Model]:
+def offered() -> dict[str, BuiltinModel]:
     """The models that this machine can run: `voice` needs eSpeak NG."""
     return {name: model for name, model in MODELS.items() if name != "voice" or voice.engine()}
 
@@ -56,14 +57,18 @@ async def chat(
     """
     if model not in MODELS or MODELS[model].kind != "chat":
         raise ApiError("model_not_found", param="model")
-    request = read_request(body)
-    async with aclosing(answer(request, _play(model, request, now_seconds))) as chunks:
+    if is_big(body):
+        request, play = await asyncio.to_thread(_planned, model, body, now_seconds)
+    else:
+        request, play = _planned(model, body, now_seconds)
+    async with aclosing(answer(request, play)) as chunks:
         async for chunk in chunks:
             yield chunk
 
 
-def _play(model: str, request: Request, now_seconds: Callable[[], float]) -> Play:
+def _planned(model: str, body: dict[str, Any], now_seconds: Callable[[], float]) -> tuple[Request, Play]:
+    request = read_request(body)
     if model == "script":
-        return partial(script.play, script.section(request), request.choices)
+        return request, partial(script.play, script.section(request), request.choices)
     pieces = echo.pieces(request) if model == "echo" else assistant.pieces(request, now_seconds())
-    return partial(replay, pieces)
+    return request, partial(replay, pieces)

@@ -1,5 +1,6 @@
 """Reads a chat-completions body into what the built-in models work on, or refuses it with a 400."""
 
+import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -18,10 +19,13 @@ MAX_CHOICES = 128
 MAX_STOPS = 16
 MAX_STOP_CHARACTERS = 256
 BYTES_PER_TOKEN = 4
+# What is longer is read and planned in a thread, so that the event loop does not wait for it.
+_BIG_BYTES = 64 << 10
+_BIG_MESSAGES = 500
 
 
 @dataclass(slots=True)
-class Call:
+class EarlierCall:
     """A tool call found in the messages, and the tool's answer to it once there is one."""
 
     id: str
@@ -31,10 +35,10 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class Message:
     role: str
     text: str
-    calls: tuple[Call, ...] = ()
+    calls: tuple[EarlierCall, ...] = ()
     call_id: str = ""
 
 
@@ -59,7 +63,7 @@ class Tool:
 class Request:
     """`tools` are those that may be called now: none under `tool_choice: none`, one where it names a function."""
 
-    turns: tuple[Turn, ...]
+    messages: tuple[Message, ...]
     tools: tuple[Tool, ...]
     must_call: bool
     parallel_calls: bool
@@ -71,24 +75,24 @@ class Request:
     prompt_tokens: int
 
     @property
-    def before(self) -> tuple[Turn, ...]:
-        """The turns before the last user message."""
-        return self.turns[: self._goal_index]
+    def before(self) -> tuple[Message, ...]:
+        """The messages before the last user message."""
+        return self.messages[: self._goal_index]
 
     @property
     def goal(self) -> str:
         """The text of the last user message, empty if there is none."""
-        return self.turns[self._goal_index].text if self._goal_index < len(self.turns) else ""
+        return self.messages[self._goal_index].text if self._goal_index < len(self.messages) else ""
 
     @property
-    def since(self) -> tuple[Turn, ...]:
-        """The turns after the last user message: what an agent has done about it so far."""
-        return self.turns[self._goal_index + 1 :]
+    def since(self) -> tuple[Message, ...]:
+        """The messages after the last user message: what an agent has done about it so far."""
+        return self.messages[self._goal_index + 1 :]
 
     @property
     def _goal_index(self) -> int:
-        users = (index for index in range(len(self.turns) - 1, -1, -1) if self.turns[index].role == "user")
-        return next(users, len(self.turns))
+        users = (index for index in range(len(self.messages) - 1, -1, -1) if self.messages[index].role == "user")
+        return next(users, len(self.messages))
 
 
 def refusal(message: str, param: str | None, code: str = "invalid_value") -> UpstreamFault:
@@ -106,18 +110,35 @@ def text_bytes(text: str) -> int:
     return len(text.encode("utf-8", "surrogatepass"))
 
 
+def is_big(body: Mapping[str, Any]) -> bool:
+    """Whether it takes more than a few milliseconds to read `body` and to plan an answer to it."""
+    messages = body.get("messages")
+    if isinstance(messages, list):
+        if len(messages) > _BIG_MESSAGES:
+            return True
+        contents = [message.get("content") for message in messages if isinstance(message, dict)]
+        if sum(len(content) for content in contents if isinstance(content, str | list)) > _BIG_BYTES:
+            return True
+    # What cannot be written as JSON is refused by `read_request`.
+    with contextlib.suppress(TypeError):
+        return len(orjson.dumps([body.get("tools"), body.get("response_format")])) > _BIG_BYTES
+    return False
+
+
 def read_request(body: Mapping[str, Any]) -> Request:
     """`body` as a Request; fields that are null count as absent. Raises UpstreamFault (status 400) for what is malformed."""
-    turns = _turns(body.get("messages"))
+    messages = _messages(body.get("messages"))
     tools = _tools(body.get("tools"))
-    prompt_bytes = sum(text_bytes(turn.text) + sum(text_bytes(c.name + c.arguments) for c in turn.calls) for turn in turns)
+    prompt_bytes = sum(
+        text_bytes(message.text) + sum(text_bytes(c.name + c.arguments) for c in message.calls) for message in messages
+    )
     if prompt_bytes > MAX_TEXT_BYTES:
         message = f"The messages hold {prompt_bytes:,} bytes of text; the built-in models read at most {MAX_TEXT_BYTES:,}."
         raise refusal(message, "messages", "context_length_exceeded")
     prompt_bytes += _json_size(body["tools"], "tools", MAX_TOOLS_BYTES) if tools else 0
     usable, must_call = _choice(body.get("tool_choice"), tools)
     return Request(
-        turns=turns,
+        messages=messages,
         tools=usable,
         must_call=must_call,
         parallel_calls=body.get("parallel_tool_calls") is not False,
@@ -154,21 +175,21 @@ def _stops(value: Any) -> tuple[str, ...]:
     return tuple(filter(None, dict.fromkeys(stops)))
 
 
-def _turns(messages: Any) -> tuple[Turn, ...]:
+def _messages(messages: Any) -> tuple[Message, ...]:
     if not isinstance(messages, list):
         raise refusal("'messages' must be a list of messages.", "messages")
     lists = (m.get(key) for m in messages[:MAX_MESSAGES] if isinstance(m, dict) for key in ("content", "tool_calls"))
     if len(messages) + sum(len(one) for one in lists if isinstance(one, list)) > MAX_MESSAGES:
         message = f"The built-in models read at most {MAX_MESSAGES:,} messages, content parts and tool calls."
         raise refusal(message, "messages", "context_length_exceeded")
-    return tuple(_turn(message, f"messages[{index}]") for index, message in enumerate(messages))
+    return tuple(_message(message, f"messages[{index}]") for index, message in enumerate(messages))
 
 
-def _turn(message: Any, where: str) -> Turn:
+def _message(message: Any, where: str) -> Message:
     if not isinstance(message, dict):
         raise refusal(f"'{where}' must be an object.", where)
     role, call_id, calls = message.get("role"), message.get("tool_call_id"), message.get("tool_calls")
-    return Turn(
+    return Message(
         role=role if isinstance(role, str) else "",
         text=_text(message.get("content"), f"{where}.content"),
         calls=tuple(filter(None, map(_call, calls))) if isinstance(calls, list) else (),
@@ -199,13 +220,13 @@ def _part(part: Any, where: str) -> str:
     return f"[{kind.removeprefix('input_').removesuffix('_url')[:40]}]"
 
 
-def _call(call: Any) -> Call | None:
+def _call(call: Any) -> EarlierCall | None:
     """Calls in earlier turns are history, perhaps another model's: what cannot be read is passed over."""
     function = call.get("function") if isinstance(call, dict) else None
     if not isinstance(function, dict) or not isinstance(function.get("name"), str):
         return None
     arguments = function.get("arguments")
-    return Call(
+    return EarlierCall(
         id=call["id"] if isinstance(call.get("id"), str) else "",
         name=function["name"],
         arguments=arguments if isinstance(arguments, str) else "",

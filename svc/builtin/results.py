@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from svc.builtin.request import Call, Turn
+from svc.builtin.request import EarlierCall, Message
 from svc.builtin.skills import skill_of
 
 MAX_RESULT_CHARACTERS = 2_000
@@ -17,50 +17,50 @@ _VALUE_KEYS = ("result", "value", "output", "answer", "content", "text", "time",
 _PRODUCTS = {"write": "Saved", "image": "Drew", "audio": "Said aloud:"}
 
 
-class Outcome(NamedTuple):
+class ToolOutcome(NamedTuple):
     """`informative` outcomes hold a value that a later step may want; the others tell that something was made."""
 
     text: str
     informative: bool
 
 
-def calls_made(since: Sequence[Turn]) -> list[Call]:
+def calls_made(since: Sequence[Message]) -> list[EarlierCall]:
     """The calls in the turns after the last user message, each with its result where a tool message gave one."""
-    made: list[Call] = []
-    waiting: dict[str, list[Call]] = {}
-    for turn in since:
-        for call in turn.calls:
+    made: list[EarlierCall] = []
+    waiting: dict[str, list[EarlierCall]] = {}
+    for message in since:
+        for call in message.calls:
             made.append(call)
             waiting.setdefault(call.id, []).append(call)
-        if turn.role == "tool" and waiting.get(turn.call_id):
-            waiting[turn.call_id].pop(0).result = turn.text
+        if message.role == "tool" and waiting.get(message.call_id):
+            waiting[message.call_id].pop(0).result = message.text
     return made
 
 
-def outcomes(calls: Sequence[Call]) -> list[Outcome]:
+def outcomes(calls: Sequence[EarlierCall]) -> list[ToolOutcome]:
     """The latest calls, each as a sentence."""
     return [_outcome(call) for call in calls[-MAX_REPORTED_CALLS:]]
 
 
-def _outcome(call: Call) -> Outcome:
+def _outcome(call: EarlierCall) -> ToolOutcome:
     given = _object(call.arguments)
     skill = skill_of(call.name)
     if call.result is None:
-        return Outcome(f"{call.name}: no result came.", informative=False)
+        return ToolOutcome(f"{call.name}: no result came.", informative=False)
     value, failed = _value(call.result)
     if failed:
-        return Outcome(f"{call.name} failed: {value}", informative=True)
+        return ToolOutcome(f"{call.name} failed: {value}", informative=True)
     first = next((text for text in given.values() if isinstance(text, str)), "")[:200]
     if skill in _PRODUCTS:
         named = given.get("name")
-        return Outcome(f"{_PRODUCTS[skill]} {(named if isinstance(named, str) else first).rstrip('.')}.", informative=False)
+        return ToolOutcome(f"{_PRODUCTS[skill]} {(named if isinstance(named, str) else first).rstrip('.')}.", informative=False)
     if skill == "calculate":
-        return Outcome(value if "=" in value else f"{first} = {value}", informative=True)
+        return ToolOutcome(value if "=" in value else f"{first} = {value}", informative=True)
     label = "The current time" if skill == "time" else f"{call.name}({first})" if first else call.name
-    return Outcome(f"{label}: {value}", informative=True)
+    return ToolOutcome(f"{label}: {value}", informative=True)
 
 
-def artifact_id(name: str, calls: Sequence[Call]) -> str | None:
+def artifact_id(name: str, calls: Sequence[EarlierCall]) -> str | None:
     """The id next to `name` in the results so far, else the first id in them."""
     for call in calls[-MAX_REPORTED_CALLS:]:
         text = (call.result or "")[:MAX_PARSED_CHARACTERS]

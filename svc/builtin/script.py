@@ -1,4 +1,4 @@
-"""The model `script`: plays the directives in the last user message, so that client authors can rehearse (contract 9).
+"""The model `script`: plays the directives in the last user message, so that client authors can rehearse.
 
     say TEXT              writes TEXT and nothing after it; TEXT may be a JSON string: say "two\\nlines"
     tool NAME JSON        calls the tool NAME; the rest of the line is passed on as it is, broken JSON too; `{}` if absent
@@ -15,11 +15,12 @@ messages after the last user message; past the last section the answer is empty.
 
 import asyncio
 import json
+import math
 import re
 from collections.abc import AsyncGenerator, Callable
 from typing import NamedTuple
 
-from svc.builtin.answer import STEPS_BETWEEN_RESTS, Finish, Piece, Text, ToolCall
+from svc.builtin.answer import STEPS_BETWEEN_RESTS, FinishPiece, Piece, TextPiece, ToolCallPiece
 from svc.builtin.request import Request, refusal
 from svc.errors import UpstreamFault
 
@@ -31,7 +32,8 @@ MAX_LINES = 10_000
 MAX_NESTED_REPEATS = 20
 
 DIRECTIVES = "say TEXT, tool NAME JSON, wait MS, fail STATUS MESSAGE, drop, length, repeat N LINE, and --- between sections"
-_REPEAT = re.compile(r"repeat\s+([0-9]{1,18})\s+(?=\S)")
+_REPEATS = re.compile(rf"(?:repeat\s+[0-9]{{1,18}}\s+(?=\S)){{0,{MAX_NESTED_REPEATS}}}")
+_COUNT = re.compile("[0-9]+")
 
 
 class Wait(NamedTuple):
@@ -64,7 +66,7 @@ def section(request: Request) -> Section:
             sections.append([])
         elif line:
             sections[-1].append(_repeated(line, number))
-    played = sum(turn.role == "assistant" for turn in request.since)
+    played = sum(message.role == "assistant" for message in request.since)
     return sections[played] if played < len(sections) else []
 
 
@@ -77,7 +79,7 @@ async def play(actions: Section, choices: int) -> AsyncGenerator[Piece, None]:
             directives_left -= 1
             seconds_left -= action.seconds if isinstance(action, Wait) else 0
             if directives_left < 0 or seconds_left < 0:
-                yield Finish("length")
+                yield FinishPiece("length")
                 return
             if directives_left % STEPS_BETWEEN_RESTS == 0:
                 await asyncio.sleep(0)
@@ -99,14 +101,10 @@ def _failure(fail: Fail) -> UpstreamFault:
 
 def _repeated(line: str, number: int) -> tuple[int, Action]:
     """A line as its count and action: a repeat of a repeat is the product of the two."""
-    count, start = 1, 0
-    for _ in range(MAX_NESTED_REPEATS):
-        match = _REPEAT.match(line, start)
-        if match is None:
-            break
-        count = min(count * int(match[1]), MAX_DIRECTIVES + 1)
-        start = match.end()
-    return count, _action(line[start:], number)
+    repeats = _REPEATS.match(line)
+    assert repeats is not None  # it matches nothing too
+    count = math.prod(map(int, _COUNT.findall(repeats[0])))
+    return min(count, MAX_DIRECTIVES + 1), _action(line[repeats.end() :], number)
 
 
 def _action(line: str, number: int) -> Action:
@@ -124,14 +122,14 @@ def _say(rest: str) -> Action:
         try:
             text = json.loads(rest)
         except ValueError:
-            return Text(rest)
-        return Text(text)
-    return Text(rest)
+            return TextPiece(rest)
+        return TextPiece(text)
+    return TextPiece(rest)
 
 
 def _tool(rest: str) -> Action | None:
     name, _, arguments = rest.strip().partition(" ")
-    return ToolCall(name, arguments.lstrip() or "{}") if name else None
+    return ToolCallPiece(name, arguments.lstrip() or "{}") if name else None
 
 
 def _wait(rest: str) -> Action | None:
@@ -158,5 +156,5 @@ _PARSERS: dict[str, Callable[[str], Action | None]] = {
     "wait": _wait,
     "fail": _fail,
     "drop": _alone(Drop()),
-    "length": _alone(Finish("length")),
+    "length": _alone(FinishPiece("length")),
 }

@@ -40,7 +40,7 @@ SKILLS = {
         "generate_audio",
         r"audio|speech|speak|tts|voice",
         "speech",
-        r"^(?:speak|narrate|pronounce|voice)\b|^(?:say|read)\b.*\b(?:aloud|out loud)\b"
+        r"^(?:speak|narrate|pronounce|voice)\b|^(?:say|read)\b.*\b(?:aloud|out loud|(?:in|as) (?:an? )?(?:audio|speech))\b"
         rf"|^(?:{_MAKE}|record|turn|convert)\b.*\b(?:audio|speech|recording|spoken)\b",
     ),
     "image": _skill(

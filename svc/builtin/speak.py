@@ -32,7 +32,8 @@ _SYNCHRONOUS = 2
 _DO_NOT_EXIT = 0x8000
 _UTF8_WITH_END_PAUSE = 0x1001
 _RATE, _PITCH, _GAP = 1, 3, 7
-_SENTENCE = re.compile(r".+?(?:[.!?…;:]+\s+|[。！？\n]+\s*|$)", re.DOTALL)  # noqa: RUF001 - Chinese stops too
+# Both look back for the stop, so that a long run of stops or blanks is not tried from each of its characters.
+_SENTENCE_END = re.compile(r"(?<=[.!?…;:])\s+|(?<=[。！？\n])(?![。！？\n\s])")  # noqa: RUF001 - Chinese stops too
 _SPEECH_RATE = 24_000  # what clients of OpenAI's API take raw samples for
 
 # Speaks a text: at most so many bytes of samples, mono and 16 bits each.
@@ -152,8 +153,9 @@ def pieces(text: str) -> Iterator[str]:
         for character in text
     )
     piece = ""
-    for sentence in _SENTENCE.findall(text):
-        for part in _parts(sentence):
+    ends = [*(match.end() for match in _SENTENCE_END.finditer(text)), len(text)]
+    for start, end in zip([0, *ends], ends, strict=False):
+        for part in _parts(text[start:end]):
             if len(piece) + len(part) > _PIECE_LENGTH:
                 yield piece
                 piece = ""
@@ -248,6 +250,17 @@ def encode(file: BinaryIO, command: list[str], rate: int, sounds: Iterator[bytes
         raise Trouble(f"{os.path.basename(command[0])} cannot encode")  # noqa: PTH119 - a name, no path
 
 
+def tell_flac_length(file: BinaryIO, samples: int) -> None:
+    """Writes the number of samples into the file's STREAMINFO block (RFC 9639, 8.2): an encoder that writes to a pipe cannot."""
+    file.seek(0)
+    head = file.read(26)
+    if head[:4] != b"fLaC" or head[4] & 0x7F != 0:
+        raise Trouble("the encoder writes no FLAC")
+    (packed,) = struct.unpack_from(">Q", head, 18)  # rate, channels and bits before 36 bits of length
+    file.seek(18)
+    file.write(struct.pack(">Q", packed >> 36 << 36 | samples & (1 << 36) - 1))
+
+
 def speak_into(file: BinaryIO, engine: Library | Program, order: dict[str, Any]) -> dict[str, Any]:
     speak = engine.voice(order["voice"], order["words_per_minute"], order["gap"], order["pitch"])
     speak(".", _SAMPLE_BYTES)  # a program tells its rate only as it speaks
@@ -262,6 +275,8 @@ def speak_into(file: BinaryIO, engine: Library | Program, order: dict[str, Any])
 
     if order["encoder"]:
         encode(file, order["encoder"], engine.rate, sounds())
+        if order["format"] == "flac":
+            tell_flac_length(file, told["bytes"] // _SAMPLE_BYTES)
     elif order["format"] == "wav":
         write_wav(file, engine.rate, sounds())
     else:
@@ -275,7 +290,7 @@ def _run(order: dict[str, Any]) -> dict[str, Any]:
     engine = Program(where["program"]) if "program" in where else Library(where["library"], where["data"])
     if order.get("voices"):
         return {"languages": list(engine.languages())}
-    with open(order["file"], "wb", closefd=False) as file:
+    with open(order["file"], "r+b", closefd=False) as file:
         return speak_into(file, engine, order)
 
 

@@ -43,7 +43,7 @@ _ABOUT = re.compile(r"\b(?:who|what) are you\b|\bwhat can you do\b|\bare you (?:
 _THANKS = re.compile(r"(?:thanks|thank you|thx)\b", re.I)
 
 
-class Reply(NamedTuple):
+class OwnAnswer(NamedTuple):
     text: str
     known: bool
 
@@ -54,14 +54,14 @@ class _Said(NamedTuple):
     by_user: bool
 
 
-def reply(request: Request, now_seconds: float) -> Reply:
+def own_answer(request: Request, now_seconds: float) -> OwnAnswer:
     """The answer to the last user message; not `known` where it only says that there is none."""
     goal = request.goal[:MAX_GOAL_CHARACTERS].strip()
     dictated = _SAY.fullmatch(goal)
     if dictated and not asks_arithmetic(goal):
-        return Reply(next(iter(quotations(dictated[1])), dictated[1]), known=True)
+        return OwnAnswer(next(iter(quotations(dictated[1])), dictated[1]), known=True)
     said = _said_before(request)
-    answers: list[Reply] = []
+    answers: list[OwnAnswer] = []
     remarks: list[str] = []
     for sentence in sentences(goal)[:MAX_SENTENCES]:
         answer = _answer(sentence, said, now_seconds)
@@ -71,36 +71,36 @@ def reply(request: Request, now_seconds: float) -> Reply:
         said.insert(0, _Said(sentence, frozenset(words(sentence)), by_user=True))
     known = [answer.text for answer in answers if answer.known] or remarks
     if known:
-        return Reply("\n".join(dict.fromkeys(known)), known=True)
-    return answers[0] if answers else Reply(FALLBACK, known=False)
+        return OwnAnswer("\n".join(dict.fromkeys(known)), known=True)
+    return answers[0] if answers else OwnAnswer(FALLBACK, known=False)
 
 
 def _said_before(request: Request) -> list[_Said]:
     """The sentences of users and instructions before the last user message, the newest first."""
     said: list[_Said] = []
     left = MAX_RECALL_CHARACTERS
-    for turn in reversed(request.before):
-        if turn.role in ("user", "system", "developer") and left > 0:
-            text = turn.text[:left]
+    for message in reversed(request.before):
+        if message.role in ("user", "system", "developer") and left > 0:
+            text = message.text[:left]
             left -= len(text)
             newest_first = sentences(text)[: -MAX_RECALL_SENTENCES - 1 : -1]
-            said += [_Said(sentence, frozenset(words(sentence)), turn.role == "user") for sentence in newest_first]
+            said += [_Said(sentence, frozenset(words(sentence)), message.role == "user") for sentence in newest_first]
     return said[:MAX_RECALL_SENTENCES]
 
 
-def _answer(sentence: str, said: list[_Said], now_seconds: float) -> Reply | None:
+def _answer(sentence: str, said: list[_Said], now_seconds: float) -> OwnAnswer | None:
     recalled = _recalled(sentence, said)
     if recalled:
         return recalled
     dated = date_answer(sentence, now_seconds)
     if dated:
-        return Reply(dated, known=True)
+        return OwnAnswer(dated, known=True)
     if asks_arithmetic(sentence):
         computed = [computation(expression) for expression in expressions(sentence)]
         if computed:
-            return Reply("\n".join(computed), known=True)
+            return OwnAnswer("\n".join(computed), known=True)
     if _ABOUT.search(sentence[:500]):
-        return Reply(ABOUT, known=True)
+        return OwnAnswer(ABOUT, known=True)
     if sentence.endswith("?") or _QUESTION.match(sentence):
         found = _closest(sentence, (one for one in said if not _is_question(one.sentence)))
         return _quoted(found) if found else None
@@ -131,7 +131,7 @@ def _remark(sentence: str) -> str | None:
     return f"Noted: {trimmed(note[1])}." if note else None
 
 
-def _recalled(sentence: str, said: list[_Said]) -> Reply | None:
+def _recalled(sentence: str, said: list[_Said]) -> OwnAnswer | None:
     mine = _MY.search(sentence[:500])
     if mine or _WHO_AM_I.search(sentence[:500]):
         return _property(trimmed(mine[1]) if mine else "name", said)
@@ -141,22 +141,22 @@ def _recalled(sentence: str, said: list[_Said]) -> Reply | None:
     topic = trimmed(about[1] or about[2] or "")
     by_user = [one for one in said if one.by_user]
     found = _closest(topic, iter(said)) if topic else next(iter(by_user), None)
-    return _quoted(found) if found else Reply(f"I find nothing about {topic or 'that'} in this conversation.", known=False)
+    return _quoted(found) if found else OwnAnswer(f"I find nothing about {topic or 'that'} in this conversation.", known=False)
 
 
-def _property(name: str, said: list[_Said]) -> Reply:
+def _property(name: str, said: list[_Said]) -> OwnAnswer:
     wanted = words(name)
     for one in said:
         if _is_question(one.sentence):
             continue
         fact = _FACT.search(one.sentence[:500])
         if fact and words(fact[1]) == wanted:
-            return Reply(f"Your {name} is {trimmed(fact[2])}.", known=True)
+            return OwnAnswer(f"Your {name} is {trimmed(fact[2])}.", known=True)
         introduced = _NAME.search(one.sentence[:500]) if one.by_user and wanted == words("name") else None
         if introduced:
-            return Reply(f"Your name is {introduced[1]}.", known=True)
+            return OwnAnswer(f"Your name is {introduced[1]}.", known=True)
     found = _closest(name, (one for one in said if not _is_question(one.sentence)))
-    return _quoted(found) if found else Reply(f"You have not told me your {name} in this conversation.", known=False)
+    return _quoted(found) if found else OwnAnswer(f"You have not told me your {name} in this conversation.", known=False)
 
 
 def _closest(topic: str, said: Iterator[_Said]) -> _Said | None:
@@ -170,8 +170,8 @@ def _closest(topic: str, said: Iterator[_Said]) -> _Said | None:
     return best
 
 
-def _quoted(said: _Said) -> Reply:
-    return Reply(f'{"You said" if said.by_user else "I was told"}: "{said.sentence[:1000]}"', known=True)
+def _quoted(said: _Said) -> OwnAnswer:
+    return OwnAnswer(f'{"You said" if said.by_user else "I was told"}: "{said.sentence[:1000]}"', known=True)
 
 
 def _is_question(sentence: str) -> bool:

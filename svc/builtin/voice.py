@@ -1,10 +1,11 @@
-"""The built-in voice: eSpeak NG in a helper process of ours, never inside the server (contract 9, wire.md 29).
+"""The built-in voice: eSpeak NG in a helper process of ours, never inside the server.
 
 The library is GPL and not thread-safe; svc/builtin/speak.py loads it, or runs the system's program, in a process of its own.
 """
 
 import asyncio
 import os
+import re
 import shutil
 import unicodedata
 from dataclasses import dataclass
@@ -17,7 +18,9 @@ import orjson
 from svc.builtin.workshop import Workshop
 from svc.errors import ApiError, UpstreamFault
 
-_WORDS_PER_MINUTE = 175
+# eSpeak's measure is of short words: at 125 it says some 130 words of ordinary English a minute, 400 in three.
+_WORDS_PER_MINUTE = 125
+_WORD_SECONDS = 60 / 130
 _SLOWEST = 80  # what eSpeak speaks; slower speech gets its pauses between the words
 # OpenAI's names: a language, a variant of the voice, a pitch of 0 to 99.
 VOICES = {
@@ -33,6 +36,9 @@ _SCRIPTS = {
     "ARMENIAN": "hy",
 }  # fmt: skip
 _JUDGED_LENGTH = 2_000
+# Where eSpeak has no voice of a code's plain name.
+_DIALECTS = {"en": "en-us", "fr": "fr-fr", "zh": "cmn", "zh-hk": "yue", "no": "nb", "iw": "he", "jp": "ja"}
+_VOICE = re.compile(r"([a-z]{2,8}(?:[_-][a-z0-9]{1,10}){0,4})(?:\+([a-z0-9]{1,8}))?", re.I)
 CONTENT_TYPES = {
     "wav": "audio/wav",
     "pcm": "audio/pcm",
@@ -74,7 +80,7 @@ class Voice:
             "pcm": None,
             **{name: command for name, command in encoders.items() if command},
         }
-        self._languages: frozenset[str] | None = None
+        self._languages: dict[str, str] = {}  # by their names in lower case, once they have been asked for
         self._asking = asyncio.Lock()
 
     @property
@@ -82,33 +88,48 @@ class Voice:
         """The formats that it can make, `wav` first."""
         return list(self._encoders)
 
-    async def check(self, voice: str) -> None:
-        """Raises ApiError `invalid_value` (param `voice`) for a voice that there is not."""
-        if voice in VOICES:
-            return
-        async with self._asking:
-            if self._languages is None:
-                answer = await self._ask({"voices": True})
-                self._languages = frozenset(answer["languages"])
-        language, _, variant = voice.partition("+")
-        if language not in self._languages or variant not in {"", *(variant for _, variant, _ in VOICES.values())}:
-            message = (
-                f"There is no voice {voice[:100]!r}. Take one of {', '.join(VOICES)}, or a language code such as en-gb or de."
-            )
-            raise ApiError("invalid_value", message, param="voice")
+    async def named(self, name: str) -> str:
+        """The voice that `name` means, in any case: one of VOICES, or a language such as `de`, `fr-FR` or `en-gb+f2`.
 
-    async def nearest(self, voice: str, form: str) -> tuple[str, str]:
+        Raises ApiError `invalid_value` (param `voice`) for one that there is not.
+        """
+        if name.lower() in VOICES:
+            return name.lower()
+        match = _VOICE.fullmatch(name)
+        language = await self._language(match[1].lower().replace("_", "-")) if match else None
+        variant = (match[2] or "").lower() if match else ""
+        if language is None or variant not in {"", *(variant for _, variant, _ in VOICES.values())}:
+            message = f"There is no voice {name[:100]!r}. Take one of {', '.join(VOICES)}, or a language such as de."
+            raise ApiError("invalid_value", message, param="voice")
+        return f"{language}+{variant}" if variant else language
+
+    async def _language(self, code: str) -> str | None:
+        """eSpeak's name for a language: the code itself, its usual dialect, or the language without its region."""
+        async with self._asking:
+            if not self._languages:
+                answer = await self._ask({"voices": True})
+                self._languages = {name.lower(): name for name in answer["languages"]}
+        while code:
+            found = self._languages.get(code) or self._languages.get(_DIALECTS.get(code, ""))
+            if found:
+                return found
+            code = code.rpartition("-")[0]
+        return None
+
+    async def nearest(self, name: str, format: str) -> tuple[str, str]:
         """The voice and the format that it takes where it stands in for a provider that knows others: its usual ones."""
         try:
-            await self.check(voice)
+            voice = await self.named(name)
         except ApiError as error:
             if error.code != "invalid_value":
                 raise
             voice = next(iter(VOICES))
-        return voice, form if form in self._encoders else "wav"
+        return voice, format if format in self._encoders else "wav"
 
-    async def speak(self, text: str, file: BinaryIO, *, voice: str, speed: float, form: str, most_seconds: float) -> Spoken:
-        """Speaks into the empty `file`, in the format `form` of `formats`, no longer than `most_seconds`.
+    async def speak(
+        self, text: str, file: BinaryIO, *, voice: str, speed: float, format: str, most_seconds: float, account_id: str = ""
+    ) -> Spoken:
+        """Speaks into the empty `file` as a `voice` of `named`, in a `format` of `formats`, no longer than `most_seconds`.
 
         Raises UpstreamFault, and ApiError `overloaded`, `storage_unavailable`.
         """
@@ -123,16 +144,16 @@ class Voice:
             "gap": _gap(speed),
             "pitch": pitch,
             "seconds": most_seconds,
-            "format": form,
-            "encoder": self._encoders[form],
+            "format": format,
+            "encoder": self._encoders[format],
         }
-        answer = await self._ask(order, file)
+        answer = await self._ask(order, file, account_id)
         return Spoken(answer["seconds"], answer["truncated"])
 
-    async def _ask(self, order: dict[str, Any], file: BinaryIO | None = None) -> Any:
+    async def _ask(self, order: dict[str, Any], file: BinaryIO | None = None, account_id: str = "") -> Any:
         if self._engine is None:
             raise ApiError("model_not_found", "There is no voice here: install espeak-ng, or the extra 'voice' of this service.")
-        answer = orjson.loads(await self._workshop.run({**order, "engine": self._engine}, file))
+        answer = orjson.loads(await self._workshop.run({**order, "engine": self._engine}, file, account_id=account_id))
         if "errno" in answer:
             raise ApiError("storage_unavailable") from OSError(answer["errno"], answer["error"])
         if "error" in answer:
@@ -170,6 +191,5 @@ def _language_of(text: str) -> str | None:
 
 def _gap(speed: float) -> int:
     """The pause between words that makes up for what eSpeak cannot speak slower: in its unit, here about 32 ms."""
-    word_seconds = 0.31
-    missing_seconds = word_seconds / speed - word_seconds * _WORDS_PER_MINUTE / _SLOWEST
+    missing_seconds = _WORD_SECONDS / speed - _WORD_SECONDS * _WORDS_PER_MINUTE / _SLOWEST
     return max(round(missing_seconds / 0.0315), 0)

@@ -1,6 +1,6 @@
 """Helper processes for work that would block the server: one for each order, a few at once, ended with the caller or the server.
 
-run() -> a turn (503 when too many wait) -> a process: the order as a JSON line to its stdin -> its stdout
+run() -> a turn (fair among accounts; 503 when too many wait) -> a process: the order as a JSON line to its stdin -> its stdout
       -> its end | the caller has left: it is killed | it takes too long, fails or dies: UpstreamFault
 A process lives as long as its order: none is left behind, none has to be mended, and its memory goes with it.
 """
@@ -11,7 +11,8 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections import Counter, deque
+from collections.abc import AsyncIterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,40 +48,84 @@ class _Job:
             os.close(file)
 
 
+class Turns:
+    """`at_once` turns, which go round among the accounts that wait; of several, one account never has all."""
+
+    def __init__(self, at_once: int, most_waiting: int) -> None:
+        self._free = at_once
+        self._most_of_one = max(at_once - 1, 1)
+        self._most_waiting = most_waiting
+        self._taken: Counter[str] = Counter()
+        self._waiting: dict[str, deque[asyncio.Future[None]]] = {}  # the account whose turn is next stands first
+
+    @contextlib.asynccontextmanager
+    async def taken(self, account_id: str) -> AsyncIterator[None]:
+        """Has a turn for the block. Raises ApiError `overloaded`."""
+        if sum(map(len, self._waiting.values())) >= self._most_waiting:
+            message = "Too much is being made already. Try again in a few seconds."
+            raise ApiError("overloaded", message, retry_after_seconds=_RETRY_SECONDS)
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(account_id, deque()).append(turn)
+        self._give()
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.cancelled():  # it still waits in its line, where it is passed over
+                self._give()
+            else:
+                self._give_back(account_id)
+            raise
+        try:
+            yield
+        finally:
+            self._give_back(account_id)
+
+    def _give_back(self, account_id: str) -> None:
+        self._free += 1
+        self._taken[account_id] -= 1
+        if not self._taken[account_id]:
+            del self._taken[account_id]
+        self._give()
+
+    def _give(self) -> None:
+        passed: dict[str, deque[asyncio.Future[None]]] = {}
+        served: dict[str, deque[asyncio.Future[None]]] = {}
+        for account_id, line in self._waiting.items():
+            while line and line[0].done():
+                line.popleft()
+            if line and self._free and self._taken[account_id] < self._most_of_one:
+                self._free -= 1
+                self._taken[account_id] += 1
+                line.popleft().set_result(None)
+                served[account_id] = line
+            else:
+                passed[account_id] = line
+        self._waiting = {account_id: line for account_id, line in (passed | served).items() if line}
+
+
 class Workshop:
     """Runs orders in processes of `python -m <module>`: `at_once` of them, while up to `waiting` more wait for their turn."""
 
-    def __init__(self, module: str, *, at_once: int = 2, waiting: int = 64, seconds: float = 120.0) -> None:
+    def __init__(self, module: str, *, at_once: int = 2, waiting: int = 256, seconds: float = 120.0) -> None:
         # Without site-packages and without the variables that would change how Python starts.
         self._command = (sys.executable, "-ESs", "-m", module)
-        self._turns = asyncio.Semaphore(at_once)
+        self._turns = Turns(at_once, waiting)
         # A process is started and awaited in a thread: the event loop would stand still for 10 ms and more while it starts.
         self._threads = ThreadPoolExecutor(at_once, thread_name_prefix=module)
-        self._waiting = 0
-        self._most_waiting = waiting
         self._seconds = seconds
         self._open: set[_Job] = set()
         self._closed = False
 
-    async def run(self, order: Mapping[str, Any], file: BinaryIO | None = None) -> bytes:
+    async def run(self, order: Mapping[str, Any], file: BinaryIO | None = None, *, account_id: str = "") -> bytes:
         """What the process writes to stdout. It inherits `file`; the order tells it the descriptor as `file`.
 
+        `account_id` is whose order it is, "" for the service's own.
         Raises ApiError `overloaded`, `shutting_down`, and UpstreamFault: `cut` when the process dies, `timeout`.
         """
-        if self._waiting >= self._most_waiting:
-            message = "Too much is being made already. Try again in a few seconds."
-            raise ApiError("overloaded", message, retry_after_seconds=_RETRY_SECONDS)
-        self._waiting += 1
-        try:
-            await self._turns.acquire()
-        finally:
-            self._waiting -= 1
-        try:
+        async with self._turns.taken(account_id):
             if self._closed:
                 raise ApiError("shutting_down")
             return await self._begun(order, file)
-        finally:
-            self._turns.release()
 
     async def _begun(self, order: Mapping[str, Any], file: BinaryIO | None) -> bytes:
         files: tuple[int, ...] = ()

@@ -1,4 +1,4 @@
-"""Audio as it streams by: what format it is, how many seconds have come, and where it is cut (contract 8).
+"""Audio as it streams by: what format it is, how many seconds have come, and where it is cut.
 
 first bytes -> track() -> one of Samples (WAV, raw PCM), Frames (MP3, AAC), Pages (Ogg), Whole (all others)
 feed(chunk) -> what of it goes into the file -> finish(file): the WAV's head, a cut at a quiet place

@@ -1,4 +1,4 @@
-"""Pictures and speech: the paid calls that make them, within bounds, into files that answers are sent from (contract 6 and 8).
+"""Pictures and speech: the paid calls that make them, within bounds, into files that answers are sent from.
 
 a turn of Slots (503) -> a Spool -> ImageCall.pictures() | SpeechCall.speak() -> the built-in workshop | a provider
 `async with call`: what was produced is paid for however it ends; an error costs nothing
@@ -32,7 +32,7 @@ from svc.inference.upstream_media import Picture, Pictures
 
 DEFAULT_AUDIO_TOKENS = 4096
 LEAST_AUDIO_TOKENS, MOST_AUDIO_TOKENS = 256, 32_768
-# 4096 audio tokens are 180 seconds (specification 8).
+# 4096 audio tokens are 180 seconds.
 _SECONDS_PER_TOKEN = 180 / 4096
 _PRICED_TOKENS = 1_000
 # How fast people speak, for the formats that do not tell their length.
@@ -159,12 +159,15 @@ class ImageCall(PaidCall):
             self.facts_about = {"output_format": "png", "size": f"{width}x{height}"}
             order = {"prompt": self._request.prompt, "width": width, "height": height}
             for number in range(self._request.count):
-                yield Picture(base64.b64encode(await self._studio.painter.run({**order, "variation": number})))
+                yield Picture(base64.b64encode(await self._paint({**order, "variation": number})))
             return
         answer = await self._ask(model)
         self.facts_about = answer.facts
         for picture in answer.pictures:
             yield picture
+
+    async def _paint(self, order: dict[str, Any]) -> bytes:
+        return await self._studio.painter.run(order, account_id=self._payer.account_id)
 
     def _size(self) -> tuple[int, int]:
         """The size that was asked for, or where the painter stands in for a provider the nearest one that it can paint."""
@@ -242,11 +245,17 @@ class SpeechCall(PaidCall):
     async def _engine(self, model: Model, file: BinaryIO) -> AsyncGenerator[tuple[float, bool, str], None]:
         request = self._request
         if model.provider is None:
-            voice, form = await self._studio.voice.nearest(request.voice, request.form)
+            voice, format = await self._studio.voice.nearest(request.voice, request.form)
             spoken = await self._studio.voice.speak(
-                request.text, file, voice=voice, speed=request.speed, form=form, most_seconds=self._most_seconds
+                request.text,
+                file,
+                voice=voice,
+                speed=request.speed,
+                format=format,
+                most_seconds=self._most_seconds,
+                account_id=self._payer.account_id,
             )
-            yield spoken.seconds, spoken.truncated, CONTENT_TYPES[form]
+            yield spoken.seconds, spoken.truncated, CONTENT_TYPES[format]
             return
         body = {**request.body, "model": model.name, "input": request.text, "response_format": request.form}
         tracks = upstream_media.speech(

@@ -1,4 +1,4 @@
-"""Agent runs: the stream that is the run, and its records (contract 5)."""
+"""Agent runs: the stream that is the run, and its records."""
 
 import contextlib
 import re
@@ -170,12 +170,12 @@ class _AgentRun:
         return outcome
 
     def _store_in(self, tx: sqlite3.Connection, end: End) -> runs.Outcome:
-        """The last settlement and the end of the run: one transaction (contract 5)."""
+        """The last settlement and the end of the run: one transaction."""
         self._turns[-1].settle_in(tx)
         outcome = self._outcome(end)
         now_seconds = self._state.clock()
         ended = runs.end_run(tx, self._caller.id, self._record["id"], outcome, now_seconds)
-        if ended and self._caller.auth == "session":  # a key's requests are stateless (specification 1)
+        if ended and self._caller.auth == "session":  # a key's requests are stateless
             for role, text in (("user", self._record["goal"]), ("assistant", end.output or "")):
                 if text.strip():
                     history.add_message(

@@ -1,4 +1,4 @@
-"""Images and speech, in OpenAI's wire format and with our own `/v1/audio/generate` (contract 8, wire.md 29 and 30).
+"""Images and speech, in OpenAI's wire format and with our own `/v1/audio/generate`.
 
 body -> checks (400, 404, 413) -> hold (402) -> slot (503) -> a file of the whole answer -> settlement -> the answer from it
 The whole answer is made first: its length, cost and truncation are headers, and a fault is an HTTP error, not half a file.
@@ -36,7 +36,7 @@ _MOST_IMAGES = 10
 _SIZE = re.compile(r"([1-9][0-9]{0,4})x([1-9][0-9]{0,4})")
 _DEFAULT_SIDE = 1024
 _SPOKEN_LENGTH = 100_000
-_SPEECH_LENGTH = 4_096  # of OpenAI's speech route, in characters (specification 7, wire.md 29)
+_SPEECH_LENGTH = 4_096  # of OpenAI's speech route, in characters
 _SLOWEST, _FASTEST = 0.25, 4.0
 _FORMAT = re.compile(r"[a-z0-9_-]{1,32}")
 _DEFAULT_VOICE = "alloy"
@@ -133,7 +133,7 @@ async def create_speech(request: Request[State], caller: Caller) -> Response:
     text = _text(body, "input", "the text to speak", _SPEECH_LENGTH)
     _one_of(body, "stream_format", "audio", "sse")
     model = await request.state.models.chosen(caller.account, body.get("model"), "speech")
-    # Clients take an unnamed format for mp3; where the voice has no encoder they get WAV that says so (wire.md 29).
+    # Clients take an unnamed format for mp3; where the voice has no encoder they get WAV that says so.
     usual = "mp3" if model.provider is not None or "mp3" in request.state.studio.voice.formats else "wav"
     return await _speech(request, caller, model, text, body, "response_format", usual)
 
@@ -179,7 +179,7 @@ async def _speech_request(
         if form not in known.formats:
             message = f"{model.id} cannot make {form} on this machine, only {', '.join(known.formats)}."
             raise ApiError("invalid_value", message, param=format_field)
-        await known.check(voice)
+        voice = await known.named(voice)
     ours = ("format", "tts_max_tokens", "stream_format") if format_field == "format" else ("tts_max_tokens", "stream_format")
     passed_on = {name: value for name, value in body.items() if name not in ours}
     passed_on["voice"] = body.get("voice") or voice
@@ -187,7 +187,7 @@ async def _speech_request(
 
 
 def _most_tokens(body: dict[str, Any]) -> int:
-    """`tts_max_tokens`, clamped and not refused where it is out of range (specification 8)."""
+    """`tts_max_tokens`, clamped and not refused where it is out of range."""
     tokens = body.get("tts_max_tokens")
     if tokens is None:
         return media.DEFAULT_AUDIO_TOKENS

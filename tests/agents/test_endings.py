@@ -1,4 +1,4 @@
-"""Random agent runs, random readers, stops and faults, many at once on one real server: each run ends once (contract 5, issue 3).
+"""Random agent runs, random readers, stops and faults, many at once on one real server: each run ends once.
 
 `pytest tests/agents/test_endings.py --runs 20000 --seed 7` plays more, and others.
 """

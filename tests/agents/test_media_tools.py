@@ -1,4 +1,4 @@
-"""The tools of an agent that draw and speak: artifacts of its run, paid by its account (contract 5, 6 and 8)."""
+"""The tools of an agent that draw and speak: artifacts of its run, paid by its account."""
 
 import io
 import wave

@@ -1,4 +1,4 @@
-"""Agent runs on the real server process: signals, kills, stops, readers and model servers that fail (contract 5, faults.md)."""
+"""Agent runs on the real server process: signals, kills, stops, readers and model servers that fail."""
 
 import asyncio
 import contextlib

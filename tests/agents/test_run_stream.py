@@ -1,4 +1,4 @@
-"""How a run ends, moment by moment: one ending, stored before it is sent; and the loop's own bounds (contract 5)."""
+"""How a run ends, moment by moment: one ending, stored before it is sent; and the loop's own bounds."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""The records of agent runs as rows: opened, ended once, and listed in pages that fit in memory (contract 5)."""
+"""The records of agent runs as rows: opened, ended once, and listed in pages that fit in memory."""
 
 import sqlite3
 from collections.abc import Iterator

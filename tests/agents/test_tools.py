@@ -1,4 +1,4 @@
-"""What tools do with anything that a model may call them with: bounded in time and size, never a run's end (contract 5)."""
+"""What tools do with anything that a model may call them with: bounded in time and size, never a run's end."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""The built-in painter: real PNGs that show what the prompt says, the same for the same prompt (contract 9)."""
+"""The built-in painter: real PNGs that show what the prompt says, the same for the same prompt."""
 
 import struct
 import time

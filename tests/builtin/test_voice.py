@@ -1,57 +1,22 @@
-"""The built-in voice: real speech from eSpeak NG, in processes that are bounded and leave nothing behind (contract 9)."""
+"""The built-in voice: real speech from eSpeak NG, in voices, languages and formats."""
 
-import array
 import asyncio
-import contextlib
 import os
-import signal
-import stat
-import sys
-import tempfile
-import time
-import wave
-from collections.abc import AsyncIterator
+import struct
 from pathlib import Path
 
 import pytest
 
-from svc.builtin import speak
 from svc.builtin.provider import offered
 from svc.builtin.voice import VOICES, Spoken, Voice, engine
 from svc.builtin.workshop import Workshop
 from svc.errors import ApiError, UpstreamFault
+from tests.support.voice import TEXT, program, samples, say
 
-TEXT = "The quick brown fox jumps over the lazy dog. She sells sea shells, and everyone agrees that it is so. "
-
-
-@pytest.fixture
-async def workshop() -> AsyncIterator[Workshop]:
-    workshop = Workshop("svc.builtin.speak")
-    yield workshop
-    await workshop.close()
-
-
-@pytest.fixture
-def voice(workshop: Workshop) -> Voice:
-    return Voice(workshop)
-
-
-async def say(
-    voice: Voice, text: str, *, name: str = "alloy", speed: float = 1.0, form: str = "wav", most_seconds: float = 180.0
-) -> tuple[Spoken, bytes]:
-    with tempfile.TemporaryFile() as file:
-        spoken = await voice.speak(text, file, voice=name, speed=speed, form=form, most_seconds=most_seconds)
-        file.seek(0)
-        return spoken, file.read()
-
-
-def samples(sound: bytes) -> "array.array[int]":
-    with tempfile.TemporaryFile() as file:
-        file.write(sound)
-        file.seek(0)
-        with wave.open(file, "rb") as reader:
-            assert (reader.getnchannels(), reader.getsampwidth(), reader.getframerate()) == (1, 2, 22_050)
-            return array.array("h", reader.readframes(reader.getnframes()))
+PROSE = (
+    "The government announced on Tuesday that the new railway between the two largest cities will open next spring, three years "
+    "later than planned. Passengers welcomed the decision, although several organisations criticised the increase in prices. "
+) * 8
 
 
 async def test_it_speaks_a_wav_with_the_energy_of_speech(voice: Voice) -> None:
@@ -93,60 +58,30 @@ async def test_a_text_in_another_script_is_spoken_in_its_language(voice: Voice) 
         assert by_name == by_language
 
 
-async def test_the_cap_cuts_after_a_whole_word(voice: Voice) -> None:
-    spoken, sound = await say(voice, TEXT * 40, most_seconds=11.25)
-    assert spoken.truncated and 10 < spoken.seconds <= 11.25 and len(samples(sound)) == round(spoken.seconds * 22_050)
-    # Not in the middle of a word: eSpeak ends with silence.
-    assert sum(map(abs, samples(sound)[-1000:])) / 1000 < 60
-
-
 async def test_a_text_of_three_minutes_is_cut_at_three_minutes(voice: Voice) -> None:
     spoken, sound = await say(voice, TEXT * 100)
     assert spoken.truncated and 177 < spoken.seconds <= 180 and len(sound) == 44 + round(spoken.seconds * 22_050) * 2
 
 
-@pytest.mark.parametrize("text", ["a" * 5_000, "你好。" * 800, "1 " * 4_000, "9" * 3_000, "🙂" * 500, "., ! " * 2_000])
-async def test_texts_without_words_or_spaces_end_at_the_cap_too(voice: Voice, text: str) -> None:
-    spoken, sound = await say(voice, text, most_seconds=11.25)
-    assert spoken.seconds <= 11.25 and len(sound) <= 44 + 11.25 * 22_050 * 2
-
-
-async def test_control_characters_markup_and_phonemes_are_no_commands(voice: Voice) -> None:
-    plain, _ = await say(voice, "hello there")
-    controlled, _ = await say(voice, "\x00hello\x01\x07 there\x1b")
-    assert abs(plain.seconds - controlled.seconds) < 0.5
-    marked, _ = await say(voice, '<speak><break time="60s"/>hello</speak> [[h@l@U]]')
-    assert 2 < marked.seconds < 30  # the tags are read out, and make no pause of a minute
-
-
-async def test_raw_samples_come_at_the_rate_that_openais_clients_expect(voice: Voice) -> None:
-    spoken, sound = await say(voice, TEXT, form="pcm")
-    assert len(sound) / 2 / 24_000 == pytest.approx(spoken.seconds, abs=0.02)
-    assert max(array.array("h", sound)) > 5_000
-
-
-def test_resampling_keeps_the_wave() -> None:
-    wave_in = array.array("h", [round(10_000 * ((index % 100) / 50 - 1)) for index in range(22_050)])
-    pieces = [wave_in[start : start + 997].tobytes() for start in range(0, len(wave_in), 997)]
-    wave_out = array.array("h", b"".join(speak.resampled(iter(pieces), 22_050)))
-    assert 24_000 <= len(wave_out) <= 24_200
-    assert all(abs(wave_out[160 * block] - wave_in[147 * block]) <= 1 for block in range(149))
-
-
 async def test_a_voice_that_there_is_not_is_refused_and_languages_are_voices(voice: Voice) -> None:
     for name in (*VOICES, "de", "en-gb", "cmn", "fr-fr+f2"):
-        await voice.check(name)
+        assert await voice.named(name) == name
     for name in ("nobody", "", "de+x9", "../../etc/passwd", "en us", "de\n", "-w/tmp/x"):
         with pytest.raises(ApiError) as refused:
-            await voice.check(name)
+            await voice.named(name)
         assert refused.value.error["param"] == "voice"
 
 
-def program(folder: Path, name: str, text: str) -> Path:
-    path = folder / name
-    path.write_text(f"#!/bin/sh\n{text}\n")
-    path.chmod(path.stat().st_mode | stat.S_IEXEC)
-    return path
+async def test_voices_are_known_in_any_case_and_languages_by_their_short_codes(voice: Voice) -> None:
+    meant = {"Alloy": "alloy", "en": "en-us", "EN-gb": "en-gb", "fr": "fr-fr", "fr-FR": "fr-fr", "zh": "cmn", "zh_CN": "cmn"}
+    meant |= {"zh-HK": "yue", "pt-BR": "pt-br", "de-AT": "de", "En-GB+F2": "en-gb+f2"}
+    assert {name: await voice.named(name) for name in meant} == meant
+
+
+@pytest.mark.parametrize("text", [PROSE, TEXT * 20], ids=["prose", "short words"])
+async def test_three_minutes_of_ordinary_english_are_some_400_words(voice: Voice, text: str) -> None:
+    spoken, _ = await say(voice, text, most_seconds=1_000)
+    assert 115 < len(text.split()) / spoken.seconds * 60 < 145
 
 
 async def test_an_installed_encoder_adds_its_format(tmp_path: Path, workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -154,8 +89,22 @@ async def test_an_installed_encoder_adds_its_format(tmp_path: Path, workshop: Wo
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     voice = Voice(workshop)
     assert "mp3" in voice.formats
-    spoken, sound = await say(voice, TEXT, form="mp3")
+    spoken, sound = await say(voice, TEXT, format="mp3")
     assert sound.startswith(b"ID3") and spoken.seconds > 4
+
+
+async def test_flac_tells_its_length_though_its_encoder_wrote_to_a_pipe(
+    tmp_path: Path, workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An encoder that writes a head with no length, as `flac --stdout` does, and the samples behind it."""
+    stream_info = bytes(10) + struct.pack(">Q", 22_050 << 44 | 15 << 36) + bytes(16)
+    (tmp_path / "head").write_bytes(b"fLaC\x80\0\0\x22" + stream_info)
+    program(tmp_path, "flac", f"cat {tmp_path}/head -")
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    spoken, sound = await say(Voice(workshop), TEXT, format="flac")
+    (packed,) = struct.unpack_from(">Q", sound, 18)
+    assert packed >> 36 == 22_050 << 8 | 15
+    assert packed & (1 << 36) - 1 == (len(sound) - 42) // 2 == round(spoken.seconds * 22_050)
 
 
 async def test_an_encoder_that_fails_is_one_clear_fault(
@@ -164,31 +113,7 @@ async def test_an_encoder_that_fails_is_one_clear_fault(
     program(tmp_path, "lame", "exit 3")
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     with pytest.raises(UpstreamFault, match="lame cannot encode"):
-        await say(Voice(workshop), TEXT, form="mp3")
-
-
-async def test_the_systems_program_comes_before_the_library(
-    tmp_path: Path, workshop: Workshop, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A program that answers as espeak-ng does: half a second of a tone for each word."""
-    player = """
-import sys, struct, wave
-if "--voices" in sys.argv:
-    print("Pty Language Age/Gender VoiceName File Other"); print(" 5  xx  --/M  Test  xx"); sys.exit()
-words = len(sys.stdin.read().split())
-data = struct.pack("<2h", 9000, -9000) * 2756 * 2 * words
-sys.stdout.buffer.write(b"RIFF" + bytes(20) + struct.pack("<I", 22050) + bytes(16) + data)
-"""
-    (tmp_path / "player.py").write_text(player)
-    program(tmp_path, "espeak-ng", f'exec {sys.executable} -S {tmp_path}/player.py "$@"')
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    assert engine() == {"program": str(tmp_path / "espeak-ng")}
-    voice = Voice(workshop)
-    await voice.check("xx")
-    spoken, sound = await say(voice, "one two three four five", name="xx")
-    assert spoken.seconds == pytest.approx(2.5, abs=0.01) and max(samples(sound)) == 9000
-    cut, _ = await say(voice, "word " * 40, name="xx", most_seconds=11.25)
-    assert cut.truncated and cut.seconds == pytest.approx(11.0, abs=0.01)
+        await say(Voice(workshop), TEXT, format="mp3")
 
 
 async def test_without_espeak_the_model_is_not_offered(
@@ -199,115 +124,4 @@ async def test_without_espeak_the_model_is_not_offered(
     monkeypatch.setattr("svc.builtin.voice.find_spec", lambda name: None)
     assert engine() is None and "voice" not in offered() and "paint" in offered()
     with pytest.raises(ApiError, match="install espeak-ng"):
-        await Voice(workshop).check("de")
-
-
-# --- the processes
-
-
-def children() -> set[int]:
-    """The helper processes of this one, zombies left out."""
-    found = set()
-    for entry in Path("/proc").iterdir():
-        with contextlib.suppress(OSError, ValueError):
-            fields = (entry / "stat").read_text().rpartition(")")[2].split()
-            if int(fields[1]) == os.getpid() and fields[0] != "Z":
-                found.add(int(entry.name))
-    return found
-
-
-async def until_children(count: int, within_seconds: float = 5.0) -> set[int]:
-    async with asyncio.timeout(within_seconds):
-        while len(children()) != count:
-            await asyncio.sleep(0.01)
-    return children()
-
-
-BUSY = {"prompt": "seven castles in the city at night, fireworks", "width": 1024, "height": 1024, "variation": 0}
-
-
-async def test_only_two_run_at_once_the_rest_wait_and_beyond_that_it_is_overloaded() -> None:
-    workshop = Workshop("svc.builtin.painter.paint", waiting=3)
-    tasks = [asyncio.create_task(workshop.run(BUSY)) for _ in range(6)]
-    await asyncio.sleep(0.05)
-    with pytest.raises(ApiError) as refused:
-        await tasks[5]
-    assert refused.value.code == "overloaded" and refused.value.headers["retry-after"] == "5"
-    seen = 0
-    while not tasks[0].done():
-        seen = max(seen, len(children()))
-        await asyncio.sleep(0.02)
-    assert seen == 2
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
-    await until_children(0)
-    await workshop.close()
-
-
-async def test_a_process_that_dies_is_one_fault_and_the_next_order_works() -> None:
-    workshop = Workshop("svc.builtin.painter.paint")
-    task = asyncio.create_task(workshop.run(BUSY))
-    for pid in await until_children(1):
-        os.kill(pid, signal.SIGKILL)
-    with pytest.raises(UpstreamFault) as fault:
-        await task
-    assert fault.value.kind == "cut"
-    small = {**BUSY, "width": 64, "height": 64}
-    assert (await workshop.run(small)).startswith(b"\x89PNG")
-    with pytest.raises(UpstreamFault):
-        await workshop.run({"no": "order"})
-    await workshop.close()
-
-
-async def test_cancelled_work_is_dropped_at_once_whether_it_runs_or_waits() -> None:
-    workshop = Workshop("svc.builtin.painter.paint", at_once=1)
-    running, waiting = asyncio.create_task(workshop.run(BUSY)), asyncio.create_task(workshop.run(BUSY))
-    await until_children(1)
-    for task in (waiting, running):
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-    await until_children(0, within_seconds=1)
-    assert (await workshop.run({**BUSY, "width": 64, "height": 64})).startswith(b"\x89PNG")
-    await workshop.close()
-
-
-async def test_work_that_takes_too_long_is_ended_with_all_that_it_started(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    program(tmp_path, "lame", f"echo $$ > {tmp_path}/pid; exec sleep 60")
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    workshop = Workshop("svc.builtin.speak", seconds=1.0)
-    began = time.monotonic()
-    with pytest.raises(UpstreamFault) as fault:
-        await say(Voice(workshop), TEXT, form="mp3")
-    assert fault.value.kind == "timeout" and time.monotonic() - began < 5
-    encoder = int((tmp_path / "pid").read_text())
-    async with asyncio.timeout(5):
-        while Path(f"/proc/{encoder}").exists() and "Z" not in Path(f"/proc/{encoder}/stat").read_text():
-            await asyncio.sleep(0.02)
-    await workshop.close()
-
-
-async def test_close_ends_what_runs_and_refuses_the_rest() -> None:
-    workshop = Workshop("svc.builtin.painter.paint", at_once=1)
-    running, waiting = asyncio.create_task(workshop.run(BUSY)), asyncio.create_task(workshop.run(BUSY))
-    await until_children(1)
-    await workshop.close()
-    assert children() == set()
-    with pytest.raises(UpstreamFault):
-        await running
-    with pytest.raises(ApiError, match="shutting down"):
-        await waiting
-
-
-async def test_a_process_sees_nothing_of_the_environment_but_what_it_needs(
-    tmp_path: Path, workshop: Workshop, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    program(tmp_path, "lame", "env")
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    monkeypatch.setenv("SVC_STRIPE_SECRET_KEY", "sk-the-operators-secret")
-    monkeypatch.setenv("OLLAMA_KEY", "another-secret")
-    _, environment = await say(Voice(workshop), "hi", form="mp3")
-    assert b"PATH=" in environment and b"secret" not in environment
+        await Voice(workshop).named("de")

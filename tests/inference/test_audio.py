@@ -1,4 +1,4 @@
-"""Audio that streams by: its length, the cut at the cap, heads that streaming servers leave open (contract 8)."""
+"""Audio that streams by: its length, the cut at the cap, heads that streaming servers leave open."""
 
 import array
 import io

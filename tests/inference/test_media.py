@@ -1,4 +1,4 @@
-"""Images and speech through HTTP: the built-in models, providers of every honesty, checks and money (contract 4, 6 and 8)."""
+"""Images and speech through HTTP: the built-in models, providers of every honesty, checks and money."""
 
 import asyncio
 import base64

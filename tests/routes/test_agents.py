@@ -1,4 +1,4 @@
-"""Agent runs through HTTP: the events, their order, the tools and the records (contract 5)."""
+"""Agent runs through HTTP: the events, their order, the tools and the records."""
 
 from typing import Any
 

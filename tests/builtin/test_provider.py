@@ -1,0 +1,190 @@
+"""The built-in models: which there are, at what price, and that nothing in a request makes them fall over."""
+
+import asyncio
+import json
+import time
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from svc.builtin.provider import MODELS, chat
+from svc.errors import ApiError, UpstreamFault
+from tests.support.builtin import (
+    AGENT_TOOLS,
+    NOW_SECONDS,
+    STRING,
+    Body,
+    answers,
+    assembled,
+    longest_stall_seconds,
+    said,
+    tool,
+)
+
+
+def test_the_table_has_the_models_of_the_contract_and_their_prices() -> None:
+    found = {name: (model.kind, *model.prices.values()) for name, model in MODELS.items()}
+    chat = {"echo": (0, 0), "assistant": (0, 0), "assistant-paid": (500_000, 1_500_000), "script": (0, 0)}
+    assert found == {name: ("chat", *prices) for name, prices in chat.items()} | {
+        "paint": ("image", 20_000),
+        "voice": ("speech", 10_000),
+    }
+
+
+async def test_unknown_model_is_model_not_found() -> None:
+    for name in ("gpt-4", "paint"):  # no model for chats
+        with pytest.raises(ApiError, match="no such model"):
+            await answers(name, "hi")
+
+
+BIG_TEXT = "my name is (((1+((2 and draw a 'cat'. read list.md, " * 60_000
+
+
+DEMANDING = tool("x", **{f"k{number}": {"type": "array", "minItems": 4_000} for number in range(2_000)}, k=STRING)
+
+
+BOMBS: dict[str, tuple[str, Any, Body]] = {
+    "repeated says": ("script", "repeat 1000000000 say x", {}),
+    "repeated empty says": ("script", "repeat 1000000000 say", {"n": 128}),
+    "nested repeats": ("script", "repeat 1000000000 " * 20 + "say x", {"n": 3}),
+    "repeats of much text": ("script", "repeat 1000000000 say " + "x" * 100_000, {"n": 2}),
+    "repeated calls": ("script", "repeat 1000000000 tool f {}", {"n": 2}),
+    "repeated nothing": ("script", "\n".join(["repeat 999999999 wait 0"] * 9_000), {}),
+    "much text": ("echo", "word " * 800_000, {"n": 128}),
+    "one long word": ("echo", "x" * 4_000_000, {"stop": ["xy" * 128] * 16}),
+    "a long goal": ("assistant", BIG_TEXT, {"tools": AGENT_TOOLS}),
+    "long memories": ("assistant", [*said(f"user: {BIG_TEXT}"), *said("user: What is my name?" * 300)], {}),
+    "brackets": ("assistant", "what is " + "(" * 4_000 + "1+1" + ")" * 4_000, {}),
+    "blanks": ("assistant", "draw " + " " * 500_000 + "x" + "\n" * 500_000, {"tools": AGENT_TOOLS}),
+    "many tools": (
+        "assistant",
+        "alpha, beta. " * 500,
+        {"tools": [tool(f"t{n}_beta", "beta " * 500, x=STRING) for n in range(128)]},
+    ),
+    "a demanding tool": ("assistant", "call x", {"tools": [DEMANDING], "tool_choice": "required"}),
+    "many results": ("assistant", [*said("user: x"), *[{"role": "tool", "content": "[1]"}] * 9_000], {"tools": AGENT_TOOLS}),
+}
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["json", "stream"])
+@pytest.mark.parametrize("bomb", BOMBS)
+async def test_bombs_end_soon_stay_small_and_leave_the_loop_alone(bomb: str, stream: bool) -> None:
+    model, messages, fields = BOMBS[bomb]
+    body = {
+        "messages": [{"role": "user", "content": messages}] if isinstance(messages, str) else messages,
+        **fields,
+        "stream": stream,
+    }
+    output_bytes = 0
+
+    async def drain() -> None:
+        nonlocal output_bytes
+        async for answer in chat(model, body, lambda: NOW_SECONDS):
+            output_bytes += 0 if stream else len(json.dumps(answer))
+
+    started = time.thread_time()
+    assert await longest_stall_seconds(drain()) < 0.4  # 25 ms on a quiet machine; here other tests run beside it
+    assert time.thread_time() - started < 10
+    assert output_bytes < 3 << 20
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+_PHRASES = (
+    "draw|a cat|what is|1/0|2 ** 3|my name|is|Ada|?|and|save|it|note.txt|in 3 days|'x'|art_1|list|say|tool f {}|repeat 3|\n|---"
+    "|read|files|http://a.b/c|weather in|Paris|date|(|)|.|,"
+)
+
+
+_WORDS = st.sampled_from(_PHRASES.split("|"))
+
+
+_TEXT = st.lists(_WORDS, max_size=10).map(" ".join) | st.text(st.characters(), max_size=20)
+
+
+_CALL = st.fixed_dictionaries(
+    {"id": _JSON | st.just("c1"), "function": st.fixed_dictionaries({"name": _TEXT, "arguments": _TEXT}) | _JSON}
+)
+
+
+_CONTENT = (
+    _TEXT
+    | _JSON
+    | st.lists(st.fixed_dictionaries({"type": st.sampled_from(["text", "image_url", "x"]), "text": _TEXT}), max_size=2)
+)
+
+
+_MESSAGE = st.fixed_dictionaries(
+    {"role": st.sampled_from(["user", "assistant", "system", "tool", "developer", "odd"]), "content": _CONTENT},
+    optional={"tool_calls": st.lists(_CALL, max_size=2) | _JSON, "tool_call_id": st.just("c1") | _JSON},
+)
+
+
+_KEYWORDS = "type properties required items minItems anyOf $ref enum const minimum multipleOf allOf location"
+
+
+_SCHEMA_VALUES = st.sampled_from(
+    ["object", "array", "string", "integer", "number", "null", "#", "#/properties", 0, 1, 2.5, True, None]
+)
+
+
+_SCHEMA = st.recursive(
+    _SCHEMA_VALUES | st.just({}),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(_KEYWORDS.split()), inner, max_size=4),
+    max_leaves=14,
+)
+
+
+_FUNCTION = st.fixed_dictionaries({"name": _TEXT}, optional={"description": _TEXT | _JSON, "parameters": _SCHEMA | _JSON})
+
+
+_TOOL = st.fixed_dictionaries({"type": st.just("function"), "function": _FUNCTION}) | st.sampled_from(AGENT_TOOLS)
+
+
+_FORMAT = st.fixed_dictionaries({"type": st.just("json_schema"), "json_schema": st.fixed_dictionaries({"schema": _SCHEMA})})
+
+
+_BODY = st.fixed_dictionaries(
+    {"messages": st.lists(_MESSAGE, max_size=5) | st.lists(_MESSAGE | _JSON, max_size=3)},
+    optional={
+        "tools": st.lists(_TOOL, max_size=4) | _JSON,
+        "tool_choice": st.sampled_from(["none", "auto", "required"]) | _JSON,
+        "parallel_tool_calls": st.booleans() | _JSON,
+        "response_format": _FORMAT | st.just({"type": "json_object"}) | _JSON,
+        "stream": st.booleans() | _JSON,
+        "stop": st.text(max_size=2) | _JSON,
+        "n": st.integers(1, 3) | _JSON,
+        "max_tokens": st.integers(1, 20) | _JSON,
+        "max_completion_tokens": st.integers(1, 20) | _JSON,
+        "stream_options": _JSON,
+        "seed": _JSON,
+    },
+)
+
+
+@pytest.mark.parametrize("model", ["echo", "assistant", "script"])
+@given(body=_BODY | st.dictionaries(st.sampled_from(["messages", "tools", "stop", "n"]), _JSON))
+@settings(deadline=None, max_examples=250, suppress_health_check=[HealthCheck.too_slow])
+def test_any_body_is_answered_or_refused(model: str, body: Body) -> None:
+    async def run() -> list[Body]:
+        return [answer async for answer in chat(model, body, lambda: NOW_SECONDS)]
+
+    try:
+        raw = asyncio.run(run())
+    except UpstreamFault as fault:
+        assert fault.kind in ("status", "cut")
+        return
+    json.dumps(raw).encode()
+    choices = assembled(raw) if body.get("stream") is True else raw[-1]["choices"]
+    for one in choices:
+        assert one["finish_reason"] in ("stop", "length", "tool_calls")
+        assert isinstance(one["message"]["content"], str) or one["message"]["tool_calls"]
+    limits = [body[name] for name in ("max_tokens", "max_completion_tokens") if body.get(name)]
+    assert raw[-1]["usage"]["completion_tokens"] <= len(choices) * min(limits, default=1 << 20)

@@ -1,0 +1,139 @@
+"""The model `script` plays its directives to the letter, within bounds."""
+
+import asyncio
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from svc.builtin.provider import chat
+from svc.errors import UpstreamFault
+from tests.support.builtin import (
+    choice,
+    said,
+    text,
+)
+
+
+async def played(script: str, **fields: Any) -> str:
+    return await text("script", script, **fields)
+
+
+async def test_says_are_joined_without_anything_between_and_may_be_json_strings() -> None:
+    assert (
+        await played('say one\n\n  say  two \nsay "\\n\\ud83d\\ude00\\ud800"\r\nsay "open\nsay')
+        == 'one two \n\U0001f600\ufffd"open'
+    )
+
+
+async def test_tool_calls_have_unique_ids_and_broken_arguments_pass() -> None:
+    message = (await choice("script", 'say hi\ntool f {"a": 1}\ntool f {broken\ntool g'))["message"]
+    assert [call["function"] for call in message["tool_calls"]] == [
+        {"name": "f", "arguments": '{"a": 1}'},
+        {"name": "f", "arguments": "{broken"},
+        {"name": "g", "arguments": "{}"},
+    ]
+    assert len({call["id"] for call in message["tool_calls"]}) == 3
+    assert message["content"] == "hi"
+
+
+async def test_each_call_of_a_run_plays_the_next_section() -> None:
+    script = "user: say one\n---\nsay two\n---\n---\nsay four"
+    rounds = [await text("script", said(script, *["assistant: x"] * made)) for made in range(6)]
+    assert rounds == ["one", "two", "", "four", "", ""]
+
+
+async def test_repeats_multiply() -> None:
+    assert await played("repeat 2 repeat 3 say x\nrepeat 0 drop\nsay y") == "xxxxxxy"
+
+
+async def test_length_ends_with_length() -> None:
+    assert (await choice("script", "say a\nlength\nsay b"))["finish_reason"] == "length"
+
+
+@pytest.mark.parametrize(
+    ("script", "kind", "status", "error_type"),
+    [
+        ("say a\nfail 503 too busy", "status", 503, "api_error"),
+        ("fail 429", "status", 429, "rate_limit_error"),
+        ("fail 400 bad", "status", 400, "invalid_request_error"),
+        ("say a\ndrop\nsay b", "cut", 0, None),
+    ],
+)
+async def test_faults_come_after_what_was_said(script: str, kind: str, status: int, error_type: str | None) -> None:
+    words = []
+    with pytest.raises(UpstreamFault) as fault:
+        async for chunk in chat("script", {"messages": said(f"user: {script}"), "stream": True}):
+            words.append(chunk["choices"][0]["delta"].get("content"))
+    assert words == (["", "a"] if script.startswith("say") else [])
+    assert (fault.value.kind, fault.value.status) == (kind, status)
+    assert (fault.value.error or {}).get("type") == error_type
+
+
+NO_DIRECTIVES = (
+    "hello|fail 200 ok|fail 600 x|fail|wait|wait -1|wait 60001|wait 1e3|tool|drop it|repeat x say y|repeat 2|repeat 2 ---"
+)
+
+
+@pytest.mark.parametrize("line", NO_DIRECTIVES.split("|"))
+async def test_line_that_is_no_directive_is_named_before_anything_is_played(line: str) -> None:
+    with pytest.raises(UpstreamFault, match=r"^Line 3 of the script.*say TEXT, tool NAME JSON") as refused:
+        await played(f"say one\ndrop\n{line}")
+    assert refused.value.status == 400
+
+
+@pytest.mark.parametrize("line", ["repeat 1 " * 30 + "say x", "repeat " + "9" * 5000 + " say x"], ids=["deep", "huge"])
+async def test_absurd_repeats_are_no_directives(line: str) -> None:
+    with pytest.raises(UpstreamFault, match="Line 1 of the script"):
+        await played(line)
+
+
+async def test_wait_sleeps_and_closing_the_generator_ends_it_at_once() -> None:
+    started = time.monotonic()
+    assert await played("wait 60\nsay x") == "x"
+    assert time.monotonic() - started >= 0.06
+    waiting = chat("script", {"messages": said("user: say a\nwait 60000\nsay b"), "stream": True})
+    assert [(await anext(waiting))["choices"][0]["delta"].get("content") for _ in range(2)] == ["", "a"]
+    pending = asyncio.ensure_future(anext(waiting))
+    await asyncio.sleep(0.01)
+    pending.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await pending
+    await waiting.aclose()
+    assert time.monotonic() - started < 10
+
+
+async def test_total_wait_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    slept: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+
+    monkeypatch.setattr("svc.builtin.script.asyncio.sleep", sleep)
+    assert (await choice("script", "repeat 1000000 wait 60000"))["finish_reason"] == "length"
+    assert sum(slept) == 600
+
+
+_LINES = st.sampled_from(
+    ["say x", "say  y", 'say "a b"', "tool f {}", "length", "repeat 3 say z", "repeat 2 tool g [", "wait 0", "", "drop"]
+)
+
+
+@given(st.lists(_LINES, max_size=8))
+@settings(deadline=None, max_examples=150)
+def test_scripts_play_as_written(lines: list[str]) -> None:
+    expanded = [line for one in lines for line in ([one[9:]] * int(one[7]) if one.startswith("repeat") else [one])]
+    ends = [number for number, line in enumerate(expanded) if line in ("length", "drop")]
+    heard = expanded[: ends[0]] if ends else expanded
+    spoken = {"say x": "x", "say  y": " y", 'say "a b"': "a b", "say z": "z"}
+    try:
+        answer = asyncio.run(choice("script", "\n".join(lines)))
+    except UpstreamFault as fault:
+        assert fault.kind == "cut" and expanded[ends[0]] == "drop"
+        return
+    assert (answer["message"]["content"] or "") == "".join(spoken.get(line, "") for line in heard)
+    made = [call["function"]["name"] for call in answer["message"].get("tool_calls", [])]
+    assert made == [line[5] for line in heard if line.startswith("tool")]
+    assert answer["finish_reason"] == ("length" if ends else "tool_calls" if made else "stop")
