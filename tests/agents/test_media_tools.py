@@ -64,7 +64,7 @@ async def test_what_cannot_be_paid_or_made_is_a_result_that_the_model_sees(
 ) -> None:
     headers, account_id = person
 
-    async def die(order: Any) -> bytes:
+    async def die(order: Any, account_id: str) -> bytes:
         raise UpstreamFault("cut", "The helper process ended with status -9.")
 
     draw = 'tool generate_image {"prompt": "hills"}\n---\nsay done'

@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import contextlib
 import io
 import wave
 from collections.abc import AsyncIterator
@@ -323,7 +324,10 @@ async def test_funds_for_7_serve_7_of_40_at_once(lab: Lab, path: str, body: dict
     balance = (await lab.account())["wallet_balance_micros"]
     await db.write(wallet.debit, lab.account_id, balance - affordable * worst - worst // 2, description="", now_seconds=1.0)
     # No workshop serves anybody before everybody has asked for a hold.
-    async with studio.voice._workshop._turns, studio.voice._workshop._turns, studio.painter._turns, studio.painter._turns:
+    async with contextlib.AsyncExitStack() as turns:
+        for workshop in (studio.voice._workshop, studio.painter):
+            for other in ("user_1", "user_2"):
+                await turns.enter_async_context(workshop._turns.taken(other))
         asked = [asyncio.create_task(lab.post(path, **body)) for _ in range(40)]
         async with asyncio.timeout(10):
             while sum(task.done() for task in asked) < 40 - affordable:
@@ -347,7 +351,7 @@ async def test_402_tells_what_is_needed_and_nothing_is_made(lab: Lab) -> None:
 
 
 async def test_what_fails_costs_nothing(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def die(order: Any) -> bytes:
+    async def die(order: Any, account_id: str) -> bytes:
         if order.get("variation") == 0:
             return PNG
         from svc.errors import UpstreamFault
