@@ -63,7 +63,8 @@ from svc.routes.checkout import from_our_page, in_html, recognised
 from svc.server.body_budget import BodyBudget
 from svc.server.edge import Edge, Entrance, cors_for_v1
 from svc.server.gate import metered, per_ip, session_only, signed_in
-from svc.server.limits import Limits
+from svc.server.limits import AtOnce, Limits
+from svc.server.offload import Offload
 from svc.server.serve import run
 from svc.server.sse import Drain
 from svc.server.state import State
@@ -251,6 +252,8 @@ async def _start_work(
     config = ground.config
     usage = UsageCounter(db, _count_usage)
     stack.push_async_callback(usage.close)
+    offload = Offload()
+    stack.callback(offload.close)
     passwords = Passwords(config.argon2_memory_kib, config.argon2_time_cost)
     stack.callback(passwords.close)
     painter, speaker = Workshop("svc.builtin.painter.paint"), Workshop("svc.builtin.speak")
@@ -282,6 +285,8 @@ async def _start_work(
         payments=outside.payments,
         drain=ground.drain,
         bodies=ground.bodies,
+        offload=offload,
+        long_answers=AtOnce(8, "long answers"),
         log=ground.log,
         metrics=ground.metrics,
         started_at=config.monotonic(),

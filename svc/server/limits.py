@@ -1,8 +1,9 @@
-"""Fixed rate-limit windows, counted in this process."""
+"""Fixed rate-limit windows, and what an account may have open at once, counted in this process."""
 
+import contextlib
 import math
-from collections import OrderedDict
-from collections.abc import Callable
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from svc.errors import ApiError
@@ -73,3 +74,26 @@ class Limits:
         """One admission of a client address under `login`, `signup`, `password_reset` or `oauth`."""
         limit, window = self._by_rule[rule]
         return window.take(network_of(address), limit)
+
+
+class AtOnce:
+    """At most `most` of something (`what`, in the plural) open at once for each account."""
+
+    def __init__(self, most: int, what: str) -> None:
+        self._most = most
+        self._what = what
+        self._open: Counter[str] = Counter()
+
+    @contextlib.contextmanager
+    def taken(self, account_id: str) -> Iterator[None]:
+        """Counts one while the block runs. Raises ApiError `rate_limit_exceeded` when the account has too many."""
+        if self._open[account_id] >= self._most:
+            message = f"This account has {self._most} {self._what} open. Read one to its end first."
+            raise ApiError("rate_limit_exceeded", message, retry_after_seconds=1)
+        self._open[account_id] += 1
+        try:
+            yield
+        finally:
+            self._open[account_id] -= 1
+            if not self._open[account_id]:
+                del self._open[account_id]

@@ -18,7 +18,8 @@ from svc.log import Log
 from svc.metrics import Metrics
 from svc.outbound.client import Outbound
 from svc.server.body_budget import BodyBudget
-from svc.server.limits import Limits
+from svc.server.limits import AtOnce, Limits
+from svc.server.offload import Offload
 from svc.server.sse import Drain, Interrupt
 
 
@@ -48,6 +49,8 @@ class State(Mapping[str, Any]):
     payments: Payments
     drain: Drain
     bodies: BodyBudget
+    offload: Offload
+    long_answers: AtOnce
     log: Log
     metrics: Metrics
     started_at: float

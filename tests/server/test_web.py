@@ -107,7 +107,7 @@ async def test_a_callers_own_request_id_is_kept_when_it_is_valid(service: Servic
         b'{"a": \x00}',
         b'{"a": 1' + b"0" * 5000 + b"}",
         b'{"a": ' + b"[" * 200 + b"]" * 200 + b"}",
-        b'{"a": ' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+        b'{"a": ' + b"[" * 50_000 + b"]" * 50_000 + b"}",
         b'{"a": ' + b'{"b": ' * 150 + b"1" + b"}" * 151,
     ],
 )
@@ -135,10 +135,10 @@ def test_a_text_full_of_commas_is_read_as_fast_as_any_other() -> None:
     assert time.perf_counter() - began < 2
 
 
-def test_more_than_250_000_values_are_refused_before_they_take_memory() -> None:
+def test_more_than_100_000_values_are_refused_before_they_take_memory() -> None:
     body = b"[" + b"{}," * 5_000_000 + b"{}]"
     tracemalloc.start()
-    with pytest.raises(ApiError, match="250000 values"):
+    with pytest.raises(ApiError, match="100000 values"):
         parse_json(body)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()

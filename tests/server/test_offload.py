@@ -1,0 +1,52 @@
+"""Long work runs away from the loop, and one account's heap of it keeps another waiting for a single piece."""
+
+import asyncio
+import threading
+import time
+
+import pytest
+
+from svc.server.offload import Offload
+
+
+@pytest.fixture
+def offload() -> Offload:
+    return Offload()
+
+
+async def test_a_function_runs_in_another_thread_and_its_error_reaches_the_caller(offload: Offload) -> None:
+    def fail() -> None:
+        raise ValueError("here")
+
+    assert await offload.run("a", threading.get_ident) != threading.get_ident()
+    with pytest.raises(ValueError, match="here"):
+        await offload.run("a", fail)
+    assert not offload._turns
+
+
+async def test_an_account_with_a_hundred_pieces_of_work_keeps_another_waiting_for_one(offload: Offload) -> None:
+    heap = [asyncio.create_task(offload.run("busy", time.sleep, 0.02)) for _ in range(100)]
+    await asyncio.sleep(0.01)
+    began = time.monotonic()
+    await offload.run("other", time.sleep, 0)
+    assert time.monotonic() - began < 0.5 and not heap[50].done()
+    for task in heap:
+        task.cancel()
+    await asyncio.gather(*heap, return_exceptions=True)
+    assert not offload._turns
+
+
+async def test_a_caller_who_leaves_keeps_the_turn_until_the_function_is_done(offload: Offload) -> None:
+    order: list[str] = []
+    began = threading.Event()
+
+    def slow() -> None:
+        began.set()
+        time.sleep(0.1)
+        order.append("slow")
+
+    first = asyncio.create_task(offload.run("a", slow))
+    await asyncio.to_thread(began.wait)
+    first.cancel()
+    await offload.run("a", order.append, "next")
+    assert order == ["slow", "next"] and first.cancelled()

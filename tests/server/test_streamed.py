@@ -1,0 +1,136 @@
+"""Long answers are made while they are read, short ones have a length, and an account has few of the long ones open."""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
+from typing import Any
+
+import orjson
+import pytest
+from starlette.requests import Request
+
+from svc.errors import ApiError
+from svc.server.limits import AtOnce
+from svc.server.sse import Drain
+from svc.server.streamed import Streamed, json_array
+
+PIECE = b"x" * 200_000
+
+
+class Exchange:
+    """One request for a Streamed answer, whose reader takes a piece whenever `read` is called."""
+
+    def __init__(self, pieces: AsyncGenerator[bytes, None], state: dict[str, Any], method: str = "GET") -> None:
+        self.messages: asyncio.Queue[Any] = asyncio.Queue(maxsize=1)
+        self.gone = asyncio.Event()
+        scope = {"type": "http", "method": method, "headers": [], "state": state}
+        self.task = asyncio.create_task(self._run(Streamed(Request(scope), "user_1", pieces), scope))
+
+    async def _run(self, answer: Streamed, scope: dict[str, Any]) -> None:
+        await answer(scope, self._receive, self.messages.put)
+
+    async def _receive(self) -> dict[str, Any]:
+        await self.gone.wait()
+        return {"type": "http.disconnect"}
+
+    async def rest(self) -> tuple[dict[bytes, bytes], bytes]:
+        """The headers and the whole body of what has not been read yet."""
+        start = await self.messages.get()
+        pieces = []
+        while True:
+            message = await self.messages.get()
+            pieces.append(message["body"])
+            if not message["more_body"]:
+                await self.task
+                return dict(start["headers"]), b"".join(pieces)
+
+
+@pytest.fixture
+def state() -> dict[str, Any]:
+    return {"long_answers": AtOnce(2, "long answers"), "drain": Drain()}
+
+
+async def counted(number: int, made: list[int]) -> AsyncGenerator[bytes, None]:
+    try:
+        for index in range(number):
+            made.append(index)
+            yield PIECE
+    finally:
+        made.append(-1)
+
+
+async def test_a_short_answer_has_a_length_and_counts_for_nothing(state: dict[str, Any]) -> None:
+    headers, body = await Exchange(counted(1, []), state).rest()
+    assert headers[b"content-length"] == b"200000" and body == PIECE
+
+
+async def test_a_long_answer_is_made_only_as_fast_as_it_is_read(state: dict[str, Any]) -> None:
+    made: list[int] = []
+    exchange = Exchange(counted(200, made), state)
+    await asyncio.sleep(0.05)
+    assert len(made) <= 3
+    headers, body = await exchange.rest()
+    assert b"content-length" not in headers and len(body) == 200 * len(PIECE) and made[-1] == -1
+
+
+async def test_an_account_has_a_bounded_number_of_long_answers_open(state: dict[str, Any]) -> None:
+    first, second = (Exchange(counted(10, []), state) for _ in range(2))
+    await asyncio.sleep(0.01)
+    third = Exchange(counted(10, []), state)
+    with pytest.raises(ApiError) as refused:
+        await third.task
+    assert refused.value.code == "rate_limit_exceeded"
+    await Exchange(counted(1, []), state).rest()
+    await first.rest()
+    await Exchange(counted(10, []), state).rest()
+    second.gone.set()
+    await second.messages.get()
+    await second.messages.get()
+    await second.task
+
+
+async def test_what_fails_before_much_was_made_is_an_ordinary_error(state: dict[str, Any]) -> None:
+    async def failing() -> AsyncGenerator[bytes, None]:
+        yield b"["
+        raise ApiError("storage_unavailable")
+
+    with pytest.raises(ApiError, match="storage"):
+        await Exchange(failing(), state).task
+
+
+async def test_a_reader_who_leaves_ends_the_making(state: dict[str, Any]) -> None:
+    made: list[int] = []
+    exchange = Exchange(counted(200, made), state)
+    await exchange.messages.get()
+    exchange.gone.set()
+    await exchange.messages.get()
+    await exchange.task
+    assert made[-1] == -1 and not state["long_answers"]._open and not len(state["drain"])
+
+
+async def test_a_deleted_account_gets_no_more_of_its_answer(state: dict[str, Any]) -> None:
+    exchange = Exchange(counted(200, []), state)
+    await exchange.messages.get()
+    await exchange.messages.get()
+    await asyncio.sleep(0)
+    state["drain"].end_all_of("user_1", "account_deleted")
+    with pytest.raises(ApiError) as cut:
+        await exchange.task
+    assert cut.value.code == "invalid_api_key"
+
+
+async def test_head_makes_nothing(state: dict[str, Any]) -> None:
+    made: list[int] = []
+    headers, body = await Exchange(counted(200, made), state, "HEAD").rest()
+    assert not made and not body and headers[b"content-type"] == b"application/json"
+
+
+@pytest.mark.parametrize("pages", [[], [[]], [[1]], [[1, 2], [], [3]], [[], [{"a": []}]]])
+async def test_pages_become_one_array(pages: list[list[Any]]) -> None:
+    async def source() -> AsyncIterator[list[Any]]:
+        for page in pages:
+            yield page
+
+    items = [item for page in pages for item in page]
+    assert orjson.loads(b"".join([piece async for piece in json_array(source())])) == items
+    whole = b"".join([piece async for piece in json_array(source(), b'{"data":[', b"]}")])
+    assert orjson.loads(whole) == {"data": items}
