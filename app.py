@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import sqlite3
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -16,15 +15,15 @@ from starlette.middleware import Middleware
 
 from svc import secrets
 from svc.agents import runs
-from svc.auth.accounts import Passwords
 from svc.auth.github import GitHub
 from svc.auth.mail import Mail
-from svc.auth.oauth import Provider
+from svc.auth.oauth import SignInProvider
 from svc.auth.openid import OpenID
+from svc.auth.passwords import Passwords
 from svc.billing import wallet
 from svc.billing.payments import Payments
 from svc.billing.stripe import Stripe
-from svc.billing.usage import Call, UsageCounter
+from svc.billing.usage import UsageCounter
 from svc.builtin import provider
 from svc.builtin.voice import Voice
 from svc.builtin.workshop import Workshop
@@ -220,7 +219,7 @@ class Outside:
     check_address: Callable[[str], Awaitable[None]]
     catalog: Catalog
     payments: Payments
-    identity_providers: Mapping[str, Provider]
+    identity_providers: Mapping[str, SignInProvider]
     mail: Mail | None
 
 
@@ -250,7 +249,7 @@ async def _start_work(
 ) -> State:
     """Starts what works in the background, and gathers what handlers need."""
     config = ground.config
-    usage = UsageCounter(db, _count_usage)
+    usage = UsageCounter(db)
     stack.push_async_callback(usage.close)
     offload = Offload()
     stack.callback(offload.close)
@@ -293,10 +292,6 @@ async def _start_work(
     )
 
 
-def _count_usage(tx: sqlite3.Connection, call: Call) -> None:
-    wallet.count_usage(tx, call.account_id, call.model, call.input_tokens, call.output_tokens, 0, call.day)
-
-
 async def _payments(config: Config, folder: secrets.DataFolder, stack: contextlib.AsyncExitStack) -> Payments:
     mode = config.payment_mode
     if mode != "stripe":
@@ -306,7 +301,7 @@ async def _payments(config: Config, folder: secrets.DataFolder, stack: contextli
     return Payments(mode, config.base_url, (config.stripe_webhook_secret or "").encode(), stripe)
 
 
-async def _identity_providers(config: Config, stack: contextlib.AsyncExitStack) -> dict[str, Provider]:
+async def _identity_providers(config: Config, stack: contextlib.AsyncExitStack) -> dict[str, SignInProvider]:
     if not config.identity_providers:
         return {}
     transport = Outbound(max_idle=8)  # the operator names them: they may be at any address

@@ -22,7 +22,7 @@ BEGIN
     SELECT RAISE(ABORT, 'a pro account stays pro');
 END;
 
--- owner: svc/auth/accounts.py
+-- owner: svc/auth/links.py
 CREATE TABLE password_resets (
     token_hash BLOB PRIMARY KEY CONSTRAINT token_hash_sha256 CHECK (length(token_hash) = 32),
     account_id TEXT NOT NULL UNIQUE REFERENCES accounts (id) ON DELETE CASCADE, -- UNIQUE: a newer link voids the older one
@@ -343,7 +343,7 @@ CREATE TABLE holds (
 
 CREATE INDEX holds_by_account ON holds (account_id, amount_micros);
 
--- owner: svc/billing/wallet.py
+-- owner: svc/billing/usage.py
 CREATE TABLE usage_days (
     account_id TEXT NOT NULL REFERENCES accounts (id) ON DELETE CASCADE,
     day TEXT NOT NULL CONSTRAINT day_form CHECK (day GLOB '[0-9][0-9][0-9][0-9]-[01][0-9]-[0-3][0-9]'), -- in UTC

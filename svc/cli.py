@@ -1,4 +1,4 @@
-"""The operator's commands (contract 10). They work beside a running server, on a connection of their own."""
+"""The operator's commands. They work beside a running server, on a connection of their own."""
 
 import argparse
 import asyncio
@@ -19,7 +19,10 @@ from pathlib import Path
 import orjson
 
 from svc import backup
-from svc.auth import accounts, tokens
+from svc.auth import accounts, links, tokens
+from svc.auth.accounts import Account
+from svc.auth.emails import check_email
+from svc.auth.passwords import Passwords
 from svc.billing import payments, wallet
 from svc.config import Config, from_environ
 from svc.content import conversations, support
@@ -113,15 +116,15 @@ def _database(config: Config) -> Path:
 
 
 def _add_user(config: Config, options: argparse.Namespace) -> int:
-    email, name = accounts.check_email(options.email), accounts.check_name(options.name)
+    email, name = check_email(options.email), accounts.check_name(options.name)
     given = _read_password()
     password = accounts.check_password(given or random_base62(20))
-    passwords = accounts.Passwords(config.argon2_memory_kib, config.argon2_time_cost)
+    passwords = Passwords(config.argon2_memory_kib, config.argon2_time_cost)
     password_hash = asyncio.run(passwords.hash(password))
     passwords.close()
     with command_connection(_database(config)) as tx:
         account = accounts.add_account(tx, email, name, password_hash, time.time())
-    print(f"{account['id']} {account['email']}")
+    print(f"{account.id} {account.email}")
     if not given:
         print(f"password: {password}")
     return 0
@@ -140,7 +143,7 @@ def _read_password() -> str:
 def _list_users(config: Config, options: argparse.Namespace) -> int:
     with command_connection(_database(config)) as tx:
         for account in accounts.all_accounts(tx):
-            print(account["id"], account["email"], account["tier"], timestamp(account["created_at"]), sep="\t")
+            print(account.id, account.email, account.tier, timestamp(account.created_at), sep="\t")
     return 0
 
 
@@ -148,7 +151,7 @@ def _delete_user(config: Config, options: argparse.Namespace) -> int:
     more = True
     while more:  # some bundles in each transaction, between which a running server writes
         with command_connection(_database(config)) as tx:
-            account_id = _account(tx, options.email)["id"]
+            account_id = _account(tx, options.email).id
             more = all(conversations.forget_some(tx, account_id) for _ in range(_BUNDLES))
             if not more:
                 accounts.delete_account(tx, account_id)
@@ -160,7 +163,7 @@ def _reset_link(config: Config, options: argparse.Namespace) -> int:
     token = random_base62(43)
     with command_connection(_database(config)) as tx:
         account = _account(tx, options.email)
-        accounts.add_password_reset(tx, account["id"], tokens.token_hash(token), by_mail=False, now_seconds=time.time())
+        links.add_password_reset(tx, account.id, tokens.token_hash(token), by_mail=False, now_seconds=time.time())
     print(f"{config.base_url}/password-reset#{token}")
     return 0
 
@@ -168,7 +171,7 @@ def _reset_link(config: Config, options: argparse.Namespace) -> int:
 def _credit(config: Config, options: argparse.Namespace) -> int:
     micros = _micros(options.dollars)
     with command_connection(_database(config)) as tx:
-        account_id = _account(tx, options.email)["id"]
+        account_id = _account(tx, options.email).id
         wallet.credit(tx, account_id, micros, description=options.note or "Credit by the operator", now_seconds=time.time())
         _print_wallet(tx, account_id)
     return 0
@@ -177,7 +180,7 @@ def _credit(config: Config, options: argparse.Namespace) -> int:
 def _debit(config: Config, options: argparse.Namespace) -> int:
     micros = _micros(options.dollars)
     with command_connection(_database(config)) as tx:
-        account_id = _account(tx, options.email)["id"]
+        account_id = _account(tx, options.email).id
         wallet.debit(tx, account_id, micros, description=options.note or "Debit by the operator", now_seconds=time.time())
         _print_wallet(tx, account_id)
     return 0
@@ -191,11 +194,9 @@ def _micros(text: str) -> int:
 
 
 def _print_wallet(tx: sqlite3.Connection, account_id: str) -> None:
-    shown, account = wallet.account_shown(tx, account_id), accounts.account_by_id(tx, account_id)
+    shown, account = wallet.balances(tx, account_id), accounts.account_by_id(tx, account_id)
     micros = shown["wallet_balance_micros"]
-    print(
-        f"balance {dollars(micros)} ({micros} micros), held {dollars(shown['held_micros'])}, tier {account and account['tier']}"
-    )
+    print(f"balance {dollars(micros)} ({micros} micros), held {dollars(shown['held_micros'])}, tier {account and account.tier}")
 
 
 def _list_support(config: Config, options: argparse.Namespace) -> int:
@@ -306,7 +307,7 @@ def _restore(config: Config, options: argparse.Namespace) -> int:
     return 0
 
 
-def _account(tx: sqlite3.Connection, email: str) -> sqlite3.Row:
+def _account(tx: sqlite3.Connection, email: str) -> Account:
     account = accounts.account_by_email(tx, email)
     if account is None:
         raise StartError("there is no account with this e-mail; 'svc user list' shows them")

@@ -32,8 +32,8 @@ async def keys_of_many(server: RunningServer) -> list[str]:
         tx.execute("BEGIN IMMEDIATE")
         for number, key in enumerate(keys):
             account = accounts.add_account(tx, f"bench{number}@example.com", None, None, now)
-            tx.execute("UPDATE accounts SET tier = 'pro' WHERE id = ?", (account["id"],))
-            tokens.add_key(tx, account["id"], "bench", key, now)
+            tx.execute("UPDATE accounts SET tier = 'pro' WHERE id = ?", (account.id,))
+            tokens.add_key(tx, account.id, "bench", key, now)
         tx.execute("COMMIT")
     return keys
 

@@ -69,7 +69,7 @@ def main(count: int) -> None:
         prepare(path, *newest_schema())
         with closing(connect(path)) as conn:
             conn.execute("PRAGMA synchronous = OFF")
-            ids = [str(accounts.add_account(conn, f"{name}@example.com", None, None, NOW)["id"]) for name in ("big", "small")]
+            ids = [str(accounts.add_account(conn, f"{name}@example.com", None, None, NOW).id) for name in ("big", "small")]
             began = time.perf_counter()
             fill(conn, ids[0], count, "zebra")
             fill(conn, ids[1], MATCHES, "lion")

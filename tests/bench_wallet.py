@@ -14,13 +14,14 @@ import uvloop
 
 from svc.auth import accounts
 from svc.billing import wallet
+from svc.billing.usage import CountedCall, add_call
 from svc.db import Database, open_database
 
 NOW = 1_790_000_000.0
 
 
 def funded_account(tx: sqlite3.Connection, number: int) -> str:
-    account_id: str = accounts.add_account(tx, f"person{number}@example.com", None, None, NOW)["id"]
+    account_id: str = accounts.add_account(tx, f"person{number}@example.com", None, None, NOW).id
     wallet.credit(tx, account_id, 10**12, description="", now_seconds=NOW)
     return account_id
 
@@ -38,7 +39,7 @@ def finish(tx: sqlite3.Connection, account_id: str, hold_id: str) -> int:
         key_id="key_1",
         now_seconds=NOW,
     )
-    wallet.count_usage(tx, account_id, "builtin/assistant-paid", 12, 34, charged_micros, "2026-09-21")
+    add_call(tx, CountedCall(account_id, "builtin/assistant-paid", 12, 34, charged_micros, "2026-09-21"))
     return charged_micros
 
 

@@ -59,7 +59,7 @@ def test_a_debit_goes_neither_below_zero_nor_into_held_money(database: Path, cap
     with command_connection(database) as tx:
         account = accounts.account_by_email(tx, EMAIL)
         assert account is not None
-        wallet.hold(tx, account["id"], "hold_1", 4_000_000, 1.0)
+        wallet.hold(tx, account.id, "hold_1", 4_000_000, 1.0)
     assert cli.main(["debit", EMAIL, "6.000001"]) == 1
     assert "$10.00 (10000000 micros)" in capsys.readouterr().err
     assert cli.main(["debit", EMAIL, "6"]) == 0

@@ -1,184 +1,143 @@
-"""Accounts: who exists, how they prove a password, and the links that reset it (contract 3)."""
+"""Accounts: who exists, and what they have set."""
 
-import asyncio
-import re
 import sqlite3
-import unicodedata
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from typing import Any
 
-import argon2
-
+from svc.auth.emails import lookalike_key
+from svc.checks import CONTROL_CHARACTERS, refusal
 from svc.errors import ApiError
 from svc.ids import new_id, timestamp
 
-T = TypeVar("T")
-RESET_SECONDS = 3600
 PASSWORD_LENGTH = (8, 1024)
-# Characters that mean something in a mail header or an address list never come from a person's e-mail here.
-_EMAIL = re.compile(r"[^\s@<>()\[\]\\,;:\"\x00-\x20\x7f-\x9f]+@[^\s@<>()\\,;\"\x00-\x20\x7f-\x9f]+")
+NAME_LENGTH = 200
 
 
-class Passwords:
-    """argon2id in a bounded pool: two threads, so that the event loop keeps a core, and a bounded queue before them."""
+@dataclass(frozen=True)
+class Account:
+    """An account as it is now, without its password hash; times are Unix seconds."""
 
-    def __init__(self, memory_kib: int, time_cost: int, waiting: int = 100) -> None:
-        self._hasher = argon2.PasswordHasher(time_cost=time_cost, memory_cost=memory_kib, parallelism=1)
-        self._pool = ThreadPoolExecutor(2, thread_name_prefix="argon2")
-        self._free = waiting
-        self._nobody = self._hasher.hash("nobody has this password")
+    id: str
+    email: str
+    name: str | None
+    tier: str
+    default_model: str | None
+    memory_enabled: bool
+    created_at: float
+    email_proved_at: float | None
+    has_password: bool
 
-    async def hash(self, password: str) -> str:
-        """The hash to store of a password. Raises ApiError `overloaded` when too many wait."""
-        return await self._run(lambda: self._hasher.hash(password))
-
-    async def matches(self, password: str, stored: str | None) -> bool:
-        """Whether `password` is the one behind `stored`; takes as long when there is none (faults.md)."""
-        return await self._run(lambda: self._verify(password, stored))
-
-    def close(self) -> None:
-        self._pool.shutdown(cancel_futures=True)
-
-    def _verify(self, password: str, stored: str | None) -> bool:
-        try:
-            self._hasher.verify(stored or self._nobody, password)
-        except (argon2.exceptions.VerificationError, argon2.exceptions.InvalidHashError):
-            return False
-        return stored is not None
-
-    async def _run(self, work: Callable[[], T]) -> T:
-        if self._free == 0:
-            raise ApiError("overloaded", "Too many people sign in at this moment. Try again in a few seconds.")
-        self._free -= 1
-        try:
-            return await asyncio.get_running_loop().run_in_executor(self._pool, work)
-        finally:
-            self._free += 1
+    def as_json(self, auth: str) -> dict[str, Any]:
+        """As `GET /user/me` shows it; `auth` is `session` or `api_key`."""
+        return {
+            "id": self.id,
+            "email": self.email,
+            "name": self.name,
+            "tier": self.tier,
+            "created_at": timestamp(self.created_at),
+            "auth": auth,
+        }
 
 
-def check_email(value: Any) -> str:
-    """`value` as an e-mail address. Raises ApiError `missing_field` or `invalid_value`."""
-    if value is None:
-        raise ApiError("missing_field", "email is required.", param="email")
-    if not isinstance(value, str) or not 3 <= len(value) <= 254 or not _EMAIL.fullmatch(value):
-        raise ApiError("invalid_value", "email must be an address such as ada@example.com.", param="email")
-    return value
+def account_of(row: sqlite3.Row) -> Account:
+    """The account in a row with all columns of `accounts`."""
+    return Account(
+        id=row["id"],
+        email=row["email"],
+        name=row["name"],
+        tier=row["tier"],
+        default_model=row["default_model"],
+        memory_enabled=bool(row["memory_enabled"]),
+        created_at=row["created_at"],
+        email_proved_at=row["email_proved_at"],
+        has_password=row["password_hash"] is not None,
+    )
 
 
-def check_password(value: Any) -> str:
+def check_password(value: Any, param: str = "password") -> str:
     """`value` as a new password. Raises ApiError `missing_field` or `invalid_value`."""
     shortest, longest = PASSWORD_LENGTH
-    if value is None:
-        raise ApiError("missing_field", "password is required.", param="password")
     if not isinstance(value, str) or not shortest <= len(value) <= longest:
-        raise ApiError("invalid_value", f"password must have {shortest} to {longest} characters.", param="password")
+        raise refusal(value, param, f"a string of {shortest} to {longest} characters")
     return value
 
 
-def check_name(value: Any) -> str | None:
+def check_name(value: Any, param: str = "name") -> str | None:
     """`value` as a person's name, None for none. Raises ApiError `invalid_value`."""
     if value is None:
         return None
-    if not isinstance(value, str) or len(value) > 200 or any(unicodedata.category(c) in ("Cc", "Cs") for c in value):
-        raise ApiError(
-            "invalid_value", "name must be a string of at most 200 characters, without control characters.", param="name"
-        )
+    if not isinstance(value, str) or len(value) > NAME_LENGTH or CONTROL_CHARACTERS.search(value):
+        raise refusal(value, param, f"a string of at most {NAME_LENGTH} characters, without control characters")
     return value.strip() or None
-
-
-def email_key(email: str) -> str:
-    """The one form of an e-mail under which it is unique, whatever its case."""
-    return unicodedata.normalize("NFKC", email).casefold()
-
-
-def shown(account: Any, auth: str) -> dict[str, Any]:
-    """An account row as `GET /user/me` shows it; `auth` is `session` or `api_key`."""
-    return {
-        "id": account["id"],
-        "email": account["email"],
-        "name": account["name"],
-        "tier": account["tier"],
-        "created_at": timestamp(account["created_at"]),
-        "auth": auth,
-    }
 
 
 def add_account(
     tx: sqlite3.Connection, email: str, name: str | None, password_hash: str | None, now_seconds: float, tier: str = "free"
-) -> sqlite3.Row:
-    """Stores a new account and returns its row. Raises ApiError `email_taken`."""
+) -> Account:
+    """Stores a new account. Raises ApiError `email_taken`."""
     try:
-        row: sqlite3.Row = tx.execute(
+        row = tx.execute(
             """
             INSERT INTO accounts (id, email, email_key, name, password_hash, tier, created_at)
             VALUES (?, ?, ?, ?, ?, ?, ?)
             RETURNING *
             """,
-            (new_id("user", now_seconds), email, email_key(email), name, password_hash, tier, now_seconds),
+            (new_id("user", now_seconds), email, lookalike_key(email), name, password_hash, tier, now_seconds),
         ).fetchone()
     except sqlite3.IntegrityError:
         raise ApiError("email_taken", param="email") from None
-    return row
+    return account_of(row)
 
 
-def account_by_id(conn: sqlite3.Connection, account_id: str) -> sqlite3.Row | None:
-    row: sqlite3.Row | None = conn.execute("SELECT * FROM accounts WHERE id = ?", (account_id,)).fetchone()
-    return row
+def account_by_id(conn: sqlite3.Connection, account_id: str) -> Account | None:
+    row = conn.execute("SELECT * FROM accounts WHERE id = ?", (account_id,)).fetchone()
+    return None if row is None else account_of(row)
 
 
-def account_by_email(conn: sqlite3.Connection, email: str) -> sqlite3.Row | None:
-    row: sqlite3.Row | None = conn.execute("SELECT * FROM accounts WHERE email_key = ?", (email_key(email),)).fetchone()
-    return row
+def account_by_email(conn: sqlite3.Connection, email: str) -> Account | None:
+    """The account with this e-mail or one that looks like it."""
+    row = conn.execute("SELECT * FROM accounts WHERE email_key = ?", (lookalike_key(email),)).fetchone()
+    return None if row is None else account_of(row)
 
 
-def all_accounts(conn: sqlite3.Connection) -> list[sqlite3.Row]:
-    return conn.execute("SELECT * FROM accounts ORDER BY id").fetchall()
+def password_hash(conn: sqlite3.Connection, account_id: str) -> str | None:
+    """The stored hash; None for an account without a password, and for none."""
+    row = conn.execute("SELECT password_hash FROM accounts WHERE id = ?", (account_id,)).fetchone()
+    return None if row is None else row["password_hash"]
 
 
-def update_account(tx: sqlite3.Connection, account_id: str, changes: dict[str, Any]) -> sqlite3.Row:
-    """Sets the given columns (`name`, `default_model`, `memory_enabled`) and returns the row. Raises ApiError `invalid_api_key`
-    when the account is gone."""
+def login_by_email(conn: sqlite3.Connection, email: str) -> tuple[Account | None, str | None]:
+    """The account that an e-mail signs in to, with its password's hash; None where there is none."""
+    account = account_by_email(conn, email)
+    return account, None if account is None else password_hash(conn, account.id)
+
+
+def all_accounts(conn: sqlite3.Connection) -> list[Account]:
+    return [account_of(row) for row in conn.execute("SELECT * FROM accounts ORDER BY id")]
+
+
+def update_account(tx: sqlite3.Connection, account_id: str, changes: dict[str, Any]) -> Account:
+    """Sets the given columns (`name`, `default_model`, `memory_enabled`). Raises ApiError `invalid_api_key` when the account is
+    gone."""
     for column, value in changes.items():
         tx.execute(f"UPDATE accounts SET {column} = ? WHERE id = ?", (value, account_id))  # noqa: S608 - our own names
-    row = account_by_id(tx, account_id)
-    if row is None:
+    account = account_by_id(tx, account_id)
+    if account is None:
         raise ApiError("invalid_api_key")
-    return row
+    return account
+
+
+def set_password(tx: sqlite3.Connection, account_id: str, password_hash: str) -> None:
+    tx.execute("UPDATE accounts SET password_hash = ? WHERE id = ?", (password_hash, account_id))
+
+
+def prove_email(tx: sqlite3.Connection, account_id: str, now_seconds: float) -> bool:
+    """Notes that the account's e-mail is its person's, so that identities with the same proved e-mail may join it; False where
+    that was known."""
+    query = "UPDATE accounts SET email_proved_at = ? WHERE id = ? AND email_proved_at IS NULL"
+    return tx.execute(query, (now_seconds, account_id)).rowcount == 1
 
 
 def delete_account(tx: sqlite3.Connection, account_id: str) -> bool:
     """Deletes an account with everything personal; False if there is none."""
     return tx.execute("DELETE FROM accounts WHERE id = ?", (account_id,)).rowcount == 1
-
-
-def add_password_reset(tx: sqlite3.Connection, account_id: str, token_hash: bytes, by_mail: bool, now_seconds: float) -> None:
-    """Stores a one-time link by its hash, valid for an hour, in the place of an older one."""
-    tx.execute(
-        """
-        INSERT INTO password_resets (token_hash, account_id, by_mail, expires_at) VALUES (?, ?, ?, ?)
-        ON CONFLICT (account_id) DO UPDATE SET
-            token_hash = excluded.token_hash, by_mail = excluded.by_mail, expires_at = excluded.expires_at
-        """,
-        (token_hash, account_id, by_mail, now_seconds + RESET_SECONDS),
-    )
-
-
-def use_password_reset(tx: sqlite3.Connection, token_hash: bytes, password_hash: str, now_seconds: float) -> None:
-    """Sets the password of the account behind a one-time link; one that came by mail proves the e-mail.
-
-    Raises ApiError `invalid_token` for a used, old or unknown one.
-    """
-    row = tx.execute(
-        "DELETE FROM password_resets WHERE token_hash = ? RETURNING account_id, by_mail, expires_at", (token_hash,)
-    ).fetchone()
-    if row is None or row["expires_at"] <= now_seconds:
-        raise ApiError("invalid_token", param="token")
-    tx.execute("UPDATE accounts SET password_hash = ? WHERE id = ?", (password_hash, row["account_id"]))
-    if row["by_mail"]:
-        prove_email(tx, row["account_id"], now_seconds)
-
-
-def prove_email(tx: sqlite3.Connection, account_id: str, now_seconds: float) -> None:
-    """Notes that the account's e-mail is its person's: identities with the same proved e-mail may join it (contract 3)."""
-    tx.execute("UPDATE accounts SET email_proved_at = ? WHERE id = ? AND email_proved_at IS NULL", (now_seconds, account_id))

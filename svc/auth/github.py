@@ -1,4 +1,4 @@
-"""Signing in with GitHub's OAuth 2.0, on github.com or an Enterprise server (contract 3)."""
+"""Signing in with GitHub's OAuth 2.0, on github.com or an Enterprise server."""
 
 from typing import Any
 from urllib.parse import urlencode

@@ -1,6 +1,7 @@
-"""The identities at other providers that sign in to an account here (contract 3)."""
+"""The identities at other providers that sign in to an account here."""
 
 import sqlite3
+from dataclasses import dataclass
 from typing import Any
 
 from svc.db import Page, page
@@ -8,15 +9,24 @@ from svc.errors import ApiError
 from svc.ids import new_id, timestamp
 
 
-def shown(identity: Any, provider: str | None) -> dict[str, Any]:
-    """An identity's row as the API shows it; `provider` is the configured one, None where its issuer is gone."""
-    return {
-        "id": identity["id"],
-        "provider": provider,
-        "issuer": identity["issuer"],
-        "email": identity["email"],
-        "created_at": timestamp(identity["created_at"]),
-    }
+@dataclass(frozen=True)
+class LinkedIdentity:
+    """An identity at `issuer` that signs in to an account; `email` as the provider gave it when they were linked."""
+
+    id: str
+    issuer: str
+    email: str | None
+    created_at: float
+
+    def as_json(self, provider: str | None) -> dict[str, Any]:
+        """As the API shows it; `provider` is the configured one, None where its issuer is gone."""
+        return {
+            "id": self.id,
+            "provider": provider,
+            "issuer": self.issuer,
+            "email": self.email,
+            "created_at": timestamp(self.created_at),
+        }
 
 
 def account_of(conn: sqlite3.Connection, issuer: str, subject: str) -> str | None:
@@ -39,9 +49,10 @@ def add_identity(
         raise ApiError("invalid_token") from None
 
 
-def identities_page(conn: sqlite3.Connection, account_id: str, limit: int, after: str | None) -> Page[sqlite3.Row]:
+def identities_page(conn: sqlite3.Connection, account_id: str, limit: int, after: str | None) -> Page[LinkedIdentity]:
     """A page of the account's identities, as svc/db.py's `page`."""
-    return page(conn, "identities", account_id, limit, after)
+    rows = page(conn, "identities", account_id, limit, after)
+    return rows.of(lambda row: LinkedIdentity(row["id"], row["issuer"], row["email"], row["created_at"]))
 
 
 def delete_identity(tx: sqlite3.Connection, account_id: str, identity_id: str, *, has_password: bool) -> None:

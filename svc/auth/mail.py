@@ -1,4 +1,4 @@
-"""Sends e-mails through the operator's SMTP server, after the request that asked for them has been answered (contract 3).
+"""Sends e-mails through the operator's SMTP server, after the request that asked for them has been answered.
 
 later -> a task each, at most 100 -> compose -> two at a time: a dialogue in a thread -> once more after a pause, twice
 """

@@ -1,4 +1,4 @@
-"""What the two kinds of identity provider share: who somebody is there, a sign-in's secrets, and bounded JSON (contract 3)."""
+"""What the two kinds of identity provider share: who somebody is there, a sign-in's secrets, and bounded JSON."""
 
 import asyncio
 import base64
@@ -44,7 +44,7 @@ class Flow:
         return base64url(hashlib.sha256(self.verifier.encode()).digest())
 
 
-class Provider(Protocol):
+class SignInProvider(Protocol):
     """An identity provider. Its methods raise ApiError `upstream_*` when it cannot be reached or makes no sense."""
 
     name: str

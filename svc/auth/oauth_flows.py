@@ -6,6 +6,7 @@ begin -> the state goes to the provider -> end: the flow is over whatever came -
 import hashlib
 import re
 import sqlite3
+from dataclasses import dataclass
 
 from starlette.datastructures import Headers
 from starlette.responses import Response
@@ -20,6 +21,14 @@ CODE_SECONDS = 60
 _TOKEN_LENGTH = 43
 _TOKEN = re.compile(rf"[0-9A-Za-z]{{{_TOKEN_LENGTH}}}")
 _DELETED_AT_ONCE = 20
+
+
+@dataclass(frozen=True)
+class BegunFlow:
+    """A sign-in that was sent to `provider`; `account_id` is the account to link the identity to, None for a sign-in."""
+
+    provider: str
+    account_id: str | None
 
 
 def browser_of(headers: Headers) -> str | None:
@@ -54,16 +63,16 @@ def begin(tx: sqlite3.Connection, state: str, browser: str, provider: str, accou
         raise ApiError("invalid_api_key") from None
 
 
-def end(tx: sqlite3.Connection, state: str, browser: str, now_seconds: float) -> sqlite3.Row | None:
-    """Ends the flow of `state`, so that it never comes back, and gives its `provider` and `account_id`.
+def end(tx: sqlite3.Connection, state: str, browser: str, now_seconds: float) -> BegunFlow | None:
+    """Ends the flow of `state`, so that it never comes back.
 
     None for a used, old or unknown state, and for one of another browser.
     """
-    row: sqlite3.Row | None = tx.execute(
+    row = tx.execute(
         "DELETE FROM oauth_flows WHERE state_hash = ? AND browser_hash = ? RETURNING provider, account_id, expires_at",
         (_hash(state), _hash(browser)),
     ).fetchone()
-    return row if row and now_seconds < row["expires_at"] else None
+    return BegunFlow(row["provider"], row["account_id"]) if row and now_seconds < row["expires_at"] else None
 
 
 def add_code(tx: sqlite3.Connection, code: str, browser: str, account_id: str, now_seconds: float) -> None:

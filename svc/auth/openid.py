@@ -1,4 +1,4 @@
-"""Signing in with any OpenID Connect issuer: discovery, the code exchange, and the proof of its ID token (contract 3).
+"""Signing in with any OpenID Connect issuer: discovery, the code exchange, and the proof of its ID token.
 
 identity: code -> token endpoint -> ID token -> signature (keys fetched anew at most once a minute) -> claims
           -> the e-mail, from the userinfo endpoint where the token has none

@@ -1,19 +1,23 @@
-"""Session tokens (JWT) and personal API keys: how they are made, told apart from forgeries, and looked up (contract 3)."""
+"""Session tokens (JWT) and personal API keys: how they are made, told apart from forgeries, and looked up."""
 
 import base64
 import hashlib
 import sqlite3
 import zlib
+from dataclasses import dataclass
 from typing import Any
 
 import jwt
 
+from svc.auth.accounts import Account, account_of
+from svc.checks import refusal
 from svc.errors import ApiError
-from svc.ids import BASE62, new_id, random_base62
+from svc.ids import BASE62, new_id, random_base62, timestamp
 
 SESSION_SECONDS = 8 * 3600
 KEY_PREFIX = "svc-v1-"
 KEY_LENGTH = 49
+NAME_LENGTH = 1_000
 _CHECKSUM_LENGTH = 6
 _CLOCK_STEP_SECONDS = 60  # a clock that is set right by so much does not sign out who has just signed in
 _ISSUER = "svc"
@@ -21,8 +25,29 @@ _CLAIMS = {"iss", "sub", "iat", "exp", "jti"}
 _HEADER = {"alg": "HS256", "typ": "JWT"}
 
 
+@dataclass(frozen=True)
+class ApiKey:
+    """A personal API key as it is stored, without its token's hash; times are Unix seconds."""
+
+    id: str
+    key_prefix: str
+    name: str
+    created_at: float
+    last_used_at: float | None
+
+    def as_json(self) -> dict[str, Any]:
+        """As the list of keys shows it."""
+        return {
+            "id": self.id,
+            "key_prefix": self.key_prefix,
+            "name": self.name,
+            "created_at": timestamp(self.created_at),
+            "last_used_at": None if self.last_used_at is None else timestamp(self.last_used_at),
+        }
+
+
 def issue_session(secret: bytes, account_id: str, now_seconds: float) -> str:
-    """A JWT for `account_id` that is valid for 8 hours (specification 2.2)."""
+    """A JWT for `account_id` that is valid for 8 hours."""
     issued_at = int(now_seconds)
     claims = {
         "iss": _ISSUER,
@@ -71,7 +96,10 @@ def _canonical(token: str, signature: bytes) -> bool:
 
 
 def new_key_token() -> str:
-    """A new API key: `svc-v1-`, 36 random base62 characters, and their checksum; 49 characters (contract 3)."""
+    """A new API key: `svc-v1-`, 36 random base62 characters, and their checksum; 49 characters.
+
+    By the checksum a leak scanner tells a real key from a look-alike.
+    """
     body = KEY_PREFIX + random_base62(KEY_LENGTH - len(KEY_PREFIX) - _CHECKSUM_LENGTH)
     return body + _checksum(body)
 
@@ -99,8 +127,15 @@ def token_hash(token: str) -> bytes:
     return hashlib.sha256(token.encode()).digest()
 
 
-def add_key(tx: sqlite3.Connection, account_id: str, name: str, token: str, now_seconds: float) -> dict[str, Any]:
-    """Stores a new key by its hash and returns its row. Raises sqlite3.IntegrityError if the account is gone."""
+def check_key_name(value: Any, param: str = "name") -> str:
+    """`value` as the name of a key. Raises ApiError `missing_field` or `invalid_value`."""
+    if not isinstance(value, str) or not value.strip() or len(value) > NAME_LENGTH or "\0" in value:
+        raise refusal(value, param, f"a string of 1 to {NAME_LENGTH} characters that is not blank: a label for the key")
+    return value
+
+
+def add_key(tx: sqlite3.Connection, account_id: str, name: str, token: str, now_seconds: float) -> ApiKey:
+    """Stores a new key by its hash. Raises sqlite3.IntegrityError if the account is gone."""
     row = tx.execute(
         """
         INSERT INTO api_keys (id, account_id, token_hash, key_prefix, name, created_at)
@@ -109,18 +144,19 @@ def add_key(tx: sqlite3.Connection, account_id: str, name: str, token: str, now_
         """,
         (new_id("key", now_seconds), account_id, token_hash(token), token[:10], name, now_seconds),
     ).fetchone()
-    return dict(row)
+    return ApiKey(**row)
 
 
-def keys_of(conn: sqlite3.Connection, account_id: str) -> list[sqlite3.Row]:
+def keys_of(conn: sqlite3.Connection, account_id: str) -> list[ApiKey]:
     """All keys of an account, newest first."""
-    return conn.execute(
+    rows = conn.execute(
         """
         SELECT id, key_prefix, name, created_at, last_used_at
         FROM api_keys WHERE account_id = ? ORDER BY id DESC
         """,
         (account_id,),
-    ).fetchall()
+    )
+    return [ApiKey(**row) for row in rows]
 
 
 def delete_key(tx: sqlite3.Connection, account_id: str, key_id: str) -> bool:
@@ -128,21 +164,30 @@ def delete_key(tx: sqlite3.Connection, account_id: str, key_id: str) -> bool:
     return tx.execute("DELETE FROM api_keys WHERE account_id = ? AND id = ?", (account_id, key_id)).rowcount == 1
 
 
-def account_by_key(conn: sqlite3.Connection, token: str) -> sqlite3.Row | None:
-    """The account row of a key, with `key_id` and `key_last_used_at`; None for an unknown or deleted key."""
-    row: sqlite3.Row | None = conn.execute(
+@dataclass(frozen=True)
+class KeyHolder:
+    """Whose key a token is, which one, and the minute in which it was last used (Unix seconds; 0 for never)."""
+
+    account: Account
+    key_id: str
+    last_used_at: float
+
+
+def holder_of(conn: sqlite3.Connection, token: str) -> KeyHolder | None:
+    """The holder of a key's token; None for an unknown or deleted key."""
+    row = conn.execute(
         """
-        SELECT accounts.*, api_keys.id AS key_id, api_keys.last_used_at AS key_last_used_at
+        SELECT accounts.*, api_keys.id AS key_id, ifnull(api_keys.last_used_at, 0) AS key_last_used_at
         FROM api_keys JOIN accounts ON accounts.id = api_keys.account_id
         WHERE api_keys.token_hash = ?
         """,
         (token_hash(token),),
     ).fetchone()
-    return row
+    return None if row is None else KeyHolder(account_of(row), row["key_id"], row["key_last_used_at"])
 
 
 def mark_key_used(tx: sqlite3.Connection, account_id: str, key_id: str, minute_seconds: float) -> None:
-    """Notes when a key was last used, by the minute (contract 3)."""
+    """Notes when a key was last used, by the minute."""
     tx.execute(
         "UPDATE api_keys SET last_used_at = ? WHERE account_id = ? AND id = ? AND ifnull(last_used_at, 0) < ?",
         (minute_seconds, account_id, key_id, minute_seconds),

@@ -1,4 +1,4 @@
-"""The cookie that tells the checkout pages who is there. No API path takes it, nor these pages a session token (contract 6)."""
+"""The cookie that tells the checkout pages who is there. No API path takes it, nor these pages a session token."""
 
 import base64
 import hashlib

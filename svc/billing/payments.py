@@ -1,14 +1,15 @@
-"""Funding: a checkout of ours, a payment at the processor, and its event that credits the wallet exactly once (contract 6).
+"""Funding: a checkout of ours, a payment at the processor, and its event that credits the wallet exactly once.
 
 POST /checkout -> add_checkout (on disk) -> open_session -> set_session -> 303 to the processor's page, where the person pays
 the processor -> POST /billing/webhook -> deliver: signature -> receive: judge, credit, checkout, event in one transaction
 """
 
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from svc.billing.stripe import Event, Stripe, check_signature, read_event, session_event, sign
+from svc.billing import wallet
+from svc.billing.stripe import PaymentEvent, Stripe, check_signature, read_event, session_event, sign
 from svc.db import Database
 from svc.errors import ApiError
 from svc.ids import random_base62
@@ -16,15 +17,26 @@ from svc.money import micros_of
 
 LEAST_MICROS, MOST_MICROS = 5_000_000, 10_000_000_000
 MICROS_PER_CENT = 10_000
-# wallet.credit: it is handed in, because both modules stand on the same floor.
-Credit = Callable[..., None]
+_COLUMNS = "id, account_id, amount_micros, state, session_id"
+
+
+@dataclass(frozen=True)
+class Checkout:
+    """A funding that somebody began; `account_id` is None once that account is deleted, `session_id` is the processor's and None
+    until it has answered. `state`: `open`, `paid`, `failed` or `expired`."""
+
+    id: str
+    account_id: str | None
+    amount_micros: int
+    state: str
+    session_id: str | None
 
 
 @dataclass(frozen=True)
 class Receipt:
     """What became of one delivery of an event; `reason` says why it credited nothing."""
 
-    event: Event
+    event: PaymentEvent
     credited: bool
     reason: str | None
 
@@ -48,18 +60,18 @@ class Payments:
             checkout_id, amount_micros // MICROS_PER_CENT, f"{back}/return?checkout={checkout_id}", back
         )
 
-    async def deliver(self, db: Database, signatures: Sequence[str], body: bytes, credit: Credit, now_seconds: float) -> Receipt:
+    async def deliver(self, db: Database, signatures: Sequence[str], body: bytes, now_seconds: float) -> Receipt:
         """Takes one event in; when this returns it is on disk with all it does.
 
         Raises ApiError `invalid_value` for a wrong signature, `invalid_json`, `storage_unavailable`: the processor repeats it.
         """
         check_signature(self.secret, signatures, body, now_seconds)
-        return await db.write(receive, read_event(body), credit, now_seconds, test_money=self.mode == "sandbox")
+        return await db.write(receive, read_event(body), now_seconds, test_money=self.mode == "sandbox")
 
-    def sandbox_event(self, checkout: sqlite3.Row, now_seconds: float) -> tuple[str, bytes]:
+    def sandbox_event(self, checkout: Checkout, now_seconds: float) -> tuple[str, bytes]:
         """The signature and the body that the sandbox sends when somebody pays there."""
-        cents = checkout["amount_micros"] // MICROS_PER_CENT
-        body = session_event(checkout["session_id"], checkout["id"], cents, now_seconds)
+        cents = checkout.amount_micros // MICROS_PER_CENT
+        body = session_event(checkout.session_id or "", checkout.id, cents, now_seconds)
         return sign(self.secret or b"", body, int(now_seconds)), body
 
 
@@ -94,15 +106,16 @@ def set_session(tx: sqlite3.Connection, account_id: str, checkout_id: str, sessi
         ) from None
 
 
-def checkout_of(conn: sqlite3.Connection, account_id: str, checkout_id: str) -> sqlite3.Row | None:
+def checkout_of(conn: sqlite3.Connection, account_id: str, checkout_id: str) -> Checkout | None:
     """A checkout of the account by its own id or by the processor's session."""
-    row: sqlite3.Row | None = conn.execute(
-        "SELECT * FROM checkouts WHERE account_id = ? AND ? IN (id, session_id)", (account_id, checkout_id)
+    row = conn.execute(
+        f"SELECT {_COLUMNS} FROM checkouts WHERE account_id = ? AND ? IN (id, session_id)",  # noqa: S608 - our own names
+        (account_id, checkout_id),
     ).fetchone()
-    return row
+    return None if row is None else Checkout(**row)
 
 
-def receive(tx: sqlite3.Connection, event: Event, credit: Credit, now_seconds: float, *, test_money: bool = False) -> Receipt:
+def receive(tx: sqlite3.Connection, event: PaymentEvent, now_seconds: float, *, test_money: bool = False) -> Receipt:
     """Judges an event and keeps it; a payment is credited in the same transaction, once per checkout.
 
     Amount and account are our own row's; an event that says otherwise, or has been here before, credits nothing.
@@ -112,70 +125,68 @@ def receive(tx: sqlite3.Connection, event: Event, credit: Credit, now_seconds: f
     checkout = _checkout_for(tx, event)
     reason = _objection(event, checkout)
     if reason is None and checkout is not None:
-        reason = _pay(tx, checkout, event, credit, now_seconds, test_money)
+        reason = _pay(tx, checkout, event, now_seconds, test_money)
     ended = {"checkout.session.expired": "expired", "checkout.session.async_payment_failed": "failed"}.get(event.type)
-    if ended and checkout is not None and event.session_id == checkout["session_id"]:
-        tx.execute("UPDATE checkouts SET state = ? WHERE id = ? AND state = 'open'", (ended, checkout["id"]))
+    if ended and checkout is not None and event.session_id == checkout.session_id:
+        tx.execute("UPDATE checkouts SET state = ? WHERE id = ? AND state = 'open'", (ended, checkout.id))
     tx.execute(
         """
         INSERT INTO payment_events (id, type, session_id, checkout_id, credited, reason, received_at)
         VALUES (?, ?, ?, ?, ?, ?, ?)
         """,
-        (event.id, event.type, event.session_id, checkout and checkout["id"], reason is None, reason, now_seconds),
+        (event.id, event.type, event.session_id, checkout and checkout.id, reason is None, reason, now_seconds),
     )
     return Receipt(event, reason is None, reason)
 
 
-def _checkout_for(conn: sqlite3.Connection, event: Event) -> sqlite3.Row | None:
+def _checkout_for(conn: sqlite3.Connection, event: PaymentEvent) -> Checkout | None:
     """The checkout that an event is about: the one with its session, else the one it names, if that has no session yet."""
-    row: sqlite3.Row | None = conn.execute(
-        """
-        SELECT * FROM checkouts WHERE session_id = ? OR (id = ? AND session_id IS NULL)
+    row = conn.execute(
+        f"""
+        SELECT {_COLUMNS} FROM checkouts WHERE session_id = ? OR (id = ? AND session_id IS NULL)
         ORDER BY session_id IS NULL LIMIT 1
-        """,
+        """,  # noqa: S608 - our own names
         (event.session_id, event.checkout_id),
     ).fetchone()
-    return row
+    return None if row is None else Checkout(**row)
 
 
-def _objection(event: Event, checkout: sqlite3.Row | None) -> str | None:
+def _objection(event: PaymentEvent, checkout: Checkout | None) -> str | None:
     """Why an event credits nothing, None when it is a payment that fits our checkout."""
     if not event.pays:
         return "unpaid" if event.type == "checkout.session.completed" else "no payment"
     if checkout is None or event.session_id is None:
         return "unknown checkout"
-    if event.checkout_id not in (None, checkout["id"]):
+    if event.checkout_id not in (None, checkout.id):
         return "other checkout"
-    if checkout["state"] == "paid":
+    if checkout.state == "paid":
         return "credited before"
-    if checkout["account_id"] is None:
+    if checkout.account_id is None:
         return "account deleted"
     if event.currency != "usd":
         return "other currency"
-    if event.amount_cents is None or event.amount_cents * MICROS_PER_CENT != checkout["amount_micros"]:
+    if event.amount_cents is None or event.amount_cents * MICROS_PER_CENT != checkout.amount_micros:
         return "other amount"
     return None
 
 
-def _pay(
-    tx: sqlite3.Connection, checkout: sqlite3.Row, event: Event, credit: Credit, now_seconds: float, test_money: bool
-) -> str | None:
+def _pay(tx: sqlite3.Connection, checkout: Checkout, event: PaymentEvent, now_seconds: float, test_money: bool) -> str | None:
     """Credits a checkout and marks it paid; the objection if the wallet does not take it."""
     description = "Added funds (test money)" if test_money else "Added funds"
     try:
-        credit(
+        wallet.credit(
             tx,
-            checkout["account_id"],
-            checkout["amount_micros"],
+            checkout.account_id or "",
+            checkout.amount_micros,
             description=description,
-            reference=checkout["id"],
+            reference=checkout.id,
             now_seconds=now_seconds,
         )
     except ApiError:
         return "wallet full"
     tx.execute(
         "UPDATE checkouts SET state = 'paid', paid_at = ?, session_id = ? WHERE id = ?",
-        (now_seconds, event.session_id, checkout["id"]),
+        (now_seconds, event.session_id, checkout.id),
     )
     return None
 

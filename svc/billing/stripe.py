@@ -29,7 +29,7 @@ _TRANSIENT = {409, 429, 500, 502, 503, 504}
 
 
 @dataclass(frozen=True)
-class Event:
+class PaymentEvent:
     """What matters here of an event: for a Checkout Session its id, our checkout's id, and the money."""
 
     id: str
@@ -42,7 +42,7 @@ class Event:
 
     @property
     def pays(self) -> bool:
-        """Whether it tells that the session's money has come (contract 6)."""
+        """Whether it tells that the session's money has come."""
         return self.type == "checkout.session.async_payment_succeeded" or (
             self.type == "checkout.session.completed" and self.paid
         )
@@ -54,7 +54,7 @@ def sign(secret: bytes, body: bytes, at_seconds: int) -> str:
 
 
 def check_signature(secret: bytes | None, headers: Sequence[str], body: bytes, now_seconds: float) -> None:
-    """Raises ApiError `invalid_value` unless exactly one `Stripe-Signature` header signs these very bytes, now (contract 6)."""
+    """Raises ApiError `invalid_value` unless exactly one `Stripe-Signature` header signs these very bytes, now."""
     refused = ApiError("invalid_value", "Send one valid Stripe-Signature header for this body.", param="stripe-signature")
     if secret is None or len(headers) != 1 or len(headers[0]) > _HEADER_LENGTH:
         raise refused
@@ -73,7 +73,7 @@ def _digest(secret: bytes, at_seconds: str, body: bytes) -> str:
     return hmac.new(secret, at_seconds.encode() + b"." + body, hashlib.sha256).hexdigest()
 
 
-def read_event(body: bytes) -> Event:
+def read_event(body: bytes) -> PaymentEvent:
     """The event in a signed body. What lacks an id is known by its digest, so that it is kept once too.
 
     Raises ApiError `invalid_json` for what is not one JSON object.
@@ -86,7 +86,7 @@ def read_event(body: bytes) -> Event:
         raise ApiError("invalid_json")
     data = _object(_object(value.get("data")).get("object"))
     amount = data.get("amount_total")
-    return Event(
+    return PaymentEvent(
         id=_text(value.get("id")) or "sha256_" + hashlib.sha256(body).hexdigest(),
         type=_text(value.get("type")) or "unknown",
         session_id=_text(data.get("id")),

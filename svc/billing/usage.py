@@ -1,40 +1,88 @@
-"""Counts the calls of models that cost nothing: in memory first, so that no answer waits for the disk on their account."""
+"""What each account has used, by day and model; the calls that cost nothing are counted in memory first, so that no answer waits
+for the disk on their account."""
 
 import asyncio
 import contextlib
 import sqlite3
-from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from svc.db import Database
 from svc.errors import ApiError
+from svc.ids import timestamp
 
 _FLUSH_SECONDS = 2.0
 _MOST_WAITING = 1_000
+_MOST_TOKENS = 10**12  # no real count is near it: absurd ones must not overflow a sum
 
 
 @dataclass(frozen=True)
-class Call:
+class CountedCall:
     """One call of a model, as `GET /billing/usage` counts it; `day` as 2026-09-21, in UTC."""
 
     account_id: str
     model: str
     input_tokens: int
     output_tokens: int
+    cost_micros: int
     day: str
 
 
-class UsageCounter:
-    """Writes the calls in bundles with `add(tx, call)`. A crash loses the last two seconds of them, and no money."""
+def day_of(now_seconds: float) -> str:
+    """The UTC day of a moment, as `CountedCall` has it."""
+    return timestamp(now_seconds)[:10]
 
-    def __init__(self, db: Database, add: Callable[[sqlite3.Connection, Call], None]) -> None:
+
+def bounded_tokens(tokens: int) -> int:
+    """`tokens` as a count that a table takes."""
+    return min(max(tokens, 0), _MOST_TOKENS)
+
+
+def add_call(tx: sqlite3.Connection, call: CountedCall) -> None:
+    """Adds one call to the usage of its day; nothing when the account is gone."""
+    tx.execute(
+        """
+        INSERT INTO usage_days (account_id, day, model, requests, input_tokens, output_tokens, cost_micros)
+        SELECT id, ?, ?, 1, ?, ?, ? FROM accounts WHERE id = ?
+        ON CONFLICT (account_id, day, model) DO UPDATE SET
+            requests = requests + 1,
+            input_tokens = input_tokens + excluded.input_tokens,
+            output_tokens = output_tokens + excluded.output_tokens,
+            cost_micros = cost_micros + excluded.cost_micros
+        """,
+        (
+            call.day,
+            call.model,
+            bounded_tokens(call.input_tokens),
+            bounded_tokens(call.output_tokens),
+            call.cost_micros,
+            call.account_id,
+        ),
+    )
+
+
+def usage_by_model(conn: sqlite3.Connection, account_id: str, first_day: str) -> list[dict[str, Any]]:
+    """Requests, tokens and cost per day and model since `first_day`, newest first."""
+    rows = conn.execute(
+        """
+        SELECT day, model, requests, input_tokens, output_tokens, cost_micros
+        FROM usage_days WHERE account_id = ? AND day >= ? ORDER BY day DESC, model
+        """,
+        (account_id, first_day),
+    ).fetchall()
+    return [dict(row) for row in rows]
+
+
+class UsageCounter:
+    """Writes free calls in bundles. A crash loses the last two seconds of them, and no money."""
+
+    def __init__(self, db: Database) -> None:
         self._db = db
-        self._add = add
-        self._waiting: list[Call] = []
+        self._waiting: list[CountedCall] = []
         self._writing = asyncio.Lock()
         self._flushing: asyncio.Task[None] | None = None
 
-    def count(self, call: Call) -> None:
+    def count(self, call: CountedCall) -> None:
         """Counts a call; it is written within two seconds, or by `flush`."""
         self._waiting.append(call)
         if len(self._waiting) == 1 or len(self._waiting) == _MOST_WAITING:
@@ -46,15 +94,9 @@ class UsageCounter:
         worth a refusal."""
         async with self._writing:
             calls, self._waiting = self._waiting, []
-            if not calls:
-                return
-
-            def write(tx: sqlite3.Connection) -> None:
-                for call in calls:
-                    self._add(tx, call)
-
-            with contextlib.suppress(ApiError):
-                await self._db.write(write)
+            if calls:
+                with contextlib.suppress(ApiError):
+                    await self._db.write(_add_calls, calls)
 
     async def close(self) -> None:
         if self._flushing is not None:
@@ -64,3 +106,8 @@ class UsageCounter:
     async def _flush_later(self, delay_seconds: float) -> None:
         await asyncio.sleep(delay_seconds)
         await self.flush()
+
+
+def _add_calls(tx: sqlite3.Connection, calls: list[CountedCall]) -> None:
+    for call in calls:
+        add_call(tx, call)

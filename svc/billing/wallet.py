@@ -1,4 +1,4 @@
-"""The wallet: money that is held, settled, booked and shown, in whole micros of a US dollar (contract 6).
+"""The wallet: money that is held, settled, booked and shown, in whole micros of a US dollar.
 
 hold (worst case) -> the paid call -> settle (at most the hold) | release
 The rules are in schema.sql: triggers keep balance and held money, CHECKs keep them in bounds. Every function that takes `tx`
@@ -9,6 +9,7 @@ import sqlite3
 from collections.abc import Mapping
 from typing import Any
 
+from svc.billing.usage import bounded_tokens
 from svc.db import Page, page
 from svc.errors import ApiError
 from svc.ids import new_id, timestamp
@@ -17,7 +18,6 @@ from svc.money import dollars
 MOST_MICROS = 10**15  # what a wallet may hold, see schema.sql
 UNBOUNDED_TOKENS = 2**31 - 1
 _PRICED_TOKENS = 1_000_000
-_MOST_TOKENS = 10**12  # no real count is near it: absurd ones must not overflow a sum
 
 
 # --- a paid call
@@ -74,7 +74,7 @@ def settle(
     ).fetchone()
     charged_micros: int = 0 if row is None else min(max(cost_micros, 0), row["amount_micros"])
     if charged_micros:
-        tokens = {"input_tokens": _bounded(input_tokens), "output_tokens": _bounded(output_tokens)}
+        tokens = {"input_tokens": bounded_tokens(input_tokens), "output_tokens": bounded_tokens(output_tokens)}
         text = description or f"{model}: {input_tokens} input and {output_tokens} output tokens"
         details = {"model": model, **tokens, "request_id": request_id, "key_id": key_id}
         _book(tx, account_id, -charged_micros, text, hold_id, now_seconds, details)
@@ -89,33 +89,6 @@ def release(tx: sqlite3.Connection, account_id: str, hold_id: str) -> bool:
 def release_all(tx: sqlite3.Connection) -> int:
     """Ends every hold, at start: their requests died with the process. Returns how many there were."""
     return tx.execute("DELETE FROM holds").rowcount
-
-
-def count_usage(
-    tx: sqlite3.Connection, account_id: str, model: str, input_tokens: int, output_tokens: int, cost_micros: int, day: str
-) -> None:
-    """Adds one request to the usage of `day` (`2026-09-21`, see `day_of`); nothing when the account is gone."""
-    tx.execute(
-        """
-        INSERT INTO usage_days (account_id, day, model, requests, input_tokens, output_tokens, cost_micros)
-        SELECT id, ?, ?, 1, ?, ?, ? FROM accounts WHERE id = ?
-        ON CONFLICT (account_id, day, model) DO UPDATE SET
-            requests = requests + 1,
-            input_tokens = input_tokens + excluded.input_tokens,
-            output_tokens = output_tokens + excluded.output_tokens,
-            cost_micros = cost_micros + excluded.cost_micros
-        """,
-        (day, model, _bounded(input_tokens), _bounded(output_tokens), cost_micros, account_id),
-    )
-
-
-def day_of(now_seconds: float) -> str:
-    """The UTC day of a moment, as `usage_days` has it."""
-    return timestamp(now_seconds)[:10]
-
-
-def _bounded(tokens: int) -> int:
-    return min(max(tokens, 0), _MOST_TOKENS)
 
 
 # --- credits and debits
@@ -191,8 +164,8 @@ def _book(
 
 
 def _insufficient(conn: sqlite3.Connection, account_id: str, needed_micros: int) -> ApiError:
-    shown = account_shown(conn, account_id)
-    balance_micros, held_micros = shown["wallet_balance_micros"], shown["held_micros"]
+    found = balances(conn, account_id)
+    balance_micros, held_micros = found["wallet_balance_micros"], found["held_micros"]
     return ApiError(
         "insufficient_funds",
         f"This needs {dollars(needed_micros)} ({needed_micros} micros). The wallet has {dollars(balance_micros)} "
@@ -229,11 +202,11 @@ def _parts(prices: Mapping[str, int], input_tokens: int, output_tokens: int) -> 
 
 def available_micros(conn: sqlite3.Connection, account_id: str) -> int:
     """What an account can spend now: its balance without what is held; 0 when it is gone."""
-    available: int = account_shown(conn, account_id)["available_micros"]
+    available: int = balances(conn, account_id)["available_micros"]
     return available
 
 
-def account_shown(conn: sqlite3.Connection, account_id: str) -> dict[str, int]:
+def balances(conn: sqlite3.Connection, account_id: str) -> dict[str, int]:
     """The wallet's part of `GET /billing/account`."""
     row = conn.execute("SELECT balance_micros, held_micros FROM wallets WHERE account_id = ?", (account_id,)).fetchone()
     balance_micros, held_micros = row or (0, 0)
@@ -253,18 +226,6 @@ def _ledger_as_json(row: sqlite3.Row) -> dict[str, Any]:
     values = dict(row)
     del values["seq"], values["account_id"]
     return {**values, "created_at": timestamp(row["created_at"])}
-
-
-def usage(conn: sqlite3.Connection, account_id: str, first_day: str) -> list[dict[str, Any]]:
-    """Requests, tokens and cost per day and model since `first_day`, newest first."""
-    rows = conn.execute(
-        """
-        SELECT day, model, requests, input_tokens, output_tokens, cost_micros
-        FROM usage_days WHERE account_id = ? AND day >= ? ORDER BY day DESC, model
-        """,
-        (account_id, first_day),
-    ).fetchall()
-    return [dict(row) for row in rows]
 
 
 # --- proof

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from svc.auth.accounts import Account
 from svc.content import conversations, history, projects
 from svc.db import Database
 from svc.ids import new_id
@@ -40,7 +41,7 @@ class Exchange:
 
 
 async def begin(
-    db: Database, account: sqlite3.Row, messages: Sequence[dict[str, Any]], conversation_id: str | None, now_seconds: float
+    db: Database, account: Account, messages: Sequence[dict[str, Any]], conversation_id: str | None, now_seconds: float
 ) -> Exchange:
     """Begins an exchange in the conversation that is named, or in a new one, of which nothing is stored before `keep`.
 
@@ -53,16 +54,16 @@ async def begin(
     def read(conn: sqlite3.Connection) -> tuple[str, list[dict[str, Any]]]:
         instructions = ""
         if conversation_id:
-            conversation = conversations.conversation_by_id(conn, account["id"], conversation_id, HEADER)
+            conversation = conversations.conversation_by_id(conn, account.id, conversation_id, HEADER)
             if conversation["project_id"]:
-                instructions = projects.project_by_id(conn, account["id"], conversation["project_id"])["instructions"]
-        recalls = bool(account["memory_enabled"])
-        return instructions, history.matching_passages(conn, account["id"], question, texts) if recalls else []
+                instructions = projects.project_by_id(conn, account.id, conversation["project_id"])["instructions"]
+        recalls = account.memory_enabled
+        return instructions, history.matching_passages(conn, account.id, question, texts) if recalls else []
 
     instructions, passages = await db.read(read)
     leading = "\n\n".join(part for part in (instructions.strip(), _memory(passages)) if part)
     return Exchange(
-        account["id"],
+        account.id,
         conversation_id or new_id("conv", now_seconds),
         not conversation_id,
         question,

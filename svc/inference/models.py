@@ -7,6 +7,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
+from svc.auth.accounts import Account
 from svc.db import Database
 from svc.errors import ApiError, UpstreamFault
 from svc.inference import providers, upstream
@@ -38,7 +39,7 @@ class Models:
         self._guarded = guarded
         self._lists: dict[tuple[str, str, bytes | None], _List] = {}  # by provider, address and key
 
-    async def chosen(self, account: sqlite3.Row, wanted: Any, kind: str) -> Model:
+    async def chosen(self, account: Account, wanted: Any, kind: str) -> Model:
         """The model that a request names, else, for chat, the account's default, the operator's, or the built-in assistant.
 
         Raises ApiError `invalid_value`, `model_not_found`.
@@ -48,16 +49,15 @@ class Models:
             model_id = self._default(account) if kind == "chat" else self._first_id(kind)
         if not isinstance(model_id, str):
             raise ApiError("invalid_value", "model must be a string, an id of GET /v1/models.", param="model")
-        model = await self.find(account["id"], model_id, kind)
+        model = await self.find(account.id, model_id, kind)
         if model is None:
             raise ApiError("model_not_found", f"There is no model {model_id[:200]!r}. GET /v1/models lists them.", param="model")
         if model.kind != kind:
             raise ApiError("invalid_value", f"{model_id!r} is no {kind} model but one for {model.kind}.", param="model")
         return model
 
-    def _default(self, account: sqlite3.Row) -> str:
-        default: str = account["default_model"] or self.catalog.default_model or f"{BUILTIN}/assistant"
-        return default
+    def _default(self, account: Account) -> str:
+        return account.default_model or self.catalog.default_model or f"{BUILTIN}/assistant"
 
     def _first_id(self, kind: str) -> str:
         model = self.catalog.first(kind)

@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from svc.billing import wallet
-from svc.billing.usage import Call, UsageCounter
+from svc.billing.usage import CountedCall, UsageCounter, add_call, day_of
 from svc.db import Database
 from svc.durable import write_until_done
 from svc.errors import ApiError, ClientGone, UpstreamFault
@@ -154,8 +154,7 @@ class PaidCall:
     def mark_settled(self) -> None:
         """To be called when the transaction of `settle_in` is on disk. Counts a call that costs nothing."""
         if not self.paid and not self._settled:
-            bill, day = self.bill(), wallet.day_of(self._engines.clock())
-            self._engines.usage.count(Call(self._payer.account_id, self._model.id, bill.input_tokens, bill.output_tokens, day))
+            self._engines.usage.count(self._counted(self.bill(), 0, self._engines.clock()))
         self._settled = True
 
     def settle_in(self, tx: sqlite3.Connection) -> None:
@@ -176,12 +175,20 @@ class PaidCall:
             description=bill.description,
             now_seconds=now_seconds,
         )
-        day = wallet.day_of(now_seconds)
-        tokens = (bill.input_tokens, bill.output_tokens)
-        wallet.count_usage(tx, self._payer.account_id, self._model.id, *tokens, self.cost_micros, day)
+        add_call(tx, self._counted(bill, self.cost_micros, now_seconds))
         self.log_fields["cost_micros"] = self.cost_micros
         if bill.cost_micros > self.cost_micros:  # more than was held: the operator's loss (contract 6)
             self.log_fields["overrun_micros"] = bill.cost_micros - self.cost_micros
+
+    def _counted(self, bill: Bill, cost_micros: int, now_seconds: float) -> CountedCall:
+        return CountedCall(
+            account_id=self._payer.account_id,
+            model=self._model.id,
+            input_tokens=bill.input_tokens,
+            output_tokens=bill.output_tokens,
+            cost_micros=cost_micros,
+            day=day_of(now_seconds),
+        )
 
     # --- the engine
 

@@ -1,4 +1,4 @@
-"""Sign-up, login, logout and password reset (contract 3)."""
+"""Sign-up, login, logout and password reset."""
 
 import sqlite3
 from email.message import EmailMessage
@@ -8,7 +8,10 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from svc.auth import accounts, oauth_flows, tokens
+from svc import checks
+from svc.auth import accounts, links, oauth_flows, tokens
+from svc.auth.accounts import Account
+from svc.auth.emails import check_email
 from svc.auth.mail import Mail
 from svc.billing import checkout_cookie
 from svc.errors import ApiError
@@ -35,8 +38,8 @@ async def signup(request: Request[State]) -> Response:
     if state.config.signup == "closed":
         raise ApiError("signup_closed")
     body = await read_json(request)
-    email = accounts.check_email(body.get("email"))
-    password = accounts.check_password(body.get("password"))
+    email = checks.required(body, "email", check_email)
+    password = checks.required(body, "password", accounts.check_password)
     name = accounts.check_name(body.get("name"))
     password_hash = await state.passwords.hash(password)
     account = await state.db.write(accounts.add_account, email, name, password_hash, state.clock())
@@ -47,22 +50,22 @@ async def login(request: Request[State]) -> Response:
     """`{email, password}` -> 200 session; the same answer, in the same time, for an unknown e-mail and a wrong password."""
     state = request.state
     body = await read_json(request)
-    email, password = body.get("email"), body.get("password")
-    if not isinstance(email, str) or not isinstance(password, str):
-        field = "password" if isinstance(email, str) else "email"
-        code = "missing_field" if body.get(field) is None else "invalid_value"
-        raise ApiError(code, "Send email and password, both strings.", param=field)
+    email, password = checks.required(body, "email", checks.string), checks.required(body, "password", checks.string)
+    return _session(request, await checked_login(state, email, password), 200)
+
+
+async def checked_login(state: State, email: str, password: str) -> Account:
+    """The account that an e-mail and a password sign in to. Raises ApiError `invalid_credentials`, `overloaded`."""
     if len(password) > accounts.PASSWORD_LENGTH[1]:
         raise ApiError("invalid_credentials")
-    account = await state.db.read(accounts.account_by_email, email)
-    matched = await state.passwords.matches(password, account["password_hash"] if account else None)
-    if account is None or not matched:
+    account, stored = await state.db.read(accounts.login_by_email, email)
+    if not await state.passwords.matches(password, stored) or account is None:
         raise ApiError("invalid_credentials")
-    return _session(request, account, 200)
+    return account
 
 
 async def logout(request: Request[State], caller: Any) -> Response:
-    """204; the token stays valid until it expires (specification 3.2), the checkout forgets the browser."""
+    """204; the token stays valid until it expires, the checkout forgets the browser."""
     answer = no_content()
     checkout_cookie.forget(answer)
     return answer
@@ -71,7 +74,7 @@ async def logout(request: Request[State], caller: Any) -> Response:
 async def request_password_reset(request: Request[State]) -> Response:
     """`{email}` -> 202 always, and at once, so that nobody learns who has an account here: all else happens afterwards."""
     state = request.state
-    email = accounts.check_email((await read_json(request)).get("email"))
+    email = checks.required(await read_json(request), "email", check_email)
     if state.mail is not None:
         state.mail.later(partial(_reset_message, state, state.mail, email))
     return reply({"message": "If there is an account with this e-mail and mail is set up here, a link is on its way."}, 202)
@@ -84,13 +87,13 @@ async def _reset_message(state: State, mail: Mail, email: str) -> EmailMessage |
     if account is None:
         return None
     text = _RESET_TEXT.format(base_url=state.config.base_url, token=token)
-    return mail.message(account["email"], "Set a new password", text)
+    return mail.message(account.email, "Set a new password", text)
 
 
-def _add_link(tx: sqlite3.Connection, email: str, token_hash: bytes, now_seconds: float) -> sqlite3.Row | None:
+def _add_link(tx: sqlite3.Connection, email: str, token_hash: bytes, now_seconds: float) -> Account | None:
     account = accounts.account_by_email(tx, email)
     if account is not None:
-        accounts.add_password_reset(tx, account["id"], token_hash, by_mail=True, now_seconds=now_seconds)
+        links.add_password_reset(tx, account.id, token_hash, by_mail=True, now_seconds=now_seconds)
     return account
 
 
@@ -103,9 +106,9 @@ async def confirm_password_reset(request: Request[State]) -> Response:
         raise ApiError(
             "missing_field" if token is None else "invalid_value", "token is the last part of the link.", param="token"
         )
-    password = accounts.check_password(body.get("password"))
+    password = checks.required(body, "password", accounts.check_password)
     password_hash = await state.passwords.hash(password)
-    await state.db.write(accounts.use_password_reset, tokens.token_hash(token), password_hash, state.clock())
+    await state.db.write(links.use_password_reset, tokens.token_hash(token), password_hash, state.clock())
     return no_content()
 
 
@@ -123,18 +126,18 @@ async def change_code(request: Request[State]) -> Response:
     return _session(request, account, 200)
 
 
-def _session(request: Request[State], account: Any, status: int) -> Response:
+def _session(request: Request[State], account: Account, status: int) -> Response:
     state = request.state
-    add_log_fields(request, account=account["id"])
-    token = tokens.issue_session(state.derived_keys["session"], account["id"], state.clock())
+    add_log_fields(request, account=account.id)
+    token = tokens.issue_session(state.derived_keys["session"], account.id, state.clock())
     answer = reply(
         {
             "access_token": token,
             "token_type": "bearer",
             "expires_in": tokens.SESSION_SECONDS,
-            "user": accounts.shown(account, "session"),
+            "user": account.as_json("session"),
         },
         status,
     )
-    checkout_cookie.remember(answer, state.derived_keys["checkout"], account["id"], state.clock())
+    checkout_cookie.remember(answer, state.derived_keys["checkout"], account.id, state.clock())
     return answer

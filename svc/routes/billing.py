@@ -1,11 +1,11 @@
-"""The wallet as its owner reads it, and the payment processor's webhook (contract 6)."""
+"""The wallet as its owner reads it, and the payment processor's webhook."""
 
 import re
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from svc.billing import wallet
+from svc.billing import usage, wallet
 from svc.db import Page
 from svc.errors import ApiError
 from svc.server.bodies import read_body
@@ -18,8 +18,8 @@ _DAY_SECONDS = 86_400
 
 
 async def show_account(request: Request[State], caller: Caller) -> Response:
-    shown = await request.state.db.read(wallet.account_shown, caller.id)
-    return reply({**shown, "tier": caller.tier, "currency": "usd"})
+    found = await request.state.db.read(wallet.balances, caller.id)
+    return reply({**found, "tier": caller.tier, "currency": "usd"})
 
 
 async def list_ledger(request: Request[State], caller: Caller) -> Response:
@@ -32,9 +32,9 @@ async def list_usage(request: Request[State], caller: Caller) -> Response:
     text = request.query_params.get("days", "30")
     if not re.fullmatch(r"[0-9]{1,4}", text) or not 1 <= int(text) <= 90:
         raise ApiError("invalid_value", "days must be a whole number from 1 to 90.", param="days")
-    first_day = wallet.day_of(request.state.clock() - (int(text) - 1) * _DAY_SECONDS)
+    first_day = usage.day_of(request.state.clock() - (int(text) - 1) * _DAY_SECONDS)
     await request.state.engines.usage.flush()
-    rows = await request.state.db.read(wallet.usage, caller.id, first_day)
+    rows = await request.state.db.read(usage.usage_by_model, caller.id, first_day)
     return listing(Page(rows, has_more=False), dict)
 
 
@@ -43,6 +43,6 @@ async def webhook(request: Request[State]) -> Response:
     state = request.state
     body = await read_body(request, MIB)
     signatures = request.headers.getlist("stripe-signature")
-    receipt = await state.payments.deliver(state.db, signatures, body, wallet.credit, state.clock())
+    receipt = await state.payments.deliver(state.db, signatures, body, state.clock())
     add_log_fields(request, event_type=receipt.event.type, credited=receipt.credited, reason=receipt.reason)
     return reply({"received": True, "credited": receipt.credited})

@@ -1,10 +1,9 @@
-"""Adding funds in the browser, the only place where a funding starts (contract 6, specification 4.5).
+"""Adding funds in the browser, the only place where a funding starts.
 
 in_html(from_our_page(recognised(handler))): a refusal becomes a page -> Origin (403) -> the cookie's account (401, which asks
 to sign in) -> handler(request, account)
 """
 
-import sqlite3
 from collections.abc import Awaitable, Callable
 from urllib.parse import parse_qs, urlsplit
 
@@ -12,18 +11,21 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from svc.auth import accounts
+from svc.auth.accounts import Account
 from svc.billing import checkout_cookie, payments, wallet
 from svc.billing import checkout_pages as pages
+from svc.billing.payments import Checkout
 from svc.billing.stripe import CHECKOUT_ORIGIN
 from svc.errors import ApiError
 from svc.ids import new_id
 from svc.money import dollars
+from svc.routes.auth import checked_login
 from svc.server.bodies import read_body
 from svc.server.body_budget import KIB
 from svc.server.state import State
 from svc.server.web import Endpoint, add_log_fields
 
-Handler = Callable[[Request[State], sqlite3.Row], Awaitable[Response]]
+Handler = Callable[[Request[State], Account], Awaitable[Response]]
 
 
 # --- the guards of these pages
@@ -62,7 +64,7 @@ def from_our_page(handler: Endpoint) -> Endpoint:
 
 
 def recognised(handler: Handler) -> Endpoint:
-    """Lets in whom the cookie names, with the account's row. A bearer token means nothing here."""
+    """Lets in whom the cookie names, with the account. A bearer token means nothing here."""
 
     async def endpoint(request: Request[State]) -> Response:
         account = await _person(request)
@@ -73,14 +75,13 @@ def recognised(handler: Handler) -> Endpoint:
     return endpoint
 
 
-async def _person(request: Request[State]) -> sqlite3.Row | None:
+async def _person(request: Request[State]) -> Account | None:
     state = request.state
     account_id = checkout_cookie.remembered(request.headers, state.derived_keys["checkout"], state.clock())
     if account_id is None:
         return None
     add_log_fields(request, account=account_id)
-    account: sqlite3.Row | None = await state.db.read(accounts.account_by_id, account_id)
-    return account
+    return await state.db.read(accounts.account_by_id, account_id)
 
 
 def _origin(base_url: str) -> str:
@@ -91,36 +92,30 @@ def _origin(base_url: str) -> str:
 # --- handlers
 
 
-async def show(request: Request[State], account: sqlite3.Row) -> Response:
+async def show(request: Request[State], account: Account) -> Response:
     """The choice of an amount."""
-    shown = await request.state.db.read(wallet.account_shown, account["id"])
-    return _page(request, "Add funds", pages.amounts(account["email"], dollars(shown["wallet_balance_micros"])))
+    found = await request.state.db.read(wallet.balances, account.id)
+    return _page(request, "Add funds", pages.amounts(account.email, dollars(found["wallet_balance_micros"])))
 
 
 async def sign_in(request: Request[State]) -> Response:
     """`email` and `password` of a form -> the cookie, and back to the amounts; it makes no session."""
     state = request.state
     form = await _form(request)
-    email, password = form.get("email", ""), form.get("password", "")
-    if len(password) > accounts.PASSWORD_LENGTH[1]:
-        raise ApiError("invalid_credentials")
-    account = await state.db.read(accounts.account_by_email, email)
-    matched = await state.passwords.matches(password, account["password_hash"] if account else None)
-    if account is None or not matched:
-        raise ApiError("invalid_credentials")
+    account = await checked_login(state, form.get("email", ""), form.get("password", ""))
     answer = _see_other(f"{state.config.base_url}/checkout")
-    checkout_cookie.remember(answer, state.derived_keys["checkout"], account["id"], state.clock())
+    checkout_cookie.remember(answer, state.derived_keys["checkout"], account.id, state.clock())
     return answer
 
 
-async def begin(request: Request[State], account: sqlite3.Row) -> Response:
+async def begin(request: Request[State], account: Account) -> Response:
     """`amount` of a form -> 303 to the processor's page. Our row is on disk before the processor is asked."""
     state = request.state
     amount_micros = payments.check_amount((await _form(request)).get("amount"))
     checkout_id = new_id("chk", state.clock())
-    await state.db.write(payments.add_checkout, account["id"], checkout_id, amount_micros, state.clock())
+    await state.db.write(payments.add_checkout, account.id, checkout_id, amount_micros, state.clock())
     session_id, url = await state.payments.open_session(checkout_id, amount_micros)
-    await state.db.write(payments.set_session, account["id"], checkout_id, session_id)
+    await state.db.write(payments.set_session, account.id, checkout_id, session_id)
     return _see_other(url)
 
 
@@ -129,31 +124,31 @@ async def come_back(request: Request[State]) -> Response:
     state = request.state
     account = await _person(request)
     checkout_id = request.query_params.get("checkout", "")
-    checkout = account and await state.db.read(payments.checkout_of, account["id"], checkout_id)
-    state_and_amount = (checkout["state"], dollars(checkout["amount_micros"])) if checkout else (None, "")
+    checkout = await state.db.read(payments.checkout_of, account.id, checkout_id) if account else None
+    state_and_amount = (checkout.state, dollars(checkout.amount_micros)) if checkout else (None, "")
     return _page(request, "Thank you", pages.returned(*state_and_amount))
 
 
-async def show_sandbox(request: Request[State], account: sqlite3.Row) -> Response:
+async def show_sandbox(request: Request[State], account: Account) -> Response:
     checkout = await _sandbox_checkout(request, account)
-    return _page(request, "Sandbox payment", pages.sandbox(checkout["session_id"], dollars(checkout["amount_micros"])))
+    return _page(request, "Sandbox payment", pages.sandbox(checkout.session_id or "", dollars(checkout.amount_micros)))
 
 
-async def pay_in_sandbox(request: Request[State], account: sqlite3.Row) -> Response:
+async def pay_in_sandbox(request: Request[State], account: Account) -> Response:
     """Sends the event of a paid checkout the way that the webhook takes, and the person back."""
     state = request.state
     checkout = await _sandbox_checkout(request, account)
     signature, body = state.payments.sandbox_event(checkout, state.clock())
-    receipt = await state.payments.deliver(state.db, [signature], body, wallet.credit, state.clock())
+    receipt = await state.payments.deliver(state.db, [signature], body, state.clock())
     add_log_fields(request, event_type=receipt.event.type, credited=receipt.credited, reason=receipt.reason)
-    return _see_other(f"{state.config.base_url}/checkout/return?checkout={checkout['id']}")
+    return _see_other(f"{state.config.base_url}/checkout/return?checkout={checkout.id}")
 
 
-async def _sandbox_checkout(request: Request[State], account: sqlite3.Row) -> sqlite3.Row:
+async def _sandbox_checkout(request: Request[State], account: Account) -> Checkout:
     state = request.state
     session_id = request.path_params["session_id"]
-    checkout: sqlite3.Row | None = await state.db.read(payments.checkout_of, account["id"], session_id)
-    if state.payments.mode != "sandbox" or checkout is None or checkout["session_id"] != session_id:
+    checkout = await state.db.read(payments.checkout_of, account.id, session_id)
+    if state.payments.mode != "sandbox" or checkout is None or checkout.session_id != session_id:
         raise ApiError("not_found", "There is no such payment.")
     return checkout
 

@@ -14,7 +14,8 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from svc.agents import runs
-from svc.billing.wallet import day_of
+from svc.auth.accounts import Account
+from svc.billing.usage import day_of
 from svc.content import artifacts, conversations, history, projects, support
 from svc.content.artifacts import PIECE_BYTES
 from svc.db import Database
@@ -141,13 +142,9 @@ async def _archive(db: Database, caller: Caller) -> AsyncGenerator[bytes, None]:
     yield sink.take()
 
 
-def _account(row: sqlite3.Row) -> dict[str, Any]:
-    plain = ("id", "email", "name", "tier", "default_model")
-    return {
-        **{field: row[field] for field in plain},
-        "memory_enabled": bool(row["memory_enabled"]),
-        "created_at": timestamp(row["created_at"]),
-    }
+def _account(account: Account) -> dict[str, Any]:
+    plain = ("id", "email", "name", "tier", "default_model", "memory_enabled")
+    return {**{field: getattr(account, field) for field in plain}, "created_at": timestamp(account.created_at)}
 
 
 async def _pieces(db: Database, account_id: str, row: sqlite3.Row) -> AsyncGenerator[bytes, None]:

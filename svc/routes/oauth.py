@@ -1,4 +1,4 @@
-"""Signing in with other providers, and the identities that an account is linked with (contract 3).
+"""Signing in with other providers, and the identities that an account is linked with.
 
 GET /auth/oauth/google -> 302 to Google -> GET .../callback: state and cookie -> code -> identity -> _arrive -> 302 to the page
 with a one-time code in its fragment, or what went wrong -> POST /auth/oauth/session (routes/auth.py)
@@ -14,7 +14,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from svc.auth import accounts, identities, oauth_flows
-from svc.auth.oauth import Flow, Identity, Provider, new_flow
+from svc.auth.emails import check_email, same_email
+from svc.auth.oauth import Flow, Identity, SignInProvider, new_flow
 from svc.db import Page
 from svc.errors import ApiError
 from svc.server.gate import Caller
@@ -57,7 +58,7 @@ async def begin(request: Request[State]) -> Response:
 
 
 async def callback(request: Request[State]) -> Response:
-    """302 to the page: `#code=…` to change for a session, `#linked=…`, or `#error=…` (contract 3)."""
+    """302 to the page: `#code=…` to change for a session, `#linked=…`, or `#error=…`."""
     provider = _provider(request, request.path_params["provider"])
     try:
         answered = await _come_back(request, provider)
@@ -75,7 +76,7 @@ async def list_identities(request: Request[State], caller: Caller) -> Response:
     """Newest first, `?limit= ?after=`."""
     page = await request.state.db.read(identities.identities_page, caller.id, page_limit(request), page_after(request))
     names = {provider.issuer: provider.name for provider in request.state.identity_providers.values()}
-    return listing(page, lambda row: identities.shown(row, names.get(row["issuer"])))
+    return listing(page, lambda identity: identity.as_json(names.get(identity.issuer)))
 
 
 async def begin_linking(request: Request[State], caller: Caller) -> Response:
@@ -88,28 +89,27 @@ async def begin_linking(request: Request[State], caller: Caller) -> Response:
 
 async def unlink(request: Request[State], caller: Caller) -> Response:
     """204; 409 when it is the only way in."""
-    has_password = caller.account["password_hash"] is not None
     identity_id = request.path_params["identity"]
-    await request.state.db.write(identities.delete_identity, caller.id, identity_id, has_password=has_password)
+    await request.state.db.write(identities.delete_identity, caller.id, identity_id, has_password=caller.account.has_password)
     return no_content()
 
 
 # --- the way to a provider and back
 
 
-def _provider(request: Request[State], name: str) -> Provider:
-    provider: Provider | None = request.state.identity_providers.get(name)
+def _provider(request: Request[State], name: str) -> SignInProvider:
+    provider: SignInProvider | None = request.state.identity_providers.get(name)
     if provider is None:
         raise ApiError("not_found", "There is no such identity provider. GET /auth/oauth lists them.")
     return provider
 
 
-def _flow(request: Request[State], provider: Provider, state: str) -> Flow:
+def _flow(request: Request[State], provider: SignInProvider, state: str) -> Flow:
     redirect_uri = f"{request.state.config.base_url}/auth/oauth/{provider.name}/callback"
     return new_flow(request.state.derived_keys["oauth"], redirect_uri, state)
 
 
-async def _begin(request: Request[State], provider: Provider, account_id: str | None) -> tuple[str, str]:
+async def _begin(request: Request[State], provider: SignInProvider, account_id: str | None) -> tuple[str, str]:
     """Where to send the browser, and what it is known by. It keeps its name, so that two sign-ins may be under way in it."""
     browser, token = oauth_flows.browser_of(request.headers) or oauth_flows.new_token(), oauth_flows.new_token()
     url = await provider.authorization_url(_flow(request, provider, token))
@@ -118,14 +118,14 @@ async def _begin(request: Request[State], provider: Provider, account_id: str | 
     return url, browser
 
 
-async def _come_back(request: Request[State], provider: Provider) -> dict[str, str]:
+async def _come_back(request: Request[State], provider: SignInProvider) -> dict[str, str]:
     """The page's fragment for a callback. The flow ends first of all, so that nothing can be tried with its state again."""
     state, query = request.state, request.query_params
     browser, token = oauth_flows.browser_of(request.headers), query.get("state", "")
     flow = await state.db.write(oauth_flows.end, token, browser, state.clock()) if browser else None
     if not browser or not flow:
         raise ApiError("invalid_token", "The state is used, old, unknown, or of another browser.")
-    if flow["provider"] != provider.name or not await provider.answers_as(query.get("iss")):
+    if flow.provider != provider.name or not await provider.answers_as(query.get("iss")):
         raise ApiError("invalid_token", "The answer is another provider's.")
     if query.get("error") == "access_denied":
         raise Refused("access_denied")
@@ -133,9 +133,9 @@ async def _come_back(request: Request[State], provider: Provider) -> dict[str, s
     if "error" in query or not 0 < len(query.get("code", "")) <= _CODE_LENGTH or len(query) != len(query.multi_items()):
         raise ApiError("upstream_error", "The provider answered with an error, or without a code.")
     identity = _usable(await provider.identity(_flow(request, provider, token), query["code"]))
-    code = None if flow["account_id"] else oauth_flows.new_token()
+    code = None if flow.account_id else oauth_flows.new_token()
     account_id = await state.db.write(
-        _arrive, identity, flow["account_id"], browser, code, state.config.signup == "open", state.clock()
+        _arrive, identity, flow.account_id, browser, code, state.config.signup == "open", state.clock()
     )
     add_log_fields(request, account=account_id, provider=provider.name)
     return {"code": code} if code else {"linked": provider.name}
@@ -145,7 +145,7 @@ def _to_page(request: Request[State], fragment: dict[str, str]) -> Response:
     return _found(f"{request.state.config.base_url}/#{urlencode(fragment)}")
 
 
-def _trouble(request: Request[State], provider: Provider, code: str, detail: str | None = None) -> Response:
+def _trouble(request: Request[State], provider: SignInProvider, code: str, detail: str | None = None) -> Response:
     add_log_fields(request, code=code, provider=provider.name, detail=detail)
     return _to_page(request, {"error": code, "provider": provider.name})
 
@@ -187,7 +187,7 @@ def _account_for(tx: sqlite3.Connection, identity: Identity, signup_open: bool, 
     """The account that a new identity joins, or a new one.
 
     It joins only where both sides have proved the e-mail: else whoever signed up first with somebody's address, here or
-    there, would share an account with them (contract 3).
+    there, would share an account with them.
     """
     if identity.email is None:
         raise Refused("email_missing")
@@ -196,15 +196,14 @@ def _account_for(tx: sqlite3.Connection, identity: Identity, signup_open: bool, 
         if not signup_open:
             raise ApiError("signup_closed")
         account = accounts.add_account(tx, identity.email, identity.name, None, now_seconds)
-    elif not identity.email_verified or account["email_proved_at"] is None:
+    elif not (identity.email_verified and same_email(identity.email, account.email)) or account.email_proved_at is None:
         raise ApiError("email_taken")
-    account_id: str = account["id"]
-    return account_id
+    return account.id
 
 
 def _prove(tx: sqlite3.Connection, account_id: str, identity: Identity, now_seconds: float) -> None:
-    account: Any = accounts.account_by_id(tx, account_id)
-    same = identity.email is not None and accounts.email_key(identity.email) == account["email_key"]
+    account = accounts.account_by_id(tx, account_id)
+    same = account is not None and identity.email is not None and same_email(identity.email, account.email)
     if same and identity.email_verified:
         accounts.prove_email(tx, account_id, now_seconds)
 
@@ -218,5 +217,5 @@ def _usable(identity: Identity) -> Identity:
         except ApiError:
             return None
 
-    email = usable(accounts.check_email, identity.email)
+    email = usable(check_email, identity.email)
     return replace(identity, email=email, name=usable(accounts.check_name, identity.name))

@@ -1,4 +1,4 @@
-"""Live support: what a pro account asks and the operator answers with `svc support` (contract 8, specification 8)."""
+"""Live support: what a pro account asks and the operator answers with `svc support`."""
 
 from starlette.requests import Request
 from starlette.responses import Response

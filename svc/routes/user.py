@@ -1,4 +1,4 @@
-"""The caller's own account, settings and API keys (contract 3, specification 2.1)."""
+"""The caller's own account, settings and API keys."""
 
 import sqlite3
 from typing import Any
@@ -6,10 +6,11 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
+from svc import checks
 from svc.auth import accounts, tokens
+from svc.auth.accounts import Account
 from svc.content import conversations
 from svc.errors import ApiError
-from svc.ids import timestamp
 from svc.server.bodies import read_json
 from svc.server.gate import Caller
 from svc.server.state import State
@@ -17,7 +18,7 @@ from svc.server.web import no_content, reply
 
 
 async def show_me(request: Request[State], caller: Caller) -> Response:
-    return reply(accounts.shown(caller.account, caller.auth))
+    return reply(caller.account.as_json(caller.auth))
 
 
 async def change_me(request: Request[State], caller: Caller) -> Response:
@@ -25,22 +26,20 @@ async def change_me(request: Request[State], caller: Caller) -> Response:
     body = await read_json(request)
     changes = {"name": accounts.check_name(body["name"])} if "name" in body else {}
     account = await request.state.db.write(accounts.update_account, caller.id, changes)
-    return reply(accounts.shown(account, caller.auth))
+    return reply(account.as_json(caller.auth))
 
 
 async def delete_me(request: Request[State], caller: Caller) -> Response:
     """`{password}`, or `{confirm: email}` for an account without one -> 204. Its keys, sessions and streams end at once."""
     state = request.state
     body = await read_json(request)
-    if caller.account["password_hash"] is None:
-        if body.get("confirm") != caller.account["email"]:
-            raise ApiError("invalid_value", "confirm must be the e-mail of this account.", param="confirm")
-    else:
-        password = body.get("password")
-        if not isinstance(password, str):
-            raise ApiError("missing_field", "password is required to delete the account.", param="password")
-        if not await state.passwords.matches(password, caller.account["password_hash"]):
+    if caller.account.has_password:
+        password = checks.required(body, "password", checks.string)
+        stored = await state.db.read(accounts.password_hash, caller.id)
+        if len(password) > accounts.PASSWORD_LENGTH[1] or not await state.passwords.matches(password, stored, login=False):
             raise ApiError("invalid_credentials", "The password is wrong.", param="password")
+    elif body.get("confirm") != caller.account.email:
+        raise ApiError("invalid_value", "confirm must be the e-mail of this account.", param="confirm")
     while await state.db.write(conversations.forget_some, caller.id):
         pass
     await state.db.write(_delete, caller.id)
@@ -61,11 +60,7 @@ async def show_settings(request: Request[State], caller: Caller) -> Response:
 async def change_settings(request: Request[State], caller: Caller) -> Response:
     """`{default_model, memory_enabled}`; an absent field stays, `default_model: null` goes back to the operator's."""
     body = await read_json(request)
-    changes: dict[str, Any] = {}
-    if "memory_enabled" in body:
-        if not isinstance(body["memory_enabled"], bool):
-            raise ApiError("invalid_value", "memory_enabled must be true or false.", param="memory_enabled")
-        changes["memory_enabled"] = body["memory_enabled"]
+    changes = checks.fields(body, {"memory_enabled": checks.boolean})
     if "default_model" in body:
         model = body["default_model"]
         if model is not None and (not isinstance(model, str) or await request.state.models.find(caller.id, model) is None):
@@ -75,44 +70,29 @@ async def change_settings(request: Request[State], caller: Caller) -> Response:
     return reply(_settings(account))
 
 
-def _settings(account: sqlite3.Row) -> dict[str, Any]:
-    return {"default_model": account["default_model"], "memory_enabled": bool(account["memory_enabled"])}
+def _settings(account: Account) -> dict[str, Any]:
+    return {"default_model": account.default_model, "memory_enabled": account.memory_enabled}
 
 
 async def create_key(request: Request[State], caller: Caller) -> Response:
-    """`{name}` -> 201 with the whole key, this once (specification 2.1)."""
+    """`{name}` -> 201 with the whole key, this once."""
     state = request.state
-    name = (await read_json(request)).get("name")
-    if name is None:
-        raise ApiError("missing_field", "name is required: a label for the key.", param="name")
-    if not isinstance(name, str) or not name.strip() or "\0" in name:
-        raise ApiError("invalid_value", "name must be a string that is not blank.", param="name")
+    name = checks.required(await read_json(request), "name", tokens.check_key_name)
     token = tokens.new_key_token()
     try:
-        row = await state.db.write(tokens.add_key, caller.id, name, token, state.clock())
+        key = await state.db.write(tokens.add_key, caller.id, name, token, state.clock())
     except sqlite3.IntegrityError:
         raise ApiError("invalid_api_key") from None  # the account went while we were here
-    return reply({"id": row["id"], "key": token, **_key(row)}, 201)
+    return reply({**key.as_json(), "key": token}, 201)
 
 
 async def list_keys(request: Request[State], caller: Caller) -> Response:
-    """A bare array, newest first, without `key` (specification 4)."""
-    return reply([_key(row) for row in await request.state.db.read(tokens.keys_of, caller.id)])
+    """A bare array, newest first, without `key`."""
+    return reply([key.as_json() for key in await request.state.db.read(tokens.keys_of, caller.id)])
 
 
 async def delete_key(request: Request[State], caller: Caller) -> Response:
-    """204; the key fails on the next request (specification 3.1)."""
+    """204; the key fails on the next request."""
     if not await request.state.db.write(tokens.delete_key, caller.id, request.path_params["key_id"]):
         raise ApiError("not_found", "There is no such key.")
     return no_content()
-
-
-def _key(row: Any) -> dict[str, Any]:
-    used_at = row["last_used_at"]
-    return {
-        "id": row["id"],
-        "key_prefix": row["key_prefix"],
-        "name": row["name"],
-        "created_at": timestamp(row["created_at"]),
-        "last_used_at": None if used_at is None else timestamp(used_at),
-    }

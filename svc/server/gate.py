@@ -3,7 +3,6 @@
 signed_in(metered(handler)): bearer -> Caller (401) -> one admission (429) -> handler(request, caller)
 """
 
-import sqlite3
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
@@ -11,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from svc.auth import accounts, tokens
+from svc.auth.accounts import Account
 from svc.errors import ApiError
 from svc.server.limits import CHAT_PER_MINUTE
 from svc.server.state import State
@@ -21,21 +21,19 @@ _TOKEN_LENGTH = 4096
 
 @dataclass(frozen=True)
 class Caller:
-    """Who sent a request: the account's row as it is now, and by what; `key_id` is None for a session."""
+    """Who sent a request: the account as it is now, and by what; `key_id` is None for a session."""
 
-    account: sqlite3.Row
+    account: Account
     auth: str
     key_id: str | None = None
 
     @property
     def id(self) -> str:
-        account_id: str = self.account["id"]
-        return account_id
+        return self.account.id
 
     @property
     def tier(self) -> str:
-        tier: str = self.account["tier"]
-        return tier
+        return self.account.tier
 
 
 Handler = Callable[[Request[State], Caller], Awaitable[Response]]
@@ -109,11 +107,11 @@ async def _caller(request: Request[State]) -> Caller:
         return Caller(account, "session")
     if not tokens.is_well_formed_key(token):
         raise ApiError("invalid_api_key")
-    account = await state.db.read(tokens.account_by_key, token)
-    if account is None:
+    holder = await state.db.read(tokens.holder_of, token)
+    if holder is None:
         raise ApiError("invalid_api_key")
-    await _mark_used(state, account)
-    return Caller(account, "api_key", account["key_id"])
+    await _mark_used(state, holder)
+    return Caller(holder.account, "api_key", holder.key_id)
 
 
 def _bearer(request: Request[State]) -> str:
@@ -125,11 +123,11 @@ def _bearer(request: Request[State]) -> str:
     return token
 
 
-async def _mark_used(state: State, account: sqlite3.Row) -> None:
+async def _mark_used(state: State, holder: tokens.KeyHolder) -> None:
     minute_seconds = state.clock() // 60 * 60
-    if (account["key_last_used_at"] or 0) >= minute_seconds:
+    if holder.last_used_at >= minute_seconds:
         return
     try:
-        await state.db.write(tokens.mark_key_used, account["id"], account["key_id"], minute_seconds)
+        await state.db.write(tokens.mark_key_used, holder.account.id, holder.key_id, minute_seconds)
     except ApiError:
         return  # a full disk does not lock out who only reads

@@ -4,9 +4,9 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from svc.auth.accounts import Passwords
 from svc.auth.mail import Mail
-from svc.auth.oauth import Provider
+from svc.auth.oauth import SignInProvider
+from svc.auth.passwords import Passwords
 from svc.billing.payments import Payments
 from svc.config import Config
 from svc.db import Database
@@ -44,7 +44,7 @@ class State(Mapping[str, Any]):
     passwords: Passwords
     clock: Callable[[], float]
     derived_keys: Mapping[str, bytes]
-    identity_providers: Mapping[str, Provider]
+    identity_providers: Mapping[str, SignInProvider]
     mail: Mail | None
     payments: Payments
     drain: Drain

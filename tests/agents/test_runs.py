@@ -28,7 +28,7 @@ def conn() -> Iterator[sqlite3.Connection]:
 
 
 def account(conn: sqlite3.Connection, email: str = "ada@example.com") -> str:
-    return str(accounts.add_account(conn, email, None, None, NOW)["id"])
+    return str(accounts.add_account(conn, email, None, None, NOW).id)
 
 
 def add(conn: sqlite3.Connection, account_id: str, run_id: str = "run_1", goal: str = "a goal", **fields: Any) -> None:

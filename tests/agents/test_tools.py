@@ -53,7 +53,7 @@ async def box_of(db: Database, guarded: Outbound, faults: list[BaseException], e
     account = await db.write(accounts.add_account, email, None, None, NOW)
     return Toolbox(
         names=list(TOOLS),
-        account_id=account["id"],
+        account_id=account.id,
         run_id="run_1",
         project_id=None,
         db=db,

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from svc.auth import accounts
+from svc.auth import emails
 from svc.auth.mail import Mail
 from svc.config import Config, MailServer, from_environ
 from svc.log import Log
@@ -282,7 +282,7 @@ async def test_what_fails_before_a_message_is_made_is_logged() -> None:
 
 
 @settings(deadline=None)
-@given(st.from_regex(accounts._EMAIL, fullmatch=True))
+@given(st.from_regex(emails._FORM, fullmatch=True))
 def test_an_address_that_an_account_may_have_is_one_recipient_and_no_header(email: str) -> None:
     mail = Mail(MailServer("127.0.0.1", 9, "offered"), BASE_URL, Logged())
     try:

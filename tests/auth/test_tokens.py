@@ -294,33 +294,33 @@ def conn(tmp_path: Path) -> Iterator[Any]:
 
 def test_of_a_key_the_hash_and_ten_characters_are_stored_and_nothing_else(conn: Any) -> None:
     shown = tokens.add_key(conn, "user_a", "laptop", KEY, NOW)
-    assert set(shown) == {"id", "key_prefix", "name", "created_at", "last_used_at"}
-    assert shown["key_prefix"] == KEY[:10]
+    assert set(shown.as_json()) == {"id", "key_prefix", "name", "created_at", "last_used_at"}
+    assert shown.key_prefix == KEY[:10]
     row = dict(conn.execute("SELECT * FROM api_keys").fetchone())
     assert row.pop("token_hash") == hashlib.sha256(KEY.encode()).digest()
     assert KEY[10:] not in repr(row)
 
 
 def test_a_key_finds_its_account_until_it_is_deleted(conn: Any) -> None:
-    key_id = tokens.add_key(conn, "user_a", "laptop", KEY, NOW)["id"]
-    found = tokens.account_by_key(conn, KEY)
-    assert found is not None and (found["id"], found["key_id"]) == ("user_a", key_id)
-    assert tokens.account_by_key(conn, new_key_token()) is None
+    key_id = tokens.add_key(conn, "user_a", "laptop", KEY, NOW).id
+    found = tokens.holder_of(conn, KEY)
+    assert found is not None and (found.account.id, found.key_id) == ("user_a", key_id)
+    assert tokens.holder_of(conn, new_key_token()) is None
     assert not tokens.delete_key(conn, "user_b", key_id)
     assert tokens.delete_key(conn, "user_a", key_id)
     assert not tokens.delete_key(conn, "user_a", key_id)
-    assert tokens.account_by_key(conn, KEY) is None
+    assert tokens.holder_of(conn, KEY) is None
 
 
 def test_keys_are_listed_newest_first_and_only_the_accounts_own(conn: Any) -> None:
     for number, account in enumerate(("user_a", "user_b", "user_a")):
         tokens.add_key(conn, account, str(number), new_key_token(), NOW + number)
-    assert [row["name"] for row in tokens.keys_of(conn, "user_a")] == ["2", "0"]
+    assert [key.name for key in tokens.keys_of(conn, "user_a")] == ["2", "0"]
 
 
 def test_the_time_of_use_only_goes_forward(conn: Any) -> None:
-    key_id = tokens.add_key(conn, "user_a", "laptop", KEY, NOW)["id"]
+    key_id = tokens.add_key(conn, "user_a", "laptop", KEY, NOW).id
     for account, minute in (("user_a", NOW + 60), ("user_a", NOW), ("user_b", NOW + 600)):
         tokens.mark_key_used(conn, account, key_id, minute)
-    found = tokens.account_by_key(conn, KEY)
-    assert found is not None and found["key_last_used_at"] == NOW + 60
+    found = tokens.holder_of(conn, KEY)
+    assert found is not None and found.last_used_at == NOW + 60

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from svc.auth import accounts
-from svc.billing import payments, wallet
+from svc.billing import payments, usage, wallet
+from svc.billing.usage import CountedCall
 from svc.db import Database, open_database
 from svc.errors import ApiError
 from svc.money import dollars, micros_of
@@ -35,7 +36,7 @@ def empty_database() -> sqlite3.Connection:
 
 
 def add_account(conn: sqlite3.Connection, email: str = "ada@example.com", micros: int = 0) -> str:
-    account_id: str = accounts.add_account(conn, email, None, None, NOW)["id"]
+    account_id: str = accounts.add_account(conn, email, None, None, NOW).id
     if micros:
         wallet.credit(conn, account_id, micros, description="for the test", now_seconds=NOW)
     return account_id
@@ -57,7 +58,7 @@ def settle(conn: sqlite3.Connection, account_id: str, hold_id: str, cost_micros:
 
 
 def shown(conn: sqlite3.Connection, account_id: str) -> tuple[int, int]:
-    row = wallet.account_shown(conn, account_id)
+    row = wallet.balances(conn, account_id)
     return row["wallet_balance_micros"], row["held_micros"]
 
 
@@ -278,8 +279,8 @@ def money(conn: sqlite3.Connection) -> sqlite3.Connection:
     for checkout, session in (("chk_a", "cs_a"), ("chk_b", "cs_b")):
         payments.add_checkout(conn, "ada", checkout, 10_000_000, NOW)
         payments.set_session(conn, "ada", checkout, session)
-    event = payments.Event("evt", "checkout.session.completed", "cs_a", "chk_a", 1000, "usd", True)
-    assert payments.receive(conn, event, wallet.credit, NOW).credited
+    event = payments.PaymentEvent("evt", "checkout.session.completed", "cs_a", "chk_a", 1000, "usd", True)
+    assert payments.receive(conn, event, NOW).credited
     wallet.hold(conn, "ada", "h", 4_000_000, NOW)
     return conn
 
@@ -378,7 +379,7 @@ def test_a_hold_of_a_deleted_account_is_refused_and_its_settlement_is_nothing(co
     wallet.hold(conn, account_id, "hold_1", 100, NOW)
     accounts.delete_account(conn, account_id)
     assert settle(conn, account_id, "hold_1", 50) == 0
-    wallet.count_usage(conn, account_id, "m", 1, 1, 1, "2026-09-21")
+    usage.add_call(conn, CountedCall(account_id, "m", 1, 1, 1, "2026-09-21"))
     with pytest.raises(ApiError) as refusal:
         wallet.hold(conn, account_id, "hold_2", 100, NOW)
     assert refusal.value.status == 401
@@ -401,7 +402,7 @@ def test_a_credit_of_5_dollars_makes_pro_and_pro_stays_at_zero(conn: sqlite3.Con
     account_id = add_account(conn, micros=micros)
     wallet.debit(conn, account_id, micros, description="all of it", now_seconds=NOW)
     account = accounts.account_by_id(conn, account_id)
-    assert account is not None and account["tier"] == tier and shown(conn, account_id) == (0, 0)
+    assert account is not None and account.tier == tier and shown(conn, account_id) == (0, 0)
 
 
 def test_many_small_credits_do_not_make_pro(conn: sqlite3.Connection) -> None:
@@ -409,7 +410,7 @@ def test_many_small_credits_do_not_make_pro(conn: sqlite3.Connection) -> None:
     for _ in range(6):
         wallet.credit(conn, account_id, 1_000_000, description="", now_seconds=NOW)
     account = accounts.account_by_id(conn, account_id)
-    assert account is not None and account["tier"] == "free"
+    assert account is not None and account.tier == "free"
 
 
 def test_a_debit_names_model_tokens_request_and_key(conn: sqlite3.Connection) -> None:
@@ -451,16 +452,16 @@ def test_ledger_rows_outlive_the_account_without_a_trace_of_the_person(conn: sql
 def test_usage_adds_up_per_day_and_model_and_takes_absurd_counts(conn: sqlite3.Connection) -> None:
     account_id = add_account(conn)
     for day, model, tokens in (("2026-09-20", "a", 5), ("2026-09-21", "b", 1), ("2026-09-21", "a", 2), ("2026-09-21", "a", 3)):
-        wallet.count_usage(conn, account_id, model, tokens, 2 * tokens, 7, day)
+        usage.add_call(conn, CountedCall(account_id, model, tokens, 2 * tokens, 7, day))
     for absurd in (2**200, -(2**200)):
-        wallet.count_usage(conn, account_id, "c", absurd, absurd, 0, "2026-09-19")
-    rows = [tuple(row.values()) for row in wallet.usage(conn, account_id, "2026-09-20")]
+        usage.add_call(conn, CountedCall(account_id, "c", absurd, absurd, 0, "2026-09-19"))
+    rows = [tuple(row.values()) for row in usage.usage_by_model(conn, account_id, "2026-09-20")]
     assert rows == [
         ("2026-09-21", "a", 2, 5, 10, 14),
         ("2026-09-21", "b", 1, 1, 2, 7),
         ("2026-09-20", "a", 1, 5, 10, 7),
     ]
-    assert len(wallet.usage(conn, account_id, "2026-01-01")) == 4
+    assert len(usage.usage_by_model(conn, account_id, "2026-01-01")) == 4
 
 
 # --- prices and dollars

@@ -55,7 +55,7 @@ def every_word(text: str) -> list[str]:
 
 
 def account(conn: sqlite3.Connection, email: str) -> str:
-    return str(accounts.add_account(conn, email, None, None, NOW)["id"])
+    return str(accounts.add_account(conn, email, None, None, NOW).id)
 
 
 def say(conn: sqlite3.Connection, account_id: str, content: str, **source: Any) -> sqlite3.Row:

@@ -7,7 +7,8 @@ import time
 
 import pytest
 
-from svc.auth import accounts, tokens
+from svc.auth import accounts, links, tokens
+from svc.auth.passwords import Passwords
 from tests.conftest import PASSWORD, Service, bearer
 
 
@@ -111,7 +112,7 @@ async def test_an_unknown_email_and_a_wrong_password_get_the_same_answer(service
 
 
 async def test_an_unknown_email_and_a_wrong_password_cost_the_same_time() -> None:
-    passwords = accounts.Passwords(4096, 1)
+    passwords = Passwords(4096, 1)
     stored = await passwords.hash(PASSWORD)
 
     async def seconds(known: str | None) -> float:
@@ -183,7 +184,7 @@ async def make_link(service: Service, email: str, token: str) -> None:
     def add(tx: sqlite3.Connection) -> None:
         account = accounts.account_by_email(tx, email)
         assert account is not None
-        accounts.add_password_reset(tx, account["id"], tokens.token_hash(token), False, service.clocks.now)
+        links.add_password_reset(tx, account.id, tokens.token_hash(token), False, service.clocks.now)
 
     await service.state["db"].write(add)
 
@@ -216,12 +217,3 @@ async def test_a_reset_token_is_no_session(service: Service) -> None:
     await service.sign_up("ada@example.com")
     await make_link(service, "ada@example.com", "t" * 43)
     assert (await service.client.get("/user/me", headers=bearer("t" * 43))).status_code == 401
-
-
-async def test_hashing_beyond_its_queue_is_503_with_retry_after() -> None:
-    passwords = accounts.Passwords(8, 1, waiting=3)
-    outcomes = await asyncio.gather(*(passwords.hash(PASSWORD) for _ in range(10)), return_exceptions=True)
-    passwords.close()
-    refused = [outcome for outcome in outcomes if isinstance(outcome, accounts.ApiError)]
-    assert len(refused) == 7
-    assert refused[0].status == 503 and refused[0].headers["retry-after"] == "1"

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from svc.billing import wallet
+from svc.billing.usage import CountedCall, add_call, day_of
 from svc.config import Config
 from tests.billing.test_payments import running
 from tests.conftest import Clocks, Service, bearer
@@ -104,9 +105,9 @@ async def test_usage_adds_up_per_day_and_model_within_the_days_asked_for(service
     other, _ = await funded(service)
     now = service.clocks.now
     for days_ago in (0, 0, 1, 29, 30, 89, 90):
-        day = wallet.day_of(now - days_ago * DAY_SECONDS)
-        await service.state["db"].write(wallet.count_usage, account_id, "builtin/echo", 3, 4, 5, day)
-    await service.state["db"].write(wallet.count_usage, other, "builtin/echo", 1, 1, 1, wallet.day_of(now))
+        day = day_of(now - days_ago * DAY_SECONDS)
+        await service.state["db"].write(add_call, CountedCall(account_id, "builtin/echo", 3, 4, 5, day))
+    await service.state["db"].write(add_call, CountedCall(other, "builtin/echo", 1, 1, 1, day_of(now)))
     for query, days in (("", 3), ("?days=1", 1), ("?days=2", 2), ("?days=31", 4), ("?days=90", 5)):
         answer = (await service.client.get(f"/billing/usage{query}", headers=headers)).json()
         assert (answer["object"], answer["has_more"], len(answer["data"])) == ("list", False, days)

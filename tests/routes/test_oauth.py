@@ -13,7 +13,7 @@ from urllib.parse import parse_qs, urlsplit
 import httpx
 import pytest
 
-from svc.auth import accounts, oauth_flows, tokens
+from svc.auth import accounts, links, oauth_flows, tokens
 from svc.auth.oauth import new_flow
 from svc.billing.checkout_cookie import COOKIE as CHECKOUT_COOKIE
 from svc.config import Config
@@ -48,7 +48,7 @@ def browser(service: Service) -> Browser:
 
 
 async def emails(service: Service) -> list[str]:
-    return [row["email"] for row in await service.state["db"].read(accounts.all_accounts)]
+    return [account.email for account in await service.state["db"].read(accounts.all_accounts)]
 
 
 # --- the whole way
@@ -358,7 +358,7 @@ async def reset(service: Service, *, by_mail: bool) -> None:
 
     def add(tx: sqlite3.Connection) -> None:
         account: Any = accounts.account_by_email(tx, "ada@example.com")
-        accounts.add_password_reset(tx, account["id"], tokens.token_hash("link"), by_mail, service.clocks.now)
+        links.add_password_reset(tx, account.id, tokens.token_hash("link"), by_mail, service.clocks.now)
 
     await service.state["db"].write(add)
     body = {"token": "link", "password": PASSWORD}

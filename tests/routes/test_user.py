@@ -58,13 +58,13 @@ async def test_anothers_key_is_404_as_one_that_does_not_exist_and_stays(service:
     assert (await service.client.get("/user/me", headers=bearer(key["key"]))).status_code == 200
 
 
-@pytest.mark.parametrize("name", [None, "", "   ", "\n", 5, ["x"], "a\0b"])
+@pytest.mark.parametrize("name", [None, "", "   ", "\n", 5, ["x"], "a\0b", "x" * 1_001])
 async def test_a_keys_name_is_a_string_that_is_not_blank(service: Service, name: object) -> None:
     answer = await service.client.post("/user/api-keys", json={"name": name}, headers=await service.bearer())
     assert answer.status_code == 400 and answer.json()["error"]["param"] == "name"
 
 
-@pytest.mark.parametrize("name", ["Ü 🙂 </script>", "x" * 10_000, " padded "])
+@pytest.mark.parametrize("name", ["Ü 🙂 </script>", "x" * 1_000, " padded "])
 async def test_a_keys_name_comes_back_as_it_was_sent(service: Service, name: str) -> None:
     headers = await service.bearer()
     assert (await service.make_key(headers, name))["name"] == name

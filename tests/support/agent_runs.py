@@ -66,10 +66,10 @@ def add_accounts(server: RunningServer, count: int, *, micros: int = 0, tier: st
         for number in range(count):
             email, key = f"{name}{number}@example.com", tokens.new_key_token()
             account = accounts.add_account(tx, email, None, None, now, tier)
-            tokens.add_key(tx, account["id"], "tests", key, now)
+            tokens.add_key(tx, account.id, "tests", key, now)
             if micros:
-                wallet.credit(tx, account["id"], micros, description="for the test", now_seconds=now)
-            made.append(Account(account["id"], email, key))
+                wallet.credit(tx, account.id, micros, description="for the test", now_seconds=now)
+            made.append(Account(account.id, email, key))
         tx.execute("COMMIT")
     return made
 

@@ -1,0 +1,78 @@
+"""The pool of password hashes: bounded, with a share for logins, the oldest waiting first out."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+
+import pytest
+
+from svc.auth.passwords import Passwords
+from svc.errors import ApiError
+from tests.conftest import PASSWORD
+
+
+@pytest.fixture
+async def slow() -> AsyncIterator[Passwords]:
+    """Hashes that take some 30 ms each, and lines of 20."""
+    passwords = Passwords(16_384, 3, waiting=20)
+    yield passwords
+    passwords.close()
+
+
+async def test_a_password_matches_its_own_hash_alone() -> None:
+    passwords = Passwords(8, 1)
+    stored = await passwords.hash(PASSWORD)
+    assert await passwords.matches(PASSWORD, stored)
+    assert not await passwords.matches(PASSWORD + "x", stored)
+    assert not await passwords.matches(PASSWORD, None)
+    assert not await passwords.matches(PASSWORD, "no hash")
+    passwords.close()
+
+
+async def test_beyond_the_line_the_oldest_waiting_is_the_first_out_with_503() -> None:
+    passwords = Passwords(8, 1, waiting=3)
+    outcomes = await asyncio.gather(*(passwords.hash(PASSWORD) for _ in range(10)), return_exceptions=True)
+    passwords.close()
+    refused = [number for number, outcome in enumerate(outcomes) if isinstance(outcome, ApiError)]
+    assert refused == [1, 2, 3, 4, 5, 6], "the first one is running, the last three wait"
+    first = outcomes[1]
+    assert isinstance(first, ApiError) and first.status == 503 and first.headers["retry-after"] == "1"
+
+
+async def test_130_that_hash_anything_else_leave_a_login_as_quick_as_if_it_were_alone(slow: Passwords) -> None:
+    stored = await slow.hash(PASSWORD)
+
+    async def seconds() -> float:
+        began = time.perf_counter()
+        assert await slow.matches(PASSWORD, stored)
+        return time.perf_counter() - began
+
+    alone = min([await seconds() for _ in range(5)])
+    others = [asyncio.ensure_future(slow.matches("a guess", stored, login=False)) for _ in range(130)]
+    await asyncio.sleep(0)
+    beside = min([await seconds() for _ in range(5)])
+    outcomes = await asyncio.gather(*others, return_exceptions=True)
+    assert sum(isinstance(outcome, ApiError) for outcome in outcomes) == 109
+    assert beside < 4 * alone + 0.05
+
+
+async def test_130_logins_leave_a_thread_for_a_sign_up(slow: Passwords) -> None:
+    stored = await slow.hash(PASSWORD)
+    logins = [asyncio.ensure_future(slow.matches("a guess", stored)) for _ in range(130)]
+    await asyncio.sleep(0)
+    await slow.hash(PASSWORD)
+    assert sum(login.done() for login in logins) < 120, "it did not wait for them all"
+    await asyncio.gather(*logins, return_exceptions=True)
+
+
+async def test_callers_who_are_cancelled_give_their_turn_back() -> None:
+    passwords = Passwords(8, 1, waiting=50)
+    for _ in range(20):
+        tasks = [asyncio.ensure_future(passwords.matches(PASSWORD, None, login=bool(number % 2))) for number in range(12)]
+        await asyncio.sleep(0)
+        for task in tasks[::3]:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+    async with asyncio.timeout(5):
+        assert await passwords.matches(PASSWORD, await passwords.hash(PASSWORD))
+    passwords.close()
