@@ -1,8 +1,202 @@
-// Chat.
-import { Page } from "../components.js";
+// Chat: the messages of one conversation in a column that never moves under a reader, and the composer beneath it.
+import { effect, useSignal } from "@preact/signals";
+import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
+import { api, session } from "../api.js";
+import { Composer, focusComposer } from "../composer.js";
+import { Button, Empty, Failed, IconButton, Loading, Menu } from "../components.js";
+import { search } from "../conversations.js";
+import { putDraft } from "../drafts.js";
 import { html } from "../html.js";
+import { Live, Message } from "../message.js";
+import { ModelPicker, PICKER_ID, chosenModel } from "../model-picker.js";
+import { go, link, route } from "../router.js";
+import { projects } from "../state.js";
 import { texts } from "../texts.js";
+import { threadOf } from "../thread.js";
 
-export default function Chat() {
-  return html`<${Page} title=${texts.views.chat} />`;
+const t = texts.chat;
+const AT_END_PX = 60;
+const NEAR_TOP_PX = 600;
+
+export default function Chat({ path: [id], query }) {
+  const thread = useRef(null);
+  if (!thread.current || (thread.current.id ?? undefined) !== id) thread.current = threadOf(id);
+  return html`<${Conversation} key=${thread.current.key} thread=${thread.current} projectId=${query.project_id} />`;
+}
+
+function Conversation({ thread, projectId }) {
+  const editing = useSignal(null), filedUnder = useSignal(projectId ?? null), column = useRef();
+  useEffect(() => { if (thread.id) thread.load(); }, [thread]);
+  const messages = thread.messages.value, live = thread.live.value, problem = thread.problem.value;
+  const scroll = useReadingPlace(column, thread);
+  const send = async (what) => {
+    scroll.follow();
+    const sent = thread.send({ ...what, model: chosenModel.peek(), projectId: filedUnder.peek() });
+    if (thread.id) return sent;
+    // The address names the conversation as soon as there is one.
+    const stop = effect(() => {
+      if (!thread.conversation.value) return;
+      if (route.peek().name === "chat" && !route.peek().path[0]) go(link("chat", thread.id), { replace: true });
+      queueMicrotask(() => stop());
+    });
+    return sent;
+  };
+  const editLast = () => {
+    const last = messages?.findLast(({ role }) => role === "user");
+    if (last && !live) editing.value = last.id;
+  };
+  useKeys({ stop: () => thread.stop(), busy: live !== null });
+  if (thread.failed.value) return html`<div class="page"><${Failed} error=${thread.failed.value.status === 404 ? { message: t.gone } : thread.failed.value}
+    retry=${thread.failed.value.status === 404 ? null : () => thread.load()}><a href=${link("chat")}>${texts.shell.newChat}</a><//></div>`;
+  const isNew = messages?.length === 0 && !live && !problem;
+  return html`<div class="chat ${isNew ? "chat-new" : ""}">
+    <${Head} thread=${thread} filedUnder=${filedUnder} />
+    <div class="chat-scroll" ref=${column} tabindex="0" role="region" aria-label=${t.messages}>
+      ${messages === undefined ? html`<${Loading} />` : isNew ? (thread.id ? html`<${Empty} icon="chat" title=${t.empty} />` : html`<${Welcome} onSend=${send} />`) : html`
+      <div class="column" role="log" aria-live="off">
+        ${thread.older.value && html`<div class="more">${thread.loading.value ? html`<${Loading} label=${t.loadingOlder} />`
+          : html`<${Button} small onClick=${() => thread.loadOlder()}>${t.older}<//>`}</div>`}
+        ${messages.map((message, at) => html`<${Message} key=${message.id} message=${message} isLast=${at === messages.length - 1}
+          canEdit=${!live && !message.unkept} canRetry=${!live && at === messages.length - 1 && messages.some(({ role }) => role === "user")}
+          editing=${editing.value === message.id} onEdit=${() => { editing.value = message.id; }} onCancel=${() => { editing.value = null; focusComposer(); }}
+          onSend=${(text) => { editing.value = null; scroll.follow(); thread.edit(message, text, chosenModel.peek()); }}
+          onRetry=${() => { scroll.follow(); thread.retry(chosenModel.peek()); }} />`)}
+        ${live && html`<${Live} live=${live} />`}
+        ${problem && html`<${Failed} error=${problem.error} retry=${() => { scroll.follow(); problem.again(); }}>
+          ${problem.text && html`<button type="button" class="link" onClick=${() => takeBack(thread)}>${t.discard}</button>`}<//>`}
+      </div>`}
+    </div>
+    <div class="chat-foot">
+      ${scroll.away.value && html`<${IconButton} class="to-end" icon="down" label=${t.toEnd} onClick=${scroll.follow} />`}
+      <${Composer} id=${thread.id} busy=${live !== null} onSend=${send} onStop=${() => thread.stop()} onEditLast=${editLast} />
+    </div>
+    <${Spoken} thread=${thread} />
+  </div>`;
+}
+
+/** Takes a question back that could not be sent: its text is in the composer again. */
+function takeBack(thread) {
+  const messages = thread.messages.peek();
+  const question = messages.at(-1);
+  thread.messages.value = messages.filter(({ unkept }) => !unkept);
+  thread.problem.value = null;
+  if (question?.unkept) putDraft(thread.id, question.content);
+}
+
+function Head({ thread, filedUnder }) {
+  const conversation = thread.conversation.value, all = projects.data.value ?? [];
+  const projectId = conversation ? conversation.project_id : filedUnder.value;
+  const project = all.find(({ id }) => id === projectId);
+  const file = async (id) => {
+    filedUnder.value = id;
+    if (conversation) thread.conversation.value = await api.conversations.change(conversation.id, { project_id: id });
+  };
+  const choices = [{ label: t.noProject, checked: !project, onSelect: () => file(null) }, ...all.map(({ id, name }) => ({ label: name, checked: id === projectId, onSelect: () => file(id) }))];
+  return html`<header class="chat-head">
+    <h1 class="hidden-text" tabindex="-1">${conversation?.title ?? t.untitled}</h1>
+    <${ModelPicker} value=${chosenModel.value} onChange=${(id) => { chosenModel.value = id; focusComposer(); }} />
+    ${all.length > 0 && html`<${Menu} label=${t.project} items=${choices} trigger=${(toggle) => html`<button type="button" class="picker-button quiet" ...${toggle}>
+      ${project ? t.inProject(project.name) : t.noProject}</button>`} />`}
+  </header>`;
+}
+
+function Welcome({ onSend }) {
+  const { name } = session.value.user;
+  return html`<div class="greeting"><p class="greeting-title">${name ? t.greetingTo(name) : t.greeting}</p>
+    <ul class="suggestions">${t.suggestions.map((text) => html`<li><button type="button" onClick=${() => onSend({ text })}>${text}</button></li>`)}</ul></div>`;
+}
+
+/** Tells a screen reader when an answer begins, and the answer when it is whole: not each of its words. */
+function Spoken({ thread }) {
+  const said = useSignal(""), was = useRef(null);
+  const live = thread.live.value;
+  useEffect(() => {
+    if (live) said.value = t.writing;
+    else if (was.current) said.value = thread.problem.peek() ? "" : (thread.messages.peek().at(-1)?.content.slice(0, 2_000) ?? t.done);
+    was.current = live;
+  }, [live]);
+  return html`<div class="hidden-text" role="status" aria-live="polite">${said.value}</div>`;
+}
+
+function useKeys({ stop, busy }) {
+  const now = useRef();
+  now.current = { stop, busy };
+  useEffect(() => {
+    const onKey = (event) => {
+      if (event.defaultPrevented || document.querySelector("dialog[open]")) return;
+      const command = event.ctrlKey || event.metaKey, typing = /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName);
+      if (event.key === "Escape" && event.shiftKey) focusComposer();
+      else if (event.key === "Escape" && now.current.busy) now.current.stop();
+      else if (command && event.shiftKey && event.key.toLowerCase() === "c") [...document.querySelectorAll(".copy-answer")].at(-1)?.click();
+      else if (!typing && !command && !event.altKey && event.key === "m") document.getElementById(PICKER_ID)?.click();
+      else return;
+      event.preventDefault();
+    };
+    addEventListener("keydown", onKey);
+    return () => removeEventListener("keydown", onKey);
+  }, []);
+}
+
+/**
+ * Keeps the reader's place: at the end while one is there, so that an answer is followed as it comes; elsewhere nothing moves,
+ * whatever comes below or is loaded above.
+ */
+function useReadingPlace(column, thread) {
+  const away = useSignal(false), following = useRef(true), before = useRef(null);
+  const toEnd = () => { const box = column.current; if (box) box.scrollTop = box.scrollHeight; };
+  useEffect(() => {
+    const box = column.current;
+    if (!box) return undefined;
+    let last = box.scrollTop;
+    const onScroll = () => {
+      const left = box.scrollHeight - box.scrollTop - box.clientHeight;
+      if (box.scrollTop < last - 2) following.current = left < 4;
+      else if (left < AT_END_PX) following.current = true;
+      last = box.scrollTop;
+      away.value = left > 300;
+      if (box.scrollTop < NEAR_TOP_PX && !following.current) thread.loadOlder();
+    };
+    const grown = new ResizeObserver(() => { if (following.current) toEnd(); });
+    box.addEventListener("scroll", onScroll, { passive: true });
+    grown.observe(box);
+    const watch = new MutationObserver(() => { for (const child of box.children) grown.observe(child); });
+    watch.observe(box, { childList: true });
+    for (const child of box.children) grown.observe(child);
+    return () => { box.removeEventListener("scroll", onScroll); grown.disconnect(); watch.disconnect(); };
+  }, [thread, thread.failed.value]);
+  // What is loaded above pushes nothing down: the distance to the end stays.
+  const first = thread.messages.value?.[0]?.id;
+  if (column.current && before.current?.first !== first) before.current = { first, fromEnd: column.current.scrollHeight - column.current.scrollTop, was: before.current?.first };
+  useLayoutEffect(() => {
+    const box = column.current;
+    if (!box) return;
+    if (following.current) toEnd();
+    else if (before.current?.was && thread.messages.peek().some(({ id }) => id === before.current.was)) box.scrollTop = box.scrollHeight - before.current.fromEnd;
+  }, [first]);
+  useEffect(() => highlightFound(column.current, thread), [thread.messages.value, search.value]);
+  return useMemo(() => ({ away, follow() { following.current = true; queueMicrotask(toEnd); requestAnimationFrame(toEnd); } }), [thread]);
+}
+
+/** Marks the words that are searched for, where they stand, and shows the newest of them. */
+function highlightFound(box, thread) {
+  if (!globalThis.Highlight || !box) return undefined;
+  CSS.highlights.delete("found");
+  const words = search.peek().toLowerCase().split(/\s+/).filter(Boolean);
+  if (!words.length || !thread.messages.peek()?.length) return undefined;
+  const ranges = [], walker = document.createTreeWalker(box, NodeFilter.SHOW_TEXT);
+  for (let node = walker.nextNode(); node && ranges.length < 1000; node = walker.nextNode()) {
+    const text = node.data.toLowerCase();
+    for (const word of words) {
+      for (let at = text.indexOf(word); at >= 0; at = text.indexOf(word, at + word.length)) {
+        if (at > 0 && /[\p{L}\p{N}]/u.test(text[at - 1])) continue;
+        const range = new Range();
+        range.setStart(node, at);
+        range.setEnd(node, at + word.length);
+        ranges.push(range);
+      }
+    }
+  }
+  CSS.highlights.set("found", new Highlight(...ranges));
+  ranges.at(-1)?.startContainer.parentElement.scrollIntoView({ block: "center" });
+  return () => CSS.highlights.delete("found");
 }

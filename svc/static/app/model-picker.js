@@ -1,0 +1,74 @@
+// Chooses a model: a button that names it, and a list with search, prices and the person's own providers marked.
+import { useComputed, useSignal } from "@preact/signals";
+import { useEffect, useId, useLayoutEffect, useRef } from "preact/hooks";
+import { Failed, Loading, placeBeside } from "./components.js";
+import { price } from "./format.js";
+import { html } from "./html.js";
+import { Icon } from "./icons.js";
+import { models, modelsOf, remembered } from "./state.js";
+import { texts } from "./texts.js";
+
+const t = texts.models;
+/** The model of the next chat, as this browser remembers it; null leaves the choice to the settings and the service. */
+export const chosenModel = remembered("model", null);
+export const PICKER_ID = "model-picker";
+
+/** `value`: an id or null; `onChange(id or null)`; `kind` of models; `optional` offers null. */
+export function ModelPicker({ value, onChange, kind = "chat", optional = true, id = PICKER_ID }) {
+  const open = useSignal(false), query = useSignal(""), active = useSignal(0);
+  const box = useRef(), listId = useId();
+  useEffect(() => { models.ensure(); }, []);
+  const entries = useComputed(() => {
+    const words = query.value.toLowerCase().split(/\s+/).filter(Boolean);
+    const found = (modelsOf(kind) ?? []).filter((model) => words.every((word) => model.id.toLowerCase().includes(word)));
+    return optional && !words.length ? [null, ...found] : found;
+  });
+  useLayoutEffect(() => {
+    if (!open.value) return undefined;
+    [query.value, active.value] = ["", Math.max(0, entries.peek().findIndex((model) => (model?.id ?? null) === value))];
+    const panel = box.current.querySelector(".picker-panel");
+    placeBeside(panel, box.current);
+    panel.querySelector("input").focus();
+    const outside = (event) => { if (!box.current.contains(event.target)) open.value = false; };
+    addEventListener("pointerdown", outside);
+    return () => removeEventListener("pointerdown", outside);
+  }, [open.value]);
+  useEffect(() => { box.current.querySelector("[aria-selected=true]")?.scrollIntoView({ block: "nearest" }); }, [active.value, open.value]);
+  const close = () => { open.value = false; box.current.querySelector("button").focus(); };
+  const choose = (model) => { onChange(model?.id ?? null); close(); };
+  const onKey = (event) => {
+    const last = entries.value.length - 1;
+    const to = { ArrowDown: Math.min(last, active.value + 1), ArrowUp: Math.max(0, active.value - 1), PageDown: Math.min(last, active.value + 8), PageUp: Math.max(0, active.value - 8) }[event.key];
+    if (event.key === "Escape") { event.stopPropagation(); close(); }
+    else if (event.key === "Enter") { if (entries.value[active.value] !== undefined) choose(entries.value[active.value]); }
+    else if (event.key === "Tab") { open.value = false; return; }
+    else if (to !== undefined) active.value = to;
+    else return;
+    event.preventDefault();
+  };
+  const name = value ?? t.standard;
+  return html`<div class="picker" ref=${box}>
+    <button type="button" id=${id} class="picker-button" aria-haspopup="dialog" aria-expanded=${String(open.value)} aria-label=${t.label(name)}
+      onClick=${() => { open.value = !open.value; }}><span>${value ? shortName(value) : t.standard}</span><${Icon} name="down" size=${16} /></button>
+    ${open.value && html`<div class="picker-panel" popover="manual" role="dialog" aria-label=${t.choose}>
+      <input class="input" type="search" role="combobox" aria-expanded="true" aria-controls=${listId} aria-activedescendant=${`${listId}-${active.value}`}
+        aria-label=${t.search} placeholder=${t.search} autocomplete="off" spellcheck="false" onKeyDown=${onKey}
+        onInput=${(event) => { query.value = event.currentTarget.value; active.value = 0; }} />
+      ${models.data.value === undefined ? (models.error.value ? html`<${Failed} error=${models.error.value} retry=${models.reload} />` : html`<${Loading} />`) : html`
+      <ul id=${listId} role="listbox" aria-label=${t.choose}>
+        ${entries.value.map((model, at) => html`<${Entry} key=${model?.id ?? ""} id="${listId}-${at}" model=${model} selected=${at === active.value} chosen=${(model?.id ?? null) === value}
+          onChoose=${() => choose(model)} onHover=${() => { active.value = at; }} />`)}
+      </ul>${!entries.value.length && html`<p class="quiet picker-none" role="status">${t.none}</p>`}`}
+    </div>`}
+  </div>`;
+}
+
+const shortName = (id) => id.slice(id.indexOf("/") + 1);
+
+function Entry({ id, model, selected, chosen, onChoose, onHover }) {
+  const mark = chosen && html`<${Icon} name="check" size=${18} />`;
+  const content = model === null ? html`<span class="picker-name">${t.standard}<small>${t.standardHint}</small></span>${mark}` : html`
+    <span class="picker-name">${shortName(model.id)}<small>${model.id.slice(0, model.id.indexOf("/"))}${model.byok && html` · <b>${t.byok}</b>`}</small></span>
+    <span class="picker-price">${model.byok ? "" : price(model) ?? t.free}</span>${mark}`;
+  return html`<li id=${id} role="option" aria-selected=${String(selected)} onClick=${onChoose} onPointerMove=${selected ? undefined : onHover}>${content}</li>`;
+}

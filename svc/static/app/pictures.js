@@ -1,0 +1,70 @@
+// Pictures in a message. Each is an artifact, and the message's text refers to it as ![name](/artifacts/art_…/content): so it is
+// kept with the conversation, and sent to the model as a picture whenever the message is.
+import { api } from "./api.js";
+
+const REFERENCE = /!\[([^\]]*)\]\(\/artifacts\/(art_\w+)\/content\)/g;
+const LARGEST_SIDE = 2048;
+const LARGEST_BYTES = 1_500_000;
+export const TYPES = ["image/png", "image/jpeg", "image/webp", "image/gif"];
+const blobs = new Map(); // artifact id -> Promise<Blob>, of those shown or sent
+
+/** The picture of an artifact as a Blob, asked for once. */
+export function pictureOf(artifactId) {
+  if (!blobs.has(artifactId)) {
+    const asked = api.artifacts.content(artifactId);
+    blobs.set(artifactId, asked);
+    asked.catch(() => blobs.delete(artifactId));
+  }
+  return blobs.get(artifactId);
+}
+
+/** What is chosen, pasted or dropped, made small enough to be sent: `{name, blob, url, store()}`. */
+export async function picture(file) {
+  const blob = file.size > LARGEST_BYTES ? await smaller(file) : file;
+  let stored = null;
+  const store = async () => {
+    stored ??= upload(blob, file.name).catch((error) => { stored = null; throw error; });
+    return stored;
+  };
+  return { name: file.name, blob, url: URL.createObjectURL(blob), store };
+}
+
+async function smaller(file) {
+  const bitmap = await createImageBitmap(file);
+  const scale = Math.min(1, LARGEST_SIDE / Math.max(bitmap.width, bitmap.height));
+  const canvas = new OffscreenCanvas(Math.round(bitmap.width * scale), Math.round(bitmap.height * scale));
+  canvas.getContext("2d").drawImage(bitmap, 0, 0, canvas.width, canvas.height);
+  return canvas.convertToBlob({ type: "image/jpeg", quality: 0.88 });
+}
+
+async function upload(blob, name) {
+  const artifact = await api.artifacts.create({
+    name: (name || "picture").slice(0, 200), content_type: blob.type, content_base64: (await dataUrl(blob)).split(",")[1],
+  });
+  blobs.set(artifact.id, Promise.resolve(blob));
+  return { id: artifact.id, reference: `![${artifact.name.replace(/[[\]]/g, "")}](/artifacts/${artifact.id}/content)` };
+}
+
+function dataUrl(blob) {
+  return new Promise((resolve, reject) => {
+    const reader = new FileReader();
+    reader.onload = () => resolve(reader.result);
+    reader.onerror = () => reject(reader.error);
+    reader.readAsDataURL(blob);
+  });
+}
+
+/** `text` split at its pictures: `{text, ids}`. */
+export function split(text) {
+  const ids = [...text.matchAll(REFERENCE)].map(([, , id]) => id);
+  return { text: ids.length ? text.replace(REFERENCE, "").trim() : text, ids };
+}
+
+/** A message's content for the model: its text, and where it refers to pictures those beside it. One that is gone is left out. */
+export async function pictureParts(text) {
+  const { ids } = split(text);
+  if (!ids.length) return text;
+  const urls = await Promise.allSettled(ids.map(async (id) => dataUrl(await pictureOf(id))));
+  const parts = urls.filter(({ status }) => status === "fulfilled").map(({ value: url }) => ({ type: "image_url", image_url: { url } }));
+  return [{ type: "text", text }, ...parts];
+}

@@ -1,0 +1,213 @@
+// One conversation as it goes on: its messages, the answer that is being written, and what can be done to both.
+// A thread lives on while another view is shown, so that an answer is written to its end wherever one looks.
+import { batch, signal } from "@preact/signals";
+import { api, wasAborted } from "./api.js";
+import { used } from "./conversations.js";
+import { draftOf, keepDraft } from "./drafts.js";
+import { pictureParts } from "./pictures.js";
+import { wallet } from "./state.js";
+
+const PAGE = 40;
+const SENT_CHARACTERS = 400_000; // of the messages before; what is older, the model is not told
+const HIDDEN_TAB_MS = 250;
+const threads = new Map();
+
+/** The thread of a conversation; without an id, a new one, which gets its conversation with the first message. */
+export function threadOf(id) {
+  if (!id) return new Thread(null);
+  if (!threads.has(id)) threads.set(id, new Thread(id));
+  return threads.get(id);
+}
+
+class Thread {
+  static #made = 0;
+
+  constructor(id) {
+    this.id = id;
+    this.key = ++Thread.#made; // tells one from another even before they have an id
+    this.conversation = signal(null);
+    this.messages = signal(id ? undefined : []); // oldest first; undefined before they came
+    this.older = signal(false); // whether there are some before them
+    this.loading = signal(false);
+    this.failed = signal(null); // why the messages could not be loaded
+    this.live = signal(null); // the answer that is being written: {text, reasoning, model, startedAt} of signals
+    this.problem = signal(null); // {error, again}: why the last answer is not whole
+  }
+
+  async load() {
+    if (this.loading.peek() || this.messages.peek()) return;
+    this.loading.value = true;
+    try {
+      const [conversation, page] = await Promise.all([api.conversations.show(this.id), api.conversations.messages(this.id, { limit: PAGE })]);
+      batch(() => {
+        this.conversation.value = conversation;
+        this.messages.value = page.data.reverse();
+        this.older.value = page.has_more;
+        this.failed.value = null;
+      });
+    } catch (error) {
+      if (!wasAborted(error)) this.failed.value = error;
+    }
+    this.loading.value = false;
+  }
+
+  async loadOlder(limit = PAGE) {
+    if (this.loading.peek() || !this.older.peek()) return;
+    this.loading.value = true;
+    try {
+      const page = await api.conversations.messages(this.id, { limit, after: this.messages.peek()[0].id });
+      batch(() => {
+        this.messages.value = [...page.data.reverse(), ...this.messages.peek()];
+        this.older.value = page.has_more;
+      });
+    } finally {
+      this.loading.value = false;
+    }
+  }
+
+  /** Sends a message: `text` with `pictures` (pictures.js). `replaces`: the message that, with all after it, it stands for. */
+  async send({ text, pictures = [], model, projectId = null, replaces = null }) {
+    if (this.live.peek()) return;
+    const again = () => this.send({ text, pictures, model, projectId, replaces });
+    const known = this.messages.peek() ?? [];
+    const from = replaces ? known.findIndex(({ id }) => id === replaces) : -1;
+    const before = (from < 0 ? known : known.slice(0, from)).filter((message) => !message.unkept);
+    const question = { id: `new-${Date.now()}`, role: "user", content: text, pictures, created_at: new Date().toISOString(), unkept: true };
+    const live = { text: signal(""), reasoning: signal(""), model: signal(model), startedAt: Date.now(), memory: signal(0), stop: new AbortController() };
+    batch(() => {
+      this.problem.value = null;
+      this.messages.value = [...before, question];
+      this.live.value = live;
+    });
+    let begun = false, error = null;
+    try {
+      if (!this.id) await this.#create(projectId, text);
+      const stored = pictures.length ? await Promise.all(pictures.map((picture) => picture.store())) : [];
+      if (stored.length) question.content = [text, ...stored.map((one) => one.reference)].filter(Boolean).join("\n\n");
+      const history = await this.#history(before, live.stop.signal);
+      const messages = [...history, { role: "user", content: await pictureParts(question.content, pictures) }];
+      const headers = { "x-service-conversation": this.id, ...(replaces && { "x-service-replaces": replaces }) };
+      const write = this.#writer(live);
+      const onOpen = (answer) => { live.memory.value = Number(answer.get("x-service-memory")) || 0; };
+      for await (const chunk of api.chat({ messages, ...(model && { model }) }, { headers, onOpen, signal: live.stop.signal })) {
+        begun = true;
+        write(chunk);
+      }
+    } catch (problem) {
+      if (!wasAborted(problem)) error = problem;
+    }
+    live.flush?.();
+    await this.#settle({ live, begun, error, again, question, replaced: from < 0 ? [] : known.slice(from) });
+  }
+
+  async #create(projectId, text) {
+    const made = await api.conversations.create(projectId ? { project_id: projectId } : {});
+    this.id = made.id;
+    threads.set(made.id, this);
+    this.conversation.value = made;
+    used({ ...made, title: text.replace(/\s+/g, " ").trim().slice(0, 80) || null });
+  }
+
+  /** What was said before, as the model is told it: the newest of it, as far as it fits. */
+  async #history(before, abort) {
+    let all = before;
+    while (this.older.peek() && size(all) < SENT_CHARACTERS) {
+      const page = await api.conversations.messages(this.id, { limit: 100, after: all[0].id }, { signal: abort });
+      all = [...page.data.reverse(), ...all];
+      batch(() => {
+        this.messages.value = [...page.data, ...this.messages.peek()];
+        this.older.value = page.has_more;
+      });
+    }
+    let left = SENT_CHARACTERS;
+    const told = all.filter(({ role }) => role !== "system").reverse().filter(({ content }) => (left -= content.length) > 0).reverse();
+    return Promise.all(told.map(async ({ role, content }) => ({ role, content: await pictureParts(content) })));
+  }
+
+  /** Takes chunks as they come and shows what they bring once a frame: 500 tokens a second are 60 paints. */
+  #writer(live) {
+    let text = "", reasoning = "", scheduled = false;
+    const flush = () => {
+      scheduled = false;
+      batch(() => { live.text.value = text; live.reasoning.value = reasoning; });
+    };
+    live.flush = flush;
+    return (chunk) => {
+      live.model.value ??= chunk.model;
+      const delta = chunk.choices[0]?.delta ?? {};
+      text += delta.content ?? delta.refusal ?? "";
+      reasoning += delta.reasoning_content ?? delta.reasoning ?? "";
+      if (scheduled) return;
+      scheduled = true;
+      if (document.hidden) setTimeout(flush, HIDDEN_TAB_MS);
+      else requestAnimationFrame(flush);
+    };
+  }
+
+  /** Puts in place of the answer that was written here what the service keeps of it, which tells its id, tokens and cost. */
+  async #settle({ live, begun, error, again, question, replaced }) {
+    const written = { ...question, unkept: !begun };
+    const answer = {
+      id: `${question.id}-answer`, role: "assistant", content: live.text.peek(), model: live.model.peek(), created_at: new Date().toISOString(),
+      answer: { reasoning: live.reasoning.peek() || null, duration_ms: Date.now() - live.startedAt },
+    };
+    const kept = begun ? await this.#kept(question, live.stop.signal.aborted) : null;
+    batch(() => {
+      const before = this.messages.peek().filter(({ id }) => id !== question.id);
+      if (kept) this.messages.value = [...before, ...kept];
+      else if (begun) this.messages.value = [...before, written, answer];
+      else if (error && replaced.length) this.messages.value = [...before, ...replaced]; // what was to be replaced is still kept
+      else this.messages.value = [...before, written];
+      this.live.value = null;
+      this.problem.value = error ? { error, again: kept ? () => this.retry() : again, text: begun ? "" : question.content } : null;
+    });
+    // What could not be sent is there again after a reload.
+    if (!begun && !draftOf(this.id)) keepDraft(this.id, question.content);
+    if (begun && draftOf(this.id) === question.content) keepDraft(this.id, "");
+    if (begun) this.#tellList();
+    wallet.reload();
+  }
+
+  /** The newest question and answer as they are kept, or null. A stopped answer is kept a moment later. */
+  async #kept(question, stopped) {
+    for (let turn = 0; turn < (stopped ? 6 : 2); turn++) {
+      try {
+        const { data } = await api.conversations.messages(this.id, { limit: 2 });
+        const [answer, asked] = data;
+        if (asked?.role === "user" && answer.role === "assistant" && asked.content === question.content && !this.#knows(asked.id)) return [asked, answer];
+        if (answer?.role === "user" && answer.content === question.content && !this.#knows(answer.id)) return [answer];
+      } catch { /* then what was written here stays */ }
+      await new Promise((resolve) => { setTimeout(resolve, 150 * (turn + 1)); });
+    }
+    return null;
+  }
+
+  #knows(id) {
+    return this.messages.peek().some((message) => message.id === id);
+  }
+
+  async #tellList() {
+    try {
+      this.conversation.value = await api.conversations.show(this.id);
+      used(this.conversation.value);
+    } catch { /* the list asks again by itself */ }
+  }
+
+  stop() {
+    this.live.peek()?.stop.abort(new DOMException("", "AbortError"));
+  }
+
+  /** Asks the last question again, in place of what came of it. */
+  async retry(model) {
+    const asked = this.messages.peek().findLast(({ role }) => role === "user");
+    await this.edit(asked, asked.content, model ?? this.messages.peek().at(-1).model);
+  }
+
+  /** Asks a kept question anew with another text, in place of all that came after it. */
+  edit(message, text, model) {
+    return this.send({ text, model, replaces: message.unkept ? null : message.id });
+  }
+}
+
+const size = (messages) => messages.reduce((sum, { content }) => sum + content.length, 0);
+
