@@ -214,7 +214,7 @@ def _list_support(config: Config, options: argparse.Namespace) -> int:
 
 
 def _reply_support(config: Config, options: argparse.Namespace) -> int:
-    text = support.check_content(sys.stdin.read().strip() if options.text is None else options.text)
+    text = support.check_content(sys.stdin.read().strip() if options.text is None else options.text, "TEXT")
     with command_connection(_database(config)) as tx:
         support.add_message(tx, _support_account(tx, options.id), options.id, "operator", text, time.time())
     print("sent")

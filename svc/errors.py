@@ -32,6 +32,7 @@ ERRORS: dict[str, tuple[int, str, str]] = {
     "already_active": (409, "conflict_error", "One is active already. Close it first."),
     "already_ended": (409, "conflict_error", "It has ended already."),
     "last_identity": (409, "conflict_error", "This is the only way in to the account. Link another one or set a password first."),
+    "quota_exceeded": (413, "invalid_request_error", "This account stores as much as it may. Delete something first."),
     "PAYLOAD_TOO_LARGE": (413, "invalid_request_error", "The request is too large. Send less."),
     "unsupported_media_type": (415, "invalid_request_error", "Send 'Content-Type: application/json' in UTF-8."),
     "misdirected_request": (421, "invalid_request_error", "This server does not serve that host name."),

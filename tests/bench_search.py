@@ -30,7 +30,7 @@ def fill(conn: sqlite3.Connection, account_id: str, count: int, rare: str) -> No
     conn.execute("BEGIN")
     for number in range(count):
         if number % CONVERSATION_MESSAGES == 0:
-            conversation_id = conversations.add_conversation(conn, account_id, NOW, title=f"talk {number}")["id"]
+            conversation_id = conversations.add_conversation(conn, account_id, NOW, title=f"talk {number}").id
         words = [*random.choices(WORDS, k=18), "the", rare if number % max(count // MATCHES, 1) == 0 else "other"]
         text = " ".join(words)
         history.add_message(conn, account_id, role="user", content=text, now_seconds=NOW, conversation_id=conversation_id)

@@ -14,6 +14,7 @@ import orjson
 from svc.agents.loop import ToolFailure
 from svc.builtin.calculate import calculate
 from svc.content import artifacts, history
+from svc.content.artifacts import Artifact
 from svc.db import Database
 from svc.errors import ApiError
 from svc.ids import timestamp
@@ -72,7 +73,7 @@ def offered(*, session: bool, fetch: bool, image: bool, speech: bool) -> list[st
 
 
 # Makes a picture or speech of a text and keeps it: the artifact's row. Raises ApiError.
-Make = Callable[[str], Awaitable[sqlite3.Row]]
+Make = Callable[[str], Awaitable[Artifact]]
 
 
 def described(names: list[str]) -> list[dict[str, Any]]:
@@ -125,22 +126,22 @@ class Toolbox:
 
     async def _list_artifacts(self) -> list[dict[str, Any]]:
         newest = await self.db.read(artifacts.artifacts_page, self.account_id, _LISTED, None, None, None)
-        return [_shown(row) for row in newest.items]
+        return [_brief(row) for row in newest.items]
 
     async def _read_artifact(self, id: str) -> str:
-        def read(conn: sqlite3.Connection) -> tuple[sqlite3.Row, bytes]:
-            row = artifacts.artifact_by_id(conn, self.account_id, id)
-            return row, artifacts.content_piece(conn, self.account_id, id, row["sha256"], 0) if row["size"] else b""
+        def read(conn: sqlite3.Connection) -> tuple[Artifact, bytes]:
+            artifact = artifacts.artifact_by_id(conn, self.account_id, id)
+            return artifact, artifacts.content_piece(conn, self.account_id, id, artifact.sha256, 0) if artifact.size else b""
 
-        row, content = await self.db.read(read)
+        artifact, content = await self.db.read(read)
         try:
             # The cut may go through a character.
-            return codecs.getincrementaldecoder("utf-8")().decode(content[:_READ_BYTES], final=row["size"] <= _READ_BYTES)
+            return codecs.getincrementaldecoder("utf-8")().decode(content[:_READ_BYTES], final=artifact.size <= _READ_BYTES)
         except UnicodeDecodeError:
-            raise ToolFailure(f"This file is no text ({row['content_type']}).") from None
+            raise ToolFailure(f"This file is no text ({artifact.content_type}).") from None
 
     async def _write_artifact(self, name: str, content: str) -> dict[str, Any]:
-        row = await self.db.write(
+        artifact = await self.db.write(
             artifacts.add_artifact,
             self.account_id,
             name=name,
@@ -150,7 +151,7 @@ class Toolbox:
             run_id=self.run_id,
             now_seconds=self.clock(),
         )
-        made = _shown(row)
+        made = _brief(artifact)
         self.written.append(made)
         return made
 
@@ -160,8 +161,8 @@ class Toolbox:
     async def _generate_audio(self, input: str) -> dict[str, Any]:
         return self._made(await self.speak(input))
 
-    def _made(self, artifact: sqlite3.Row) -> dict[str, Any]:
-        made = _shown(artifact)
+    def _made(self, artifact: Artifact) -> dict[str, Any]:
+        made = _brief(artifact)
         self.written.append(made)
         return made
 
@@ -188,8 +189,8 @@ class Toolbox:
         return {"status": reply.status, "content_type": content_type, "text": content[:_READ_BYTES].decode("utf-8", "replace")}
 
 
-def _shown(artifact: sqlite3.Row) -> dict[str, Any]:
-    return {name: artifact[name] for name in ("id", "name", "content_type", "size")}
+def _brief(artifact: Artifact) -> dict[str, Any]:
+    return {"id": artifact.id, "name": artifact.name, "content_type": artifact.content_type, "size": artifact.size}
 
 
 def _check(name: str, arguments: dict[str, Any]) -> None:

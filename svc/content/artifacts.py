@@ -1,20 +1,21 @@
-"""Artifacts: files of an account, from its caller or from its agent runs, kept in pieces within bounds (contract 8)."""
+"""Artifacts: files of an account, from its caller or from its agent runs, kept in pieces within bounds."""
 
 import contextlib
 import hashlib
 import re
 import sqlite3
-import unicodedata
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
+from svc.checks import fields, label, matching
 from svc.db import Page, page
 from svc.errors import ApiError
 from svc.ids import new_id, timestamp
 
 CONTENT_BYTES = 32 * 1024 * 1024
 PIECE_BYTES = 256 * 1024
-NAME_LENGTH = 255
+NAME_LENGTH = 200
 CONTENT_TYPE_LENGTH = 200
 _TOKEN = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 _CONTENT_TYPE = re.compile(rf'{_TOKEN}/{_TOKEN}(?: *; *{_TOKEN}=(?:{_TOKEN}|"[ !#-\[\]-~]*"))*')
@@ -29,54 +30,50 @@ class ContentReplaced(Exception):
     """The content that was being read is not there any more: another one has taken its place, or the artifact is gone."""
 
 
+@dataclass(frozen=True)
+class Artifact:
+    """A row of `artifacts`, without its content; `size` in bytes, times in Unix seconds."""
+
+    id: str
+    account_id: str
+    project_id: str | None
+    run_id: str | None
+    name: str
+    content_type: str
+    size: int
+    sha256: bytes
+    created_at: float
+    updated_at: float
+
+    def as_json(self) -> dict[str, Any]:
+        """The artifact as the API shows it."""
+        return {
+            "id": self.id,
+            "name": self.name,
+            "content_type": self.content_type,
+            "size": self.size,
+            "project_id": self.project_id,
+            "run_id": self.run_id,
+            "sha256": self.sha256.hex(),
+            "created_at": timestamp(self.created_at),
+            "updated_at": timestamp(self.updated_at),
+        }
+
+
+# It comes back as a header: nothing but RFC 9110's media type may pass.
+_check_content_type = matching(
+    _CONTENT_TYPE, f"a media type such as text/markdown, of at most {CONTENT_TYPE_LENGTH} characters", CONTENT_TYPE_LENGTH
+)
+
+
 def check_fields(body: Mapping[str, Any]) -> dict[str, Any]:
     """Those of `name` and `content_type` that `body` has. Raises ApiError `missing_field` or `invalid_value`."""
-    checks = {"name": _check_name, "content_type": _check_content_type}
-    return {field: check(body[field]) for field, check in checks.items() if field in body}
-
-
-def _check_name(value: Any) -> str:
-    if value is None:
-        raise ApiError("missing_field", "name is required: a file name such as note.md.", param="name")
-    if (
-        not isinstance(value, str)
-        or not value.strip()
-        or len(value) > NAME_LENGTH
-        or any(unicodedata.category(character) in ("Cc", "Cs") for character in value)
-    ):
-        raise ApiError(
-            "invalid_value",
-            f"name must be a string of 1 to {NAME_LENGTH} characters, not blank, without control characters.",
-            param="name",
-        )
-    return value
-
-
-def _check_content_type(value: Any) -> str:
-    # It comes back as a header: nothing but RFC 9110's media type may pass.
-    if not isinstance(value, str) or len(value) > CONTENT_TYPE_LENGTH or not _CONTENT_TYPE.fullmatch(value):
-        raise ApiError(
-            "invalid_value",
-            f"content_type must be a media type such as text/markdown, of at most {CONTENT_TYPE_LENGTH} characters.",
-            param="content_type",
-        )
-    return value
+    return fields(body, {"name": label(NAME_LENGTH), "content_type": _check_content_type})
 
 
 def sha256_of(content: bytes) -> bytes:
     """What is stored of a content, beside itself."""
     return hashlib.sha256(content).digest()
-
-
-def shown(row: sqlite3.Row) -> dict[str, Any]:
-    """An artifact's row as the API shows it."""
-    plain = ("id", "name", "content_type", "size", "project_id", "run_id")
-    return {
-        **{field: row[field] for field in plain},
-        "sha256": row["sha256"].hex(),
-        "created_at": timestamp(row["created_at"]),
-        "updated_at": timestamp(row["updated_at"]),
-    }
 
 
 def add_artifact(
@@ -90,16 +87,16 @@ def add_artifact(
     run_id: str | None,
     now_seconds: float,
     sha256: bytes | None = None,
-) -> sqlite3.Row:
-    """Stores a new artifact and returns its row; `sha256` saves the writer's thread the hashing of a big content.
+) -> Artifact:
+    """Stores a new artifact and returns it; `sha256` saves the writer's thread the hashing of a big content.
 
     Raises ApiError `missing_field` or `invalid_value` for the name or type, `PAYLOAD_TOO_LARGE` beyond a bound, `not_found`
     (param `project_id`) for another's or no project.
     """
-    fields = check_fields({"name": name, "content_type": content_type})
+    checked = check_fields({"name": name, "content_type": content_type})
     _check_size(content)
     with _refusals(project_id):
-        row: sqlite3.Row = tx.execute(
+        row = tx.execute(
             """
             INSERT INTO artifacts
                 (id, account_id, project_id, run_id, name, content_type, size, sha256, created_at, updated_at)
@@ -107,7 +104,7 @@ def add_artifact(
             RETURNING *
             """,
             {
-                **fields,
+                **checked,
                 "id": new_id("art", now_seconds),
                 "account_id": account_id,
                 "project_id": project_id,
@@ -118,24 +115,23 @@ def add_artifact(
             },
         ).fetchone()
     _add_pieces(tx, account_id, row["id"], content)
-    return row
+    return Artifact(**row)
 
 
-def artifact_by_id(conn: sqlite3.Connection, account_id: str, artifact_id: str) -> sqlite3.Row:
+def artifact_by_id(conn: sqlite3.Connection, account_id: str, artifact_id: str) -> Artifact:
     """One artifact of the account, without its content. Raises ApiError `not_found`."""
-    row: sqlite3.Row | None = conn.execute(
-        "SELECT * FROM artifacts WHERE account_id = ? AND id = ?", (account_id, artifact_id)
-    ).fetchone()
+    row = conn.execute("SELECT * FROM artifacts WHERE account_id = ? AND id = ?", (account_id, artifact_id)).fetchone()
     if row is None:
         raise _not_found()
-    return row
+    return Artifact(**row)
 
 
 def artifacts_page(
     conn: sqlite3.Connection, account_id: str, limit: int, after: str | None, project_id: str | None, run_id: str | None
-) -> Page[sqlite3.Row]:
-    """A page of the account's artifacts, as svc/db.py's `page`; `project_id` and `run_id` narrow it, None does not."""
-    return page(conn, "artifacts", account_id, limit, after, project_id=project_id, run_id=run_id)
+) -> Page[Artifact]:
+    """A page of the account's artifacts, as svc/db.py's `page`; None for `project_id` or `run_id` narrows nothing."""
+    rows = page(conn, "artifacts", account_id, limit, after, project_id=project_id, run_id=run_id)
+    return rows.of(lambda row: Artifact(**row))
 
 
 def artifact_content(conn: sqlite3.Connection, account_id: str, artifact_id: str) -> bytes:
@@ -175,13 +171,13 @@ def content_piece(conn: sqlite3.Connection, account_id: str, artifact_id: str, s
 
 def change_artifact(
     tx: sqlite3.Connection, account_id: str, artifact_id: str, changes: Mapping[str, Any], now_seconds: float
-) -> sqlite3.Row:
-    """Sets `name`, `content_type` and `project_id`, checked, and returns the row. Raises ApiError `not_found`, with param
+) -> Artifact:
+    """Sets `name`, `content_type` and `project_id`, checked, and returns the artifact. Raises ApiError `not_found`, with param
     `project_id` for another's or no project."""
-    row = artifact_by_id(tx, account_id, artifact_id)
+    artifact = artifact_by_id(tx, account_id, artifact_id)
     if not changes:
-        return row
-    values = {**dict(row), **changes, "now": now_seconds}
+        return artifact
+    values = {**vars(artifact), **changes, "now": now_seconds}
     with _refusals(values["project_id"]):
         tx.execute(
             """
@@ -202,16 +198,16 @@ def replace_content(
     content: bytes,
     sha256: bytes,
     now_seconds: float,
-) -> sqlite3.Row:
-    """Puts `content` in the place of the artifact's and returns the row; without a `content_type` the old one stays.
+) -> Artifact:
+    """Puts `content` in the place of the artifact's and returns the artifact; without a `content_type` the old one stays.
 
     Raises ApiError `not_found`, `invalid_value` for the type, `PAYLOAD_TOO_LARGE` beyond a bound.
     """
     if content_type is not None:
-        _check_content_type(content_type)
+        _check_content_type(content_type, "content_type")
     _check_size(content)
     with _refusals(None):
-        row: sqlite3.Row | None = tx.execute(
+        row = tx.execute(
             """
             UPDATE artifacts
             SET content_type = ifnull(?, content_type), size = ?, sha256 = ?, updated_at = ?
@@ -223,7 +219,7 @@ def replace_content(
         raise _not_found()
     tx.execute("DELETE FROM artifact_pieces WHERE account_id = ? AND artifact_id = ?", (account_id, artifact_id))
     _add_pieces(tx, account_id, artifact_id, content)
-    return row
+    return Artifact(**row)
 
 
 def delete_artifact(tx: sqlite3.Connection, account_id: str, artifact_id: str) -> None:

@@ -1,10 +1,11 @@
 """Conversations: what a session's chat is kept in, filed under projects, found by words of titles and messages (contract 8)."""
 
 import sqlite3
-import unicodedata
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
+from svc.checks import CONTROL_CHARACTERS, label, nullable, one_of, required, text
 from svc.content import history
 from svc.content.fulltext import Index, words_of
 from svc.db import Page, page
@@ -18,53 +19,47 @@ _INDEX = Index("conversations", "title")
 _MATCHES = 10_000
 
 
-def check_title(value: Any) -> str | None:
-    """`value` as a title; None for one that the first message makes. Raises ApiError `invalid_value`."""
-    if value is None:
-        return None
-    if not isinstance(value, str) or not value.strip() or len(value) > TITLE_LENGTH or _without_controls(value) != value:
-        raise ApiError(
-            "invalid_value",
-            f"title must be a string of 1 to {TITLE_LENGTH} characters, not blank, without control characters, or null.",
-            param="title",
-        )
-    return value
+@dataclass(frozen=True)
+class Conversation:
+    """A row of `conversations`; `number` is its place in the index of words, times are Unix seconds."""
+
+    number: int
+    id: str
+    account_id: str
+    project_id: str | None
+    title: str | None
+    created_at: float
+    updated_at: float
+
+    def as_json(self) -> dict[str, Any]:
+        """The conversation as the API shows it."""
+        return {
+            "id": self.id,
+            "title": self.title,
+            "project_id": self.project_id,
+            "created_at": timestamp(self.created_at),
+            "updated_at": timestamp(self.updated_at),
+        }
 
 
-def title_of(text: str) -> str | None:
+# A title; None for one that the first message makes.
+check_title = nullable(label(TITLE_LENGTH))
+
+
+def title_of(said: str) -> str | None:
     """The title that a first message gives: its beginning in one line; None for one of blanks."""
-    line = " ".join(_without_controls(" ".join(text[: TITLE_LENGTH * 10].split())).split())
+    line = " ".join(CONTROL_CHARACTERS.sub("", " ".join(said[: TITLE_LENGTH * 10].split())).split())
     if len(line) > _MADE_TITLE_LENGTH:
         line = line[: _MADE_TITLE_LENGTH - 1].rstrip() + "…"
     return line or None
 
 
-def _without_controls(text: str) -> str:
-    return "".join(character for character in text if unicodedata.category(character) not in ("Cc", "Cs"))
-
-
 def check_message(body: Mapping[str, Any]) -> dict[str, str]:
     """`role` and `content` of a message, checked. Raises ApiError `missing_field` or `invalid_value`."""
-    role, content = body.get("role"), body.get("content")
-    for name, value in (("role", role), ("content", content)):
-        if value is None:
-            raise ApiError("missing_field", f"{name} is required.", param=name)
-    if role not in ROLES:
-        raise ApiError("invalid_value", f"role must be one of {', '.join(ROLES)}.", param="role")
-    if not isinstance(content, str) or not content.strip() or len(content) > history.MESSAGE_LENGTH:
-        raise ApiError(
-            "invalid_value",
-            f"content must be a string of 1 to {history.MESSAGE_LENGTH} characters, not blank.",
-            param="content",
-        )
-    return {"role": role, "content": content}
-
-
-def shown(row: sqlite3.Row) -> dict[str, Any]:
-    """A conversation's row as the API shows it."""
-    plain = ("id", "title", "project_id")
-    times = ("created_at", "updated_at")
-    return {**{field: row[field] for field in plain}, **{field: timestamp(row[field]) for field in times}}
+    return {
+        "role": required(body, "role", one_of(*ROLES)),
+        "content": required(body, "content", text(history.MESSAGE_LENGTH, blank=False)),
+    }
 
 
 def add_conversation(
@@ -75,13 +70,13 @@ def add_conversation(
     title: str | None = None,
     project_id: str | None = None,
     conversation_id: str | None = None,
-) -> sqlite3.Row:
-    """Stores a conversation out of checked fields and returns its row; its id may have been made before.
+) -> Conversation:
+    """Stores a conversation out of checked fields and returns it; its id may have been made before.
 
     Raises ApiError `not_found` (param `project_id`) for another's or no project, `invalid_api_key` when the account is gone.
     """
     try:
-        row: sqlite3.Row = tx.execute(
+        row = tx.execute(
             """
             INSERT INTO conversations (id, account_id, project_id, title, created_at, updated_at)
             VALUES (:id, :account_id, :project_id, :title, :now, :now) RETURNING *
@@ -98,7 +93,7 @@ def add_conversation(
         raise _no_project(project_id) from None
     if title is not None:
         _INDEX.add(tx, account_id, row["number"], title)
-    return row
+    return Conversation(**row)
 
 
 def _no_project(project_id: str | None) -> ApiError:
@@ -107,27 +102,25 @@ def _no_project(project_id: str | None) -> ApiError:
     return ApiError("not_found", "There is no such project.", param="project_id")
 
 
-def conversation_by_id(conn: sqlite3.Connection, account_id: str, conversation_id: str, param: str | None = None) -> sqlite3.Row:
+def conversation_by_id(conn: sqlite3.Connection, account_id: str, conversation_id: str, param: str | None = None) -> Conversation:
     """One conversation of the account. Raises ApiError `not_found`; `param` names what in the request referred to it."""
-    row: sqlite3.Row | None = conn.execute(
-        "SELECT * FROM conversations WHERE account_id = ? AND id = ?", (account_id, conversation_id)
-    ).fetchone()
+    row = conn.execute("SELECT * FROM conversations WHERE account_id = ? AND id = ?", (account_id, conversation_id)).fetchone()
     if row is None:
         raise ApiError("not_found", "There is no such conversation.", param=param)
-    return row
+    return Conversation(**row)
 
 
 def conversations_page(
     conn: sqlite3.Connection, account_id: str, limit: int, after: str | None, project_id: str | None, query: str | None
-) -> Page[sqlite3.Row]:
+) -> Page[Conversation]:
     """A page of the account's conversations, the last used first, as svc/db.py's `page`; `project_id` narrows it, None does not.
 
     With a `query`, those with all its words in the title or in one message; without any word in it, none.
     """
     found = None if query is None else _matching(conn, account_id, query)
-    return page(
-        conn, "conversations", account_id, limit, after, order=("updated_at", "number"), project_id=project_id, number=found
-    )
+    order = ("updated_at", "number")
+    rows = page(conn, "conversations", account_id, limit, after, order=order, project_id=project_id, number=found)
+    return rows.of(lambda row: Conversation(**row))
 
 
 def _matching(conn: sqlite3.Connection, account_id: str, query: str) -> list[int]:
@@ -140,13 +133,13 @@ def _matching(conn: sqlite3.Connection, account_id: str, query: str) -> list[int
 
 def change_conversation(
     tx: sqlite3.Connection, account_id: str, conversation_id: str, changes: Mapping[str, Any], now_seconds: float
-) -> sqlite3.Row:
-    """Sets `title` and `project_id`, checked, and returns the row. Raises ApiError `not_found`, with param `project_id` for
-    another's or no project."""
-    row = conversation_by_id(tx, account_id, conversation_id)
+) -> Conversation:
+    """Sets `title` and `project_id`, checked, and returns the conversation. Raises ApiError `not_found`, with param `project_id`
+    for another's or no project."""
+    before = conversation_by_id(tx, account_id, conversation_id)
     if not changes:
-        return row
-    values = {**dict(row), **changes, "now": now_seconds}
+        return before
+    values = {**vars(before), **changes, "now": now_seconds}
     try:
         tx.execute(
             """
@@ -157,11 +150,11 @@ def change_conversation(
         )
     except sqlite3.IntegrityError:
         raise _no_project(values["project_id"]) from None
-    if values["title"] != row["title"]:
-        if row["title"] is not None:
-            _INDEX.remove(tx, account_id, row["number"], row["title"])
+    if values["title"] != before.title:
+        if before.title is not None:
+            _INDEX.remove(tx, account_id, before.number, before.title)
         if values["title"] is not None:
-            _INDEX.add(tx, account_id, row["number"], values["title"])
+            _INDEX.add(tx, account_id, before.number, values["title"])
     return conversation_by_id(tx, account_id, conversation_id)
 
 
@@ -174,12 +167,12 @@ def add_message(
     content: str,
     now_seconds: float,
     model: str | None = None,
-) -> sqlite3.Row:
+) -> history.Message:
     """Adds a message, the first of which titles a conversation without a title, and returns it. Raises ApiError `not_found`."""
-    row = conversation_by_id(tx, account_id, conversation_id)
-    title = title_of(content) if row["title"] is None and role != "system" else None
+    conversation = conversation_by_id(tx, account_id, conversation_id)
+    title = title_of(content) if conversation.title is None and role != "system" else None
     if title is not None:
-        _INDEX.add(tx, account_id, row["number"], title)
+        _INDEX.add(tx, account_id, conversation.number, title)
     tx.execute(
         "UPDATE conversations SET title = ifnull(?, title), updated_at = ? WHERE account_id = ? AND id = ?",
         (title, now_seconds, account_id, conversation_id),

@@ -5,6 +5,7 @@ import math
 import sqlite3
 from collections import defaultdict
 from collections.abc import Collection
+from dataclasses import dataclass
 from typing import Any
 
 from svc.content.fulltext import Index, words_of
@@ -21,10 +22,30 @@ _CANDIDATES = 50
 _MATCHES = 10_000
 
 
-def shown(row: sqlite3.Row) -> dict[str, Any]:
-    """A message of a conversation as the API shows it."""
-    plain = ("id", "conversation_id", "role", "content", "model")
-    return {**{field: row[field] for field in plain}, "created_at": timestamp(row["created_at"])}
+@dataclass(frozen=True)
+class Message:
+    """A row of `messages`; `number` is its order and its place in the index of words, `created_at` is in Unix seconds."""
+
+    number: int
+    id: str
+    account_id: str
+    conversation_id: str | None
+    run_id: str | None
+    role: str
+    content: str
+    model: str | None
+    created_at: float
+
+    def as_json(self) -> dict[str, Any]:
+        """The message of a conversation as the API shows it."""
+        return {
+            "id": self.id,
+            "conversation_id": self.conversation_id,
+            "role": self.role,
+            "content": self.content,
+            "model": self.model,
+            "created_at": timestamp(self.created_at),
+        }
 
 
 def add_message(
@@ -37,14 +58,14 @@ def add_message(
     conversation_id: str | None = None,
     run_id: str | None = None,
     model: str | None = None,
-) -> sqlite3.Row:
-    """Keeps what was said in a conversation or in an agent run, its first million characters, and returns the row.
+) -> Message:
+    """Keeps what was said in a conversation or in an agent run, its first million characters, and returns it.
 
     Raises sqlite3.IntegrityError when the conversation or the account is gone.
     """
     # A model's answer may hold half an emoji, which neither UTF-8 nor the database takes.
     content = content[:MESSAGE_LENGTH].encode("utf-8", "replace").decode()
-    row: sqlite3.Row = tx.execute(
+    row = tx.execute(
         """
         INSERT INTO messages (id, account_id, conversation_id, run_id, role, content, model, created_at)
         VALUES (?, ?, ?, ?, ?, ?, ?, ?) RETURNING *
@@ -52,14 +73,15 @@ def add_message(
         (new_id("msg", now_seconds), account_id, conversation_id, run_id, role, content, model, now_seconds),
     ).fetchone()
     _INDEX.add(tx, account_id, row["number"], content)
-    return row
+    return Message(**row)
 
 
 def messages_page(
     conn: sqlite3.Connection, account_id: str, conversation_id: str, limit: int, after: str | None
-) -> Page[sqlite3.Row]:
-    """A page of a conversation's messages, as svc/db.py's `page`."""
-    return page(conn, "messages", account_id, limit, after, order=("number",), conversation_id=conversation_id)
+) -> Page[Message]:
+    """A page of a conversation's messages, newest first, as svc/db.py's `page`."""
+    rows = page(conn, "messages", account_id, limit, after, order=("number",), conversation_id=conversation_id)
+    return rows.of(lambda row: Message(**row))
 
 
 def delete_some(tx: sqlite3.Connection, account_id: str, conversation_id: str | None = None) -> bool:

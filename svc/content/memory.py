@@ -55,8 +55,8 @@ async def begin(
         instructions = ""
         if conversation_id:
             conversation = conversations.conversation_by_id(conn, account.id, conversation_id, HEADER)
-            if conversation["project_id"]:
-                instructions = projects.project_by_id(conn, account.id, conversation["project_id"])["instructions"]
+            if conversation.project_id:
+                instructions = projects.project_by_id(conn, account.id, conversation.project_id).instructions
         recalls = account.memory_enabled
         return instructions, history.matching_passages(conn, account.id, question, texts) if recalls else []
 
@@ -110,4 +110,4 @@ def keep(tx: sqlite3.Connection, exchange: Exchange, answer: Mapping[str, Any], 
 def _newest_is(conn: sqlite3.Connection, exchange: Exchange) -> bool:
     newest = history.messages_page(conn, exchange.account_id, exchange.conversation_id, 1, None)
     question = exchange.question[: history.MESSAGE_LENGTH]
-    return [(row["role"], row["content"]) for row in newest.items] == [("user", question)]
+    return [(message.role, message.content) for message in newest.items] == [("user", question)]

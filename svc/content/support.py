@@ -1,9 +1,10 @@
 """Live support for pro accounts: one active conversation of a person with the operator (contract 8, specification 8)."""
 
 import sqlite3
-import unicodedata
+from dataclasses import dataclass
 from typing import Any
 
+from svc.checks import label, nullable, text
 from svc.db import Page, page
 from svc.errors import ApiError
 from svc.ids import new_id, timestamp
@@ -12,55 +13,55 @@ SUBJECT_LENGTH = 200
 CONTENT_LENGTH = 10_000
 
 
-def check_subject(value: Any) -> str | None:
-    """`value` as a subject, None for none. Raises ApiError `invalid_value`."""
-    if value is None:
-        return None
-    if (
-        not isinstance(value, str)
-        or not value.strip()
-        or len(value) > SUBJECT_LENGTH
-        or any(unicodedata.category(character) in ("Cc", "Cs") for character in value)
-    ):
-        raise ApiError(
-            "invalid_value",
-            f"subject must be a string of 1 to {SUBJECT_LENGTH} characters, not blank, without control characters, or null.",
-            param="subject",
-        )
-    return value
+check_subject = nullable(label(SUBJECT_LENGTH))
+check_content = text(CONTENT_LENGTH, blank=False)
 
 
-def check_content(value: Any, param: str = "content") -> str:
-    """`value` as the text of a message. Raises ApiError `missing_field` or `invalid_value`."""
-    if value is None:
-        raise ApiError("missing_field", f"{param} is required: what you want to say.", param=param)
-    if not isinstance(value, str) or not value.strip() or len(value) > CONTENT_LENGTH:
-        raise ApiError("invalid_value", f"{param} must be a string of 1 to {CONTENT_LENGTH} characters, not blank.", param=param)
-    return value
+@dataclass(frozen=True)
+class SupportConversation:
+    """A row of `support_conversations`; times are Unix seconds."""
+
+    id: str
+    account_id: str
+    status: str
+    subject: str | None
+    created_at: float
+    updated_at: float
+    closed_at: float | None
+
+    def as_json(self) -> dict[str, Any]:
+        """The support conversation as the lists of the API show it."""
+        return {
+            "id": self.id,
+            "status": self.status,
+            "subject": self.subject,
+            "created_at": timestamp(self.created_at),
+            "updated_at": timestamp(self.updated_at),
+            "closed_at": None if self.closed_at is None else timestamp(self.closed_at),
+        }
 
 
-def shown(row: sqlite3.Row) -> dict[str, Any]:
-    """A support conversation as the lists of the API show it."""
-    closed_at = row["closed_at"]
-    return {
-        "id": row["id"],
-        "status": row["status"],
-        "subject": row["subject"],
-        "created_at": timestamp(row["created_at"]),
-        "updated_at": timestamp(row["updated_at"]),
-        "closed_at": None if closed_at is None else timestamp(closed_at),
-    }
+@dataclass(frozen=True)
+class SupportMessage:
+    """A row of `support_messages`; `created_at` is in Unix seconds."""
 
+    number: int
+    id: str
+    account_id: str
+    support_id: str
+    role: str
+    content: str
+    created_at: float
 
-def message_shown(row: sqlite3.Row) -> dict[str, Any]:
-    plain = ("id", "role", "content")
-    return {**{field: row[field] for field in plain}, "created_at": timestamp(row["created_at"])}
+    def as_json(self) -> dict[str, Any]:
+        """The message as the API shows it."""
+        return {"id": self.id, "role": self.role, "content": self.content, "created_at": timestamp(self.created_at)}
 
 
 def shown_whole(conn: sqlite3.Connection, account_id: str, support_id: str) -> dict[str, Any]:
     """A support conversation with all its messages, the oldest first. Raises ApiError `not_found`."""
-    row = support_by_id(conn, account_id, support_id)
-    return {**shown(row), "messages": [message_shown(message) for message in messages_of(conn, account_id, support_id)]}
+    messages = [message.as_json() for message in messages_of(conn, account_id, support_id)]
+    return {**support_by_id(conn, account_id, support_id).as_json(), "messages": messages}
 
 
 def add_support(
@@ -85,36 +86,35 @@ def add_support(
     return shown_whole(tx, account_id, support_id)
 
 
-def support_by_id(conn: sqlite3.Connection, account_id: str, support_id: str) -> sqlite3.Row:
+def support_by_id(conn: sqlite3.Connection, account_id: str, support_id: str) -> SupportConversation:
     """One support conversation of the account. Raises ApiError `not_found`."""
-    row: sqlite3.Row | None = conn.execute(
-        "SELECT * FROM support_conversations WHERE account_id = ? AND id = ?", (account_id, support_id)
-    ).fetchone()
+    row = conn.execute("SELECT * FROM support_conversations WHERE account_id = ? AND id = ?", (account_id, support_id)).fetchone()
     if row is None:
         raise ApiError("not_found", "There is no such support conversation.")
-    return row
+    return SupportConversation(**row)
 
 
-def support_page(conn: sqlite3.Connection, account_id: str, limit: int, after: str | None) -> Page[sqlite3.Row]:
-    """A page of the account's support conversations, as svc/db.py's `page`."""
-    return page(conn, "support_conversations", account_id, limit, after)
+def support_page(conn: sqlite3.Connection, account_id: str, limit: int, after: str | None) -> Page[SupportConversation]:
+    """A page of the account's support conversations, newest first, as svc/db.py's `page`."""
+    return page(conn, "support_conversations", account_id, limit, after).of(lambda row: SupportConversation(**row))
 
 
-def messages_of(conn: sqlite3.Connection, account_id: str, support_id: str) -> list[sqlite3.Row]:
+def messages_of(conn: sqlite3.Connection, account_id: str, support_id: str) -> list[SupportMessage]:
     """All messages of a support conversation, the oldest first; there are at most 200."""
-    return conn.execute(
+    rows = conn.execute(
         "SELECT * FROM support_messages WHERE account_id = ? AND support_id = ? ORDER BY number", (account_id, support_id)
     ).fetchall()
+    return [SupportMessage(**row) for row in rows]
 
 
 def add_message(
     tx: sqlite3.Connection, account_id: str, support_id: str, role: str, content: str, now_seconds: float
-) -> sqlite3.Row:
+) -> SupportMessage:
     """Adds a message of the `user` or the `operator`. Raises ApiError `not_found`, `already_ended` for a closed conversation,
     `PAYLOAD_TOO_LARGE` for a full one."""
     support_by_id(tx, account_id, support_id)
     try:
-        row: sqlite3.Row = tx.execute(
+        row = tx.execute(
             """
             INSERT INTO support_messages (id, account_id, support_id, role, content, created_at)
             VALUES (?, ?, ?, ?, ?, ?) RETURNING *
@@ -132,12 +132,12 @@ def add_message(
     tx.execute(
         "UPDATE support_conversations SET updated_at = ? WHERE account_id = ? AND id = ?", (now_seconds, account_id, support_id)
     )
-    return row
+    return SupportMessage(**row)
 
 
 def close(tx: sqlite3.Connection, account_id: str, support_id: str, now_seconds: float) -> dict[str, Any]:
     """Closes a support conversation and returns it as it is shown whole. Raises ApiError `not_found`, `already_ended`."""
-    if support_by_id(tx, account_id, support_id)["status"] == "closed":
+    if support_by_id(tx, account_id, support_id).status == "closed":
         raise ApiError("already_ended", "This support conversation is closed already.")
     tx.execute(
         """

@@ -23,6 +23,7 @@ from typing import Any, BinaryIO
 from svc.builtin.voice import CONTENT_TYPES, Voice
 from svc.builtin.workshop import Workshop
 from svc.content import artifacts
+from svc.content.artifacts import Artifact
 from svc.errors import ApiError
 from svc.inference import upstream_media
 from svc.inference.catalog import Model
@@ -289,7 +290,7 @@ class Maker:
         """What all of it has cost so far, also what was cut short."""
         return sum(call.cost_micros for call in self.calls)
 
-    async def draw(self, model: Model, prompt: str) -> sqlite3.Row:
+    async def draw(self, model: Model, prompt: str) -> Artifact:
         """Draws a picture; the artifact's row. Raises ApiError."""
         call = ImageCall(model, ImageRequest(prompt, 1, MOST_SIDE, MOST_SIDE, {"prompt": prompt}), self.studio, self.payer)
         self.calls.append(call)
@@ -299,7 +300,7 @@ class Maker:
                     picture = await anext(pictures)
                 return await stored(self.studio, self.payer, prompt, picture, run_id=self.run_id, project_id=self.project_id)
 
-    async def speak(self, model: Model, text: str) -> sqlite3.Row:
+    async def speak(self, model: Model, text: str) -> Artifact:
         """Speaks up to 3 minutes; the artifact's row. Raises ApiError."""
         request = SpeechRequest(text, "wav", "alloy", 1.0, DEFAULT_AUDIO_TOKENS, {"voice": "alloy"})
         call = SpeechCall(model, request, self.studio, self.payer)
@@ -323,7 +324,7 @@ async def stored(
     *,
     project_id: str | None = None,
     run_id: str | None = None,
-) -> sqlite3.Row:
+) -> Artifact:
     """Keeps the `number`th picture of a prompt as an artifact that is named for it. Raises ApiError."""
     content = await asyncio.to_thread(_decoded, picture)
     content_type, ending = _picture_type(picture)
@@ -339,7 +340,7 @@ async def _artifact(
     content: bytes,
     project_id: str | None,
     run_id: str | None,
-) -> sqlite3.Row:
+) -> Artifact:
     sha256 = await asyncio.to_thread(artifacts.sha256_of, content)
     return await studio.engines.db.write(
         artifacts.add_artifact,

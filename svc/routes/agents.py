@@ -47,10 +47,10 @@ async def run(request: Request[State], caller: Caller) -> Response:
     instructions = loop.INSTRUCTIONS
     project_id = body.get("project_id")
     if project_id is not None:
-        projects.check_project_id(project_id)
+        projects.check_project_id(project_id, "project_id")
         project = await state.db.read(projects.project_by_id, caller.id, project_id, "project_id")
-        max_steps = min(max_steps, project["max_planner_steps"] or max_steps)
-        instructions = f"{project['instructions']}\n\n{instructions}".strip()
+        max_steps = min(max_steps, project.max_planner_steps or max_steps)
+        instructions = f"{project.instructions}\n\n{instructions}".strip()
     messages = [{"role": "system", "content": instructions}, {"role": "user", "content": goal}]
     run_id = new_id("run", state.clock())
     record = {"id": run_id, "goal": goal, "model": model.id, "max_steps": max_steps, "project_id": project_id}

@@ -1,9 +1,8 @@
-"""The caller's artifacts, and their contents as files that are inert in a browser (contract 8; faults.md, Browser)."""
+"""The caller's artifacts, and their contents as files that are inert in a browser."""
 
 import asyncio
 import binascii
 import re
-import sqlite3
 from collections.abc import AsyncGenerator, Callable
 from typing import Any, TypeVar
 from urllib.parse import quote
@@ -12,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from svc.content import artifacts, projects
-from svc.content.artifacts import CONTENT_BYTES, PIECE_BYTES
+from svc.content.artifacts import CONTENT_BYTES, PIECE_BYTES, Artifact
 from svc.db import Database
 from svc.errors import ApiError
 from svc.server.bodies import read_body, read_json
@@ -23,6 +22,7 @@ from svc.server.web import listing, no_content, page_after, page_limit, reply
 
 Data = TypeVar("Data", str, bytes)
 _BODY_BYTES = 44 * MIB  # holds 32 MiB in base64 and the other fields
+_DIRECTION = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _RANGE = re.compile(r"bytes=(?:([0-9]{1,18})-([0-9]{0,18})|-([0-9]{1,18}))", re.IGNORECASE)
 
 
@@ -30,10 +30,10 @@ async def create_artifact(request: Request[State], caller: Caller) -> Response:
     """`{name, content | content_base64, content_type?, project_id?}` -> 201."""
     state = request.state
     body = await read_json(request, _BODY_BYTES)
-    project_id = projects.check_project_id(body.get("project_id"))
+    project_id = projects.check_project_id(body.get("project_id"), "project_id")
     text, decode, usual_type = _content_field(body)
     content = await _apart_if_big(text, decode)
-    row = await state.db.write(
+    artifact = await state.db.write(
         artifacts.add_artifact,
         caller.id,
         name=body.get("name"),
@@ -44,7 +44,7 @@ async def create_artifact(request: Request[State], caller: Caller) -> Response:
         run_id=None,
         now_seconds=state.clock(),
     )
-    return reply(artifacts.shown(row), 201)
+    return reply(artifact.as_json(), 201)
 
 
 def _content_field(body: dict[str, Any]) -> tuple[str, Callable[[str], bytes], str]:
@@ -84,13 +84,12 @@ async def list_artifacts(request: Request[State], caller: Caller) -> Response:
     if project_id is not None:
         await db.read(projects.project_by_id, caller.id, project_id, "project_id")
     page = await db.read(artifacts.artifacts_page, caller.id, limit, page_after(request), project_id, query.get("run_id"))
-    return listing(page, artifacts.shown)
+    return listing(page, Artifact.as_json)
 
 
 async def show_artifact(request: Request[State], caller: Caller) -> Response:
-    return reply(
-        artifacts.shown(await request.state.db.read(artifacts.artifact_by_id, caller.id, request.path_params["artifact_id"]))
-    )
+    artifact = await request.state.db.read(artifacts.artifact_by_id, caller.id, request.path_params["artifact_id"])
+    return reply(artifact.as_json())
 
 
 async def change_artifact(request: Request[State], caller: Caller) -> Response:
@@ -99,9 +98,10 @@ async def change_artifact(request: Request[State], caller: Caller) -> Response:
     body = await read_json(request)
     changes = artifacts.check_fields(body)
     if "project_id" in body:
-        changes["project_id"] = projects.check_project_id(body["project_id"])
-    row = await state.db.write(artifacts.change_artifact, caller.id, request.path_params["artifact_id"], changes, state.clock())
-    return reply(artifacts.shown(row))
+        changes["project_id"] = projects.check_project_id(body["project_id"], "project_id")
+    artifact_id = request.path_params["artifact_id"]
+    artifact = await state.db.write(artifacts.change_artifact, caller.id, artifact_id, changes, state.clock())
+    return reply(artifact.as_json())
 
 
 async def delete_artifact(request: Request[State], caller: Caller) -> Response:
@@ -116,7 +116,7 @@ async def replace_content(request: Request[State], caller: Caller) -> Response:
     if "content-range" in request.headers:  # RFC 9110 14.5: taken for the whole, a part would destroy the rest
         raise ApiError("invalid_value", "Send the whole content, without Content-Range.", param="content-range")
     content = await read_body(request, CONTENT_BYTES)
-    row = await state.db.write(
+    artifact = await state.db.write(
         artifacts.replace_content,
         caller.id,
         request.path_params["artifact_id"],
@@ -125,26 +125,26 @@ async def replace_content(request: Request[State], caller: Caller) -> Response:
         sha256=await _apart_if_big(content, artifacts.sha256_of),
         now_seconds=state.clock(),
     )
-    return reply(artifacts.shown(row))
+    return reply(artifact.as_json())
 
 
 async def show_content(request: Request[State], caller: Caller) -> Response:
     """The content: whole (200), one range of it (206, 416), or that the caller has it already (304); RFC 9110 13 and 14."""
     db, artifact_id = request.state.db, request.path_params["artifact_id"]
     while True:
-        row = await db.read(artifacts.artifact_by_id, caller.id, artifact_id)
-        headers = _validators(row)
+        artifact = await db.read(artifacts.artifact_by_id, caller.id, artifact_id)
+        headers = _validators(artifact)
         if _is_known(request, headers["etag"]):
             return Response(status_code=304, headers=headers)
-        headers |= _file_headers(row)
+        headers |= _file_headers(artifact)
         if request.method == "HEAD":
-            return Response(headers={**headers, "content-length": str(row["size"])})
-        asked = _range(request, headers["etag"], row["size"])
-        start, end = asked or (0, row["size"])
+            return Response(headers={**headers, "content-length": str(artifact.size)})
+        asked = _range(request, headers["etag"], artifact.size)
+        start, end = asked or (0, artifact.size)
         headers["content-length"] = str(end - start)
         if asked:
-            headers["content-range"] = f"bytes {start}-{end - 1}/{row['size']}"
-        pieces = _pieces(db, caller.id, row, start, end)
+            headers["content-range"] = f"bytes {start}-{end - 1}/{artifact.size}"
+        pieces = _pieces(db, caller.id, artifact, start, end)
         try:
             # Before the head is sent: so only a content of several pieces can be replaced in the middle, which cuts the answer.
             first = await anext(pieces, b"")
@@ -153,8 +153,8 @@ async def show_content(request: Request[State], caller: Caller) -> Response:
         return StreamingResponse(_chain(first, pieces), 206 if asked else 200, headers)
 
 
-def _validators(row: sqlite3.Row) -> dict[str, str]:
-    return {"etag": f'"{row["sha256"].hex()}"', "cache-control": "private, no-cache"}
+def _validators(artifact: Artifact) -> dict[str, str]:
+    return {"etag": f'"{artifact.sha256.hex()}"', "cache-control": "private, no-cache"}
 
 
 def _is_known(request: Request[State], etag: str) -> bool:
@@ -162,11 +162,11 @@ def _is_known(request: Request[State], etag: str) -> bool:
     return etag in tags or "*" in tags
 
 
-def _file_headers(row: sqlite3.Row) -> dict[str, str]:
+def _file_headers(artifact: Artifact) -> dict[str, str]:
     """What keeps the file inert: it runs no script and is a download, unless it can only be looked at or heard."""
     return {
-        "content-type": row["content_type"],
-        "content-disposition": f"{_disposition(row['content_type'])}; {_file_name(row['name'])}",
+        "content-type": artifact.content_type,
+        "content-disposition": f"{_disposition(artifact.content_type)}; {_file_name(artifact.name)}",
         "content-security-policy": "sandbox",
         "cross-origin-resource-policy": "same-origin",
         "accept-ranges": "bytes",
@@ -180,10 +180,15 @@ def _disposition(content_type: str) -> str:
 
 
 def _file_name(name: str) -> str:
-    """The parameters of RFC 6266: a plain name for old clients, the true one in UTF-8; neither can leave its folder or header."""
-    plain = re.sub(r"[^A-Za-z0-9 ._()+-]", "_", name)
-    true = quote(re.sub(r"[/\\]", "_", name), safe="")
-    return f"filename=\"{plain}\"; filename*=UTF-8''{true}"
+    """The parameters of RFC 6266: a plain name for old clients, the true one in UTF-8; neither can leave its folder or header.
+
+    Marks of direction would let `gpj.exe` look like `exe.jpg`; `.` and `..` are folders.
+    """
+    shown = _DIRECTION.sub("", re.sub(r"[/\\]", "_", name))
+    if not shown.strip(". "):
+        shown = f"file{shown}"
+    plain = re.sub(r"[^A-Za-z0-9 ._()+-]", "_", shown)
+    return f"filename=\"{plain}\"; filename*=UTF-8''{quote(shown, safe='')}"
 
 
 def _range(request: Request[State], etag: str, size: int) -> tuple[int, int] | None:
@@ -214,9 +219,9 @@ def _range(request: Request[State], etag: str, size: int) -> tuple[int, int] | N
     return start, end
 
 
-async def _pieces(db: Database, account_id: str, row: sqlite3.Row, start: int, end: int) -> AsyncGenerator[bytes, None]:
+async def _pieces(db: Database, account_id: str, artifact: Artifact, start: int, end: int) -> AsyncGenerator[bytes, None]:
     for number in range(start // PIECE_BYTES, -(-end // PIECE_BYTES)):
-        piece = await db.read(artifacts.content_piece, account_id, row["id"], row["sha256"], number)
+        piece = await db.read(artifacts.content_piece, account_id, artifact.id, artifact.sha256, number)
         begin = number * PIECE_BYTES
         yield piece[max(start - begin, 0) : end - begin]
 

@@ -1,11 +1,15 @@
-"""The caller's conversations and their messages (contract 8)."""
+"""The caller's conversations and their messages."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
 
+from svc.checks import Check, fields
 from svc.content import conversations, history, projects
+from svc.content.conversations import Conversation
+from svc.content.history import Message
 from svc.server.bodies import read_json
 from svc.server.gate import Caller
 from svc.server.state import State
@@ -15,14 +19,12 @@ from svc.server.web import listing, no_content, page_after, page_limit, reply
 async def create_conversation(request: Request[State], caller: Caller) -> Response:
     """`{title?, project_id?}` -> 201."""
     state = request.state
-    fields = _fields(await read_json(request))
-    row = await state.db.write(conversations.add_conversation, caller.id, state.clock(), **fields)
-    return reply(conversations.shown(row), 201)
+    changes = fields(await read_json(request), _CHECKS)
+    conversation = await state.db.write(conversations.add_conversation, caller.id, state.clock(), **changes)
+    return reply(conversation.as_json(), 201)
 
 
-def _fields(body: dict[str, Any]) -> dict[str, Any]:
-    checks = {"title": conversations.check_title, "project_id": projects.check_project_id}
-    return {field: check(body[field]) for field, check in checks.items() if field in body}
+_CHECKS: Mapping[str, Check[Any]] = {"title": conversations.check_title, "project_id": projects.check_project_id}
 
 
 async def list_conversations(request: Request[State], caller: Caller) -> Response:
@@ -33,22 +35,23 @@ async def list_conversations(request: Request[State], caller: Caller) -> Respons
         await db.read(projects.project_by_id, caller.id, project_id, "project_id")
     words = query.get("q") or None
     page = await db.read(conversations.conversations_page, caller.id, limit, page_after(request), project_id, words)
-    return listing(page, conversations.shown)
+    return listing(page, Conversation.as_json)
 
 
 async def show_conversation(request: Request[State], caller: Caller) -> Response:
     conversation_id = request.path_params["conversation_id"]
-    return reply(conversations.shown(await request.state.db.read(conversations.conversation_by_id, caller.id, conversation_id)))
+    conversation = await request.state.db.read(conversations.conversation_by_id, caller.id, conversation_id)
+    return reply(conversation.as_json())
 
 
 async def change_conversation(request: Request[State], caller: Caller) -> Response:
     """Any of `{title, project_id}`; an absent field stays, null takes it away."""
     state = request.state
-    changes = _fields(await read_json(request))
-    row = await state.db.write(
+    changes = fields(await read_json(request), _CHECKS)
+    conversation = await state.db.write(
         conversations.change_conversation, caller.id, request.path_params["conversation_id"], changes, state.clock()
     )
-    return reply(conversations.shown(row))
+    return reply(conversation.as_json())
 
 
 async def delete_conversation(request: Request[State], caller: Caller) -> Response:
@@ -63,14 +66,14 @@ async def list_messages(request: Request[State], caller: Caller) -> Response:
     db, limit, after = request.state.db, page_limit(request), page_after(request)
     conversation_id = request.path_params["conversation_id"]
     await db.read(conversations.conversation_by_id, caller.id, conversation_id)
-    return listing(await db.read(history.messages_page, caller.id, conversation_id, limit, after), history.shown)
+    return listing(await db.read(history.messages_page, caller.id, conversation_id, limit, after), Message.as_json)
 
 
 async def create_message(request: Request[State], caller: Caller) -> Response:
     """`{role, content}` -> 201."""
     state = request.state
-    fields = conversations.check_message(await read_json(request))
-    row = await state.db.write(
-        conversations.add_message, caller.id, request.path_params["conversation_id"], now_seconds=state.clock(), **fields
+    said = conversations.check_message(await read_json(request))
+    message = await state.db.write(
+        conversations.add_message, caller.id, request.path_params["conversation_id"], now_seconds=state.clock(), **said
     )
-    return reply(history.shown(row), 201)
+    return reply(message.as_json(), 201)

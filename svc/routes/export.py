@@ -1,69 +1,76 @@
-"""All that an account has as one zip archive, so that no one is locked in: JSON lines for each kind, and the artifacts as files.
+"""All that an account has as one zip archive, so that no one is locked in: the artifacts as files, JSON lines for each kind.
 
-rows of a kind -> JSON lines, a MiB at a time, each in a read of its own -> the archive, which is sent while it is made
+a content -> a file without a name, until it is whole -> its entry -> the archive, which is sent as fast as the caller reads
+rows of a kind -> JSON lines, a MiB at a time, each in a read of its own -> the archive
 """
 
 import re
 import sqlite3
+import unicodedata
 import zipfile
 from collections.abc import AsyncGenerator, Callable
-from typing import Any
+from typing import Any, BinaryIO
 
 import orjson
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
 from svc.agents import runs
 from svc.auth.accounts import Account
 from svc.billing.usage import day_of
-from svc.content import artifacts, conversations, history, projects, support
-from svc.content.artifacts import PIECE_BYTES
+from svc.content import artifacts
+from svc.content.artifacts import PIECE_BYTES, Artifact
+from svc.content.conversations import Conversation
+from svc.content.history import Message
+from svc.content.projects import Project
+from svc.content.support import SupportConversation, SupportMessage
 from svc.db import Database
 from svc.ids import timestamp
 from svc.inference import providers
+from svc.inference.media import storage
 from svc.server.gate import Caller
 from svc.server.state import State
+from svc.server.streamed import Streamed
 
-Shown = Callable[[sqlite3.Row], dict[str, Any]]
+AsJson = Callable[[sqlite3.Row], dict[str, Any]]
 _LINES_BYTES = 1024 * 1024
-_NAME_LENGTH = 100
+_NAME_BYTES = 150
+# What a file system or an unpacking program may take amiss: controls and marks of direction, path signs, what Windows refuses.
+_UNSAFE = re.compile(r'[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff/\\:*?"<>|]+|\.{2,}')
 
 
-def _columns(*names: str) -> Shown:
-    """Shows the columns `names`; what ends in `_at` is a time."""
+def _columns(*names: str) -> AsJson:
+    """Tells the columns `names`; what ends in `_at` is a time."""
 
-    def shown(row: sqlite3.Row) -> dict[str, Any]:
+    def as_json(row: sqlite3.Row) -> dict[str, Any]:
         values = {name: row[name] for name in names}
         return {name: timestamp(value) if name.endswith("_at") and value is not None else value for name, value in values.items()}
 
-    return shown
+    return as_json
 
 
 def _message(row: sqlite3.Row) -> dict[str, Any]:
-    return {**history.shown(row), "run_id": row["run_id"]}
+    message = Message(**row)
+    return {**message.as_json(), "run_id": message.run_id}
 
 
 def _support_message(row: sqlite3.Row) -> dict[str, Any]:
-    return {"support_id": row["support_id"], **support.message_shown(row)}
+    message = SupportMessage(**row)
+    return {"support_id": message.support_id, **message.as_json()}
 
 
-def _artifact(row: sqlite3.Row) -> dict[str, Any]:
-    return {**artifacts.shown(row), "file": _file(row)}
-
-
-# file: (table, a column or expression that orders its rows, how a row is shown: never a secret or its hash)
-KINDS: dict[str, tuple[str, str, Shown]] = {
-    "identities": ("identities", "id", _columns("id", "issuer", "subject", "email", "created_at")),
-    "api_keys": ("api_keys", "id", _columns("id", "key_prefix", "name", "created_at", "last_used_at")),
-    "providers": ("providers", "id", providers.shown),
-    "projects": ("projects", "id", projects.shown),
-    "conversations": ("conversations", "id", conversations.shown),
-    "messages": ("messages", "number", _message),
-    "runs": ("runs", "id", runs.shown),
-    "artifacts": ("artifacts", "id", _artifact),
+# file: (table, the columns that order an account's rows, how a row is told: never a secret or its hash)
+KINDS: dict[str, tuple[str, tuple[str, ...], AsJson]] = {
+    "identities": ("identities", ("id",), _columns("id", "issuer", "subject", "email", "created_at")),
+    "api_keys": ("api_keys", ("id",), _columns("id", "key_prefix", "name", "created_at", "last_used_at")),
+    "providers": ("providers", ("id",), providers.shown),
+    "projects": ("projects", ("id",), lambda row: Project(**row).as_json()),
+    "conversations": ("conversations", ("id",), lambda row: Conversation(**row).as_json()),
+    "messages": ("messages", ("number",), _message),
+    "runs": ("runs", ("id",), runs.shown),
     "ledger": (
         "ledger",
-        "seq",
+        ("seq",),
         _columns(
             *("id", "kind", "amount_micros", "balance_after_micros", "description", "reference", "model"),
             *("input_tokens", "output_tokens", "request_id", "key_id", "created_at"),
@@ -71,27 +78,25 @@ KINDS: dict[str, tuple[str, str, Shown]] = {
     ),
     "usage": (
         "usage_days",
-        "day || ' ' || model",
+        ("day", "model"),
         _columns("day", "model", "requests", "input_tokens", "output_tokens", "cost_micros"),
     ),
-    "checkouts": ("checkouts", "id", _columns("id", "amount_micros", "state", "session_id", "created_at", "paid_at")),
-    "support_conversations": ("support_conversations", "id", support.shown),
-    "support_messages": ("support_messages", "number", _support_message),
+    "checkouts": ("checkouts", ("id",), _columns("id", "amount_micros", "state", "session_id", "created_at", "paid_at")),
+    "support_conversations": ("support_conversations", ("id",), lambda row: SupportConversation(**row).as_json()),
+    "support_messages": ("support_messages", ("number",), _support_message),
 }
 
 
 async def create(request: Request[State], caller: Caller) -> Response:
-    """The archive. Its memory is bounded by the largest row; what changes meanwhile may be in it or not."""
+    """The archive. Its memory is bounded by the largest row; what changes meanwhile may be in it or not, each thing whole."""
     state = request.state
     headers = {
         "content-type": "application/zip",
         "content-disposition": f'attachment; filename="export-{day_of(state.clock())}.zip"',
         "cache-control": "no-store",
     }
-    if request.method == "HEAD":
-        return Response(headers=headers)
     await state.engines.usage.flush()
-    return StreamingResponse(_archive(state.db, caller), 200, headers)
+    return Streamed(request, caller.id, _archive(state, caller), headers)
 
 
 class _Sink:
@@ -112,8 +117,8 @@ class _Sink:
         return taken
 
 
-async def _archive(db: Database, caller: Caller) -> AsyncGenerator[bytes, None]:
-    sink = _Sink()
+async def _archive(state: State, caller: Caller) -> AsyncGenerator[bytes, None]:
+    db, sink = state.db, _Sink()
     archive = zipfile.ZipFile(sink, "w")  # type: ignore[call-overload]
     archive.writestr("account.json", orjson.dumps(_account(caller.account), option=orjson.OPT_INDENT_2) + b"\n")
     for kind in KINDS:
@@ -124,20 +129,23 @@ async def _archive(db: Database, caller: Caller) -> AsyncGenerator[bytes, None]:
                 text, after = lines
                 file.write(text)
                 yield sink.take()
-    after = ""
-    while (row := await db.read(_next_artifact, caller.id, after)) is not None:
-        pieces = _pieces(db, caller.id, row)
-        try:
-            # Before its entry begins: so only a content that is replaced in the middle cuts the answer.
-            piece = await anext(pieces, b"")
-        except artifacts.ContentReplaced:
-            continue
-        after = row["id"]
-        with archive.open(_file(row), "w") as file:
-            while piece:
-                file.write(piece)
-                yield sink.take()
-                piece = await anext(pieces, b"")
+    # Their list comes last, because it tells what is in the archive: there are at most 10,000.
+    told: list[bytes] = []
+    last_id = ""
+    # A content is read whole before its entry begins, so that one which is replaced meanwhile can be read again.
+    with state.studio.spool() as spool:
+        while (artifact := await db.read(_next_artifact, caller.id, last_id)) is not None:
+            try:
+                await _spool_content(db, artifact, spool)
+            except artifacts.ContentReplaced:
+                continue  # it is looked up again, under its new hash or no more
+            last_id = artifact.id
+            told.append(orjson.dumps({**artifact.as_json(), "file": _file(artifact)}, option=orjson.OPT_APPEND_NEWLINE))
+            with archive.open(_file(artifact), "w") as file:
+                while piece := spool.read(PIECE_BYTES):
+                    file.write(piece)
+                    yield sink.take()
+    archive.writestr("artifacts.jsonl", b"".join(told))
     archive.close()
     yield sink.take()
 
@@ -147,37 +155,45 @@ def _account(account: Account) -> dict[str, Any]:
     return {**{field: getattr(account, field) for field in plain}, "created_at": timestamp(account.created_at)}
 
 
-async def _pieces(db: Database, account_id: str, row: sqlite3.Row) -> AsyncGenerator[bytes, None]:
-    for number in range(-(-row["size"] // PIECE_BYTES)):
-        yield await db.read(artifacts.content_piece, account_id, row["id"], row["sha256"], number)
+async def _spool_content(db: Database, artifact: Artifact, spool: BinaryIO) -> None:
+    """Puts the artifact's content into `spool`, in place of what is there. Raises ContentReplaced."""
+    with storage():
+        spool.seek(0)
+        spool.truncate()
+        for number in range(-(-artifact.size // PIECE_BYTES)):
+            spool.write(await db.read(artifacts.content_piece, artifact.account_id, artifact.id, artifact.sha256, number))
+        spool.seek(0)
 
 
 def _lines(conn: sqlite3.Connection, account_id: str, kind: str, after: Any) -> tuple[bytes, Any] | None:
     """The next rows of a kind as JSON lines, up to a MiB and one row, and the place of the last; None when there are no more."""
-    table, place, shown = KINDS[kind]
-    further = "" if after is None else f"AND {place} > :after"
+    table, order, as_json = KINDS[kind]
+    columns = ", ".join(order)
+    further = "" if after is None else f"AND ({columns}) > ({', '.join('?' * len(order))})"
     rows = conn.execute(
-        f"SELECT *, {place} AS place FROM {table} WHERE account_id = :id {further} ORDER BY {place}",  # noqa: S608 - our own names
-        {"id": account_id, "after": after},
+        f"SELECT * FROM {table} WHERE account_id = ? {further} ORDER BY {columns}",  # noqa: S608 - our own names
+        (account_id, *(after or ())),
     )
     lines, size = [], 0
     for row in rows:
-        lines.append(orjson.dumps(shown(row), option=orjson.OPT_APPEND_NEWLINE))
+        lines.append(orjson.dumps(as_json(row), option=orjson.OPT_APPEND_NEWLINE))
         size += len(lines[-1])
-        after = row["place"]
+        after = tuple(row[column] for column in order)
         if size > _LINES_BYTES:
             break
     return (b"".join(lines), after) if lines else None
 
 
-def _next_artifact(conn: sqlite3.Connection, account_id: str, after: str) -> sqlite3.Row | None:
-    row: sqlite3.Row | None = conn.execute(
+def _next_artifact(conn: sqlite3.Connection, account_id: str, after: str) -> Artifact | None:
+    row = conn.execute(
         "SELECT * FROM artifacts WHERE account_id = ? AND id > ? ORDER BY id LIMIT 1", (account_id, after)
     ).fetchone()
-    return row
+    return None if row is None else Artifact(**row)
 
 
-def _file(artifact: sqlite3.Row) -> str:
-    """An artifact's path in the archive: its name as far as every file system takes it, behind the id that makes it unique."""
-    name = re.sub(r"[^A-Za-z0-9._()-]+|\.{2,}", "_", artifact["name"])[-_NAME_LENGTH:].rstrip(".")
-    return f"artifacts/{artifact['id']}-{name}"
+def _file(artifact: Artifact) -> str:
+    """An artifact's path in the archive: its name in any alphabet, without what harms, behind the id that makes it unique."""
+    name = _UNSAFE.sub("_", unicodedata.normalize("NFC", artifact.name))
+    # File systems count bytes; the end of a name tells its kind.
+    tail = name.encode("utf-8", "replace")[-_NAME_BYTES:].decode("utf-8", "ignore")
+    return f"artifacts/{artifact.id}-{tail.rstrip('. ')}"

@@ -101,8 +101,8 @@ async def _write_images(
                 number += 1
                 file.write(b"" if number == 1 else b",")
                 if as_url:
-                    row = await media.stored(state.studio, payer, prompt, picture, number)
-                    file.write(b'{"url":%b' % orjson.dumps(f"{state.config.base_url}/artifacts/{row['id']}/content"))
+                    artifact = await media.stored(state.studio, payer, prompt, picture, number)
+                    file.write(b'{"url":%b' % orjson.dumps(f"{state.config.base_url}/artifacts/{artifact.id}/content"))
                 else:
                     file.write(b'{"b64_json":"%b"' % picture.encoded)
                 if picture.revised_prompt is not None:

@@ -3,7 +3,9 @@
 from starlette.requests import Request
 from starlette.responses import Response
 
+from svc.checks import optional, required
 from svc.content import support
+from svc.content.support import SupportConversation
 from svc.errors import ApiError
 from svc.server.bodies import read_json
 from svc.server.gate import Caller
@@ -17,15 +19,15 @@ async def create_support(request: Request[State], caller: Caller) -> Response:
     if caller.tier != "pro":
         raise ApiError("pro_required")
     body = await read_json(request)
-    subject = support.check_subject(body.get("subject"))
-    content = None if body.get("message") is None else support.check_content(body["message"], "message")
+    subject = support.check_subject(body.get("subject"), "subject")
+    content = optional(body, "message", support.check_content, None)
     return reply(await state.db.write(support.add_support, caller.id, subject, content, state.clock()), 201)
 
 
 async def list_supports(request: Request[State], caller: Caller) -> Response:
     """Newest first, without their messages, `?limit= ?after=`."""
     page = await request.state.db.read(support.support_page, caller.id, page_limit(request), page_after(request))
-    return listing(page, support.shown)
+    return listing(page, SupportConversation.as_json)
 
 
 async def show_support(request: Request[State], caller: Caller) -> Response:
@@ -36,9 +38,10 @@ async def show_support(request: Request[State], caller: Caller) -> Response:
 async def create_message(request: Request[State], caller: Caller) -> Response:
     """`{content}` -> 201. 409 `already_ended` for a closed one."""
     state = request.state
-    content = support.check_content((await read_json(request)).get("content"))
-    row = await state.db.write(support.add_message, caller.id, request.path_params["support_id"], "user", content, state.clock())
-    return reply(support.message_shown(row), 201)
+    content = required(await read_json(request), "content", support.check_content)
+    support_id = request.path_params["support_id"]
+    message = await state.db.write(support.add_message, caller.id, support_id, "user", content, state.clock())
+    return reply(message.as_json(), 201)
 
 
 async def close_support(request: Request[State], caller: Caller) -> Response:

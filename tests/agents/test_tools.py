@@ -87,7 +87,7 @@ async def add(db: Database, box: Toolbox, content: bytes, content_type: str = "t
         run_id=None,
         now_seconds=NOW,
     )
-    return str(row["id"])
+    return row.id
 
 
 # --- what is offered, and the checks of arguments
@@ -219,7 +219,7 @@ async def test_a_written_artifact_is_listed_and_read_and_bound_to_its_run(db: Da
     assert box.written == [made] and set(made) == {"id", "name", "content_type", "size"}
     assert await box.call("read_artifact", {"id": made["id"]}) == text
     assert await box.call("list_artifacts", {}) == [made]
-    assert (await db.read(artifacts.artifact_by_id, box.account_id, made["id"]))["run_id"] == "run_1"
+    assert (await db.read(artifacts.artifact_by_id, box.account_id, made["id"])).run_id == "run_1"
 
 
 async def test_lone_surrogates_in_a_content_are_replaced(box: Toolbox) -> None:
@@ -273,9 +273,9 @@ async def test_after_the_account_or_the_project_went_writing_is_a_failure(
     project = await db.write(
         projects.add_project, box.account_id, {"name": "p", "instructions": "", "max_planner_steps": None}, NOW
     )
-    box.project_id = project["id"]
+    box.project_id = project.id
     await box.call("write_artifact", {"name": "n", "content": "x"})
-    await db.write(projects.delete_project, box.account_id, project["id"])
+    await db.write(projects.delete_project, box.account_id, project.id)
     assert "no such project" in await failure(box, "write_artifact", {"name": "n", "content": "x"})
     box.project_id = None
     await db.write(accounts.delete_account, box.account_id)

@@ -279,7 +279,7 @@ async def test_a_list_is_narrowed_to_a_project_and_a_run(service: Service) -> No
                 run_id=run_id,
                 now_seconds=service.clocks.now,
             )
-            made[project_id, run_id] = row["id"]
+            made[project_id, run_id] = row.id
 
     async def listed(**query: str) -> list[str]:
         answer = await service.client.get("/artifacts", params=query, headers=headers)
@@ -601,9 +601,10 @@ async def test_a_content_runs_nothing_in_a_browser(service: Service, content_typ
         ('a"; filename=evil.exe; x="', "a__ filename_evil.exe_ x__", 'a"; filename=evil.exe; x="'),
         ("../../etc/passwd", ".._.._etc_passwd", ".._.._etc_passwd"),
         ("..\\x%0d%0aset-cookie: a=b", ".._x_0d_0aset-cookie_ a_b", ".._x%0d%0aset-cookie: a=b"),
-        ("a\u2028b\u202ec", "a_b_c", "a\u2028b\u202ec"),
+        ("a\u2028b\u202ec", "a_bc", "a\u2028bc"),
+        ("..", "file..", "file.."),
         ("*'%", "___", "*'%"),
-        ("🙂" * 255, "_" * 255, "🙂" * 255),
+        ("🙂" * 200, "_" * 200, "🙂" * 200),
     ],
 )
 async def test_a_name_reaches_the_header_as_a_file_name_and_no_more(service: Service, name: str, plain: str, true: str) -> None:
@@ -717,7 +718,7 @@ async def test_an_agents_artifact_is_held_to_the_same_rules(service: Service) ->
     session, db = await service.sign_up(), service.state["db"]
     usual = {"name": "x", "content_type": "a/b", "content": b"x", "project_id": None, "run_id": "run_x", "now_seconds": 1.0}
     row = await db.write(artifacts.add_artifact, session["user"]["id"], **usual)
-    assert (row["run_id"], row["sha256"]) == ("run_x", hashlib.sha256(b"x").digest())
+    assert (row.run_id, row.sha256) == ("run_x", hashlib.sha256(b"x").digest())
     for wrong, code in (
         ({"name": "a\r\nb"}, "invalid_value"),
         ({"content_type": "a"}, "invalid_value"),

@@ -79,11 +79,11 @@ def bob(conn: sqlite3.Connection) -> str:
 def test_a_passage_is_found_by_any_of_its_words_with_its_source(conn: sqlite3.Connection, ada: str) -> None:
     say(conn, ada, "The zebra is called Ada.")
     conversation = conversations.add_conversation(conn, ada, NOW)
-    say(conn, ada, "Größe in Zürich", conversation_id=conversation["id"])
+    say(conn, ada, "Größe in Zürich", conversation_id=conversation.id)
     (found,) = history.matching_passages(conn, ada, "what was the ZEBRA's name?")
     assert found == {"text": "The zebra is called Ada.", "source": "run_1", "created_at": "2026-09-21T14:13:20.000Z"}
     (found,) = history.matching_passages(conn, ada, "zürich zurich")
-    assert (found["text"], found["source"]) == ("Größe in Zürich", conversation["id"])
+    assert (found["text"], found["source"]) == ("Größe in Zürich", conversation.id)
     assert texts(conn, ada, "lion") == []
 
 
@@ -125,13 +125,13 @@ def test_of_a_long_text_the_passage_around_the_words_comes(conn: sqlite3.Connect
 def test_a_message_is_kept_up_to_a_million_characters_and_halves_of_characters_are_mended(
     conn: sqlite3.Connection, ada: str
 ) -> None:
-    assert len(say(conn, ada, "🙂" * 1_000_001)["content"]) == 1_000_000
-    assert say(conn, ada, "half \ud83d of it\0")["content"] == "half ? of it\0"
+    assert len(say(conn, ada, "🙂" * 1_000_001).content) == 1_000_000
+    assert say(conn, ada, "half \ud83d of it\0").content == "half ? of it\0"
 
 
 def test_what_is_forgotten_is_in_no_table_and_no_index(conn: sqlite3.Connection, ada: str, bob: str) -> None:
     for account_id in (ada, bob):
-        conversation_id = conversations.add_conversation(conn, account_id, NOW, title="zebra talk")["id"]
+        conversation_id = conversations.add_conversation(conn, account_id, NOW, title="zebra talk").id
         conversations.add_conversation(conn, account_id, NOW)
         for number in range(5):
             say(conn, account_id, f"zebra {number}", conversation_id=conversation_id)
@@ -148,7 +148,7 @@ def test_what_is_forgotten_is_in_no_table_and_no_index(conn: sqlite3.Connection,
 
 @pytest.mark.parametrize(("count", "text"), [(1_100, "zebra {}"), (50, "zebra {} " + "x" * 100_000)])
 def test_many_messages_go_some_at_a_time(conn: sqlite3.Connection, ada: str, count: int, text: str) -> None:
-    conversation_id = conversations.add_conversation(conn, ada, NOW)["id"]
+    conversation_id = conversations.add_conversation(conn, ada, NOW).id
     for number in range(count):
         say(conn, ada, text.format(number), conversation_id=conversation_id)
     left = [count]
@@ -176,11 +176,11 @@ def test_many_messages_go_some_at_a_time(conn: sqlite3.Connection, ada: str, cou
     ],
 )
 def test_words_of_any_script_case_and_accent_are_found(conn: sqlite3.Connection, ada: str, text: str, query: str) -> None:
-    conversation_id = conversations.add_conversation(conn, ada, NOW)["id"]
+    conversation_id = conversations.add_conversation(conn, ada, NOW).id
     say(conn, ada, text, conversation_id=conversation_id)
     say(conn, ada, "something else")
     assert len(texts(conn, ada, query)) == 1
-    assert [row["id"] for row in conversations.conversations_page(conn, ada, 20, None, None, query).items] == [conversation_id]
+    assert [row.id for row in conversations.conversations_page(conn, ada, 20, None, None, query).items] == [conversation_id]
 
 
 @pytest.mark.parametrize(
@@ -191,7 +191,7 @@ def test_words_of_any_script_case_and_accent_are_found(conn: sqlite3.Connection,
     ],
 )
 def test_the_syntax_of_the_index_means_nothing_in_a_query(conn: sqlite3.Connection, ada: str, query: str) -> None:
-    conversation_id = conversations.add_conversation(conn, ada, NOW)["id"]
+    conversation_id = conversations.add_conversation(conn, ada, NOW).id
     say(conn, ada, "the zebra and near not content", conversation_id=conversation_id)
     found = texts(conn, ada, query)
     assert bool(found) is any(word in query.lower() for word in ("zebra", "and", "near", "not", "content"))
@@ -205,7 +205,7 @@ def test_the_syntax_of_the_index_means_nothing_in_a_query(conn: sqlite3.Connecti
 def test_any_text_and_any_query_work(text: str, query: str) -> None:
     conn = new_database()
     ada = account(conn, "ada@example.com")
-    conversation_id = conversations.add_conversation(conn, ada, NOW, title=conversations.title_of(text))["id"]
+    conversation_id = conversations.add_conversation(conn, ada, NOW, title=conversations.title_of(text)).id
     say(conn, ada, text, conversation_id=conversation_id)
     assert texts(conn, ada, query) in ([], [text])
     assert len(conversations.conversations_page(conn, ada, 20, None, None, query).items) <= 1

@@ -50,8 +50,9 @@ def test_every_table_of_an_account_is_exported_or_left_out_for_a_reason() -> Non
     conn = sqlite3.connect(":memory:")
     conn.executescript(SCHEMA.read_text())
     owned = conn.execute("SELECT m.name FROM sqlite_schema m, pragma_table_info(m.name) c WHERE c.name = 'account_id'").fetchall()
-    assert {table for table, _, _ in KINDS.values()} | set(NOT_EXPORTED) == {name for (name,) in owned}
-    assert not {table for table, _, _ in KINDS.values()} & set(NOT_EXPORTED)
+    exported = {"artifacts", *(table for table, _, _ in KINDS.values())}
+    assert exported | set(NOT_EXPORTED) == {name for (name,) in owned}
+    assert not exported & set(NOT_EXPORTED)
 
 
 async def fill(service: Service, headers: dict[str, str], account_id: str) -> dict[str, Any]:
@@ -88,7 +89,7 @@ async def test_it_holds_all_that_the_account_has_and_nothing_of_others(service: 
     archive = await archive_of(service, headers)
     account = json.loads(archive.read("account.json"))
     assert account["email"] == "ada@example.com" and account["tier"] == "pro" and account["memory_enabled"] is True
-    counts = {kind: len(lines(archive, kind)) for kind in KINDS}
+    counts = {kind: len(lines(archive, kind)) for kind in (*KINDS, "artifacts")}
     assert counts == {
         **dict.fromkeys(("api_keys", "providers", "projects", "runs", "support_conversations", "support_messages"), 1),
         **dict.fromkeys(("conversations", "ledger", "usage"), 2),
@@ -150,18 +151,19 @@ async def test_rows_of_any_number_and_size_are_all_there_in_order(service: Servi
     assert [message["content"] for message in lines(archive, "messages")] == contents
 
 
-async def test_a_content_that_is_replaced_before_its_turn_is_the_new_one(
+async def test_a_content_that_is_replaced_while_it_is_read_is_read_again(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     headers = await service.bearer()
+    content = "old" * artifacts.PIECE_BYTES
     for name in ("one", "two"):
-        await service.client.post("/artifacts", json={"name": name, "content": "old"}, headers=headers)
+        await service.client.post("/artifacts", json={"name": name, "content": content}, headers=headers)
     listed = (await service.client.get("/artifacts", headers=headers)).json()["data"]
     read, db = artifacts.content_piece, service.state["db"]
     replaced = []
 
     def content_piece(conn: sqlite3.Connection, *arguments: Any) -> bytes:
-        if len(replaced) < 2:  # as if it had happened between the row and the piece
+        if len(replaced) < 2 and arguments[-1] == 1:  # as if it had happened between two pieces
             replaced.append(arguments[1])
             raise artifacts.ContentReplaced
         return read(conn, *arguments)
@@ -169,7 +171,7 @@ async def test_a_content_that_is_replaced_before_its_turn_is_the_new_one(
     monkeypatch.setattr(artifacts, "content_piece", content_piece)
     archive = await archive_of(service, headers)
     assert len(listed) == 2 and replaced[0] == replaced[1]
-    assert [archive.read(artifact["file"]) for artifact in lines(archive, "artifacts")] == [b"old", b"old"]
+    assert [archive.read(artifact["file"]) for artifact in lines(archive, "artifacts")] == [content.encode()] * 2
     assert await db.read(lambda conn: conn.execute("SELECT count(*) FROM artifacts").fetchone()[0]) == 2
 
 
@@ -198,10 +200,26 @@ async def test_it_is_sent_while_it_is_made_in_bounded_memory(tmp_path: Path) -> 
                 await anext(answer.aiter_raw())
             assert (await client.get("/user/me")).status_code == 200
         with zipfile.ZipFile(tmp_path / "export.zip") as archive:
-            assert archive.testzip() is None and len(archive.namelist()) == 1 + len(KINDS) + 3
+            assert archive.testzip() is None and len(archive.namelist()) == 2 + len(KINDS) + 3
         assert not [line for line in server.log_lines() if line.get("level") == "error"]
+
+
+async def test_names_keep_their_alphabet_and_lose_what_harms(service: Service) -> None:
+    headers = await service.bearer()
+    names = {
+        "Отчёт за май.txt": "Отчёт за май.txt",
+        "報告.md": "報告.md",
+        "gpj\u202e.exe": "gpj_.exe",
+        "..": "_",
+        ".": "",
+        "é" * 200: "é" * 75,
+    }
+    for name in names:
+        await service.client.post("/artifacts", json={"name": name, "content": "x"}, headers=headers)
+    told = lines(await archive_of(service, headers), "artifacts")
+    assert {line["name"]: line["file"].split("/")[1].partition("-")[2] for line in told} == names
 
 
 async def test_an_account_without_anything_has_an_archive_too(service: Service) -> None:
     archive = await archive_of(service, await service.bearer())
-    assert set(archive.namelist()) == {"account.json", *(f"{kind}.jsonl" for kind in KINDS)}
+    assert set(archive.namelist()) == {"account.json", *(f"{kind}.jsonl" for kind in (*KINDS, "artifacts"))}

@@ -77,7 +77,7 @@ async def test_a_deleted_project_is_gone(service: Service) -> None:
 WRONG = [
     *[("name", value) for value in ("", " \n", "\u2003", 5, True, ["x"], {}, "a\nb", "a\0", "x" * 201)],
     *[("instructions", value) for value in (5, False, ["x"], {}, "x" * 100_001)],
-    *[("max_planner_steps", value) for value in (0, 21, -1, 5.0, 1e300, True, "5", [], {}, 2**63, 2**64)],
+    *[("max_planner_steps", value) for value in (0, 21, -1, 5.5, 1e300, True, "5", [], {}, 2**63, 2**64)],
 ]
 
 
