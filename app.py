@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 import httpx
+import orjson
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
@@ -145,10 +146,10 @@ ROUTES = [
     ("GET", "/readyz", service.readyz),
     ("GET", "/metrics", service.metrics),
     ("GET", "/openapi.json", service.openapi),
-    ("GET", "/docs", pages.page),
-    ("GET", "/password-reset", pages.page),
+    ("GET", "/docs", pages.show_docs),
+    ("GET", "/password-reset", pages.show_password_reset),
     ("GET", "/static/{path:path}", pages.static),
-    ("GET", "/", pages.page),
+    ("GET", "/", pages.show_start),
 ]
 
 
@@ -288,6 +289,7 @@ async def _start_work(
         long_answers=AtOnce(8, "long answers"),
         log=ground.log,
         metrics=ground.metrics,
+        interface=orjson.dumps(service.document(ROUTES, config.base_url)),
         started_at=config.monotonic(),
     )
 

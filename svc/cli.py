@@ -33,6 +33,7 @@ from svc.routes import service
 from svc.schema import command_connection, connect, newest_schema, prepare
 
 _BUNDLES = 20
+_APP = str(Path(__file__).parent.parent / "app.py")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -101,12 +102,13 @@ def _parser() -> argparse.ArgumentParser:
 
 def _serve(config: Config, options: argparse.Namespace) -> int:
     # app.py is above this floor: it is run, as the shell would run it, not imported.
-    runpy.run_path(str(Path(__file__).parent.parent / "app.py"), run_name="__main__")
+    runpy.run_path(_APP, run_name="__main__")
     return 0
 
 
 def _openapi(config: Config, options: argparse.Namespace) -> int:
-    sys.stdout.write(orjson.dumps(service.document(config.base_url), option=orjson.OPT_INDENT_2).decode() + "\n")
+    routes = runpy.run_path(_APP)["ROUTES"]
+    sys.stdout.write(orjson.dumps(service.document(routes, config.base_url), option=orjson.OPT_INDENT_2).decode() + "\n")
     return 0
 
 

@@ -20,18 +20,39 @@ from svc.inference.chat_call import ChatCall
 from svc.inference.media import Maker
 from svc.inference.paid_call import Payer
 from svc.inference.wire import error_event
+from svc.routes.schemas.agents import RUN, RUN_ANSWER, RUN_BODY, RUN_LIST, RUN_TEXT
+from svc.routes.schemas.refusals import MODEL_NOT_FOUND, NO_FUNDS, PROJECT_NOT_FOUND
 from svc.server.bodies import read_json
 from svc.server.body_budget import MIB
 from svc.server.gate import Caller
+from svc.server.interface import Answer, Refusal, describes, path_id
 from svc.server.sse import EventStream, Interrupt
 from svc.server.state import State
 from svc.server.web import add_log_fields, listing, page_after, page_limit, reply
+
+_RUN_ID = path_id("run_id", "The run's id.", "run_01m3250v3vn4qvxnatpwzmywwn")
+_NOT_FOUND = Refusal("not_found", "There is no such run.", when="The account has no such run.")
 
 _BODY_BYTES = 16 * MIB
 _MOST_STEPS = 20
 _DEFAULT_STEPS = 6
 
 
+@describes(
+    "Agents",
+    "runAgent",
+    "Run an agent",
+    RUN_TEXT,
+    body=RUN_BODY,
+    answers={200: RUN_ANSWER},
+    errors=[
+        Refusal("missing_field", "goal is required: what the agent is to reach.", "goal"),
+        Refusal("invalid_value", "max_steps must be a whole number from 1 to 20.", "max_steps"),
+        NO_FUNDS,
+        MODEL_NOT_FOUND,
+        PROJECT_NOT_FOUND,
+    ],
+)
 async def run(request: Request[State], caller: Caller) -> Response:
     """`{goal, model?, max_steps?, project_id?, tools?}` -> the run's events, up to exactly one that ends it."""
     state = request.state
@@ -233,16 +254,27 @@ def _tools(body: dict[str, Any], offered: list[str]) -> list[str]:
     return [name for name in offered if name in names]
 
 
+@describes("Agents", "listRuns", "List the runs", answers={200: Answer("A page of runs.", RUN_LIST)}, paged=True)
 async def list_runs(request: Request[State], caller: Caller) -> Response:
     """The account's runs, newest first."""
     limit, after = page_limit(request), page_after(request)
     return listing(await request.state.db.read(runs.runs_page, caller.id, limit, after), runs.shown)
 
 
+@describes("Agents", "getRun", "Show one run", parameters=[_RUN_ID], answers={200: Answer("The run.", RUN)}, errors=[_NOT_FOUND])
 async def show_run(request: Request[State], caller: Caller) -> Response:
     return reply(runs.shown(await request.state.db.read(runs.run_by_id, caller.id, request.path_params["run_id"])))
 
 
+@describes(
+    "Agents",
+    "stopRun",
+    "Stop a run",
+    "Its stream ends with `stopped`, reason `requested`.",
+    parameters=[_RUN_ID],
+    answers={202: Answer("It is being stopped.", RUN, {**RUN.example, "status": "running", "output": None, "finished_at": None})},
+    errors=[_NOT_FOUND, Refusal("already_ended", "This run has ended already.", when="The run has ended already.")],
+)
 async def stop_run(request: Request[State], caller: Caller) -> Response:
     """202; the run's stream ends with `stopped`, `requested`. 409 `already_ended`."""
     run_id = request.path_params["run_id"]

@@ -14,11 +14,41 @@ from svc.content import artifacts, projects
 from svc.content.artifacts import CONTENT_BYTES, PIECE_BYTES, Artifact
 from svc.db import Database
 from svc.errors import ApiError
+from svc.routes.schemas.content import ARTIFACT, ARTIFACT_LIST, CREATE_ARTIFACT_REQUEST, UPDATE_ARTIFACT_REQUEST
+from svc.routes.schemas.refusals import PROJECT_NOT_FOUND
 from svc.server.bodies import read_body, read_json
 from svc.server.body_budget import MIB
 from svc.server.gate import Caller
+from svc.server.interface import Answer, Body, Content, Refusal, choice, describes, header, parameter, path_id, string
 from svc.server.state import State
 from svc.server.web import listing, no_content, page_after, page_limit, reply
+
+_NO_CONTENT = Refusal("missing_field", "content (text) or content_base64 is required.", "content")
+_WRONG_CONTENT_TYPE = Refusal(
+    "invalid_value", "content_type must be a media type such as text/markdown, of at most 200 characters.", "content_type"
+)
+_ARTIFACT_ID = path_id("artifact_id", "The artifact's id.", "art_01m3250v3vn4qvxnatpwzmywwn")
+_TOO_LARGE = Refusal(
+    "PAYLOAD_TOO_LARGE",
+    when="The content is over 32 MiB, or the account would have more than 10,000 artifacts or 1 GiB in them.",
+)
+_NOT_FOUND = Refusal("not_found", "There is no such artifact.", when="The account has no such artifact.")
+_FILE = Content(string("The file itself, of any type.", format="binary"))
+_ANY_FILE = {"application/octet-stream": _FILE, "*/*": _FILE}
+_ETAG = {
+    "etag": header(
+        "Of this content, for If-None-Match and If-Range.",
+        string(),
+        '"b94d27b9934d3e08a52e52d7da7dabfac484efe37a5380ee9088f7ace2efcde9"',
+    )
+}
+_FILE_HEADERS = {
+    **_ETAG,
+    "content-disposition": header(
+        "A download, unless it is an image or audio.", string(), "attachment; filename=\"note.md\"; filename*=UTF-8''note.md"
+    ),
+    "content-security-policy": header("Keeps the file inert in a browser.", choice("sandbox"), "sandbox"),
+}
 
 Data = TypeVar("Data", str, bytes)
 _BODY_BYTES = 44 * MIB  # holds 32 MiB in base64 and the other fields
@@ -26,6 +56,22 @@ _DIRECTION = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _RANGE = re.compile(r"bytes=(?:([0-9]{1,18})-([0-9]{0,18})|-([0-9]{1,18}))", re.IGNORECASE)
 
 
+@describes(
+    "Artifacts",
+    "createArtifact",
+    "Create an artifact",
+    "The body may have 44 MiB.",
+    body=Body(
+        CREATE_ARTIFACT_REQUEST,
+        {
+            "text": ("Of text", {"name": "note.md", "content_type": "text/markdown", "content": "hello world"}),
+            "bytes": ("Of bytes", {"name": "note.txt", "content_type": "text/plain", "content_base64": "aGVsbG8gd29ybGQ="}),
+        },
+        most_bytes=_BODY_BYTES,
+    ),
+    answers={201: Answer("The artifact.", ARTIFACT)},
+    errors=[_NO_CONTENT, _WRONG_CONTENT_TYPE, PROJECT_NOT_FOUND, _TOO_LARGE],
+)
 async def create_artifact(request: Request[State], caller: Caller) -> Response:
     """`{name, content | content_base64, content_type?, project_id?}` -> 201."""
     state = request.state
@@ -77,6 +123,18 @@ async def _apart_if_big(data: Data, work: Callable[[Data], bytes]) -> bytes:
     return await asyncio.to_thread(work, data) if len(data) > MIB else work(data)
 
 
+@describes(
+    "Artifacts",
+    "listArtifacts",
+    "List the artifacts",
+    parameters=[
+        parameter("project_id", "query", "Only those of this project.", string()),
+        parameter("run_id", "query", "Only those of this run.", string()),
+    ],
+    answers={200: Answer("A page of artifacts.", ARTIFACT_LIST)},
+    errors=[PROJECT_NOT_FOUND],
+    paged=True,
+)
 async def list_artifacts(request: Request[State], caller: Caller) -> Response:
     """Newest first, without contents, `?project_id= ?run_id= ?limit= ?after=`."""
     db, limit, query = request.state.db, page_limit(request), request.query_params
@@ -87,11 +145,33 @@ async def list_artifacts(request: Request[State], caller: Caller) -> Response:
     return listing(page, Artifact.as_json)
 
 
+@describes(
+    "Artifacts",
+    "getArtifact",
+    "Show one artifact",
+    parameters=[_ARTIFACT_ID],
+    answers={200: Answer("The artifact.", ARTIFACT)},
+    errors=[_NOT_FOUND],
+)
 async def show_artifact(request: Request[State], caller: Caller) -> Response:
     artifact = await request.state.db.read(artifacts.artifact_by_id, caller.id, request.path_params["artifact_id"])
     return reply(artifact.as_json())
 
 
+@describes(
+    "Artifacts",
+    "updateArtifact",
+    "Change an artifact",
+    body=UPDATE_ARTIFACT_REQUEST,
+    parameters=[_ARTIFACT_ID],
+    answers={200: Answer("The artifact as it is now.", ARTIFACT, {**ARTIFACT.example, "name": "notes.md"})},
+    errors=[
+        _NO_CONTENT,
+        _WRONG_CONTENT_TYPE,
+        _NOT_FOUND,
+        PROJECT_NOT_FOUND,
+    ],
+)
 async def change_artifact(request: Request[State], caller: Caller) -> Response:
     """Any of `{name, content_type, project_id}`; an absent field stays, `project_id: null` takes it out of its project."""
     state = request.state
@@ -104,12 +184,41 @@ async def change_artifact(request: Request[State], caller: Caller) -> Response:
     return reply(artifact.as_json())
 
 
+@describes(
+    "Artifacts",
+    "deleteArtifact",
+    "Delete an artifact",
+    parameters=[_ARTIFACT_ID],
+    answers={204: Answer("The artifact is gone.")},
+    errors=[_NOT_FOUND],
+)
 async def delete_artifact(request: Request[State], caller: Caller) -> Response:
     """204."""
     await request.state.db.write(artifacts.delete_artifact, caller.id, request.path_params["artifact_id"])
     return no_content()
 
 
+@describes(
+    "Artifacts",
+    "replaceArtifactContent",
+    "Replace the content",
+    "The raw body, at most 32 MiB, becomes the content, its `Content-Type` the type; without one the old type stays.",
+    body=Body(
+        string("The file itself, of any type.", format="binary"), most_bytes=CONTENT_BYTES, media_type="application/octet-stream"
+    ),
+    parameters=[_ARTIFACT_ID],
+    answers={200: Answer("The artifact as it is now.", ARTIFACT)},
+    errors=[
+        Refusal(
+            "invalid_value",
+            "content_type must be a media type such as text/markdown, of at most 200 characters.",
+            "content_type",
+            when="`Content-Type` is no media type, or the request has a `Content-Range`.",
+        ),
+        _NOT_FOUND,
+        _TOO_LARGE,
+    ],
+)
 async def replace_content(request: Request[State], caller: Caller) -> Response:
     """The raw body becomes the content, its `Content-Type` the type -> 200 with the artifact."""
     state = request.state
@@ -128,6 +237,37 @@ async def replace_content(request: Request[State], caller: Caller) -> Response:
     return reply(artifact.as_json())
 
 
+@describes(
+    "Artifacts",
+    "getArtifactContent",
+    "Read the content",
+    "With one `Range`, or conditionally.",
+    parameters=[
+        _ARTIFACT_ID,
+        parameter("Range", "header", "One range of bytes.", string(), "bytes=0-4"),
+        parameter("If-None-Match", "header", "An etag that the caller has already.", string()),
+    ],
+    answers={
+        200: Answer("The content, under its own type.", contents=_ANY_FILE, headers=_FILE_HEADERS),
+        206: Answer(
+            "The range of it.",
+            contents=_ANY_FILE,
+            headers={**_FILE_HEADERS, "content-range": header("Which bytes of how many.", string(), "bytes 0-4/11")},
+        ),
+        304: Answer("The caller has it already.", headers=_ETAG),
+    },
+    errors=[
+        _NOT_FOUND,
+        Refusal(
+            "invalid_value",
+            "The content has 11 bytes; the range begins beyond them.",
+            "range",
+            when="The range begins beyond the content.",
+            status="416",
+            headers={"content-range": header("The true size.", string(), "bytes */11")},
+        ),
+    ],
+)
 async def show_content(request: Request[State], caller: Caller) -> Response:
     """The content: whole (200), one range of it (206, 416), or that the caller has it already (304); RFC 9110 13 and 14."""
     db, artifact_id = request.state.db, request.path_params["artifact_id"]

@@ -16,9 +16,24 @@ from svc.auth.mail import Mail
 from svc.billing import checkout_cookie
 from svc.errors import ApiError
 from svc.ids import random_base62
+from svc.routes.schemas.accounts import (
+    LOG_IN_REQUEST,
+    PASSWORD_RESET_ACCEPTED,
+    PASSWORD_RESET_CONFIRMATION,
+    PASSWORD_RESET_REQUEST,
+    SESSION,
+    SESSION_CODE_REQUEST,
+    SIGN_UP_REQUEST,
+)
+from svc.routes.schemas.headers import CHECKOUT_COOKIE_HEADER
+from svc.routes.schemas.refusals import STORAGE
 from svc.server.bodies import read_json
+from svc.server.interface import Answer, Refusal, describes
 from svc.server.state import State
 from svc.server.web import add_log_fields, no_content, reply
+
+_NO_EMAIL = Refusal("missing_field", "email is required.", "email")
+_WRONG_EMAIL = Refusal("invalid_value", "email must be an address such as ada@example.com.", "email")
 
 _RESET_TEXT = """\
 Somebody, probably you, asked for a new password for your account at
@@ -32,6 +47,21 @@ If it was not you, do nothing: your password stays as it is.
 """
 
 
+@describes(
+    "Sign-in",
+    "signUp",
+    "Create an account",
+    "Limit: 10 an hour for one IP address (IPv6: for one /64 network).",
+    body=SIGN_UP_REQUEST,
+    answers={201: Answer("The account is made and signed in.", SESSION, headers={"set-cookie": CHECKOUT_COOKIE_HEADER})},
+    errors=[
+        _NO_EMAIL,
+        _WRONG_EMAIL,
+        Refusal("signup_closed", when="The operator alone makes accounts here."),
+        Refusal("email_taken", param="email", when="There is an account with this e-mail."),
+        STORAGE,
+    ],
+)
 async def signup(request: Request[State]) -> Response:
     """`{email, password, name?}` -> 201 session."""
     state = request.state
@@ -46,6 +76,20 @@ async def signup(request: Request[State]) -> Response:
     return _session(request, account, 201)
 
 
+@describes(
+    "Sign-in",
+    "logIn",
+    "Sign in",
+    "Limit: 5 a minute for one IP address. An unknown e-mail and a wrong password get the same answer in the same time.",
+    body=LOG_IN_REQUEST,
+    answers={200: Answer("Signed in.", SESSION, headers={"set-cookie": CHECKOUT_COOKIE_HEADER})},
+    errors=[
+        _NO_EMAIL,
+        _WRONG_EMAIL,
+        Refusal("invalid_credentials", when="The e-mail or the password is wrong: the same answer, in the same time, for both."),
+        STORAGE,
+    ],
+)
 async def login(request: Request[State]) -> Response:
     """`{email, password}` -> 200 session; the same answer, in the same time, for an unknown e-mail and a wrong password."""
     state = request.state
@@ -64,6 +108,13 @@ async def checked_login(state: State, email: str, password: str) -> Account:
     return account
 
 
+@describes(
+    "Sign-in",
+    "logOut",
+    "Sign out",
+    "For the client to forget its token. A session token cannot be revoked: it stays valid until it expires.",
+    answers={204: Answer("Signed out.", headers={"set-cookie": CHECKOUT_COOKIE_HEADER})},
+)
 async def logout(request: Request[State], caller: Any) -> Response:
     """204; the token stays valid until it expires, the checkout forgets the browser."""
     answer = no_content()
@@ -71,6 +122,16 @@ async def logout(request: Request[State], caller: Any) -> Response:
     return answer
 
 
+@describes(
+    "Sign-in",
+    "requestPasswordReset",
+    "Ask for a password link",
+    "Limit: 3 an hour for one IP address. The answer does not tell whether there is such an account. Where "
+    "the operator has set up no mail, `python -m svc user reset-link EMAIL` prints a link.",
+    body=PASSWORD_RESET_REQUEST,
+    answers={202: Answer("Accepted.", PASSWORD_RESET_ACCEPTED)},
+    errors=[_NO_EMAIL, _WRONG_EMAIL, STORAGE],
+)
 async def request_password_reset(request: Request[State]) -> Response:
     """`{email}` -> 202 always, and at once, so that nobody learns who has an account here: all else happens afterwards."""
     state = request.state
@@ -97,6 +158,20 @@ def _add_link(tx: sqlite3.Connection, email: str, token_hash: bytes, now_seconds
     return account
 
 
+@describes(
+    "Sign-in",
+    "confirmPasswordReset",
+    "Set a new password",
+    "With the one-time token of a link, valid for an hour. A newer link makes an older one void.",
+    body=PASSWORD_RESET_CONFIRMATION,
+    answers={204: Answer("The password is set.")},
+    errors=[
+        _NO_EMAIL,
+        _WRONG_EMAIL,
+        Refusal("invalid_token", param="token", when="The link was used, is over an hour old or was never made."),
+        STORAGE,
+    ],
+)
 async def confirm_password_reset(request: Request[State]) -> Response:
     """`{token, password}` -> 204, once per link."""
     state = request.state
@@ -112,6 +187,24 @@ async def confirm_password_reset(request: Request[State]) -> Response:
     return no_content()
 
 
+@describes(
+    "Sign-in",
+    "changeOauthCode",
+    "Change a one-time code for a session",
+    "Works once, within a minute, in the browser that began the sign-in: it knows it by a cookie.",
+    body=SESSION_CODE_REQUEST,
+    answers={200: Answer("Signed in.", SESSION, headers={"set-cookie": CHECKOUT_COOKIE_HEADER})},
+    errors=[
+        Refusal("missing_field", "code must be a string.", "code"),
+        Refusal("invalid_value", "code must be a string.", "code"),
+        Refusal(
+            "invalid_token",
+            param="code",
+            when="The code was used, is over a minute old, was never made or belongs to another browser.",
+        ),
+        STORAGE,
+    ],
+)
 async def change_code(request: Request[State]) -> Response:
     """`{code}` from the page's fragment -> 200 session, once, in the browser that began the sign-in with another provider."""
     state = request.state

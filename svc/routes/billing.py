@@ -8,25 +8,89 @@ from starlette.responses import Response
 from svc.billing import usage, wallet
 from svc.db import Page
 from svc.errors import ApiError
+from svc.routes.schemas.billing import BILLING_ACCOUNT, LEDGER, PAYMENT_EVENT, USAGE, WEBHOOK_RECEIPT
+from svc.routes.schemas.refusals import STORAGE
 from svc.server.bodies import read_body
 from svc.server.body_budget import MIB
 from svc.server.gate import Caller
+from svc.server.interface import Answer, Body, Refusal, describes, integer, parameter, string
 from svc.server.state import State
 from svc.server.web import add_log_fields, listing, page_after, page_limit, reply
 
 _DAY_SECONDS = 86_400
 
 
+@describes(
+    "Wallet",
+    "getBillingAccount",
+    "Show the wallet",
+    "A wallet is filled in the browser, at `/checkout`; a token cannot do it.",
+    answers={200: Answer("The wallet.", BILLING_ACCOUNT)},
+)
 async def show_account(request: Request[State], caller: Caller) -> Response:
     found = await request.state.db.read(wallet.balances, caller.id)
     return reply({**found, "tier": caller.tier, "currency": "usd"})
 
 
+@describes(
+    "Wallet",
+    "listLedger",
+    "List credits and debits",
+    answers={
+        200: Answer(
+            "A page of the ledger.",
+            LEDGER,
+            {
+                "object": "list",
+                "data": [
+                    {
+                        "id": "led_01m3250v3wz2m9rvq8n4d6y1k7",
+                        "kind": "debit",
+                        "amount_micros": -11,
+                        "balance_after_micros": 4999989,
+                        "description": "Chat",
+                        "reference": None,
+                        "model": "builtin/assistant-paid",
+                        "input_tokens": 6,
+                        "output_tokens": 5,
+                        "request_id": "req_4fGk2mXq9TzLw8RbYc1VdN",
+                        "key_id": "key_01m3250v3v30wwksg0v4wcfp7p",
+                        "created_at": "2026-09-21T14:13:20.123Z",
+                    },
+                    {
+                        "id": "led_01m3250v3vn4qvxnatpwzmywwn",
+                        "kind": "credit",
+                        "amount_micros": 5000000,
+                        "balance_after_micros": 5000000,
+                        "description": "Added funds",
+                        "reference": "chk_01m3250v3vn4qvxnatpwzmywwn",
+                        "model": None,
+                        "input_tokens": None,
+                        "output_tokens": None,
+                        "request_id": None,
+                        "key_id": None,
+                        "created_at": "2026-09-21T14:13:20.123Z",
+                    },
+                ],
+                "has_more": False,
+            },
+        )
+    },
+    paged=True,
+)
 async def list_ledger(request: Request[State], caller: Caller) -> Response:
     """Credits and debits, newest first, `?limit= ?after=`."""
     return listing(await request.state.db.read(wallet.ledger_page, caller.id, page_limit(request), page_after(request)), dict)
 
 
+@describes(
+    "Wallet",
+    "listUsage",
+    "List the usage by day and model",
+    parameters=[parameter("days", "query", "How many days, today included.", integer(minimum=1, maximum=90, default=30), 30)],
+    answers={200: Answer("The usage.", USAGE)},
+    errors=[Refusal("invalid_value", "days must be a whole number from 1 to 90.", "days", when="`days` is not 1 to 90.")],
+)
 async def list_usage(request: Request[State], caller: Caller) -> Response:
     """`?days=` 1..90 (30): requests, tokens and cost per UTC day and model, newest first."""
     text = request.query_params.get("days", "30")
@@ -38,6 +102,33 @@ async def list_usage(request: Request[State], caller: Caller) -> Response:
     return listing(Page(rows, has_more=False), dict)
 
 
+@describes(
+    "Wallet",
+    "receivePaymentEvent",
+    "Receive an event of the payment processor",
+    "For the processor alone. The credit is on disk before the 200; an event that comes again credits nothing.",
+    body=Body(PAYMENT_EVENT, any_type=True),
+    parameters=[
+        parameter(
+            "Stripe-Signature",
+            "header",
+            "`t=…,v1=…`: HMAC-SHA256 of `t.body`.",
+            string(),
+            "t=1790000000,v1=5257a869e7ecebeda32affa62cdca3fa51cad7e77a0e56ff536d0ce8e108d8bd",
+            required=True,
+        )
+    ],
+    answers={200: Answer("The event is stored.", WEBHOOK_RECEIPT)},
+    errors=[
+        Refusal(
+            "invalid_value",
+            "Send one valid Stripe-Signature header for this body.",
+            "stripe-signature",
+            "The signature is missing, wrong, or older than 300 s.",
+        ),
+        STORAGE,
+    ],
+)
 async def webhook(request: Request[State]) -> Response:
     """The processor's event -> 200 once it is on disk with all it does; 400 without a valid signature, 503 if it is not."""
     state = request.state

@@ -16,9 +16,14 @@ from svc.inference.catalog import Model
 from svc.inference.chat_call import ChatCall
 from svc.inference.chat_request import check_chat
 from svc.inference.paid_call import Payer
+from svc.routes.schemas.chat import CHAT_ANSWER, CHAT_TEXT
+from svc.routes.schemas.chat_request import CHAT_BODY
+from svc.routes.schemas.models import MODEL, MODEL_LIST
+from svc.routes.schemas.refusals import MODEL_NOT_FOUND, MODEL_SERVER, NO_FUNDS, OWN_ADDRESS
 from svc.server.bodies import read_json
 from svc.server.body_budget import MIB
 from svc.server.gate import Caller
+from svc.server.interface import Answer, Refusal, describes, parameter, path_id, string
 from svc.server.sse import EventStream, Interrupt, attended
 from svc.server.state import State
 from svc.server.web import add_log_fields, reply
@@ -26,6 +31,37 @@ from svc.server.web import add_log_fields, reply
 _BODY_BYTES = 16 * MIB
 
 
+@describes(
+    "Chat",
+    "createChatCompletion",
+    "Answer a conversation",
+    CHAT_TEXT,
+    body=CHAT_BODY,
+    parameters=[
+        parameter(
+            "x-service-conversation",
+            "header",
+            "With a session: the conversation to go on with; without it a new one begins. With an API key it is ignored.",
+            string(),
+            "conv_01m3250v3vn4qvxnatpwzmywwn",
+        )
+    ],
+    answers={200: CHAT_ANSWER},
+    errors=[
+        Refusal("missing_field", "Send messages: a list with at least one message.", "messages"),
+        Refusal(
+            "invalid_value",
+            "temperature must be a number from 0 to 2.",
+            "temperature",
+            "A field is one that OpenAI would refuse too: `param` names it.",
+        ),
+        NO_FUNDS,
+        OWN_ADDRESS,
+        MODEL_NOT_FOUND,
+        Refusal("not_found", "There is no such conversation.", "x-service-conversation"),
+        *MODEL_SERVER,
+    ],
+)
 async def create(request: Request[State], caller: Caller) -> Response:
     """A chat completion: one JSON answer, or with `stream: true` server-sent chunks that end with `[DONE]`."""
     state = request.state
@@ -86,6 +122,15 @@ async def _keep(request: Request[State], call: ChatCall, exchange: Exchange) -> 
         add_log_fields(request, kept=False, cause=error.code)
 
 
+@describes(
+    "Chat",
+    "listModels",
+    "List the models",
+    "Every model that the caller can use, on one page. A model server without a list of its own in the "
+    "catalog is asked for its models, at most once a minute. A provider of the caller's own that does not "
+    "answer within 3 seconds has none to show.",
+    answers={200: Answer("All models.", MODEL_LIST)},
+)
 async def list_models(request: Request[State], caller: Caller) -> Response:
     """Every model that the caller can use, in one page, as OpenAI's clients expect (wire.md 21)."""
     models = request.state.models
@@ -93,6 +138,14 @@ async def list_models(request: Request[State], caller: Caller) -> Response:
     return reply({"object": "list", "data": shown, "has_more": False})
 
 
+@describes(
+    "Chat",
+    "getModel",
+    "Show one model",
+    parameters=[path_id("model_id", "The model's id. Its slashes may be sent as they are, or as `%2F`.", "builtin/assistant")],
+    answers={200: Answer("The model.", MODEL)},
+    errors=[MODEL_NOT_FOUND],
+)
 async def show_model(request: Request[State], caller: Caller) -> Response:
     """One model; its id holds slashes."""
     models = request.state.models

@@ -20,10 +20,32 @@ from svc.errors import ApiError
 from svc.ids import new_id
 from svc.money import dollars
 from svc.routes.auth import checked_login
+from svc.routes.schemas.billing import CHECKOUT_FORM, CHECKOUT_SIGN_IN_FORM
+from svc.routes.schemas.headers import CHECKOUT_COOKIE_HEADER
+from svc.routes.schemas.refusals import STORAGE
 from svc.server.bodies import read_body
 from svc.server.body_budget import KIB
+from svc.server.interface import Answer, Body, Component, Refusal, describes, header, implies, parameter, path_id, string
+from svc.server.openapi import HTML
 from svc.server.state import State
 from svc.server.web import Endpoint, add_log_fields
+
+_WRONG_FORM = Refusal("invalid_value", when="The amount or the form is wrong.")
+_WRONG_PASSWORD = Refusal("invalid_credentials", when="The form to sign in.")
+_COOKIE = Component(
+    "securitySchemes",
+    "checkoutCookie",
+    {
+        "type": "apiKey",
+        "in": "cookie",
+        "name": "__Host-svc_checkout",
+        "description": "The cookie `__Host-svc_checkout`, set by signing in; for the checkout pages alone.",
+    },
+)
+_TO_CHECKOUT = {"location": header("Where to go.", string(), "https://127.0.0.1:8443/checkout")}
+_PAGE = {"text/html": HTML}
+_SESSION_ID = path_id("session_id", "The sandbox's payment.", "sandbox_4fGk2mXq9TzLw8RbYc1VdN4fGk2mXq9T")
+_NOT_FOUND = Refusal("not_found", when="The person has no such payment.")
 
 Handler = Callable[[Request[State], Account], Awaitable[Response]]
 
@@ -31,6 +53,7 @@ Handler = Callable[[Request[State], Account], Awaitable[Response]]
 # --- the guards of these pages
 
 
+@implies(html=True)
 def in_html(handler: Endpoint) -> Endpoint:
     """Shows a refusal as a page; 401 asks to sign in. Where payments are off, that is all there is to see."""
 
@@ -49,6 +72,15 @@ def in_html(handler: Endpoint) -> Endpoint:
     return endpoint
 
 
+@implies(
+    [
+        Refusal(
+            "invalid_request",
+            when="The form does not come from a page of this service, or adding funds is switched off.",
+            status="403",
+        )
+    ]
+)
 def from_our_page(handler: Endpoint) -> Endpoint:
     """Refuses a form that was not sent from a page of ours: another site could send it with the person's cookie."""
 
@@ -63,6 +95,7 @@ def from_our_page(handler: Endpoint) -> Endpoint:
     return guarded
 
 
+@implies([Refusal("session_expired", when="The form to sign in."), STORAGE], security=_COOKIE)
 def recognised(handler: Handler) -> Endpoint:
     """Lets in whom the cookie names, with the account. A bearer token means nothing here."""
 
@@ -92,12 +125,32 @@ def _origin(base_url: str) -> str:
 # --- handlers
 
 
+@describes(
+    "Checkout",
+    "getCheckoutPage",
+    "The page to add funds",
+    answers={200: Answer("The choice of an amount.", contents=_PAGE)},
+)
 async def show(request: Request[State], account: Account) -> Response:
     """The choice of an amount."""
     found = await request.state.db.read(wallet.balances, account.id)
     return _page(request, "Add funds", pages.amounts(account.email, dollars(found["wallet_balance_micros"])))
 
 
+@describes(
+    "Checkout",
+    "signInToCheckout",
+    "Sign in to add funds",
+    "From the page alone. Limit: 5 a minute for one IP address, shared with `/auth/login`.",
+    body=Body(CHECKOUT_SIGN_IN_FORM, most_bytes=16 * KIB, media_type="application/x-www-form-urlencoded"),
+    answers={
+        303: Answer(
+            "To the amounts.",
+            headers={**_TO_CHECKOUT, "set-cookie": CHECKOUT_COOKIE_HEADER},
+        )
+    },
+    errors=[_WRONG_FORM, _WRONG_PASSWORD, STORAGE],
+)
 async def sign_in(request: Request[State]) -> Response:
     """`email` and `password` of a form -> the cookie, and back to the amounts; it makes no session."""
     state = request.state
@@ -108,6 +161,19 @@ async def sign_in(request: Request[State]) -> Response:
     return answer
 
 
+@describes(
+    "Checkout",
+    "beginCheckout",
+    "Begin a payment",
+    "From the page alone: `Origin` must be this server's.",
+    body=Body(CHECKOUT_FORM, most_bytes=16 * KIB, media_type="application/x-www-form-urlencoded"),
+    answers={303: Answer("To the payment processor's page.", headers=_TO_CHECKOUT)},
+    errors=[
+        _WRONG_FORM,
+        Refusal("upstream_error", when="The payment processor cannot be reached or failed. Nothing was charged."),
+        Refusal("upstream_timeout", when="The payment processor did not answer in time. Nothing was charged."),
+    ],
+)
 async def begin(request: Request[State], account: Account) -> Response:
     """`amount` of a form -> 303 to the processor's page. Our row is on disk before the processor is asked."""
     state = request.state
@@ -119,6 +185,14 @@ async def begin(request: Request[State], account: Account) -> Response:
     return _see_other(url)
 
 
+@describes(
+    "Checkout",
+    "getCheckoutReturnPage",
+    "The page that the payment processor returns to",
+    parameters=[parameter("checkout", "query", "The checkout's id.", string(), "chk_01m3250v3vn4qvxnatpwzmywwn")],
+    answers={200: Answer("What became of the payment.", contents=_PAGE)},
+    errors=[STORAGE],
+)
 async def come_back(request: Request[State]) -> Response:
     """Where the processor sends people; without the cookie it tells nothing about the checkout."""
     state = request.state
@@ -129,11 +203,29 @@ async def come_back(request: Request[State]) -> Response:
     return _page(request, "Thank you", pages.returned(*state_and_amount))
 
 
+@describes(
+    "Checkout",
+    "getSandboxPage",
+    "The page that plays the processor",
+    "With test money, where `SVC_PAYMENTS` is `sandbox`.",
+    parameters=[_SESSION_ID],
+    answers={200: Answer("The payment.", contents=_PAGE)},
+    errors=[_NOT_FOUND],
+)
 async def show_sandbox(request: Request[State], account: Account) -> Response:
     checkout = await _sandbox_checkout(request, account)
     return _page(request, "Sandbox payment", pages.sandbox(checkout.session_id or "", dollars(checkout.amount_micros)))
 
 
+@describes(
+    "Checkout",
+    "payInSandbox",
+    "Pay with test money",
+    "From the page alone.",
+    parameters=[_SESSION_ID],
+    answers={303: Answer("To the page of thanks.", headers=_TO_CHECKOUT)},
+    errors=[_WRONG_FORM, _NOT_FOUND],
+)
 async def pay_in_sandbox(request: Request[State], account: Account) -> Response:
     """Sends the event of a paid checkout the way that the webhook takes, and the person back."""
     state = request.state

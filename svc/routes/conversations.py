@@ -10,12 +10,37 @@ from svc.checks import Check, fields
 from svc.content import conversations, history, projects
 from svc.content.conversations import Conversation
 from svc.content.history import Message
+from svc.routes.schemas.content import (
+    CONVERSATION,
+    CONVERSATION_LIST,
+    CONVERSATION_REQUEST,
+    CREATE_MESSAGE_REQUEST,
+    MESSAGE,
+    MESSAGE_LIST,
+)
+from svc.routes.schemas.refusals import PROJECT_NOT_FOUND
 from svc.server.bodies import read_json
 from svc.server.gate import Caller
+from svc.server.interface import Answer, Body, Refusal, describes, parameter, path_id, string
 from svc.server.state import State
 from svc.server.web import listing, no_content, page_after, page_limit, reply
 
+_NO_ROLE = Refusal("missing_field", "role is required.", "role")
+_WRONG_TITLE = Refusal(
+    "invalid_value", "title must be a string of 1 to 200 characters, not blank, without control characters, or null.", "title"
+)
+_CONVERSATION_ID = path_id("conversation_id", "The conversation's id.", "conv_01m3250v3vn4qvxnatpwzmywwn")
+_NOT_FOUND = Refusal("not_found", "There is no such conversation.", when="The account has no such conversation.")
 
+
+@describes(
+    "Conversations",
+    "createConversation",
+    "Begin a conversation",
+    body=CONVERSATION_REQUEST,
+    answers={201: Answer("The conversation.", CONVERSATION)},
+    errors=[_NO_ROLE, _WRONG_TITLE, PROJECT_NOT_FOUND],
+)
 async def create_conversation(request: Request[State], caller: Caller) -> Response:
     """`{title?, project_id?}` -> 201."""
     state = request.state
@@ -27,6 +52,18 @@ async def create_conversation(request: Request[State], caller: Caller) -> Respon
 _CHECKS: Mapping[str, Check[Any]] = {"title": conversations.check_title, "project_id": projects.check_project_id}
 
 
+@describes(
+    "Conversations",
+    "listConversations",
+    "List the conversations",
+    parameters=[
+        parameter("q", "query", "Words: only conversations with all of them in the title or in one message.", string()),
+        parameter("project_id", "query", "Only those of this project.", string()),
+    ],
+    answers={200: Answer("A page of conversations.", CONVERSATION_LIST)},
+    errors=[PROJECT_NOT_FOUND],
+    paged=True,
+)
 async def list_conversations(request: Request[State], caller: Caller) -> Response:
     """The last used first, `?q= ?project_id= ?limit= ?after=`; `q` asks for words, all of them in the title or in one message."""
     db, limit, query = request.state.db, page_limit(request), request.query_params
@@ -38,12 +75,38 @@ async def list_conversations(request: Request[State], caller: Caller) -> Respons
     return listing(page, Conversation.as_json)
 
 
+@describes(
+    "Conversations",
+    "getConversation",
+    "Show one conversation",
+    parameters=[_CONVERSATION_ID],
+    answers={200: Answer("The conversation.", CONVERSATION)},
+    errors=[_NOT_FOUND],
+)
 async def show_conversation(request: Request[State], caller: Caller) -> Response:
     conversation_id = request.path_params["conversation_id"]
     conversation = await request.state.db.read(conversations.conversation_by_id, caller.id, conversation_id)
     return reply(conversation.as_json())
 
 
+@describes(
+    "Conversations",
+    "updateConversation",
+    "Change a conversation",
+    body=Body(CONVERSATION_REQUEST, {"title": {"title": "Trains to Zürich"}}),
+    parameters=[_CONVERSATION_ID],
+    answers={200: Answer("The conversation as it is now.", CONVERSATION, {**CONVERSATION.example, "title": "Trains to Zürich"})},
+    errors=[
+        _NO_ROLE,
+        _WRONG_TITLE,
+        Refusal(
+            "not_found",
+            "There is no such project.",
+            "project_id",
+            when="The account has no such conversation, or no such project.",
+        ),
+    ],
+)
 async def change_conversation(request: Request[State], caller: Caller) -> Response:
     """Any of `{title, project_id}`; an absent field stays, null takes it away."""
     state = request.state
@@ -54,6 +117,14 @@ async def change_conversation(request: Request[State], caller: Caller) -> Respon
     return reply(conversation.as_json())
 
 
+@describes(
+    "Conversations",
+    "deleteConversation",
+    "Delete a conversation",
+    parameters=[_CONVERSATION_ID],
+    answers={204: Answer("The conversation and its messages are gone.")},
+    errors=[_NOT_FOUND],
+)
 async def delete_conversation(request: Request[State], caller: Caller) -> Response:
     """204; its messages go with it."""
     while await request.state.db.write(conversations.delete_some, caller.id, request.path_params["conversation_id"]):
@@ -61,6 +132,34 @@ async def delete_conversation(request: Request[State], caller: Caller) -> Respon
     return no_content()
 
 
+@describes(
+    "Conversations",
+    "listMessages",
+    "List the messages",
+    parameters=[_CONVERSATION_ID],
+    answers={
+        200: Answer(
+            "A page of messages; long ones make it shorter.",
+            MESSAGE_LIST,
+            {
+                "object": "list",
+                "data": [
+                    {
+                        "id": "msg_01m3250v3vn4qvxnatpwzmywwn",
+                        "conversation_id": "conv_01m3250v3vn4qvxnatpwzmywwn",
+                        "role": "assistant",
+                        "content": "At 7:12.",
+                        "model": "builtin/assistant",
+                        "created_at": "2026-09-21T14:13:20.123Z",
+                    }
+                ],
+                "has_more": False,
+            },
+        )
+    },
+    errors=[_NOT_FOUND],
+    paged=True,
+)
 async def list_messages(request: Request[State], caller: Caller) -> Response:
     """Newest first, `?limit= ?after=`; a page of long messages is shorter."""
     db, limit, after = request.state.db, page_limit(request), page_after(request)
@@ -69,6 +168,15 @@ async def list_messages(request: Request[State], caller: Caller) -> Response:
     return listing(await db.read(history.messages_page, caller.id, conversation_id, limit, after), Message.as_json)
 
 
+@describes(
+    "Conversations",
+    "createMessage",
+    "Add a message",
+    body=CREATE_MESSAGE_REQUEST,
+    parameters=[_CONVERSATION_ID],
+    answers={201: Answer("The message.", MESSAGE)},
+    errors=[_NO_ROLE, _WRONG_TITLE, _NOT_FOUND],
+)
 async def create_message(request: Request[State], caller: Caller) -> Response:
     """`{role, content}` -> 201."""
     state = request.state

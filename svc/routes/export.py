@@ -29,6 +29,7 @@ from svc.ids import timestamp
 from svc.inference import providers
 from svc.inference.media import storage
 from svc.server.gate import Caller
+from svc.server.interface import Answer, Content, describes, header, string
 from svc.server.state import State
 from svc.server.streamed import Streamed
 
@@ -87,6 +88,22 @@ KINDS: dict[str, tuple[str, tuple[str, ...], AsJson]] = {
 }
 
 
+@describes(
+    "Data",
+    "exportAccount",
+    "Take everything along",
+    "Never a key, a password or a hash of one.",
+    answers={
+        200: Answer(
+            "A zip archive: `account.json`, JSON lines for each kind of thing, and the artifacts as files.",
+            contents={
+                "application/zip": Content(string("The archive.", format="binary")),
+                "*/*": Content(string("The archive.", format="binary")),
+            },
+            headers={"content-disposition": header("A download.", string(), 'attachment; filename="export-2026-09-21.zip"')},
+        )
+    },
+)
 async def create(request: Request[State], caller: Caller) -> Response:
     """The archive. Its memory is bounded by the largest row; what changes meanwhile may be in it or not, each thing whole."""
     state = request.state

@@ -24,11 +24,31 @@ from svc.inference.catalog import Model
 from svc.inference.media import ImageCall, ImageRequest, SpeechCall, SpeechRequest, storage
 from svc.inference.paid_call import PaidCall, Payer
 from svc.inference.wire import error_event, event
+from svc.routes.schemas.media import AUDIO_ANSWER, AUDIO_REQUEST, IMAGE_REQUEST, IMAGES_ANSWER, SPEECH_ANSWER, SPEECH_REQUEST
+from svc.routes.schemas.refusals import MODEL_NOT_FOUND, MODEL_SERVER, NO_FUNDS, OWN_ADDRESS
 from svc.server.bodies import read_json
 from svc.server.gate import Caller
+from svc.server.interface import Refusal, describes
 from svc.server.sse import EventStream, Interrupt, attended
 from svc.server.state import State
 from svc.server.web import add_log_fields
+
+# Of all three: what is asked for lies in the body, as with chat, but the limits and the prices are those of media.
+_REFUSALS = (
+    Refusal("missing_field", "prompt is required: what the picture is to show.", "prompt"),
+    Refusal("invalid_value", "size must be of the form WIDTHxHEIGHT, such as 512x512, or auto.", "size"),
+    Refusal(
+        "PAYLOAD_TOO_LARGE",
+        "input has 4097 characters; at most 4096 are taken here.",
+        "input",
+        "The text has more characters than are taken, or a picture does not fit among the account's artifacts.",
+    ),
+    Refusal("overloaded", "Too many pictures or speeches are under way. Try again in a few seconds."),
+    NO_FUNDS,
+    OWN_ADDRESS,
+    MODEL_NOT_FOUND,
+    *MODEL_SERVER,
+)
 
 _PIECE_BYTES = 64 * 1024
 _PROMPT_LENGTH = 32_000
@@ -45,6 +65,16 @@ _DEFAULT_VOICE = "alloy"
 # --- images
 
 
+@describes(
+    "Media",
+    "createImage",
+    "Make pictures",
+    "OpenAI's images, for image models. Takes nothing from the chat bucket. A model with a price is paid per "
+    "picture that was made.",
+    body=IMAGE_REQUEST,
+    answers={200: IMAGES_ANSWER},
+    errors=_REFUSALS,
+)
 async def create_image(request: Request[State], caller: Caller) -> Response:
     """`{prompt, model?, n?, size?, response_format?}` -> `{created, data: [{b64_json | url, revised_prompt?}]}`."""
     state = request.state
@@ -117,6 +147,16 @@ async def _write_images(
 # --- speech
 
 
+@describes(
+    "Media",
+    "generateAudio",
+    "Speak",
+    "For speech models. The answer is cut at `tts_max_tokens`. Takes nothing from the chat bucket. A model "
+    "with a price is paid per 1,000 audio tokens that were made.",
+    body=AUDIO_REQUEST,
+    answers={200: AUDIO_ANSWER},
+    errors=_REFUSALS,
+)
 async def generate_audio(request: Request[State], caller: Caller) -> Response:
     """`{input, model?, voice?, format?, speed?, tts_max_tokens?}` -> the audio, WAV if no format is named."""
     body = await read_json(request)
@@ -127,6 +167,15 @@ async def generate_audio(request: Request[State], caller: Caller) -> Response:
     return await _speech(request, caller, model, text, body, "format", "wav")
 
 
+@describes(
+    "Media",
+    "createSpeech",
+    "Speak, in OpenAI's format",
+    "As `/v1/audio/generate`, for clients of OpenAI's format.",
+    body=SPEECH_REQUEST,
+    answers={200: SPEECH_ANSWER},
+    errors=_REFUSALS,
+)
 async def create_speech(request: Request[State], caller: Caller) -> Response:
     """OpenAI's `{input, model?, voice?, response_format?, speed?, stream_format?}` -> the audio, or events that carry it."""
     body = await read_json(request)

@@ -18,9 +18,19 @@ from svc.auth.emails import check_email, same_email
 from svc.auth.oauth import Flow, Identity, SignInProvider, new_flow
 from svc.db import Page
 from svc.errors import ApiError
+from svc.routes.schemas.accounts import IDENTITY_LIST, IDENTITY_PROVIDER_LIST, LINKING_BEGUN
+from svc.routes.schemas.headers import LOCATION_HEADER, OAUTH_COOKIE_HEADER
 from svc.server.gate import Caller
+from svc.server.interface import Answer, Refusal, describes, parameter, path_id, string
 from svc.server.state import State
 from svc.server.web import add_log_fields, listing, no_content, page_after, page_limit, reply
+
+_PROVIDER = path_id("provider", "The name of a configured identity provider.", "google")
+_NOT_FOUND = Refusal(
+    "not_found",
+    "There is no such identity provider. GET /auth/oauth lists them.",
+    when="No such identity provider is configured.",
+)
 
 _CODE_LENGTH = 4096
 
@@ -35,6 +45,12 @@ class Refused(Exception):
 # --- signing in
 
 
+@describes(
+    "Sign-in",
+    "listIdentityProviders",
+    "List the identity providers",
+    answers={200: Answer("Those that the operator has configured.", IDENTITY_PROVIDER_LIST)},
+)
 async def list_providers(request: Request[State]) -> Response:
     """The configured providers, with the address that begins a sign-in."""
     base_url = request.state.config.base_url
@@ -45,6 +61,21 @@ async def list_providers(request: Request[State]) -> Response:
     return listing(Page(found, has_more=False), dict)
 
 
+@describes(
+    "Sign-in",
+    "beginOauth",
+    "Begin a sign-in elsewhere",
+    "For the browser: authorization code with PKCE, state and nonce. Limit: 300 a minute for one IP address, "
+    "for all three steps together.",
+    parameters=[_PROVIDER],
+    answers={
+        302: Answer(
+            "To the identity provider; where that cannot be, to the page with `#error=<code>&provider=<name>`.",
+            headers={"location": LOCATION_HEADER, "set-cookie": OAUTH_COOKIE_HEADER},
+        )
+    },
+    errors=[_NOT_FOUND],
+)
 async def begin(request: Request[State]) -> Response:
     """302 to the provider. Trouble is shown on the page, as people come here by a link."""
     provider = _provider(request, request.path_params["provider"])
@@ -57,6 +88,27 @@ async def begin(request: Request[State]) -> Response:
     return answer
 
 
+@describes(
+    "Sign-in",
+    "finishOauth",
+    "Come back from an identity provider",
+    "For the browser, sent here by the identity provider. An identity joins an existing account only where "
+    "both sides have proved the e-mail.",
+    parameters=[
+        _PROVIDER,
+        parameter("state", "query", "What the sign-in began with.", string()),
+        parameter("code", "query", "What the identity provider gave.", string()),
+        parameter("error", "query", "Why it gave none.", string()),
+        parameter("iss", "query", "Who answers.", string()),
+    ],
+    answers={
+        302: Answer(
+            "To the page, with `#code=…` to change for a session, `#linked=<name>`, or `#error=<code>&provider=<name>`.",
+            headers={"location": LOCATION_HEADER, "set-cookie": OAUTH_COOKIE_HEADER},
+        )
+    },
+    errors=[_NOT_FOUND],
+)
 async def callback(request: Request[State]) -> Response:
     """302 to the page: `#code=…` to change for a session, `#linked=…`, or `#error=…`."""
     provider = _provider(request, request.path_params["provider"])
@@ -72,6 +124,13 @@ async def callback(request: Request[State]) -> Response:
 # --- the identities of an account
 
 
+@describes(
+    "Account",
+    "listIdentities",
+    "List the linked identities",
+    answers={200: Answer("A page of identities.", IDENTITY_LIST)},
+    paged=True,
+)
 async def list_identities(request: Request[State], caller: Caller) -> Response:
     """Newest first, `?limit= ?after=`."""
     page = await request.state.db.read(identities.identities_page, caller.id, page_limit(request), page_after(request))
@@ -79,6 +138,26 @@ async def list_identities(request: Request[State], caller: Caller) -> Response:
     return listing(page, lambda identity: identity.as_json(names.get(identity.issuer)))
 
 
+@describes(
+    "Account",
+    "beginLinking",
+    "Begin to link an identity",
+    parameters=[path_id("identity", "The name of a configured identity provider.", "google")],
+    answers={200: Answer("Where to go.", LINKING_BEGUN, headers={"set-cookie": OAUTH_COOKIE_HEADER})},
+    errors=[
+        _NOT_FOUND,
+        Refusal("upstream_unreachable", "The identity provider cannot be reached. Try again later."),
+        Refusal("upstream_error", "The identity provider refused with status 500.", when="The identity provider failed."),
+        Refusal(
+            "upstream_invalid_response", "The identity provider gave no valid configuration.", when="Its answer makes no sense."
+        ),
+        Refusal(
+            "upstream_timeout",
+            "The identity provider did not answer in time. Try again.",
+            when="The identity provider did not answer in time.",
+        ),
+    ],
+)
 async def begin_linking(request: Request[State], caller: Caller) -> Response:
     """`{url}`: where this browser, and no other, goes to link an identity to this account within 10 minutes."""
     url, browser = await _begin(request, _provider(request, request.path_params["identity"]), caller.id)
@@ -87,6 +166,17 @@ async def begin_linking(request: Request[State], caller: Caller) -> Response:
     return answer
 
 
+@describes(
+    "Account",
+    "deleteIdentity",
+    "Unlink an identity",
+    parameters=[path_id("identity", "The identity's id.", "idn_01m3250v3vn4qvxnatpwzmywwn")],
+    answers={204: Answer("It signs in to this account no more.")},
+    errors=[
+        Refusal("not_found", "There is no such identity.", when="The account has no such identity."),
+        Refusal("last_identity", when="It is the only way in to the account."),
+    ],
+)
 async def unlink(request: Request[State], caller: Caller) -> Response:
     """204; 409 when it is the only way in."""
     identity_id = request.path_params["identity"]

@@ -17,10 +17,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from svc.errors import ApiError
+from svc.server.interface import Answer, Content, Refusal, describes, header, path_id, string
+from svc.server.openapi import HTML
 from svc.server.state import State
 
 STATIC = Path(__file__).parent.parent / "static"
-_PAGES = {"/": "index.html", "/docs": "docs.html", "/password-reset": "password-reset.html"}
 _TYPES = {
     ".css": "text/css; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
@@ -28,8 +29,14 @@ _TYPES = {
     ".png": "image/png",
     ".svg": "image/svg+xml",
 }
+_ETAG = {"etag": header("Of this content, for If-None-Match.", string(), '"b94d27b9934d3e08a52e52d7da7dabfa"')}
+_NOT_CHANGED = Answer("Not changed since it was asked for (`If-None-Match`).", headers=_ETAG)
 _COMPRESSED = (".css", ".js", ".mjs", ".svg", ".html")
 _IMPORT_MAP = re.compile(rb'<script type="importmap">(.*?)</script>', re.DOTALL)
+
+
+def _page_answers(text: str) -> dict[int, Answer]:
+    return {200: Answer(text, contents={"text/html": HTML}, headers=_ETAG), 304: _NOT_CHANGED}
 
 
 @dataclass(frozen=True)
@@ -86,13 +93,60 @@ def policy(html: bytes = b"") -> str:
     )
 
 
-async def page(request: Request[State]) -> Response:
-    """One of the pages."""
-    file, rules = _page(_PAGES[request.url.path])
+@describes("Pages", "getDocsPage", "This document, for people", answers=_page_answers("The reference page."))
+async def show_docs(request: Request[State]) -> Response:
+    return _page_answer(request, "docs.html")
+
+
+@describes(
+    "Pages",
+    "getPasswordResetPage",
+    "The page that a password link opens",
+    "The token is in the fragment of the link, which a browser never sends.",
+    answers=_page_answers("The page."),
+)
+async def show_password_reset(request: Request[State]) -> Response:
+    return _page_answer(request, "password-reset.html")
+
+
+@describes("Pages", "getStartPage", "The start page", answers=_page_answers("The page."))
+async def show_start(request: Request[State]) -> Response:
+    return _page_answer(request, "index.html")
+
+
+def _page_answer(request: Request[State], name: str) -> Response:
+    file, rules = _page(name)
     headers = {"content-security-policy": rules, "referrer-policy": "no-referrer", "cache-control": "no-cache"}
     return _answer(request, file, "text/html; charset=utf-8", headers)
 
 
+@describes(
+    "Pages",
+    "getStaticFile",
+    "A script, style sheet or picture of the pages",
+    parameters=[
+        path_id(
+            "path",
+            "The file's path; the pages put a hash over all files before it, and what is asked for with that may be kept "
+            "for ever.",
+            "style.css",
+        )
+    ],
+    answers={
+        200: Answer(
+            "The file.",
+            contents={
+                "text/css": Content(string()),
+                "text/javascript": Content(string()),
+                "image/png": Content(string(contentMediaType="image/png")),
+                "image/svg+xml": Content(string()),
+            },
+            headers=_ETAG,
+        ),
+        304: _NOT_CHANGED,
+    },
+    errors=[Refusal("not_found", when="There is no such thing.")],
+)
 async def static(request: Request[State]) -> Response:
     """A script, style sheet or picture of the package."""
     path: str = request.path_params["path"]

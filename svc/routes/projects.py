@@ -5,12 +5,29 @@ from starlette.responses import Response
 
 from svc.content import projects
 from svc.content.projects import Project
+from svc.routes.schemas.content import CREATE_PROJECT_REQUEST, PROJECT, PROJECT_LIST, UPDATE_PROJECT_REQUEST
 from svc.server.bodies import read_json
 from svc.server.gate import Caller
+from svc.server.interface import Answer, Refusal, describes, path_id
 from svc.server.state import State
 from svc.server.web import listing, no_content, page_after, page_limit, reply
 
+_NO_NAME = Refusal("missing_field", "name is required: what the project is called.", "name")
+_WRONG_MAX_PLANNER_STEPS = Refusal(
+    "invalid_value", "max_planner_steps must be a whole number from 1 to 20, or null.", "max_planner_steps"
+)
+_PROJECT_ID = path_id("project_id", "The project's id.", "proj_01m3250v3vn4qvxnatpwzmywwn")
+_NOT_FOUND = Refusal("not_found", "There is no such project.", when="The account has no such project.")
 
+
+@describes(
+    "Projects",
+    "createProject",
+    "Create a project",
+    body=CREATE_PROJECT_REQUEST,
+    answers={201: Answer("The project.", PROJECT)},
+    errors=[_NO_NAME, _WRONG_MAX_PLANNER_STEPS],
+)
 async def create_project(request: Request[State], caller: Caller) -> Response:
     """`{name, instructions?, max_planner_steps?}` -> 201."""
     state = request.state
@@ -18,17 +35,37 @@ async def create_project(request: Request[State], caller: Caller) -> Response:
     return reply((await state.db.write(projects.add_project, caller.id, values, state.clock())).as_json(), 201)
 
 
+@describes(
+    "Projects", "listProjects", "List the projects", answers={200: Answer("A page of projects.", PROJECT_LIST)}, paged=True
+)
 async def list_projects(request: Request[State], caller: Caller) -> Response:
     """Newest first, `?limit= ?after=`."""
     page = await request.state.db.read(projects.projects_page, caller.id, page_limit(request), page_after(request))
     return listing(page, Project.as_json)
 
 
+@describes(
+    "Projects",
+    "getProject",
+    "Show one project",
+    parameters=[_PROJECT_ID],
+    answers={200: Answer("The project.", PROJECT)},
+    errors=[_NOT_FOUND],
+)
 async def show_project(request: Request[State], caller: Caller) -> Response:
     project = await request.state.db.read(projects.project_by_id, caller.id, request.path_params["project_id"])
     return reply(project.as_json())
 
 
+@describes(
+    "Projects",
+    "updateProject",
+    "Change a project",
+    body=UPDATE_PROJECT_REQUEST,
+    parameters=[_PROJECT_ID],
+    answers={200: Answer("The project as it is now.", PROJECT, {**PROJECT.example, "max_planner_steps": None})},
+    errors=[_NO_NAME, _WRONG_MAX_PLANNER_STEPS, _NOT_FOUND],
+)
 async def change_project(request: Request[State], caller: Caller) -> Response:
     """Any of the fields; an absent one stays, null takes back instructions and max_planner_steps."""
     state = request.state
@@ -37,6 +74,15 @@ async def change_project(request: Request[State], caller: Caller) -> Response:
     return reply((await state.db.write(projects.change_project, caller.id, project_id, changes, state.clock())).as_json())
 
 
+@describes(
+    "Projects",
+    "deleteProject",
+    "Delete a project",
+    "What was filed under it stays, without a project.",
+    parameters=[_PROJECT_ID],
+    answers={204: Answer("The project is gone.")},
+    errors=[_NOT_FOUND],
+)
 async def delete_project(request: Request[State], caller: Caller) -> Response:
     """204; the project's artifacts stay, with `project_id` null."""
     await request.state.db.write(projects.delete_project, caller.id, request.path_params["project_id"])

@@ -2,22 +2,48 @@
 
 import hmac
 import sqlite3
+from collections.abc import Iterable
+from typing import Any
 
-import orjson
 from starlette.requests import Request
 from starlette.responses import Response
 
 from svc.errors import ApiError
-from svc.routes.pages import STATIC
+from svc.routes.schemas.document import INFO, TAGS
+from svc.routes.schemas.refusals import STORAGE
+from svc.routes.schemas.service import HEALTH, READINESS
+from svc.server.interface import Answer, Component, Content, Refusal, describes, string
+from svc.server.openapi import document as openapi_document
 from svc.server.state import State
-from svc.server.web import reply
+from svc.server.web import Row, reply
+
+_METRICS_TOKEN = Component(
+    "securitySchemes",
+    "metricsToken",
+    {"type": "http", "scheme": "bearer", "description": "`SVC_METRICS_TOKEN`, the operator's."},
+)
 
 
+@describes(
+    "Service",
+    "getHealth",
+    "Is it alive?",
+    "Answers while the service shuts down, too.",
+    answers={200: Answer("It is alive.", HEALTH)},
+)
 async def healthz(request: Request[State]) -> Response:
     """Alive."""
     return reply({"status": "ok"})
 
 
+@describes(
+    "Service",
+    "getReadiness",
+    "Can it work?",
+    "Ready when a write reaches the disk.",
+    answers={200: Answer("It is ready.", READINESS)},
+    errors=[STORAGE],
+)
 async def readyz(request: Request[State]) -> Response:
     """Ready when a write reaches the disk; else 503 `storage_unavailable`."""
     await request.state.db.write(_write_something)
@@ -29,6 +55,35 @@ def _write_something(tx: sqlite3.Connection) -> None:
     tx.execute(f"PRAGMA user_version = {version}")
 
 
+@describes(
+    "Service",
+    "getMetrics",
+    "Counters for Prometheus",
+    "Open where only this machine can reach the service, else with the operator's token.",
+    answers={
+        200: Answer(
+            "The counters.",
+            contents={
+                "text/plain": Content(
+                    string(),
+                    {
+                        "metrics": "# TYPE svc_requests_total counter\n"
+                        'svc_requests_total{method="GET",route="/healthz",status="200"} 2\n'
+                    },
+                )
+            },
+        )
+    },
+    errors=[
+        Refusal("invalid_api_key", when="The operator's token is missing or wrong."),
+        Refusal(
+            "not_found",
+            "The metrics are switched off here: SVC_METRICS_TOKEN switches them on.",
+            when="The metrics are switched off: `SVC_METRICS_TOKEN` switches them on.",
+        ),
+    ],
+    security=[None, _METRICS_TOKEN],
+)
 async def metrics(request: Request[State]) -> Response:
     """Prometheus' counters: open in local posture, else with the operator's token alone."""
     state = request.state
@@ -42,12 +97,18 @@ async def metrics(request: Request[State]) -> Response:
     return Response(state.metrics.text(gauges), media_type="text/plain; version=0.0.4")
 
 
+@describes(
+    "Service",
+    "getOpenapi",
+    "This document",
+    "`servers` holds this server's base address.",
+    answers={200: Answer("An OpenAPI 3.1 document.", {"type": "object", "additionalProperties": True})},
+)
 async def openapi(request: Request[State]) -> Response:
     """The interface document, with this server's address."""
-    return reply(document(request.state.config.base_url))
+    return Response(request.state.interface, headers={"cache-control": "no-store"}, media_type="application/json")
 
 
-def document(base_url: str) -> dict[str, object]:
-    """`openapi.json` of the package with `base_url` as its server."""
-    value: dict[str, object] = orjson.loads((STATIC / "openapi.json").read_bytes())
-    return {**value, "servers": [{"url": base_url}]}
+def document(routes: Iterable[Row], base_url: str) -> dict[str, Any]:
+    """The interface document of `routes`, with `base_url` as its server."""
+    return openapi_document(routes, INFO, TAGS, base_url)

@@ -11,16 +11,36 @@ from svc.auth import accounts, tokens
 from svc.auth.accounts import Account
 from svc.content import conversations
 from svc.errors import ApiError
+from svc.routes.schemas.accounts import (
+    API_KEY,
+    CREATE_API_KEY_REQUEST,
+    DELETE_USER_REQUEST,
+    NEW_API_KEY,
+    SETTINGS,
+    UPDATE_SETTINGS_REQUEST,
+    UPDATE_USER_REQUEST,
+    USER,
+)
 from svc.server.bodies import read_json
 from svc.server.gate import Caller
+from svc.server.interface import Answer, Body, Refusal, array, describes, path_id
 from svc.server.state import State
 from svc.server.web import no_content, reply
 
 
+@describes("Account", "getMe", "Show the account", answers={200: Answer("The caller's account.", USER)})
 async def show_me(request: Request[State], caller: Caller) -> Response:
     return reply(caller.account.as_json(caller.auth))
 
 
+@describes(
+    "Account",
+    "updateMe",
+    "Change the name",
+    body=UPDATE_USER_REQUEST,
+    answers={200: Answer("The account as it is now.", USER, {**USER.example, "name": "Ada Lovelace"})},
+    errors=[Refusal("invalid_value", "name must be a string of at most 200 characters, without control characters.", "name")],
+)
 async def change_me(request: Request[State], caller: Caller) -> Response:
     """`{name}`; an absent field stays."""
     body = await read_json(request)
@@ -29,6 +49,25 @@ async def change_me(request: Request[State], caller: Caller) -> Response:
     return reply(account.as_json(caller.auth))
 
 
+@describes(
+    "Account",
+    "deleteMe",
+    "Delete the account",
+    "With a session only. All its keys and sessions stop working at once, its open streams end, everything personal is deleted.",
+    body=Body(
+        DELETE_USER_REQUEST,
+        {
+            "password": ("With the password", {"password": "correct horse battery"}),
+            "confirm": ("An account without a password", {"confirm": "ada@example.com"}),
+        },
+    ),
+    answers={204: Answer("The account is gone.")},
+    errors=[
+        Refusal("missing_field", "password is required to delete the account.", "password"),
+        Refusal("invalid_value", "confirm must be the e-mail of this account.", "confirm", "The proof is wrong."),
+        Refusal("invalid_credentials", "The password is wrong.", "password"),
+    ],
+)
 async def delete_me(request: Request[State], caller: Caller) -> Response:
     """`{password}`, or `{confirm: email}` for an account without one -> 204. Its keys, sessions and streams end at once."""
     state = request.state
@@ -53,10 +92,22 @@ def _delete(tx: sqlite3.Connection, account_id: str) -> None:
     accounts.delete_account(tx, account_id)
 
 
+@describes("Account", "getSettings", "Show the settings", answers={200: Answer("The settings.", SETTINGS)})
 async def show_settings(request: Request[State], caller: Caller) -> Response:
     return reply(_settings(caller.account))
 
 
+@describes(
+    "Account",
+    "updateSettings",
+    "Change the settings",
+    body=UPDATE_SETTINGS_REQUEST,
+    answers={200: Answer("The settings as they are now.", SETTINGS, {**SETTINGS.example, "default_model": "builtin/assistant"})},
+    errors=[
+        Refusal("missing_field", "memory_enabled is required: true or false.", "memory_enabled"),
+        Refusal("invalid_value", "default_model must be one of GET /v1/models, or null.", "default_model"),
+    ],
+)
 async def change_settings(request: Request[State], caller: Caller) -> Response:
     """`{default_model, memory_enabled}`; an absent field stays, `default_model: null` goes back to the operator's."""
     body = await read_json(request)
@@ -74,6 +125,19 @@ def _settings(account: Account) -> dict[str, Any]:
     return {"default_model": account.default_model, "memory_enabled": account.memory_enabled}
 
 
+@describes(
+    "API keys",
+    "createApiKey",
+    "Make an API key",
+    "A key never expires and may do what its account may, except delete the account. It can be made with a "
+    "session or with another key.",
+    body=CREATE_API_KEY_REQUEST,
+    answers={201: Answer("The key, shown this once.", NEW_API_KEY)},
+    errors=[
+        Refusal("missing_field", "name is required: a label for the key.", "name"),
+        Refusal("invalid_value", "name must be a string that is not blank.", "name"),
+    ],
+)
 async def create_key(request: Request[State], caller: Caller) -> Response:
     """`{name}` -> 201 with the whole key, this once."""
     state = request.state
@@ -86,11 +150,41 @@ async def create_key(request: Request[State], caller: Caller) -> Response:
     return reply({**key.as_json(), "key": token}, 201)
 
 
+@describes(
+    "API keys",
+    "listApiKeys",
+    "List the API keys",
+    "Newest first, as a bare array.",
+    answers={
+        200: Answer(
+            "All keys of the account.",
+            array(API_KEY),
+            [
+                {
+                    "id": "key_01m3250v3v30wwksg0v4wcfp7p",
+                    "key_prefix": "svc-v1-EXA",
+                    "name": "my laptop",
+                    "created_at": "2026-09-21T14:13:20.123Z",
+                    "last_used_at": "2026-09-21T14:20:00.000Z",
+                }
+            ],
+        )
+    },
+)
 async def list_keys(request: Request[State], caller: Caller) -> Response:
     """A bare array, newest first, without `key`."""
     return reply([key.as_json() for key in await request.state.db.read(tokens.keys_of, caller.id)])
 
 
+@describes(
+    "API keys",
+    "deleteApiKey",
+    "Delete an API key",
+    "It fails from the next request on.",
+    parameters=[path_id("key_id", "The key's id, not the key.", "key_01m3250v3v30wwksg0v4wcfp7p")],
+    answers={204: Answer("The key is gone.")},
+    errors=[Refusal("not_found", "There is no such key.", when="The account has no such key.")],
+)
 async def delete_key(request: Request[State], caller: Caller) -> Response:
     """204; the key fails on the next request."""
     if not await request.state.db.write(tokens.delete_key, caller.id, request.path_params["key_id"]):

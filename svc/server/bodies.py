@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 # How many JSON values one body may hold: an object takes up to 35 times its bytes, and a parser keeps every thread waiting
 # (this many take it 30 ms).
-_JSON_VALUES = 100_000
+MOST_JSON_VALUES = 100_000
 _JSON_DEPTH = 100
 _BIG_JSON_BYTES = 64 * KIB
 _SLICE_BYTES = 64 * KIB
@@ -79,8 +79,8 @@ def _parse_object(body: bytes) -> dict[str, Any]:
 def parse_json(body: bytes) -> Any:
     """`body` as JSON. Raises ApiError `invalid_json`: also for NaN, lone surrogates, too many values or levels."""
     openings = body.count(b"[") + body.count(b"{")
-    if openings + body.count(b",") > _JSON_VALUES and _values(body) > _JSON_VALUES:
-        raise ApiError("PAYLOAD_TOO_LARGE", f"The JSON body holds more than {_JSON_VALUES} values. Send less.")
+    if openings + body.count(b",") > MOST_JSON_VALUES and _values(body) > MOST_JSON_VALUES:
+        raise ApiError("PAYLOAD_TOO_LARGE", f"The JSON body holds more than {MOST_JSON_VALUES} values. Send less.")
     try:
         value = orjson.loads(body)
     except orjson.JSONDecodeError as error:
@@ -94,7 +94,7 @@ def _values(body: bytes) -> int:
     """How many values `body` holds at most. Commas and brackets inside texts are none, so that it is told without the strings;
     a slice at a time, so that other threads have their turns."""
     values, position, inside = 0, 0, False
-    while position < len(body) and values <= _JSON_VALUES:
+    while position < len(body) and values <= MOST_JSON_VALUES:
         end = position + _SLICE_BYTES
         backslashes = _SLICE_BYTES - len(body[position:end].rstrip(b"\\"))
         end += backslashes % 2  # never between a backslash and what it escapes

@@ -12,11 +12,37 @@ from starlette.responses import Response
 from svc.auth import accounts, tokens
 from svc.auth.accounts import Account
 from svc.errors import ApiError
+from svc.server.interface import Component, Refusal, implies, integer, named_header, string
 from svc.server.limits import CHAT_PER_MINUTE
 from svc.server.state import State
 from svc.server.web import Endpoint, add_header, add_log_fields
 
 _TOKEN_LENGTH = 4096
+_BEARER = Component(
+    "securitySchemes",
+    "bearer",
+    {
+        "type": "http",
+        "scheme": "bearer",
+        "description": "A session token (a JWT, 8 hours) or a personal API key (`svc-v1-…`, until it is deleted).",
+    },
+)
+_RATE_LIMIT_HEADERS = {
+    "x-ratelimit-limit-requests": named_header(
+        "RateLimitLimit",
+        "Chat requests that the account may make in a minute: 20, or 120 for a pro account. On every answer to a request that "
+        "was counted.",
+        integer(),
+        20,
+        required=False,
+    ),
+    "x-ratelimit-remaining-requests": named_header(
+        "RateLimitRemaining", "How many of them are left in this window.", integer(minimum=0), 19, required=False
+    ),
+    "x-ratelimit-reset-requests": named_header(
+        "RateLimitReset", "When the window ends, as a duration.", string(pattern="^[0-9]+s$"), "37s", required=False
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -39,6 +65,14 @@ class Caller:
 Handler = Callable[[Request[State], Caller], Awaitable[Response]]
 
 
+@implies(
+    [
+        Refusal("invalid_api_key", when="No valid token. The same answer for a missing, malformed, unknown or deleted one."),
+        Refusal("session_expired", when="The session is past its 8 hours."),
+        Refusal("storage_unavailable"),
+    ],
+    security=_BEARER,
+)
 def signed_in(handler: Handler) -> Endpoint:
     """Lets in who sends a valid token of either kind (specification 5); else 401."""
 
@@ -51,6 +85,7 @@ def signed_in(handler: Handler) -> Endpoint:
     return endpoint
 
 
+@implies([Refusal("session_required", when="An API key cannot do this: sign in.")])
 def session_only(handler: Handler) -> Handler:
     """Refuses an API key with 403 `session_required` (contract 3)."""
 
@@ -62,6 +97,16 @@ def session_only(handler: Handler) -> Handler:
     return guarded
 
 
+@implies(
+    [
+        Refusal(
+            "rate_limit_exceeded",
+            "Too many requests: 20 in 60 seconds are allowed. Try again in 37 seconds.",
+            when="The account has used up its chat requests of this minute.",
+        )
+    ],
+    headers=_RATE_LIMIT_HEADERS,
+)
 def metered(handler: Handler) -> Handler:
     """Takes one admission from the account's chat bucket, before the body is read; the answer tells what is left (contract 7)."""
 
@@ -80,6 +125,15 @@ def metered(handler: Handler) -> Handler:
 def per_ip(rule: str) -> Callable[[Endpoint], Endpoint]:
     """Takes one admission of the client's address under `rule` (specification 8); else 429."""
 
+    @implies(
+        [
+            Refusal(
+                "rate_limit_exceeded",
+                "Too many requests: 5 in 60 seconds are allowed. Try again in 37 seconds.",
+                when="This client address has used up its allowance.",
+            )
+        ]
+    )
     def guard(handler: Endpoint) -> Endpoint:
         async def endpoint(request: Request[State]) -> Response:
             request.state.limits.take_by_ip(rule, request.scope["svc.client_ip"])

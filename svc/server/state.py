@@ -29,6 +29,7 @@ class State(Mapping[str, Any]):
 
     It is a mapping of its own fields because that is what Starlette takes from a lifespan and hands to each request.
     `clock` gives Unix seconds; `derived_keys` holds a key for each purpose, derived from the one secret of the data folder.
+    `interface` is the interface document in JSON.
     """
 
     config: Config
@@ -53,6 +54,7 @@ class State(Mapping[str, Any]):
     long_answers: AtOnce
     log: Log
     metrics: Metrics
+    interface: bytes
     started_at: float
 
     def __getitem__(self, name: str) -> Any:

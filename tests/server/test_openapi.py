@@ -3,6 +3,8 @@
 import itertools
 import json
 import re
+import shutil
+import subprocess
 import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,14 +12,18 @@ from typing import Any
 
 import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
+from starlette.requests import Request
+from starlette.responses import Response
 
 from app import ROUTES
+from svc.agents.tools import TOOLS
 from svc.auth import accounts
 from svc.auth.emails import check_email
 from svc.errors import ERRORS, ApiError
 from svc.inference.chat_request import check_chat
 from svc.inference.providers import check_fields
-from svc.routes.service import STATIC
+from svc.routes.pages import STATIC
+from svc.routes.service import document
 from tests.conftest import Service
 from tests.routes.test_providers import WRONG
 from tests.support.openapi import DOCUMENT, check, faults, resolved, validate_response
@@ -65,9 +71,25 @@ def test_it_is_valid_openapi_3_1() -> None:
     assert DOCUMENT["info"]["license"]["identifier"] == project["license"]
 
 
-def test_it_is_written_with_two_spaces_so_that_changes_are_readable() -> None:
-    text = (STATIC / "openapi.json").read_text()
-    assert text == json.dumps(json.loads(text), indent=2, ensure_ascii=False) + "\n"
+@pytest.mark.skipif(shutil.which("node") is None, reason="ECMA-262 is asked through node")
+def test_every_pattern_is_one_of_ecma_262_with_the_flag_u() -> None:
+    patterns = [node["pattern"] for _, node in NODES if isinstance(node.get("pattern"), str)]
+    program = "for (const one of JSON.parse(process.argv[1])) new RegExp(one, 'u')"
+    answer = subprocess.run(["node", "-e", program, json.dumps(patterns)], capture_output=True, text=True)
+    assert len(patterns) > 20 and answer.returncode == 0, answer.stderr
+
+
+def test_the_tools_of_a_run_are_the_tools_that_there_are() -> None:
+    properties = DOCUMENT["components"]["schemas"]["RunRequest"]["properties"]
+    assert properties["tools"]["items"]["enum"] == list(TOOLS)
+
+
+def test_an_endpoint_that_describes_nothing_is_refused() -> None:
+    async def bare(request: Request[Any]) -> Response:
+        return Response()
+
+    with pytest.raises(ValueError, match="GET /bare is not described"):
+        document([("GET", "/bare", bare)], "https://h")
 
 
 def test_every_reference_resolves_and_every_component_is_used() -> None:

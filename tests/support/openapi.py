@@ -1,4 +1,4 @@
-"""Holds answers against svc/static/openapi.json, so that the document cannot say one thing and the service another."""
+"""Holds answers against the interface document, so that the document cannot say one thing and the service another."""
 
 import copy
 import json
@@ -14,9 +14,9 @@ from referencing.jsonschema import DRAFT202012
 from starlette.routing import compile_path
 
 from app import ROUTES
-from svc.routes.service import STATIC
+from svc.routes.service import document
 
-DOCUMENT: dict[str, Any] = orjson.loads((STATIC / "openapi.json").read_bytes())
+DOCUMENT: dict[str, Any] = document(ROUTES, "https://127.0.0.1:8443")
 _ERROR = ("components", "schemas", "Error")
 
 

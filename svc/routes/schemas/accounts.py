@@ -1,0 +1,231 @@
+"""Schemas of accounts, sessions, API keys and identities."""
+
+from svc.routes.schemas.common import ID, TIMESTAMP
+from svc.server.interface import array, boolean, choice, integer, or_null, page_of, record, schema, string
+
+# What neither side of an e-mail may hold: controls, what shows nothing or turns the direction, and other forms of @.
+_HIDDEN = "\\u0000-\\u0020\\u007f-\\u009f\\u00ad\\u061c\\u180e\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u2069\\ufe6b\\ufeff\\uff20"
+EMAIL = schema(
+    "Email",
+    string(
+        "One account per e-mail, whatever its case. Characters that show nothing or turn the direction, a second @ in "
+        "compatibility form, and an address literal are refused.",
+        minLength=3,
+        maxLength=254,
+        pattern=f'^[^\\s@<>()\\[\\]\\\\,;:"{_HIDDEN}]+@[^\\s@<>()\\[\\]\\\\,;"{_HIDDEN}]+$',
+        examples=["ada@example.com"],
+    ),
+)
+NEW_PASSWORD = schema(
+    "NewPassword", string("8 to 1024 characters.", minLength=8, maxLength=1024, examples=["correct horse battery"])
+)
+PERSON_NAME = schema(
+    "PersonName",
+    or_null(
+        string(
+            "How the person is called. Blank or null is no name; control characters are refused.",
+            maxLength=200,
+            pattern="^[^\\u0000-\\u001f\\u007f-\\u009f]*$",
+            examples=["Ada"],
+        )
+    ),
+)
+USER = record(
+    "User",
+    {
+        "id": ID,
+        "email": EMAIL,
+        "name": PERSON_NAME,
+        "tier": choice("free", "pro", description="A free account becomes pro by adding funds, and stays it."),
+        "created_at": TIMESTAMP,
+        "auth": choice("session", "api_key", description="What this request was signed with."),
+    },
+    description="The caller's account.",
+    example={
+        "id": "user_01m3250v3vn4qvxnatpwzmywwn",
+        "email": "ada@example.com",
+        "name": "Ada",
+        "tier": "free",
+        "created_at": "2026-09-21T14:13:20.123Z",
+        "auth": "session",
+    },
+)
+SESSION = record(
+    "Session",
+    {
+        "access_token": string("A JWT: send it as `Authorization: Bearer <token>`."),
+        "token_type": choice("bearer"),
+        "expires_in": integer("Seconds until the token expires: 8 hours.", const=28800),
+        "user": USER,
+    },
+    description="A signed-in session.",
+    example={
+        "access_token": "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiJ1c2VyXzAxbTMyIn0.dGhpcyBpcyBhbiBleGFtcGxl",
+        "token_type": "bearer",
+        "expires_in": 28800,
+        "user": {
+            "id": "user_01m3250v3vn4qvxnatpwzmywwn",
+            "email": "ada@example.com",
+            "name": "Ada",
+            "tier": "free",
+            "created_at": "2026-09-21T14:13:20.123Z",
+            "auth": "session",
+        },
+    },
+)
+SIGN_UP_REQUEST = record(
+    "SignUpRequest",
+    {"email": EMAIL, "password": NEW_PASSWORD, "name": PERSON_NAME},
+    required=("email", "password"),
+    example={"email": "ada@example.com", "password": "correct horse battery", "name": "Ada"},
+)
+LOG_IN_REQUEST = record(
+    "LogInRequest",
+    {"email": string("The account's e-mail, in any case."), "password": string()},
+    example={"email": "ada@example.com", "password": "correct horse battery"},
+)
+PASSWORD_RESET_REQUEST = record("PasswordResetRequest", {"email": EMAIL}, example={"email": "ada@example.com"})
+PASSWORD_RESET_ACCEPTED = record(
+    "PasswordResetAccepted",
+    {"message": string("The same whether there is such an account or not.")},
+    example={"message": "If there is an account with this e-mail and mail is set up here, a link is on its way."},
+)
+PASSWORD_RESET_CONFIRMATION = record(
+    "PasswordResetConfirmation",
+    {"token": string("The part of the link after `#`.", minLength=1), "password": NEW_PASSWORD},
+    example={"token": "9hQ2vXk4LmT7bR1cWz8NfYp3JdS6gAe5uHxK0oEiVtB", "password": "an even better one"},
+)
+UPDATE_USER_REQUEST = record(
+    "UpdateUserRequest",
+    {"name": PERSON_NAME},
+    required=(),
+    description="An absent field stays as it is.",
+    example={"name": "Ada Lovelace"},
+)
+DELETE_USER_REQUEST = schema(
+    "DeleteUserRequest",
+    {
+        "description": "The proof that the owner means it.",
+        "anyOf": [
+            {
+                "title": "DeleteUserByPassword",
+                "type": "object",
+                "required": ["password"],
+                "properties": {"password": string("The account's password.")},
+            },
+            {
+                "title": "DeleteUserByEmail",
+                "type": "object",
+                "required": ["confirm"],
+                "properties": {
+                    "confirm": string("The account's e-mail, exactly as it is shown; only for an account that has no password.")
+                },
+            },
+        ],
+    },
+    example={"password": "correct horse battery"},
+)
+SETTINGS = record(
+    "Settings",
+    {
+        "default_model": or_null(string("The model of a chat request that names none; null: the operator's.")),
+        "memory_enabled": boolean("Whether chats with a session may recall earlier ones."),
+    },
+    example={"default_model": None, "memory_enabled": True},
+)
+UPDATE_SETTINGS_REQUEST = record(
+    "UpdateSettingsRequest",
+    {
+        "default_model": or_null(string("An id out of `GET /v1/models`; null goes back to the operator's.", maxLength=300)),
+        "memory_enabled": boolean(),
+    },
+    required=(),
+    description="An absent field stays as it is.",
+    example={"default_model": "builtin/assistant"},
+)
+API_KEY = record(
+    "ApiKey",
+    {
+        "id": ID,
+        "key_prefix": string("The first 10 characters of the key, to tell keys apart.", pattern="^svc-v1-[0-9A-Za-z]{3}$"),
+        "name": string("The label that the caller chose."),
+        "created_at": TIMESTAMP,
+        "last_used_at": or_null(TIMESTAMP, "When the key was last used, by the minute; null: never."),
+    },
+    description="A personal API key as it is listed: never the key itself.",
+)
+NEW_API_KEY = record(
+    "NewApiKey",
+    {
+        "id": ID,
+        "key": string(
+            "The whole key, 49 characters. Shown this once; the service stores only its hash.", pattern="^svc-v1-[0-9A-Za-z]{42}$"
+        ),
+        "key_prefix": string("The first 10 characters of the key, to tell keys apart.", pattern="^svc-v1-[0-9A-Za-z]{3}$"),
+        "name": string("The label that the caller chose."),
+        "created_at": TIMESTAMP,
+        "last_used_at": or_null(TIMESTAMP, "When the key was last used, by the minute; null: never."),
+    },
+    description="A personal API key as it is shown once, when it is made.",
+    example={
+        "id": "key_01m3250v3v30wwksg0v4wcfp7p",
+        "key": "svc-v1-EXAMPLEexampleEXAMPLEexampleEXAMPLEexample",
+        "key_prefix": "svc-v1-EXA",
+        "name": "my laptop",
+        "created_at": "2026-09-21T14:13:20.123Z",
+        "last_used_at": None,
+    },
+)
+CREATE_API_KEY_REQUEST = record(
+    "CreateApiKeyRequest",
+    {
+        "name": string(
+            "A label that is not blank.", minLength=1, pattern="^[^\\u0000]*[^\\s\\u0000\\u001c-\\u001f\\u0085][^\\u0000]*$"
+        )
+    },
+    example={"name": "my laptop"},
+)
+IDENTITY_PROVIDER = record(
+    "IdentityProvider",
+    {"provider": string(), "issuer": string(), "url": string("Begins a sign-in: for a link, not for fetch.")},
+    example={"provider": "google", "issuer": "https://accounts.google.com", "url": "https://127.0.0.1:8443/auth/oauth/google"},
+)
+IDENTITY_PROVIDER_LIST = record(
+    "IdentityProviderList",
+    {"object": choice("list"), "data": array(IDENTITY_PROVIDER), "has_more": boolean(const=False)},
+    example={
+        "object": "list",
+        "data": [
+            {"provider": "google", "issuer": "https://accounts.google.com", "url": "https://127.0.0.1:8443/auth/oauth/google"}
+        ],
+        "has_more": False,
+    },
+)
+IDENTITY = record(
+    "Identity",
+    {
+        "id": ID,
+        "provider": or_null(string("The configured provider; null: it is configured no more.")),
+        "issuer": string(),
+        "email": or_null(string("As the provider told it.")),
+        "created_at": TIMESTAMP,
+    },
+    example={
+        "id": "idn_01m3250v3vn4qvxnatpwzmywwn",
+        "provider": "google",
+        "issuer": "https://accounts.google.com",
+        "email": "ada@example.com",
+        "created_at": "2026-09-21T14:13:20.123Z",
+    },
+)
+IDENTITY_LIST = page_of(IDENTITY)
+LINKING_BEGUN = record(
+    "LinkingBegun",
+    {"url": string("Where this browser, and no other, goes within 10 minutes.")},
+    example={"url": "https://accounts.google.com/o/oauth2/v2/auth?state=…"},
+)
+SESSION_CODE_REQUEST = record(
+    "SessionCodeRequest",
+    {"code": string("The one-time code out of the page's fragment, within a minute.", minLength=1)},
+    example={"code": "fZ3kQ9vTq0aXw7LmB2cYs8RdJ5hNu1PgEo6WiKt4xVy"},
+)

@@ -1,0 +1,250 @@
+"""Schemas of projects, artifacts, conversations and live support."""
+
+from svc.routes.schemas.common import ID, LABEL, MEDIA_TYPE, TIMESTAMP
+from svc.server.interface import array, choice, integer, or_null, page_of, record, schema, string
+
+CREATE_PROJECT_REQUEST = record(
+    "CreateProjectRequest",
+    {
+        "name": string("Not blank, without control characters.", minLength=1, maxLength=200, pattern=LABEL),
+        "instructions": or_null(string("What leads the agent's system message; null is none.", maxLength=100000)),
+        "max_planner_steps": or_null(
+            integer("The most steps of the project's agent runs; null: no cap of its own.", minimum=1, maximum=20)
+        ),
+    },
+    required=("name",),
+    example={"name": "Thesis", "instructions": "Answer in British English.", "max_planner_steps": 10},
+)
+UPDATE_PROJECT_REQUEST = record(
+    "UpdateProjectRequest",
+    {
+        "name": string("Not blank, without control characters.", minLength=1, maxLength=200, pattern=LABEL),
+        "instructions": or_null(string("What leads the agent's system message; null is none.", maxLength=100000)),
+        "max_planner_steps": or_null(
+            integer("The most steps of the project's agent runs; null: no cap of its own.", minimum=1, maximum=20)
+        ),
+    },
+    required=(),
+    description="An absent field stays as it is.",
+    example={"max_planner_steps": None},
+)
+PROJECT = record(
+    "Project",
+    {
+        "id": ID,
+        "name": string(),
+        "instructions": string(),
+        "max_planner_steps": or_null(integer(minimum=1, maximum=20)),
+        "created_at": TIMESTAMP,
+        "updated_at": TIMESTAMP,
+    },
+    example={
+        "id": "proj_01m3250v3vn4qvxnatpwzmywwn",
+        "name": "Thesis",
+        "instructions": "Answer in British English.",
+        "max_planner_steps": 10,
+        "created_at": "2026-09-21T14:13:20.123Z",
+        "updated_at": "2026-09-21T14:13:20.123Z",
+    },
+)
+PROJECT_LIST = page_of(PROJECT)
+CREATE_ARTIFACT_REQUEST = schema(
+    "CreateArtifactRequest",
+    {
+        "description": "The content as text, or in base64; at most 32 MiB.",
+        "anyOf": [
+            {
+                "title": "ArtifactOfText",
+                "type": "object",
+                "required": ["name", "content"],
+                "properties": {
+                    "name": string(
+                        "A file name; not blank, without control characters.", minLength=1, maxLength=255, pattern=LABEL
+                    ),
+                    "content_type": or_null(string("A media type.", maxLength=200, pattern=MEDIA_TYPE)),
+                    "project_id": or_null(string("The project under which to file it.")),
+                    "content": string("Text. Its type is `text/plain; charset=utf-8` if none is named."),
+                    "content_base64": {"type": "null"},
+                },
+            },
+            {
+                "title": "ArtifactOfBytes",
+                "type": "object",
+                "required": ["name", "content_base64"],
+                "properties": {
+                    "name": string(
+                        "A file name; not blank, without control characters.", minLength=1, maxLength=255, pattern=LABEL
+                    ),
+                    "content_type": or_null(string("A media type.", maxLength=200, pattern=MEDIA_TYPE)),
+                    "project_id": or_null(string("The project under which to file it.")),
+                    "content": {"type": "null"},
+                    "content_base64": string(
+                        "Standard base64 with its padding. Its type is `application/octet-stream` if none is named.",
+                        contentEncoding="base64",
+                        pattern="^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$",
+                    ),
+                },
+            },
+        ],
+    },
+    example={"name": "note.md", "content_type": "text/markdown", "content": "hello world"},
+)
+UPDATE_ARTIFACT_REQUEST = record(
+    "UpdateArtifactRequest",
+    {
+        "name": string("A file name; not blank, without control characters.", minLength=1, maxLength=255, pattern=LABEL),
+        "content_type": string("A media type.", maxLength=200, pattern=MEDIA_TYPE),
+        "project_id": or_null(string("Null takes it out of its project.")),
+    },
+    required=(),
+    description="An absent field stays as it is.",
+    example={"name": "notes.md"},
+)
+ARTIFACT = record(
+    "Artifact",
+    {
+        "id": ID,
+        "name": string(),
+        "content_type": string(),
+        "size": integer("Bytes.", minimum=0),
+        "sha256": string("Of the content, in hexadecimal.", pattern="^[0-9a-f]{64}$"),
+        "project_id": or_null(ID, "The project under which it is filed."),
+        "run_id": or_null(ID, "The agent run that wrote it."),
+        "created_at": TIMESTAMP,
+        "updated_at": TIMESTAMP,
+    },
+    description="A file, without its content.",
+    example={
+        "id": "art_01m3250v3vn4qvxnatpwzmywwn",
+        "name": "note.md",
+        "content_type": "text/markdown",
+        "size": 11,
+        "sha256": "b94d27b9934d3e08a52e52d7da7dabfac484efe37a5380ee9088f7ace2efcde9",
+        "project_id": None,
+        "run_id": None,
+        "created_at": "2026-09-21T14:13:20.123Z",
+        "updated_at": "2026-09-21T14:13:20.123Z",
+    },
+)
+ARTIFACT_LIST = page_of(ARTIFACT)
+CONVERSATION_REQUEST = record(
+    "ConversationRequest",
+    {
+        "title": or_null(
+            string("Not blank, without control characters; null: made of the first message.", minLength=1, maxLength=200)
+        ),
+        "project_id": or_null(string("The project under which it is filed; null: none.")),
+    },
+    required=(),
+    description="An absent field is null, or stays as it is.",
+    example={"title": "Trains"},
+)
+CONVERSATION = record(
+    "Conversation",
+    {"id": ID, "title": or_null(string()), "project_id": or_null(string()), "created_at": TIMESTAMP, "updated_at": TIMESTAMP},
+    example={
+        "id": "conv_01m3250v3vn4qvxnatpwzmywwn",
+        "title": "Trains",
+        "project_id": None,
+        "created_at": "2026-09-21T14:13:20.123Z",
+        "updated_at": "2026-09-21T14:13:20.123Z",
+    },
+)
+CONVERSATION_LIST = page_of(CONVERSATION)
+MESSAGE = record(
+    "Message",
+    {
+        "id": ID,
+        "conversation_id": ID,
+        "role": choice("system", "user", "assistant"),
+        "content": string(),
+        "model": or_null(string("The model that said it; null: no model did.")),
+        "created_at": TIMESTAMP,
+    },
+    example={
+        "id": "msg_01m3250v3vn4qvxnatpwzmywwn",
+        "conversation_id": "conv_01m3250v3vn4qvxnatpwzmywwn",
+        "role": "user",
+        "content": "When does it leave?",
+        "model": None,
+        "created_at": "2026-09-21T14:13:20.123Z",
+    },
+)
+MESSAGE_LIST = page_of(MESSAGE)
+CREATE_MESSAGE_REQUEST = record(
+    "CreateMessageRequest",
+    {"role": choice("system", "user", "assistant"), "content": string("Not blank.", minLength=1, maxLength=1000000)},
+    example={"role": "user", "content": "When does it leave?"},
+)
+CREATE_SUPPORT_REQUEST = record(
+    "CreateSupportRequest",
+    {
+        "subject": or_null(string("Not blank, without control characters.", minLength=1, maxLength=200)),
+        "message": or_null(string("The first message; not blank.", minLength=1, maxLength=10000)),
+    },
+    required=(),
+    example={"subject": "My invoice", "message": "Where is my invoice?"},
+)
+CREATE_SUPPORT_MESSAGE_REQUEST = record(
+    "CreateSupportMessageRequest",
+    {"content": string("Not blank.", minLength=1, maxLength=10000)},
+    example={"content": "Where is my invoice?"},
+)
+SUPPORT_MESSAGE = record(
+    "SupportMessage",
+    {"id": ID, "role": choice("user", "operator"), "content": string(), "created_at": TIMESTAMP},
+    example={
+        "id": "msg_01m3250v3vn4qvxnatpwzmywwn",
+        "role": "user",
+        "content": "Where is my invoice?",
+        "created_at": "2026-09-21T14:13:20.123Z",
+    },
+)
+SUPPORT_CONVERSATION = record(
+    "SupportConversation",
+    {
+        "id": ID,
+        "status": choice("active", "closed"),
+        "subject": or_null(string()),
+        "created_at": TIMESTAMP,
+        "updated_at": TIMESTAMP,
+        "closed_at": or_null(TIMESTAMP),
+    },
+    example={
+        "id": "sup_01m3250v3vn4qvxnatpwzmywwn",
+        "status": "active",
+        "subject": "My invoice",
+        "created_at": "2026-09-21T14:13:20.123Z",
+        "updated_at": "2026-09-21T14:13:20.123Z",
+        "closed_at": None,
+    },
+)
+SUPPORT_CONVERSATION_WITH_MESSAGES = record(
+    "SupportConversationWithMessages",
+    {
+        "id": ID,
+        "status": choice("active", "closed"),
+        "subject": or_null(string()),
+        "created_at": TIMESTAMP,
+        "updated_at": TIMESTAMP,
+        "closed_at": or_null(TIMESTAMP),
+        "messages": array(SUPPORT_MESSAGE, "The oldest first.", maxItems=200),
+    },
+    example={
+        "id": "sup_01m3250v3vn4qvxnatpwzmywwn",
+        "status": "active",
+        "subject": "My invoice",
+        "created_at": "2026-09-21T14:13:20.123Z",
+        "updated_at": "2026-09-21T14:13:20.123Z",
+        "closed_at": None,
+        "messages": [
+            {
+                "id": "msg_01m3250v3vn4qvxnatpwzmywwn",
+                "role": "user",
+                "content": "Where is my invoice?",
+                "created_at": "2026-09-21T14:13:20.123Z",
+            }
+        ],
+    },
+)
+SUPPORT_CONVERSATION_LIST = page_of(SUPPORT_CONVERSATION)

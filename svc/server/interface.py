@@ -1,0 +1,273 @@
+"""What a handler and a guard declare of themselves, beside their code; svc/server/openapi.py makes the interface document of it.
+
+@describes("Projects", "createProject", "Create a project", body=..., answers={201: Answer("The project.", PROJECT)}) stands on
+the handler, @implies(errors=[...]) on the guard; the row in the route table of app.py tells path, method and guards.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+import orjson
+
+from svc.server.body_budget import MIB
+
+Schema = Mapping[str, Any]
+Handler = TypeVar("Handler", bound=Callable[..., Any])
+Guarded = TypeVar("Guarded", bound=Callable[..., Any])
+
+
+class Component(dict[str, Any]):
+    """A part of the document that has a name: written once under `components`, and referred to wherever it is used.
+
+    `example` is a value of a schema; bodies and answers show it where they have none of their own.
+    """
+
+    def __init__(self, kind: str, name: str, value: Mapping[str, Any], example: Any = None) -> None:
+        super().__init__(value)
+        self.kind = kind
+        self.name = name
+        self.example = example
+
+    @property
+    def reference(self) -> str:
+        return f"#/components/{self.kind}/{self.name}"
+
+
+def schema(name: str, value: Schema, example: Any = None) -> Component:
+    """A JSON Schema (2020-12) under a name of its own."""
+    return Component("schemas", name, value, example)
+
+
+def record(
+    name: str,
+    properties: Mapping[str, Schema],
+    *,
+    required: Sequence[str] | None = None,
+    description: str | None = None,
+    example: Any = None,
+    **rules: Any,
+) -> Component:
+    """An object under a name; all its properties are required unless `required` says which. `rules` are further keywords."""
+    value = {"type": "object", "description": description, "required": list(properties if required is None else required)}
+    kept = {name: part for name, part in value.items() if part}
+    return schema(name, {**kept, "properties": properties, **rules}, example)
+
+
+def string(description: str | None = None, **rules: Any) -> Schema:
+    return _kind("string", description, rules)
+
+
+def integer(description: str | None = None, **rules: Any) -> Schema:
+    return _kind("integer", description, rules)
+
+
+def boolean(description: str | None = None, **rules: Any) -> Schema:
+    return _kind("boolean", description, rules)
+
+
+def array(items: Schema, description: str | None = None, **rules: Any) -> Schema:
+    return _kind("array", description, {"items": items, **rules})
+
+
+def as_event(value: Mapping[str, Any]) -> dict[str, str]:
+    """The example of a server-sent event that carries `value` as JSON."""
+    return {"data": orjson.dumps(value).decode()}
+
+
+def choice(*values: str, description: str | None = None) -> Schema:
+    """One of some strings."""
+    return string(description, **({"const": values[0]} if len(values) == 1 else {"enum": list(values)}))
+
+
+def or_null(schema: Schema, description: str | None = None) -> Schema:
+    """What `schema` allows, or null."""
+    if isinstance(schema, Component):
+        return {**({"description": description} if description else {}), "anyOf": [schema, {"type": "null"}]}
+    value = {**schema, "type": [schema["type"], "null"]}
+    return {**value, "enum": [*schema["enum"], None]} if "enum" in schema else value
+
+
+def refined(component: Component, **rules: Any) -> Schema:
+    """What `component` allows and `rules` too; it must be used by itself somewhere."""
+    return {"$ref": component.reference, **rules}
+
+
+def _kind(name: str, description: str | None, rules: Mapping[str, Any]) -> Schema:
+    return {"type": name, **({"description": description} if description else {}), **rules}
+
+
+def page_of(item: Component, name: str | None = None) -> Component:
+    """One page of a list of `item`, as every list here is answered."""
+    return record(
+        name or f"{item.name}List",
+        {
+            "object": choice("list"),
+            "data": array(item, "Newest first."),
+            "has_more": boolean("Whether there are older ones: ask again with `after`."),
+        },
+        example={"object": "list", "data": [item.example], "has_more": False},
+    )
+
+
+def tagged(name: str, tag: str, *variants: Component) -> Component:
+    """One of `variants`, told apart by their constant property `tag`."""
+    mapping = {one["properties"][tag]["const"]: one.reference for one in variants}
+    return schema(name, {"oneOf": list(variants), "discriminator": {"propertyName": tag, "mapping": mapping}})
+
+
+def parameter(name: str, where: str, text: str, schema: Schema, example: Any = None, *, required: bool = False) -> Schema:
+    """A parameter in `path`, `query` or `header`; those of the path are always required."""
+    value = {"name": name, "in": where, "description": text, "schema": schema}
+    return {**value, **({"required": True} if required else {}), **({} if example is None else {"example": example})}
+
+
+def path_id(name: str, text: str, example: str) -> Schema:
+    """The parameter `{name}` of a path."""
+    return parameter(name, "path", text, {"type": "string"}, example, required=True)
+
+
+def header(text: str, schema: Schema, example: Any = None, *, required: bool = True) -> Schema:
+    """A header of an answer; one that is not `required` is there in some cases, which `text` tells."""
+    value = {"description": text, "schema": schema}
+    return {**value, **({"required": True} if required else {}), **({} if example is None else {"example": example})}
+
+
+def named_header(name: str, *arguments: Any, required: bool = True) -> Component:
+    return Component("headers", name, header(*arguments, required=required))
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """An error that an operation may answer: `code` and what differs from the table in svc/errors.py.
+
+    `when` says in a sentence when it happens. `status` "4XX" stands for whatever a model server answers.
+    """
+
+    code: str
+    message: str | None = None
+    param: str | None = None
+    when: str | None = None
+    status: str | None = None
+    type: str | None = None
+    headers: Mapping[str, Schema] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Content:
+    """A body of one media type; `examples` are name: value, or name: (summary, value)."""
+
+    schema: Schema
+    examples: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What an operation answers when it went well. `contents`, by media type, stand in place of a `schema` of JSON."""
+
+    text: str
+    schema: Schema | None = None
+    example: Any = None
+    headers: Mapping[str, Schema] = field(default_factory=dict)
+    contents: Mapping[str, Content] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Body:
+    """The body of a request, of at most `most_bytes`; JSON unless `media_type` says otherwise.
+
+    `any_type` is for a handler that reads the body whatever type is named.
+    """
+
+    schema: Schema
+    examples: Mapping[str, Any] = field(default_factory=dict)
+    most_bytes: int = MIB
+    media_type: str = "application/json"
+    any_type: bool = False
+
+
+@dataclass(frozen=True)
+class Implied:
+    """What a guard adds to every operation behind it.
+
+    `headers` are on all answers from the guard inwards; `html` shows all refusals from there inwards as pages.
+    """
+
+    errors: Sequence[Refusal] = ()
+    security: Component | None = None
+    headers: Mapping[str, Schema] = field(default_factory=dict)
+    html: bool = False
+
+
+@dataclass(frozen=True)
+class Operation:
+    """All that is declared of one endpoint; `guards` from the outermost inwards."""
+
+    tag: str
+    id: str
+    summary: str
+    text: str
+    body: Body | None
+    answers: Mapping[int, Answer]
+    parameters: Sequence[Schema]
+    errors: Sequence[Refusal]
+    paged: bool
+    security: Sequence[Component | None]
+    guards: tuple[Implied, ...] = ()
+
+
+def describes(
+    tag: str,
+    id: str,
+    summary: str,
+    text: str = "",
+    *,
+    answers: Mapping[int, Answer],
+    body: Body | Component | None = None,
+    parameters: Sequence[Schema] = (),
+    errors: Sequence[Refusal] = (),
+    paged: bool = False,
+    security: Sequence[Component | None] = (),
+) -> Callable[[Handler], Handler]:
+    """Declares the operation that a handler is; what its guards and its body imply need not be said.
+
+    `paged` is a list with `?limit=` and `?after=`. `security` is for a handler that checks a token itself; None in it means that
+    it may do without.
+    """
+    whole = Body(body) if isinstance(body, Component) else body
+    operation = Operation(tag, id, summary, text, whole, answers, parameters, errors, paged, security)
+
+    def declare(handler: Handler) -> Handler:
+        vars(handler)["operation"] = operation
+        return handler
+
+    return declare
+
+
+def implies(
+    errors: Sequence[Refusal] = (),
+    *,
+    security: Component | None = None,
+    headers: Mapping[str, Schema] | None = None,
+    html: bool = False,
+) -> Callable[[Callable[[Handler], Guarded]], Callable[[Handler], Guarded]]:
+    """Declares what a guard adds to the operations behind it, and hands the handler's own declaration through the guard."""
+    implied = Implied(errors, security, headers or {}, html)
+
+    def declare(guard: Callable[[Handler], Guarded]) -> Callable[[Handler], Guarded]:
+        def guarding(handler: Handler) -> Guarded:
+            guarded = guard(handler)
+            inner = operation_of(handler)
+            if inner is not None:
+                vars(guarded)["operation"] = replace(inner, guards=(implied, *inner.guards))
+            return guarded
+
+        return guarding
+
+    return declare
+
+
+def operation_of(handler: Callable[..., Any]) -> Operation | None:
+    """What is declared of a handler, through all its guards; None where nothing is."""
+    operation: Operation | None = vars(handler).get("operation")
+    return operation

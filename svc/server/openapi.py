@@ -1,0 +1,350 @@
+"""The interface document (OpenAPI 3.1): the route table, what its handlers and guards declare, and the table of errors, as one.
+
+row (method, path, endpoint) -> its Operation -> refusals by status, from outside inwards -> responses -> named parts, each once
+"""
+
+import itertools
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from http import HTTPStatus
+from typing import Any
+
+from svc.errors import ERRORS
+from svc.server.bodies import MOST_JSON_VALUES
+from svc.server.body_budget import KIB, MIB
+from svc.server.interface import (
+    Answer,
+    Body,
+    Component,
+    Content,
+    Operation,
+    Refusal,
+    header,
+    named_header,
+    operation_of,
+    parameter,
+    record,
+    refined,
+)
+from svc.server.web import Row
+
+# --- what every operation has
+
+REQUEST_ID = named_header(
+    "RequestId",
+    "The id of this request, also in the log: the caller's own `x-request-id` if it is 1 to 128 visible ASCII characters, "
+    "else a new one.",
+    {"type": "string", "pattern": "^[\\x21-\\x7e]{1,128}$"},
+    "req_4fGk2mXq9TzLw8RbYc1VdN",
+)
+_RETRY_AFTER = named_header(
+    "RetryAfter",
+    "Whole seconds to wait: 1 to 59 for a limit per minute, to 3599 for one per hour.",
+    {"type": "integer", "minimum": 1},
+    37,
+)
+_SHOULD_RETRY = named_header(
+    "ShouldRetry", "Tells the common SDKs that a retry cannot mend it.", {"type": "string", "const": "false"}, "false"
+)
+_WWW_AUTHENTICATE = named_header("WwwAuthenticate", "How to sign in.", {"type": "string", "const": "Bearer"}, "Bearer")
+_ASK_FOR_COOKIE = header("The page asks to sign in.", {"type": "string", "const": "Cookie"}, "Cookie")
+_LIMIT = parameter(
+    *("limit", "query", "How many items at most; over 100 is taken as 100."),
+    {"type": "integer", "minimum": 1, "default": 20},
+    20,
+)
+_AFTER = parameter("after", "query", "The id of the last item of the page before.", {"type": "string"})
+
+# What the server, the proxy's rule and the last resort answer before or around any guard.
+_EDGE = (
+    Refusal("invalid_request", when="The request is no well-formed HTTP."),
+    Refusal("https_required", when="The proxy, where there is one, did not mark the request as HTTPS."),
+    Refusal("request_timeout", when="The request did not arrive in time."),
+    Refusal("misdirected_request", when="The `Host` is none of this server's."),
+    Refusal("headers_too_large"),
+    Refusal("internal_error", when="Something failed here; the log knows it under the request id."),
+    Refusal("shutting_down", when="The service is shutting down."),
+)
+_ANSWERS_DURING_SHUTDOWN = "/healthz"
+_PAGE_WRONG = Refusal(
+    "invalid_value",
+    "limit must be a whole number from 1 to 100.",
+    "limit",
+    "`limit` is under 1 or no whole number, or `after` is no item of this list.",
+)
+_WHEN = {
+    "missing_field": "A field that is required is missing: `param` names it.",
+    "invalid_value": "A field is wrong: `param` names it.",
+    "overloaded": "The service is busy.",
+    "storage_unavailable": "The storage does not work.",
+}
+
+
+def _codes() -> str:
+    """The table of errors as a list: its codes by status and type."""
+    families: dict[str, list[str]] = {}
+    for code, (status, kind, _) in ERRORS.items():
+        statuses = "502, 503, 504" if kind == "upstream_error" else str(status)
+        families.setdefault(f"{statuses} {kind}", []).append(f"`{code}`")
+    return "\n".join(f"- {family}: {', '.join(codes)}" for family, codes in families.items())
+
+
+ERROR_DETAIL = record(
+    "ErrorDetail",
+    {
+        "message": {"type": "string", "description": "What to do about it, for people."},
+        "type": {
+            "type": "string",
+            "description": "The family of the error. A model server's own refusal may carry its own.",
+            "examples": sorted({kind for _, kind, _ in ERRORS.values()}),
+        },
+        "code": {
+            "type": ["string", "null"],
+            "description": "What went wrong, for programs. The codes of this service, by status and type:\n\n"
+            f"{_codes()}\n\nA model server's own refusal keeps its own code, or null.",
+        },
+        "param": {
+            "type": ["string", "null"],
+            "description": "The field at fault, for instance `messages[0].role`; null where there is none.",
+        },
+        "retry_after": {
+            "type": "integer",
+            "description": "On 429: the seconds to wait, the same as the header Retry-After.",
+            "minimum": 1,
+        },
+    },
+    required=("message", "type", "code", "param"),
+    description="What went wrong.",
+    additionalProperties=True,
+)
+ERROR = record("Error", {"error": ERROR_DETAIL}, description="The one shape of every error, on every path.")
+_RATE_LIMIT_ERROR = record(
+    "RateLimitError",
+    {"error": refined(ERROR_DETAIL, required=["message", "type", "retry_after"])},
+    description="An error that tells when to try again.",
+)
+HTML = Content({"type": "string", "contentMediaType": "text/html"})
+
+
+# --- the document
+
+
+def document(routes: Iterable[Row], info: Mapping[str, Any], tags: Mapping[str, str], base_url: str) -> dict[str, Any]:
+    """The whole document. Raises ValueError for an endpoint that declares nothing, or two named parts of one name."""
+    paths: dict[str, dict[str, Any]] = {}
+    components = Components()
+    for method, path, endpoint in routes:
+        operation = operation_of(endpoint)
+        if operation is None:
+            raise ValueError(f"{method} {path} is not described: its handler lacks @describes")
+        template = path.replace(":path}", "}")
+        paths.setdefault(template, {})[method.lower()] = _operation(operation, template)
+        for scheme in _schemes(operation):
+            components.referred(scheme)
+    return {
+        "openapi": "3.1.0",
+        "info": info,
+        "servers": [{"url": base_url}],
+        "tags": [{"name": name, "description": text} for name, text in tags.items()],
+        "paths": components.name_shared_responses(components.referred(paths)),
+        "components": components.parts,
+    }
+
+
+class Components:
+    """The named parts, as they are met: `parts` is what stands under `components`."""
+
+    def __init__(self) -> None:
+        self.parts: dict[str, dict[str, Any]] = {}
+        self._sources: dict[tuple[str, str], Component] = {}
+
+    def referred(self, value: Any) -> Any:
+        """`value` with a reference in the place of each named part."""
+        if isinstance(value, Component):
+            return self._reference(value)
+        if isinstance(value, Mapping):
+            return {name: self.referred(part) for name, part in value.items()}
+        if isinstance(value, list | tuple):
+            return [self.referred(part) for part in value]
+        return value
+
+    def _reference(self, component: Component) -> dict[str, str]:
+        source = self._sources.setdefault((component.kind, component.name), component)
+        if source is component:
+            if component.name not in self.parts.setdefault(component.kind, {}):
+                self.parts[component.kind][component.name] = {}  # it may refer to itself
+                self.parts[component.kind][component.name] = self.referred(dict(component))
+        elif source != component:
+            raise ValueError(f"two different {component.kind} are called {component.name}")
+        return {"$ref": component.reference}
+
+    def name_shared_responses(self, paths: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+        """`paths` with each refusal that several operations share in one place."""
+        refusals = [
+            (answers, status, str(answers[status]))
+            for item in paths.values()
+            for operation in item.values()
+            for answers in [operation["responses"]]
+            for status in answers
+            if status[0] in "45"
+        ]
+        uses = Counter(text for _, _, text in refusals)
+        names: dict[str, str] = {}
+        for answers, status, text in refusals:
+            if uses[text] > 1:
+                if text not in names:
+                    names[text] = self._free_name(status)
+                    self.parts.setdefault("responses", {})[names[text]] = answers[status]
+                answers[status] = {"$ref": f"#/components/responses/{names[text]}"}
+        return paths
+
+    def _free_name(self, status: str) -> str:
+        """`NotFound`, `NotFound2`, ...: the status in the words of HTTP."""
+        phrase = "Model server refusal" if status == "4XX" else HTTPStatus(int(status)).phrase
+        name = re.sub(r"[^A-Za-z]", "", phrase.title())
+        taken = self.parts.get("responses", {})
+        numbered = (f"{name}{number}" for number in itertools.count(2))
+        return next(free for free in itertools.chain([name], numbered) if free not in taken)
+
+
+# --- one operation
+
+
+def _operation(operation: Operation, path: str) -> dict[str, Any]:
+    parameters = [*operation.parameters, *((_LIMIT, _AFTER) if operation.paged else ())]
+    in_path = [one["name"] for one in parameters if one["in"] == "path"]
+    if in_path != re.findall(r"\{(\w+)\}", path):
+        raise ValueError(f"{path} is described with the path parameters {in_path}")
+    value: dict[str, Any] = {
+        "tags": [operation.tag],
+        "operationId": operation.id,
+        "summary": operation.summary,
+        "description": operation.text,
+        "security": [{scheme.name: []} if scheme else {} for scheme in _schemes(operation)],
+        "parameters": parameters,
+        "requestBody": operation.body and _body(operation.body),
+        "responses": _responses(operation, path),
+    }
+    return {name: part for name, part in value.items() if part or name == "security"}
+
+
+def _schemes(operation: Operation) -> list[Component | None]:
+    return [*operation.security, *(guard.security for guard in operation.guards if guard.security)]
+
+
+def _body(body: Body) -> dict[str, Any]:
+    content = {body.media_type: _content(Content(body.schema, body.examples))}
+    if body.media_type == "application/octet-stream":
+        return {"required": False, "content": {**content, "*/*": content[body.media_type]}}
+    return {"required": True, "content": content}
+
+
+def _content(content: Content) -> dict[str, Any]:
+    examples = content.examples
+    if not examples and isinstance(content.schema, Component) and content.schema.example is not None:
+        examples = {"example": content.schema.example}
+    shown = {
+        name: {"summary": one[0], "value": one[1]} if isinstance(one, tuple) else {"value": one} for name, one in examples.items()
+    }
+    return {"schema": content.schema, **({"examples": shown} if shown else {})}
+
+
+def _responses(operation: Operation, path: str) -> dict[str, Any]:
+    """The answers by status: those of the handler, then what it, its body, its guards and the server may refuse."""
+    responses = {str(status): _answer(answer) for status, answer in operation.answers.items()}
+    edge = [refusal for refusal in _EDGE if path != _ANSWERS_DURING_SHUTDOWN or refusal.code != "shutting_down"]
+    layers = [edge, *(guard.errors for guard in operation.guards), [*_of_body(operation), *operation.errors]]
+    by_status: dict[str, list[tuple[int, Refusal]]] = {}
+    for depth, refusals in enumerate(layers):
+        for refusal in refusals:
+            by_status.setdefault(refusal.status or str(ERRORS[refusal.code][0]), []).append((depth, refusal))
+    for status, found in by_status.items():
+        responses[status] = _refused(operation, status, found)
+    for status, response in responses.items():
+        depth = max((depth for depth, _ in by_status.get(status, [])), default=len(operation.guards))
+        for number, guard in enumerate(operation.guards, 1):
+            if number <= depth or status == "500":  # whatever failed may have failed in there
+                response["headers"].update(guard.headers)
+    return dict(sorted(responses.items()))
+
+
+def _answer(answer: Answer) -> dict[str, Any]:
+    contents = dict(answer.contents)
+    if answer.schema is not None:
+        contents["application/json"] = Content(answer.schema, {} if answer.example is None else {"example": answer.example})
+    content = {kind: _content(content) for kind, content in contents.items()}
+    headers = {"x-request-id": REQUEST_ID, **answer.headers}
+    return {"description": answer.text, "headers": headers, **({"content": content} if content else {})}
+
+
+def _of_body(operation: Operation) -> list[Refusal]:
+    body, found = operation.body, [_PAGE_WRONG] if operation.paged else []
+    if body is None:
+        return found
+    size = f"{body.most_bytes // MIB} MiB" if body.most_bytes >= MIB else f"{body.most_bytes // KIB} KiB"
+    too_large = f"The body is over {size}"
+    if body.media_type == "application/json":
+        too_large += f", or holds more than {MOST_JSON_VALUES:,} JSON values"
+        position = "The request body is not valid JSON: unexpected character at character 12."
+        found.append(Refusal("invalid_json", position, when="The body is not JSON."))
+        if not body.any_type:
+            found.append(Refusal("unsupported_media_type", when="The body is not declared as `application/json` in UTF-8."))
+    elif body.media_type == "application/x-www-form-urlencoded":
+        found.append(Refusal("unsupported_media_type", when="The body is no urlencoded form."))
+    return [*found, Refusal("PAYLOAD_TOO_LARGE", when=f"{too_large}."), Refusal("overloaded")]
+
+
+def _refused(operation: Operation, status: str, found: list[tuple[int, Refusal]]) -> dict[str, Any]:
+    """The refusals of one status, from the innermost outwards: as JSON, or as a page those that a guard shows as one."""
+    html_from = next((number for number, guard in enumerate(operation.guards, 1) if guard.html), len(operation.guards) + 2)
+    found = sorted(found, key=lambda pair: -pair[0])
+    pages = [refusal for depth, refusal in found if depth >= html_from]
+    refusals = [refusal for depth, refusal in found if depth < html_from]
+    headers: dict[str, Any] = {"x-request-id": REQUEST_ID}
+    if status == "401":
+        headers["www-authenticate"] = _ASK_FOR_COOKIE if pages else _WWW_AUTHENTICATE
+    if status in ("429", "503"):
+        headers["retry-after"] = _RETRY_AFTER
+    if status in ("402", "409"):
+        headers["x-should-retry"] = _SHOULD_RETRY
+    for _, refusal in found:
+        headers.update(refusal.headers)
+    content = {"text/html": _content(HTML)} if pages else {}
+    if refusals:
+        error = _RATE_LIMIT_ERROR if status == "429" else ERROR
+        content["application/json"] = {"schema": error, "examples": _examples(refusals)}
+    return {"description": _alternatives(_when(refusal) for _, refusal in found), "headers": headers, "content": content}
+
+
+def _examples(refusals: list[Refusal]) -> dict[str, Any]:
+    """An example for each code and message: a code that stands for several things is there several times."""
+    examples: dict[str, Any] = {}
+    for refusal in refusals:
+        _, kind, message = ERRORS.get(refusal.code, (0, "", ""))
+        error = {
+            "message": refusal.message or message,
+            "type": refusal.type or kind,
+            "code": refusal.code,
+            "param": refusal.param,
+            **({"retry_after": 37} if kind == "rate_limit_error" else {}),
+        }
+        example = {"value": {"error": error}}
+        if example not in examples.values():
+            same = sum(re.fullmatch(rf"{refusal.code}(_\d+)?", name) is not None for name in examples)
+            examples[f"{refusal.code}_{same + 1}" if same else refusal.code] = example
+    return examples
+
+
+def _when(refusal: Refusal) -> str:
+    """When it happens, in a sentence: at least the first one of its message, without what to do about it."""
+    message = refusal.message or ERRORS[refusal.code][2]
+    return refusal.when or _WHEN.get(refusal.code) or message.partition(". ")[0].removesuffix(".") + "."
+
+
+def _alternatives(sentences: Iterable[str]) -> str:
+    """Sentences of which one holds, each once: the first as it is, the others after `Or`."""
+    first, *others = dict.fromkeys(sentences)
+    return " ".join(
+        [first, *(f"Or {one[0].lower()}{one[1:]}" if one[1:2].islower() or one[1:2] == " " else f"Or {one}" for one in others)]
+    )
