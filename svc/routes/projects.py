@@ -26,7 +26,11 @@ _NOT_FOUND = Refusal("not_found", "There is no such project.", when="The account
     "Create a project",
     body=CREATE_PROJECT_REQUEST,
     answers={201: Answer("The project.", PROJECT)},
-    errors=[_NO_NAME, _WRONG_MAX_PLANNER_STEPS],
+    errors=[
+        _NO_NAME,
+        _WRONG_MAX_PLANNER_STEPS,
+        Refusal("quota_exceeded", "This account has 1,000 projects, the most there can be. Delete some first."),
+    ],
 )
 async def create_project(request: Request[State], caller: Caller) -> Response:
     """`{name, instructions?, max_planner_steps?}` -> 201."""
