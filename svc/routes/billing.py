@@ -29,7 +29,7 @@ _DAY_SECONDS = 86_400
 )
 async def show_account(request: Request[State], caller: Caller) -> Response:
     found = await request.state.db.read(wallet.balances, caller.id)
-    return reply({**found, "tier": caller.tier, "currency": "usd"})
+    return reply({**found, "tier": caller.tier, "currency": "usd", "payments": request.state.payments.mode})
 
 
 @describes(

@@ -39,6 +39,7 @@ async def test_a_new_account_has_an_empty_wallet(service: Service) -> None:
         "available_micros": 0,
         "tier": "free",
         "currency": "usd",
+        "payments": "sandbox",
     }
 
 
@@ -53,6 +54,7 @@ async def test_the_account_shows_balance_held_and_available_money_to_session_and
             "available_micros": 6_000_000,
             "tier": "pro",
             "currency": "usd",
+            "payments": "sandbox",
         }
 
 

@@ -11,8 +11,18 @@ BILLING_ACCOUNT = record(
         "available_micros": integer("The rest.", minimum=0),
         "tier": choice("free", "pro"),
         "currency": choice("usd"),
+        "payments": choice(
+            "stripe", "sandbox", "none", description="Who takes payments here; `sandbox` is test money, none of it is real."
+        ),
     },
-    example={"wallet_balance_micros": 4999989, "held_micros": 0, "available_micros": 4999989, "tier": "pro", "currency": "usd"},
+    example={
+        "wallet_balance_micros": 4999989,
+        "held_micros": 0,
+        "available_micros": 4999989,
+        "tier": "pro",
+        "currency": "usd",
+        "payments": "stripe",
+    },
 )
 LEDGER_ENTRY = record(
     "LedgerEntry",

@@ -2,12 +2,12 @@
 import { signal, useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { expired, online, session, signOut } from "./api.js";
-import { Dialog, IconButton, Menu } from "./components.js";
+import { Dialog, IconButton, Menu, toast } from "./components.js";
 import { balance } from "./format.js";
 import { html } from "./html.js";
 import { Icon } from "./icons.js";
 import { go, link, route } from "./router.js";
-import { theme, wallet } from "./state.js";
+import { remembered, theme, wallet } from "./state.js";
 import { texts } from "./texts.js";
 import { Conversations, focusSearch } from "./conversations.js";
 import { SignInAgain } from "./sign-in-again.js";
@@ -15,6 +15,8 @@ import { SignInAgain } from "./sign-in-again.js";
 const t = texts.shell;
 const MAIN = [["agents", "agents"], ["media", "image"], ["artifacts", "artifacts"], ["projects", "folder"]];
 const ACCOUNT = [["keys", "key"], ["providers", "provider"], ["wallet", "wallet"], ["settings", "settings"], ["support", "support"]];
+const LOW_MICROS = 1_000_000;
+const toldLow = remembered("low-balance-told", "");
 const drawer = signal(false);
 const keyList = signal(false);
 
@@ -24,6 +26,7 @@ const isTyping = ({ target }) => target.isContentEditable || /^(INPUT|TEXTAREA|S
 export default function Shell({ view, children }) {
   const main = useRef(), first = useRef(true);
   useEffect(() => { wallet.ensure(); }, []);
+  useEffect(() => tellLow(wallet.data.value), [wallet.data.value]);
   useEffect(() => {
     drawer.value = false;
     // A screen reader goes on at the new view's heading; the first view leaves the focus where the browser put it.
@@ -50,6 +53,17 @@ export default function Shell({ view, children }) {
     </div>
     ${keyList.value && html`<${Shortcuts} />`}
     ${expired.value && html`<${SignInAgain} />`}`;
+}
+
+/** Tells once a day that the wallet runs low. Who has never had money in it is not bothered. */
+function tellLow(account) {
+  const today = new Date().toISOString().slice(0, 10);
+  const low = account && account.available_micros < LOW_MICROS && (account.tier === "pro" || account.wallet_balance_micros > 0);
+  if (!low || toldLow.peek() === today) return;
+  toldLow.value = today;
+  toast(texts.wallet.low(balance(account.available_micros)), {
+    kind: "warn", seconds: 30, action: { label: texts.common.toWallet, onSelect: () => go(link("wallet")) },
+  });
 }
 
 function Sidebar({ view }) {
@@ -94,7 +108,7 @@ function Account({ view }) {
   const money = wallet.data.value;
   return html`<div class="sidebar-foot">
     ${money && html`<a class="nav-item wallet-chip" href=${link("wallet")} aria-current=${view === "wallet" ? "page" : undefined}>
-      <${Icon} name="wallet" size=${18} />${t.balance(balance(money.available_micros))}</a>`}
+      <${Icon} name="wallet" size=${18} />${t.balance(balance(money.available_micros))}${money.payments === "sandbox" && html`<span class="badge">${t.testMoney}</span>`}</a>`}
     <${Menu} label=${t.account} items=${items} trigger=${(toggle) => html`<button type="button" class="nav-item account-button" ...${toggle}>
       <span class="avatar" aria-hidden="true">${(user.name || user.email).slice(0, 1).toUpperCase()}</span>
       <span class="account-name">${user.name || user.email}</span><${Icon} name="more" size=${18} /></button>`} />

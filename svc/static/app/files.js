@@ -1,0 +1,17 @@
+// Files that leave the page: a Blob saved under a name, and text as CSV.
+
+/** Saves a Blob as a file of the person's. */
+export function saveFile(blob, name) {
+  const url = URL.createObjectURL(blob);
+  Object.assign(document.createElement("a"), { href: url, download: name }).click();
+  setTimeout(() => URL.revokeObjectURL(url), 60_000); // the browser reads it after the click
+}
+
+/** Rows of values as CSV (RFC 4180). A text that a spreadsheet would run as a formula begins with an apostrophe. */
+export function csv(rows) {
+  const cell = (value) => {
+    const text = typeof value === "string" && /^[=+\-@\t\r]/.test(value) ? `'${value}` : String(value ?? "");
+    return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+  };
+  return new Blob([rows.map((row) => row.map(cell).join(",")).join("\r\n"), "\r\n"], { type: "text/csv" });
+}

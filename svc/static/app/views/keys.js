@@ -1,0 +1,89 @@
+// Personal API keys: made with a name, shown once with ready examples, listed with what each has spent, deleted.
+import { signal, useSignal } from "@preact/signals";
+import { api } from "../api.js";
+import { Button, confirm, CopyButton, Dialog, Empty, Failed, Field, IconButton, Money, Notice, Page, Resource, Time, toast } from "../components.js";
+import { html } from "../html.js";
+import { Icon } from "../icons.js";
+import { resource } from "../state.js";
+import { texts } from "../texts.js";
+
+const t = texts.keys;
+const keys = resource(async () => (await api.keys.list()).sort((one, other) => (one.created_at < other.created_at ? 1 : -1)));
+const adding = signal(false);
+
+export default function Keys() {
+  const add = html`<${Button} kind="primary" icon="plus" onClick=${() => { adding.value = true; }}>${t.create}<//>`;
+  return html`<${Page} title=${texts.views.keys} intro=${t.intro} actions=${add}>
+    <${Resource} of=${keys}>${(list) => (list.length
+      ? html`<ul class="list">${list.map((key) => html`<${Key} key=${key.id} of=${key} />`)}</ul>`
+      : html`<${Empty} icon="key" title=${t.none} text=${t.noneText}>
+          <${Button} onClick=${() => { adding.value = true; }}>${t.create}<//><//>`)}<//>
+    ${adding.value && html`<${NewKey} />`}<//>`;
+}
+
+function Key({ of }) {
+  const remove = async () => {
+    if (!await confirm({ title: t.deleteTitle, text: t.deleteText(of.name), action: texts.common.delete, danger: true })) return;
+    try {
+      await api.keys.remove(of.id);
+      keys.set(keys.data.peek().filter(({ id }) => id !== of.id));
+      toast(t.deleted(of.name));
+    } catch (error) {
+      toast(error.message, { kind: "bad" });
+    }
+  };
+  return html`<li>
+    <${Icon} name="key" />
+    <div class="grow"><p class="item-title">${of.name}</p>
+      <p class="quiet small"><code>${of.key_prefix}…</code> · ${t.made} <${Time} at=${of.created_at} /> · ${of.last_used_at ? html`${t.used} <${Time} at=${of.last_used_at} />` : t.neverUsed}</p></div>
+    ${of.spent_micros !== undefined && html`<p class="quiet small">${t.spent} <${Money} micros=${of.spent_micros} /></p>`}
+    <${IconButton} icon="trash" label=${t.deleteNamed(of.name)} onClick=${remove} />
+  </li>`;
+}
+
+function NewKey() {
+  const made = useSignal(null), busy = useSignal(false), error = useSignal(null);
+  const close = () => { adding.value = false; };
+  const create = async (event) => {
+    event.preventDefault();
+    [busy.value, error.value] = [true, null];
+    try {
+      made.value = await api.keys.create(new FormData(event.target).get("name"));
+      keys.reload();
+    } catch (problem) {
+      error.value = problem;
+    }
+    busy.value = false;
+  };
+  if (made.value) return html`<${Made} of=${made.value} onClose=${close} />`;
+  const told = error.value?.param === "name";
+  return html`<${Dialog} title=${t.create} onClose=${close}>
+    <form class="stack" onSubmit=${create}>
+      <${Field} label=${t.name} name="name" required maxlength="200" autofocus autocomplete="off" hint=${t.nameHint} error=${told ? error.value.message : null} />
+      ${error.value && !told && html`<${Failed} error=${error.value} />`}
+      <div class="actions dialog-foot"><${Button} onClick=${close}>${texts.common.cancel}<//>
+        <${Button} kind="primary" type="submit" busy=${busy.value}>${t.createAction}<//></div>
+    </form><//>`;
+}
+
+/** The key itself. It is shown this once, so nothing but a button closes it. */
+function Made({ of, onClose }) {
+  const examples = examplesOf(of.key), language = useSignal("curl");
+  return html`<${Dialog} title=${t.madeTitle} wide dismissable=${false} onClose=${onClose}
+    footer=${html`<${Button} kind="primary" onClick=${onClose}>${t.kept}<//>`}>
+    <${Notice} kind="warn" icon="warning">${t.once}<//>
+    <div class="secret"><code>${of.key}</code><${CopyButton} text=${of.key} withLabel label=${t.copyKey} /></div>
+    <div class="tabs" role="tablist" aria-label=${t.examples}>${Object.keys(examples).map((name) => html`<button type="button" role="tab" class="tab"
+      id="tab-${name}" aria-controls="example" aria-selected=${String(name === language.value)} onClick=${() => { language.value = name; }}>${t.languages[name]}</button>`)}</div>
+    <div class="example" id="example" role="tabpanel" aria-labelledby="tab-${language.value}" tabindex="0">
+      <pre><code>${examples[language.value]}</code></pre><${CopyButton} text=${examples[language.value]} /></div><//>`;
+}
+
+function examplesOf(key) {
+  const base = `${location.origin}/v1`;
+  return {
+    curl: `curl ${base}/chat/completions \\\n  -H "Authorization: Bearer ${key}" \\\n  -H "Content-Type: application/json" \\\n  -d '{"messages": [{"role": "user", "content": "Hello"}]}'`,
+    python: `import openai\n\nclient = openai.OpenAI(base_url="${base}", api_key="${key}")\nanswer = client.chat.completions.create(\n    model="builtin/assistant",\n    messages=[{"role": "user", "content": "Hello"}],\n)\nprint(answer.choices[0].message.content)`,
+    javascript: `import OpenAI from "openai";\n\nconst client = new OpenAI({ baseURL: "${base}", apiKey: "${key}" });\nconst answer = await client.chat.completions.create({\n  model: "builtin/assistant",\n  messages: [{ role: "user", content: "Hello" }],\n});\nconsole.log(answer.choices[0].message.content);`,
+  };
+}

@@ -1,0 +1,115 @@
+// A person's own model servers: added, tested with a readable result, changed without their key being shown, deleted.
+import { signal, useSignal } from "@preact/signals";
+import { api } from "../api.js";
+import { Button, confirm, Dialog, Empty, Failed, Field, List, Menu, Notice, Page, toast } from "../components.js";
+import { html } from "../html.js";
+import { Icon } from "../icons.js";
+import { models, pagedList } from "../state.js";
+import { texts } from "../texts.js";
+
+const t = texts.providers;
+const providers = pagedList((after) => api.providers.list({ limit: 100, after }));
+const edited = signal(null); // a provider, or {} for a new one
+const KINDS = ["chat", "image", "speech"];
+
+export default function Providers() {
+  const add = html`<${Button} kind="primary" icon="plus" onClick=${() => { edited.value = {}; }}>${t.add}<//>`;
+  return html`<${Page} title=${texts.views.providers} intro=${t.intro} actions=${add}>
+    <${List} of=${providers} empty=${html`<${Empty} icon="provider" title=${t.none} text=${t.noneText}>
+      <${Button} onClick=${() => { edited.value = {}; }}>${t.add}<//><//>`}>
+      ${(provider) => html`<${Provider} key=${provider.id} of=${provider} />`}<//>
+    ${edited.value && html`<${Editor} of=${edited.value} />`}<//>`;
+}
+
+function Provider({ of }) {
+  const test = useSignal(null); // {busy}, {error} or {models}
+  const run = async () => {
+    test.value = { busy: true };
+    try {
+      test.value = { models: (await api.providers.test(of.id)).models };
+    } catch (error) {
+      test.value = { error };
+    }
+  };
+  const remove = async () => {
+    if (!await confirm({ title: t.deleteTitle, text: t.deleteText(of.name), action: texts.common.delete, danger: true })) return;
+    try {
+      await api.providers.remove(of.id);
+      providers.drop(of.id);
+      models.reload();
+      toast(t.deleted(of.name));
+    } catch (error) {
+      toast(error.message, { kind: "bad" });
+    }
+  };
+  const { busy, error, models: listed } = test.value ?? {};
+  return html`<li class="list-tall">
+    <div class="list-row"><${Icon} name="provider" />
+      <div class="grow"><p class="item-title">${of.name}</p>
+        <p class="quiet small">${of.base_url} · ${of.api_key_hint ? t.keyEnding(of.api_key_hint) : t.noKey} · ${of.models ? t.narrowed(of.models.length) : t.allModels}</p></div>
+      <${Button} small busy=${busy} onClick=${run}>${t.test}<//>
+      <${Menu} icon="more" label=${t.actions(of.name)} items=${[
+        { label: t.edit, icon: "edit", onSelect: () => { edited.value = of; } },
+        { label: texts.common.delete, icon: "trash", danger: true, onSelect: remove },
+      ]} /></div>
+    ${error && html`<${Failed} error=${error} retry=${run} />`}
+    ${listed && html`<${Notice} kind=${listed.length ? "good" : "warn"} icon=${listed.length ? "check" : "warning"}>
+      <p>${listed.length ? t.works(listed.length) : t.worksEmpty}</p>
+      ${listed.length > 0 && html`<p class="small model-names">${listed.slice(0, 12).join(", ")}${listed.length > 12 ? t.andMore(listed.length - 12) : ""}</p>`}<//>`}
+  </li>`;
+}
+
+function Editor({ of }) {
+  const isNew = !of.id, busy = useSignal(false), error = useSignal(null), dropsKey = useSignal(false);
+  const close = () => { edited.value = null; };
+  const told = (name) => (error.value?.param === name ? error.value.message : null);
+  const save = async (event) => {
+    event.preventDefault();
+    const given = Object.fromEntries(new FormData(event.target));
+    const body = { name: given.name.trim(), base_url: given.base_url.trim(), models: modelsIn(given.models) };
+    if (given.api_key) body.api_key = given.api_key;
+    if (given.without_key) body.api_key = null;
+    [busy.value, error.value] = [true, null];
+    try {
+      providers.put(await (isNew ? api.providers.create(body) : api.providers.change(of.id, body)));
+      models.reload();
+      toast(isNew ? t.added(body.name) : texts.common.saved, { kind: "good" });
+      close();
+    } catch (problem) {
+      error.value = problem;
+    }
+    busy.value = false;
+  };
+  const changed = (event) => { dropsKey.value = Boolean(of.api_key_hint) && originOf(event.currentTarget.value) !== originOf(of.base_url); };
+  return html`<${Dialog} title=${isNew ? t.add : t.editTitle(of.name)} onClose=${close}>
+    <form class="stack" onSubmit=${save}>
+      <${Field} label=${t.name} name="name" required maxlength="63" pattern="[a-z0-9][a-z0-9_\\-]*" autocomplete="off" spellcheck="false"
+        value=${of.name} hint=${t.nameHint} error=${told("name")} autofocus />
+      <${Field} label=${t.baseUrl} name="base_url" type="url" required maxlength="2000" placeholder="https://api.example.com/v1" spellcheck="false"
+        value=${of.base_url} hint=${t.baseUrlHint} error=${told("base_url")} onInput=${changed} />
+      <${Field} label=${t.apiKey} name="api_key" type="password" autocomplete="off" maxlength="4096"
+        hint=${isNew ? t.apiKeyHint : dropsKey.value ? t.keyDropped : of.api_key_hint ? t.keyStays(of.api_key_hint) : t.apiKeyHint} error=${told("api_key")} />
+      ${of.api_key_hint && html`<label class="check"><input type="checkbox" name="without_key" />${t.withoutKey}</label>`}
+      <${Field} label=${`${t.models} (${texts.signIn.optional})`} name="models" rows="3" spellcheck="false" value=${modelText(of.models)}
+        hint=${t.modelsHint} error=${error.value?.param?.startsWith("models") ? error.value.message : null} />
+      ${error.value && !error.value.param && html`<${Failed} error=${error.value} />`}
+      <div class="actions dialog-foot"><${Button} onClick=${close}>${texts.common.cancel}<//>
+        <${Button} kind="primary" type="submit" busy=${busy.value}>${isNew ? t.addAction : texts.common.save}<//></div>
+    </form><//>`;
+}
+
+function originOf(address) {
+  try { return new URL(address).origin; } catch { return null; }
+}
+
+/** A line a model: its name, and after a space what it makes where that is no chat. None: all that the provider lists. */
+function modelsIn(text) {
+  const lines = text.split("\n").map((line) => line.trim()).filter(Boolean);
+  if (!lines.length) return null;
+  return lines.map((line) => {
+    const [, id, kind] = line.match(/^(.*?)(?:\s+(\S+))?$/);
+    return KINDS.includes(kind) ? (kind === "chat" ? id : { id, kind }) : line;
+  });
+}
+
+const modelText = (list) => (list ?? []).map((model) => (typeof model === "string" ? model : `${model.id} ${model.kind}`)).join("\n");

@@ -1,0 +1,164 @@
+// Settings: name, default model, memory, ways to sign in, theme, the export, and the end of the account.
+import { signal, useSignal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import { api, rememberUser, session, signOut } from "../api.js";
+import { Button, confirm, Dialog, Failed, Field, List, Notice, Page, Progress, Resource, Switch, Time, toast } from "../components.js";
+import { saveFile } from "../files.js";
+import { bytes } from "../format.js";
+import { html } from "../html.js";
+import { me, models, modelsOf, pagedList, resource, settings, theme } from "../state.js";
+import { texts } from "../texts.js";
+
+const t = texts.settings;
+const identities = pagedList(api.user.identities);
+const offered = resource(api.auth.providers);
+const leaving = signal(false);
+
+export default function Settings() {
+  useEffect(() => { models.ensure(); me.reload(); }, []);
+  return html`<${Page} title=${texts.views.settings}>
+    <${Resource} of=${me}>${(user) => html`<${Profile} user=${user} />`}<//>
+    <h2>${t.chat}</h2>
+    <${Resource} of=${settings}>${(now) => html`<${Chat} now=${now} />`}<//>
+    <h2>${t.look}</h2>
+    <div class="card"><${Field} label=${texts.shell.theme} value=${theme.value} options=${Object.entries(texts.shell.themes)} onChange=${(event) => { theme.value = event.currentTarget.value; }} /></div>
+    <${Identities} />
+    <h2>${t.data}</h2><${Export} />
+    <h2>${t.end}</h2>
+    <div class="card section-row"><p class="grow">${t.endText}</p><${Button} kind="danger" onClick=${() => { leaving.value = true; }}>${t.endAction}<//></div>
+    ${leaving.value && html`<${Leave} />`}<//>`;
+}
+
+function Profile({ user }) {
+  const name = useSignal(user.name ?? ""), busy = useSignal(false), error = useSignal(null);
+  const save = async (event) => {
+    event.preventDefault();
+    [busy.value, error.value] = [true, null];
+    try {
+      const changed = await api.user.change({ name: name.value.trim() || null });
+      me.set(changed);
+      rememberUser({ ...session.peek().user, name: changed.name });
+      toast(texts.common.saved, { kind: "good" });
+    } catch (problem) {
+      error.value = problem;
+    }
+    busy.value = false;
+  };
+  const sendMail = async () => {
+    try {
+      await api.user.verifyEmail();
+      toast(t.mailSent, { kind: "good" });
+    } catch (problem) {
+      toast(problem.message, { kind: "bad" });
+    }
+  };
+  return html`<form class="card stack" onSubmit=${save}>
+    <dl class="account-facts"><div><dt>${texts.signIn.email}</dt><dd>${user.email}</dd></div><div><dt>${texts.wallet.tier}</dt><dd>${texts.wallet.tiers[user.tier]}</dd></div>
+      <div><dt>${t.since}</dt><dd><${Time} at=${user.created_at} /></dd></div></dl>
+    ${user.email_verified === false && html`<${Notice} kind="warn" icon="warning" action=${html`<${Button} small onClick=${sendMail}>${t.sendMail}<//>`}>${t.unverified}<//>`}
+    <${Field} label=${texts.signIn.name} maxlength="200" autocomplete="name" value=${name.value} onInput=${(event) => { name.value = event.currentTarget.value; }}
+      error=${error.value?.param === "name" ? error.value.message : null} />
+    ${error.value && error.value.param !== "name" && html`<${Failed} error=${error.value} />`}
+    <div class="actions"><${Button} kind="primary" type="submit" busy=${busy.value} disabled=${name.value.trim() === (user.name ?? "")}>${texts.common.save}<//></div>
+  </form>`;
+}
+
+function Chat({ now }) {
+  const change = async (what) => {
+    settings.set({ ...now, ...what });
+    try {
+      settings.set(await api.user.changeSettings(what));
+      toast(texts.common.saved, { kind: "good" });
+    } catch (problem) {
+      settings.set(now);
+      toast(problem.message, { kind: "bad" });
+    }
+  };
+  const known = modelsOf("chat")?.map(({ id }) => id) ?? [];
+  const ids = !now.default_model || known.includes(now.default_model) ? known : [now.default_model, ...known];
+  return html`<div class="card stack">
+    <${Field} label=${t.defaultModel} hint=${t.defaultModelHint} value=${now.default_model ?? ""} options=${[["", t.operatorsModel], ...ids.map((id) => [id, id])]}
+      onChange=${(event) => change({ default_model: event.currentTarget.value || null })} />
+    <${Switch} label=${t.memory} hint=${t.memoryHint} checked=${now.memory_enabled} onChange=${(on) => change({ memory_enabled: on })} />
+  </div>`;
+}
+
+function Identities() {
+  useEffect(() => { offered.ensure(); }, []);
+  const begin = async (provider) => {
+    try {
+      sessionStorage.setItem("svc.return", location.hash);
+      location.assign((await api.user.linkIdentity(provider)).url);
+    } catch (problem) {
+      toast(problem.message, { kind: "bad" });
+    }
+  };
+  const unlink = async (one) => {
+    if (!await confirm({ title: t.unlinkTitle, text: t.unlinkText(one.provider ?? one.issuer), action: t.unlink, danger: true })) return;
+    try {
+      await api.user.unlinkIdentity(one.id);
+      identities.drop(one.id);
+    } catch (problem) {
+      toast(problem.message, { kind: "bad" });
+    }
+  };
+  const providers = offered.data.value ?? [];
+  if (!providers.length && !identities.items.value?.length) return html`<${Quietly} of=${identities} />`;
+  return html`<h2>${t.identities}</h2>
+    <${List} of=${identities} empty=${html`<p class="quiet">${t.noIdentities}</p>`}>
+      ${(one) => html`<li key=${one.id}><div class="grow"><p class="item-title">${one.provider ?? one.issuer}</p><p class="quiet small">${one.email ?? ""} · <${Time} at=${one.created_at} /></p></div>
+        <${Button} small onClick=${() => unlink(one)}>${t.unlink}<//></li>`}<//>
+    <div class="actions more-space">${providers.map(({ provider }) => html`<${Button} icon="plus" onClick=${() => begin(provider)}>${t.link(provider)}<//>`)}</div>`;
+}
+
+/** Where no provider is configured there is nothing to show, but what was linked once is asked for. */
+function Quietly({ of }) {
+  useEffect(() => { of.ensure(); }, []);
+  return null;
+}
+
+function Export() {
+  const progress = useSignal(null), error = useSignal(null);
+  const save = async () => {
+    [progress.value, error.value] = [0, null];
+    try {
+      const blob = await api.user.exportAll({ onProgress: (done) => { progress.value = done; } });
+      saveFile(blob, `svc-export-${new Date().toISOString().slice(0, 10)}.zip`);
+    } catch (problem) {
+      error.value = problem;
+    }
+    progress.value = null;
+  };
+  return html`<div class="card stack"><p>${t.exportText}</p>
+    ${progress.value !== null && html`<${Progress} label=${t.exporting(bytes(progress.value))} />`}
+    ${error.value && html`<${Failed} error=${error.value} retry=${save} />`}
+    <div class="actions"><${Button} icon="download" busy=${progress.value !== null} onClick=${save}>${t.exportAction}<//></div></div>`;
+}
+
+function Leave() {
+  const busy = useSignal(false), error = useSignal(null), differs = useSignal(false);
+  const close = () => { leaving.value = false; };
+  const { email } = session.value.user;
+  const leave = async (event) => {
+    event.preventDefault();
+    const given = Object.fromEntries(new FormData(event.target));
+    differs.value = given.confirm.trim().toLowerCase() !== email.toLowerCase();
+    if (differs.value) return;
+    [busy.value, error.value] = [true, null];
+    try {
+      await api.user.remove(given.password ? { password: given.password } : { confirm: email });
+      leaving.value = false;
+      await signOut();
+    } catch (problem) {
+      [busy.value, error.value] = [false, problem];
+    }
+  };
+  return html`<${Dialog} title=${t.endTitle} onClose=${close}>
+    <form class="stack" onSubmit=${leave}>
+      <p>${t.endWhat}</p>
+      <${Field} label=${t.endConfirm(email)} name="confirm" type="email" autocomplete="off" required error=${differs.value ? t.endDiffers : null} />
+      <${Field} label=${t.endPassword} name="password" type="password" autocomplete="current-password" maxlength="1024" hint=${t.endPasswordHint} />
+      ${error.value && html`<${Failed} error=${error.value} />`}
+      <div class="actions dialog-foot"><${Button} onClick=${close}>${texts.common.cancel}<//><${Button} kind="danger" type="submit" busy=${busy.value}>${t.endAction}<//></div>
+    </form><//>`;
+}
