@@ -194,7 +194,8 @@ def _settings(tmp_path: Path, env: Mapping[str, str] | None) -> dict[str, str]:
 def _start(tmp_path: Path, env: dict[str, str], command: Sequence[str | Path], **popen: Any) -> subprocess.Popen[bytes]:
     # Files, not pipes: they never fill up, and outlive the process.
     with (tmp_path / "stdout").open("wb") as stdout, (tmp_path / "stderr").open("wb") as stderr:
-        return subprocess.Popen([sys.executable, *command], cwd=ROOT, env=env, stdout=stdout, stderr=stderr, **popen)
+        options = {"cwd": ROOT, "env": env, "stdout": stdout, "stderr": stderr, **popen}
+        return subprocess.Popen([sys.executable, *command], **options)
 
 
 def _wait_until_listening(process: subprocess.Popen[bytes], tmp_path: Path) -> str:

@@ -1,0 +1,86 @@
+"""Attacks on what stands around every request: heads, cookies, bodies, connections, large answers."""
+
+import asyncio
+
+from tests.attacks.lab import Lab, attack
+
+
+@attack("nothing: the yardstick of this machine")
+async def a_quiet_second(lab: Lab) -> None:
+    await asyncio.sleep(1)
+
+
+@attack("a cookie of 62,000 backslashes, nobody signed in")
+async def cookies(lab: Lab) -> None:
+    cookie = '__Host-svc_checkout="' + "\\" * 62_000 + '"'
+    for _ in range(3):
+        await lab.request("GET", "/checkout", headers={"cookie": cookie, "authorization": ""})
+
+
+@attack("192 connections announce 1 MiB each and send nothing")
+async def announced_bodies(lab: Lab) -> None:
+    head = b"POST /auth/login HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 1048576\r\n\r\n"
+    async with lab.connections(192, head):
+        await asyncio.sleep(3)
+
+
+@attack("400 connections send 500 KB of a body each and stay")
+async def half_sent_bodies(lab: Lab) -> None:
+    head = b"POST /user/api-keys HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 1048576\r\n"
+    head += f"authorization: {lab.headers['authorization']}\r\n\r\n".encode()
+    async with lab.connections(400, head + b" " * 500_000):
+        await asyncio.sleep(3)
+
+
+@attack("40 chats at once, each of 249,000 metadata keys")
+async def metadata(lab: Lab) -> None:
+    body = {"messages": [{"role": "user", "content": "hi"}], "metadata": {f"key{number}": "x" for number in range(249_000)}}
+    await lab.at_once(5 if lab.short else 20, lambda: lab.chat(**body))
+
+
+@attack("20 chats at once, each of 33,000 messages")
+async def messages(lab: Lab) -> None:
+    body = {"messages": [{"role": "user", "content": "hi"}] * 33_000}
+    await lab.at_once(5 if lab.short else 20, lambda: lab.chat(**body))
+
+
+@attack("20 bodies of 16 MiB of escaped text at once")
+async def escapes(lab: Lab) -> None:
+    body = b'{"model": "builtin/echo", "messages": [{"role": "user", "content": "' + b"\\n" * 8_000_000 + b'"}]}'
+    await lab.at_once(
+        5 if lab.short else 20,
+        lambda: lab.request("POST", "/v1/chat/completions", content=body, headers={"content-type": "application/json"}),
+    )
+
+
+@attack("3,000 connections that say nothing after the handshake")
+async def silent_connections(lab: Lab) -> None:
+    async with lab.connections(500 if lab.short else 3000):
+        await asyncio.sleep(1)
+
+
+@attack("2,000 connections that never begin the handshake")
+async def silent_handshakes(lab: Lab) -> None:
+    async def one() -> asyncio.StreamWriter:
+        _, writer = await asyncio.open_connection(lab.server.host, lab.server.port, local_addr=("127.0.0.3", 0))
+        return writer
+
+    writers = await asyncio.gather(*(one() for _ in range(300 if lab.short else 2000)), return_exceptions=True)
+    await asyncio.sleep(3)
+    for writer in writers:
+        if isinstance(writer, asyncio.StreamWriter):
+            writer.transport.abort()
+
+
+@attack("300 handshakes at once, again and again for 3 seconds")
+async def handshakes(lab: Lab) -> None:
+    async def one() -> None:
+        until = asyncio.get_running_loop().time() + 3
+        while asyncio.get_running_loop().time() < until:
+            try:
+                _, writer = await lab.server.raw(local_addr=("127.0.0.3", 0))
+                writer.transport.abort()
+            except OSError as error:
+                lab.count(type(error).__name__)
+
+    await lab.at_once(50 if lab.short else 300, one)
