@@ -226,6 +226,22 @@ CREATE TABLE messages (
 CREATE INDEX messages_by_conversation ON messages (account_id, conversation_id, number);
 CREATE INDEX messages_by_number ON messages (account_id, number);
 
+-- owner: svc/content/answers.py
+-- What an answer of a conversation took; it is told beneath it, and goes with its message.
+CREATE TABLE answers (
+    message_id TEXT PRIMARY KEY REFERENCES messages (id) ON DELETE CASCADE,
+    account_id TEXT NOT NULL,
+    input_tokens INTEGER NOT NULL CONSTRAINT answer_input_tokens_count CHECK (input_tokens >= 0),
+    output_tokens INTEGER NOT NULL CONSTRAINT answer_output_tokens_count CHECK (output_tokens >= 0),
+    cost_micros INTEGER NOT NULL CONSTRAINT answer_cost_amount CHECK (cost_micros >= 0),
+    duration_ms INTEGER NOT NULL CONSTRAINT answer_duration CHECK (duration_ms >= 0),
+    finish_reason TEXT, -- NULL when it was cut off
+    reasoning TEXT CONSTRAINT reasoning_length CHECK (length(reasoning) <= 200000),
+    memory TEXT NOT NULL CONSTRAINT memory_form CHECK (memory LIKE '[%]')
+) STRICT;
+
+CREATE INDEX answers_by_account ON answers (account_id, message_id);
+
 -- owner: svc/content/fulltext.py
 -- Each word stands behind its account's id. Written beside their tables, not by triggers: under trusted_schema = OFF those may
 -- not touch a virtual table.

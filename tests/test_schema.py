@@ -33,6 +33,7 @@ INSERT INTO oauth_codes VALUES (zeroblob(32), zeroblob(32), 'a', 2), (CAST(print
 INSERT INTO conversations VALUES (1, 'y', 'a', 'p', 'hello', 1, 1), (2, 'z', 'b', NULL, NULL, 1, 1);
 INSERT INTO messages VALUES (1, 'm1', 'a', 'y', NULL, 'user', 'hello', NULL, 1),
     (2, 'm2', 'b', NULL, 's', 'assistant', 'hi', 'm', 1);
+INSERT INTO answers VALUES ('m1', 'a', 1, 2, 3, 4, 'stop', NULL, '[]');
 INSERT INTO support_conversations VALUES ('u', 'a', 'active', 'help', 1, 1, NULL), ('x', 'b', 'active', NULL, 1, 1, NULL),
     ('w', 'b', 'closed', NULL, 1, 1, 2);
 INSERT INTO support_messages VALUES (1, 's1', 'a', 'u', 'user', 'help', 1), (2, 's2', 'b', 'x', 'operator', 'yes?', 1);
@@ -168,6 +169,13 @@ BROKEN: dict[tuple[str, str], list[str | tuple[str, ...]]] = {
     ],
     ("messages", "role_known"): ["UPDATE messages SET role = 'tool'", "UPDATE messages SET role = ''"],
     ("messages", "content_length"): ["UPDATE messages SET content = printf('%1000001d', 1)"],
+    ("answers", "message_id"): ["INSERT INTO answers SELECT * FROM answers"],
+    ("answers", "answer_input_tokens_count"): ["UPDATE answers SET input_tokens = -1"],
+    ("answers", "answer_output_tokens_count"): ["UPDATE answers SET output_tokens = -1"],
+    ("answers", "answer_cost_amount"): ["UPDATE answers SET cost_micros = -1"],
+    ("answers", "answer_duration"): ["UPDATE answers SET duration_ms = -1"],
+    ("answers", "reasoning_length"): ["UPDATE answers SET reasoning = printf('%200001d', 1)"],
+    ("answers", "memory_form"): ["UPDATE answers SET memory = '{}'"],
     ("messages", "id"): ["UPDATE messages SET id = 'm1'"],
     ("support_conversations", "support_status_known"): ["UPDATE support_conversations SET status = 'open' WHERE id = 'u'"],
     ("support_conversations", "subject_form"): [

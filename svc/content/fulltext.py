@@ -59,14 +59,14 @@ class Index:
             (number, _entry(account_id, text)),
         )
 
-    def delete_some(self, tx: sqlite3.Connection, account_id: str, condition: str = "?", value: Any = True) -> bool:
+    def delete_some(self, tx: sqlite3.Connection, account_id: str, condition: str = "1", *values: Any) -> bool:
         """Deletes some of the account's rows that meet `condition`, such as `id = ?`, with their words; whether there are more.
 
         To be called until there are none: all at once would hold up everybody else's writes.
         """
         rows = tx.execute(
             f"SELECT number, {self.column} FROM {self.table} WHERE account_id = ? AND {condition} ORDER BY number",  # noqa: S608
-            (account_id, value),
+            (account_id, *values),
         )
         characters = 0
         for count, (number, text) in enumerate(rows):

@@ -10,6 +10,7 @@ from typing import Any
 
 from svc.content.fulltext import Index, words_of
 from svc.db import Page, page
+from svc.errors import ApiError
 from svc.ids import new_id, timestamp
 
 MOST_PASSAGES = 5
@@ -89,6 +90,23 @@ def delete_some(tx: sqlite3.Connection, account_id: str, conversation_id: str | 
     if conversation_id is None:
         return _INDEX.delete_some(tx, account_id)
     return _INDEX.delete_some(tx, account_id, "conversation_id = ?", conversation_id)
+
+
+def delete_some_between(tx: sqlite3.Connection, account_id: str, conversation_id: str, first: int, end: int) -> bool:
+    """Deletes some of a conversation's messages whose number is at least `first` and below `end`; whether there are more."""
+    condition = "conversation_id = ? AND number >= ? AND number < ?"
+    return _INDEX.delete_some(tx, account_id, condition, conversation_id, first, end)
+
+
+def message_by_id(conn: sqlite3.Connection, account_id: str, conversation_id: str, message_id: str, param: str) -> Message:
+    """One message of a conversation. Raises ApiError `not_found`; `param` names what in the request referred to it."""
+    row = conn.execute(
+        "SELECT * FROM messages WHERE account_id = ? AND conversation_id = ? AND id = ?",
+        (account_id, conversation_id, message_id),
+    ).fetchone()
+    if row is None:
+        raise ApiError("not_found", "There is no such message in this conversation.", param=param)
+    return Message(**row)
 
 
 def matching_conversations(conn: sqlite3.Connection, account_id: str, words: list[str]) -> list[int]:

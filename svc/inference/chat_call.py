@@ -46,6 +46,14 @@ class ChatCall(PaidCall):
         return self._writer.content()
 
     @property
+    def finish_reason(self) -> str | None:
+        """Why the answer ended; None for one that was cut off."""
+        if self._answer is not None:
+            reason: str = self._answer["choices"][0]["finish_reason"]
+            return reason
+        return self._writer.finish_reason()
+
+    @property
     def usage(self) -> dict[str, int]:
         """The tokens of the call; none when it ended without any output, which costs nothing (contract 6)."""
         if self._answer is not None:

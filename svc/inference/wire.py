@@ -181,6 +181,11 @@ class ChunkWriter:
         """The assistant's message of the choice `index` as far as it has come: a `message` of wire.md 8, 13 and 14."""
         return (self._choices.get(index) or Choice(index)).message()
 
+    def finish_reason(self, index: int = 0) -> str | None:
+        """Why the choice `index` ended, as the closing chunks have said it; None before."""
+        choice = self._choices.get(index)
+        return choice.reason() if choice is not None and self._closed else None
+
     def _note_usage(self, raw: dict[str, Any]) -> None:
         usage = raw.get("usage")
         if isinstance(usage, dict):

@@ -8,7 +8,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from svc.content import memory
+from svc.content import answers, memory
 from svc.content.memory import Exchange
 from svc.errors import ApiError, describe
 from svc.inference import wire
@@ -44,7 +44,15 @@ _BODY_BYTES = 16 * MIB
             "With a session: the conversation to go on with; without it a new one begins. With an API key it is ignored.",
             string(),
             "conv_01m3250v3vn4qvxnatpwzmywwn",
-        )
+        ),
+        parameter(
+            "x-service-replaces",
+            "header",
+            "With a session and `x-service-conversation`: a message of that conversation. It and all after it are replaced by "
+            "this question and its answer, once those are kept: so a question is asked again or edited. Not with a key.",
+            string(),
+            "msg_01m3250v3vn4qvxnatpwzmywwn",
+        ),
     ],
     answers={200: CHAT_ANSWER},
     errors=[
@@ -59,6 +67,7 @@ _BODY_BYTES = 16 * MIB
         OWN_ADDRESS,
         MODEL_NOT_FOUND,
         Refusal("not_found", "There is no such conversation.", "x-service-conversation"),
+        Refusal("not_found", "There is no such message in this conversation.", "x-service-replaces"),
         *MODEL_SERVER,
     ],
 )
@@ -70,8 +79,8 @@ async def create(request: Request[State], caller: Caller) -> Response:
     model = await state.models.chosen(caller.account, body.get("model"), "chat")
     exchange = None
     if caller.auth == "session":  # a key's requests are stateless (specification 5.7)
-        conversation_id = request.headers.get(memory.HEADER)
-        exchange = await memory.begin(state.db, caller.account, body["messages"], conversation_id, state.clock())
+        conversation_id, replaces = request.headers.get(memory.HEADER), request.headers.get(memory.REPLACES)
+        exchange = await memory.begin(state.db, caller.account, body["messages"], conversation_id, replaces, state.clock())
         body = {**body, "messages": exchange.messages}
     call = ChatCall(model, body, state.engines, Payer(caller.id, request.scope["svc.request_id"], caller.key_id))
     interrupt = Interrupt()
@@ -116,8 +125,22 @@ async def _recorded(request: Request[State], call: ChatCall, exchange: Exchange 
 
 async def _keep(request: Request[State], call: ChatCall, exchange: Exchange) -> None:
     state = request.state
+    message, usage, now = call.message, call.usage, state.clock()
+    reasoning = message.get("reasoning_content") or message.get("reasoning")
+    answer = answers.Answer(
+        usage["prompt_tokens"],
+        usage["completion_tokens"],
+        call.cost_micros,
+        max(0, round((now - exchange.asked_at_seconds) * 1000)),
+        call.finish_reason,
+        reasoning if isinstance(reasoning, str) else None,
+        exchange.passages,
+    )
     try:
-        await state.db.write(memory.keep, exchange, call.message, call.log_fields["model"], state.clock())
+        first = await state.db.write(memory.keep, exchange, message, call.log_fields["model"], answer, now)
+        # After what replaces them is kept: a crash in between loses nothing.
+        while first is not None and await state.db.write(memory.forget_replaced, exchange, first):
+            pass
     except ApiError as error:  # the answer is paid for and goes out all the same; its conversation or account may be gone, too
         add_log_fields(request, kept=False, cause=error.code)
 

@@ -1,5 +1,6 @@
 """The caller's conversations and their messages."""
 
+import sqlite3
 from collections.abc import Mapping
 from typing import Any
 
@@ -7,9 +8,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from svc.checks import Check, fields
-from svc.content import conversations, history, projects
+from svc.content import answers, conversations, history, projects
 from svc.content.conversations import Conversation
 from svc.content.history import Message
+from svc.db import Page
 from svc.routes.schemas.content import (
     CONVERSATION,
     CONVERSATION_LIST,
@@ -151,6 +153,15 @@ async def delete_conversation(request: Request[State], caller: Caller) -> Respon
                         "content": "At 7:12.",
                         "model": "builtin/assistant",
                         "created_at": "2026-09-21T14:13:20.123Z",
+                        "answer": {
+                            "input_tokens": 24,
+                            "output_tokens": 6,
+                            "cost_micros": 0,
+                            "duration_ms": 412,
+                            "finish_reason": "stop",
+                            "reasoning": None,
+                            "memory": [],
+                        },
                     }
                 ],
                 "has_more": False,
@@ -165,7 +176,16 @@ async def list_messages(request: Request[State], caller: Caller) -> Response:
     db, limit, after = request.state.db, page_limit(request), page_after(request)
     conversation_id = request.path_params["conversation_id"]
     await db.read(conversations.conversation_by_id, caller.id, conversation_id)
-    return listing(await db.read(history.messages_page, caller.id, conversation_id, limit, after), Message.as_json)
+    page, told = await db.read(_messages_and_answers, caller.id, conversation_id, limit, after)
+    return listing(page, lambda message: {**message.as_json(), "answer": told.get(message.id)})
+
+
+def _messages_and_answers(
+    conn: sqlite3.Connection, account_id: str, conversation_id: str, limit: int, after: str | None
+) -> tuple[Page[Message], dict[str, dict[str, Any]]]:
+    page = history.messages_page(conn, account_id, conversation_id, limit, after)
+    told = answers.by_message(conn, account_id, [message.id for message in page.items])
+    return page, {message_id: answer.as_json() for message_id, answer in told.items()}
 
 
 @describes(
@@ -184,4 +204,4 @@ async def create_message(request: Request[State], caller: Caller) -> Response:
     message = await state.db.write(
         conversations.add_message, caller.id, request.path_params["conversation_id"], now_seconds=state.clock(), **said
     )
-    return reply(message.as_json(), 201)
+    return reply({**message.as_json(), "answer": None}, 201)

@@ -18,7 +18,7 @@ from starlette.responses import Response
 from svc.agents import runs
 from svc.auth.accounts import Account
 from svc.billing.usage import day_of
-from svc.content import artifacts
+from svc.content import answers, artifacts
 from svc.content.artifacts import PIECE_BYTES, Artifact
 from svc.content.conversations import Conversation
 from svc.content.history import Message
@@ -68,6 +68,7 @@ KINDS: dict[str, tuple[str, tuple[str, ...], AsJson]] = {
     "projects": ("projects", ("id",), lambda row: Project(**row).as_json()),
     "conversations": ("conversations", ("id",), lambda row: Conversation(**row).as_json()),
     "messages": ("messages", ("number",), _message),
+    "answers": ("answers", ("message_id",), lambda row: {"message_id": row["message_id"], **answers.of_row(row).as_json()}),
     "runs": ("runs", ("id",), runs.shown),
     "ledger": (
         "ledger",

@@ -8,7 +8,7 @@ import pytest
 from tests.conftest import PASSWORD, Service, bearer
 
 FIELDS = {"id", "title", "project_id", "created_at", "updated_at"}
-MESSAGE_FIELDS = {"id", "conversation_id", "role", "content", "model", "created_at"}
+MESSAGE_FIELDS = {"id", "conversation_id", "role", "content", "model", "created_at", "answer"}
 
 
 async def make(service: Service, headers: dict[str, str], **fields: Any) -> dict[str, Any]:

@@ -94,6 +94,7 @@ async def test_it_holds_all_that_the_account_has_and_nothing_of_others(service: 
         **dict.fromkeys(("api_keys", "providers", "projects", "runs", "support_conversations", "support_messages"), 1),
         **dict.fromkeys(("conversations", "ledger", "usage"), 2),
         "messages": 5,
+        "answers": 1,
         "artifacts": 3,
         "identities": 0,
         "checkouts": 0,

@@ -151,6 +151,23 @@ CONVERSATION = record(
     },
 )
 CONVERSATION_LIST = page_of(CONVERSATION)
+_RECALLED_PASSAGE = record(
+    "RecalledPassage",
+    {"text": string(), "source": string("The id of the conversation or run that it is from."), "created_at": TIMESTAMP},
+)
+_MESSAGE_ANSWER = record(
+    "MessageAnswer",
+    {
+        "input_tokens": integer(minimum=0),
+        "output_tokens": integer(minimum=0),
+        "cost_micros": integer("Micros of a US dollar; 0 for free models and own providers.", minimum=0),
+        "duration_ms": integer("From the request to the end of the answer.", minimum=0),
+        "finish_reason": or_null(string("Why it ended, such as `stop` or `length`; null: it was cut off, or the caller left.")),
+        "reasoning": or_null(string("What the model thought before it answered, where it tells: its first 200,000 characters.")),
+        "memory": array(_RECALLED_PASSAGE, "The passages of earlier messages that the model was given."),
+    },
+    description="What an answer took.",
+)
 MESSAGE = record(
     "Message",
     {
@@ -160,6 +177,7 @@ MESSAGE = record(
         "content": string(),
         "model": or_null(string("The model that said it; null: no model did.")),
         "created_at": TIMESTAMP,
+        "answer": or_null(_MESSAGE_ANSWER),
     },
     example={
         "id": "msg_01m3250v3vn4qvxnatpwzmywwn",
@@ -168,6 +186,7 @@ MESSAGE = record(
         "content": "When does it leave?",
         "model": None,
         "created_at": "2026-09-21T14:13:20.123Z",
+        "answer": None,
     },
 )
 MESSAGE_LIST = page_of(MESSAGE)

@@ -1,0 +1,63 @@
+"""What an answer of a conversation took, which is told beneath it: tokens, cost, time, reasoning, what was recalled for it."""
+
+import sqlite3
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import orjson
+
+_REASONING_LENGTH = 200_000
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What is told of one answer. `finish_reason` is None where it was cut off; `memory` are the passages recalled for it."""
+
+    input_tokens: int
+    output_tokens: int
+    cost_micros: int
+    duration_ms: int
+    finish_reason: str | None
+    reasoning: str | None
+    memory: Sequence[Mapping[str, Any]]
+
+    def as_json(self) -> dict[str, Any]:
+        """The answer's part of a message as the API shows it."""
+        return asdict(self)
+
+
+def add(tx: sqlite3.Connection, account_id: str, message_id: str, answer: Answer) -> None:
+    """Keeps what is told of a message of the account. Raises sqlite3.IntegrityError when there is no such message."""
+    reasoning = answer.reasoning
+    if reasoning is not None:
+        reasoning = reasoning[:_REASONING_LENGTH].encode("utf-8", "replace").decode()
+    tx.execute(
+        """
+        INSERT INTO answers
+            (message_id, account_id, input_tokens, output_tokens, cost_micros, duration_ms, finish_reason, reasoning, memory)
+        VALUES (:message_id, :account_id, :input_tokens, :output_tokens, :cost_micros, :duration_ms,
+            :finish_reason, :reasoning, :memory)
+        """,
+        {
+            **answer.as_json(),
+            "account_id": account_id,
+            "message_id": message_id,
+            "reasoning": reasoning,
+            "memory": orjson.dumps(list(answer.memory)).decode(),
+        },
+    )
+
+
+def by_message(conn: sqlite3.Connection, account_id: str, message_ids: Collection[str]) -> dict[str, Answer]:
+    """What is told of those messages of the account that are answers, by their ids."""
+    rows = conn.execute(
+        "SELECT * FROM answers WHERE account_id = ? AND message_id IN (SELECT value FROM json_each(?))",
+        (account_id, orjson.dumps(list(message_ids)).decode()),
+    ).fetchall()
+    return {row["message_id"]: of_row(row) for row in rows}
+
+
+def of_row(row: sqlite3.Row) -> Answer:
+    plain = ("input_tokens", "output_tokens", "cost_micros", "duration_ms", "finish_reason", "reasoning")
+    return Answer(**{name: row[name] for name in plain}, memory=orjson.loads(row["memory"]))
