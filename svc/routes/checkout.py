@@ -26,7 +26,7 @@ from svc.routes.schemas.refusals import STORAGE
 from svc.server.bodies import read_body
 from svc.server.body_budget import KIB
 from svc.server.interface import Answer, Body, Component, Refusal, describes, header, implies, parameter, path_id, string
-from svc.server.openapi import HTML
+from svc.server.openapi import HTML, REFERRER_POLICY
 from svc.server.state import State
 from svc.server.web import Endpoint, add_log_fields
 
@@ -42,7 +42,10 @@ _COOKIE = Component(
         "description": "The cookie `__Host-svc_checkout`, set by signing in; for the checkout pages alone.",
     },
 )
-_TO_CHECKOUT = {"location": header("Where to go.", string(), "https://127.0.0.1:8443/checkout")}
+_TO_CHECKOUT = {
+    "location": header("Where to go.", string(), "https://127.0.0.1:8443/checkout"),
+    "referrer-policy": REFERRER_POLICY,
+}
 _PAGE = {"text/html": HTML}
 _SESSION_ID = path_id("session_id", "The sandbox's payment.", "sandbox_4fGk2mXq9TzLw8RbYc1VdN4fGk2mXq9T")
 _NOT_FOUND = Refusal("not_found", when="The person has no such payment.")

@@ -22,6 +22,7 @@ from svc.routes.schemas.accounts import IDENTITY_LIST, IDENTITY_PROVIDER_LIST, L
 from svc.routes.schemas.headers import LOCATION_HEADER, OAUTH_COOKIE_HEADER
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Refusal, describes, parameter, path_id, string
+from svc.server.openapi import REFERRER_POLICY
 from svc.server.state import State
 from svc.server.web import add_log_fields, listing, no_content, page_after, page_limit, reply
 
@@ -71,7 +72,7 @@ async def list_providers(request: Request[State]) -> Response:
     answers={
         302: Answer(
             "To the identity provider; where that cannot be, to the page with `#error=<code>&provider=<name>`.",
-            headers={"location": LOCATION_HEADER, "set-cookie": OAUTH_COOKIE_HEADER},
+            headers={"location": LOCATION_HEADER, "referrer-policy": REFERRER_POLICY, "set-cookie": OAUTH_COOKIE_HEADER},
         )
     },
     errors=[_NOT_FOUND],
@@ -104,7 +105,7 @@ async def begin(request: Request[State]) -> Response:
     answers={
         302: Answer(
             "To the page, with `#code=…` to change for a session, `#linked=<name>`, or `#error=<code>&provider=<name>`.",
-            headers={"location": LOCATION_HEADER, "set-cookie": OAUTH_COOKIE_HEADER},
+            headers={"location": LOCATION_HEADER, "referrer-policy": REFERRER_POLICY, "set-cookie": OAUTH_COOKIE_HEADER},
         )
     },
     errors=[_NOT_FOUND],

@@ -18,7 +18,7 @@ from starlette.responses import Response
 
 from svc.errors import ApiError
 from svc.server.interface import Answer, Content, Refusal, describes, header, path_id, string
-from svc.server.openapi import HTML
+from svc.server.openapi import HTML, OF_PAGES
 from svc.server.state import State
 
 STATIC = Path(__file__).parent.parent / "static"
@@ -29,14 +29,17 @@ _TYPES = {
     ".png": "image/png",
     ".svg": "image/svg+xml",
 }
-_ETAG = {"etag": header("Of this content, for If-None-Match.", string(), '"b94d27b9934d3e08a52e52d7da7dabfa"')}
-_NOT_CHANGED = Answer("Not changed since it was asked for (`If-None-Match`).", headers=_ETAG)
+_FILE_HEADERS = {
+    **OF_PAGES,
+    "etag": header("Of this content, for If-None-Match.", string(), '"b94d27b9934d3e08a52e52d7da7dabfa"'),
+}
+_NOT_CHANGED = Answer("Not changed since it was asked for (`If-None-Match`).", headers=_FILE_HEADERS)
 _COMPRESSED = (".css", ".js", ".mjs", ".svg", ".html")
 _IMPORT_MAP = re.compile(rb'<script type="importmap">(.*?)</script>', re.DOTALL)
 
 
 def _page_answers(text: str) -> dict[int, Answer]:
-    return {200: Answer(text, contents={"text/html": HTML}, headers=_ETAG), 304: _NOT_CHANGED}
+    return {200: Answer(text, contents={"text/html": HTML}, headers=_FILE_HEADERS), 304: _NOT_CHANGED}
 
 
 @dataclass(frozen=True)
@@ -141,7 +144,7 @@ def _page_answer(request: Request[State], name: str) -> Response:
                 "image/png": Content(string(contentMediaType="image/png")),
                 "image/svg+xml": Content(string()),
             },
-            headers=_ETAG,
+            headers=_FILE_HEADERS,
         ),
         304: _NOT_CHANGED,
     },

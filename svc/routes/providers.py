@@ -9,6 +9,7 @@ from svc.errors import ApiError
 from svc.inference import providers
 from svc.outbound.addresses import AddressNotAllowed
 from svc.routes.schemas.models import CREATE_PROVIDER_REQUEST, PROVIDER, PROVIDER_LIST, PROVIDER_TEST, UPDATE_PROVIDER_REQUEST
+from svc.routes.schemas.refusals import PERHAPS_RETRY_AFTER
 from svc.server.bodies import read_json
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Body, Refusal, describes, path_id
@@ -139,6 +140,7 @@ async def delete_provider(request: Request[State], caller: Caller) -> Response:
             "mine: Incorrect API key provided: ***.",
             when="The provider's own 401, 403 or 429, with its error object and its name in front of the message.",
             status="4XX",
+            headers={"retry-after": PERHAPS_RETRY_AFTER},
             type="invalid_request_error",
         ),
         Refusal(

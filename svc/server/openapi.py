@@ -38,6 +38,36 @@ REQUEST_ID = named_header(
     {"type": "string", "pattern": "^[\\x21-\\x7e]{1,128}$"},
     "req_4fGk2mXq9TzLw8RbYc1VdN",
 )
+_EVERYWHERE = {
+    "x-request-id": REQUEST_ID,
+    "strict-transport-security": named_header(
+        "StrictTransportSecurity", "There is no plain HTTP here.", {"type": "string"}, "max-age=31536000"
+    ),
+    "x-content-type-options": named_header(
+        "ContentTypeOptions", "The type is the one that is named.", {"type": "string", "const": "nosniff"}, "nosniff"
+    ),
+    "cache-control": named_header(
+        "CacheControl", "Whether the answer may be kept; most may not.", {"type": "string"}, "no-store", required=False
+    ),
+}
+REFERRER_POLICY = named_header(
+    "ReferrerPolicy", "What a browser tells the next page.", {"type": "string"}, "no-referrer", required=False
+)
+OF_PAGES = {
+    "content-security-policy": named_header(
+        "ContentSecurityPolicy", "What a page may load and run.", {"type": "string"}, "default-src 'none'", required=False
+    ),
+    "referrer-policy": REFERRER_POLICY,
+}
+_OF_STREAMS = {
+    "x-accel-buffering": named_header(
+        "Buffering",
+        "Tells a proxy to pass on each event at once; on streams alone.",
+        {"type": "string", "const": "no"},
+        "no",
+        required=False,
+    )
+}
 _RETRY_AFTER = named_header(
     "RetryAfter",
     "Whole seconds to wait: 1 to 59 for a limit per minute, to 3599 for one per hour.",
@@ -274,7 +304,12 @@ def _answer(answer: Answer) -> dict[str, Any]:
     if answer.schema is not None:
         contents["application/json"] = Content(answer.schema, {} if answer.example is None else {"example": answer.example})
     content = {kind: _content(content) for kind, content in contents.items()}
-    headers = {"x-request-id": REQUEST_ID, **answer.headers}
+    headers = {
+        **_EVERYWHERE,
+        **(OF_PAGES if "text/html" in contents else {}),
+        **(_OF_STREAMS if "text/event-stream" in contents else {}),
+        **answer.headers,
+    }
     return {"description": answer.text, "headers": headers, **({"content": content} if content else {})}
 
 
@@ -301,7 +336,7 @@ def _refused(operation: Operation, status: str, found: list[tuple[int, Refusal]]
     found = sorted(found, key=lambda pair: -pair[0])
     pages = [refusal for depth, refusal in found if depth >= html_from]
     refusals = [refusal for depth, refusal in found if depth < html_from]
-    headers: dict[str, Any] = {"x-request-id": REQUEST_ID}
+    headers: dict[str, Any] = {**_EVERYWHERE, **(OF_PAGES if pages else {})}
     if status == "401":
         headers["www-authenticate"] = _ASK_FOR_COOKIE if pages else _WWW_AUTHENTICATE
     if status in ("429", "503"):

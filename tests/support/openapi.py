@@ -17,6 +17,8 @@ from app import ROUTES
 from svc.routes.service import document
 
 DOCUMENT: dict[str, Any] = document(ROUTES, "https://127.0.0.1:8443")
+# What belongs to the message and not to the answer; OpenAPI has content-type elsewhere. CORS is told in the introduction.
+_OF_TRANSPORT = {"content-type", "content-length", "content-encoding", "connection", "date", "transfer-encoding", "vary"}
 _ERROR = ("components", "schemas", "Error")
 
 
@@ -151,6 +153,9 @@ def check(answer: httpx.Response) -> None:
     if template is None or method.lower() not in DOCUMENT["paths"].get(template, {}):
         return
     response = _at(response_steps(template, method, answer.status_code))
+    unknown = set(answer.headers) - set(response.get("headers", {})) - _OF_TRANSPORT
+    unknown = {name for name in unknown if not name.startswith("access-control-")}
+    assert not unknown, f"{method} {template} {answer.status_code}: the document does not know the headers {sorted(unknown)}"
     for name, header in response.get("headers", {}).items():
         header = resolved(header)
         if name in answer.headers:

@@ -1,6 +1,6 @@
 """Refusals that several parts of the interface share."""
 
-from svc.server.interface import Refusal
+from svc.server.interface import Refusal, header, integer
 
 MODEL_NOT_FOUND = Refusal("model_not_found", param="model")
 PROJECT_NOT_FOUND = Refusal("not_found", "There is no such project.", "project_id", "The account has no such project.")
@@ -11,6 +11,7 @@ NO_FUNDS = Refusal(
     when="The wallet does not cover this request; the message tells what is needed and what is there.",
 )
 OWN_ADDRESS = Refusal("address_not_allowed", when="The caller's own provider is at an address that may not be reached.")
+PERHAPS_RETRY_AFTER = header("Seconds to wait, where the model server tells them.", integer(minimum=0), 7, required=False)
 STORAGE = Refusal("storage_unavailable")
 # What comes of a model server, before the first byte of an answer.
 MODEL_SERVER = (
@@ -22,6 +23,12 @@ MODEL_SERVER = (
         "is too long, a content filter.",
         status="4XX",
         type="invalid_request_error",
+        headers={"retry-after": PERHAPS_RETRY_AFTER},
+    ),
+    Refusal(
+        "invalid_api_key",
+        "mine: Incorrect API key provided: ***.",
+        when="A provider of the caller's own refused the key that it was given; its name stands in front.",
     ),
     Refusal("upstream_unreachable"),
     Refusal("upstream_error"),
