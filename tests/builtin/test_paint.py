@@ -4,12 +4,16 @@ import struct
 import time
 import zlib
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
-from svc.builtin.painter.canvas import Canvas, color, disc, without
-from svc.builtin.painter.paint import picture
-from svc.builtin.painter.scene import scene_of
+from svc.builtin.painter import canvas as canvas_module
+from svc.builtin.painter.canvas import Canvas, color
+from svc.builtin.painter.figures import FIGURES, shapes
+from svc.builtin.painter.paint import Stage, picture
+from svc.builtin.painter.places import ABSTRACT
+from svc.builtin.painter.scene import PLACES, TIMES, WEATHER, Scene
 
 Pixels = list[list[tuple[int, int, int]]]
 
@@ -29,11 +33,11 @@ def decoded(png: bytes) -> Pixels:
     assert (bits, colors, rest) == (8, 2, [0, 0, 0])
     rows = zlib.decompress(chunks[2][1])
     assert len(rows) == height * (1 + 3 * width)
-    previous, pixels = bytes(3 * width), []
+    pixels = []
     for begin in range(0, len(rows), 1 + 3 * width):
-        assert rows[begin] == 2
-        previous = bytes((a + b) % 256 for a, b in zip(rows[begin + 1 : begin + 1 + 3 * width], previous, strict=True))
-        pixels.append(list(zip(previous[::3], previous[1::3], previous[2::3], strict=True)))
+        assert rows[begin] == 0, "no filter"
+        row = rows[begin + 1 : begin + 1 + 3 * width]
+        pixels.append(list(zip(row[::3], row[1::3], row[2::3], strict=True)))
     return pixels
 
 
@@ -50,19 +54,9 @@ def test_a_picture_is_a_png_of_the_size_that_was_asked_for(width: int, height: i
 
 PROMPTS = (
     *("a lighthouse at dusk by the sea", "snowy mountains with pines", "a black cat under the moon", "city skyline in the rain"),
-    *("hot air balloons over hills", "a red rocket near saturn", "three fish in a reef", "autumn forest, a cabin, fog"),
-    *("pyramids in the desert", "a castle and fireworks", "northern lights over a lake", "two sailboats", "robot and car, neon"),
-    *("windmill and tulips", "a train in spring", "haunted church with pumpkins", "whale and jellyfish", "an owl and a bear"),
+    *("hot air balloons over hills", "autumn forest, a cabin, fog", "pyramids and camels", "a castle and fireworks"),
+    *("northern lights over a lake", "two sailboats in the desert", "neon city, birds", "tulips", "palm tree, rainbow, clouds"),
     *(
-        "dog, sheep, person",
-        "snowman, tent, fire",
-        "palm, cactus, mushroom, butterfly",
-        "a heart and a ufo",
-        "golden bridge, comet",
-    ),
-    *(
-        "rainbow, tree, birds",
-        "lightning",
         "quantum",
         "justice",
         "",
@@ -70,6 +64,8 @@ PROMPTS = (
         "naïve façade 北京",
         "x" * 32_000,
         "seven cats " * 3000,
+        "\ud800 \0 %s {} | ; ~",
+        "٣ foxes ² cats",
     ),
 )
 
@@ -77,7 +73,7 @@ PROMPTS = (
 @pytest.mark.parametrize("prompt", PROMPTS, ids=lambda prompt: prompt[:30])
 def test_every_prompt_makes_a_picture_with_many_colours(prompt: str) -> None:
     pixels = decoded(picture(prompt, 96, 72))
-    assert len({pixel for row in pixels for pixel in row}) > 60
+    assert len({pixel for row in pixels for pixel in row}) > 40
 
 
 def test_the_same_prompt_makes_the_same_picture_and_another_variation_another_one() -> None:
@@ -88,13 +84,52 @@ def test_the_same_prompt_makes_the_same_picture_and_another_variation_another_on
 
 
 def test_words_of_place_time_colour_and_number_decide_what_is_shown() -> None:
-    scene = scene_of("Three black cats and a red lighthouse on a snowy beach")
+    scene = Scene("Three black cats and a red lighthouse on a snowy beach")
     assert (scene.place, scene.time) == ("sea", "winter")
-    things = {thing.name: (thing.count, thing.shade) for thing in scene.things}
-    assert things["cat"] == (3, color("#20222a")) and things["lighthouse"] == (1, color("#d8342f"))
-    assert scene_of("a city at night").place == "city" and scene_of("a city at night").palette.dark
-    assert scene_of("northern lights").weather >= {"aurora"} and scene_of("foxes in the woods").place == "forest"
-    assert scene_of("justice").place == "abstract"
+    assert scene.things == {"cat": (3, color("#20222a")), "lighthouse": (1, color("#d8342f"))}
+    assert Scene("a city at night").place == "city" and Scene("a city at night").time == "night"
+    assert Scene("northern lights").weather >= {"aurora"} and Scene("foxes in the woods").place == "forest"
+    assert Scene("a sailboat in the desert").place == "lake", "no boat on dry land"
+    assert Scene("two villages").things["house"][0] == 2 and Scene("99 cats").things["cat"][0] == 7
+    assert len(Scene(" ".join(FIGURES)).things) == 6
+
+
+@pytest.mark.parametrize("prompt", ["justice", "a cup of coffee", "a dinosaur", "a robot", ""])
+def test_what_it_cannot_draw_becomes_an_abstract_composition(prompt: str) -> None:
+    assert Scene(prompt).place == "abstract" and not Scene(prompt).things
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_every_figure_is_drawable(name: str) -> None:
+    for prompt in ("a snowy day", "night", "justice"):
+        canvas = Canvas(80, 80)
+        stage = Stage(canvas, Scene(prompt))
+        stage.colors["scheme"] = (200, 60, 60)
+        stage.draw(name, 40, 60, 40)
+        if prompt != "justice" or FIGURES[name].colors == ["scheme"]:
+            assert len({pixel for row in decoded(canvas.png()) for pixel in row}) > 1
+
+
+@pytest.mark.parametrize("layers", [*(row[1] for row in (*PLACES.values(), *WEATHER.values())), *ABSTRACT])
+def test_every_layer_of_a_place_and_weather_is_paintable(layers: str) -> None:
+    stage = Stage(Canvas(64, 64), Scene("night sky"))
+    stage.colors["scheme"] = (200, 60, 60)
+    stage.layers(layers)
+
+
+def test_every_thing_has_words_and_a_home_that_exists() -> None:
+    for name, figure in FIGURES.items():
+        assert bool(figure.words) == (figure.where in ("land", "water", "meadow", "air")) == (figure.tall > 0), name
+        assert figure.home in ("", *PLACES)
+        assert all(0 < alpha <= 1 for _, _, _, _, alpha, _, _ in shapes(figure.text))
+        for word in figure.words:
+            assert name in Scene(word).things
+    assert all(len(colors.split()) == 7 for _, colors in TIMES.values())
+
+
+def test_a_text_that_is_no_shape_is_refused() -> None:
+    with pytest.raises(ValueError, match="No shape: blob red 1,2"):
+        shapes("blob red 1,2")
 
 
 def test_night_is_darker_than_day_and_colours_tint() -> None:
@@ -116,28 +151,45 @@ def test_a_named_thing_is_painted() -> None:
 
 def test_edges_are_smooth_and_shapes_may_reach_over_the_edges() -> None:
     canvas = Canvas(40, 40)
-    canvas.ellipse(20, 20, 10, 10, (255, 255, 255))
-    canvas.polygon([(-50, 45), (-50, 60), (90, 60)], (255, 0, 0))
-    canvas.line([(-5, -5), (60, -5)], 3, (255, 0, 0))
-    canvas.glow(39, 39, 8, (0, 0, 200), 0.8)
-    canvas.fill(-9, 50, without(disc(20, 20, 4, 4), disc(20, 20, 2, 2)), (0, 255, 0), 0.5)
+    canvas.fill([[(-50, 45), (-50, 60), (90, 60)]], [(255, 0, 0)])
+    canvas.fill([[(-5, -5), (-5, 5), (60, 5), (60, -5)]], [(255, 0, 0)], 0.5)
+    canvas.glow([(31, 31), (47, 31), (47, 47), (31, 47)], (0, 0, 200), 0.8)
+    canvas.fill([[(10.5, 10.5), (10.5, 30.25), (30.5, 30.25), (30.5, 10.5)]], [(255, 255, 255), (255, 255, 255)])
     pixels = decoded(canvas.png())
-    assert pixels[0][0] == (0, 0, 0) and pixels[20][20] == (255, 255, 255) and pixels[20][17][1] == 255 > pixels[20][17][0]
-    edge = {row[column][0] for row in pixels for column in range(30)} - {0, 255}
-    assert len(edge) > 5
-    covered = sum(row[column][0] for row in canvas_of_a_disc() for column in range(40)) / 255
-    assert abs(covered - 3.14159 * 100) < 2
+    assert pixels[2][0][0] in (127, 128) and pixels[20][20] == (255, 255, 255) and pixels[8][20] == (0, 0, 0)
+    assert [pixels[20][column][1] for column in (9, 10, 11, 30, 31)] == [0, 127, 255, 127, 0]
+    assert [pixels[row][20][1] for row in (9, 10, 11, 30, 31)] == [0, 128, 255, 64, 0]
 
 
-def canvas_of_a_disc() -> Pixels:
-    canvas = Canvas(40, 40)
-    canvas.ellipse(20.3, 19.7, 10, 10, (255, 255, 255))
-    return decoded(canvas.png())
+def test_overlapping_outlines_are_one_shape_and_the_last_may_be_holes() -> None:
+    def square(low: int, high: int) -> list[tuple[float, float]]:
+        return [(low, low), (high, low), (high, high), (low, high)]
+
+    for hole in (square(8, 12), square(8, 12)[::-1]):
+        canvas = Canvas(20, 20)
+        canvas.fill([square(2, 14)[::-1], square(6, 18), hole], [(200, 200, 200)], 0.5, holes=1)
+        values = {row: decoded(canvas.png())[row][row][0] for row in (1, 4, 7, 10, 13, 16, 19)}
+        assert values == {1: 0, 4: 100, 7: 100, 10: 0, 13: 100, 16: 100, 19: 0}
+
+
+def test_water_mirrors_what_is_above_it() -> None:
+    canvas = Canvas(32, 32)
+    canvas.fill([[(0, 0), (32, 0), (32, 8), (0, 8)]], [(0, 200, 0)])
+    canvas.fill([[(0, 16), (32, 16), (32, 32), (0, 32)]], [(0, 0, 100)])
+    canvas.mirror(16)
+    pixels = decoded(canvas.png())
+    assert (pixels[17][16], pixels[30][16]) == ((0, 0, 50), (0, 100, 50))
 
 
 def test_the_largest_picture_takes_little_time_whatever_the_prompt_asks_for() -> None:
-    greedy = "seven lighthouses seven castles seven windmills seven robots seven balloons stars fireworks aurora rain snow fog"
-    began = time.process_time()
-    png = picture(f"{greedy} in the city", 1024, 1024)
-    assert time.process_time() - began < 10  # about 2 s when the machine is free
-    assert len(png) < 3_000_000
+    greedy = "seven lighthouses seven castles seven camels seven foxes tulips stars fireworks aurora rainbow snow fog"
+    for place in ("in the city", "by the lake"):
+        began = time.process_time()
+        png = picture(f"{greedy} {place}", 1024, 1024)
+        assert time.process_time() - began < 10  # about 3 s when the machine is free
+        assert len(png) < 3_000_000
+
+
+def test_the_painter_stays_small() -> None:
+    lines = [line for path in Path(canvas_module.__file__).parent.glob("*.py") for line in path.read_text().splitlines()]
+    assert len(lines) <= 700 and max(map(len, lines)) <= 130

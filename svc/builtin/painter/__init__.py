@@ -1,4 +1,4 @@
-"""Programs that the server starts as processes of their own, for work that would block it or that may not run inside it.
+"""The painter, a program that the server starts as a process of its own: it imports the standard library and itself alone.
 
-They use the standard library and one another, and nothing else of the service: a process starts in a few milliseconds.
+prompt -> scene.py (what it means) -> paint.py (places.py, figures.py: the shapes of things.py) -> canvas.py (pixels) -> PNG
 """

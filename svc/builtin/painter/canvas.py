@@ -7,19 +7,16 @@ The three colours lie in planes of their own: so a stretch of a row is painted b
 import math
 import struct
 import zlib
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import lru_cache
 from itertools import pairwise
 
 Color = tuple[int, int, int]
 Point = tuple[float, float]
-Intervals = Sequence[tuple[float, float]]
+Stops = Sequence[Color]  # from top to bottom, evenly spread
 
-_SUBROWS = 4
-_ALPHAS = 256
-_FAINT = 0.004
-_RINGS = 80
+BLACK, WHITE = (0, 0, 0), (255, 255, 255)
+_SUBROWS, _ALPHAS, _FAINT, _MOST_RINGS = 4, 256, 0.004, 80
 
 
 def color(text: str) -> Color:
@@ -33,28 +30,10 @@ def mix(first: Color, second: Color, share: float) -> Color:
     return red, green, blue
 
 
-def lighter(shade: Color, share: float) -> Color:
-    return mix(shade, (255, 255, 255), share)
-
-
-def darker(shade: Color, share: float) -> Color:
-    return mix(shade, (0, 0, 0), share)
-
-
-@dataclass(frozen=True)
-class Gradient:
-    """Colours from top to bottom, spread evenly from row `top` to row `bottom`."""
-
-    top: float
-    bottom: float
-    stops: tuple[Color, ...]
-
-    def at(self, y: float) -> Color:
-        place = min(max((y - self.top) / max(self.bottom - self.top, 1), 0), 0.9999) * (len(self.stops) - 1)
-        return mix(self.stops[int(place)], self.stops[int(place) + 1], place % 1)
-
-
-Paint = Color | Gradient
+def between(stops: Stops, share: float) -> Color:
+    """The colour at `share` (0..1) of the way from the first of the colours to the last."""
+    place = min(max(share, 0), 1) * (len(stops) - 1)
+    return mix(stops[int(place)], stops[min(int(place) + 1, len(stops) - 1)], place % 1)
 
 
 @lru_cache(maxsize=8192)
@@ -67,20 +46,13 @@ class Canvas:
     """A picture of `width` times `height` pixels, black at first."""
 
     def __init__(self, width: int, height: int) -> None:
-        self.width = width
-        self.height = height
+        self.width, self.height = width, height
         self._planes = [bytearray(width * height) for _ in range(3)]
 
-    # --- painting
-
-    def span(self, y: int, start: int, end: int, shade: Color, alpha: float = 1.0) -> None:
-        """Paints the pixels `start` to `end` (exclusive) of row `y`."""
+    def _span(self, y: int, start: int, end: int, shade: Color, alpha: float) -> None:
         start, end = max(start, 0), min(end, self.width)
-        if end <= start or not 0 <= y < self.height:
-            return
-        begin, stop = y * self.width + start, y * self.width + end
-        level = round(alpha * _ALPHAS)
-        for plane, value in zip(self._planes, shade, strict=True):
+        begin, stop, level = y * self.width + start, y * self.width + end, round(alpha * _ALPHAS)
+        for plane, value in zip(self._planes, shade, strict=True) if end > start else ():
             if level >= _ALPHAS:
                 plane[begin:stop] = bytes((value,)) * (stop - begin)
             elif stop - begin == 1:
@@ -88,143 +60,80 @@ class Canvas:
             else:
                 plane[begin:stop] = plane[begin:stop].translate(_blend(value, level))
 
-    def rectangle(self, left: float, top: float, right: float, bottom: float, paint: Paint, alpha: float = 1.0) -> None:
-        self.fill(top, bottom, lambda y: ((left, right),) if top <= y < bottom else (), paint, alpha)
+    def fill(self, outlines: Sequence[Sequence[Point]], stops: Stops, alpha: float = 1.0, holes: int = 0) -> None:
+        """Paints polygons as one shape, of which no part is painted twice; the last `holes` of them are cut out of the others.
 
-    def fill(self, top: float, bottom: float, at: Callable[[float], Intervals], paint: Paint, alpha: float = 1.0) -> None:
-        """Paints the shape whose intervals on the line `y` are `at(y)`; exact along x, four lines to a row along y."""
-        width = self.width
+        It is exact along x, and takes four lines to a row along y.
+        """
+        edges = []
+        for number, points in enumerate(outlines):
+            closed = list(pairwise((*points, points[0])))
+            clockwise = sum(x1 * y2 - x2 * y1 for (x1, y1), (x2, y2) in closed) > 0
+            sign = (-1 if clockwise else 1) * (1 if number < len(outlines) - holes else holes - len(outlines))
+            for (x1, y1), (x2, y2) in closed:
+                slope = (x2 - x1) / (y2 - y1) if y1 != y2 else 0.0
+                edges.append((y1, y2, x1, slope, sign) if y1 < y2 else (y2, y1, x2, slope, -sign))
+        edges.sort(reverse=True)
+        solid = [y for points in outlines[: len(outlines) - holes] for _, y in points]
+        top, bottom = min(solid), max(solid)
+        active: list[tuple[float, float, float, float, int]] = []
         for row in range(max(math.floor(top), 0), min(math.ceil(bottom), self.height)):
             changes: dict[int, float] = {}
             for subrow in range(_SUBROWS):
-                for start, end in at(row + (subrow + 0.5) / _SUBROWS):
-                    start, end = max(start, 0.0), min(end, width)
-                    if end > start:
-                        for place, sign in ((start, 1), (end, -1)):
-                            pixel = int(place)
-                            part = (place - pixel) * sign
-                            changes[pixel] = changes.get(pixel, 0.0) + sign - part
-                            changes[pixel + 1] = changes.get(pixel + 1, 0.0) + part
-            if changes:
-                shade = paint.at(row) if isinstance(paint, Gradient) else paint
-                covered = 0.0
-                for pixel, following in pairwise(sorted(changes)):
-                    covered += changes[pixel]
-                    if covered * alpha > _FAINT:
-                        self.span(row, pixel, following, shade, min(covered / _SUBROWS, 1.0) * alpha)
+                y = row + (subrow + 0.5) / _SUBROWS
+                while edges and edges[-1][0] <= y:
+                    active.append(edges.pop())
+                active = [edge for edge in active if edge[1] > y]
+                for upper, _, x, slope, sign in active:
+                    crossing = min(max(x + (y - upper) * slope, 0.0), self.width)
+                    pixel = int(crossing)
+                    part = (crossing - pixel) * sign
+                    changes[pixel] = changes.get(pixel, 0.0) + sign - part
+                    changes[pixel + 1] = changes.get(pixel + 1, 0.0) + part
+            shade, covered = between(stops, (row - top) / max(bottom - top, 1)), 0.0
+            for pixel, following in pairwise(sorted(changes)):
+                covered += changes[pixel]
+                if covered * alpha > _FAINT:
+                    self._span(row, pixel, following, shade, min(covered / _SUBROWS, 1.0) * alpha)
 
-    def polygon(self, points: Sequence[Point], paint: Paint, alpha: float = 1.0) -> None:
-        """A polygon by the even-odd rule."""
-        edges = []
-        for (x1, y1), (x2, y2) in pairwise((*points, points[0])):
-            if y1 != y2:
-                (upper_y, x), (lower_y, _) = sorted(((y1, x1), (y2, x2)))
-                edges.append((upper_y, lower_y, x, (x2 - x1) / (y2 - y1)))
-        if not edges:
-            return
-        edges.sort(reverse=True)
-        active: list[tuple[float, float, float, float]] = []
-        bottom = max(edge[1] for edge in edges)
+    def glow(self, outline: Sequence[Point], shade: Color, alpha: float) -> None:
+        """Light in an ellipse, from `alpha` in its middle to nothing at its outline."""
+        (left, right), (top, bottom) = ((min(places), max(places)) for places in zip(*outline, strict=True))
+        x, y, width, height = (left + right) / 2, (top + bottom) / 2, (right - left) / 2, (bottom - top) / 2
+        rings = min(_MOST_RINGS, 4 + int(min(width, height)), 8 + int(alpha * 128))
+        alphas = [alpha * (1 - (ring + 0.5) / rings) ** 2 for ring in range(rings)]
+        for row in range(max(math.floor(y - height), 0), min(math.ceil(y + height), self.height)):
+            off = ((row + 0.5 - y) / height) ** 2
+            reaches = [width * math.sqrt(max((ring / rings) ** 2 - off, 0)) for ring in range(rings + 1)]
+            for inner, outer, level in zip(reaches, reaches[1:], alphas, strict=False):
+                if outer > 0 and level > _FAINT:
+                    self._span(row, round(x - outer), round(x - inner), shade, level)
+                    self._span(row, round(x + inner), round(x + outer), shade, level)
 
-        def at(y: float) -> Intervals:
-            nonlocal active
-            while edges and edges[-1][0] <= y:
-                active.append(edges.pop())
-            active = [edge for edge in active if edge[1] > y]
-            crossings = sorted(x + (y - upper_y) * slope for upper_y, _, x, slope in active)
-            return list(zip(crossings[::2], crossings[1::2], strict=False))
-
-        self.fill(edges[-1][0], bottom, at, paint, alpha)
-
-    def ellipse(self, x: float, y: float, width: float, height: float, paint: Paint, alpha: float = 1.0) -> None:
-        """An ellipse by its centre and its half axes."""
-        self.fill(y - height, y + height, disc(x, y, width, height), paint, alpha)
-
-    def line(self, points: Sequence[Point], thickness: float, paint: Paint, alpha: float = 1.0) -> None:
-        """Straight strokes from point to point."""
-        for (x1, y1), (x2, y2) in pairwise(points):
-            length = math.hypot(x2 - x1, y2 - y1) or 1.0
-            dx, dy = (y2 - y1) / length * thickness / 2, (x1 - x2) / length * thickness / 2
-            self.polygon([(x1 + dx, y1 + dy), (x2 + dx, y2 + dy), (x2 - dx, y2 - dy), (x1 - dx, y1 - dy)], paint, alpha)
-
-    def glow(self, x: float, y: float, radius: float, shade: Color, alpha: float, sharpness: float = 2.0) -> None:
-        """Light around a point, from `alpha` in the middle to nothing at `radius`."""
-        alphas = [alpha * (1 - (ring + 0.5) / _RINGS) ** sharpness for ring in range(_RINGS)]
-        for row in range(max(math.floor(y - radius), 0), min(math.ceil(y + radius), self.height)):
-            off = row + 0.5 - y
-            reaches = [
-                math.sqrt(reach) if (reach := (radius * ring / _RINGS) ** 2 - off * off) > 0 else 0.0
-                for ring in range(_RINGS + 1)
-            ]
-            for ring in range(_RINGS):
-                inner, outer = reaches[ring], reaches[ring + 1]
-                if outer > 0 and alphas[ring] > _FAINT:
-                    self.span(row, round(x - outer), round(x - inner), shade, alphas[ring])
-                    self.span(row, round(x + inner), round(x + outer), shade, alphas[ring])
-
-    # --- the file
+    def mirror(self, top: int) -> None:
+        """Lays half of what is above row `top` upside down over what is below it, as water does that moves a little."""
+        width, tall = self.width, self.height - top
+        sevens = int.from_bytes(b"\x7f" * width, "little")
+        for down in range(tall):
+            near = down / tall
+            shift = round(width * 0.012 * (0.15 + near) * math.sin(70 / (near + 0.12)))
+            above, here = (top - 1 - down * min(top, tall) // tall) * width, (top + down) * width
+            for plane in self._planes:
+                row = plane[above : above + width]
+                row = row[:1] * shift + row[: width - shift] if shift > 0 else row[-shift:] + row[-1:] * -shift
+                first, second = int.from_bytes(row, "little"), int.from_bytes(plane[here : here + width], "little")
+                # The average of all bytes at once: what both have, and half of what only one has.
+                plane[here : here + width] = ((first & second) + ((first ^ second) >> 1 & sevens)).to_bytes(width, "little")
 
     def png(self) -> bytes:
-        """The picture as a PNG: 8 bits a colour, filter "up", which suits skies."""
-        width = self.width
-        deflate = zlib.compressobj(6)
-        size = 3 * width
-        high = int.from_bytes(b"\x80" * size, "little")
-        previous = 0
-        packed = bytearray()
-        row = bytearray(size)
-        for begin in range(0, width * self.height, width):
-            for offset, plane in enumerate(self._planes):
-                row[offset::3] = plane[begin : begin + width]
-            current = int.from_bytes(row, "little")
-            # The difference of all bytes at once, modulo 256 each: the top bit keeps the borrow from its neighbour.
-            difference = ((current | high) - (previous & ~high)) ^ ((current ^ ~previous) & high)
-            packed += deflate.compress(b"\x02" + difference.to_bytes(size, "little"))
-            previous = current
-        packed += deflate.flush()
-        head = struct.pack(">IIBBBBB", width, self.height, 8, 2, 0, 0, 0)
-        chunks = ((b"IHDR", head), (b"sRGB", b"\0"), (b"IDAT", bytes(packed)), (b"IEND", b""))
-        return b"\x89PNG\r\n\x1a\n" + b"".join(_chunk(kind, data) for kind, data in chunks)
-
-
-def disc(x: float, y: float, width: float, height: float) -> Callable[[float], Intervals]:
-    """The intervals of an ellipse, for `Canvas.fill`."""
-
-    def at(line: float) -> Intervals:
-        square = 1 - ((line - y) / height) ** 2
-        if square <= 0:
-            return ()
-        reach = width * math.sqrt(square)
-        return ((x - reach, x + reach),)
-
-    return at
-
-
-def without(whole: Callable[[float], Intervals], hole: Callable[[float], Intervals]) -> Callable[[float], Intervals]:
-    """The intervals of `whole` that are not in `hole`."""
-
-    def at(line: float) -> Intervals:
-        rest = list(whole(line))
-        for low, high in hole(line):
-            rest = [(a, b) for start, end in rest for a, b in ((start, min(end, low)), (max(start, high), end)) if b > a]
-        return rest
-
-    return at
-
-
-def curve(points: Iterable[Point], steps: int = 8) -> list[Point]:
-    """A smooth line through the points (Catmull-Rom)."""
-    known = list(points)
-    known = [known[0], *known, known[-1]]
-    smooth: list[Point] = []
-    for (ax, ay), (bx, by), (cx, cy), (dx, dy) in zip(known, known[1:], known[2:], known[3:], strict=False):
-        for step in range(steps):
-            t = step / steps
-            u, v, w = t * (2 * t - t * t - 1) / 2, (t * t * (3 * t - 5) + 2) / 2, t * ((4 - 3 * t) * t + 1) / 2
-            z = t * t * (t - 1) / 2
-            smooth.append((u * ax + v * bx + w * cx + z * dx, u * ay + v * by + w * cy + z * dy))
-    return [*smooth, known[-1]]
-
-
-def _chunk(kind: bytes, data: bytes) -> bytes:
-    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+        """The picture as a PNG, 8 bits a colour. Without a filter: on flat shapes none makes it smaller."""
+        pixels, size = bytearray(3 * self.width * self.height), 3 * self.width
+        for offset, plane in enumerate(self._planes):
+            pixels[offset::3] = plane
+        rows = b"".join(b"\0" + pixels[begin : begin + size] for begin in range(0, len(pixels), size))
+        head = struct.pack(">IIBBBBB", self.width, self.height, 8, 2, 0, 0, 0)
+        chunks = ((b"IHDR", head), (b"sRGB", b"\0"), (b"IDAT", zlib.compress(rows)), (b"IEND", b""))
+        packed = (
+            struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data)) for kind, data in chunks
+        )
+        return b"\x89PNG\r\n\x1a\n" + b"".join(packed)

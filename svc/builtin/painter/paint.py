@@ -1,110 +1,168 @@
-"""The painter: reads one JSON line `{prompt, width, height, variation}` from stdin and writes a PNG to stdout.
+"""The process: reads one JSON line `{prompt, width, height, variation}` from stdin and writes a PNG to stdout.
 
-prompt -> scene.py (what it shows) -> sky -> place, from far to near -> things -> weather -> PNG
-A prompt without any word that it knows becomes an abstract composition.
+A scene is painted from far to near: the light, the land and the weather that places.py tells in layers, and the figures in them.
 """
 
 import json
+import math
 import os
+import re
 import resource
 import sys
-from collections.abc import Sequence
 
-from svc.builtin.painter import creatures, growth, vehicles, works
-from svc.builtin.painter.abstract import compose
-from svc.builtin.painter.canvas import Canvas
-from svc.builtin.painter.figure import Figure
-from svc.builtin.painter.growth import meadow
-from svc.builtin.painter.places import PLACES
-from svc.builtin.painter.scene import Thing, scene_of
-from svc.builtin.painter.stage import Stage
+from svc.builtin.painter import places
+from svc.builtin.painter.canvas import BLACK, WHITE, Canvas, Color, Point, between, color, mix
+from svc.builtin.painter.figures import FIGURES, shapes
+from svc.builtin.painter.scene import COLORS, PLACES, WEATHER, Scene
 
-_CPU_SECONDS = 20
-_MEMORY_BYTES = 512 * 1024 * 1024
+_STEPS = 129
+_CPU_SECONDS, _MEMORY_BYTES = 20, 512 * 1024 * 1024
 
-# How high each thing stands, in hundredths of the picture's shorter side.
-_ON_LAND = {
-    "lighthouse": (works.lighthouse, 46), "house": (works.house, 19), "castle": (works.castle, 40), "church": (works.church, 30),
-    "windmill": (works.windmill, 34), "pyramid": (works.pyramid, 30), "tree": (growth.leafy, 44), "palm": (growth.palm, 42),
-    "cactus": (growth.cactus, 26), "flower": (growth.flower, 22), "mushroom": (growth.mushroom, 17), "cat": (creatures.cat, 32),
-    "dog": (creatures.dog, 25), "bear": (creatures.bear, 32), "sheep": (creatures.sheep, 14), "owl": (creatures.owl, 30),
-    "person": (creatures.person, 24), "robot": (vehicles.robot, 36), "tent": (works.tent, 15), "fire": (works.fire, 10),
-    "snowman": (creatures.snowman, 28), "train": (vehicles.train, 11), "car": (vehicles.car, 12), "pumpkin": (growth.pumpkin, 16),
-}  # fmt: skip
-_IN_THE_AIR = {
-    "balloon": (vehicles.balloon, 30), "rocket": (vehicles.rocket, 42), "ufo": (vehicles.ufo, 18),
-    "butterfly": (creatures.butterfly, 11), "heart": (vehicles.heart, 34),
-}  # fmt: skip
-_IN_WATER = {"fish": (creatures.fish, 16), "whale": (creatures.whale, 22), "jellyfish": (creatures.jellyfish, 26)}
-# Several of these in a row look as if they grew there.
-_GROWING = {"flower", "tree", "cactus", "mushroom", "palm"}
+
+class Stage:
+    """A canvas with its scene. `unit` is a hundredth of the shorter side; `light` is where sun or moon stands."""
+
+    def __init__(self, canvas: Canvas, scene: Scene) -> None:
+        self.canvas, self.scene, self.chance = canvas, scene, scene.chance
+        self.width, self.height, self.unit = canvas.width, canvas.height, min(canvas.width, canvas.height) / 100
+        self.horizon = self.shore = self.height * self.chance.uniform(0.56, 0.64)
+        self.side = self.chance.choice((1, -1))  # 1 when the light comes from the left
+        high = self.chance.uniform(0.08, 0.16) if scene.time in places.LOW else self.chance.uniform(0.28, 0.4)
+        self.light = (self.width * (0.5 - self.side * self.chance.uniform(0.12, 0.24)), self.horizon - self.height * high)
+        self.dark = scene.time in places.DARK
+        self.lit = self.dark or scene.time in places.DIM
+        self.near = 1.0  # how near what is painted now lies: 0 is the farthest, 1 the nearest
+        ones = sum(count for name, (count, _) in scene.things.items() if FIGURES[name].where != "meadow")
+        spots = [(one + self.chance.uniform(0.35, 0.65)) / ones for one in range(ones)]
+        self.spots = self.chance.sample(spots, ones) if ones > 1 else [0.5 + self.side * 0.16]
+        self.line = [self.height * 0.9] * (_STEPS + 1)  # the height of the ground, from left to right
+        self.sky, light, self.lands = scene.colors[:4], scene.colors[4], scene.colors[5:]
+        cloud = mix(self.sky[1], BLACK, 0.25) if self.dark or scene.time == "storm" else WHITE
+        self.colors = COLORS | {"sky": self.sky[2], "light": light, "haze": mix(self.sky[3], light, 0.2), "ground": self.sky[1]}
+        self.colors |= {"cloud": mix(self.sky[2], cloud, 0.55), "leaf": color(places.LEAVES.get(scene.time, "#3f7f45"))}
+        self.colors["window"] = color("#b0cede" if scene.time in ("day", "spring") else "#ffd070")
+
+    def paint(self) -> None:
+        """Paints it all, from far to near."""
+        abstract = self.scene.place == "abstract"
+        self._wash(0, self.sky if abstract else [*self.sky, self.sky[3], self.sky[3]])
+        for name, (_, layers) in WEATHER.items():
+            if name == "place":
+                self.layers(self.chance.choice(places.ABSTRACT) if abstract else PLACES[self.scene.place][1])
+                for thing, (count, shade) in sorted(self.scene.things.items(), key=lambda one: FIGURES[one[0]].where != "meadow"):
+                    tall = FIGURES[thing].tall
+                    self.scatter(thing, FIGURES[thing].where, count, tall * count**-0.45, tall, shade)
+            elif name in self.scene.weather:
+                self.layers(layers)
+
+    def layers(self, text: str) -> None:
+        for layer in filter(None, map(str.strip, text.split(";"))):
+            name, *rest = layer.split()
+            if name in FIGURES:
+                self.scatter(name, rest[0], int(rest[1]), float(rest[2]), float(rest[3]))
+            else:
+                (self.ridge if name == "ridge" else self.water)(*map(float, rest))
+
+    def _wash(self, top: float, stops: list[Color]) -> None:
+        self.canvas.fill([[(0, top), (self.width, top), (self.width, self.height), (0, self.height)]], stops)
+
+    def _depth(self, near: float) -> Color:
+        """The colour of land that lies so near: what is far takes on the colour of the sky."""
+        return mix(between(self.lands, near), self.sky[3], 0.45 * (1 - near) ** 2)
+
+    def ridge(self, down: float, tall: float, waves: float, near: float, drop: float = 0) -> None:
+        """Land with about `waves` crests of `tall` units that begins `down` hundredths of the way from the horizon to the bottom.
+
+        It lies `near` hundredths near (below 0 it is a line to scatter figures on), and falls by `drop` units toward the light.
+        """
+        base, self.near = self.horizon + (self.height - self.horizon) * down / 100, near / 100
+        parts = [(waves * often, weight, self.chance.uniform(0, 6.28)) for often, weight in ((1, 0.28), (2.1, 0.14), (4.3, 0.06))]
+        for step in range(_STEPS + 1):
+            place = step / _STEPS
+            rise = sum(weight * (1 + math.sin(math.tau * often * place + phase)) for often, weight, phase in parts)
+            fall = drop * max((1 - place if self.side > 0 else place) - 0.34, 0)
+            self.line[step] = base + (fall - tall * rise) * self.unit
+        shade = self._depth(self.near)
+        if self.scene.time == "winter":
+            shade = mix(shade, mix(self.lands[0], WHITE, 0.8), 0.85 - 0.35 * self.near)
+        foot = mix(shade, self.colors["haze"], 0.5 * (1 - self.near)) if near < 95 else mix(shade, BLACK, 0.2)
+        if near >= 0:
+            crest = [(step / _STEPS * self.width, y) for step, y in enumerate(self.line)]
+            self.canvas.fill([[(0, self.height * 1.2), *crest, (self.width, self.height * 1.2)]], (shade, foot, foot))
+
+    def water(self, down: float) -> None:
+        """Water from `down` hundredths of the way from the horizon to the bottom, which mirrors what is painted by now."""
+        self.shore = self.horizon + (self.height - self.horizon) * down / 100
+        deep, bright = mix(self.sky[0], self.lands[-1], 0.45), mix(self.sky[3], self.sky[1], 0.42)
+        self._wash(self.shore, [bright, mix(bright, deep, 0.62), deep])
+        self.canvas.mirror(math.ceil(self.shore))
+        self.scatter("ripple", "field", 130, 0.15, 0.7)
+        if self.scene.weather & {"sun", "moon"}:
+            self.scatter("glint", "path", 110, 0.25, 0.75)
+
+    def scatter(self, name: str, area: str, count: int, low: float, high: float, shade: Color | None = None) -> None:
+        """Paints `count` figures, from `low` units high for the farthest to `high` for the nearest."""
+        width, height, horizon, chance = self.width, self.height, self.horizon, self.chance
+        first, last = {
+            "sky": (0.92 * horizon, 0.06 * horizon), "air": (0.5 * horizon, 0.8 * horizon), "all": (0, 1.02 * height),
+            "water": (0.9 * self.shore + 0.1 * height, 0.7 * self.shore + 0.3 * height),
+            "meadow": (0.75 * horizon + 0.25 * height, 1.05 * height),
+        }.get(area, (self.shore, height))  # fmt: skip
+        for number, near in enumerate(sorted(chance.random() for _ in range(count))):
+            size = (low + (high - low) * near) * self.unit
+            x, y = chance.uniform(-0.02, 1.02) * width, first + (last - first) * near
+            if area == "light":
+                x, y = self.light[0], self.light[1] + size / 2
+            elif area == "path":
+                x = self.light[0] + chance.gauss(0, 2.5 + 5 * near) * self.unit
+            elif area == "row":
+                x, size = (number + chance.random()) / count * width, chance.uniform(low, high) * self.unit
+            elif area in ("land", "water", "air"):
+                x, y = self.spots.pop() * width, max(y, 1.05 * size)
+            if area in ("row", "land"):
+                y = self.line[min(max(round(x / width * _STEPS), 0), _STEPS)] + 0.06 * size
+            self.draw(name, x, y, size, shade)
+
+    def draw(self, name: str, x: float, foot: float, tall: float, shade: Color | None = None) -> None:
+        """Paints a figure `tall` pixels high, in the colour `shade` or one of its usual ones, with its foot at (`x`, `foot`)."""
+        figure, unit, chance = FIGURES[name], tall / 100, self.chance
+        self.colors["land"] = self.colors["main"] = self._depth(self.near)
+        tint = min((0.42 if self.dark else 0.12) + 0.6 * (1 - self.near), 0.9)
+        if self.scene.place == "abstract":
+            tint, self.colors["scheme"] = 0, chance.choice(self.lands)
+        if shade or figure.colors:
+            self.colors["main"] = shade or self._shade(chance.choice(figure.colors), 0)
+        one, two = chance.uniform(0, 99), chance.uniform(0, 99)
+
+        def at(point: complex) -> Point:
+            aside = figure.jitter * math.sin(one + 0.05 * point.real + 0.06 * point.imag)
+            up = figure.jitter * math.sin(two + 0.06 * point.real - 0.05 * point.imag)
+            return x + self.side * (point.real + aside) * unit, foot - (point.imag + up) * unit
+
+        for when, kind, keep, paint, alpha, outlines, holes in shapes(figure.text):
+            if (when == "lit" and not self.lit) or (when == "snow" and self.scene.time != "winter"):
+                continue
+            shades = [self._shade(text, 0 if keep else tint) for text in paint]
+            # Not behind all windows is somebody at home.
+            seen = [[at(point) for point in points] for points in outlines if kind != "panes" or chance.random() < 0.5]
+            if kind == "glow":
+                self.canvas.glow(seen[0], shades[0], alpha)
+            else:
+                self.canvas.fill(seen, shades, alpha, holes)
+
+    def _shade(self, text: str, tint: float) -> Color:
+        name, tones = re.findall(r"(#[0-9a-f]{6}|[a-z]+)(.*)", text)[0]
+        shade = color(name) if name[0] == "#" else self.colors[name]
+        for kind, share in re.findall(r"([-+~])(\d+)", tones):
+            shade = mix(shade, {"-": BLACK, "+": WHITE, "~": self.colors["haze"]}[kind], int(share) / 100)
+        return shade if name in ("land", "haze") else mix(shade, self.colors["land"], tint)
 
 
 def picture(prompt: str, width: int, height: int, variation: int = 0) -> bytes:
     """The PNG of a prompt, `width` times `height` pixels; each `variation` (from 0) is another picture of it."""
-    scene = scene_of(prompt, variation)
     canvas = Canvas(width, height)
-    if scene.place == "abstract":
-        compose(canvas, scene)
-        return canvas.png()
-    stage = Stage(canvas, scene)
-    stage.sky()
-    bridges = [thing for thing in scene.things if thing.name == "bridge"]
-    on_water = scene.place in ("sea", "lake", "city")
-    for thing in () if on_water else bridges:
-        works.bridge(stage, thing.shade)  # far away: the land may cover it
-    PLACES[scene.place](stage)
-    for thing in bridges if on_water else ():
-        works.bridge(stage, thing.shade)
-    _things(stage, [thing for thing in scene.things if thing.name != "bridge"])
-    stage.weather()
+    Stage(canvas, Scene(prompt, variation)).paint()
     return canvas.png()
-
-
-def _things(stage: Stage, things: Sequence[Thing]) -> None:
-    # The first thing stands opposite to the light, the others on either side of it.
-    spots = [0.66, 0.3, 0.84, 0.14, 0.5, 0.94] if stage.left_light else [0.34, 0.7, 0.16, 0.86, 0.5, 0.06]
-    alone = len(things) == 1
-    for thing in things:
-        if _is_meadow(thing):
-            meadow(stage, thing.shade)
-    for number, thing in reversed(list(enumerate(things))):
-        if _is_meadow(thing):
-            continue
-        size = 1.0 if number == 0 else 0.8
-        for one in range(thing.count):
-            spread = (one - (thing.count - 1) / 2) * (0.8 if alone else 0.36) / thing.count
-            x = (0.5 if thing.count > 1 and alone else spots[number]) + spread + stage.dice.between(-0.02, 0.02)
-            _draw(stage, thing, x * stage.width, size if thing.count == 1 else size * stage.dice.between(0.55, 0.85))
-
-
-def _is_meadow(thing: Thing) -> bool:
-    return thing.name == "flower" and thing.count > 2
-
-
-def _draw(stage: Stage, thing: Thing, x: float, size: float) -> None:
-    dice, unit, name = stage.dice, stage.unit, thing.name
-    if name in _ON_LAND:
-        draw, tall = _ON_LAND[name]
-        sunk = dice.between(0.5, 4) * unit if name in _GROWING or size < 0.85 else unit
-        foot = min(stage.ground(x) + sunk, stage.height * 0.985)
-    elif name in _IN_THE_AIR:
-        draw, tall = _IN_THE_AIR[name]
-        low = stage.horizon * (0.94 if name == "butterfly" else 0.8)
-        foot = max(dice.between(0.5, 1) * low, (tall * size + 6) * unit)
-    elif name in _IN_WATER:
-        draw, tall = _IN_WATER[name]
-        below = stage.scene.place == "reef"
-        foot = dice.between(0.3, 0.72) * stage.height if below else stage.horizon + dice.between(8, 18) * unit
-    elif name == "boat":
-        far = dice.between(0.1, 0.6)
-        draw, tall, foot = vehicles.boat, round(13 + 17 * far), stage.horizon + far * 18 * unit
-    elif name == "pine":
-        growth.pine(Figure(stage, x, stage.ground(x) + 2 * unit, 46 * size * unit), thing.shade or stage.depth(0.95))
-        return
-    else:  # it belongs to the place, such as the planets
-        return
-    draw(Figure(stage, x, foot, tall * size * unit, thing.shade))
 
 
 def main() -> None:

@@ -1,216 +1,84 @@
-"""The places of a picture: sea, lake, mountains, hills, forest, desert, city, space and reef, from far to near."""
+"""What pictures are made of, as data: places, hours and weather with the words that name them, and what they look like.
 
-from svc.builtin.painter.canvas import Gradient, Point, darker, disc, lighter, mix, without
-from svc.builtin.painter.figure import Figure
-from svc.builtin.painter.growth import grass, pine
-from svc.builtin.painter.stage import Stage
-from svc.builtin.painter.terrain import (
-    building,
-    city_lights,
-    coral,
-    dune,
-    far_ranges,
-    mountain,
-    planet,
-    reflection,
-    row_of_pines,
-    row_of_trees,
-    water,
-)
+A layer is a method of the stage with its numbers, or `figure area count low high`: figures of things.py, scattered over an area,
+the farthest and the nearest so many hundredths of the picture's shorter side high.
+"""
 
+# A place, its words, and its layers from far to near.
+PLACES = """
+sea | sea ocean beach coast coastal shore harbor harbour bay surf wave sailing pier island marine gulf cliff |
+ ridge 4 9 1.4 8; water 0; ridge 64 9 .8 95 30; blade row 160 1 2.6;
+lake | lake river pond reflection fjord stream lagoon |
+ ridge 2 15 1.5 10; ridge 6 6 2.4 40; peak row 4 14 28; ridge 4 3 2.2 62; pine row 70 2.6 5; water 6; ridge 93 9 .9 100;
+  blade row 300 2 5;
+mountains | mountain alps alpine peak summit volcano himalaya everest andes rockies glacier matterhorn fuji |
+ ridge 2 15 1.5 10; ridge 10 6 2.5 34; peak row 6 18 42; mist row 3 3 6; ridge 23 8 1.2 50; pine row 40 1.8 4;
+  ridge 48 7 1.7 74; pine row 26 4 7; ridge 72 6 2.2 100; blade row 300 1 2.6;
+hills | hill valley meadow field countryside farm pasture garden park village prairie vineyard grass landscape nature |
+ ridge 2 15 1.5 10; ridge 6 10 2.5 20; ridge 10 9 1.3 34; far row 14 2 4; ridge 32 8 1.7 54; far row 12 3 6; ridge 56 7 2.1 78;
+  ridge 80 6 2.5 100; blade row 300 1 2.6;
+forest | forest woods wood jungle woodland rainforest grove |
+ ridge 2 15 1.5 10; ridge 4 5 1.6 26; pine row 60 5 10; mist row 2 2 4; ridge 26 5 1.6 48; pine row 44 8 16; mist row 2 3 5;
+  ridge 50 5 1.6 70; pine row 30 12 22; mist row 2 3 6; ridge 76 5 1.6 100; blade row 300 1 2.6;
+desert | desert dune sahara sand egypt oasis canyon mesa |
+ ridge 2 12 1.3 8; ridge 6 5 .9 20; dune row 3 5 9; ridge 24 6 1.1 40; dune row 3 8 14; ridge 48 7 1.3 62; dune row 3 12 18;
+  ridge 74 8 1.5 84; dune row 2 14 20;
+city | city town skyline street downtown metropolis skyscraper tokyo paris london york berlin urban cyberpunk shanghai manhattan |
+ ridge 42 0 1 30; tower row 11 26 52; slab row 6 20 40; mist row 3 6 12; ridge 46 0 1 58; spire row 8 22 44; slab row 9 16 36;
+  mist row 3 4 8; ridge 50 0 1 90; slab row 10 9 26; tower row 8 10 30; water 52; ridge 90 0 1 100;
+"""
 
-def hills(stage: Stage) -> None:
-    far_ranges(stage, 2)
-    snow = stage.scene.time == "winter"
-    line: list[Point] = []
-    for layer in range(4):
-        share = 0.3 + 0.22 * layer
-        base = stage.horizon + stage.height * (0.03 + 0.095 * layer)
-        line = stage.ridge(base, stage.unit * (9 - layer), 1.3 + 0.4 * layer)
-        shade = lighter(stage.palette.far, 0.75 - 0.12 * layer) if snow else stage.depth(share)
-        stage.land(line, shade, mix(shade, stage.haze, 0.22 if layer < 3 else 0.0))
-        if layer in (1, 2):
-            row_of_trees(stage, line, stage.unit * (1.6 + layer * 1.3), stage.depth(min(share + 0.22, 1)))
-    stage.stand_on(line)
-    if not snow:
-        grass(stage, line, stage.depth(1))
+# An hour, season or mood, its words, and its colours: four of the sky from top to horizon, the light, far land and near land.
+TIMES = """
+night | night midnight moon moonlit star starry aurora firework | #040818 #0b1738 #1b3566 #38578a #f7f2d8 #274472 #060b1a
+sunset | sunset sundown romantic | #2b2a5e #8d3f7a #f0695a #ffc36b #fff2c4 #a3527a #24183a
+dawn | dawn sunrise morning daybreak pastel dreamy soft tender | #4f63a0 #a987b8 #f3a9a0 #ffdcae #fff3d0 #a88fb5 #35355c
+dusk | dusk twilight nightfall evening melancholy lonely nostalgic | #101a40 #38397a #9a5f9c #f2a08a #ffe3c2 #6d5a93 #131833
+golden | golden warm cozy cosy harvest nostalgia peaceful honey | #5a9db0 #a9c7b0 #f3d692 #ffc266 #fff6d6 #c79a6b #4a3326
+day | day noon daylight sunny bright clear cheerful summer rainbow | #2f7fc9 #6fb4e6 #c3e4f5 #eaf6fa #fff7dc #8db9cf #1f5a4a
+storm | storm stormy thunder lightning tempest rain rainy overcast | #1d242b #3d4852 #77818a #aab0b0 #e8ecec #6c7880 #171d22
+winter | winter snow snowy ice icy frozen arctic polar christmas frost | #5f8fb8 #9dc0da #d6e6f0 #f2f7fa #ffffff #b3cbdc #3d5a70
+autumn | autumn fall october november leaf thanksgiving | #6f98b5 #c9cdb8 #f0d6a4 #f7e6c4 #fff2d0 #c98f58 #6b2f1c
+spring | spring blossom cherry april may easter blooming bloom | #62aee0 #a9d8ee #dff1ee #fbeef2 #fffbe6 #9ccfae #2f7d4f
+neon | neon cyberpunk futuristic synthwave vaporwave retrowave | #0d0524 #34105c #a3217f #ff6f61 #ffe6ff #5a1e78 #0b0420
+"""
 
+# Weather, its words, and its layers: behind the place, or in front of it and its things.
+WEATHER = """
+stars | star starry constellation milky | star sky 110 .6 .2; spark sky 9 .9 .6
+sun | | sun light 1 12 17; cloud sky 3 3 8
+moon | moon moonlit moonlight lunar | moon light 1 12 17; cloud sky 1 3 8
+aurora | aurora borealis | ridge -70 22 1.3 -1; curtain row 16 30 52; ridge -95 18 1.6 -1; curtain row 13 20 40
+rainbow | rainbow | rainbow light 1 62 62
+fireworks | firework celebration | burst sky 6 14 26
+clouds | cloud cloudy overcast sky dreamy storm stormy | cloud sky 7 4 9
+place | |
+fog | fog foggy mist misty haze hazy smoke eerie haunted mysterious | mist field 8 3 7
+rain | rain rainy rainstorm raining shower monsoon storm | drop all 220 2.5 5.5
+snow | snow snowing snowfall snowflake blizzard christmas | flake all 230 .4 1.2
+birds | bird gull seagull goose geese swallow crow raven | bird sky 7 1 2
+"""
+# Hours of the night, of lamps that are lit already, and of a low sun; what the trees wear; usual hours of some places.
+DARK, DIM, LOW = ("night", "neon"), ("dusk", "sunset", "storm"), ("sunset", "dawn", "golden", "dusk")
+LEAVES = {"autumn": "#ce5c24", "spring": "#f4b0c8", "winter": "#ced0e8"}
+LAND, TIMES_OF_LAND = ["hills", "mountains", "forest", "lake", "sea"], ["day", "golden", "sunset", "dawn", "dusk", "spring"]
+USUAL = {"desert": ["golden", "sunset"], "city": ["dusk", "night", "sunset"]}
 
-def mountains(stage: Stage) -> None:
-    far_ranges(stage, 2)
-    dice = stage.dice
-    count = dice.whole(4, 6)
-    peaks = [(number + dice.between(0.2, 0.8)) / count * stage.width for number in range(count)]
-    for x in sorted(peaks, key=lambda x: -abs(x - stage.width * (0.66 if stage.left_light else 0.34))):
-        nearness = 1 - abs(x / stage.width - (0.66 if stage.left_light else 0.34))
-        mountain(stage, x, stage.horizon + stage.unit * 4, stage.unit * dice.between(24, 32) * (0.5 + 0.75 * nearness))
-    stage.mist(stage.width / 2, stage.horizon + stage.unit * 3, stage.width * 0.7, stage.unit * 6, 0.6)
-    line: list[Point] = []
-    for layer in range(3):
-        line = stage.ridge(stage.horizon + stage.height * (0.09 + 0.1 * layer), stage.unit * (8 - layer), 1.2 + layer * 0.5)
-        shade = stage.depth(0.5 + 0.24 * layer)
-        stage.land(line, shade, mix(shade, stage.haze, 0.2 if layer < 2 else 0))
-        if layer < 2:
-            row_of_pines(stage, line, stage.unit * (2.6 + layer * 3), stage.depth(0.66 + 0.24 * layer))
-    stage.stand_on(line)
-    grass(stage, line, stage.depth(1))
+PHRASES = {"northern lights": "aurora", "christmas tree": "christmas pine", "pine tree": "pine", "palm tree": "palm"}
+NUMBERS = {"two": 2, "pair": 2, "three": 3, "few": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "many": 7, "village": 5}
+COLORS = """
+black #20222a red #d8342f orange #f0862c yellow #f2cc2f gold #e0ab2e green #3f9e4d emerald #1f9d6b lime #9acd32
+olive #7d8033 teal #1e9a96 turquoise #33c3bd cyan #2cc0e0 blue #2f6fd6 indigo #3d3aa8 navy #1d2b66 purple #8238b8 violet #8a4fd0
+lavender #a78be0 magenta #d02fa0 pink #f07aa8 brown #8a5a34 maroon #803428 white #f6f4ee silver #b4bcc6 gray #84888c grey #84888c
+"""
 
-
-def forest(stage: Stage) -> None:
-    far_ranges(stage, 1)
-    line: list[Point] = []
-    for layer in range(4):
-        line = stage.ridge(stage.horizon + stage.height * (0.01 + 0.1 * layer), stage.unit * 5, 1.6)
-        shade = stage.depth(0.25 + 0.22 * layer)
-        row_of_pines(stage, line, stage.unit * (9 + 5 * layer), shade, dense=True)
-        stage.land(line, shade, mix(shade, stage.haze, 0.4 if layer < 3 else 0))
-        if layer < 3:
-            stage.mist(
-                stage.dice.between(0, 1) * stage.width, line[60][1] + 2 * stage.unit, stage.width * 0.6, 4 * stage.unit, 0.4
-            )
-    stage.stand_on(line)
-    for x, side in ((-0.01, 1), (1.01, -1)):  # two great trees frame the view
-        for number in range(2):
-            at = (x + side * number * 0.085) * stage.width
-            pine(Figure(stage, at, stage.height * 1.02, stage.unit * (72 - 17 * number)), stage.depth(1))
-    grass(stage, line, stage.depth(1))
-
-
-def sea(stage: Stage) -> None:
-    if stage.dice.chance(0.6):
-        far_ranges(stage, 1)
-    water(stage, stage.horizon, stage.height)
-    line = []
-    for x, y in stage.ridge(0, stage.unit * 9, 0.8):  # a coast that falls off toward the light
-        place = 1 - x / stage.width if stage.left_light else x / stage.width
-        drop = stage.height * 0.22 * max(place - 0.34, 0) ** 1.15 * 2.6
-        line.append((x, stage.height * 0.83 + y + drop))
-    shade = stage.depth(0.92)
-    foam = [(x, y - stage.unit * 0.5) for x, y in line]
-    stage.canvas.polygon(
-        [(-stage.width, stage.height * 2), *foam, (stage.width * 2, stage.height * 2)], stage.palette.light, 0.25
-    )
-    stage.land(line, shade, darker(shade, 0.25))
-    stage.stand_on(line)
-    grass(stage, line, darker(shade, 0.1))
-
-
-def lake(stage: Stage) -> None:
-    far_ranges(stage, 2)
-    for number, x in enumerate((0.2, 0.52, 0.84)):
-        tall = stage.unit * stage.dice.between(14, 24)
-        mountain(
-            stage,
-            (x + stage.dice.between(-0.07, 0.07)) * stage.width,
-            stage.horizon + stage.unit,
-            tall + (number == 1) * 5 * stage.unit,
-        )
-    line = stage.ridge(stage.horizon + stage.unit, stage.unit * 3, 2.2)
-    row_of_pines(stage, line, stage.unit * 4.5, stage.depth(0.62), dense=True)
-    stage.land(line, stage.depth(0.62))
-    water(stage, stage.horizon + stage.unit * 2.2, stage.height)
-    reflection(stage, stage.horizon + stage.unit * 2.2)
-    near = stage.ridge(stage.height * 0.97, stage.unit * 9, 0.9)
-    stage.land(near, stage.depth(1))
-    stage.stand_on(near)
-    grass(stage, near, stage.depth(1), tall=1.8)
-
-
-def desert(stage: Stage) -> None:
-    far_ranges(stage, 1)
-    line: list[Point] = []
-    for layer in range(5):
-        base = stage.horizon + stage.height * (0.01 + 0.085 * layer)
-        line = stage.ridge(base, stage.unit * (6 + layer), 0.9 + 0.25 * layer)
-        shade = stage.depth(0.12 + 0.19 * layer)
-        stage.land(line, lighter(mix(shade, stage.palette.light, 0.22), 0.05), shade)
-        # The side of each dune that lies in the shade, under a crest that winds down from the top.
-        for index in range(8, len(line) - 24, 1):
-            if line[index][1] < line[index - 1][1] and line[index][1] <= line[index + 1][1]:
-                dune(stage, line, index, darker(shade, 0.3))
-    stage.stand_on(line)
-
-
-def city(stage: Stage) -> None:
-    dice, unit = stage.dice, stage.unit
-    stage.canvas.glow(stage.width / 2, stage.horizon + unit * 6, stage.width * 0.75, stage.palette.sky[-1], 0.55, 1.5)
-    foot = stage.height * 0.84
-    lit = stage.palette.dark or stage.scene.time in ("dusk", "sunset", "storm")
-    for layer in range(3):
-        shade = stage.depth(0.2 + 0.34 * layer)
-        x = -dice.between(0, 6) * unit
-        while x < stage.width:
-            wide = dice.between(5, 11) * unit * (0.75 + 0.25 * layer)
-            middle = 1 - abs((x + wide / 2) / stage.width - 0.5)
-            tall = unit * dice.between(14, 40) * (1.12 - 0.22 * layer) * middle
-            building(stage, x, foot - layer * unit, wide, tall + (2 - layer) * 7 * unit, shade, lit and layer > 0)
-            x += wide + dice.between(-0.5, 1.6) * unit
-        stage.canvas.rectangle(0, foot - 16 * unit, stage.width, foot, stage.haze, 0.1 if layer < 2 else 0)
-    water(stage, foot, stage.height)
-    if lit:
-        city_lights(stage, foot)
-    line = [(step / 129 * stage.width, stage.height * 0.955) for step in range(-1, 131)]
-    stage.land(line, stage.depth(1))
-    stage.canvas.rectangle(0, stage.height * 0.955, stage.width, stage.height * 0.96, lighter(stage.depth(1), 0.2))
-    stage.stand_on(line)
-
-
-def space(stage: Stage) -> None:
-    dice, unit, canvas = stage.dice, stage.unit, stage.canvas
-    clouds = [(200, 70, 160), (70, 90, 220), (40, 160, 190), (240, 120, 90), (120, 60, 200)]
-    first = stage.scene.shades[0] if stage.scene.shades else dice.pick(clouds)
-    for number in range(13):  # a nebula along a diagonal
-        place = number / 12
-        x = place * stage.width + dice.between(-10, 10) * unit
-        y = (0.78 - 0.56 * place) * stage.height + dice.between(-13, 13) * unit
-        canvas.glow(x, y, dice.between(14, 34) * unit, mix(first, clouds[number % 5], 0.45 if number % 3 else 0.9), 0.3, 1.6)
-    stage.stars(330)
-    big = dice.between(17, 23) * unit
-    planet(stage, stage.width * (0.7 if stage.left_light else 0.3), stage.height * 0.4, big, dice.chance(0.6))
-    planet(stage, stage.width * (0.2 if stage.left_light else 0.8), stage.height * 0.2, big * 0.22, False)
-    stage.horizon = stage.height * 0.9
-    if any(thing.name not in ("planet", "rocket", "ufo") for thing in stage.scene.things) or dice.chance(0.35):
-        line = stage.ridge(stage.height * 0.93, unit * 8, 1.1, 0.15)
-        stage.land(line, mix(stage.palette.far, (150, 140, 160), 0.35), (26, 22, 40))
-        for _ in range(12):
-            x = dice.between(0, 1) * stage.width
-            y = dice.between(0.92, 0.99) * stage.height
-            canvas.ellipse(x, y, dice.between(1, 4) * unit, dice.between(0.3, 1) * unit, (20, 16, 32), 0.5)
-        stage.stand_on(line)
-
-
-def reef(stage: Stage) -> None:
-    dice, unit, canvas = stage.dice, stage.unit, stage.canvas
-    canvas.rectangle(0, 0, stage.width, stage.height, Gradient(0, stage.height, stage.palette.sky))
-    top = stage.width * dice.between(0.35, 0.65)
-    for _ in range(9):
-        x, spread = top + dice.between(-30, 30) * unit, dice.between(-45, 45) * unit
-        wide = dice.between(2, 6) * unit
-        points = [
-            (x - wide / 3, -unit),
-            (x + wide / 3, -unit),
-            (x + spread + wide * 2, stage.height),
-            (x + spread - wide * 2, stage.height),
-        ]
-        canvas.polygon(points, Gradient(0, stage.height, (stage.palette.light, stage.palette.sky[1])), 0.09)
-    stage.horizon = stage.height * 0.7
-    for layer in range(3):
-        line = stage.ridge(stage.height * (0.8 + 0.075 * layer), unit * (12 - 3 * layer), 1.4 + layer * 0.6, 0.2)
-        stage.land(line, stage.depth(0.25 + 0.33 * layer), darker(stage.depth(0.3 + 0.33 * layer), 0.3))
-        for _ in range(7):
-            x = dice.between(0, 1) * stage.width
-            coral(stage, x, stage.height * (0.8 + 0.075 * layer), (0.55 + 0.3 * layer) * unit, layer)
-        stage.stand_on(line)
-    for _ in range(40):
-        size = dice.between(0.3, 1.1) * unit
-        x, y = dice.between(0, 1) * stage.width, dice.between(0.05, 0.9) * stage.height
-        canvas.fill(
-            y - size, y + size, without(disc(x, y, size, size), disc(x, y, size * 0.78, size * 0.78)), (240, 255, 250), 0.5
-        )
-        canvas.ellipse(x - size * 0.3, y - size * 0.35, size * 0.18, size * 0.18, (255, 255, 255), 0.8)
-
-
-PLACES = {
-    "hills": hills, "mountains": mountains, "forest": forest, "sea": sea, "lake": lake, "desert": desert,
-    "city": city, "space": space, "reef": reef,
-}  # fmt: skip
+# What cannot be seen or drawn becomes a composition of shapes, in colours of the ground and then of the shapes.
+ABSTRACT = [
+    "halo all 5 10 40; disc all 7 8 56; rings all 6 12 50; half all 5 14 50; disc all 6 2 9",
+    "disc sky 1 40 30; ridge -70 12 1.3 0; ridge -40 12 1.1 20; ridge -10 12 1.5 40; ridge 20 11 1.2 60; ridge 52 10 1.6 90",
+]
+SCHEMES = [
+    "#f4ead7 #e4572e #f3a712 #29335c #669bbc #1b1b2f", "#10142b #f25f5c #ffe066 #247ba0 #70c1b3 #f7fff7",
+    "#fdf6ec #264653 #2a9d8f #e9c46a #f4a261 #e76f51", "#1a1423 #b75d69 #eacdc2 #774c60 #372549 #f2e2d2",
+    "#eef4ed #134074 #8da9c4 #0b2545 #ef6f6c #f6ae2d", "#fff1e6 #5f0f40 #9a031e #fb8b24 #e36414 #0f4c5c",
+]  # fmt: skip

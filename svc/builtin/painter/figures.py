@@ -1,0 +1,114 @@
+"""Reads the figures of things.py: what they are called, where they belong, and the shapes that they consist of.
+
+A figure is `name~jitter | colours | where height home: words | shapes`. It stands on `land`, on `water`, in a `meadow` or in the
+`air`, so many hundredths of the picture's shorter side high; chance bends it by up to `jitter`. Shapes are parted by `;`, each
+`when?n*kind paint points`; points are hundredths of its height from the middle of its foot, y upward, the light from the left.
+when  `lit` after dark, `snow` in winter; n: so many, turned around the first point
+kind  area (a polygon), line (after its thickness, or that of both ends), glow (x,y,half axes), discs (x,y,radius or x,y,half
+      axes, and -1 for a hole in the others, which come first), panes (two corners of rows of windows);
+      before it `~` rounds the outline, `&` adds its mirror image to it, `=` draws the mirror image as well
+paint top:middle:bottom@opacity of 100; each a colour of the scene, a word or #rrggbb; lighter +20, darker -20, in haze ~20;
+      `!` keeps them as they are at every distance and hour
+"""
+
+import cmath
+import math
+import re
+from collections.abc import Iterator
+from functools import cache
+from itertools import product
+from typing import NamedTuple
+
+from svc.builtin.painter.things import TABLE
+
+_SHAPE = re.compile(r"(?:(lit|snow)\?)?(?:(\d+)\*)?([~&=]*)(area|line|glow|discs|panes) (!?)(\S+?)(?:@(\d+))? (.+)")
+
+
+# When it shows, its kind, whether it keeps its colours, these, its opacity, its outlines, and how many of them are holes.
+Shape = tuple[str | None, str, bool, list[str], float, list[list[complex]], int]
+
+
+class Figure(NamedTuple):
+    jitter: float
+    colors: list[str]
+    where: str
+    tall: float
+    home: str
+    words: list[str]
+    text: str
+
+
+def entries(table: str) -> Iterator[list[str]]:
+    """The columns of each entry of a table: an entry begins at the left edge, its other lines are indented."""
+    for entry in re.split(r"\n(?=\w)", table.strip()):
+        yield [column.strip() for column in entry.split("|")]
+
+
+@cache
+def shapes(text: str) -> list[Shape]:
+    """Raises ValueError for a text that is no shape."""
+    return [_shape(shape.strip()) for shape in re.split(r";|\n", text)]
+
+
+def _shape(text: str) -> Shape:
+    found = _SHAPE.fullmatch(text)
+    if found is None:
+        raise ValueError(f"No shape: {text}")
+    when, copies, marks, kind, keep, paint, alpha, numbers = found.groups()
+    rows = [[float(number) for number in row.split(",")] for row in numbers.split()]
+    thickness = rows.pop(0) if kind == "line" else []
+    points = [complex(row[0], row[1]) for row in rows]
+    center = points.pop(0) if copies else 0
+    if kind == "panes":
+        corners = product(range(int(rows[0][0]) + 3, int(rows[1][0]) - 3, 5), range(5, int(rows[0][1]) - 4, 6))
+        outlines = [[complex(x, y), complex(x + 2, y), complex(x + 2, y + 3), complex(x, y + 3)] for x, y in corners]
+    elif kind in ("glow", "discs"):
+        sizes = [row[2:] for row in rows[-len(points) :]]
+        outlines = [_oval(point, size[0], size[min(1, len(size) - 1)]) for point, size in zip(points, sizes, strict=True)]
+    else:
+        points += (
+            [-point.conjugate() for point in reversed(points)] if "&" in marks else points[: marks == "~" and kind == "area"]
+        )
+        points = _curve(points) if "~" in marks else points
+        outlines = [_stroke(points, thickness[0], thickness[-1]) if thickness else points]
+    outlines += [[-point.conjugate() for point in points] for points in outlines] if "=" in marks else []
+    for copy in range(1, int(copies or 0)):
+        outlines.append([center + (point - center) * cmath.rect(1, math.tau * copy / int(copies)) for point in outlines[0]])
+    holes = sum(len(row) > 4 for row in rows)
+    return when, kind, bool(keep), paint.split(":"), int(alpha or 100) / 100, outlines, holes
+
+
+def _oval(center: complex, width: float, height: float) -> list[complex]:
+    corners = 40 if max(width, height) < 60 else 120
+    angles = (math.tau * corner / corners for corner in range(corners))
+    return [center + complex(width * math.cos(angle), height * math.sin(angle)) for angle in angles]
+
+
+def _curve(points: list[complex]) -> list[complex]:
+    """A smooth line through the points (Catmull-Rom)."""
+    smooth, known = [], [points[0], *points, points[-1]]
+    for a, b, c, d in zip(known, known[1:], known[2:], known[3:], strict=False):
+        for t in (step / 6 for step in range(6)):
+            u, v, w, z = t * (2 * t - t * t - 1), t * t * (3 * t - 5) + 2, t * ((4 - 3 * t) * t + 1), t * t * (t - 1)
+            smooth.append((u * a + v * b + w * c + z * d) / 2)
+    return [*smooth, points[-1]]
+
+
+def _stroke(points: list[complex], thick: float, end: float) -> list[complex]:
+    """The outline of a line through the points, `thick` at its first and `end` at its last."""
+    left, right = [], []
+    for index, point in enumerate(points):
+        along = points[min(index + 1, len(points) - 1)] - points[max(index - 1, 0)]
+        aside = along * 0.5j / (abs(along) or 1) * (thick + (end - thick) * index / (len(points) - 1))
+        left.append(point + aside)
+        right.append(point - aside)
+    return left + right[::-1]
+
+
+def _figure(name: str, colors: str, place: str, text: str) -> Figure:
+    belonging, _, words = place.partition(":")
+    where, tall, home, *_ = (*belonging.split(), "", "", "")
+    return Figure(float(name.partition("~")[2] or 0), colors.split(), where, float(tall or 0), home, words.split(), text)
+
+
+FIGURES = {re.split(r"\W", columns[0])[0]: _figure(*columns) for columns in entries(TABLE)}
