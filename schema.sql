@@ -15,7 +15,7 @@ CREATE TABLE accounts (
     email_proved_at REAL -- NULL: nobody has shown yet that the mailbox is theirs
 ) STRICT;
 
--- A pro account stays pro (specification 3.3).
+-- A pro account stays pro, whatever becomes of its wallet.
 CREATE TRIGGER accounts_stay_pro BEFORE UPDATE OF tier ON accounts
 WHEN OLD.tier = 'pro' AND NEW.tier <> 'pro'
 BEGIN
@@ -23,12 +23,23 @@ BEGIN
 END;
 
 -- owner: svc/auth/links.py
-CREATE TABLE password_resets (
+-- One-time links, by the hash of their secret part. An account may have several: asking again leaves the earlier ones good.
+CREATE TABLE links (
     token_hash BLOB PRIMARY KEY CONSTRAINT token_hash_sha256 CHECK (length(token_hash) = 32),
-    account_id TEXT NOT NULL UNIQUE REFERENCES accounts (id) ON DELETE CASCADE, -- UNIQUE: a newer link voids the older one
+    account_id TEXT NOT NULL REFERENCES accounts (id) ON DELETE CASCADE,
+    purpose TEXT NOT NULL CONSTRAINT purpose_known CHECK (purpose IN ('reset', 'verify')),
     by_mail INTEGER NOT NULL CONSTRAINT by_mail_bool CHECK (by_mail IN (0, 1)),
     expires_at REAL NOT NULL
 ) STRICT;
+
+CREATE INDEX links_by_account ON links (account_id, expires_at);
+
+-- Whoever knows an address can ask for links to it: beyond these no further one is made, and those that were sent stay good.
+CREATE TRIGGER links_bounded BEFORE INSERT ON links
+WHEN (SELECT count(*) FROM links WHERE account_id = NEW.account_id) >= 20
+BEGIN
+    SELECT RAISE(ABORT, 'links_count');
+END;
 
 -- owner: svc/auth/identities.py
 -- Who somebody is at an identity provider: each signs in to one account.
@@ -77,7 +88,8 @@ CREATE TABLE api_keys (
     key_prefix TEXT NOT NULL CONSTRAINT key_prefix_form CHECK (length(key_prefix) = 10 AND key_prefix GLOB 'svc-v1-*'),
     name TEXT NOT NULL CONSTRAINT name_not_blank CHECK (trim(name) <> ''),
     created_at REAL NOT NULL,
-    last_used_at REAL
+    last_used_at REAL,
+    spent_micros INTEGER NOT NULL DEFAULT 0 -- the debits under this key, kept by a trigger of the ledger
 ) STRICT;
 
 CREATE INDEX api_keys_by_account ON api_keys (account_id, id);
@@ -364,11 +376,12 @@ CREATE TABLE usage_days (
     account_id TEXT NOT NULL REFERENCES accounts (id) ON DELETE CASCADE,
     day TEXT NOT NULL CONSTRAINT day_form CHECK (day GLOB '[0-9][0-9][0-9][0-9]-[01][0-9]-[0-3][0-9]'), -- in UTC
     model TEXT NOT NULL,
+    key_id TEXT NOT NULL, -- the API key that it was used with, deleted ones too; '' for a session
     requests INTEGER NOT NULL CONSTRAINT requests_positive CHECK (requests > 0),
     input_tokens INTEGER NOT NULL CONSTRAINT input_tokens_not_negative CHECK (input_tokens >= 0),
     output_tokens INTEGER NOT NULL CONSTRAINT output_tokens_not_negative CHECK (output_tokens >= 0),
     cost_micros INTEGER NOT NULL CONSTRAINT cost_not_negative CHECK (cost_micros >= 0),
-    PRIMARY KEY (account_id, day, model)
+    PRIMARY KEY (account_id, day, model, key_id)
 ) STRICT, WITHOUT ROWID;
 
 CREATE TRIGGER accounts_have_a_wallet AFTER INSERT ON accounts
@@ -409,13 +422,18 @@ BEGIN
         IS NOT (SELECT balance_micros FROM wallets WHERE account_id = NEW.account_id) + NEW.amount_micros;
 END;
 
--- A credit of 5 USD makes the account pro (specification 3.3), in the transaction that books it.
+-- A credit of 5 USD makes the account pro, in the transaction that books it.
 CREATE TRIGGER ledger_moves_the_balance AFTER INSERT ON ledger
 BEGIN
     SELECT RAISE(ABORT, 'the ledger has no gaps')
     WHERE NEW.seq <> 1 + ifnull((SELECT max(seq) FROM ledger WHERE seq < NEW.seq), 0);
     UPDATE wallets SET balance_micros = NEW.balance_after_micros WHERE account_id = NEW.account_id;
     UPDATE accounts SET tier = 'pro' WHERE id = NEW.account_id AND tier = 'free' AND NEW.amount_micros >= 5000000;
+END;
+
+CREATE TRIGGER ledger_counts_for_its_key AFTER INSERT ON ledger WHEN NEW.key_id IS NOT NULL
+BEGIN
+    UPDATE api_keys SET spent_micros = spent_micros - NEW.amount_micros WHERE account_id = NEW.account_id AND id = NEW.key_id;
 END;
 
 -- The one change of a ledger row: with its account goes what could tell who that was.
@@ -459,15 +477,19 @@ END;
 CREATE TABLE checkouts (
     id TEXT PRIMARY KEY,
     account_id TEXT REFERENCES accounts (id) ON DELETE SET NULL,
-    amount_micros INTEGER NOT NULL -- 5 to 10,000 USD in whole cents (contract 6)
+    amount_micros INTEGER NOT NULL -- 5 to 10,000 USD in whole cents
         CONSTRAINT checkout_amount CHECK (amount_micros BETWEEN 5000000 AND 10000000000 AND amount_micros % 10000 = 0),
     state TEXT NOT NULL DEFAULT 'open' CONSTRAINT state_known CHECK (state IN ('open', 'paid', 'failed', 'expired')),
     session_id TEXT UNIQUE, -- the processor's; NULL until it has answered
     created_at REAL NOT NULL,
-    paid_at REAL CONSTRAINT paid_at_when_paid CHECK ((paid_at IS NOT NULL) = (state = 'paid'))
+    paid_at REAL CONSTRAINT paid_at_when_paid CHECK ((paid_at IS NOT NULL) = (state = 'paid')),
+    payment_intent TEXT -- the processor's name of the payment, by which refunds and disputes are found
 ) STRICT;
 
 CREATE INDEX checkouts_by_account ON checkouts (account_id, id);
+CREATE INDEX checkouts_by_payment ON checkouts (payment_intent) WHERE payment_intent IS NOT NULL;
+CREATE INDEX checkouts_by_time ON checkouts (created_at);
+CREATE INDEX checkouts_abandoned ON checkouts (created_at) WHERE state <> 'paid';
 
 -- owner: svc/billing/payments.py
 -- Every event of the processor, as far as it concerns the money; nothing in it names a person.
@@ -475,12 +497,14 @@ CREATE TABLE payment_events (
     id TEXT PRIMARY KEY,
     type TEXT NOT NULL,
     session_id TEXT,
-    checkout_id TEXT REFERENCES checkouts (id),
+    checkout_id TEXT REFERENCES checkouts (id) ON DELETE CASCADE,
     credited INTEGER NOT NULL CONSTRAINT credited_bool CHECK (credited IN (0, 1)),
     reason TEXT CONSTRAINT reason_unless_credited CHECK ((reason IS NULL) = credited), -- why it credited nothing
-    received_at REAL NOT NULL
+    received_at REAL NOT NULL,
+    returned_micros INTEGER -- what a refund or a dispute takes back; the operator books it
 ) STRICT;
 
+CREATE INDEX payment_events_by_checkout ON payment_events (checkout_id);
 CREATE UNIQUE INDEX payment_events_credit_once ON payment_events (checkout_id) WHERE credited;
 
 CREATE TRIGGER checkouts_begin_open BEFORE INSERT ON checkouts
@@ -489,12 +513,13 @@ BEGIN
     SELECT RAISE(ABORT, 'a checkout begins open, once');
 END;
 
--- Paid means credited: state and ledger cannot part (contract 6).
+-- Paid means credited: state and ledger cannot part.
 CREATE TRIGGER checkouts_keep_their_terms BEFORE UPDATE ON checkouts
 WHEN (NEW.id, NEW.amount_micros, NEW.created_at) IS NOT (OLD.id, OLD.amount_micros, OLD.created_at)
     OR (NEW.account_id IS NOT OLD.account_id
         AND (NEW.account_id IS NOT NULL OR EXISTS (SELECT 1 FROM accounts WHERE id = OLD.account_id)))
     OR (NEW.session_id IS NOT OLD.session_id AND OLD.session_id IS NOT NULL)
+    OR (NEW.payment_intent IS NOT OLD.payment_intent AND OLD.payment_intent IS NOT NULL)
     OR (OLD.state = 'paid' AND (NEW.state, NEW.paid_at) IS NOT (OLD.state, OLD.paid_at))
     OR (NEW.state = 'paid' AND OLD.state <> 'paid' AND NOT EXISTS (
         SELECT 1 FROM ledger
@@ -503,7 +528,11 @@ BEGIN
     SELECT RAISE(ABORT, 'a checkout keeps its terms, and is paid when the ledger says so');
 END;
 
+-- All but the abandoned: unpaid when another began 30 days later, with no event but that their page expired.
 CREATE TRIGGER checkouts_stay BEFORE DELETE ON checkouts
+WHEN OLD.state = 'paid'
+    OR OLD.created_at > (SELECT max(created_at) FROM checkouts) - 2592000
+    OR EXISTS (SELECT 1 FROM payment_events WHERE checkout_id = OLD.id AND type <> 'checkout.session.expired')
 BEGIN
     SELECT RAISE(ABORT, 'a checkout stays');
 END;
@@ -521,6 +550,7 @@ BEGIN
 END;
 
 CREATE TRIGGER payment_events_keep_all BEFORE DELETE ON payment_events
+WHEN OLD.checkout_id IS NULL OR EXISTS (SELECT 1 FROM checkouts WHERE id = OLD.checkout_id)
 BEGIN
     SELECT RAISE(ABORT, 'an event of the processor stays');
 END;

@@ -19,7 +19,7 @@ from pathlib import Path
 import orjson
 
 from svc import backup
-from svc.auth import accounts, links, tokens
+from svc.auth import accounts, links
 from svc.auth.accounts import Account
 from svc.auth.emails import check_email
 from svc.auth.passwords import Passwords
@@ -162,10 +162,12 @@ def _delete_user(config: Config, options: argparse.Namespace) -> int:
 
 
 def _reset_link(config: Config, options: argparse.Namespace) -> int:
-    token = random_base62(43)
     with command_connection(_database(config)) as tx:
         account = _account(tx, options.email)
-        links.add_password_reset(tx, account.id, tokens.token_hash(token), by_mail=False, now_seconds=time.time())
+        token = links.new_link_token(proved=account.email_verified)
+        added = links.add_link(tx, account.id, "reset", token, by_mail=False, now_seconds=time.time())
+    if not added:
+        raise StartError("this account has too many links that are still good; they end within an hour")
     print(f"{config.base_url}/password-reset#{token}")
     return 0
 

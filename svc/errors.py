@@ -27,9 +27,15 @@ ERRORS: dict[str, tuple[int, str, str]] = {
     "model_not_found": (404, "not_found_error", "There is no such model. GET /v1/models lists them."),
     "method_not_allowed": (405, "invalid_request_error", "This path does not take this method. See the Allow header."),
     "request_timeout": (408, "invalid_request_error", "The request did not arrive in time. Send it again, faster."),
-    "email_taken": (409, "conflict_error", "An account with this e-mail exists. Sign in instead."),
+    "email_taken": (
+        409,
+        "conflict_error",
+        "An account with this e-mail, or one that looks like it, exists. Sign in the way you did before; without a password, ask "
+        "for a link that sets one.",
+    ),
     "name_taken": (409, "conflict_error", "This name is in use. Choose another one."),
     "already_active": (409, "conflict_error", "One is active already. Close it first."),
+    "already_verified": (409, "conflict_error", "This address is confirmed already."),
     "already_ended": (409, "conflict_error", "It has ended already."),
     "last_identity": (409, "conflict_error", "This is the only way in to the account. Link another one or set a password first."),
     "quota_exceeded": (413, "invalid_request_error", "This account stores as much as it may. Delete something first."),

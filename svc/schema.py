@@ -3,6 +3,7 @@
 import contextlib
 import fcntl
 import os
+import re
 import sqlite3
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -144,6 +145,18 @@ def _version(conn: sqlite3.Connection, path: Path, newest: int) -> int:
     if version < 1:
         raise StartError(f"the database {path} is damaged (version {version}); restore a backup")
     return version
+
+
+def shape(conn: sqlite3.Connection) -> dict[tuple[str, str], str]:
+    """Every table, index, trigger and view by kind and name: its SQL without comments, and with as little space as it needs, as
+    it is the same whether it was made at once or by migrations."""
+    rows = conn.execute("SELECT type, name, sql FROM sqlite_schema WHERE sql IS NOT NULL")
+    return {(kind, name): _bare(sql) for kind, name, sql in rows}
+
+
+def _bare(sql: str) -> str:
+    without_comments = re.sub(r"--[^\n]*", " ", sql).replace('"', "")
+    return re.sub(r" ?([(),]) ?", r"\1", re.sub(r"\s+", " ", without_comments)).strip()
 
 
 def _statements(script: str) -> Iterator[str]:

@@ -39,7 +39,7 @@ def finish(tx: sqlite3.Connection, account_id: str, hold_id: str) -> int:
         key_id="key_1",
         now_seconds=NOW,
     )
-    add_call(tx, CountedCall(account_id, "builtin/assistant-paid", 12, 34, charged_micros, "2026-09-21"))
+    add_call(tx, CountedCall(account_id, None, "builtin/assistant-paid", 12, 34, charged_micros, "2026-09-21"))
     return charged_micros
 
 

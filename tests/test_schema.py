@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from svc.schema import SCHEMA, connect, newest_schema, prepare
+from svc.schema import SCHEMA, connect, newest_schema, prepare, shape
 
 ROOT = Path(__file__).parent.parent
 SAMPLE = """
 INSERT INTO accounts (id, email, email_key, created_at)
     VALUES ('a', 'a@x', 'a@x', 1), ('b', 'b@x', 'b@x', 1), ('c', 'c@x', 'c@x', 1);
-INSERT INTO password_resets VALUES (zeroblob(32), 'a', 1, 2), (CAST(printf('%032d', 1) AS BLOB), 'b', 0, 2);
-INSERT INTO api_keys VALUES ('k', 'a', zeroblob(32), 'svc-v1-aaa', 'laptop', 1, NULL),
-    ('l', 'b', CAST(printf('%032d', 1) AS BLOB), 'svc-v1-bbb', 'laptop', 1, 2);
+INSERT INTO links VALUES (zeroblob(32), 'a', 'reset', 1, 2), (CAST(printf('%032d', 1) AS BLOB), 'b', 'verify', 0, 2);
+INSERT INTO api_keys VALUES ('k', 'a', zeroblob(32), 'svc-v1-aaa', 'laptop', 1, NULL, 0),
+    ('l', 'b', CAST(printf('%032d', 1) AS BLOB), 'svc-v1-bbb', 'laptop', 1, 2, 0);
 INSERT INTO projects VALUES ('p', 'a', 'plans', '', 6, 1, 1), ('q', 'b', 'plans', '', NULL, 1, 1);
 INSERT INTO artifacts VALUES ('f', 'a', 'p', 'r', 'notes.txt', 'text/plain', 1, zeroblob(32), 1, 1),
     ('g', 'b', NULL, NULL, 'notes.txt', 'text/plain', 1, zeroblob(32), 1, 1);
@@ -47,8 +47,8 @@ INSERT INTO ledger (seq, id, account_id, kind, amount_micros, balance_after_micr
     VALUES (2, 'led_2', 'a', 'debit', -1000000, 4000000, 'chat', 'h', 1);
 INSERT INTO holds VALUES ('i', 'a', 100, 1);
 UPDATE checkouts SET state = 'paid', paid_at = 2 WHERE id = 'c';
-INSERT INTO payment_events VALUES ('evt_1', 'paid', 'cs_1', 'c', 1, NULL, 2);
-INSERT INTO usage_days VALUES ('a', '2026-10-02', 'm', 1, 2, 3, 4), ('b', '2026-10-02', 'm', 1, 2, 3, 4);
+INSERT INTO payment_events VALUES ('evt_1', 'paid', 'cs_1', 'c', 1, NULL, 2, NULL);
+INSERT INTO usage_days VALUES ('a', '2026-10-02', 'm', '', 1, 2, 3, 4), ('b', '2026-10-02', 'm', 'k', 1, 2, 3, 4);
 """
 # The tables of money have their own raw SQL in tests/billing/test_wallet.py.
 MONEY = {"wallets", "ledger", "holds", "checkouts", "payment_events"}
@@ -72,10 +72,16 @@ BROKEN: dict[tuple[str, str], list[str | tuple[str, ...]]] = {
     ("accounts", "accounts_stay_pro"): ["UPDATE accounts SET tier = 'free' WHERE id = 'a'"],
     ("accounts", "id"): ["INSERT INTO accounts (id, email, email_key, created_at) VALUES ('a', 'x@x', 'x@x', 1)"],
     ("accounts", "email_key"): ["INSERT INTO accounts (id, email, email_key, created_at) VALUES ('x', 'A@x', 'a@x', 1)"],
-    ("password_resets", "token_hash_sha256"): ["UPDATE password_resets SET token_hash = zeroblob(31)"],
-    ("password_resets", "by_mail_bool"): ["UPDATE password_resets SET by_mail = 2"],
-    ("password_resets", "token_hash"): ["INSERT INTO password_resets VALUES (zeroblob(32), 'c', 1, 2)"],
-    ("password_resets", "account_id"): ["INSERT INTO password_resets VALUES (CAST(printf('%032d', 9) AS BLOB), 'a', 1, 2)"],
+    ("links", "token_hash_sha256"): ["UPDATE links SET token_hash = zeroblob(31)"],
+    ("links", "purpose_known"): ["UPDATE links SET purpose = 'session'"],
+    ("links", "by_mail_bool"): ["UPDATE links SET by_mail = 2"],
+    ("links", "token_hash"): ["INSERT INTO links VALUES (zeroblob(32), 'c', 'reset', 1, 2)"],
+    ("links", "links_bounded"): [
+        """
+        WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 20)
+        INSERT INTO links SELECT CAST(printf('%032d', 100 + n) AS BLOB), 'a', 'reset', 1, 2 FROM numbers
+        """
+    ],
     ("api_keys", "token_hash_sha256"): ["UPDATE api_keys SET token_hash = zeroblob(33) WHERE id = 'k'"],
     ("api_keys", "key_prefix_form"): [
         f"UPDATE api_keys SET key_prefix = '{text}'" for text in ("svc-v1-aaaa", "svc-v2-aaa", "svc-v1-aa", "")
@@ -212,7 +218,7 @@ BROKEN: dict[tuple[str, str], list[str | tuple[str, ...]]] = {
     ("usage_days", "input_tokens_not_negative"): ["UPDATE usage_days SET input_tokens = -1"],
     ("usage_days", "output_tokens_not_negative"): ["UPDATE usage_days SET output_tokens = -1"],
     ("usage_days", "cost_not_negative"): ["UPDATE usage_days SET cost_micros = -1"],
-    ("usage_days", "account_id, day, model"): ["INSERT INTO usage_days VALUES ('a', '2026-10-02', 'm', 1, 1, 1, 1)"],
+    ("usage_days", "account_id, day, model, key_id"): ["INSERT INTO usage_days VALUES ('a', '2026-10-02', 'm', '', 1, 1, 1, 1)"],
 }
 
 
@@ -426,12 +432,6 @@ def test_the_owners_are_seen_to_write() -> None:
 
 
 # --- older databases
-
-
-def shape(conn: sqlite3.Connection) -> dict[tuple[str, str], str]:
-    """Every table, index and trigger by kind and name, its SQL without comments and line breaks."""
-    rows = conn.execute("SELECT type, name, sql FROM sqlite_schema WHERE sql IS NOT NULL")
-    return {(kind, name): re.sub(r"\s+", " ", re.sub(r"--[^\n]*", "", sql)).replace('"', "") for kind, name, sql in rows}
 
 
 @pytest.mark.parametrize("older", sorted((ROOT / "tests" / "schemas").glob("*.sql")), ids=lambda path: path.stem)

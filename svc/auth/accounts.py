@@ -27,11 +27,17 @@ class Account:
     email_proved_at: float | None
     has_password: bool
 
+    @property
+    def email_verified(self) -> bool:
+        """Whether the e-mail has been shown to be its person's."""
+        return self.email_proved_at is not None
+
     def as_json(self, auth: str) -> dict[str, Any]:
         """As `GET /user/me` shows it; `auth` is `session` or `api_key`."""
         return {
             "id": self.id,
             "email": self.email,
+            "email_verified": self.email_verified,
             "name": self.name,
             "tier": self.tier,
             "created_at": timestamp(self.created_at),
@@ -71,18 +77,16 @@ def check_name(value: Any, param: str = "name") -> str | None:
     return value.strip() or None
 
 
-def add_account(
-    tx: sqlite3.Connection, email: str, name: str | None, password_hash: str | None, now_seconds: float, tier: str = "free"
-) -> Account:
+def add_account(tx: sqlite3.Connection, email: str, name: str | None, password_hash: str | None, now_seconds: float) -> Account:
     """Stores a new account. Raises ApiError `email_taken`."""
     try:
         row = tx.execute(
             """
-            INSERT INTO accounts (id, email, email_key, name, password_hash, tier, created_at)
-            VALUES (?, ?, ?, ?, ?, ?, ?)
+            INSERT INTO accounts (id, email, email_key, name, password_hash, created_at)
+            VALUES (?, ?, ?, ?, ?, ?)
             RETURNING *
             """,
-            (new_id("user", now_seconds), email, lookalike_key(email), name, password_hash, tier, now_seconds),
+            (new_id("user", now_seconds), email, lookalike_key(email), name, password_hash, now_seconds),
         ).fetchone()
     except sqlite3.IntegrityError:
         raise ApiError("email_taken", param="email") from None

@@ -55,6 +55,13 @@ def identities_page(conn: sqlite3.Connection, account_id: str, limit: int, after
     return rows.of(lambda row: LinkedIdentity(row["id"], row["issuer"], row["email"], row["created_at"]))
 
 
+def delete_identities(tx: sqlite3.Connection, account_id: str, *, but: tuple[str, str] | None) -> None:
+    """Unlinks every identity of the account, except for the one of that issuer and subject."""
+    tx.execute(
+        "DELETE FROM identities WHERE account_id = ? AND (issuer, subject) IS NOT (?, ?)", (account_id, *(but or (None, None)))
+    )
+
+
 def delete_identity(tx: sqlite3.Connection, account_id: str, identity_id: str, *, has_password: bool) -> None:
     """Unlinks an identity. Raises ApiError `not_found`, and `last_identity` when it is the only way in to the account."""
     deleted = tx.execute("DELETE FROM identities WHERE account_id = ? AND id = ?", (account_id, identity_id)).rowcount

@@ -21,19 +21,22 @@ NAME_LENGTH = 1_000
 _CHECKSUM_LENGTH = 6
 _CLOCK_STEP_SECONDS = 60  # a clock that is set right by so much does not sign out who has just signed in
 _ISSUER = "svc"
+_LAST_ID = "key_~"  # behind every id
 _CLAIMS = {"iss", "sub", "iat", "exp", "jti"}
 _HEADER = {"alg": "HS256", "typ": "JWT"}
 
 
 @dataclass(frozen=True)
 class ApiKey:
-    """A personal API key as it is stored, without its token's hash; times are Unix seconds."""
+    """A personal API key as it is stored, without its token's hash; times are Unix seconds. `spent_micros` is what was
+    debited for its calls."""
 
     id: str
     key_prefix: str
     name: str
     created_at: float
     last_used_at: float | None
+    spent_micros: int
 
     def as_json(self) -> dict[str, Any]:
         """As the list of keys shows it."""
@@ -43,6 +46,7 @@ class ApiKey:
             "name": self.name,
             "created_at": timestamp(self.created_at),
             "last_used_at": None if self.last_used_at is None else timestamp(self.last_used_at),
+            "spent_micros": self.spent_micros,
         }
 
 
@@ -130,7 +134,7 @@ def token_hash(token: str) -> bytes:
 def check_key_name(value: Any, param: str = "name") -> str:
     """`value` as the name of a key. Raises ApiError `missing_field` or `invalid_value`."""
     if not isinstance(value, str) or not value.strip() or len(value) > NAME_LENGTH or "\0" in value:
-        raise refusal(value, param, f"a string of 1 to {NAME_LENGTH} characters that is not blank: a label for the key")
+        raise refusal(value, param, f"a string of 1 to {NAME_LENGTH} characters that is not blank")
     return value
 
 
@@ -140,23 +144,29 @@ def add_key(tx: sqlite3.Connection, account_id: str, name: str, token: str, now_
         """
         INSERT INTO api_keys (id, account_id, token_hash, key_prefix, name, created_at)
         VALUES (?, ?, ?, ?, ?, ?)
-        RETURNING id, key_prefix, name, created_at, last_used_at
+        RETURNING id, key_prefix, name, created_at, last_used_at, spent_micros
         """,
         (new_id("key", now_seconds), account_id, token_hash(token), token[:10], name, now_seconds),
     ).fetchone()
     return ApiKey(**row)
 
 
-def keys_of(conn: sqlite3.Connection, account_id: str) -> list[ApiKey]:
-    """All keys of an account, newest first."""
+def keys_after(conn: sqlite3.Connection, account_id: str, after: str | None, limit: int) -> list[ApiKey]:
+    """Up to `limit` of an account's keys, newest first, from the one after the id `after` (None: from the first)."""
     rows = conn.execute(
         """
-        SELECT id, key_prefix, name, created_at, last_used_at
-        FROM api_keys WHERE account_id = ? ORDER BY id DESC
+        SELECT id, key_prefix, name, created_at, last_used_at, spent_micros
+        FROM api_keys WHERE account_id = ? AND id < ? ORDER BY id DESC LIMIT ?
         """,
-        (account_id,),
+        (account_id, after or _LAST_ID, limit),
     )
     return [ApiKey(**row) for row in rows]
+
+
+def delete_some_keys(tx: sqlite3.Connection, account_id: str) -> bool:
+    """Deletes up to 500 keys of the account; False when it has none left."""
+    some = "SELECT id FROM api_keys WHERE account_id = ? ORDER BY id LIMIT 500"
+    return tx.execute(f"DELETE FROM api_keys WHERE id IN ({some})", (account_id,)).rowcount > 0  # noqa: S608 - our own words
 
 
 def delete_key(tx: sqlite3.Connection, account_id: str, key_id: str) -> bool:

@@ -40,8 +40,8 @@ def page(title: str, body: str, *, test_money: bool, problem: str | None = None)
 """
 
 
-def amounts(email: str, balance: str) -> str:
-    """The choice of an amount, for who has `balance` (`$3.20`)."""
+def amounts(email: str, balance: str, typed: str = "") -> str:
+    """The choice of an amount, for who has `balance` (`$3.20`); `typed` is what was sent before and refused."""
     buttons = "\n".join(f'<button name="amount" value="{amount}">${amount}</button>' for amount in _PRESETS)
     return f"""<p class="quiet">Signed in as {escape(email)}. The wallet has {escape(balance)}.</p>
 <form method="post" action="/checkout" class="presets">
@@ -51,7 +51,7 @@ def amounts(email: str, balance: str) -> str:
 <div class="field">
 <label for="amount">Another amount in US dollars</label>
 <input id="amount" name="amount" inputmode="decimal" autocomplete="off" required
-    pattern="[0-9]+([.][0-9]{{1,2}})?" aria-describedby="rule">
+    pattern="[0-9]+([.][0-9]{{1,2}})?" value="{escape(typed)}" aria-describedby="rule">
 <small id="rule">5.00 to 10000.00, in whole cents</small>
 </div>
 <button>Go to payment</button>
@@ -60,12 +60,13 @@ def amounts(email: str, balance: str) -> str:
 {_BACK}"""
 
 
-def sign_in() -> str:
+def sign_in(email: str = "") -> str:
+    """The form to sign in; `email` is what was sent before and refused."""
     return f"""<p>Sign in to add funds to your wallet.</p>
 <form method="post" action="/checkout/sign-in">
 <div class="field">
 <label for="email">E-mail</label>
-<input id="email" name="email" type="email" autocomplete="username" required>
+<input id="email" name="email" type="email" autocomplete="username" value="{escape(email)}" required>
 </div>
 <div class="field">
 <label for="password">Password</label>

@@ -17,6 +17,8 @@ from svc.money import micros_of
 
 LEAST_MICROS, MOST_MICROS = 5_000_000, 10_000_000_000
 MICROS_PER_CENT = 10_000
+_FORGOTTEN_AT_ONCE = 20
+_TAKE_MONEY_BACK = ("charge.refunded", "charge.dispute.created")
 _COLUMNS = "id, account_id, amount_micros, state, session_id"
 
 
@@ -39,6 +41,21 @@ class Receipt:
     event: PaymentEvent
     credited: bool
     reason: str | None
+    checkout: Checkout | None = None
+
+    @property
+    def next_command(self) -> str | None:
+        """What the operator runs to book a refund or a dispute; None where nothing is to be booked here.
+
+        Of the events that tell of one refund, `charge.refunded` is the one that always comes.
+        """
+        event, checkout = self.event, self.checkout
+        if event.type not in _TAKE_MONEY_BACK or event.returned_cents is None or event.currency != "usd":
+            return None
+        if checkout is None or checkout.account_id is None or self.reason == "repeated":
+            return None
+        amount = f"{event.returned_cents // 100}.{event.returned_cents % 100:02}"
+        return f'python -m svc debit {checkout.account_id} {amount} --note "{event.type} of {checkout.id}"'
 
 
 @dataclass(frozen=True)
@@ -94,6 +111,22 @@ def add_checkout(tx: sqlite3.Connection, account_id: str, checkout_id: str, amou
         )
     except sqlite3.IntegrityError:
         raise ApiError("invalid_api_key") from None
+    _forget_abandoned(tx)
+
+
+def _forget_abandoned(tx: sqlite3.Connection) -> None:
+    """Deletes some of the checkouts that nobody has paid for 30 days; the schema says which these are."""
+    tx.execute(
+        """
+        DELETE FROM checkouts WHERE id IN (
+            SELECT id FROM checkouts
+            WHERE state <> 'paid' AND created_at <= (SELECT max(created_at) FROM checkouts) - 2592000
+                AND NOT EXISTS (
+                    SELECT 1 FROM payment_events WHERE checkout_id = checkouts.id AND type <> 'checkout.session.expired')
+            ORDER BY created_at LIMIT ?)
+        """,
+        (_FORGOTTEN_AT_ONCE,),
+    )
 
 
 def set_session(tx: sqlite3.Connection, account_id: str, checkout_id: str, session_id: str) -> None:
@@ -124,23 +157,44 @@ def receive(tx: sqlite3.Connection, event: PaymentEvent, now_seconds: float, *, 
         return Receipt(event, False, "repeated")
     checkout = _checkout_for(tx, event)
     reason = _objection(event, checkout)
-    if reason is None and checkout is not None:
-        reason = _pay(tx, checkout, event, now_seconds, test_money)
+    if reason is None and checkout is not None and checkout.account_id is not None:
+        reason = _pay(tx, checkout, checkout.account_id, event, now_seconds, test_money)
     ended = {"checkout.session.expired": "expired", "checkout.session.async_payment_failed": "failed"}.get(event.type)
-    if ended and checkout is not None and event.session_id == checkout.session_id:
-        tx.execute("UPDATE checkouts SET state = ? WHERE id = ? AND state = 'open'", (ended, checkout.id))
+    if checkout is not None and event.session_id == checkout.session_id:
+        if ended:
+            tx.execute("UPDATE checkouts SET state = ? WHERE id = ? AND state = 'open'", (ended, checkout.id))
+        if event.payment_intent:
+            _name_payment(tx, checkout.id, event.payment_intent)
     tx.execute(
         """
-        INSERT INTO payment_events (id, type, session_id, checkout_id, credited, reason, received_at)
-        VALUES (?, ?, ?, ?, ?, ?, ?)
+        INSERT INTO payment_events (id, type, session_id, checkout_id, credited, reason, received_at, returned_micros)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?)
         """,
-        (event.id, event.type, event.session_id, checkout and checkout.id, reason is None, reason, now_seconds),
+        (
+            event.id,
+            event.type,
+            event.session_id,
+            checkout and checkout.id,
+            reason is None,
+            reason,
+            now_seconds,
+            None if event.returned_cents is None else event.returned_cents * MICROS_PER_CENT,
+        ),
     )
-    return Receipt(event, reason is None, reason)
+    return Receipt(event, reason is None, reason, checkout)
 
 
 def _checkout_for(conn: sqlite3.Connection, event: PaymentEvent) -> Checkout | None:
-    """The checkout that an event is about: the one with its session, else the one it names, if that has no session yet."""
+    """The checkout that an event is about: the one with its session, else the one it names, if that has no session yet; of a
+    refund or a dispute the one with its payment, else the one that it names."""
+    if event.returned_cents is not None:
+        row = conn.execute(
+            f"""
+            SELECT {_COLUMNS} FROM checkouts WHERE payment_intent = ? OR id = ? ORDER BY payment_intent IS NOT ? LIMIT 1
+            """,  # noqa: S608 - our own names
+            (event.payment_intent, event.checkout_id, event.payment_intent),
+        ).fetchone()
+        return None if row is None else Checkout(**row)
     row = conn.execute(
         f"""
         SELECT {_COLUMNS} FROM checkouts WHERE session_id = ? OR (id = ? AND session_id IS NULL)
@@ -170,13 +224,19 @@ def _objection(event: PaymentEvent, checkout: Checkout | None) -> str | None:
     return None
 
 
-def _pay(tx: sqlite3.Connection, checkout: Checkout, event: PaymentEvent, now_seconds: float, test_money: bool) -> str | None:
+def _name_payment(tx: sqlite3.Connection, checkout_id: str, payment_intent: str) -> None:
+    tx.execute("UPDATE checkouts SET payment_intent = ? WHERE id = ? AND payment_intent IS NULL", (payment_intent, checkout_id))
+
+
+def _pay(
+    tx: sqlite3.Connection, checkout: Checkout, account_id: str, event: PaymentEvent, now_seconds: float, test_money: bool
+) -> str | None:
     """Credits a checkout and marks it paid; the objection if the wallet does not take it."""
     description = "Added funds (test money)" if test_money else "Added funds"
     try:
         wallet.credit(
             tx,
-            checkout.account_id or "",
+            account_id,
             checkout.amount_micros,
             description=description,
             reference=checkout.id,
@@ -188,6 +248,8 @@ def _pay(tx: sqlite3.Connection, checkout: Checkout, event: PaymentEvent, now_se
         "UPDATE checkouts SET state = 'paid', paid_at = ?, session_id = ? WHERE id = ?",
         (now_seconds, event.session_id, checkout.id),
     )
+    if event.payment_intent:
+        _name_payment(tx, checkout.id, event.payment_intent)
     return None
 
 

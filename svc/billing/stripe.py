@@ -19,6 +19,7 @@ TOLERANCE_SECONDS = 300
 CHECKOUT_ORIGIN = "https://checkout.stripe.com"
 _HEADER_LENGTH = 8192
 _ID_LENGTH = 255
+_MOST_CENTS = 10**12
 _ATTEMPTS = 2
 _ATTEMPT_SECONDS = 8.0
 _PAUSE_SECONDS = 0.5
@@ -30,7 +31,9 @@ _TRANSIENT = {409, 429, 500, 502, 503, 504}
 
 @dataclass(frozen=True)
 class PaymentEvent:
-    """What matters here of an event: for a Checkout Session its id, our checkout's id, and the money."""
+    """What matters here of an event: the id of the object that it is about (a Checkout Session, a charge, a dispute), our
+    checkout's id, the payment that it belongs to, and the money: `amount_cents` of a session, `returned_cents` of a refund or a
+    dispute."""
 
     id: str
     type: str
@@ -39,6 +42,8 @@ class PaymentEvent:
     amount_cents: int | None
     currency: str | None
     paid: bool
+    payment_intent: str | None = None
+    returned_cents: int | None = None
 
     @property
     def pays(self) -> bool:
@@ -94,7 +99,18 @@ def read_event(body: bytes) -> PaymentEvent:
         amount_cents=amount if type(amount) is int else None,
         currency=_text(data.get("currency")),
         paid=data.get("payment_status") == "paid",
+        payment_intent=_text(data.get("payment_intent")) or _text(_object(data.get("payment_intent")).get("id")),
+        returned_cents=_returned_cents(data, _object(_object(value.get("data")).get("previous_attributes"))),
     )
+
+
+def _returned_cents(data: dict[str, Any], before: dict[str, Any]) -> int | None:
+    """What a refund or a dispute takes back; of a charge, which adds up all its refunds, what has come to them."""
+    if data.get("object") == "charge":
+        refunded, known = data.get("amount_refunded"), before.get("amount_refunded", 0)
+        return refunded - known if type(refunded) is int and type(known) is int and 0 < refunded - known <= _MOST_CENTS else None
+    amount = data.get("amount") if data.get("object") in ("refund", "dispute") else None
+    return amount if type(amount) is int and 0 < amount <= _MOST_CENTS else None
 
 
 def session_event(session_id: str, checkout_id: str, amount_cents: int, now_seconds: float) -> bytes:
@@ -105,6 +121,7 @@ def session_event(session_id: str, checkout_id: str, amount_cents: int, now_seco
         "client_reference_id": checkout_id,
         "payment_status": "paid",
         "amount_total": amount_cents,
+        "payment_intent": f"pi_{session_id}",
         "currency": "usd",
     }
     return orjson.dumps(

@@ -1,5 +1,7 @@
-"""What each account has used, by day and model; the calls that cost nothing are counted in memory first, so that no answer waits
-for the disk on their account."""
+"""What each account has used, by day, model and key.
+
+The calls that cost nothing are counted in memory first, so that no answer waits for the disk on their account.
+"""
 
 import asyncio
 import contextlib
@@ -7,12 +9,13 @@ import sqlite3
 from dataclasses import dataclass
 from typing import Any
 
-from svc.db import Database
+from svc.db import Database, Page
 from svc.errors import ApiError
 from svc.ids import timestamp
 
 _FLUSH_SECONDS = 2.0
 _MOST_WAITING = 1_000
+_MOST_ROWS = 10_000
 _MOST_TOKENS = 10**12  # no real count is near it: absurd ones must not overflow a sum
 
 
@@ -21,6 +24,7 @@ class CountedCall:
     """One call of a model, as `GET /billing/usage` counts it; `day` as 2026-09-21, in UTC."""
 
     account_id: str
+    key_id: str | None  # None: a session's
     model: str
     input_tokens: int
     output_tokens: int
@@ -42,9 +46,9 @@ def add_call(tx: sqlite3.Connection, call: CountedCall) -> None:
     """Adds one call to the usage of its day; nothing when the account is gone."""
     tx.execute(
         """
-        INSERT INTO usage_days (account_id, day, model, requests, input_tokens, output_tokens, cost_micros)
-        SELECT id, ?, ?, 1, ?, ?, ? FROM accounts WHERE id = ?
-        ON CONFLICT (account_id, day, model) DO UPDATE SET
+        INSERT INTO usage_days (account_id, day, model, key_id, requests, input_tokens, output_tokens, cost_micros)
+        SELECT id, ?, ?, ?, 1, ?, ?, ? FROM accounts WHERE id = ?
+        ON CONFLICT (account_id, day, model, key_id) DO UPDATE SET
             requests = requests + 1,
             input_tokens = input_tokens + excluded.input_tokens,
             output_tokens = output_tokens + excluded.output_tokens,
@@ -53,6 +57,7 @@ def add_call(tx: sqlite3.Connection, call: CountedCall) -> None:
         (
             call.day,
             call.model,
+            call.key_id or "",
             bounded_tokens(call.input_tokens),
             bounded_tokens(call.output_tokens),
             call.cost_micros,
@@ -61,16 +66,41 @@ def add_call(tx: sqlite3.Connection, call: CountedCall) -> None:
     )
 
 
-def usage_by_model(conn: sqlite3.Connection, account_id: str, first_day: str) -> list[dict[str, Any]]:
-    """Requests, tokens and cost per day and model since `first_day`, newest first."""
+def usage_by_model(conn: sqlite3.Connection, account_id: str, first_day: str) -> Page[dict[str, Any]]:
+    """Requests, tokens and cost per day and model since `first_day`, newest first; at most 10,000 rows."""
+    return _usage(conn, account_id, first_day, "model")
+
+
+def usage_by_key(conn: sqlite3.Connection, account_id: str, first_day: str) -> Page[dict[str, Any]]:
+    """The same per day and API key; `key_id` is None for what sessions have used."""
+    return _usage(conn, account_id, first_day, "key_id")
+
+
+def _usage(conn: sqlite3.Connection, account_id: str, first_day: str, column: str) -> Page[dict[str, Any]]:
+    rows = conn.execute(
+        f"""
+        SELECT day, nullif({column}, '') AS {column}, sum(requests) AS requests, sum(input_tokens) AS input_tokens,
+            sum(output_tokens) AS output_tokens, sum(cost_micros) AS cost_micros
+        FROM usage_days WHERE account_id = ? AND day >= ? GROUP BY day, {column} ORDER BY day DESC, {column} LIMIT ?
+        """,  # noqa: S608 - our own names
+        (account_id, first_day, _MOST_ROWS + 1),
+    ).fetchall()
+    return Page([dict(row) for row in rows[:_MOST_ROWS]], len(rows) > _MOST_ROWS)
+
+
+def verify(conn: sqlite3.Connection) -> list[str]:
+    """Where usage and ledger do not tell the same of an account, a model and a key, a line each."""
     rows = conn.execute(
         """
-        SELECT day, model, requests, input_tokens, output_tokens, cost_micros
-        FROM usage_days WHERE account_id = ? AND day >= ? ORDER BY day DESC, model
-        """,
-        (account_id, first_day),
-    ).fetchall()
-    return [dict(row) for row in rows]
+        SELECT account_id, model, key_id, sum(debited) AS debited_micros, sum(used) AS used_micros FROM (
+            SELECT account_id, model, ifnull(key_id, '') AS key_id, -amount_micros AS debited, 0 AS used
+            FROM ledger WHERE account_id IS NOT NULL AND model IS NOT NULL
+            UNION ALL SELECT account_id, model, key_id, 0, cost_micros FROM usage_days
+        ) GROUP BY 1, 2, 3 HAVING debited_micros <> used_micros
+        """
+    )
+    finding = "usage of {0}, model {1}, key {2!r}: the ledger has debits of {3} micros, the usage costs {4}"
+    return [finding.format(*row) for row in rows]
 
 
 class UsageCounter:

@@ -6,7 +6,8 @@ runs inside the caller's transaction.
 """
 
 import sqlite3
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from svc.billing.usage import bounded_tokens
@@ -258,9 +259,37 @@ _RULES = {
         SELECT DISTINCT accounts.id FROM accounts JOIN ledger ON ledger.account_id = accounts.id
         WHERE tier = 'free' AND amount_micros >= 5000000
     """,
+    "account {0} is pro and has never paid 5 dollars at once": """
+        SELECT id FROM accounts
+        WHERE tier = 'pro' AND NOT EXISTS (SELECT 1 FROM ledger WHERE account_id = accounts.id AND amount_micros >= 5000000)
+    """,
+    "key {0}: {1} micros are said to be spent, the ledger has debits of {2}": """
+        SELECT api_keys.id, spent_micros, -ifnull(sum(amount_micros), 0) AS total
+        FROM api_keys LEFT JOIN ledger ON ledger.key_id = api_keys.id AND ledger.account_id = api_keys.account_id
+        GROUP BY api_keys.id HAVING spent_micros <> total
+    """,
+    "ledger {0}: its account is deleted, and it still tells of the person": """
+        SELECT id FROM ledger
+        WHERE account_id IS NULL AND (description <> '' OR request_id IS NOT NULL OR key_id IS NOT NULL)
+    """,
 }
 
 
 def verify(conn: sqlite3.Connection) -> list[str]:
     """What is wrong with the money, a line each; empty when every rule holds. Judges by the rows alone, not by the triggers."""
-    return [finding.format(*row) for finding, query in _RULES.items() for row in conn.execute(query)]
+    found = [finding.format(*row) for finding, query in _RULES.items() for row in conn.execute(query)]
+    return found + list(_broken_chains(conn))
+
+
+def _broken_chains(conn: sqlite3.Connection) -> Iterator[str]:
+    """The rows of deleted accounts that continue no balance. Nothing tells whose they were, but each account's first row began
+    at 0, and each further one where an earlier one had ended."""
+    ends: Counter[int] = Counter()
+    rows = conn.execute("SELECT id, amount_micros, balance_after_micros FROM ledger WHERE account_id IS NULL ORDER BY seq")
+    for row_id, amount_micros, after_micros in rows:
+        before_micros = after_micros - amount_micros
+        if before_micros and not ends[before_micros]:
+            yield f"ledger {row_id}: its account is deleted, and no earlier row ended at {before_micros} micros"
+        elif before_micros:
+            ends[before_micros] -= 1
+        ends[after_micros] += 1

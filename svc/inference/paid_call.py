@@ -183,6 +183,7 @@ class PaidCall:
     def _counted(self, bill: Bill, cost_micros: int, now_seconds: float) -> CountedCall:
         return CountedCall(
             account_id=self._payer.account_id,
+            key_id=self._payer.key_id,
             model=self._model.id,
             input_tokens=bill.input_tokens,
             output_tokens=bill.output_tokens,

@@ -186,6 +186,12 @@ def _refusals() -> Iterator[None]:
         raise
 
 
+def delete_providers(tx: sqlite3.Connection, account_id: str) -> set[str]:
+    """Deletes every provider of the account (100 at most) and returns their names."""
+    rows = tx.execute("DELETE FROM providers WHERE account_id = ? RETURNING name", (account_id,)).fetchall()
+    return {row["name"] for row in rows}
+
+
 def provider_by_id(conn: sqlite3.Connection, account_id: str, provider_id: str) -> sqlite3.Row:
     """One provider of the account. Raises ApiError `not_found`."""
     row: sqlite3.Row | None = conn.execute(

@@ -17,3 +17,132 @@ CREATE TABLE answers (
 ) STRICT;
 
 CREATE INDEX answers_by_account ON answers (account_id, message_id);
+
+-- Several one-time links of an account are good at a time, and some prove an address.
+CREATE TABLE links (
+    token_hash BLOB PRIMARY KEY CONSTRAINT token_hash_sha256 CHECK (length(token_hash) = 32),
+    account_id TEXT NOT NULL REFERENCES accounts (id) ON DELETE CASCADE,
+    purpose TEXT NOT NULL CONSTRAINT purpose_known CHECK (purpose IN ('reset', 'verify')),
+    by_mail INTEGER NOT NULL CONSTRAINT by_mail_bool CHECK (by_mail IN (0, 1)),
+    expires_at REAL NOT NULL
+) STRICT;
+
+INSERT INTO links SELECT token_hash, account_id, 'reset', by_mail, expires_at FROM password_resets;
+DROP TABLE password_resets;
+CREATE INDEX links_by_account ON links (account_id, expires_at);
+
+CREATE TRIGGER links_bounded BEFORE INSERT ON links
+WHEN (SELECT count(*) FROM links WHERE account_id = NEW.account_id) >= 20
+BEGIN
+    SELECT RAISE(ABORT, 'links_count');
+END;
+
+-- What each key has spent, from now on by a trigger, up to now by the ledger.
+ALTER TABLE api_keys ADD COLUMN spent_micros INTEGER NOT NULL DEFAULT 0;
+UPDATE api_keys SET spent_micros = spent.micros
+FROM (SELECT account_id, key_id, -sum(amount_micros) AS micros FROM ledger WHERE key_id IS NOT NULL GROUP BY 1, 2) AS spent
+WHERE spent.account_id = api_keys.account_id AND spent.key_id = api_keys.id;
+
+CREATE TRIGGER ledger_counts_for_its_key AFTER INSERT ON ledger WHEN NEW.key_id IS NOT NULL
+BEGIN
+    UPDATE api_keys SET spent_micros = spent_micros - NEW.amount_micros WHERE account_id = NEW.account_id AND id = NEW.key_id;
+END;
+
+-- Usage by key: the ledger knows it of what was paid, the rest stands without one.
+ALTER TABLE usage_days RENAME TO usage_days_1;
+CREATE TABLE usage_days (
+    account_id TEXT NOT NULL REFERENCES accounts (id) ON DELETE CASCADE,
+    day TEXT NOT NULL CONSTRAINT day_form CHECK (day GLOB '[0-9][0-9][0-9][0-9]-[01][0-9]-[0-3][0-9]'),
+    model TEXT NOT NULL,
+    key_id TEXT NOT NULL,
+    requests INTEGER NOT NULL CONSTRAINT requests_positive CHECK (requests > 0),
+    input_tokens INTEGER NOT NULL CONSTRAINT input_tokens_not_negative CHECK (input_tokens >= 0),
+    output_tokens INTEGER NOT NULL CONSTRAINT output_tokens_not_negative CHECK (output_tokens >= 0),
+    cost_micros INTEGER NOT NULL CONSTRAINT cost_not_negative CHECK (cost_micros >= 0),
+    PRIMARY KEY (account_id, day, model, key_id)
+) STRICT, WITHOUT ROWID;
+
+INSERT INTO usage_days
+SELECT account_id, strftime('%Y-%m-%d', created_at, 'unixepoch') AS day, model, key_id,
+    count(*), sum(ifnull(input_tokens, 0)), sum(ifnull(output_tokens, 0)), -sum(amount_micros)
+FROM ledger
+WHERE account_id IS NOT NULL AND key_id IS NOT NULL AND model IS NOT NULL
+    AND (account_id, strftime('%Y-%m-%d', created_at, 'unixepoch'), model) IN (SELECT account_id, day, model FROM usage_days_1)
+GROUP BY account_id, day, model, key_id;
+INSERT INTO usage_days
+SELECT account_id, day, model, '', max(requests - known_requests, 1), max(input_tokens - known_input, 0),
+    max(output_tokens - known_output, 0), max(cost_micros - known_cost, 0)
+FROM usage_days_1 LEFT JOIN (
+    SELECT account_id, day, model, sum(requests) AS known_requests, sum(input_tokens) AS known_input,
+        sum(output_tokens) AS known_output, sum(cost_micros) AS known_cost
+    FROM usage_days GROUP BY 1, 2, 3
+) USING (account_id, day, model)
+WHERE known_requests IS NULL OR requests > known_requests;
+DROP TABLE usage_days_1;
+
+-- Refunds and disputes find their checkout; the abandoned ones go.
+ALTER TABLE checkouts ADD COLUMN payment_intent TEXT;
+CREATE INDEX checkouts_by_payment ON checkouts (payment_intent) WHERE payment_intent IS NOT NULL;
+CREATE INDEX checkouts_by_time ON checkouts (created_at);
+CREATE INDEX checkouts_abandoned ON checkouts (created_at) WHERE state <> 'paid';
+DROP TRIGGER checkouts_stay;
+DROP TRIGGER checkouts_keep_their_terms;
+DROP TRIGGER payment_events_are_kept_once;
+DROP TRIGGER payment_events_stay;
+DROP TRIGGER payment_events_keep_all;
+DROP INDEX payment_events_credit_once;
+ALTER TABLE payment_events RENAME TO payment_events_1;
+CREATE TABLE payment_events (
+    id TEXT PRIMARY KEY,
+    type TEXT NOT NULL,
+    session_id TEXT,
+    checkout_id TEXT REFERENCES checkouts (id) ON DELETE CASCADE,
+    credited INTEGER NOT NULL CONSTRAINT credited_bool CHECK (credited IN (0, 1)),
+    reason TEXT CONSTRAINT reason_unless_credited CHECK ((reason IS NULL) = credited),
+    received_at REAL NOT NULL,
+    returned_micros INTEGER
+) STRICT;
+INSERT INTO payment_events SELECT *, NULL FROM payment_events_1;
+DROP TABLE payment_events_1;
+CREATE INDEX payment_events_by_checkout ON payment_events (checkout_id);
+CREATE UNIQUE INDEX payment_events_credit_once ON payment_events (checkout_id) WHERE credited;
+
+CREATE TRIGGER checkouts_keep_their_terms BEFORE UPDATE ON checkouts
+WHEN (NEW.id, NEW.amount_micros, NEW.created_at) IS NOT (OLD.id, OLD.amount_micros, OLD.created_at)
+    OR (NEW.account_id IS NOT OLD.account_id
+        AND (NEW.account_id IS NOT NULL OR EXISTS (SELECT 1 FROM accounts WHERE id = OLD.account_id)))
+    OR (NEW.session_id IS NOT OLD.session_id AND OLD.session_id IS NOT NULL)
+    OR (NEW.payment_intent IS NOT OLD.payment_intent AND OLD.payment_intent IS NOT NULL)
+    OR (OLD.state = 'paid' AND (NEW.state, NEW.paid_at) IS NOT (OLD.state, OLD.paid_at))
+    OR (NEW.state = 'paid' AND OLD.state <> 'paid' AND NOT EXISTS (
+        SELECT 1 FROM ledger
+        WHERE reference = NEW.id AND account_id = NEW.account_id AND amount_micros = NEW.amount_micros))
+BEGIN
+    SELECT RAISE(ABORT, 'a checkout keeps its terms, and is paid when the ledger says so');
+END;
+
+CREATE TRIGGER checkouts_stay BEFORE DELETE ON checkouts
+WHEN OLD.state = 'paid'
+    OR OLD.created_at > (SELECT max(created_at) FROM checkouts) - 2592000
+    OR EXISTS (SELECT 1 FROM payment_events WHERE checkout_id = OLD.id AND type <> 'checkout.session.expired')
+BEGIN
+    SELECT RAISE(ABORT, 'a checkout stays');
+END;
+
+CREATE TRIGGER payment_events_are_kept_once BEFORE INSERT ON payment_events
+WHEN EXISTS (SELECT 1 FROM payment_events WHERE id = NEW.id)
+    OR (NEW.credited AND NOT EXISTS (SELECT 1 FROM checkouts WHERE id = NEW.checkout_id AND state = 'paid'))
+BEGIN
+    SELECT RAISE(ABORT, 'an event is kept once, and credits what is paid');
+END;
+
+CREATE TRIGGER payment_events_stay BEFORE UPDATE ON payment_events
+BEGIN
+    SELECT RAISE(ABORT, 'an event of the processor stays');
+END;
+
+CREATE TRIGGER payment_events_keep_all BEFORE DELETE ON payment_events
+WHEN OLD.checkout_id IS NULL OR EXISTS (SELECT 1 FROM checkouts WHERE id = OLD.checkout_id)
+BEGIN
+    SELECT RAISE(ABORT, 'an event of the processor stays');
+END;

@@ -1,26 +1,19 @@
-"""Sign-up, login, logout and password reset."""
+"""Sign-up, login and logout."""
 
-import sqlite3
-from email.message import EmailMessage
-from functools import partial
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from svc import checks
-from svc.auth import accounts, links, oauth_flows, tokens
+from svc.auth import accounts, oauth_flows, tokens
 from svc.auth.accounts import Account
 from svc.auth.emails import check_email
-from svc.auth.mail import Mail
 from svc.billing import checkout_cookie
 from svc.errors import ApiError
-from svc.ids import random_base62
+from svc.routes.links import send_verification
 from svc.routes.schemas.accounts import (
     LOG_IN_REQUEST,
-    PASSWORD_RESET_ACCEPTED,
-    PASSWORD_RESET_CONFIRMATION,
-    PASSWORD_RESET_REQUEST,
     SESSION,
     SESSION_CODE_REQUEST,
     SIGN_UP_REQUEST,
@@ -32,19 +25,8 @@ from svc.server.interface import Answer, Refusal, describes
 from svc.server.state import State
 from svc.server.web import add_log_fields, no_content, reply
 
-_NO_EMAIL = Refusal("missing_field", "email is required.", "email")
+_NO_EMAIL = Refusal("missing_field", "email is required: an address such as ada@example.com.", "email")
 _WRONG_EMAIL = Refusal("invalid_value", "email must be an address such as ada@example.com.", "email")
-
-_RESET_TEXT = """\
-Somebody, probably you, asked for a new password for your account at
-{base_url}
-
-Open this link within an hour to set one. It works once:
-
-{base_url}/password-reset#{token}
-
-If it was not you, do nothing: your password stays as it is.
-"""
 
 
 @describes(
@@ -73,6 +55,7 @@ async def signup(request: Request[State]) -> Response:
     name = accounts.check_name(body.get("name"))
     password_hash = await state.passwords.hash(password)
     account = await state.db.write(accounts.add_account, email, name, password_hash, state.clock())
+    send_verification(state, account)
     return _session(request, account, 201)
 
 
@@ -120,71 +103,6 @@ async def logout(request: Request[State], caller: Any) -> Response:
     answer = no_content()
     checkout_cookie.forget(answer)
     return answer
-
-
-@describes(
-    "Sign-in",
-    "requestPasswordReset",
-    "Ask for a password link",
-    "Limit: 3 an hour for one IP address. The answer does not tell whether there is such an account. Where "
-    "the operator has set up no mail, `python -m svc user reset-link EMAIL` prints a link.",
-    body=PASSWORD_RESET_REQUEST,
-    answers={202: Answer("Accepted.", PASSWORD_RESET_ACCEPTED)},
-    errors=[_NO_EMAIL, _WRONG_EMAIL, STORAGE],
-)
-async def request_password_reset(request: Request[State]) -> Response:
-    """`{email}` -> 202 always, and at once, so that nobody learns who has an account here: all else happens afterwards."""
-    state = request.state
-    email = checks.required(await read_json(request), "email", check_email)
-    if state.mail is not None:
-        state.mail.later(partial(_reset_message, state, state.mail, email))
-    return reply({"message": "If there is an account with this e-mail and mail is set up here, a link is on its way."}, 202)
-
-
-async def _reset_message(state: State, mail: Mail, email: str) -> EmailMessage | None:
-    """The mail with a new one-time link, None where nobody has this address. It goes to the address as the account has it."""
-    token = random_base62(43)
-    account = await state.db.write(_add_link, email, tokens.token_hash(token), state.clock())
-    if account is None:
-        return None
-    text = _RESET_TEXT.format(base_url=state.config.base_url, token=token)
-    return mail.message(account.email, "Set a new password", text)
-
-
-def _add_link(tx: sqlite3.Connection, email: str, token_hash: bytes, now_seconds: float) -> Account | None:
-    account = accounts.account_by_email(tx, email)
-    if account is not None:
-        links.add_password_reset(tx, account.id, token_hash, by_mail=True, now_seconds=now_seconds)
-    return account
-
-
-@describes(
-    "Sign-in",
-    "confirmPasswordReset",
-    "Set a new password",
-    "With the one-time token of a link, valid for an hour. A newer link makes an older one void.",
-    body=PASSWORD_RESET_CONFIRMATION,
-    answers={204: Answer("The password is set.")},
-    errors=[
-        _NO_EMAIL,
-        _WRONG_EMAIL,
-        Refusal("invalid_token", param="token", when="The link was used, is over an hour old or was never made."),
-        STORAGE,
-    ],
-)
-async def confirm_password_reset(request: Request[State]) -> Response:
-    """`{token, password}` -> 204, once per link."""
-    state = request.state
-    body = await read_json(request)
-    token = body.get("token")
-    if not isinstance(token, str) or not token:
-        raise ApiError(
-            "missing_field" if token is None else "invalid_value", "token is the last part of the link.", param="token"
-        )
-    password = checks.required(body, "password", accounts.check_password)
-    password_hash = await state.passwords.hash(password)
-    await state.db.write(links.use_password_reset, tokens.token_hash(token), password_hash, state.clock())
-    return no_content()
 
 
 @describes(

@@ -5,8 +5,9 @@ import re
 from starlette.requests import Request
 from starlette.responses import Response
 
+from svc import checks
 from svc.billing import usage, wallet
-from svc.db import Page
+from svc.billing.payments import MICROS_PER_CENT
 from svc.errors import ApiError
 from svc.routes.schemas.billing import BILLING_ACCOUNT, LEDGER, PAYMENT_EVENT, USAGE, WEBHOOK_RECEIPT
 from svc.routes.schemas.refusals import STORAGE
@@ -18,6 +19,7 @@ from svc.server.state import State
 from svc.server.web import add_log_fields, listing, page_after, page_limit, reply
 
 _DAY_SECONDS = 86_400
+_USAGE = {"model": usage.usage_by_model, "key": usage.usage_by_key}
 
 
 @describes(
@@ -86,20 +88,24 @@ async def list_ledger(request: Request[State], caller: Caller) -> Response:
 @describes(
     "Wallet",
     "listUsage",
-    "List the usage by day and model",
-    parameters=[parameter("days", "query", "How many days, today included.", integer(minimum=1, maximum=90, default=30), 30)],
+    "List the usage by day",
+    "By model, or by API key.",
+    parameters=[
+        parameter("days", "query", "How many days, today included.", integer(minimum=1, maximum=90, default=30), 30),
+        parameter("by", "query", "What to tell apart.", string(enum=["model", "key"], default="model"), "model"),
+    ],
     answers={200: Answer("The usage.", USAGE)},
     errors=[Refusal("invalid_value", "days must be a whole number from 1 to 90.", "days", when="`days` is not 1 to 90.")],
 )
 async def list_usage(request: Request[State], caller: Caller) -> Response:
-    """`?days=` 1..90 (30): requests, tokens and cost per UTC day and model, newest first."""
+    """`?days=` 1..90 (30), `?by=` model or key: requests, tokens and cost per UTC day and model or key, newest first."""
     text = request.query_params.get("days", "30")
     if not re.fullmatch(r"[0-9]{1,4}", text) or not 1 <= int(text) <= 90:
         raise ApiError("invalid_value", "days must be a whole number from 1 to 90.", param="days")
+    by = checks.one_of(*_USAGE)(request.query_params.get("by", "model"), "by")
     first_day = usage.day_of(request.state.clock() - (int(text) - 1) * _DAY_SECONDS)
     await request.state.engines.usage.flush()
-    rows = await request.state.db.read(usage.usage_by_model, caller.id, first_day)
-    return listing(Page(rows, has_more=False), dict)
+    return listing(await request.state.db.read(_USAGE[by], caller.id, first_day), dict)
 
 
 @describes(
@@ -136,4 +142,15 @@ async def webhook(request: Request[State]) -> Response:
     signatures = request.headers.getlist("stripe-signature")
     receipt = await state.payments.deliver(state.db, signatures, body, state.clock())
     add_log_fields(request, event_type=receipt.event.type, credited=receipt.credited, reason=receipt.reason)
+    if receipt.event.returned_cents is not None and receipt.reason != "repeated":
+        state.log(
+            "payments",
+            level="warning",
+            message="money went back to a payer: book it here, too",
+            event_type=receipt.event.type,
+            checkout=receipt.checkout and receipt.checkout.id,
+            amount_micros=receipt.event.returned_cents * MICROS_PER_CENT,
+            currency=receipt.event.currency,
+            next=receipt.next_command,
+        )
     return reply({"received": True, "credited": receipt.credited})

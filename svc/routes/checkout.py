@@ -113,11 +113,12 @@ def recognised(handler: Handler) -> Endpoint:
 
 async def _person(request: Request[State]) -> Account | None:
     state = request.state
-    account_id = checkout_cookie.remembered(request.headers, state.derived_keys["checkout"], state.clock())
-    if account_id is None:
+    person = checkout_cookie.remembered(request.headers, state.derived_keys["checkout"], state.clock())
+    if person is None:
         return None
-    add_log_fields(request, account=account_id)
-    return await state.db.read(accounts.account_by_id, account_id)
+    add_log_fields(request, account=person.account_id)
+    account = await state.db.read(accounts.account_by_id, person.account_id)
+    return account if account is not None and person.outlives(account.email_proved_at) else None
 
 
 def _origin(base_url: str) -> str:
@@ -158,7 +159,15 @@ async def sign_in(request: Request[State]) -> Response:
     """`email` and `password` of a form -> the cookie, and back to the amounts; it makes no session."""
     state = request.state
     form = await _form(request)
-    account = await checked_login(state, form.get("email", ""), form.get("password", ""))
+    email = form.get("email", "")
+    try:
+        account = await checked_login(state, email, form.get("password", ""))
+    except ApiError as error:
+        if error.code != "invalid_credentials":
+            raise
+        add_log_fields(request, code=error.code)
+        headers = {**error.headers, "www-authenticate": "Cookie"}
+        return _page(request, "Add funds", pages.sign_in(email), error.status, str(error), headers)
     answer = _see_other(f"{state.config.base_url}/checkout")
     checkout_cookie.remember(answer, state.derived_keys["checkout"], account.id, state.clock())
     return answer
@@ -180,7 +189,15 @@ async def sign_in(request: Request[State]) -> Response:
 async def begin(request: Request[State], account: Account) -> Response:
     """`amount` of a form -> 303 to the processor's page. Our row is on disk before the processor is asked."""
     state = request.state
-    amount_micros = payments.check_amount((await _form(request)).get("amount"))
+    typed = (await _form(request)).get("amount", "")
+    try:
+        amount_micros = payments.check_amount(typed)
+        state.limits.take_by_account("checkout", account.id)
+    except ApiError as error:
+        found = await state.db.read(wallet.balances, account.id)
+        body = pages.amounts(account.email, dollars(found["wallet_balance_micros"]), typed)
+        add_log_fields(request, code=error.code)
+        return _page(request, "Add funds", body, error.status, str(error), error.headers)
     checkout_id = new_id("chk", state.clock())
     await state.db.write(payments.add_checkout, account.id, checkout_id, amount_micros, state.clock())
     session_id, url = await state.payments.open_session(checkout_id, amount_micros)

@@ -18,6 +18,7 @@ from svc.auth.emails import check_email, same_email
 from svc.auth.oauth import Flow, Identity, SignInProvider, new_flow
 from svc.db import Page
 from svc.errors import ApiError
+from svc.routes.first_proof import prove
 from svc.routes.schemas.accounts import IDENTITY_LIST, IDENTITY_PROVIDER_LIST, LINKING_BEGUN
 from svc.routes.schemas.headers import LOCATION_HEADER, OAUTH_COOKIE_HEADER
 from svc.server.gate import Caller
@@ -296,7 +297,7 @@ def _prove(tx: sqlite3.Connection, account_id: str, identity: Identity, now_seco
     account = accounts.account_by_id(tx, account_id)
     same = account is not None and identity.email is not None and same_email(identity.email, account.email)
     if same and identity.email_verified:
-        accounts.prove_email(tx, account_id, now_seconds)
+        prove(tx, account_id, now_seconds, by_identity=(identity.issuer, identity.subject))
 
 
 def _usable(identity: Identity) -> Identity:

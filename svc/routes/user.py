@@ -1,6 +1,7 @@
 """The caller's own account, settings and API keys."""
 
 import sqlite3
+from collections.abc import AsyncGenerator
 from typing import Any
 
 from starlette.requests import Request
@@ -10,6 +11,7 @@ from svc import checks
 from svc.auth import accounts, tokens
 from svc.auth.accounts import Account
 from svc.content import conversations
+from svc.db import Database
 from svc.errors import ApiError
 from svc.routes.schemas.accounts import (
     API_KEY,
@@ -25,7 +27,10 @@ from svc.server.bodies import read_json
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Body, Refusal, array, describes, path_id
 from svc.server.state import State
+from svc.server.streamed import Streamed, json_array
 from svc.server.web import no_content, reply
+
+_KEYS_AT_ONCE = 100  # up to 0.4 MB of names
 
 
 @describes("Account", "getMe", "Show the account", answers={200: Answer("The caller's account.", USER)})
@@ -53,7 +58,8 @@ async def change_me(request: Request[State], caller: Caller) -> Response:
     "Account",
     "deleteMe",
     "Delete the account",
-    "With a session only. All its keys and sessions stop working at once, its open streams end, everything personal is deleted.",
+    "With a session only, 5 tries a minute. All its keys and sessions stop working at once, its open streams end, "
+    "everything personal is deleted.",
     body=Body(
         DELETE_USER_REQUEST,
         {
@@ -63,14 +69,16 @@ async def change_me(request: Request[State], caller: Caller) -> Response:
     ),
     answers={204: Answer("The account is gone.")},
     errors=[
-        Refusal("missing_field", "password is required to delete the account.", "password"),
+        Refusal("missing_field", "password is required: a string.", "password"),
         Refusal("invalid_value", "confirm must be the e-mail of this account.", "confirm", "The proof is wrong."),
         Refusal("invalid_credentials", "The password is wrong.", "password"),
+        Refusal("rate_limit_exceeded", when="More than 5 tries in a minute."),
     ],
 )
 async def delete_me(request: Request[State], caller: Caller) -> Response:
     """`{password}`, or `{confirm: email}` for an account without one -> 204. Its keys, sessions and streams end at once."""
     state = request.state
+    state.limits.take_by_account("delete_account", caller.id)
     body = await read_json(request)
     if caller.account.has_password:
         password = checks.required(body, "password", checks.string)
@@ -79,8 +87,9 @@ async def delete_me(request: Request[State], caller: Caller) -> Response:
             raise ApiError("invalid_credentials", "The password is wrong.", param="password")
     elif body.get("confirm") != caller.account.email:
         raise ApiError("invalid_value", "confirm must be the e-mail of this account.", param="confirm")
-    while await state.db.write(conversations.forget_some, caller.id):
-        pass
+    for forget_some in (conversations.forget_some, tokens.delete_some_keys):  # in bundles, between which others write
+        while await state.db.write(forget_some, caller.id):
+            pass
     await state.db.write(_delete, caller.id)
     state.drain.end_all_of(caller.id, "account_deleted")
     return no_content()
@@ -134,8 +143,8 @@ def _settings(account: Account) -> dict[str, Any]:
     body=CREATE_API_KEY_REQUEST,
     answers={201: Answer("The key, shown this once.", NEW_API_KEY)},
     errors=[
-        Refusal("missing_field", "name is required: a label for the key.", "name"),
-        Refusal("invalid_value", "name must be a string that is not blank.", "name"),
+        Refusal("missing_field", "name is required: a string of 1 to 1000 characters that is not blank.", "name"),
+        Refusal("invalid_value", "name must be a string of 1 to 1000 characters that is not blank.", "name"),
     ],
 )
 async def create_key(request: Request[State], caller: Caller) -> Response:
@@ -154,7 +163,7 @@ async def create_key(request: Request[State], caller: Caller) -> Response:
     "API keys",
     "listApiKeys",
     "List the API keys",
-    "Newest first, as a bare array.",
+    "Newest first, as a bare array, however many there are.",
     answers={
         200: Answer(
             "All keys of the account.",
@@ -166,14 +175,22 @@ async def create_key(request: Request[State], caller: Caller) -> Response:
                     "name": "my laptop",
                     "created_at": "2026-09-21T14:13:20.123Z",
                     "last_used_at": "2026-09-21T14:20:00.000Z",
+                    "spent_micros": 11,
                 }
             ],
         )
     },
 )
 async def list_keys(request: Request[State], caller: Caller) -> Response:
-    """A bare array, newest first, without `key`."""
-    return reply([key.as_json() for key in await request.state.db.read(tokens.keys_of, caller.id)])
+    """A bare array, newest first, without `key`. There is no bound on the number of keys: it is sent as it is read."""
+    return Streamed(request, caller.id, json_array(_pages_of_keys(request.state.db, caller.id)))
+
+
+async def _pages_of_keys(db: Database, account_id: str) -> AsyncGenerator[list[dict[str, Any]], None]:
+    keys = await db.read(tokens.keys_after, account_id, None, _KEYS_AT_ONCE)
+    while keys:
+        yield [key.as_json() for key in keys]
+        keys = await db.read(tokens.keys_after, account_id, keys[-1].id, _KEYS_AT_ONCE)
 
 
 @describes(

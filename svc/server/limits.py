@@ -63,7 +63,14 @@ class Limits:
             "login": (5, Window(60, monotonic)),
             "signup": (10, Window(3600, monotonic)),
             "password_reset": (3, Window(3600, monotonic)),
+            "password_reset_confirm": (10, Window(60, monotonic)),
             "oauth": (300, Window(60, monotonic)),  # each step stores something, or asks the provider
+        }
+
+        self._by_account = {
+            "verify_email": (3, Window(3600, monotonic)),
+            "delete_account": (5, Window(60, monotonic)),  # each try is a guess at the password
+            "checkout": (20, Window(3600, monotonic)),
         }
 
     def take_chat(self, account_id: str, tier: str) -> Admission:
@@ -71,9 +78,14 @@ class Limits:
         return self._chat.take(account_id.encode(), CHAT_PER_MINUTE[tier])
 
     def take_by_ip(self, rule: str, address: str) -> Admission:
-        """One admission of a client address under `login`, `signup`, `password_reset` or `oauth`."""
+        """One admission of a client address under `login`, `signup`, `password_reset`, `password_reset_confirm` or `oauth`."""
         limit, window = self._by_rule[rule]
         return window.take(network_of(address), limit)
+
+    def take_by_account(self, rule: str, account_id: str) -> Admission:
+        """One admission of an account under `verify_email`, `delete_account` or `checkout`."""
+        limit, window = self._by_account[rule]
+        return window.take(account_id.encode(), limit)
 
 
 class AtOnce:

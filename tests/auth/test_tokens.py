@@ -294,7 +294,7 @@ def conn(tmp_path: Path) -> Iterator[Any]:
 
 def test_of_a_key_the_hash_and_ten_characters_are_stored_and_nothing_else(conn: Any) -> None:
     shown = tokens.add_key(conn, "user_a", "laptop", KEY, NOW)
-    assert set(shown.as_json()) == {"id", "key_prefix", "name", "created_at", "last_used_at"}
+    assert set(shown.as_json()) == {"id", "key_prefix", "name", "created_at", "last_used_at", "spent_micros"}
     assert shown.key_prefix == KEY[:10]
     row = dict(conn.execute("SELECT * FROM api_keys").fetchone())
     assert row.pop("token_hash") == hashlib.sha256(KEY.encode()).digest()
@@ -315,7 +315,7 @@ def test_a_key_finds_its_account_until_it_is_deleted(conn: Any) -> None:
 def test_keys_are_listed_newest_first_and_only_the_accounts_own(conn: Any) -> None:
     for number, account in enumerate(("user_a", "user_b", "user_a")):
         tokens.add_key(conn, account, str(number), new_key_token(), NOW + number)
-    assert [key.name for key in tokens.keys_of(conn, "user_a")] == ["2", "0"]
+    assert [key.name for key in tokens.keys_after(conn, "user_a", None, 10)] == ["2", "0"]
 
 
 def test_the_time_of_use_only_goes_forward(conn: Any) -> None:

@@ -136,7 +136,7 @@ async def answer(stream: Stream) -> tuple[int, Any]:
 
 
 def debits(server: RunningServer, who: Account) -> list[int]:
-    query = "SELECT -amount_micros FROM ledger WHERE account_id = ? AND kind = 'debit' ORDER BY seq"
+    query = "SELECT -amount_micros FROM ledger WHERE account_id = ? AND model IS NOT NULL ORDER BY seq"
     return [micros for (micros,) in rows(database(server), query, who.id)]
 
 

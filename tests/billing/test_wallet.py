@@ -258,14 +258,14 @@ RAW = [
     "UPDATE checkouts SET state = 'paid' WHERE id = 'chk_b'",
     "DELETE FROM checkouts",
     "INSERT OR REPLACE INTO checkouts (id, account_id, amount_micros, created_at) VALUES ('chk_a', 'ada', 5000000, 1)",
-    "INSERT INTO checkouts VALUES ('chk_c', 'ada', 5000000, 'paid', 'cs_c', 1, 1)",
+    "INSERT INTO checkouts VALUES ('chk_c', 'ada', 5000000, 'paid', 'cs_c', 1, 1, NULL)",
     "INSERT INTO checkouts (id, account_id, amount_micros, created_at) VALUES ('chk_c', 'ada', 4990000, 1)",
     "INSERT INTO checkouts (id, account_id, amount_micros, created_at) VALUES ('chk_c', 'ada', 5001000, 1)",
     "INSERT INTO checkouts (id, account_id, amount_micros, created_at) VALUES ('chk_c', 'ada', 10000010000, 1)",
-    "INSERT OR REPLACE INTO payment_events VALUES ('evt', 'x', 'cs_a', 'chk_a', 0, 'again', 1)",
-    "INSERT INTO payment_events VALUES ('evt2', 'x', 'cs_a', 'chk_a', 1, NULL, 1)",
-    "INSERT INTO payment_events VALUES ('evt2', 'x', 'cs_b', 'chk_b', 1, NULL, 1)",
-    "INSERT INTO payment_events VALUES ('evt2', 'x', NULL, NULL, 1, NULL, 1)",
+    "INSERT OR REPLACE INTO payment_events VALUES ('evt', 'x', 'cs_a', 'chk_a', 0, 'again', 1, NULL)",
+    "INSERT INTO payment_events VALUES ('evt2', 'x', 'cs_a', 'chk_a', 1, NULL, 1, NULL)",
+    "INSERT INTO payment_events VALUES ('evt2', 'x', 'cs_b', 'chk_b', 1, NULL, 1, NULL)",
+    "INSERT INTO payment_events VALUES ('evt2', 'x', NULL, NULL, 1, NULL, 1, NULL)",
     "UPDATE payment_events SET credited = 0, reason = 'x'",
     "DELETE FROM payment_events",
 ]
@@ -379,7 +379,7 @@ def test_a_hold_of_a_deleted_account_is_refused_and_its_settlement_is_nothing(co
     wallet.hold(conn, account_id, "hold_1", 100, NOW)
     accounts.delete_account(conn, account_id)
     assert settle(conn, account_id, "hold_1", 50) == 0
-    usage.add_call(conn, CountedCall(account_id, "m", 1, 1, 1, "2026-09-21"))
+    usage.add_call(conn, CountedCall(account_id, None, "m", 1, 1, 1, "2026-09-21"))
     with pytest.raises(ApiError) as refusal:
         wallet.hold(conn, account_id, "hold_2", 100, NOW)
     assert refusal.value.status == 401
@@ -452,9 +452,9 @@ def test_ledger_rows_outlive_the_account_without_a_trace_of_the_person(conn: sql
 def test_usage_adds_up_per_day_and_model_and_takes_absurd_counts(conn: sqlite3.Connection) -> None:
     account_id = add_account(conn)
     for day, model, tokens in (("2026-09-20", "a", 5), ("2026-09-21", "b", 1), ("2026-09-21", "a", 2), ("2026-09-21", "a", 3)):
-        usage.add_call(conn, CountedCall(account_id, model, tokens, 2 * tokens, 7, day))
+        usage.add_call(conn, CountedCall(account_id, None, model, tokens, 2 * tokens, 7, day))
     for absurd in (2**200, -(2**200)):
-        usage.add_call(conn, CountedCall(account_id, "c", absurd, absurd, 0, "2026-09-19"))
+        usage.add_call(conn, CountedCall(account_id, None, "c", absurd, absurd, 0, "2026-09-19"))
     rows = [tuple(row.values()) for row in usage.usage_by_model(conn, account_id, "2026-09-20")]
     assert rows == [
         ("2026-09-21", "a", 2, 5, 10, 14),

@@ -108,8 +108,8 @@ async def test_usage_adds_up_per_day_and_model_within_the_days_asked_for(service
     now = service.clocks.now
     for days_ago in (0, 0, 1, 29, 30, 89, 90):
         day = day_of(now - days_ago * DAY_SECONDS)
-        await service.state["db"].write(add_call, CountedCall(account_id, "builtin/echo", 3, 4, 5, day))
-    await service.state["db"].write(add_call, CountedCall(other, "builtin/echo", 1, 1, 1, day_of(now)))
+        await service.state["db"].write(add_call, CountedCall(account_id, None, "builtin/echo", 3, 4, 5, day))
+    await service.state["db"].write(add_call, CountedCall(other, None, "builtin/echo", 1, 1, 1, day_of(now)))
     for query, days in (("", 3), ("?days=1", 1), ("?days=2", 2), ("?days=31", 4), ("?days=90", 5)):
         answer = (await service.client.get(f"/billing/usage{query}", headers=headers)).json()
         assert (answer["object"], answer["has_more"], len(answer["data"])) == ("list", False, days)

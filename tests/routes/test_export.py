@@ -23,7 +23,7 @@ from tests.support.server import running_server
 EXPORT = "/user/export"
 # Tables with an account's rows that are not exported, and why.
 NOT_EXPORTED = {
-    "password_resets": "one-time secrets",
+    "links": "one-time secrets",
     "oauth_flows": "sign-ins under way",
     "oauth_codes": "sign-ins under way",
     "artifact_pieces": "the artifacts' files",

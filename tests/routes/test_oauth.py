@@ -13,7 +13,7 @@ from urllib.parse import parse_qs, urlsplit
 import httpx
 import pytest
 
-from svc.auth import accounts, links, oauth_flows, tokens
+from svc.auth import accounts, links, oauth_flows
 from svc.auth.oauth import new_flow
 from svc.billing.checkout_cookie import COOKIE as CHECKOUT_COOKIE
 from svc.config import Config
@@ -358,7 +358,7 @@ async def reset(service: Service, *, by_mail: bool) -> None:
 
     def add(tx: sqlite3.Connection) -> None:
         account: Any = accounts.account_by_email(tx, "ada@example.com")
-        links.add_password_reset(tx, account.id, tokens.token_hash("link"), by_mail, service.clocks.now)
+        links.add_link(tx, account.id, "reset", "link", by_mail=by_mail, now_seconds=service.clocks.now)
 
     await service.state["db"].write(add)
     body = {"token": "link", "password": PASSWORD}

@@ -13,7 +13,7 @@ async def test_a_key_is_shown_once_and_listed_as_a_bare_array_without_it(service
     headers = await service.bearer()
     assert (await service.client.get("/user/api-keys", headers=headers)).json() == []
     first = await service.make_key(headers, "laptop")
-    assert set(first) == {"id", "key", "key_prefix", "name", "created_at", "last_used_at"}
+    assert set(first) == {"id", "key", "key_prefix", "name", "created_at", "last_used_at", "spent_micros"}
     assert re.fullmatch(r"svc-v1-[0-9A-Za-z]{42}", first["key"]) and first["key_prefix"] == first["key"][:10]
     service.clocks.advance(1)
     second = await service.make_key(headers, "laptop")  # names need not be unique

@@ -43,6 +43,9 @@ sys.exit(app.main())
 )
 
 
+PRO_MICROS = 5_000_000
+
+
 @dataclass(frozen=True)
 class Account:
     """An account that an operator made, with a key."""
@@ -56,8 +59,8 @@ class Account:
         return {"authorization": f"Bearer {self.key}"}
 
 
-def add_accounts(server: RunningServer, count: int, *, micros: int = 0, tier: str = "pro", name: str = "runner") -> list[Account]:
-    """Accounts, past the sign-up limit: written beside the server, with `micros` in their wallets."""
+def add_accounts(server: RunningServer, count: int, *, micros: int = 0, name: str = "runner") -> list[Account]:
+    """Pro accounts, past the sign-up limit: written beside the server, with `micros` in their wallets."""
     made, now = [], time.time()
     with contextlib.closing(sqlite3.connect(server.data_dir / "service.db", isolation_level=None, timeout=30)) as tx:
         tx.row_factory = sqlite3.Row
@@ -65,10 +68,11 @@ def add_accounts(server: RunningServer, count: int, *, micros: int = 0, tier: st
         tx.execute("BEGIN IMMEDIATE")
         for number in range(count):
             email, key = f"{name}{number}@example.com", tokens.new_key_token()
-            account = accounts.add_account(tx, email, None, None, now, tier)
+            account = accounts.add_account(tx, email, None, None, now)
             tokens.add_key(tx, account.id, "tests", key, now)
-            if micros:
-                wallet.credit(tx, account.id, micros, description="for the test", now_seconds=now)
+            wallet.credit(tx, account.id, max(micros, PRO_MICROS), description="for the test", now_seconds=now)
+            if micros < PRO_MICROS:
+                wallet.debit(tx, account.id, PRO_MICROS - micros, description="for the test", now_seconds=now)
             made.append(Account(account.id, email, key))
         tx.execute("COMMIT")
     return made

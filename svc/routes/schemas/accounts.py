@@ -35,6 +35,7 @@ USER = record(
     {
         "id": ID,
         "email": EMAIL,
+        "email_verified": boolean("Whether somebody has shown that they read the mail there."),
         "name": PERSON_NAME,
         "tier": choice("free", "pro", description="A free account becomes pro by adding funds, and stays it."),
         "created_at": TIMESTAMP,
@@ -44,6 +45,7 @@ USER = record(
     example={
         "id": "user_01m3250v3vn4qvxnatpwzmywwn",
         "email": "ada@example.com",
+        "email_verified": True,
         "name": "Ada",
         "tier": "free",
         "created_at": "2026-09-21T14:13:20.123Z",
@@ -66,6 +68,7 @@ SESSION = record(
         "user": {
             "id": "user_01m3250v3vn4qvxnatpwzmywwn",
             "email": "ada@example.com",
+            "email_verified": False,
             "name": "Ada",
             "tier": "free",
             "created_at": "2026-09-21T14:13:20.123Z",
@@ -92,8 +95,25 @@ PASSWORD_RESET_ACCEPTED = record(
 )
 PASSWORD_RESET_CONFIRMATION = record(
     "PasswordResetConfirmation",
-    {"token": string("The part of the link after `#`.", minLength=1), "password": NEW_PASSWORD},
+    {
+        "token": string("The part of the link after `#`.", minLength=1),
+        "password": NEW_PASSWORD,
+        "delete_keys": or_null(
+            boolean("Whether all API keys and own model providers go, too: somebody else may have made them.", default=False)
+        ),
+    },
+    required=("token", "password"),
     example={"token": "9hQ2vXk4LmT7bR1cWz8NfYp3JdS6gAe5uHxK0oEiVtB", "password": "an even better one"},
+)
+VERIFY_EMAIL_REQUEST = record(
+    "VerifyEmailRequest",
+    {"token": string("The part of the link after `#`.", minLength=1)},
+    example={"token": "9hQ2vXk4LmT7bR1cWz8NfYp3JdS6gAe5uHxK0oEiVtu"},
+)
+VERIFICATION_ACCEPTED = record(
+    "VerificationAccepted",
+    {"message": string("What happens next.")},
+    example={"message": "A link that confirms this address is on its way to it."},
 )
 UPDATE_USER_REQUEST = record(
     "UpdateUserRequest",
@@ -151,6 +171,7 @@ API_KEY = record(
         "name": string("The label that the caller chose."),
         "created_at": TIMESTAMP,
         "last_used_at": or_null(TIMESTAMP, "When the key was last used, by the minute; null: never."),
+        "spent_micros": integer("What its calls have cost so far, in millionths of a US dollar.", minimum=0),
     },
     description="A personal API key as it is listed: never the key itself.",
 )
@@ -165,6 +186,7 @@ NEW_API_KEY = record(
         "name": string("The label that the caller chose."),
         "created_at": TIMESTAMP,
         "last_used_at": or_null(TIMESTAMP, "When the key was last used, by the minute; null: never."),
+        "spent_micros": integer("What its calls have cost so far, in millionths of a US dollar.", minimum=0),
     },
     description="A personal API key as it is shown once, when it is made.",
     example={
@@ -174,13 +196,17 @@ NEW_API_KEY = record(
         "name": "my laptop",
         "created_at": "2026-09-21T14:13:20.123Z",
         "last_used_at": None,
+        "spent_micros": 0,
     },
 )
 CREATE_API_KEY_REQUEST = record(
     "CreateApiKeyRequest",
     {
         "name": string(
-            "A label that is not blank.", minLength=1, pattern="^[^\\u0000]*[^\\s\\u0000\\u001c-\\u001f\\u0085][^\\u0000]*$"
+            "A label that is not blank.",
+            minLength=1,
+            maxLength=1000,
+            pattern="^[^\\u0000]*[^\\s\\u0000\\u001c-\\u001f\\u0085][^\\u0000]*$",
         )
     },
     example={"name": "my laptop"},

@@ -1,7 +1,7 @@
 """Schemas of the wallet, its ledger and the checkout."""
 
 from svc.routes.schemas.common import ID, TIMESTAMP
-from svc.server.interface import boolean, choice, integer, or_null, page_of, record, string
+from svc.server.interface import array, boolean, choice, integer, or_null, page_of, record, string
 
 BILLING_ACCOUNT = record(
     "BillingAccount",
@@ -56,15 +56,19 @@ LEDGER_ENTRY = record(
     },
 )
 LEDGER = page_of(LEDGER_ENTRY, "Ledger")
+_DAY = string("In UTC.", format="date")
+_COUNTS = {
+    "requests": integer(minimum=1),
+    "input_tokens": integer(minimum=0),
+    "output_tokens": integer(minimum=0),
+    "cost_micros": integer("In millionths of a US dollar.", minimum=0),
+}
 USAGE_DAY = record(
     "UsageDay",
     {
-        "day": string("In UTC.", format="date"),
+        "day": _DAY,
         "model": string(),
-        "requests": integer(minimum=1),
-        "input_tokens": integer(minimum=0),
-        "output_tokens": integer(minimum=0),
-        "cost_micros": integer("In millionths of a US dollar.", minimum=0),
+        **_COUNTS,
     },
     description="What one model was used for on one day.",
     example={
@@ -76,7 +80,31 @@ USAGE_DAY = record(
         "cost_micros": 11,
     },
 )
-USAGE = page_of(USAGE_DAY, "Usage")
+USAGE_DAY_OF_KEY = record(
+    "UsageDayOfKey",
+    {"day": _DAY, "key_id": or_null(string("The API key, perhaps deleted since; null: sessions.")), **_COUNTS},
+    description="What one API key was used for on one day.",
+    example={
+        "day": "2026-09-21",
+        "key_id": "key_01m3250v3v30wwksg0v4wcfp7p",
+        "requests": 1,
+        "input_tokens": 6,
+        "output_tokens": 5,
+        "cost_micros": 11,
+    },
+)
+USAGE = record(
+    "Usage",
+    {
+        "object": choice("list"),
+        "data": {
+            "description": "By day and model, or by day and key; newest first.",
+            "anyOf": [array(USAGE_DAY), array(USAGE_DAY_OF_KEY)],
+        },
+        "has_more": boolean("Whether there were more than 10,000 rows."),
+    },
+    example={"object": "list", "data": [USAGE_DAY.example], "has_more": False},
+)
 WEBHOOK_RECEIPT = record(
     "WebhookReceipt",
     {"received": boolean(const=True), "credited": boolean("Whether this delivery filled a wallet.")},
