@@ -300,6 +300,7 @@ class Player:
             assert sum(debits) == sum(run["cost_micros"] for run in runs)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(3600)
 async def test_random_runs_end_once_as_recorded_and_leave_nothing_behind(tmp_path: Path, request: pytest.FixtureRequest) -> None:
     count, seed = request.config.getoption("--runs"), request.config.getoption("--seed")

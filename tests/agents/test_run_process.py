@@ -223,6 +223,7 @@ async def test_sigterm_ends_a_hundred_streams_with_their_last_event_and_status_0
         assert {await books(client, person) for person in people} == {(1_000_000, 0, 1_000_000)}
 
 
+@pytest.mark.slow
 async def test_after_kill_9_at_any_moment_every_run_is_ended_and_every_hold_released(
     tmp_path: Path, model_port: int, models: ModelServer
 ) -> None:
@@ -361,6 +362,7 @@ IMPATIENT = (
 )
 
 
+@pytest.mark.slow
 async def test_a_client_that_stands_still_is_cut_and_silence_is_broken_by_pings(tmp_path: Path) -> None:
     async with running_server(tmp_path, command=IMPATIENT) as server:
         await stands_still(server, 1.5)

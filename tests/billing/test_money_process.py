@@ -402,6 +402,7 @@ def kill_while_it_starts(folder: Path, env: dict[str, str], after_seconds: float
         raise AssertionError(f"it ended by itself: {complaint.decode()}")
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(0)
 async def test_after_kill_9_at_any_moment_all_that_was_acknowledged_is_there_and_nothing_twice(
     tmp_path: Path, model_port: int, models: ModelServer, pytestconfig: pytest.Config

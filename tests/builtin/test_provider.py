@@ -169,6 +169,7 @@ _BODY = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", ["echo", "assistant", "script"])
 @given(body=_BODY | st.dictionaries(st.sampled_from(["messages", "tools", "stop", "n"]), _JSON))
 @settings(deadline=None, max_examples=250, suppress_health_check=[HealthCheck.too_slow])

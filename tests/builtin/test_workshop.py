@@ -16,6 +16,7 @@ from tests.support.voice import TEXT, children, program, say, until_children
 BUSY = {"prompt": "seven castles in the city at night, fireworks", "width": 1024, "height": 1024, "variation": 0}
 
 
+@pytest.mark.slow
 async def test_only_two_run_at_once_the_rest_wait_and_beyond_that_it_is_overloaded() -> None:
     workshop = Workshop("svc.builtin.painter.paint", waiting=3)
     tasks = [asyncio.create_task(workshop.run(BUSY, account_id=f"user_{number % 3}")) for number in range(6)]

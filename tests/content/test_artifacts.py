@@ -423,6 +423,7 @@ async def test_a_content_with_a_wrong_type_or_in_part_is_400_and_changes_nothing
     assert (await get_content(service, headers, made["id"])).content == b"text"
 
 
+@pytest.mark.slow
 async def test_a_content_of_32_mib_is_taken_and_of_a_byte_more_refused(service: Service) -> None:
     headers = await service.bearer()
     most = (LONG * (CONTENT_BYTES // len(LONG) + 1))[:CONTENT_BYTES]

@@ -250,6 +250,7 @@ async def test_proxy_variables_and_netrc_mean_nothing(
         )
 
 
+@pytest.mark.slow
 def test_a_private_address_gets_no_packet() -> None:
     """tests/support/byok_canaries.py in a network of its own, where every address of the world is this machine."""
     isolated = ["unshare", "--user", "--map-root-user", "--net"]

@@ -101,6 +101,7 @@ async def lab(tmp_path: Path) -> AsyncIterator[Lab]:
             yield Lab(server, person, client)
 
 
+@pytest.mark.slow
 async def test_the_server_answers_at_once_while_8_pictures_and_8_speeches_are_made(lab: Lab) -> None:
     speech = {**SPEECH, "tts_max_tokens": 8_192}
     for path, body in ((IMAGES, {**PICTURE, "n": 1, "size": "64x64"}), (GENERATE, {**SPEECH, "tts_max_tokens": 256})):
@@ -158,6 +159,7 @@ async def test_a_worker_that_is_killed_is_one_clear_error_and_the_next_request_w
     assert (await lab.post(GENERATE, input="hello")).status_code == 200
 
 
+@pytest.mark.slow
 async def test_a_reader_who_stops_or_leaves_in_the_middle_of_long_audio_costs_no_memory_and_frees_its_file(lab: Lab) -> None:
     before = lab.server.counts()
     readers = [await lab.begin(GENERATE, SPEECH) for _ in range(3)]  # 24 minutes each
@@ -174,6 +176,7 @@ async def test_a_reader_who_stops_or_leaves_in_the_middle_of_long_audio_costs_no
     assert list((lab.server.data_dir).glob("tmp*")) == []
 
 
+@pytest.mark.slow
 async def test_a_stop_ends_the_work_and_leaves_no_process_and_no_hold(lab: Lab) -> None:
     connections = [await lab.begin(IMAGES, PICTURE), *[await lab.begin(GENERATE, {**SPEECH, "speed": 0.25}) for _ in range(3)]]
     workers = await lab.until_workers(3)
@@ -187,6 +190,7 @@ async def test_a_stop_ends_the_work_and_leaves_no_process_and_no_hold(lab: Lab) 
     assert_exact(lab.server.data_dir / "service.db")
 
 
+@pytest.mark.slow
 async def test_after_a_kill_the_workers_end_by_themselves_and_holds_are_released_at_the_next_start(
     lab: Lab, tmp_path: Path
 ) -> None:

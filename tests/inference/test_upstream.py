@@ -277,6 +277,7 @@ async def test_a_server_that_is_down_is_unreachable_and_back_at_once_when_it_is_
     assert text_of(await setup.chunks("ok")) == TEXT
 
 
+@pytest.mark.slow
 async def test_an_endless_answer_ends_in_bounded_memory(setup: Setup, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(upstream, "_STREAM_BYTES", 2_000_000)
     monkeypatch.setattr(upstream, "_ANSWER_BYTES", 1_000_000)

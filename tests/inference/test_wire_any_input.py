@@ -4,6 +4,7 @@ import itertools
 from typing import Any
 
 import orjson
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -69,6 +70,7 @@ usages = some(prompt_tokens=st.integers(-1, 50), completion_tokens=st.integers(0
 raws = some(choices=st.lists(mostly(choices_), max_size=3), usage=usages, system_fingerprint=st.text(max_size=3))
 
 
+@pytest.mark.slow
 @given(st.lists(raws, max_size=6), st.booleans())
 @settings(max_examples=300, deadline=None)
 def test_any_sequence_of_raw_chunks_gives_a_stream_that_obeys_the_grammar(sequence: list[dict[str, Any]], asked: bool) -> None:

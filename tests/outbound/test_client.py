@@ -1343,6 +1343,7 @@ tokens = st.sampled_from(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(st.lists(tokens, max_size=30).map(b"".join), st.lists(st.integers(0, 120), max_size=12))
 def test_events_are_the_same_however_the_bytes_are_split(stream: bytes, cuts: list[int]) -> None:

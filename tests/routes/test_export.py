@@ -176,6 +176,7 @@ async def test_a_content_that_is_replaced_while_it_is_read_is_read_again(
     assert await db.read(lambda conn: conn.execute("SELECT count(*) FROM artifacts").fetchone()[0]) == 2
 
 
+@pytest.mark.slow
 async def test_it_is_sent_while_it_is_made_in_bounded_memory(tmp_path: Path) -> None:
     """96 MiB of artifacts and 30 MB of messages."""
     async with running_server(tmp_path) as server:

@@ -111,6 +111,7 @@ async def test_a_conversation_ends_at_200_messages(service: Service, headers: di
     assert [message["content"] for message in shown["messages"]] == [str(number) for number in range(200)]
 
 
+@pytest.mark.slow
 async def test_the_operator_lists_answers_and_closes_beside_the_server(tmp_path: Path) -> None:
     async with running_server(tmp_path) as server:
         person = await new_person(server)
