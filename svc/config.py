@@ -55,6 +55,8 @@ class Config:
     data_dir: Path = Path("data")
     signup: str = "open"
     cors_origins: tuple[str, ...] = ("*",)
+    connections: int = 4096
+    connections_per_address: int = 1024
     metrics_token: str | None = field(default=None, repr=False)
     catalog: Path | None = None
     discover: bool | None = None  # None: only in local posture
@@ -225,6 +227,12 @@ def _port(text: str) -> int:
     return int(text)
 
 
+def _count(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text[:7]) <= 65535 or len(text) > 6:
+        raise ValueError("is not a whole number from 1 to 65535")
+    return int(text)
+
+
 def _base_url(text: str) -> str:
     try:
         return _origin(text, {"https": 443})
@@ -351,6 +359,8 @@ SETTINGS: dict[str, Callable[[str], object]] = {
     "SVC_DATA_DIR": _path,
     "SVC_SIGNUP": _one_of("open", "closed"),
     "SVC_CORS_ORIGINS": _origins,
+    "SVC_CONNECTIONS": _count,
+    "SVC_CONNECTIONS_PER_ADDRESS": _count,
     "SVC_METRICS_TOKEN": _token,
     "SVC_CATALOG": _path,
     "SVC_DISCOVER": _switch,

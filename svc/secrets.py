@@ -4,6 +4,7 @@ Everything here is written by `write_private`, so a kill at any moment leaves ei
 step of a first start can be found half done and done again.
 """
 
+import contextlib
 import fcntl
 import ipaddress
 import os
@@ -24,6 +25,8 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from svc.errors import StartError
 
 MASTER_BYTES = 32
+_ADDRESS = "address"
+_OURS = ("lock", "master.key", "address", "service.db*", "tls", "tls/*")
 _CA_DAYS = 3650
 _SERVER_DAYS = 397  # what browsers accept
 _RENEW_BEFORE_DAYS = 30
@@ -68,6 +71,7 @@ def open_folder(path: Path) -> DataFolder:
     """
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _close_to_others(path)
         lock = os.open(path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -79,6 +83,28 @@ def open_folder(path: Path) -> DataFolder:
         raise StartError(f"another server is using the data folder {path}") from None
     except OSError as error:
         raise StartError(f"cannot use the data folder {path}: {error.strerror}") from None
+
+
+def write_address(folder: Path, base_url: str) -> None:
+    """Keeps where the server of this data folder can be reached, for the commands: with port 0 nobody else knows."""
+    try:
+        write_private(folder / _ADDRESS, base_url.encode())
+    except OSError as error:
+        raise StartError(f"cannot write to the data folder {folder}: {error.strerror}") from None
+
+
+def served_address(folder: Path) -> str | None:
+    """The base URL of the server that uses this data folder; None when none is running."""
+    try:
+        return (folder / _ADDRESS).read_text()
+    except (OSError, ValueError):
+        return None
+
+
+def forget_address(folder: Path) -> None:
+    """Says that no server uses this data folder any more."""
+    with contextlib.suppress(OSError):
+        (folder / _ADDRESS).unlink()
 
 
 def derive(master: bytes, purpose: str) -> bytes:
@@ -112,6 +138,15 @@ def _master(path: Path) -> bytes:
     if len(master) != MASTER_BYTES:
         raise StartError(f"{path} is damaged: it has {len(master)} bytes, not {MASTER_BYTES}. Restore it from a backup")
     return master
+
+
+def _close_to_others(folder: Path) -> None:
+    """Takes from everybody else what a folder that was made by hand, or by another version, lets them read of our files."""
+    ours = [path for pattern in _OURS for path in folder.glob(pattern) if not path.is_symlink()]
+    for path in [*ours, folder]:
+        mode = stat.S_IMODE(path.stat().st_mode)
+        if mode & 0o077 and path.stat().st_uid == os.geteuid():
+            path.chmod(mode & 0o700)
 
 
 def _read_private(path: Path) -> bytes:

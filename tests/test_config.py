@@ -80,6 +80,8 @@ WRONG = {
     "SVC_TRUSTED_PROXIES": ["localhost", "10.0.0.0/33", "10.0.0.1,", "10.0.0.1 10.0.0.2", "*"],
     "SVC_DATA_DIR": ["~nobody-of-that-name/x", "a\0b", "a\nb"],
     "SVC_SIGNUP": ["yes", "Open", "0"],
+    "SVC_CONNECTIONS": ["0", "-1", "65536", "1e3", "99999999999999999999", "many"],
+    "SVC_CONNECTIONS_PER_ADDRESS": ["0", "1.5", "65536"],
     "SVC_CORS_ORIGINS": [
         "a.example",
         "ftp://a.example",

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from starlette.datastructures import Headers
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import ClientDisconnect
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from svc.config import LOOPBACK_NAMES, Config
@@ -21,6 +22,7 @@ from svc.ids import random_base62
 from svc.server.body_budget import BodyBudget
 from svc.server.web import refusal
 
+_HOST = re.compile(r"(?:\[([0-9a-f:.]*)\]|([^\[\]:@/\s]*))(?::[0-9]{0,5})?")
 _REQUEST_ID = re.compile(r"[\x21-\x7e]{1,128}")
 EXPOSED_HEADERS = (
     "retry-after",
@@ -125,7 +127,8 @@ class Entrance:
             raise ApiError("misdirected_request")
         peer = (scope.get("client") or ("",))[0]
         trusted = self._config.trusts(peer)
-        if self._config.tls == "proxy" and not (trusted and headers.get("x-forwarded-proto", "").strip().lower() == "https"):
+        protocols = [value.strip().lower() for value in headers.getlist("x-forwarded-proto")]
+        if self._config.tls == "proxy" and not (trusted and protocols == ["https"]):
             raise ApiError("https_required")
         if self._draining() and scope["path"] != "/healthz":
             raise ApiError("shutting_down", headers={"connection": "close"})
@@ -133,11 +136,11 @@ class Entrance:
 
 
 def _host_name(host: str) -> str:
-    """`Host` without its port, in lower case, an IPv6 address without brackets."""
-    name = host.lower().strip()
-    if name.startswith("["):
-        return name[1:].partition("]")[0]
-    return name.rpartition(":")[0] if ":" in name else name
+    """`Host` without its port, in lower case, an IPv6 address without brackets. Raises ApiError `invalid_request`."""
+    match = _HOST.fullmatch(host.lower())
+    if match is None:
+        raise ApiError("invalid_request", "The Host header must be a name or an address, and perhaps a port.")
+    return match[1] or match[2] or ""
 
 
 def _client_ip(peer: str, headers: Headers, config: Config) -> str:
@@ -153,9 +156,21 @@ def _client_ip(peer: str, headers: Headers, config: Config) -> str:
     return peer
 
 
+class _Cors(CORSMiddleware):
+    """Starlette's CORS, whose refusals have our shape."""
+
+    def preflight_response(self, request_headers: Headers) -> Response:
+        answer = super().preflight_response(request_headers)
+        if answer.status_code == 200:
+            return answer
+        return refusal(
+            ApiError("invalid_request", "A browser may not send this request from this origin.", headers={"vary": "Origin"})
+        )
+
+
 def cors_for_v1(app: ASGIApp, config: Config) -> ASGIApp:
     """`app` with CORS on /v1 alone, for any origin or those of the configuration, without credentials."""
-    with_cors = CORSMiddleware(
+    with_cors = _Cors(
         app,
         allow_origins=config.cors_origins,
         allow_methods=("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"),

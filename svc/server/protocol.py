@@ -1,7 +1,8 @@
 """HTTP/1.1 on one connection: uvicorn's protocol with the deadlines, limits and refusals that it lacks.
 
-head (10 s, 64 KiB, 100 lines) -> body (1 KiB/s) -> answer (its reader must take bytes) -> idle (60 s) -> next head
-Whatever is no good HTTP is refused here, in the error shape of contract 2, after the answers before it; then we hang up.
+head (10 s, 64 KiB, 100 lines) -> body (1 KiB/s, and 60 s in all with 1 s more for each 128 KiB)
+     -> answer (its reader must take bytes) -> idle (60 s) -> next head
+Whatever is no good HTTP is refused here, in the shape of all errors, after the answers before it; then we hang up.
 """
 
 import asyncio
@@ -9,11 +10,11 @@ import re
 import socket
 import struct
 import sys
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import unquote
 
 import httptools
-import orjson
 from uvicorn._types import ASGI3Application
 from uvicorn.config import Config
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
@@ -21,7 +22,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from svc.errors import ApiError
-from svc.ids import random_base62
+from svc.server.cycle import Cycle, UnchunkedCycle, error_answer
 
 _HEAD_BYTES = 64 * 1024
 _HEAD_LINES = 100
@@ -63,6 +64,8 @@ class Protocol(HttpToolsProtocol):
     idle_seconds = 60.0
     body_grace_seconds = 15.0  # how long a body may be late; it must come at `body_bytes_per_second`
     body_bytes_per_second = 1024
+    body_seconds = 60.0  # for the whole of it, and a second more for each
+    body_bytes_per_extra_second = 128 * 1024
     stall_seconds = 25.0  # how long a reader may take nothing: it is cut within 30
     stall_seconds_in_drain = 3.0
     linger_seconds = 1.0  # how long the end of TLS may take
@@ -82,6 +85,9 @@ class Protocol(HttpToolsProtocol):
         self._unsent = False  # an answer was begun and not yet taken whole
         self._taken = -1
         self._taken_at = 0.0
+        self._body_ends = 0.0
+        self.refused: ApiError | None = None  # what the client is told instead of being heard
+        self.on_lost: Callable[[], None] | None = None
 
     # --- the connection
 
@@ -90,12 +96,26 @@ class Protocol(HttpToolsProtocol):
         transport.set_write_buffer_limits(_WRITE_BUFFER_BYTES)
         self._socket: socket.socket = transport.get_extra_info("socket")
         self._deadline = self._watch.now + self.head_seconds
+        if self.refused is not None:
+            self._hang_up(self.refused)
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is under way: no request has begun since the last answer was taken."""
+        return not (self._in_head or self._answering or self._unsent or self._closing)
+
+    def lost(self) -> None:
+        """Tells once that the connection is no more, or was never made."""
+        on_lost, self.on_lost = self.on_lost, None
+        if on_lost is not None:
+            on_lost()
 
     def eof_received(self) -> None:
         self._client_gone()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.connections.discard(self)
+        self.lost()
         self._client_gone()
         self.parser = None  # type: ignore[assignment]  # it holds us: without this only the garbage collector frees both
 
@@ -163,7 +183,8 @@ class Protocol(HttpToolsProtocol):
             raise ApiError("invalid_request", "Speak HTTP/1.1.")
         if names.count(b"host") != 1 and not (version == "1.0" and b"host" not in names):
             raise ApiError("invalid_request", "Send exactly one Host header.")
-        if b"transfer-encoding" in names and (version == "1.0" or (b"transfer-encoding", b"chunked") not in headers):
+        codings = [value.lower() for name, value in headers if name == b"transfer-encoding"]
+        if codings and (version == "1.0" or codings != [b"chunked"]):
             raise ApiError("invalid_request", "The only Transfer-Encoding here is 'chunked', in HTTP/1.1.")
         # httptools skips the body of such a request, which would then be read as the next request.
         if self.parser.should_upgrade() and (b"content-length" in names or b"transfer-encoding" in names):
@@ -180,11 +201,12 @@ class Protocol(HttpToolsProtocol):
         self._in_head = False
         self._unparsed_bytes = 0
         self._deadline = self._watch.now + self.body_grace_seconds
+        self._body_ends = self._watch.now + self.body_seconds
         self._take(scope, expects=b"expect" in names and version == "1.1" and _expects_100(headers))
 
     def _take(self, scope: Any, *, expects: bool) -> None:
         """Starts the application on the request, or lets it wait for the answers before it."""
-        self.cycle = Cycle(
+        self.cycle = (Cycle if scope["http_version"] == "1.1" else UnchunkedCycle)(
             scope=scope,
             transport=self.transport,
             flow=self.flow,
@@ -260,7 +282,7 @@ class Protocol(HttpToolsProtocol):
     def _hang_up(self, error: ApiError | None) -> None:
         self._deaf = True
         if error is not None:
-            headers, body = _error_answer(error)
+            headers, body = error_answer(error)
             lines = [*self.server_state.default_headers, *headers, (b"connection", b"close")]
             head = b"".join(b"%s: %s\r\n" % line for line in lines)
             self.transport.write(b"".join((STATUS_LINE[error.status], head, b"\r\n", body)))
@@ -323,21 +345,14 @@ class Protocol(HttpToolsProtocol):
     def _check_body(self, now: float) -> None:
         if self.flow.read_paused or self.cycle.waiting_for_100_continue:  # it waits for us
             self._deadline += self._watch.interval_seconds
+            self._body_ends += self._watch.interval_seconds
         else:
             earned_seconds = self._body_bytes / self.body_bytes_per_second
             self._deadline = min(self._deadline + earned_seconds, now + self.body_grace_seconds)
+        self._body_ends += self._body_bytes / self.body_bytes_per_extra_second
         self._body_bytes = 0
-        if now > self._deadline:
+        if now > min(self._deadline, self._body_ends):
             self._refuse(ApiError("request_timeout"))
-
-
-class Cycle(RequestResponseCycle):
-    """One request and its answer, whose last resort has the error shape."""
-
-    async def send_500_response(self) -> None:
-        headers, body = _error_answer(ApiError("internal_error"))
-        await self.send({"type": "http.response.start", "status": 500, "headers": [*headers, (b"connection", b"close")]})
-        await self.send({"type": "http.response.body", "body": body, "more_body": False})
 
 
 def _as_refusal(error: httptools.HttpParserError, data: bytes) -> ApiError:
@@ -349,19 +364,6 @@ def _as_refusal(error: httptools.HttpParserError, data: bytes) -> ApiError:
     if isinstance(error, httptools.HttpParserInvalidMethodError) and _REQUEST_LINE.match(data):
         return ApiError("method_not_allowed", headers={"allow": _METHODS})
     return ApiError("invalid_request")
-
-
-def _error_answer(error: ApiError) -> tuple[list[tuple[bytes, bytes]], bytes]:
-    body = orjson.dumps(error.body())
-    headers = {
-        "content-type": "application/json",
-        "content-length": str(len(body)),
-        "x-request-id": "req_" + random_base62(22),
-        "strict-transport-security": "max-age=31536000",
-        "x-content-type-options": "nosniff",
-        **error.headers,
-    }
-    return [(name.encode(), value.encode()) for name, value in headers.items()], body
 
 
 def _expects_100(headers: list[tuple[bytes, bytes]]) -> bool:

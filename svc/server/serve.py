@@ -13,11 +13,13 @@ import logging
 import os
 import resource
 import shlex
+import signal
 import socket
 import ssl
 import sys
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 from typing import cast
@@ -29,17 +31,17 @@ from starlette.applications import Starlette
 
 from svc.config import Config
 from svc.errors import StartError
-from svc.secrets import tls_files
+from svc.secrets import forget_address, tls_files, write_address
+from svc.server.listener import Listener
 from svc.server.protocol import Protocol, Watch
 
 _BACKLOG = 2048
-_HANDSHAKE_SECONDS = 5
-# An upper bound only: the protocol ends a connection when its last byte was taken, or when nothing is taken any more.
-_TLS_END_SECONDS = 600
 _OPEN_FILES = 65536
+_FILES_FOR_OTHERS = 256  # databases, workers, model servers: what a connection may not take
 # They pass from the listening socket to every connection. A client that vanished is noticed within half a minute; one that
 # does not read keeps little in the kernel, so that it is noticed and costs no memory.
 _TCP_OPTIONS = {
+    "TCP_NODELAY": 1,
     "TCP_KEEPIDLE": 30,
     "TCP_KEEPINTVL": 10,
     "TCP_KEEPCNT": 3,
@@ -54,6 +56,8 @@ def run(config: Config, create_app: Callable[[Config], Starlette]) -> int:
     `create_app(config)` gets the configuration with the port that was bound. Its `state.drain.begin()` is called on the
     event loop at the first signal; a StartError of its lifespan stands in `state.start_error`.
     """
+    _open_standard_streams()
+    os.umask(0o077)
     try:
         _allow_open_files()
         with bind(config.host, config.port) as listener:
@@ -65,6 +69,15 @@ def run(config: Config, create_app: Callable[[Config], Starlette]) -> int:
         print("svc:", " ".join(str(error).split()), file=sys.stderr, flush=True)
         return 1
     return 0
+
+
+def _open_standard_streams() -> None:
+    # Where one of them is closed, the next file that is opened would take its number: the log could be written into the database.
+    for descriptor in range(3):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
 
 
 def bind(host: str, port: int) -> socket.socket:
@@ -139,6 +152,7 @@ class Server(uvicorn.Server):
     answers_seconds = 8.0  # from the signal, for the answers that are being given
     cancelled_seconds = 0.5  # for the clean-up of those that were cancelled then
     exit_seconds = 9.5  # for all of the end
+    renew_seconds = 86400.0  # between two looks at the certificate
     trim_seconds = 10.0  # between two times that free memory goes back to the system
 
     def __init__(self, config: Config, app: Starlette, listener: socket.socket) -> None:
@@ -173,7 +187,8 @@ class Server(uvicorn.Server):
             raise self._app.state.start_error or StartError("cannot start; the lines above say why")
         try:
             context, ca = tls_context(self._service)
-            await self._listen(context)
+            self._listen(context)
+            write_address(self._service.data_dir, self._service.base_url)
         except BaseException:
             await self.lifespan.shutdown()
             raise
@@ -186,20 +201,38 @@ class Server(uvicorn.Server):
         gc.set_threshold(10_000, 20, 20)
         self._announce(ca)
 
-    async def _listen(self, context: ssl.SSLContext | None) -> None:
+    def _listen(self, context: ssl.SSLContext | None) -> None:
         try:
             self._listener.listen(_BACKLOG)  # two servers may both have bound; uvloop would not say that it cannot listen
         except OSError as error:
             raise _cannot_listen(self._service.host, self._service.port, error) from None
-        server = await self._loop.create_server(
+        files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        connections = min(self._service.connections, files - min(files // 4, _FILES_FOR_OTHERS))
+        self._door = Listener(
+            self._listener,
             lambda: Protocol(self.config, self.server_state, self.lifespan.state, self._watch),
-            sock=self._listener,
-            backlog=_BACKLOG,
-            ssl=context,
-            ssl_handshake_timeout=_HANDSHAKE_SECONDS if context else None,
-            ssl_shutdown_timeout=_TLS_END_SECONDS if context else None,
+            replace(self._service, connections=connections),
+            context,
         )
-        self.servers = [server]
+        self._door.start()
+        if self._service.tls == "files":
+            self._loop.add_signal_handler(signal.SIGHUP, self._renew_certificate)
+        if context is not None:
+            self._loop.call_later(self.renew_seconds, self._renew_daily)
+
+    def _renew_daily(self) -> None:
+        self._loop.call_later(self.renew_seconds, self._renew_daily)
+        self._renew_certificate()
+
+    def _renew_certificate(self) -> None:
+        """Reads the certificate again, and makes our own anew where it is about to expire; what is no good changes nothing."""
+        self._renewal = self._loop.create_task(self._renew())
+
+    async def _renew(self) -> None:
+        try:
+            self._door.context, _ = await asyncio.to_thread(tls_context, self._service)
+        except StartError as error:
+            logging.getLogger(__name__).warning("the certificate stays as it was: %s", error)
 
     def _announce(self, ca: Path | None) -> None:
         address = Config(host=self._service.host, port=self._service.port).base_url
@@ -234,8 +267,8 @@ class Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Ends the answers, then the lifespan; nothing waits for a client that is idle, silent or slow to say good-bye."""
-        for server in self.servers:
-            server.close()
+        self._door.close()
+        forget_address(self._service.data_dir)
         for connection in list(self._connections):
             connection.shutdown()
         with contextlib.suppress(TimeoutError):

@@ -1,0 +1,163 @@
+"""Connections as they come in: bounded in all and for each address, with few TLS handshakes at once.
+
+accept -> room? else the connection that is idle longest gives way, else a clean 503 -> handshake (5 s) -> Protocol
+"""
+
+import asyncio
+import logging
+import socket
+import ssl
+from collections.abc import Callable
+from functools import partial
+
+from svc.config import Config
+from svc.errors import ApiError
+from svc.server.body_budget import network_of
+from svc.server.protocol import Protocol
+
+_HANDSHAKE_SECONDS = 5
+_HANDSHAKES = 256
+_HANDSHAKES_OF_ADDRESS = 32
+# An upper bound only: the protocol ends a connection when its last byte was taken, or when nothing is taken any more.
+_TLS_END_SECONDS = 600
+_ACCEPTED_AT_ONCE = 64
+_REFUSALS = 32  # how many hear why they are refused; of more than these the connection is just closed
+_LOOKED_AT = 8  # of an address's connections, for an idle one
+_PAUSE_SECONDS = 0.1
+
+Make = Callable[[], Protocol]
+_log = logging.getLogger(__name__)
+
+
+class Listener:
+    """Accepts connections on `sock`, a listening socket, and gives each a protocol that `make` makes.
+
+    `context` is the TLS context of the connections to come (None for plain HTTP) and may be exchanged at any time.
+    """
+
+    def __init__(self, sock: socket.socket, make: Make, config: Config, context: ssl.SSLContext | None) -> None:
+        self.context = context
+        self._sock = sock
+        self._make = make
+        self._config = config
+        self._open: dict[bytes, dict[Protocol, None]] = {}  # of an address the oldest first
+        self._number = 0
+        self._refusing = 0
+        self._opening: dict[Protocol, asyncio.Task[None]] = {}
+        self._handshakes = asyncio.Semaphore(_HANDSHAKES)
+        self._handshakes_of: dict[bytes, tuple[asyncio.Semaphore, int]] = {}  # and how many hold it or wait for it
+        self._loop = asyncio.get_running_loop()
+
+    def start(self) -> None:
+        self._sock.setblocking(False)
+        self._loop.add_reader(self._sock, self._accept)
+
+    def close(self) -> None:
+        """Takes no more; the connections that are open stay."""
+        if self._sock.fileno() >= 0:
+            self._loop.remove_reader(self._sock)
+            self._sock.close()
+        for task in list(self._opening.values()):
+            task.cancel()
+
+    def _accept(self) -> None:
+        for _ in range(_ACCEPTED_AT_ONCE):
+            try:
+                sock, address = self._sock.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError as error:  # no descriptor or no memory is left
+                _log.warning("cannot accept connections for a moment: %s", error.strerror)
+                self._loop.remove_reader(self._sock)
+                self._loop.call_later(_PAUSE_SECONDS, self._accept_again)
+                return
+            sock.setblocking(False)
+            self._enter(sock, str(address[0]))
+
+    def _accept_again(self) -> None:
+        if self._sock.fileno() >= 0:
+            self._loop.add_reader(self._sock, self._accept)
+
+    def _enter(self, sock: socket.socket, address: str) -> None:
+        network, protocol = network_of(address), self._make()
+        if self._has_room(network, address):
+            self._number += 1
+            self._open.setdefault(network, {})[protocol] = None
+            protocol.on_lost = partial(self._leave, network, protocol)
+        elif self._refusing < _REFUSALS:
+            self._refusing += 1
+            protocol.refused = ApiError("overloaded", "There are too many connections. Close some, or try again in a moment.")
+            protocol.on_lost = self._refused
+        else:
+            sock.close()
+            return
+        task = self._loop.create_task(self._begin(sock, protocol, network))
+        self._opening[protocol] = task
+        task.add_done_callback(lambda _: self._opening.pop(protocol))
+
+    def _leave(self, network: bytes, protocol: Protocol) -> None:
+        self._number -= 1
+        connections = self._open[network]
+        del connections[protocol]
+        if not connections:
+            del self._open[network]
+
+    def _refused(self) -> None:
+        self._refusing -= 1
+
+    # --- room
+
+    def _has_room(self, network: bytes, address: str) -> bool:
+        """Whether one more of this address may come; it takes the place of an idle one where all places are taken."""
+        own = len(self._open.get(network, ()))
+        if own >= self._config.connections_per_address and not self._config.trusts(address):
+            return self._end_an_idle_one(network)
+        if self._number < self._config.connections:
+            return True
+        largest = max(self._open, key=lambda each: len(self._open[each]))
+        return len(self._open[largest]) > own and self._end_an_idle_one(largest)
+
+    def _end_an_idle_one(self, network: bytes) -> bool:
+        connections = self._open[network]
+        for protocol in list(connections)[:_LOOKED_AT]:
+            if protocol in self._opening or protocol.idle:
+                task = self._opening.get(protocol)
+                if task is not None:
+                    task.cancel()
+                else:
+                    protocol.transport.abort()
+                protocol.lost()
+                return True
+            del connections[protocol]  # it is in use: next time others are looked at first
+            connections[protocol] = None
+        return False
+
+    # --- the handshake
+
+    async def _begin(self, sock: socket.socket, protocol: Protocol, network: bytes) -> None:
+        try:
+            if self.context is None:
+                await self._loop.connect_accepted_socket(lambda: protocol, sock)
+            else:
+                await self._begin_tls(sock, protocol, network, self.context)
+        except (OSError, asyncio.CancelledError):  # of the client's making, or we end: there is nobody to tell
+            sock.close()
+            protocol.lost()
+
+    async def _begin_tls(self, sock: socket.socket, protocol: Protocol, network: bytes, context: ssl.SSLContext) -> None:
+        own, wanted = self._handshakes_of.get(network) or (asyncio.Semaphore(_HANDSHAKES_OF_ADDRESS), 0)
+        self._handshakes_of[network] = (own, wanted + 1)
+        try:
+            async with asyncio.timeout(_HANDSHAKE_SECONDS) as waiting, own, self._handshakes:
+                waiting.reschedule(None)  # from here uvloop looks at the clock
+                await self._loop.connect_accepted_socket(
+                    lambda: protocol,
+                    sock,
+                    ssl=context,
+                    ssl_handshake_timeout=_HANDSHAKE_SECONDS,
+                    ssl_shutdown_timeout=_TLS_END_SECONDS,
+                )
+        finally:
+            own, wanted = self._handshakes_of.pop(network)
+            if wanted > 1:
+                self._handshakes_of[network] = (own, wanted - 1)
