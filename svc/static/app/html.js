@@ -1,5 +1,18 @@
 // Markup as tagged templates: html`<p class="lead">${text}</p>` gives Preact elements. Text is always text, never markup.
-import { h } from "preact";
+import { Component, h } from "preact";
 import htm from "htm";
 
 export const html = htm.bind(h);
+
+/** A component that is drawn again only when one of its properties, or a signal that it reads, has changed. */
+export function memo(component) {
+  return class extends Component {
+    shouldComponentUpdate(next) {
+      return [...new Set([...Object.keys(this.props), ...Object.keys(next)])].some((name) => next[name] !== this.props[name]);
+    }
+
+    render(props) {
+      return h(component, props);
+    }
+  };
+}

@@ -1,7 +1,7 @@
 // Markdown as elements: marked's lexer gives tokens, each of which becomes an element here. No HTML is ever made out of a string;
 // what a text brings as HTML is shown as the text it is, and pictures from elsewhere are links: nothing leaves this origin.
 import { lexer } from "marked";
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useMemo, useRef } from "preact/hooks";
 import { useSignal } from "@preact/signals";
 import { CodeBlock } from "./code.js";
 import { html } from "./html.js";
@@ -114,10 +114,11 @@ export function growing() {
   };
 }
 
+const LONG_CHARACTERS = 20_000;
+
 export function Markdown({ text }) {
-  const read = useRef();
-  read.current ??= growing();
-  return html`<div class="md">${read.current(text).map(element)}</div>`;
+  const content = useMemo(() => lex(text).map(element), [text]);
+  return html`<div class=${text.length > LONG_CHARACTERS ? "md md-long" : "md"}>${content}</div>`;
 }
 
 /** A text that is still written. Where it takes long to draw, it is drawn less often, so that the page stays quick. */
@@ -136,7 +137,7 @@ export function LiveMarkdown({ text }) {
   const begin = performance.now();
   const read = useRef();
   read.current ??= growing();
-  const drawn = html`<div class="md">${read.current(shown.value).map(element)}</div>`;
+  const drawn = html`<div class="md md-long">${read.current(shown.value).map(element)}</div>`;
   useEffect(() => {
     const end = performance.now();
     Object.assign(state.current, { cost: end - begin, at: end });

@@ -3,7 +3,7 @@ import { useComputed, useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { Button, CopyButton, IconButton, Money, Time } from "./components.js";
 import { duration } from "./format.js";
-import { html } from "./html.js";
+import { html, memo } from "./html.js";
 import { Icon } from "./icons.js";
 import { LiveMarkdown, Markdown } from "./markdown.js";
 import { Picture } from "./picture.js";
@@ -21,15 +21,16 @@ function apart(text, reasoning) {
   return found ? { text: text.slice(found[0].length), reasoning: found[1].trim() } : { text, reasoning: reasoning ?? "" };
 }
 
-export function Message({ message, ...rest }) {
+/** `actions`: {edit, cancel, send, retry} of the conversation, each told the message; it must stay the same object. */
+export const Message = memo(({ message, ...rest }) => {
   if (message.role === "user") return html`<${Question} message=${message} ...${rest} />`;
   if (message.role === "assistant") return html`<${Answer} message=${message} ...${rest} />`;
   return html`<article class="message said-system"><h2 class="label">${t.system}</h2><${Markdown} text=${message.content} /></article>`;
-}
+});
 
-function Question({ message, editing, onEdit, onCancel, onSend, canEdit }) {
+function Question({ message, editing, actions, canEdit }) {
   const { text, ids } = split(message.content);
-  if (editing) return html`<${Editor} text=${text} references=${message.content.slice(text.length)} onSend=${onSend} onCancel=${onCancel} />`;
+  if (editing) return html`<${Editor} text=${text} references=${message.content.slice(text.length)} onSend=${(value) => actions.send(message, value)} onCancel=${actions.cancel} />`;
   return html`<article class="message said-user" data-id=${message.id}>
     <h2 class="hidden-text">${t.you}</h2>
     <div class="bubble">
@@ -39,7 +40,7 @@ function Question({ message, editing, onEdit, onCancel, onSend, canEdit }) {
     </div>
     <div class="message-actions">
       <${CopyButton} text=${text} label=${t.copyMessage} />
-      ${canEdit && html`<${IconButton} icon="edit" size=${18} label=${t.edit} onClick=${onEdit} />`}
+      ${canEdit && html`<${IconButton} icon="edit" size=${18} label=${t.edit} onClick=${() => actions.edit(message)} />`}
     </div>
   </article>`;
 }
@@ -60,7 +61,7 @@ function Editor({ text, references, onSend, onCancel }) {
   </form>`;
 }
 
-function Answer({ message, onRetry, canRetry, isLast }) {
+function Answer({ message, actions, canRetry, isLast }) {
   const { text, reasoning } = apart(message.content, message.answer?.reasoning);
   const ending = ENDINGS[message.answer?.finish_reason];
   return html`<article class="message said-assistant ${isLast ? "last" : ""}" data-id=${message.id}>
@@ -71,7 +72,7 @@ function Answer({ message, onRetry, canRetry, isLast }) {
     ${ending && html`<p class="ending">${ending}</p>`}
     <div class="message-actions">
       <${CopyButton} text=${text} label=${t.copyAnswer} class="copy-answer" />
-      ${canRetry && html`<${IconButton} icon="retry" size=${18} label=${t.again} onClick=${onRetry} />`}
+      ${canRetry && html`<${IconButton} icon="retry" size=${18} label=${t.again} onClick=${actions.retry} />`}
       <${Facts} message=${message} />
     </div>
   </article>`;

@@ -7,7 +7,7 @@ import { draftOf, keepDraft } from "./drafts.js";
 import { pictureParts } from "./pictures.js";
 import { wallet } from "./state.js";
 
-const PAGE = 40;
+const PAGE = 30;
 const SENT_CHARACTERS = 400_000; // of the messages before; what is older, the model is not told
 const HIDDEN_TAB_MS = 250;
 const threads = new Map();

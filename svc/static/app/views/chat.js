@@ -41,6 +41,12 @@ function Conversation({ thread, projectId }) {
     });
     return sent;
   };
+  const actions = useMemo(() => ({
+    edit(message) { editing.value = message.id; },
+    cancel() { editing.value = null; focusComposer(); },
+    send(message, text) { editing.value = null; scroll.follow(); thread.edit(message, text, chosenModel.peek()); },
+    retry() { scroll.follow(); thread.retry(chosenModel.peek()); },
+  }), [thread]);
   const editLast = () => {
     const last = messages?.findLast(({ role }) => role === "user");
     if (last && !live) editing.value = last.id;
@@ -56,11 +62,9 @@ function Conversation({ thread, projectId }) {
       <div class="column" role="log" aria-live="off">
         ${thread.older.value && html`<div class="more">${thread.loading.value ? html`<${Loading} label=${t.loadingOlder} />`
           : html`<${Button} small onClick=${() => thread.loadOlder()}>${t.older}<//>`}</div>`}
-        ${messages.map((message, at) => html`<${Message} key=${message.id} message=${message} isLast=${at === messages.length - 1}
-          canEdit=${!live && !message.unkept} canRetry=${!live && at === messages.length - 1 && messages.some(({ role }) => role === "user")}
-          editing=${editing.value === message.id} onEdit=${() => { editing.value = message.id; }} onCancel=${() => { editing.value = null; focusComposer(); }}
-          onSend=${(text) => { editing.value = null; scroll.follow(); thread.edit(message, text, chosenModel.peek()); }}
-          onRetry=${() => { scroll.follow(); thread.retry(chosenModel.peek()); }} />`)}
+        ${messages.map((message, at) => html`<${Message} key=${message.id} message=${message} actions=${actions} isLast=${at === messages.length - 1}
+          editing=${editing.value === message.id} canEdit=${!live && !message.unkept}
+          canRetry=${!live && at === messages.length - 1 && messages.some(({ role }) => role === "user")} />`)}
         ${live && html`<${Live} live=${live} />`}
         ${problem && html`<${Failed} error=${problem.error} retry=${() => { scroll.follow(); problem.again(); }}>
           ${problem.text && html`<button type="button" class="link" onClick=${() => takeBack(thread)}>${t.discard}</button>`}<//>`}
