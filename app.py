@@ -33,10 +33,10 @@ from svc.db import Database, open_database
 from svc.errors import ApiError, ClientGone, StartError
 from svc.inference import upstream
 from svc.inference.catalog import BUILTIN, Catalog, Model, local_servers, read_file
-from svc.inference.media import Studio
 from svc.inference.models import Models
 from svc.inference.paid_call import Engines
 from svc.inference.providers import KeyBox
+from svc.inference.studio import Studio
 from svc.log import Log, capture_library_logs
 from svc.metrics import Metrics
 from svc.outbound.addresses import Resolver, check_address, public_address, public_or_private_address
@@ -63,7 +63,7 @@ from svc.routes import (
 from svc.routes.checkout import from_our_page, in_html, recognised
 from svc.server.body_budget import BodyBudget
 from svc.server.edge import Edge, Entrance, cors_for_v1
-from svc.server.gate import metered, per_ip, session_only, signed_in
+from svc.server.gate import linked, metered, per_ip, session_only, signed_in
 from svc.server.limits import AtOnce, Limits
 from svc.server.offload import Offload
 from svc.server.serve import run
@@ -121,7 +121,7 @@ ROUTES = [
     ("GET", "/artifacts/{artifact_id}", signed_in(artifacts.show_artifact)),
     ("PATCH", "/artifacts/{artifact_id}", signed_in(artifacts.change_artifact)),
     ("DELETE", "/artifacts/{artifact_id}", signed_in(artifacts.delete_artifact)),
-    ("GET", "/artifacts/{artifact_id}/content", signed_in(artifacts.show_content)),
+    ("GET", "/artifacts/{artifact_id}/content", linked(signed_in(artifacts.show_content))),
     ("PUT", "/artifacts/{artifact_id}/content", signed_in(artifacts.replace_content)),
     ("GET", "/conversations", signed_in(conversations.list_conversations)),
     ("POST", "/conversations", signed_in(conversations.create_conversation)),
@@ -282,7 +282,7 @@ async def _start_work(
         open_runs={},
         passwords=passwords,
         clock=config.clock,
-        derived_keys={purpose: folder.derive(purpose) for purpose in ("session", "checkout", "oauth")},
+        derived_keys={purpose: folder.derive(purpose) for purpose in ("session", "checkout", "oauth", "content")},
         identity_providers=outside.identity_providers,
         mail=outside.mail,
         payments=outside.payments,

@@ -27,9 +27,9 @@ INSTRUCTIONS = (
 )
 
 
-class Turn(Protocol):
-    """One call of the model: `reserve()` holds its price, `stream()` yields chunks, `message` is then the whole, and
-    `settle()` pays for it."""
+class ModelCall(Protocol):
+    """One call of the model: `reserve()` holds its price, `stream()` yields chat completion chunks, `message` is then the whole,
+    and `settle()` pays for it."""
 
     async def reserve(self) -> None: ...
 
@@ -42,7 +42,7 @@ class Turn(Protocol):
 
 
 # Runs one tool: name, arguments -> what JSON can carry. Raises ToolFailure, whose text the model sees.
-ToolCall = Callable[[str, dict[str, Any]], Awaitable[Any]]
+RunTool = Callable[[str, dict[str, Any]], Awaitable[Any]]
 
 
 class ToolFailure(Exception):
@@ -51,10 +51,14 @@ class ToolFailure(Exception):
 
 @dataclass
 class Progress:
-    """What a run has done so far; its last event and its record are made of it."""
+    """What a run has done so far; its last event and its record are made of it.
+
+    `finish_reason` is the last step's, as the model server gave it.
+    """
 
     steps: int = 0
     output: str | None = None
+    finish_reason: str | None = None
     artifacts: list[dict[str, Any]] = field(default_factory=list)
 
 
@@ -62,8 +66,8 @@ async def run(
     messages: list[dict[str, Any]],
     *,
     max_steps: int,
-    ask: Callable[[list[dict[str, Any]]], Turn],
-    call_tool: ToolCall,
+    ask: Callable[[list[dict[str, Any]]], ModelCall],
+    call_tool: RunTool,
     progress: Progress,
     step_seconds: float = STEP_SECONDS,
     tool_seconds: float = TOOL_SECONDS,
@@ -79,19 +83,21 @@ async def run(
     while progress.steps < max_steps:
         progress.steps += 1
         yield {"type": "step", "step": progress.steps}
-        turn = ask(messages)
-        await turn.reserve()
-        async with contextlib.aclosing(_texts(turn, min(loop.time() + step_seconds, run_ends))) as texts:
+        model_call = ask(messages)
+        await model_call.reserve()
+        async with contextlib.aclosing(_texts(model_call, progress, min(loop.time() + step_seconds, run_ends))) as texts:
             async for text in texts:
                 yield {"type": "delta", "text": text}
-        calls = turn.message.get("tool_calls") or []
+        message = model_call.message
+        calls = message.get("tool_calls") or []
         if not calls:
-            progress.output = turn.message.get("content") or ""
-            return  # this turn is settled together with the end of the run
-        await turn.settle()
+            progress.output = message.get("content") or message.get("refusal") or ""
+            return  # this call is settled together with the end of the run
+        await model_call.settle()
         if len(calls) > _CALLS_PER_STEP:
             raise ApiError("upstream_invalid_response", f"The model made more than {_CALLS_PER_STEP} tool calls in a step.")
-        messages.append(turn.message)
+        # Strict model servers refuse fields that are null.
+        messages.append({name: value for name, value in message.items() if value is not None or name == "content"})
         for call in calls:
             name, arguments, problem = _read_call(call)
             yield {"type": "tool_call", "id": call["id"], "name": name, "arguments": arguments}
@@ -102,9 +108,10 @@ async def run(
             messages.append({"role": "tool", "tool_call_id": call["id"], "content": content if ok else f"Error: {content}"})
 
 
-async def _texts(turn: Turn, deadline: float) -> AsyncGenerator[str, None]:
+async def _texts(model_call: ModelCall, progress: Progress, deadline: float) -> AsyncGenerator[str, None]:
+    """The text of the answer, or the one that refuses it, as it comes."""
     loop = asyncio.get_running_loop()
-    async with contextlib.aclosing(turn.stream()) as chunks:
+    async with contextlib.aclosing(model_call.stream()) as chunks:
         while loop.time() < deadline:  # a model that never waits would not feel the timeout
             try:
                 async with asyncio.timeout_at(deadline):
@@ -114,7 +121,8 @@ async def _texts(turn: Turn, deadline: float) -> AsyncGenerator[str, None]:
             if chunk is None:
                 return
             for choice in chunk["choices"]:
-                text = choice["delta"].get("content")
+                progress.finish_reason = choice.get("finish_reason") or progress.finish_reason
+                text = choice["delta"].get("content") or choice["delta"].get("refusal")
                 if text:
                     yield text
     raise ApiError("upstream_timeout", "The model took too long for a step of the agent, or the run for all of them.")
@@ -134,7 +142,7 @@ def _read_call(call: dict[str, Any]) -> tuple[str, dict[str, Any], str | None]:
     return name, arguments, None
 
 
-async def _result(call_tool: ToolCall, name: str, arguments: dict[str, Any], deadline: float) -> tuple[bool, Any]:
+async def _result(call_tool: RunTool, name: str, arguments: dict[str, Any], deadline: float) -> tuple[bool, Any]:
     try:
         async with asyncio.timeout_at(deadline):
             return True, await call_tool(name, arguments)

@@ -11,14 +11,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from svc.agents.loop import Progress
-from svc.agents.runs import Outcome
+from svc.agents.runs import RunOutcome
+from svc.durable import write_until_done
 from svc.errors import ApiError
 from svc.inference.wire import event
 from svc.server.sse import Interrupt
 
 _STORE_TRIES = 3
-_STORE_PAUSE_SECONDS = 0.5
-_STORE_LATER_SECONDS = 2.0
 
 
 @dataclass(frozen=True)
@@ -33,15 +32,16 @@ class End:
 
 @dataclass(frozen=True)
 class Record:
-    """The record of one run, as svc/routes/agents.py keeps it.
+    """The record of one run, as svc/agents/run.py keeps it.
 
-    `opened()` writes its beginning; what it raises refuses the run. `store(end)` settles and writes the end in one
-    transaction, and returns what it wrote. `outcome(end)` is the same as far as it is known without writing.
+    `opened()` writes its beginning; what it raises refuses the run. `decided()` is told that its end is, which nothing changes
+    from there on. `store(end)` settles and writes the end in one transaction. `outcome(end)` is what it has come to.
     """
 
     opened: Callable[[], Awaitable[None]]
-    store: Callable[[End], Awaitable[Outcome]]
-    outcome: Callable[[End], Outcome]
+    decided: Callable[[], None]
+    store: Callable[[End], Awaitable[None]]
+    outcome: Callable[[End], RunOutcome]
     on_fault: Callable[[BaseException], None]
 
 
@@ -99,51 +99,39 @@ async def run_blocks(
         # Nothing is left to interrupt: the stream ends with the block above.
 
 
-async def _stored(record: Record, end: End, interrupt: Interrupt) -> Outcome:
+async def _stored(record: Record, end: End, interrupt: Interrupt) -> RunOutcome:
     """Stores the end, through any number of cancellations; those that are not the interrupt's count again afterwards."""
-    storing = asyncio.ensure_future(_store(record, end))
-    cancelled: asyncio.CancelledError | None = None
-    while not storing.done():
-        try:
-            await asyncio.shield(storing)
-        except asyncio.CancelledError as error:
-            cancelled = error
-    if cancelled is not None and interrupt.reason is None:
-        raise cancelled
-    return storing.result()
+    record.decided()
 
-
-async def _store(record: Record, end: End) -> Outcome:
-    for tries_left in reversed(range(_STORE_TRIES)):
+    async def store() -> None:
+        nonlocal end
         try:
-            return await record.store(end)
-        except Exception as error:
+            await record.store(end)
+        except ApiError:
+            raise
+        except Exception as error:  # such an end can never be written
             record.on_fault(error)
-            if not isinstance(error, ApiError):  # such an end can never be written
-                end = End("error", error=ApiError("internal_error").error)
-            elif not tries_left:
-                end = End("error", error=error.error)
-        if tries_left:
-            await asyncio.sleep(_STORE_PAUSE_SECONDS)
-    asyncio.ensure_future(_store_later(record, end))
+            end = End("error", error=ApiError("internal_error").error)
+            raise ApiError("internal_error") from error
+
+    def refused(error: ApiError) -> None:
+        nonlocal end
+        record.on_fault(error)
+        end = End("error", error=error.error)
+
+    try:
+        await write_until_done(store, refused, tries=_STORE_TRIES)
+    except ApiError:
+        pass  # the caller is told so now, and the record once there is room
+    except asyncio.CancelledError:
+        if interrupt.reason is None:
+            raise
     return record.outcome(end)
 
 
-async def _store_later(record: Record, end: End) -> None:
-    """Tries until it is written. Where the process ends before, the next start ends the run."""
-    while True:
-        await asyncio.sleep(_STORE_LATER_SECONDS)
-        try:
-            await record.store(end)
-            return
-        except ApiError as error:
-            if error.code == "shutting_down":
-                return
-
-
-def _last_event(outcome: Outcome, progress: Progress) -> dict[str, Any]:
+def _last_event(outcome: RunOutcome, progress: Progress) -> dict[str, Any]:
     own: dict[str, dict[str, Any]] = {
-        "final": {"output": outcome.output},
+        "final": {"output": outcome.output, "finish_reason": progress.finish_reason},
         "error": {"error": outcome.error},
         "stopped": {"reason": outcome.reason},
     }

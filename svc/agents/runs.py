@@ -19,8 +19,8 @@ INTERRUPTED = {
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """How a run ended: `status` final, error or stopped, with the fields that go with it; what it did and cost."""
+class RunOutcome:
+    """How a run ended (`status` final, error or stopped with the fields that go with it) or goes on; what it did and cost."""
 
     status: str
     steps: int
@@ -50,7 +50,25 @@ def add_run(tx: sqlite3.Connection, account_id: str, run: dict[str, Any], now_se
         raise ApiError("not_found", "There is no such project.", param="project_id") from None
 
 
-def end_run(tx: sqlite3.Connection, account_id: str, run_id: str, outcome: Outcome, now_seconds: float) -> bool:
+def note_progress(tx: sqlite3.Connection, account_id: str, run_id: str, outcome: RunOutcome) -> None:
+    """Keeps what a run that goes on has done and cost so far, so that it is told while it runs and if it is interrupted."""
+    tx.execute(
+        """
+        UPDATE runs SET steps = ?, prompt_tokens = ?, completion_tokens = ?, cost_micros = ?
+        WHERE account_id = ? AND id = ? AND status = 'running'
+        """,
+        (
+            outcome.steps,
+            outcome.usage["prompt_tokens"],
+            outcome.usage["completion_tokens"],
+            outcome.cost_micros,
+            account_id,
+            run_id,
+        ),
+    )
+
+
+def end_run(tx: sqlite3.Connection, account_id: str, run_id: str, outcome: RunOutcome, now_seconds: float) -> bool:
     """Ends a run that is still running; False when it had ended already or its account is gone."""
     return (
         tx.execute(
@@ -98,7 +116,7 @@ def runs_page(conn: sqlite3.Connection, account_id: str, limit: int, after: str 
     return page(conn, "runs", account_id, limit, after)
 
 
-def shown(row: sqlite3.Row) -> dict[str, Any]:
+def as_json(row: sqlite3.Row) -> dict[str, Any]:
     """A run as the API shows it."""
     plain = ("id", "status", "goal", "model", "max_steps", "steps", "output", "reason", "cost_micros", "project_id")
     return {

@@ -29,6 +29,8 @@ VOICES = {
     "nova": ("en-us", "f3", 58), "onyx": ("en-us", "m7", 30), "sage": ("en-gb", "f4", 50), "shimmer": ("en-us", "f5", 62),
     "verse": ("en-gb", "m6", 46),
 }  # fmt: skip
+# Some of the languages that eSpeak NG speaks, by the codes that people use.
+LANGUAGES = ("en", "en-GB", "de", "fr", "fr-FR", "es", "it", "pt", "pt-BR", "nl", "pl", "ru", "tr", "zh", "ja", "ko", "hi", "ar")
 # Those voices speak any language: that of the script in which most of the text is written.
 _SCRIPTS = {
     "CJK": "cmn", "HIRAGANA": "ja", "KATAKANA": "ja", "HANGUL": "ko", "CYRILLIC": "ru", "GREEK": "el", "ARABIC": "ar",

@@ -15,6 +15,7 @@ from svc.ids import new_id, timestamp
 
 CONTENT_BYTES = 32 * 1024 * 1024
 PIECE_BYTES = 256 * 1024
+MOST_ARTIFACTS, MOST_BYTES = 10_000, 1024**3  # as schema.sql has them
 NAME_LENGTH = 200
 CONTENT_TYPE_LENGTH = 200
 _TOKEN = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
@@ -116,6 +117,16 @@ def add_artifact(
         ).fetchone()
     _add_pieces(tx, account_id, row["id"], content)
     return Artifact(**row)
+
+
+def check_room(conn: sqlite3.Connection, account_id: str, count: int, size_bytes: int) -> None:
+    """Whether the account has room for `count` more artifacts of `size_bytes` together. Raises the ApiError of a full one."""
+    held, held_bytes = conn.execute(
+        "SELECT count(*), ifnull(sum(size), 0) FROM artifacts WHERE account_id = ?", (account_id,)
+    ).fetchone()
+    bound = "artifacts_count" if held + count > MOST_ARTIFACTS else "artifacts_bytes"
+    if bound == "artifacts_count" or held_bytes + size_bytes > MOST_BYTES:
+        raise ApiError("PAYLOAD_TOO_LARGE", _BOUNDS[bound])
 
 
 def artifact_by_id(conn: sqlite3.Connection, account_id: str, artifact_id: str) -> Artifact:

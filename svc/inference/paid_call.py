@@ -78,6 +78,8 @@ class PaidCall:
         self._held_micros = 0
         self._reserved = self._settled = False
         self.cost_micros = 0
+        # What else is written in the transaction of the settlement, for instance how far the agent's run is.
+        self.beside: Callable[[sqlite3.Connection], None] | None = None
         self.log_fields: dict[str, Any] = {"model": model.id}
 
     @property
@@ -147,7 +149,7 @@ class PaidCall:
         Raises ApiError `storage_unavailable`; then it is paid once there is room. Where the process ends before, the next start
         releases the hold.
         """
-        if self._reserved and not self._settled:
+        if (self._reserved or self.beside) and not self._settled:
             await write_until_done(lambda: self._engines.db.write(self.settle_in), lambda error: self.void())
         self.mark_settled()
 
@@ -158,8 +160,17 @@ class PaidCall:
         self._settled = True
 
     def settle_in(self, tx: sqlite3.Connection) -> None:
-        """`settle` of a paid call inside a transaction, for instance the one that ends an agent run; a further one is nothing."""
-        if not self.paid or (self._held_micros and not wallet.is_held(tx, self._payer.account_id, self._hold_id)):
+        """`settle` inside a transaction, for instance the one that ends an agent run; a further one is nothing."""
+        self._debit_in(tx)
+        if self.beside:
+            self.beside(tx)
+
+    def _debit_in(self, tx: sqlite3.Connection) -> None:
+        if (
+            not self.paid
+            or not self._reserved
+            or (self._held_micros and not wallet.is_held(tx, self._payer.account_id, self._hold_id))
+        ):
             return
         bill, now_seconds = self.bill(), self._engines.clock()
         self.cost_micros = wallet.settle(

@@ -3,14 +3,15 @@
 Answers go to a file as they come, whoever is slow: they may be long, and many may be under way at once.
 """
 
+import contextlib
 import time
 from collections.abc import AsyncGenerator
-from dataclasses import dataclass
 from typing import Any, BinaryIO
 
+import httpx
 import orjson
 
-from svc.errors import UpstreamFault
+from svc.errors import ApiError, UpstreamFault
 from svc.inference import audio
 from svc.inference.upstream import Endpoint, faults, parsed, send
 from svc.outbound.client import Outbound
@@ -22,23 +23,7 @@ _START_BYTES = 12
 _ANSWER_SECONDS = 3600.0
 # Stereo samples of 16 bits at 48 kHz: what takes more is no speech.
 _BYTES_PER_SECOND = 200_000
-_KEPT = ("usage", "size", "quality", "background", "output_format")
-
-
-@dataclass(frozen=True)
-class Picture:
-    """A picture in base64, and the prompt that its maker made of the caller's."""
-
-    encoded: bytes
-    revised_prompt: str | None = None
-
-
-@dataclass(frozen=True)
-class Pictures:
-    """A provider's answer: its pictures, and what it tells about them."""
-
-    pictures: list[Picture]
-    facts: dict[str, Any]
+_NOT_FETCHED = "The answer holds the address of a picture that cannot be fetched."
 
 
 async def ask_for_images(client: Outbound, provider: Endpoint, body: dict[str, Any], file: BinaryIO) -> None:
@@ -69,24 +54,40 @@ async def _ask_for_images(client: Outbound, provider: Endpoint, body: dict[str, 
         await reply.aclose()
 
 
-def pictures_in(data: bytes, provider: Endpoint, most: int) -> Pictures:
-    """What a provider's answer holds, at most `most` pictures. Raises UpstreamFault."""
-    document = parsed(data, provider)
-    entries = document.get("data") if isinstance(document, dict) else None
-    if not isinstance(entries, list) or not entries:
-        raise UpstreamFault("invalid", "The answer holds no pictures.")
-    facts = {name: document[name] for name in _KEPT if isinstance(document.get(name), str | dict)}
-    return Pictures([_picture(entry) for entry in entries[:most]], facts)
+def same_origin(url: str, base_url: str) -> bool:
+    """Whether both name the same scheme, host and port."""
+    try:
+        return _origin(url) == _origin(base_url)
+    except httpx.InvalidURL:
+        return False
 
 
-def _picture(entry: Any) -> Picture:
-    entry = entry if isinstance(entry, dict) else {}
-    encoded, url, revised = entry.get("b64_json"), entry.get("url"), entry.get("revised_prompt")
-    if not isinstance(encoded, str) and isinstance(url, str) and url.startswith("data:image/"):
-        encoded = url.partition(";base64,")[2]
-    if not isinstance(encoded, str) or not encoded or not encoded.isascii():
-        raise UpstreamFault("invalid", "The answer holds no picture as base64, which was asked for.")
-    return Picture(encoded.encode(), revised if isinstance(revised, str) else None)
+def _origin(url: str) -> tuple[str, str, int | None]:
+    parts = httpx.URL(url)
+    return parts.scheme, parts.host, parts.port
+
+
+async def fetch(client: Outbound, url: str, timeout_seconds: float) -> bytes:
+    """What is at `url`, asked for without a key. Raises UpstreamFault."""
+    deadline = time.monotonic() + timeout_seconds
+    pieces: list[bytes] = []
+    size_bytes = 0
+    try:
+        with faults():
+            reply = await client.send(
+                "GET", url, [(b"accept", b"image/*"), (b"user-agent", b"svc")], timeout_seconds=timeout_seconds
+            )
+            async with contextlib.aclosing(reply):
+                async for piece in reply:
+                    size_bytes += len(piece)
+                    _check_bounds(size_bytes, _IMAGES_BYTES, deadline)
+                    pieces.append(piece)
+    except (ApiError, UpstreamFault):
+        # One text for every fault: it must not tell which addresses answer.
+        raise UpstreamFault("invalid", _NOT_FETCHED) from None
+    if reply.status != 200 or not pieces:
+        raise UpstreamFault("invalid", _NOT_FETCHED)
+    return b"".join(pieces)
 
 
 async def speech(

@@ -4,6 +4,7 @@ import asyncio
 import binascii
 import re
 from collections.abc import AsyncGenerator, Callable
+from functools import partial
 from typing import Any, TypeVar
 from urllib.parse import quote
 
@@ -12,13 +13,14 @@ from starlette.responses import Response, StreamingResponse
 
 from svc.content import artifacts, projects
 from svc.content.artifacts import CONTENT_BYTES, PIECE_BYTES, Artifact
+from svc.content.content_links import content_url
 from svc.db import Database
 from svc.errors import ApiError
 from svc.routes.schemas.content import ARTIFACT, ARTIFACT_LIST, CREATE_ARTIFACT_REQUEST, UPDATE_ARTIFACT_REQUEST
 from svc.routes.schemas.refusals import PROJECT_NOT_FOUND
 from svc.server.bodies import read_body, read_json
 from svc.server.body_budget import MIB
-from svc.server.gate import Caller
+from svc.server.gate import LINK, Caller
 from svc.server.interface import Answer, Body, Content, Refusal, choice, describes, header, parameter, path_id, string
 from svc.server.state import State
 from svc.server.web import listing, no_content, page_after, page_limit, reply
@@ -92,7 +94,12 @@ async def create_artifact(request: Request[State], caller: Caller) -> Response:
         run_id=None,
         now_seconds=state.clock(),
     )
-    return reply(artifact.as_json(), 201)
+    return reply(_as_json(state, artifact), 201)
+
+
+def _as_json(state: State, artifact: Artifact) -> dict[str, Any]:
+    key, base_url = state.derived_keys["content"], state.config.base_url
+    return {**artifact.as_json(), "content_url": content_url(key, base_url, artifact.account_id, artifact.id, state.clock())}
 
 
 def _content_field(body: dict[str, Any]) -> tuple[str, Callable[[str], bytes], str]:
@@ -144,7 +151,7 @@ async def list_artifacts(request: Request[State], caller: Caller) -> Response:
     if project_id is not None:
         await db.read(projects.project_by_id, caller.id, project_id, "project_id")
     page = await db.read(artifacts.artifacts_page, caller.id, limit, page_after(request), project_id, query.get("run_id"))
-    return listing(page, Artifact.as_json)
+    return listing(page, partial(_as_json, request.state))
 
 
 @describes(
@@ -157,7 +164,7 @@ async def list_artifacts(request: Request[State], caller: Caller) -> Response:
 )
 async def show_artifact(request: Request[State], caller: Caller) -> Response:
     artifact = await request.state.db.read(artifacts.artifact_by_id, caller.id, request.path_params["artifact_id"])
-    return reply(artifact.as_json())
+    return reply(_as_json(request.state, artifact))
 
 
 @describes(
@@ -183,7 +190,7 @@ async def change_artifact(request: Request[State], caller: Caller) -> Response:
         changes["project_id"] = projects.check_project_id(body["project_id"], "project_id")
     artifact_id = request.path_params["artifact_id"]
     artifact = await state.db.write(artifacts.change_artifact, caller.id, artifact_id, changes, state.clock())
-    return reply(artifact.as_json())
+    return reply(_as_json(state, artifact))
 
 
 @describes(
@@ -236,7 +243,7 @@ async def replace_content(request: Request[State], caller: Caller) -> Response:
         sha256=await _apart_if_big(content, artifacts.sha256_of),
         now_seconds=state.clock(),
     )
-    return reply(artifact.as_json())
+    return reply(_as_json(state, artifact))
 
 
 @describes(
@@ -278,7 +285,7 @@ async def show_content(request: Request[State], caller: Caller) -> Response:
         headers = _validators(artifact)
         if _is_known(request, headers["etag"]):
             return Response(status_code=304, headers=headers)
-        headers |= _file_headers(artifact)
+        headers |= _file_headers(artifact, caller.auth == LINK)
         if request.method == "HEAD":
             return Response(headers={**headers, "content-length": str(artifact.size)})
         asked = _range(request, headers["etag"], artifact.size)
@@ -304,13 +311,14 @@ def _is_known(request: Request[State], etag: str) -> bool:
     return etag in tags or "*" in tags
 
 
-def _file_headers(artifact: Artifact) -> dict[str, str]:
+def _file_headers(artifact: Artifact, by_link: bool) -> dict[str, str]:
     """What keeps the file inert: it runs no script and is a download, unless it can only be looked at or heard."""
     return {
         "content-type": artifact.content_type,
         "content-disposition": f"{_disposition(artifact.content_type)}; {_file_name(artifact.name)}",
         "content-security-policy": "sandbox",
-        "cross-origin-resource-policy": "same-origin",
+        # A link is made for pages elsewhere.
+        "cross-origin-resource-policy": "cross-origin" if by_link else "same-origin",
         "accept-ranges": "bytes",
     }
 

@@ -27,7 +27,7 @@ from svc.content.support import SupportConversation, SupportMessage
 from svc.db import Database
 from svc.ids import timestamp
 from svc.inference import providers
-from svc.inference.media import storage
+from svc.inference.studio import storage
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Content, describes, header, string
 from svc.server.state import State
@@ -69,7 +69,7 @@ KINDS: dict[str, tuple[str, tuple[str, ...], AsJson]] = {
     "conversations": ("conversations", ("id",), lambda row: Conversation(**row).as_json()),
     "messages": ("messages", ("number",), _message),
     "answers": ("answers", ("message_id",), lambda row: {"message_id": row["message_id"], **answers.of_row(row).as_json()}),
-    "runs": ("runs", ("id",), runs.shown),
+    "runs": ("runs", ("id",), runs.as_json),
     "ledger": (
         "ledger",
         ("seq",),

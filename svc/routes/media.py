@@ -1,6 +1,7 @@
 """Images and speech, in OpenAI's wire format and with our own `/v1/audio/generate`.
 
-body -> checks (400, 404, 413) -> hold (402) -> slot (503) -> a file of the whole answer -> settlement -> the answer from it
+body -> checks (400, 404, 413) -> room for what is stored (413) -> hold (402) -> slot (503) -> a file of the whole answer
+     -> settlement -> the answer from it
 The whole answer is made first: its length, cost and truncation are headers, and a fault is an HTTP error, not half a file.
 """
 
@@ -9,7 +10,6 @@ import base64
 import contextlib
 import os
 import re
-import unicodedata
 from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Any, BinaryIO
 
@@ -18,11 +18,16 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
+from svc.checks import integer, matching, number, one_of, optional, required, string
+from svc.content import content_links
 from svc.errors import ApiError, describe
-from svc.inference import media
+from svc.inference import media_files
 from svc.inference.catalog import Model
-from svc.inference.media import ImageCall, ImageRequest, SpeechCall, SpeechRequest, storage
+from svc.inference.image_call import LEAST_SIDE, MOST_SIDE, ImageCall, ImageRequest
 from svc.inference.paid_call import PaidCall, Payer
+from svc.inference.pictures import Picture
+from svc.inference.speech_call import DEFAULT_AUDIO_TOKENS, LEAST_AUDIO_TOKENS, MOST_AUDIO_TOKENS, SpeechCall, SpeechRequest
+from svc.inference.studio import storage
 from svc.inference.wire import error_event, event
 from svc.routes.schemas.media import AUDIO_ANSWER, AUDIO_REQUEST, IMAGE_REQUEST, IMAGES_ANSWER, SPEECH_ANSWER, SPEECH_REQUEST
 from svc.routes.schemas.refusals import MODEL_NOT_FOUND, MODEL_SERVER, NO_FUNDS, OWN_ADDRESS
@@ -35,7 +40,7 @@ from svc.server.web import add_log_fields
 
 # Of all three: what is asked for lies in the body, as with chat, but the limits and the prices are those of media.
 _REFUSALS = (
-    Refusal("missing_field", "prompt is required: what the picture is to show.", "prompt"),
+    Refusal("missing_field", "prompt is required: a string.", "prompt"),
     Refusal("invalid_value", "size must be of the form WIDTHxHEIGHT, such as 512x512, or auto.", "size"),
     Refusal(
         "PAYLOAD_TOO_LARGE",
@@ -53,13 +58,16 @@ _REFUSALS = (
 _PIECE_BYTES = 64 * 1024
 _PROMPT_LENGTH = 32_000
 _MOST_IMAGES = 10
-_SIZE = re.compile(r"([1-9][0-9]{0,4})x([1-9][0-9]{0,4})")
+_SIZE = re.compile(r"([1-9][0-9]{0,4})x([1-9][0-9]{0,4})|auto")
 _DEFAULT_SIDE = 1024
 _SPOKEN_LENGTH = 100_000
 _SPEECH_LENGTH = 4_096  # of OpenAI's speech route, in characters
 _SLOWEST, _FASTEST = 0.25, 4.0
 _FORMAT = re.compile(r"[a-z0-9_-]{1,32}")
 _DEFAULT_VOICE = "alloy"
+_VOICE_LENGTH = 200
+# What is no text to speak or paint: white space and control characters alone.
+_BLANK = re.compile(r"[\s\x00-\x1f\x7f-\x9f]*")
 
 
 # --- images
@@ -80,68 +88,81 @@ async def create_image(request: Request[State], caller: Caller) -> Response:
     state = request.state
     body = await read_json(request)
     wanted = _image_request(body)
-    as_url = _one_of(body, "response_format", "b64_json", "url") == "url"
+    as_url = optional(body, "response_format", one_of("b64_json", "url"), "b64_json") == "url"
     model = await state.models.chosen(caller.account, body.get("model"), "image")
     if model.provider is None:
         _check_for_painter(body, wanted)
-    payer = _payer(request, caller)
-    call = ImageCall(model, wanted, state.studio, payer)
+    call = ImageCall(model, wanted, state.studio, _payer(request, caller))
     with contextlib.ExitStack() as held:
-        async with _made(request, caller, call):
-            held.enter_context(state.studio.images.taken(caller.id))
+        async with _room(state, caller, call, wanted.count if as_url else 0), _made(request, caller, call):
+            held.enter_context(state.studio.lane(model).images.taken(caller.id))
             file = held.enter_context(state.studio.spool())
-            await _write_images(request, payer, call, wanted.prompt, file, as_url)
+            await _write_images(state, caller, call, wanted.prompt, file, as_url)
         return _from_file(file, {"content-type": "application/json", **_cost(call)}, held.pop_all())
 
 
 def _image_request(body: dict[str, Any]) -> ImageRequest:
-    prompt = _text(body, "prompt", "what the picture is to show", _PROMPT_LENGTH)
-    count = 1 if body.get("n") is None else body["n"]
-    if type(count) is not int or not 1 <= count <= _MOST_IMAGES:
-        raise ApiError("invalid_value", f"n must be a whole number from 1 to {_MOST_IMAGES}.", param="n")
+    prompt = _text(body, "prompt", _PROMPT_LENGTH)
+    count = optional(body, "n", integer(1, _MOST_IMAGES), 1)
     if body.get("stream"):
         raise ApiError("invalid_value", "Images are not streamed here. Leave stream out.", param="stream")
-    size = body.get("size") or "auto"
-    match = _SIZE.fullmatch(size) if isinstance(size, str) else None
-    if match is None and size != "auto":
-        raise ApiError("invalid_value", "size must be of the form WIDTHxHEIGHT, such as 512x512, or auto.", param="size")
-    width, height = (int(match[1]), int(match[2])) if match else (_DEFAULT_SIDE, _DEFAULT_SIDE)
+    size = optional(body, "size", matching(_SIZE, "of the form WIDTHxHEIGHT, such as 512x512, or auto", 11), "auto")
+    width, height = map(int, size.split("x")) if size != "auto" else (_DEFAULT_SIDE, _DEFAULT_SIDE)
     passed_on = {name: value for name, value in body.items() if name not in ("stream", "partial_images", "response_format")}
     return ImageRequest(prompt, count, width, height, passed_on)
 
 
 def _check_for_painter(body: dict[str, Any], wanted: ImageRequest) -> None:
     """What the built-in painter cannot do. Raises ApiError `invalid_value`."""
-    if not all(media.LEAST_SIDE <= side <= media.MOST_SIDE for side in (wanted.width, wanted.height)):
-        message = f"size must be between {media.LEAST_SIDE} and {media.MOST_SIDE} a side, such as 512x512."
+    if not all(LEAST_SIDE <= side <= MOST_SIDE for side in (wanted.width, wanted.height)):
+        message = f"size must be between {LEAST_SIDE} and {MOST_SIDE} a side, such as 512x512."
         raise ApiError("invalid_value", message, param="size")
-    _one_of(body, "output_format", "png")
+    optional(body, "output_format", one_of("png"), "png")
 
 
-async def _write_images(
-    request: Request[State], payer: Payer, call: ImageCall, prompt: str, file: BinaryIO, as_url: bool
-) -> None:
+def _room(state: State, caller: Caller, call: ImageCall, stored: int) -> contextlib.AbstractAsyncContextManager[None]:
+    """Keeps room for as many pictures as become artifacts. Raises the ApiError of a full account."""
+    if not stored:
+        return contextlib.nullcontext()
+    return media_files.room(state.studio, caller.id, call.most_bytes, stored)
+
+
+async def _write_images(state: State, caller: Caller, call: ImageCall, prompt: str, file: BinaryIO, as_url: bool) -> None:
     """Writes the answer picture by picture, so that one of them is in memory at a time."""
-    state = request.state
     with storage():
         file.write(b'{"created":%d,"data":[' % int(state.clock()))
         async with contextlib.aclosing(call.pictures()) as pictures:
             number = 0
             async for picture in pictures:
                 number += 1
-                file.write(b"" if number == 1 else b",")
-                if as_url:
-                    artifact = await media.stored(state.studio, payer, prompt, picture, number)
-                    file.write(b'{"url":%b' % orjson.dumps(f"{state.config.base_url}/artifacts/{artifact.id}/content"))
-                else:
-                    file.write(b'{"b64_json":"%b"' % picture.encoded)
-                if picture.revised_prompt is not None:
-                    file.write(b',"revised_prompt":' + orjson.dumps(picture.revised_prompt))
-                file.write(b"}")
+                url = await _url(state, caller, prompt, picture, number) if as_url else None
+                await asyncio.to_thread(_write_image, file, picture, url, number)
         file.write(b"]")
-        for name, value in call.facts_about.items():
-            file.write(b',"%b":%b' % (name.encode(), orjson.dumps(value)))
+        for name, value in call.details.items():
+            file.write(b",%b:%b" % (orjson.dumps(name), orjson.dumps(value)))
         file.write(b"}")
+
+
+async def _url(state: State, caller: Caller, prompt: str, picture: Picture, number: int) -> str | None:
+    """Where the picture is kept; None where the account has filled the room for it meanwhile, so that it goes along itself."""
+    try:
+        artifact = await media_files.store_picture(state.studio, media_files.Home(caller.id), prompt, picture.content, number)
+    except ApiError as error:
+        if error.code not in media_files.FULL:
+            raise
+        return None
+    return content_links.content_url(state.derived_keys["content"], state.config.base_url, caller.id, artifact.id, state.clock())
+
+
+def _write_image(file: BinaryIO, picture: Picture, url: str | None, number: int) -> None:
+    file.write(b"{" if number == 1 else b",{")
+    if url is None:
+        file.write(b'"b64_json":"' + base64.b64encode(picture.content) + b'"')
+    else:
+        file.write(b'"url":' + orjson.dumps(url))
+    if picture.revised_prompt is not None:
+        file.write(b',"revised_prompt":' + orjson.dumps(picture.revised_prompt))
+    file.write(b"}")
 
 
 # --- speech
@@ -160,7 +181,7 @@ async def _write_images(
 async def generate_audio(request: Request[State], caller: Caller) -> Response:
     """`{input, model?, voice?, format?, speed?, tts_max_tokens?}` -> the audio, WAV if no format is named."""
     body = await read_json(request)
-    text = _text(body, "input", "the text to speak", _SPOKEN_LENGTH)
+    text = _text(body, "input", _SPOKEN_LENGTH)
     model = await request.state.models.chosen(caller.account, body.get("model"), "speech")
     if model.provider is not None and model.provider.byok:
         _check_length(text, "input", _SPEECH_LENGTH)
@@ -179,8 +200,8 @@ async def generate_audio(request: Request[State], caller: Caller) -> Response:
 async def create_speech(request: Request[State], caller: Caller) -> Response:
     """OpenAI's `{input, model?, voice?, response_format?, speed?, stream_format?}` -> the audio, or events that carry it."""
     body = await read_json(request)
-    text = _text(body, "input", "the text to speak", _SPEECH_LENGTH)
-    _one_of(body, "stream_format", "audio", "sse")
+    text = _text(body, "input", _SPEECH_LENGTH)
+    optional(body, "stream_format", one_of("audio", "sse"), "audio")
     model = await request.state.models.chosen(caller.account, body.get("model"), "speech")
     # Clients take an unnamed format for mp3; where the voice has no encoder they get WAV that says so.
     usual = "mp3" if model.provider is not None or "mp3" in request.state.studio.voice.formats else "wav"
@@ -195,7 +216,7 @@ async def _speech(
     call = SpeechCall(model, wanted, studio, _payer(request, caller))
     with contextlib.ExitStack() as held:
         async with _made(request, caller, call):
-            held.enter_context(studio.speeches.taken(caller.id))
+            held.enter_context(studio.lane(model).speeches.taken(caller.id))
             file = held.enter_context(studio.spool())
             await call.speak(file)
         headers = {
@@ -211,39 +232,41 @@ async def _speech(
 async def _speech_request(
     request: Request[State], model: Model, text: str, body: dict[str, Any], format_field: str, usual_format: str
 ) -> SpeechRequest:
-    voice, form, speed = body.get("voice"), body.get(format_field), body.get("speed")
-    if isinstance(voice, dict):  # OpenAI's form for voices of one's own
-        voice = voice.get("id")
-    voice = _DEFAULT_VOICE if voice is None else voice
-    if not isinstance(voice, str) or not 0 < len(voice) <= 200:
-        raise ApiError("invalid_value", "voice must be the name of a voice, such as alloy.", param="voice")
-    form = usual_format if form is None else form
-    if not isinstance(form, str) or not _FORMAT.fullmatch(form):
-        raise ApiError("invalid_value", f"{format_field} must be the name of a format, such as wav.", param=format_field)
-    speed = 1.0 if speed is None else speed
-    if type(speed) not in (int, float) or not _SLOWEST <= speed <= _FASTEST:
-        raise ApiError("invalid_value", f"speed must be a number from {_SLOWEST} to {_FASTEST}.", param="speed")
+    voice = _voice(body.get("voice"))
+    format = optional(body, format_field, matching(_FORMAT, "the name of a format, such as wav", 32), usual_format)
+    speed = optional(body, "speed", number(_SLOWEST, _FASTEST), 1.0)
     if model.provider is None:
         known = request.state.studio.voice
-        if form not in known.formats:
-            message = f"{model.id} cannot make {form} on this machine, only {', '.join(known.formats)}."
+        if format not in known.formats:
+            message = f"{model.id} cannot make {format} on this machine, only {', '.join(known.formats)}."
             raise ApiError("invalid_value", message, param=format_field)
         voice = await known.named(voice)
     ours = ("format", "tts_max_tokens", "stream_format") if format_field == "format" else ("tts_max_tokens", "stream_format")
     passed_on = {name: value for name, value in body.items() if name not in ours}
-    passed_on["voice"] = body.get("voice") or voice
-    return SpeechRequest(text, form, voice, float(speed), _most_tokens(body), passed_on)
+    passed_on["voice"] = voice if body.get("voice") is None else body["voice"]
+    return SpeechRequest(text, format, voice, speed, _most_tokens(body), passed_on)
+
+
+def _voice(value: Any) -> str:
+    if isinstance(value, dict):  # OpenAI's form for voices of one's own
+        return _voice_name(value.get("id"))
+    return _DEFAULT_VOICE if value is None else _voice_name(value)
+
+
+def _voice_name(value: Any) -> str:
+    if not isinstance(value, str) or not 0 < len(value) <= _VOICE_LENGTH:
+        raise ApiError("invalid_value", "voice must be the name of a voice, such as alloy.", param="voice")
+    return value
 
 
 def _most_tokens(body: dict[str, Any]) -> int:
     """`tts_max_tokens`, clamped and not refused where it is out of range."""
     tokens = body.get("tts_max_tokens")
     if tokens is None:
-        return media.DEFAULT_AUDIO_TOKENS
-    # An integer of more than 64 bits arrives as a float.
-    if type(tokens) is not int and not (type(tokens) is float and abs(tokens) >= 2**63):
+        return DEFAULT_AUDIO_TOKENS
+    if type(tokens) not in (int, float) or (abs(tokens) < 2**63 and tokens != int(tokens)):
         raise ApiError("invalid_value", "tts_max_tokens must be a whole number.", param="tts_max_tokens")
-    return int(min(max(tokens, media.LEAST_AUDIO_TOKENS), media.MOST_AUDIO_TOKENS))
+    return int(min(max(tokens, LEAST_AUDIO_TOKENS), MOST_AUDIO_TOKENS))
 
 
 def _as_events(request: Request[State], caller: Caller, call: SpeechCall, file: BinaryIO, headers: dict[str, str]) -> EventStream:
@@ -316,14 +339,10 @@ async def _pieces(file: BinaryIO) -> AsyncGenerator[bytes, None]:
         await asyncio.sleep(0)
 
 
-def _text(body: dict[str, Any], field: str, what: str, most_length: int) -> str:
-    text = body.get(field)
-    if text is None:
-        raise ApiError("missing_field", f"{field} is required: {what}.", param=field)
-    if not isinstance(text, str):
-        raise ApiError("invalid_value", f"{field} must be a string.", param=field)
+def _text(body: dict[str, Any], field: str, most_length: int) -> str:
+    text = required(body, field, string)
     _check_length(text, field, most_length)
-    if all(character.isspace() or unicodedata.category(character) == "Cc" for character in text):
+    if _BLANK.fullmatch(text):
         raise ApiError("invalid_value", f"{field} must not be blank.", param=field)
     return text
 
@@ -332,13 +351,3 @@ def _check_length(text: str, field: str, most_length: int) -> None:
     if len(text) > most_length:
         message = f"{field} has {len(text)} characters; at most {most_length} are taken here."
         raise ApiError("PAYLOAD_TOO_LARGE", message, param=field)
-
-
-def _one_of(body: dict[str, Any], field: str, *allowed: str) -> str:
-    """The field's value, the first of `allowed` when it is left out."""
-    value = body.get(field)
-    if value is None:
-        return allowed[0]
-    if value not in allowed:
-        raise ApiError("invalid_value", f"{field} must be {' or '.join(allowed)}.", param=field)
-    return str(value)

@@ -11,12 +11,14 @@ from starlette.responses import Response
 
 from svc.auth import accounts, tokens
 from svc.auth.accounts import Account
+from svc.content.content_links import account_of_link
 from svc.errors import ApiError
 from svc.server.interface import Component, Refusal, implies, integer, named_header, string
 from svc.server.limits import CHAT_PER_MINUTE
 from svc.server.state import State
 from svc.server.web import Endpoint, add_header, add_log_fields
 
+LINK = "link"
 _TOKEN_LENGTH = 4096
 _BEARER = Component(
     "securitySchemes",
@@ -25,6 +27,16 @@ _BEARER = Component(
         "type": "http",
         "scheme": "bearer",
         "description": "A session token (a JWT, 8 hours) or a personal API key (`svc-v1-…`, until it is deleted).",
+    },
+)
+_LINK = Component(
+    "securitySchemes",
+    "link",
+    {
+        "type": "apiKey",
+        "in": "query",
+        "name": "signature",
+        "description": "The signature in a `content_url` of ours, which is good for an hour and for one file.",
     },
 )
 _RATE_LIMIT_HEADERS = {
@@ -47,7 +59,7 @@ _RATE_LIMIT_HEADERS = {
 
 @dataclass(frozen=True)
 class Caller:
-    """Who sent a request: the account as it is now, and by what; `key_id` is None for a session."""
+    """Who sent a request: the account as it is now, and by what (`session`, `api_key`, or LINK); `key_id` is a key's."""
 
     account: Account
     auth: str
@@ -63,6 +75,20 @@ class Caller:
 
 
 Handler = Callable[[Request[State], Caller], Awaitable[Response]]
+
+
+@implies(security=_LINK)
+def linked(endpoint: Endpoint) -> Endpoint:
+    """Lets in who has a good link to an artifact's content, without a token; the endpoint within asks everybody else for one."""
+
+    async def guarded(request: Request[State]) -> Response:
+        state: State = request.state
+        artifact_id = request.path_params["artifact_id"]
+        key = state.derived_keys["content"]
+        request.scope["svc.linked_account_id"] = account_of_link(key, request.query_params, artifact_id, state.clock())
+        return await endpoint(request)
+
+    return guarded
 
 
 @implies(
@@ -151,6 +177,12 @@ def _tell_limits(request: Request[State], limit: int, remaining: int, reset_seco
 
 
 async def _caller(request: Request[State]) -> Caller:
+    linked_id = request.scope.get("svc.linked_account_id")
+    if linked_id is not None:
+        owner = await request.state.db.read(accounts.account_by_id, linked_id)
+        if owner is None:
+            raise ApiError("invalid_api_key")
+        return Caller(owner, LINK)
     token = _bearer(request)
     state: State = request.state
     account_id = tokens.session_account(state.derived_keys["session"], token, state.clock())

@@ -10,10 +10,10 @@ from svc.auth.passwords import Passwords
 from svc.billing.payments import Payments
 from svc.config import Config
 from svc.db import Database
-from svc.inference.media import Studio
 from svc.inference.models import Models
 from svc.inference.paid_call import Engines
 from svc.inference.providers import KeyBox
+from svc.inference.studio import Studio
 from svc.log import Log
 from svc.metrics import Metrics
 from svc.outbound.client import Outbound

@@ -10,14 +10,15 @@ import random
 import re
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
-from svc.agents.tools import TOOLS, Toolbox
+from svc.agents.toolbox import RunContext
+from svc.agents.tools import TOOLS
 from tests.conftest import Service
 from tests.routes.test_agents import events
 from tests.support.agent_runs import (
@@ -335,14 +336,14 @@ async def test_random_runs_end_once_as_recorded_and_leave_nothing_behind(tmp_pat
 async def test_a_stop_during_a_tool_ends_the_tool_and_the_run(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     log: list[str] = []
 
-    async def slow(self: Toolbox) -> None:
+    async def slow(run: RunContext) -> None:
         log.append("begun")
         try:
             await asyncio.sleep(60)
         finally:
             log.append("ended")
 
-    monkeypatch.setattr(Toolbox, "_current_time", slow)
+    monkeypatch.setitem(TOOLS, "current_time", replace(TOOLS["current_time"], function=slow))
     headers = await service.bearer()
     body = {"goal": "tool current_time {}\n---\nsay never", "model": "builtin/script"}
     running = asyncio.create_task(service.client.post(RUN, json=body, headers=headers))

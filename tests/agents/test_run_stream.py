@@ -9,10 +9,11 @@ from typing import Any
 import orjson
 import pytest
 
+from svc import durable
 from svc.agents import loop, run_stream
 from svc.agents.loop import Progress, ToolFailure
 from svc.agents.run_stream import End, Record, run_blocks
-from svc.agents.runs import Outcome
+from svc.agents.runs import RunOutcome
 from svc.errors import ApiError
 from svc.server.sse import Drain, EventStream, Interrupt
 from tests.server.test_sse import Caller, until
@@ -41,20 +42,22 @@ class Run:
         if self.open_fault:
             raise self.open_fault
 
-    async def store(self, end: End) -> Outcome:
+    def decided(self) -> None:
+        self.log.append("decided")
+
+    async def store(self, end: End) -> None:
         self.log.append("storing")
         if self.waits_in == "store":
             await self.gate.wait()
         if self.store_faults:
             raise self.store_faults.pop(0)
         self.log.append(end)
-        return self.outcome(end)
 
-    def outcome(self, end: End) -> Outcome:
-        return Outcome(end.status, self.progress.steps, USAGE, 7, end.output, end.error, end.reason)
+    def outcome(self, end: End) -> RunOutcome:
+        return RunOutcome(end.status, self.progress.steps, USAGE, 7, end.output, end.error, end.reason)
 
     def blocks(self) -> AsyncGenerator[bytes, None]:
-        record = Record(self.opened, self.store, self.outcome, self.faults.append)
+        record = Record(self.opened, self.decided, self.store, self.outcome, self.faults.append)
         return run_blocks("run_1", self.play(self), record=record, progress=self.progress, interrupt=self.interrupt)
 
     async def served(self, caller: Caller, drain: Drain | None = None) -> None:
@@ -111,7 +114,7 @@ async def yields_what_cannot_be_written(run: Run) -> AsyncGenerator[dict[str, An
 @pytest.mark.parametrize(
     ("play", "last"),
     [
-        (answers, {"type": "final", "output": "done", "artifacts": []}),
+        (answers, {"type": "final", "output": "done", "finish_reason": None, "artifacts": []}),
         (breaks, {"type": "error"}),
         (yields_what_cannot_be_written, {"type": "error"}),
     ],
@@ -191,7 +194,7 @@ async def test_an_interrupt_while_the_last_event_waits_for_its_reader_adds_nothi
     run, caller = Run(answers), Caller()
     caller_reads_until_the_end_is_stored = run.store
 
-    async def store(end: End) -> Outcome:
+    async def store(end: End) -> RunOutcome:
         caller.readable.clear()
         return await caller_reads_until_the_end_is_stored(end)
 
@@ -232,15 +235,15 @@ async def test_a_cancellation_from_elsewhere_stores_the_end_and_stays_one() -> N
 
 
 async def test_an_end_that_is_stored_at_the_second_try_is_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_stream, "_STORE_PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(durable, "_PAUSE_SECONDS", 0.01)
     run, caller = Run(answers, store_faults=[ApiError("storage_unavailable")]), Caller()
     await run.served(caller)
     assert events_in(caller.body)[-1]["type"] == "final" and run.stored == [End("final", output="done")]
 
 
 async def test_an_end_that_is_not_stored_is_an_error_which_is_stored_once_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_stream, "_STORE_PAUSE_SECONDS", 0.01)
-    monkeypatch.setattr(run_stream, "_STORE_LATER_SECONDS", 0.02)
+    monkeypatch.setattr(durable, "_PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(durable, "_LATER_SECONDS", 0.02)
     faults: list[Exception] = [ApiError("storage_unavailable") for _ in range(6)]
     run, caller = Run(answers, store_faults=faults), Caller()
     await run.served(caller)
@@ -253,8 +256,8 @@ async def test_an_end_that_is_not_stored_is_an_error_which_is_stored_once_there_
 
 
 async def test_nothing_is_tried_again_once_the_database_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_stream, "_STORE_PAUSE_SECONDS", 0.01)
-    monkeypatch.setattr(run_stream, "_STORE_LATER_SECONDS", 0.01)
+    monkeypatch.setattr(durable, "_PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(durable, "_LATER_SECONDS", 0.01)
     faults: list[Exception] = [ApiError("storage_unavailable")] * 3 + [ApiError("shutting_down")]
     run = Run(answers, store_faults=faults)
     await run.served(Caller())
@@ -264,7 +267,7 @@ async def test_nothing_is_tried_again_once_the_database_is_closed(monkeypatch: p
 
 
 async def test_an_end_that_can_never_be_written_is_stored_as_an_internal_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_stream, "_STORE_PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(durable, "_PAUSE_SECONDS", 0.01)
     run, caller = Run(answers, store_faults=[UnicodeEncodeError("utf-8", "\ud800", 0, 1, "surrogates not allowed")]), Caller()
     await run.served(caller)
     last = events_in(caller.body)[-1]
@@ -275,7 +278,7 @@ async def test_an_end_that_can_never_be_written_is_stored_as_an_internal_error(m
 
 
 @dataclass
-class Turn:
+class PlayedCall:
     """One answer of a model that a test plays."""
 
     texts: Callable[[], AsyncGenerator[str, None]]
@@ -317,11 +320,11 @@ def call(name: str, arguments: str, call_id: str = "call_1") -> dict[str, Any]:
     return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
 
 
-def asking(*calls: dict[str, Any]) -> Turn:
-    return Turn(nothing, {"role": "assistant", "content": None, "tool_calls": list(calls)})
+def asking(*calls: dict[str, Any]) -> PlayedCall:
+    return PlayedCall(nothing, {"role": "assistant", "content": None, "tool_calls": list(calls)})
 
 
-async def played(turns: list[Turn], call_tool: Any = None, **limits: Any) -> tuple[list[dict[str, Any]], Progress]:
+async def played(turns: list[PlayedCall], call_tool: Any = None, **limits: Any) -> tuple[list[dict[str, Any]], Progress]:
     async def no_tool(name: str, arguments: dict[str, Any]) -> Any:
         raise ToolFailure("There is none.")
 
@@ -338,7 +341,7 @@ async def played(turns: list[Turn], call_tool: Any = None, **limits: Any) -> tup
 @pytest.mark.parametrize("texts", [drip, flood, lambda: waiting_for_ever()])
 @pytest.mark.parametrize("limit", ["step_seconds", "run_seconds"])
 async def test_a_model_that_never_ends_is_cut_at_the_end_of_its_step_and_of_the_run(texts: Any, limit: str) -> None:
-    turn, began = Turn(texts), asyncio.get_running_loop().time()
+    turn, began = PlayedCall(texts), asyncio.get_running_loop().time()
     with pytest.raises(ApiError) as raised:
         await played([turn], **{limit: 0.1})
     assert raised.value.code == "upstream_timeout" and 0.09 < asyncio.get_running_loop().time() - began < 2
@@ -354,7 +357,7 @@ async def test_a_run_ends_at_its_deadline_however_many_steps_are_left() -> None:
     async def slow(name: str, arguments: dict[str, Any]) -> Any:
         await asyncio.sleep(60)
 
-    turns = [asking(call("slow", "{}")), Turn(nothing)]
+    turns = [asking(call("slow", "{}")), PlayedCall(nothing)]
     with pytest.raises(ApiError) as raised:
         await played(turns, slow, run_seconds=0.1)
     assert raised.value.code == "upstream_timeout" and turns[0].log[-1] == "settled"
@@ -364,7 +367,7 @@ async def test_a_tool_that_takes_too_long_is_a_failure_that_the_model_sees() -> 
     async def slow(name: str, arguments: dict[str, Any]) -> Any:
         await asyncio.sleep(60)
 
-    found, progress = await played([asking(call("slow", "{}")), Turn(nothing)], slow, tool_seconds=0.05)
+    found, progress = await played([asking(call("slow", "{}")), PlayedCall(nothing)], slow, tool_seconds=0.05)
     assert found[2] == {"type": "tool_result", "id": "call_1", "name": "slow", "ok": False, "result": "The tool took too long."}
     assert progress.output == "done"
 
@@ -390,7 +393,7 @@ async def test_arguments_that_make_no_sense_are_told_to_the_model_and_end_nothin
     async def tool(name: str, arguments: dict[str, Any]) -> Any:
         called.append(arguments)
 
-    found, progress = await played([asking(call("tool", arguments)), Turn(nothing)], tool)
+    found, progress = await played([asking(call("tool", arguments)), PlayedCall(nothing)], tool)
     assert progress.output == "done" and called == ([{}] if arguments == "" else [])
     assert found[1]["arguments"] == {} and found[2]["ok"] is (arguments == "")
     for event in found:
@@ -405,5 +408,5 @@ async def test_too_many_calls_in_a_step_are_refused_before_the_first_is_run() ->
 
     turn = asking(*[call("tool", "{}", f"call_{number}") for number in range(17)])
     with pytest.raises(ApiError) as raised:
-        await played([turn, Turn(nothing)], tool)
+        await played([turn, PlayedCall(nothing)], tool)
     assert raised.value.code == "upstream_invalid_response" and called == [] and turn.log[-1] == "settled"

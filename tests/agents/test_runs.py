@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from svc.agents import runs
-from svc.agents.runs import Outcome
+from svc.agents.runs import RunOutcome
 from svc.auth import accounts
 from svc.content import projects
 from svc.errors import ApiError
@@ -39,10 +39,10 @@ def add(conn: sqlite3.Connection, account_id: str, run_id: str = "run_1", goal: 
 def test_a_run_ends_once_and_shows_what_ended_it(conn: sqlite3.Connection) -> None:
     ada = account(conn)
     add(conn, ada)
-    assert runs.shown(runs.run_by_id(conn, ada, "run_1"))["status"] == "running"
-    assert runs.end_run(conn, ada, "run_1", Outcome("final", 2, USAGE, 7, output="done"), NOW + 1)
-    assert not runs.end_run(conn, ada, "run_1", Outcome("stopped", 3, USAGE, 9, reason="requested"), NOW + 2)
-    shown = runs.shown(runs.run_by_id(conn, ada, "run_1"))
+    assert runs.as_json(runs.run_by_id(conn, ada, "run_1"))["status"] == "running"
+    assert runs.end_run(conn, ada, "run_1", RunOutcome("final", 2, USAGE, 7, output="done"), NOW + 1)
+    assert not runs.end_run(conn, ada, "run_1", RunOutcome("stopped", 3, USAGE, 9, reason="requested"), NOW + 2)
+    shown = runs.as_json(runs.run_by_id(conn, ada, "run_1"))
     assert (shown["status"], shown["output"], shown["steps"], shown["usage"], shown["cost_micros"]) == (
         "final",
         "done",
@@ -57,7 +57,7 @@ def test_what_a_crash_left_open_is_an_interrupted_error(conn: sqlite3.Connection
     ada = account(conn)
     add(conn, ada)
     assert runs.end_interrupted_runs(conn, NOW + 5) == 1
-    shown = runs.shown(runs.run_by_id(conn, ada, "run_1"))
+    shown = runs.as_json(runs.run_by_id(conn, ada, "run_1"))
     assert (
         shown["status"] == "error"
         and shown["error"]["code"] == "interrupted"

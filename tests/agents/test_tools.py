@@ -2,9 +2,11 @@
 
 import asyncio
 import contextlib
+import inspect
 import sqlite3
 import time
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +15,11 @@ import pytest
 
 from svc.agents import tools
 from svc.agents.loop import ToolFailure
-from svc.agents.tools import TOOLS, Toolbox
+from svc.agents.toolbox import Offer, RunContext, Toolbox
+from svc.agents.tools import TOOLS, tools_for
 from svc.auth import accounts
 from svc.content import artifacts, history, projects
 from svc.db import Database, open_database
-from svc.errors import ApiError
 from svc.outbound.addresses import public_address
 from svc.outbound.client import Outbound
 
@@ -51,22 +53,21 @@ async def box(db: Database, guarded: Outbound, faults: list[BaseException]) -> T
 
 async def box_of(db: Database, guarded: Outbound, faults: list[BaseException], email: str) -> Toolbox:
     account = await db.write(accounts.add_account, email, None, None, NOW)
-    return Toolbox(
-        names=list(TOOLS),
+    context = RunContext(
         account_id=account.id,
         run_id="run_1",
         project_id=None,
         db=db,
         guarded=guarded,
         clock=lambda: NOW,
-        on_fault=faults.append,
-        draw=nothing,
-        speak=nothing,
+        maker=None,  # type: ignore[arg-type] - no tool here draws or speaks
     )
+    return Toolbox(TOOLS, context, faults.append)
 
 
-async def nothing(text: str) -> Any:
-    raise ApiError("insufficient_funds")
+def with_clock(box: Toolbox, function: Callable[[RunContext], Any]) -> Toolbox:
+    """The toolbox with another function behind `current_time`."""
+    return replace(box, tools={"current_time": replace(TOOLS["current_time"], function=function)})
 
 
 async def failure(box: Toolbox, name: str, arguments: dict[str, Any]) -> str:
@@ -79,7 +80,7 @@ async def failure(box: Toolbox, name: str, arguments: dict[str, Any]) -> str:
 async def add(db: Database, box: Toolbox, content: bytes, content_type: str = "text/plain") -> str:
     row = await db.write(
         artifacts.add_artifact,
-        box.account_id,
+        box.run.account_id,
         name="file",
         content_type=content_type,
         content=content,
@@ -94,27 +95,28 @@ async def add(db: Database, box: Toolbox, content: bytes, content_type: str = "t
 
 
 def test_each_tool_is_offered_only_where_it_can_work() -> None:
-    def extra(**possible: bool) -> list[str]:
-        return tools.offered(**{"session": False, "fetch": False, "image": False, "speech": False, **possible})[5:]
+    def offered(**possible: bool) -> list[str]:
+        return list(tools_for(Offer(**{"session": False, "fetch": False, "image": False, "speech": False, **possible})))
 
     always = ["calculate", "current_time", "list_artifacts", "read_artifact", "write_artifact"]
-    assert tools.offered(session=False, fetch=False, image=False, speech=False) == always
-    assert (extra(session=True), extra(fetch=True)) == (["search_memory"], ["fetch_url"])
-    assert (extra(image=True), extra(speech=True)) == (["generate_image"], ["generate_audio"])
+    assert offered() == always
+    assert (offered(session=True)[5:], offered(fetch=True)[5:]) == (["search_memory"], ["fetch_url"])
+    assert (offered(image=True)[5:], offered(speech=True)[5:]) == (["generate_image"], ["generate_audio"])
 
 
-def test_every_tool_is_described_with_a_strict_schema_and_exists() -> None:
-    for described in tools.described(list(TOOLS)):
-        function = described["function"]
-        schema = function["parameters"]
-        assert described["type"] == "function" and function["description"] and hasattr(Toolbox, f"_{function['name']}")
+def test_every_tool_is_described_with_a_strict_schema_that_its_function_takes() -> None:
+    for name, tool in TOOLS.items():
+        described = tool.as_function()
+        schema = described["function"]["parameters"]
+        assert described["type"] == "function" and described["function"]["name"] == name and described["function"]["description"]
         assert schema["additionalProperties"] is False and schema["required"] == list(schema["properties"])
         assert all(rule["type"] == "string" and rule["maxLength"] > 0 for rule in schema["properties"].values())
+        assert list(inspect.signature(tool.function).parameters)[1:] == schema["required"]
 
 
 @pytest.mark.parametrize("name", list(TOOLS))
 async def test_wrong_arguments_are_told_and_nothing_is_run(box: Toolbox, faults: list[BaseException], name: str) -> None:
-    properties = TOOLS[name][1]["properties"]
+    properties = TOOLS[name].arguments
     right = {key: "x" * max(rule.get("minLength", 0), 1) for key, rule in properties.items()}
     wrong: list[dict[str, Any]] = [{**right, "more": 1}, {**right, "\0": "x"}, {**right, "account_id": "user_1"}]
     for key, rule in properties.items():
@@ -123,7 +125,7 @@ async def test_wrong_arguments_are_told_and_nothing_is_run(box: Toolbox, faults:
         wrong += [{**right, key: ""}] if rule.get("minLength") else []
     for arguments in wrong:
         assert name in await failure(box, name, arguments) or "characters" in await failure(box, name, arguments)
-    assert faults == [] and box.written == []
+    assert faults == [] and box.run.written == []
 
 
 @pytest.mark.parametrize("name", ["no_such_tool", "", "\0", "__init__", "call", "_calculate", "x" * 100_000])
@@ -133,8 +135,8 @@ async def test_a_tool_that_is_not_offered_cannot_be_called(box: Toolbox, name: s
 
 
 async def test_a_tool_that_was_not_named_for_the_run_cannot_be_called(box: Toolbox) -> None:
-    box.names = ["current_time"]
-    assert "There is no tool 'calculate'" in await failure(box, "calculate", {"expression": "1"})
+    named = replace(box, tools={"current_time": TOOLS["current_time"]})
+    assert "There is no tool 'calculate'" in await failure(named, "calculate", {"expression": "1"})
 
 
 @pytest.mark.parametrize(
@@ -151,28 +153,28 @@ async def test_a_tool_that_was_not_named_for_the_run_cannot_be_called(box: Toolb
 async def test_an_exception_of_any_kind_is_a_failure_that_tells_no_secret(
     box: Toolbox, faults: list[BaseException], error: Exception
 ) -> None:
-    async def broken() -> str:
+    async def broken(run: RunContext) -> str:
         raise error
 
-    box._current_time = broken  # type: ignore[method-assign]
+    box = with_clock(box, broken)
     text = await failure(box, "current_time", {})
     assert text == f"The tool failed ({type(error).__name__})." and faults == [error]
 
 
 @pytest.mark.parametrize("result", [object(), "\ud800", {"a": b""}, {1: 2}])
 async def test_a_result_that_json_cannot_carry_is_a_failure(box: Toolbox, result: Any) -> None:
-    async def odd() -> Any:
+    async def odd(run: RunContext) -> Any:
         return result
 
-    box._current_time = odd  # type: ignore[method-assign]
+    box = with_clock(box, odd)
     assert "The tool failed" in await failure(box, "current_time", {})
 
 
 async def test_a_result_with_what_is_no_number_becomes_one_that_json_can_carry(box: Toolbox) -> None:
-    async def odd() -> Any:
+    async def odd(run: RunContext) -> Any:
         return {"a": float("nan"), "b": [float("inf")]}
 
-    box._current_time = odd  # type: ignore[method-assign]
+    box = with_clock(box, odd)
     assert await box.call("current_time", {}) == {"a": None, "b": [None]}
 
 
@@ -216,10 +218,10 @@ async def test_calculations_of_any_size_leave_the_event_loop_free(box: Toolbox, 
 async def test_a_written_artifact_is_listed_and_read_and_bound_to_its_run(db: Database, box: Toolbox) -> None:
     text = "Grüße\r\n\u2028 data: x\n\n🙂 \0"
     made = await box.call("write_artifact", {"name": "note.md", "content": text})
-    assert box.written == [made] and set(made) == {"id", "name", "content_type", "size"}
+    assert box.run.written == [made] and set(made) == {"id", "name", "content_type", "size"}
     assert await box.call("read_artifact", {"id": made["id"]}) == text
     assert await box.call("list_artifacts", {}) == [made]
-    assert (await db.read(artifacts.artifact_by_id, box.account_id, made["id"])).run_id == "run_1"
+    assert (await db.read(artifacts.artifact_by_id, box.run.account_id, made["id"])).run_id == "run_1"
 
 
 async def test_lone_surrogates_in_a_content_are_replaced(box: Toolbox) -> None:
@@ -230,7 +232,7 @@ async def test_lone_surrogates_in_a_content_are_replaced(box: Toolbox) -> None:
 @pytest.mark.parametrize("name", ["\0", "a\0b", " ", "\ud800", "a\nb", "\x1b[31m"])
 async def test_a_name_that_no_file_may_have_is_refused(box: Toolbox, faults: list[BaseException], name: str) -> None:
     assert "name" in await failure(box, "write_artifact", {"name": name, "content": "x"})
-    assert box.written == [] and faults == []
+    assert box.run.written == [] and faults == []
 
 
 async def test_a_long_text_is_read_in_part_and_never_through_a_character(db: Database, box: Toolbox) -> None:
@@ -271,14 +273,14 @@ async def test_after_the_account_or_the_project_went_writing_is_a_failure(
     db: Database, box: Toolbox, faults: list[BaseException]
 ) -> None:
     project = await db.write(
-        projects.add_project, box.account_id, {"name": "p", "instructions": "", "max_planner_steps": None}, NOW
+        projects.add_project, box.run.account_id, {"name": "p", "instructions": "", "max_planner_steps": None}, NOW
     )
-    box.project_id = project.id
+    box.run.project_id = project.id
     await box.call("write_artifact", {"name": "n", "content": "x"})
-    await db.write(projects.delete_project, box.account_id, project.id)
+    await db.write(projects.delete_project, box.run.account_id, project.id)
     assert "no such project" in await failure(box, "write_artifact", {"name": "n", "content": "x"})
-    box.project_id = None
-    await db.write(accounts.delete_account, box.account_id)
+    box.run.project_id = None
+    await db.write(accounts.delete_account, box.run.account_id)
     await failure(box, "write_artifact", {"name": "n", "content": "x"})
     assert await box.call("list_artifacts", {}) == [] and faults == []
 
@@ -288,7 +290,7 @@ async def test_after_the_account_or_the_project_went_writing_is_a_failure(
 
 async def test_memory_is_searched_in_the_accounts_own_words_alone(db: Database, guarded: Outbound, box: Toolbox) -> None:
     said = {"role": "user", "content": "The zebra is called Ada.", "run_id": "run_1"}
-    await db.write(history.add_message, box.account_id, now_seconds=NOW, **said)
+    await db.write(history.add_message, box.run.account_id, now_seconds=NOW, **said)
     (found,) = await box.call("search_memory", {"query": "zebra"})
     assert found["text"] == "The zebra is called Ada." and found["source"] == "run_1" and found["created_at"].endswith("Z")
     other = await box_of(db, guarded, [], "bob@example.com")

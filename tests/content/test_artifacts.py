@@ -21,7 +21,7 @@ from tests.conftest import PASSWORD, Service, bearer
 from tests.routes.test_projects import make_project
 from tests.support.server import hang_up, read_to_end, running_server
 
-FIELDS = {"id", "name", "content_type", "size", "sha256", "project_id", "run_id", "created_at", "updated_at"}
+FIELDS = {"id", "name", "content_type", "size", "sha256", "project_id", "run_id", "content_url", "created_at", "updated_at"}
 UNKNOWN = "art_unknown"
 RUN_A, RUN_B = (f"run_{letter * 26}" for letter in "ab")
 DIGITS = b"0123456789"
@@ -70,6 +70,7 @@ async def test_an_artifact_comes_back_as_it_was_made(service: Service) -> None:
         "sha256": hashlib.sha256(content).hexdigest(),
         "project_id": project["id"],
         "run_id": None,
+        "content_url": made["content_url"],
         "created_at": "2026-09-21T14:13:20.000Z",
         "updated_at": "2026-09-21T14:13:20.000Z",
     }
@@ -252,6 +253,7 @@ async def test_a_list_is_paged_newest_first(service: Service) -> None:
     for number in range(23):
         service.clocks.advance(1)
         made.insert(0, await make_artifact(service, headers, name=f"{number}"))
+    made = [(await service.client.get(f"/artifacts/{one['id']}", headers=headers)).json() for one in made]  # with links of now
     first = (await service.client.get("/artifacts", headers=headers)).json()
     assert (first["data"], first["has_more"]) == (made[:20], True)
     rest = (await service.client.get(f"/artifacts?limit=3&after={made[19]['id']}", headers=headers)).json()
@@ -397,6 +399,7 @@ async def test_a_content_is_replaced_with_its_type(service: Service, content: by
         "content_type": "audio/wav",
         "size": len(content),
         "sha256": hashlib.sha256(content).hexdigest(),
+        "content_url": replaced.json()["content_url"],
         "updated_at": "2026-09-21T14:13:21.000Z",
     }
     assert (await service.client.get(f"/artifacts/{made['id']}", headers=headers)).json() == replaced.json()

@@ -16,7 +16,7 @@ import pytest
 
 from svc.billing import wallet
 from svc.config import Config
-from svc.inference.media import Studio
+from svc.inference.studio import Studio
 from tests.conftest import Service, bearer
 from tests.support.model_media import PNG
 from tests.support.model_server import ModelServer
@@ -148,15 +148,18 @@ async def test_n_pictures_differ_and_are_paid_one_by_one(lab: Lab) -> None:
     assert (day["model"], day["requests"], day["cost_micros"]) == ("builtin/paint", 1, 3 * PRICE)
 
 
-async def test_a_url_is_that_of_an_artifact(lab: Lab) -> None:
+async def test_a_url_is_that_of_an_artifact_and_needs_no_token_for_an_hour(lab: Lab) -> None:
     answer = await lab.post(IMAGES, prompt="A café, at night!", model="builtin/paint", size="64x64", n=2, response_format="url")
     urls = [entry["url"] for entry in answer.json()["data"]]
     assert len(set(urls)) == 2 and all(url.startswith(f"{lab.service.config.base_url}/artifacts/art_") for url in urls)
-    content = await lab.service.client.get(urls[1], headers=lab.headers)
-    assert content.headers["content-type"] == "image/png" and content.content.startswith(b"\x89PNG")
     listed = (await lab.service.client.get("/artifacts", headers=lab.headers)).json()["data"]
     assert {entry["name"] for entry in listed} == {"A-café-at-night.png", "A-café-at-night-2.png"}
-    assert (await lab.service.client.get(urls[0])).status_code == 401
+    assert {entry["content_url"] for entry in listed} == set(urls)
+    for seconds_later, status in ((0, 200), (3_599, 200), (2, 401)):
+        lab.service.clocks.advance(seconds_later)
+        content = await lab.service.client.get(urls[1])
+        assert content.status_code == status
+        assert status == 401 or (content.headers["content-type"] == "image/png" and content.content.startswith(b"\x89PNG"))
 
 
 async def test_without_a_model_the_catalogs_first_of_the_kind_answers(lab: Lab) -> None:
@@ -229,12 +232,16 @@ WRONG: dict[str, list[tuple[dict[str, Any], int, str]]] = {
         ({"n": 11}, 400, "n"),
         ({"n": True}, 400, "n"),
         ({"n": "2"}, 400, "n"),
-        ({"n": 1.0}, 400, "n"),
+        ({"n": 1.5}, 400, "n"),
         ({"size": "63x64"}, 400, "size"),
         ({"size": "64x1025"}, 400, "size"),
         ({"size": "large"}, 400, "size"),
         ({"size": "64x64\n"}, 400, "size"),
         ({"size": 64}, 400, "size"),
+        ({"size": 0}, 400, "size"),
+        ({"size": []}, 400, "size"),
+        ({"size": False}, 400, "size"),
+        ({"size": ""}, 400, "size"),
         ({"size": "9999999x64"}, 400, "size"),
         ({"response_format": "png"}, 400, "response_format"),
         ({"response_format": ["url"]}, 400, "response_format"),
@@ -252,11 +259,15 @@ WRONG: dict[str, list[tuple[dict[str, Any], int, str]]] = {
         ({"input": ["a"]}, 400, "input"),
         ({"input": "a" * 100_001}, 413, "input"),
         ({"tts_max_tokens": True}, 400, "tts_max_tokens"),
-        ({"tts_max_tokens": 4096.0}, 400, "tts_max_tokens"),
+        ({"tts_max_tokens": 4096.5}, 400, "tts_max_tokens"),
         ({"tts_max_tokens": "4096"}, 400, "tts_max_tokens"),
         ({"voice": "nobody"}, 400, "voice"),
         ({"voice": 5}, 400, "voice"),
         ({"voice": ""}, 400, "voice"),
+        ({"voice": False}, 400, "voice"),
+        ({"voice": []}, 400, "voice"),
+        ({"voice": {}}, 400, "voice"),
+        ({"voice": {"id": 5}}, 400, "voice"),
         ({"format": "wma"}, 400, "format"),
         ({"format": 5}, 400, "format"),
         ({"speed": 0.2}, 400, "speed"),
@@ -268,7 +279,7 @@ WRONG: dict[str, list[tuple[dict[str, Any], int, str]]] = {
         ({"input": "a" * 4_097}, 413, "input"),
         ({"stream_format": "ogg"}, 400, "stream_format"),
         ({"response_format": "wma"}, 400, "response_format"),
-        ({"voice": {"name": "x"}, "speed": "fast"}, 400, "speed"),
+        ({"voice": {"id": "alloy"}, "speed": "fast"}, 400, "speed"),
         ({"model": "say/none"}, 404, "model"),
     ],
 }
@@ -377,19 +388,14 @@ async def test_a_full_disk_is_503_and_costs_nothing(lab: Lab, monkeypatch: pytes
 
 
 async def test_beyond_the_bound_it_is_overloaded_and_costs_nothing(lab: Lab) -> None:
-    studio = lab.service.state["studio"]
-    with studio.images.taken("user_1"):
-        for _ in range(40):
-            studio.images._open["user_1"] += 1
-        for _ in range(23):
-            studio.images._open["user_2"] += 1
-        answer = await lab.post(IMAGES, prompt="hills", model="builtin/paint")
-        studio.images._open.clear()
-        studio.images._open["user_1"] = 1
+    slots = lab.service.state["studio"].shared.images
+    slots._open.update({"user_1": 40, "user_2": 40, "user_3": 24, "user_4": 12, "user_5": 6, "user_6": 6})
+    answer = await lab.post(IMAGES, prompt="hills", model="builtin/paint")
+    slots._open.clear()
     assert (answer.status_code, answer.json()["error"]["code"], answer.headers["retry-after"]) == (503, "overloaded", "5")
-    assert await lab.spent() == 0 and not studio.images._open
+    assert await lab.spent() == 0
     assert (await lab.post(IMAGES, prompt="hills", model="builtin/paint", size="64x64")).status_code == 200
-    assert not studio.images._open
+    assert not slots._open
 
 
 # --- providers

@@ -48,6 +48,10 @@ PROJECT = record(
     },
 )
 PROJECT_LIST = page_of(PROJECT)
+CONTENT_URL = (
+    "https://127.0.0.1:8443/artifacts/art_01m3250v3vn4qvxnatpwzmywwn/content?account=user_01m3250v3vn4qvxnatpwzmywwn"
+    "&expires=1790003600&signature=V1dWMn0dqRxDSmVwZb0m2mTfHGDbBgg9qK4BxP0mR3E"
+)
 CREATE_ARTIFACT_REQUEST = schema(
     "CreateArtifactRequest",
     {
@@ -110,6 +114,7 @@ ARTIFACT = record(
         "sha256": string("Of the content, in hexadecimal.", pattern="^[0-9a-f]{64}$"),
         "project_id": or_null(ID, "The project under which it is filed."),
         "run_id": or_null(ID, "The agent run that wrote it."),
+        "content_url": string("Where the content is for an hour, without a token, as an `<img>` needs it.", format="uri"),
         "created_at": TIMESTAMP,
         "updated_at": TIMESTAMP,
     },
@@ -122,6 +127,7 @@ ARTIFACT = record(
         "sha256": "b94d27b9934d3e08a52e52d7da7dabfac484efe37a5380ee9088f7ace2efcde9",
         "project_id": None,
         "run_id": None,
+        "content_url": CONTENT_URL,
         "created_at": "2026-09-21T14:13:20.123Z",
         "updated_at": "2026-09-21T14:13:20.123Z",
     },

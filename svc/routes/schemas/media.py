@@ -1,5 +1,7 @@
 """Schemas of pictures and speech."""
 
+from svc.builtin.voice import LANGUAGES, VOICES
+from svc.routes.schemas.content import CONTENT_URL
 from svc.routes.schemas.headers import AUDIO_SECONDS_HEADER, AUDIO_TRUNCATED_HEADER, COST_HEADER
 from svc.server.interface import Answer, Content, array, as_event, choice, integer, or_null, record, string
 from svc.server.openapi import ERROR
@@ -13,12 +15,12 @@ IMAGE_REQUEST = record(
         "size": or_null(
             string(
                 "`WIDTHxHEIGHT`, or `auto`; the built-in painter: 64 to 1024 a side.",
-                pattern="^([1-9][0-9]{0,4}x[1-9][0-9]{0,4}|auto)?$",
+                pattern="^([1-9][0-9]{0,4}x[1-9][0-9]{0,4}|auto)$",
             )
         ),
         "response_format": or_null(
             string(
-                "`url` keeps each picture as an artifact and answers with its address.",
+                "`url` keeps each picture as an artifact and answers with its `content_url`.",
                 enum=["b64_json", "url"],
                 default="b64_json",
             )
@@ -33,7 +35,7 @@ IMAGE = record(
     "Image",
     {
         "b64_json": string("The file in base64."),
-        "url": string("Where the artifact's content is, with a token."),
+        "url": string("Where the artifact's content is for an hour, without a token."),
         "revised_prompt": string("What the model made of the prompt."),
     },
     required=(),
@@ -45,6 +47,17 @@ IMAGE_LIST = record(
     additionalProperties=True,
     example={"created": 1790000000, "data": [{"b64_json": "iVBORw0KGgo="}], "output_format": "png", "size": "512x512"},
 )
+_VOICE_NAME = string(minLength=1, maxLength=200)
+_VOICE = {
+    "description": f"The name of a voice, in any case; null: `alloy`. Built in are {', '.join(VOICES)}, and languages by "
+    f"their codes, such as {', '.join(LANGUAGES)}. A model server knows others.",
+    "anyOf": [
+        _VOICE_NAME,
+        {"type": "null"},
+        {"type": "object", "required": ["id"], "properties": {"id": _VOICE_NAME}},
+    ],
+    "examples": [*VOICES, *LANGUAGES],
+}
 AUDIO_REQUEST = record(
     "AudioRequest",
     {
@@ -54,14 +67,7 @@ AUDIO_REQUEST = record(
             maxLength=100000,
         ),
         "model": or_null(string("A speech model of `GET /v1/models`; null: the first.")),
-        "voice": {
-            "description": "The name of a voice; null: `alloy`.",
-            "anyOf": [
-                string(minLength=1, maxLength=200),
-                {"type": "null"},
-                {"type": "object", "required": ["id"], "properties": {"id": string(minLength=1, maxLength=200)}},
-            ],
-        },
+        "voice": _VOICE,
         "speed": {"type": ["number", "null"], "minimum": 0.25, "maximum": 4, "default": 1},
         "tts_max_tokens": or_null(
             integer("The most audio tokens of the answer: 4096 are 180 seconds. Clamped to 256..32768.", default=4096)
@@ -81,14 +87,7 @@ SPEECH_REQUEST = record(
     {
         "input": string("What is to be said; not blank.", minLength=1, maxLength=4096),
         "model": or_null(string("A speech model of `GET /v1/models`; null: the first.")),
-        "voice": {
-            "description": "The name of a voice; null: `alloy`.",
-            "anyOf": [
-                string(minLength=1, maxLength=200),
-                {"type": "null"},
-                {"type": "object", "required": ["id"], "properties": {"id": string(minLength=1, maxLength=200)}},
-            ],
-        },
+        "voice": _VOICE,
         "speed": {"type": ["number", "null"], "minimum": 0.25, "maximum": 4, "default": 1},
         "tts_max_tokens": or_null(
             integer("The most audio tokens of the answer: 4096 are 180 seconds. Clamped to 256..32768.", default=4096)
@@ -157,7 +156,7 @@ IMAGES_ANSWER = Answer(
                 },
                 "url": {
                     "created": 1790000000,
-                    "data": [{"url": "https://127.0.0.1:8443/artifacts/art_01m3250v3vn4qvxnatpwzmywwn/content"}],
+                    "data": [{"url": CONTENT_URL}],
                     "output_format": "png",
                     "size": "512x512",
                 },

@@ -1,0 +1,86 @@
+"""Pictures and speech that an agent makes: each is a paid call of its own, kept as an artifact of the run."""
+
+import asyncio
+import contextlib
+import sqlite3
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+
+from svc.content.artifacts import Artifact
+from svc.errors import ApiError
+from svc.inference import media_files
+from svc.inference.catalog import Model
+from svc.inference.image_call import MOST_SIDE, ImageCall, ImageRequest
+from svc.inference.paid_call import PaidCall, Payer
+from svc.inference.speech_call import DEFAULT_AUDIO_TOKENS, SpeechCall, SpeechRequest
+from svc.inference.studio import Studio
+
+_VOICE = "alloy"
+
+
+@dataclass
+class Maker:
+    """Draws and speaks for one run, with a model for each. `beside` is written with each settlement."""
+
+    studio: Studio
+    payer: Payer
+    home: media_files.Home
+    image_model: Model | None
+    speech_model: Model | None
+    beside: Callable[[sqlite3.Connection], None]
+    calls: list[PaidCall] = field(default_factory=list)
+
+    @property
+    def cost_micros(self) -> int:
+        """What all of it has cost so far, also what was cut short."""
+        return sum(call.cost_micros for call in self.calls)
+
+    async def draw(self, prompt: str) -> Artifact:
+        """Draws a picture; the artifact. Raises ApiError."""
+        model = _there(self.image_model)
+        call = ImageCall(model, ImageRequest(prompt, 1, MOST_SIDE, MOST_SIDE, {"prompt": prompt}), self.studio, self.payer)
+
+        async def make() -> Artifact:
+            async with contextlib.aclosing(call.pictures()) as pictures:
+                picture = await anext(pictures)
+            return await media_files.store_picture(self.studio, self.home, prompt, picture.content)
+
+        return await self._made(call, self.studio.lane(model).images.taken(self.payer.account_id), call.most_bytes, make)
+
+    async def speak(self, text: str) -> Artifact:
+        """Speaks up to 3 minutes; the artifact. Raises ApiError."""
+        model = _there(self.speech_model)
+        request = SpeechRequest(text, "wav", _VOICE, 1.0, DEFAULT_AUDIO_TOKENS, {"voice": _VOICE})
+        call = SpeechCall(model, request, self.studio, self.payer)
+
+        async def make() -> Artifact:
+            with self.studio.spool() as file:
+                await call.speak(file)
+                file.seek(0)
+                content = await asyncio.to_thread(file.read)
+            return await media_files.store_speech(self.studio, self.home, text, call.content_type, content)
+
+        return await self._made(call, self.studio.lane(model).speeches.taken(self.payer.account_id), call.most_bytes, make)
+
+    async def _made(
+        self, call: PaidCall, slot: AbstractContextManager[None], most_bytes: int, make: Callable[[], Awaitable[Artifact]]
+    ) -> Artifact:
+        call.beside = self.beside
+        self.calls.append(call)
+        full: ApiError
+        async with media_files.room(self.studio, self.payer.account_id, most_bytes), call:
+            with slot:
+                try:
+                    return await make()
+                except ApiError as error:
+                    if error.code not in media_files.FULL:
+                        raise
+                    full = error
+        raise full  # the account has filled the room that it had meanwhile: what was made for it is paid for
+
+
+def _there(model: Model | None) -> Model:
+    if model is None:
+        raise ApiError("model_not_found")
+    return model

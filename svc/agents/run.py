@@ -1,0 +1,185 @@
+"""One agent run: what its loop, its tools, its record and its wallet share.
+
+blocks() -> opened: the record and the first hold, in one transaction (402, 404) -> the loop's events, each step settled with
+what the run has done so far -> the end, stored with the last settlement before it is sent
+"""
+
+import contextlib
+import re
+import sqlite3
+from collections.abc import AsyncGenerator, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from svc.agents import loop, runs
+from svc.agents.maker import Maker
+from svc.agents.run_stream import End, Record, run_blocks
+from svc.agents.toolbox import AgentTool, RunContext, Toolbox
+from svc.content import history
+from svc.errors import ApiError, describe
+from svc.ids import new_id
+from svc.inference.catalog import Model
+from svc.inference.chat_call import ChatCall
+from svc.inference.media_files import Home
+from svc.inference.paid_call import Payer
+from svc.server.sse import Interrupt
+from svc.server.state import State
+
+_LEFT = ("client_disconnected", "requested", "account_deleted")
+
+
+@dataclass(frozen=True)
+class RunOrder:
+    """What a run is to do, checked; `remembered` says whether it becomes part of the account's memory."""
+
+    goal: str
+    instructions: str
+    model: Model
+    tools: dict[str, AgentTool]
+    max_steps: int
+    project_id: str | None
+    remembered: bool
+
+
+class AgentRun:
+    """A run from its beginning to its one end. `add_log_fields` adds to the request's log line."""
+
+    def __init__(self, state: State, payer: Payer, order: RunOrder, add_log_fields: Callable[..., None]) -> None:
+        self.id = new_id("run", state.clock())
+        self.interrupt = Interrupt()
+        self._state = state
+        self._payer = payer
+        self._order = order
+        self._add_log_fields = add_log_fields
+        self._progress = loop.Progress()
+        self._calls: list[ChatCall] = []  # all but the last are settled
+        account_id, catalog = payer.account_id, state.models.catalog
+        self._maker = Maker(
+            state.studio,
+            payer,
+            Home(account_id, order.project_id, self.id),
+            catalog.first("image"),
+            catalog.first("speech"),
+            self._note_progress_in,
+        )
+        context = RunContext(
+            account_id=account_id,
+            run_id=self.id,
+            project_id=order.project_id,
+            db=state.db,
+            guarded=state.guarded,
+            clock=state.clock,
+            maker=self._maker,
+            written=self._progress.artifacts,
+        )
+        self._toolbox = Toolbox(order.tools, context, self.note_fault)
+
+    def blocks(self) -> AsyncGenerator[bytes, None]:
+        """The run as blocks of an event stream. Nothing has begun before the first: a refusal until then is an ordinary error."""
+        messages = [{"role": "system", "content": self._order.instructions}, {"role": "user", "content": self._order.goal}]
+        first = self._ask(messages)
+        return run_blocks(
+            self.id,
+            self._events(messages, first),
+            record=Record(lambda: self._open(first), self._decided, self._store, self._outcome, self.note_fault),
+            progress=self._progress,
+            interrupt=self.interrupt,
+        )
+
+    def note_fault(self, fault: BaseException) -> None:
+        self._add_log_fields(level="error", error=describe(fault))
+
+    async def _events(self, messages: list[dict[str, Any]], first: ChatCall) -> AsyncGenerator[dict[str, Any], None]:
+        order = self._order
+        yield {"type": "started", "model": order.model.id, "max_steps": order.max_steps, "tools": list(order.tools)}
+        async with contextlib.aclosing(
+            loop.run(
+                messages,
+                max_steps=order.max_steps,
+                ask=lambda messages: self._ask(messages) if self._progress.steps > 1 else first,
+                call_tool=self._toolbox.call,
+                progress=self._progress,
+            )
+        ) as events:
+            try:
+                async for event in events:
+                    yield event
+            except ApiError as error:
+                if self._progress.steps == 1 and order.tools and _is_about_tools(error):
+                    raise _tools_refused(error) from error
+                raise
+
+    def _ask(self, messages: list[dict[str, Any]]) -> ChatCall:
+        body: dict[str, Any] = {"model": self._order.model.id, "messages": list(messages), "stream": True}
+        if self._order.tools:
+            body["tools"] = self._toolbox.as_functions()
+        call = ChatCall(self._order.model, body, self._state.engines, self._payer)
+        call.beside = self._note_progress_in
+        self._calls.append(call)
+        return call
+
+    # --- the record
+
+    async def _open(self, first: ChatCall) -> None:
+        order = self._order
+        record = {"id": self.id, "goal": order.goal, "model": order.model.id, "max_steps": order.max_steps}
+
+        def open_in(tx: sqlite3.Connection) -> None:
+            runs.add_run(tx, self._payer.account_id, {**record, "project_id": order.project_id}, self._state.clock())
+            first.reserve_in(tx)
+
+        # Whoever finds the run in the list can stop it at once.
+        self._state.open_runs[self.id] = self.interrupt
+        try:
+            await self._state.db.write(open_in)
+        except Exception:
+            self._decided()
+            raise
+
+    def _decided(self) -> None:
+        self._state.open_runs.pop(self.id, None)
+
+    async def _store(self, end: End) -> None:
+        last = self._calls[-1]
+        if end.reason in _LEFT and not last.settled:
+            last.abandon()
+        await self._state.db.write(self._store_in, end)
+        last.mark_settled()
+        outcome = self._outcome(end)
+        self._add_log_fields(
+            run=self.id,
+            model=self._order.model.id,
+            run_status=outcome.status,
+            input_tokens=outcome.usage["prompt_tokens"],
+            output_tokens=outcome.usage["completion_tokens"],
+            cost_micros=outcome.cost_micros,
+        )
+
+    def _store_in(self, tx: sqlite3.Connection, end: End) -> None:
+        """The last settlement and the end of the run: one transaction."""
+        self._calls[-1].settle_in(tx)
+        account_id, now_seconds = self._payer.account_id, self._state.clock()
+        ended = runs.end_run(tx, account_id, self.id, self._outcome(end), now_seconds)
+        if ended and self._order.remembered:
+            for role, text in (("user", self._order.goal), ("assistant", end.output or "")):
+                if text.strip():
+                    history.add_message(tx, account_id, run_id=self.id, role=role, content=text, now_seconds=now_seconds)
+
+    def _note_progress_in(self, tx: sqlite3.Connection) -> None:
+        runs.note_progress(tx, self._payer.account_id, self.id, self._outcome(End("running")))
+
+    def _outcome(self, end: End) -> runs.RunOutcome:
+        names = ("prompt_tokens", "completion_tokens", "total_tokens")
+        usage = {name: sum(call.usage[name] for call in self._calls) for name in names}
+        cost_micros = sum(call.cost_micros for call in self._calls) + self._maker.cost_micros
+        return runs.RunOutcome(end.status, self._progress.steps, usage, cost_micros, end.output, end.error, end.reason)
+
+
+def _is_about_tools(error: ApiError) -> bool:
+    told = f"{error} {error.error.get('param')}"
+    return error.code == "upstream_error" and re.search(r"(?i)\btools?\b|tool[_-]|\bfunctions?\b", told) is not None
+
+
+def _tools_refused(error: ApiError) -> ApiError:
+    message = f"The model refused the tools of this run: {error} Choose a model with function calling, or send 'tools': []."
+    return ApiError("upstream_error", error={**error.error, "message": message})

@@ -1,0 +1,136 @@
+"""How an agent's tools are offered, described and called: svc/agents/tools.py holds the tools themselves.
+
+call() -> the arguments against the tool's schema -> its function -> what JSON can carry | ToolFailure, whose text the model sees
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from svc.agents.loop import ToolFailure
+from svc.agents.maker import Maker
+from svc.content.artifacts import Artifact
+from svc.db import Database
+from svc.errors import ApiError
+from svc.outbound.client import Outbound
+
+# How long a text may be that a run takes; the schema of an argument.
+Argument = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Offer:
+    """What decides which tools a run has: who asks, what the operator allows, and for which media there are models."""
+
+    session: bool
+    fetch: bool
+    image: bool
+    speech: bool
+
+
+@dataclass
+class RunContext:
+    """What the tools of one run work with, bound to its account; `guarded` reaches public addresses alone.
+
+    `written` collects the artifacts that they made.
+    """
+
+    account_id: str
+    run_id: str
+    project_id: str | None
+    db: Database
+    guarded: Outbound
+    clock: Callable[[], float]
+    maker: Maker
+    written: list[dict[str, Any]] = field(default_factory=list)
+
+    def made(self, artifact: Artifact) -> dict[str, Any]:
+        """Notes an artifact as the run's, and gives what the model is told of it."""
+        described = file_fields(artifact)
+        self.written.append(described)
+        return described
+
+
+def file_fields(artifact: Artifact) -> dict[str, Any]:
+    """What a model is told of a file."""
+    return {"id": artifact.id, "name": artifact.name, "content_type": artifact.content_type, "size": artifact.size}
+
+
+def always(offer: Offer) -> bool:
+    return True
+
+
+@dataclass(frozen=True)
+class AgentTool:
+    """One tool: what the model is told, its arguments by name, each a string within bounds, and the function that does it.
+
+    `function(run, **arguments)` gives what JSON can carry. It raises ToolFailure, ApiError or ValueError with a reason that the
+    model can use. Every argument is required, so that a model leaves none out.
+    """
+
+    name: str
+    description: str
+    arguments: Mapping[str, Argument]
+    function: Callable[..., Awaitable[Any]]
+    offered: Callable[[Offer], bool] = always
+
+    def as_function(self) -> dict[str, Any]:
+        """The tool as a chat request's `tools` have it."""
+        names = list(self.arguments)
+        parameters = {
+            "type": "object",
+            "properties": dict(self.arguments),
+            "required": names,
+            "additionalProperties": False,
+        }
+        return {"type": "function", "function": {"name": self.name, "description": self.description, "parameters": parameters}}
+
+    def check(self, arguments: Mapping[str, Any]) -> None:
+        """Holds `arguments` against the schema. Raises ToolFailure."""
+        for key in arguments:
+            if key not in self.arguments:
+                known = ", ".join(self.arguments) or "none"
+                raise ToolFailure(f"{self.name} has no argument {key[:100]!r}. It takes: {known}.")
+        for key, rule in self.arguments.items():
+            value = arguments.get(key)
+            if not isinstance(value, str):
+                raise ToolFailure(f"{self.name} needs the argument {key!r}, a string.")
+            if not rule["minLength"] <= len(value) <= rule["maxLength"]:
+                raise ToolFailure(f"{key!r} must have {rule['minLength']} to {rule['maxLength']} characters.")
+
+
+def text_argument(most: int, description: str = "", *, least: int = 1) -> Argument:
+    """The schema of an argument: a string of `least` to `most` characters."""
+    described = {"description": description} if description else {}
+    return {"type": "string", "minLength": least, "maxLength": most, **described}
+
+
+@dataclass(frozen=True)
+class Toolbox:
+    """The tools of one run. `on_fault` is told of a bug in a tool; the model learns its kind alone."""
+
+    tools: Mapping[str, AgentTool]
+    run: RunContext
+    on_fault: Callable[[BaseException], None]
+
+    def as_functions(self) -> list[dict[str, Any]]:
+        return [tool.as_function() for tool in self.tools.values()]
+
+    async def call(self, name: str, arguments: dict[str, Any]) -> Any:
+        """Runs the tool `name`; its result is what JSON can carry. Raises ToolFailure with a reason that the model can use."""
+        tool = self.tools.get(name)
+        if tool is None:
+            raise ToolFailure(f"There is no tool {name[:100]!r}. There are: {', '.join(self.tools)}.")
+        tool.check(arguments)
+        try:
+            return orjson.loads(orjson.dumps(await tool.function(self.run, **arguments)))
+        except (ApiError, ValueError) as error:
+            raise ToolFailure(str(error)) from None
+        except (ToolFailure, asyncio.CancelledError):
+            raise
+        except Exception as error:
+            self.on_fault(error)
+            raise ToolFailure(f"The tool failed ({type(error).__name__}).") from None

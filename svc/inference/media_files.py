@@ -1,0 +1,85 @@
+"""Pictures and speech as artifacts: room is looked for before they are made, and their names come from what was asked for."""
+
+import asyncio
+import contextlib
+import re
+import unicodedata
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+from svc.builtin.voice import CONTENT_TYPES
+from svc.content import artifacts
+from svc.content.artifacts import Artifact
+from svc.inference.studio import Studio
+
+# An account without room.
+FULL = ("quota_exceeded", "PAYLOAD_TOO_LARGE")
+_ENDINGS = {"image/png": "png", "image/jpeg": "jpg", "image/webp": "webp", "image/gif": "gif"}
+
+
+@dataclass(frozen=True)
+class Home:
+    """Whose files they become, and of which project and agent run."""
+
+    account_id: str
+    project_id: str | None = None
+    run_id: str | None = None
+
+
+@contextlib.asynccontextmanager
+async def room(studio: Studio, account_id: str, size_bytes: int, count: int = 1) -> AsyncIterator[None]:
+    """Keeps room for `count` files of `size_bytes` together while the block makes them, beside all others that are being made.
+
+    Raises ApiError of FULL where the account has none left.
+    """
+    studio.promised[account_id] += size_bytes
+    try:
+        await studio.engines.db.read(artifacts.check_room, account_id, count, studio.promised[account_id])
+        yield
+    finally:
+        studio.promised[account_id] -= size_bytes
+        if not studio.promised[account_id]:
+            del studio.promised[account_id]
+
+
+async def store_picture(studio: Studio, home: Home, prompt: str, content: bytes, number: int = 1) -> Artifact:
+    """Keeps the `number`th picture of a prompt as an artifact that is named for it. Raises ApiError."""
+    content_type = picture_type(content)
+    name = f"{_stem(prompt)}{'' if number == 1 else f'-{number}'}.{_ENDINGS.get(content_type, 'bin')}"
+    return await _store(studio, home, name, content_type, content)
+
+
+async def store_speech(studio: Studio, home: Home, text: str, content_type: str, content: bytes) -> Artifact:
+    """Keeps a spoken text as an artifact that is named for it. Raises ApiError."""
+    ending = next((format for format, kind in CONTENT_TYPES.items() if kind == content_type), "bin")
+    return await _store(studio, home, f"{_stem(text)}.{ending}", content_type, content)
+
+
+async def _store(studio: Studio, home: Home, name: str, content_type: str, content: bytes) -> Artifact:
+    return await studio.engines.db.write(
+        artifacts.add_artifact,
+        home.account_id,
+        name=name,
+        content_type=content_type,
+        content=content,
+        sha256=await asyncio.to_thread(artifacts.sha256_of, content),
+        project_id=home.project_id,
+        run_id=home.run_id,
+        now_seconds=studio.engines.clock(),
+    )
+
+
+def picture_type(content: bytes) -> str:
+    """The media type of a picture by its first bytes, `application/octet-stream` for one that is not known."""
+    if content.startswith(b"\x89PNG\r\n\x1a\n"):
+        return "image/png"
+    if content.startswith(b"\xff\xd8\xff"):
+        return "image/jpeg"
+    if content.startswith(b"RIFF") and content[8:12] == b"WEBP":
+        return "image/webp"
+    return "image/gif" if content.startswith((b"GIF87a", b"GIF89a")) else "application/octet-stream"
+
+
+def _stem(text: str) -> str:
+    """The beginning of a text as a file's name."""
+    return re.sub(r"\W+", "-", unicodedata.normalize("NFC", text[:200]))[:60].strip("-") or "untitled"

@@ -1,0 +1,110 @@
+"""Speech: the paid call that has a text spoken, by the built-in voice or by a provider, up to a cap of the output."""
+
+import contextlib
+import sqlite3
+from collections.abc import AsyncGenerator, Mapping
+from dataclasses import dataclass
+from math import ceil
+from typing import Any, BinaryIO
+
+from svc.builtin.voice import CONTENT_TYPES
+from svc.inference import upstream_media
+from svc.inference.catalog import Model
+from svc.inference.chat_request import drop_aiming_fields
+from svc.inference.paid_call import Bill, PaidCall, Payer
+from svc.inference.studio import Studio, storage
+
+DEFAULT_AUDIO_TOKENS = 4096
+LEAST_AUDIO_TOKENS, MOST_AUDIO_TOKENS = 256, 32_768
+# 4096 audio tokens are 180 seconds.
+_SECONDS_PER_TOKEN = 180 / 4096
+_PRICED_TOKENS = 1_000
+# The built-in voice's WAV: 22,050 samples of 16 bits.
+_BYTES_PER_SECOND = 44_100
+# How fast people speak, for the formats that do not tell their length.
+_CHARACTERS_PER_SECOND = 15
+
+
+@dataclass(frozen=True)
+class SpeechRequest:
+    """What is to be said; `body` is what a provider gets besides. `voice` names one of the built-in voices."""
+
+    text: str
+    format: str
+    voice: str
+    speed: float
+    most_tokens: int
+    body: Mapping[str, Any]
+
+
+class SpeechCall(PaidCall):
+    """One request for speech; after `speak` it tells what has become of it."""
+
+    def __init__(self, model: Model, request: SpeechRequest, studio: Studio, payer: Payer) -> None:
+        super().__init__(model, studio.engines, payer)
+        self._request = request
+        self._studio = studio
+        self._most_seconds = request.most_tokens * _SECONDS_PER_TOKEN
+        self.seconds = 0.0
+        self.truncated = False
+        self.content_type = CONTENT_TYPES["wav"]
+
+    @property
+    def most_bytes(self) -> int:
+        """What the speech takes, as far as that is known before it is made."""
+        return int(self._most_seconds * _BYTES_PER_SECOND)
+
+    @property
+    def tokens(self) -> int:
+        """What has been said, in audio tokens."""
+        return min(ceil(self.seconds / _SECONDS_PER_TOKEN - 1e-6), self._request.most_tokens)
+
+    def reserve_in(self, tx: sqlite3.Connection) -> None:
+        if self.paid:
+            self.hold(tx, self._cost_micros(self._asked, self._request.most_tokens))
+
+    def bill(self) -> Bill:
+        text = f"{self._model.id}: {self.tokens} audio tokens ({self.seconds:.1f} s)"
+        return Bill(0, self.tokens, self._cost_micros(self._model, self.tokens), text)
+
+    def void(self) -> None:
+        self.seconds = 0.0
+
+    @staticmethod
+    def _cost_micros(model: Model, tokens: int) -> int:
+        return -(-tokens * model.prices.get("micros_per_thousand_audio_tokens", 0) // _PRICED_TOKENS)
+
+    async def speak(self, file: BinaryIO) -> None:
+        """Speaks into the empty `file`. Raises ApiError."""
+        with storage():
+            async with contextlib.aclosing(self.with_retries(lambda model: self._engine(model, file))) as steps:
+                async for self.seconds, self.truncated, self.content_type in steps:
+                    self.log_fields["audio_seconds"] = round(self.seconds, 3)
+
+    async def _engine(self, model: Model, file: BinaryIO) -> AsyncGenerator[tuple[float, bool, str], None]:
+        request = self._request
+        if model.provider is None:
+            voice, format = await self._studio.voice.nearest(request.voice, request.format)
+            spoken = await self._studio.voice.speak(
+                request.text,
+                file,
+                voice=voice,
+                speed=request.speed,
+                format=format,
+                most_seconds=self._most_seconds,
+                account_id=self._payer.account_id,
+            )
+            yield spoken.seconds, spoken.truncated, CONTENT_TYPES[format]
+            return
+        body = {**request.body, "model": model.name, "input": request.text, "response_format": request.format}
+        tracks = upstream_media.speech(
+            self._engines.way_to(model.provider),
+            model.provider,
+            body if model.provider.byok else drop_aiming_fields(body),
+            file,
+            most_seconds=self._most_seconds,
+            guess_seconds=min(len(request.text) / _CHARACTERS_PER_SECOND / request.speed, self._most_seconds),
+        )
+        async with contextlib.aclosing(tracks):
+            async for track in tracks:
+                yield track.seconds, track.truncated, track.content_type
