@@ -28,7 +28,7 @@ boat | #96362e | water 27 sea: boat sailboat sail sailing yacht |
 balloon | red orange blue purple | air 30 hills: balloon |
   &~area main:main-12 0,100 17,94 28,79 30,64 24,47 12,30 5,24 0,24; &~area #faeeda 0,100 13,94 21,79 23,64 18,47 9,30 3,24 0,24
   &~area main:main-12 0,100 8.5,94 13.5,79 14.5,64 11.5,47 6,30 2,24 0,24; &~area #faeeda 0,100 3,94 5,79 5,64 4,47 2,30 0,24
-  ~area black@14 0,100 17,94 28,79 30,64 24,47 5,24 18,64 8,94; line brown 8 0,2 0,10
+  ~area black@14 0,100 17,94 28,79 30,64 24,47 5,24 18,64 8,94; line brown 8 0,2 0,10; =line black .6 6,25 4,9
 tree~6 | leaf | land 44: tree oak maple blossom cherry |
   line land-30 11,3 0,-3 0,50; ~line land-30 4,2 0,16 -7,40 -20,62; ~line land-30 4,2 0,14 8,38 20,60
   discs main-28 -27,60,16 -12,52,14 10,54,15 27,62,15 -22,78,15 -4,90,15 17,82,16 0,70,22
@@ -77,7 +77,7 @@ star | | | discs !white@75 0,50,50
 spark | | | discs !white 0,50,50; glow !light@40 0,50,320,320
 sun | | | glow !light@60 0,50,370,370; glow !light+50@55 0,50,105,105; discs !light+50:light 0,50,50
 moon | | | glow !light@40 0,50,290,290; discs !light 0,50,50; discs !light-14@70 -17,60,12 15,33,9 10,72,6.5 -8,25,7.5 25,53,5
-cloud~8 | cloud | | discs !main+22:main@62 -62,16,30,24 -30,30,38,36 8,42,46 44,24,36,32 78,12,24,18 8,4,99,14 8,-900,3000,900,-1
+cloud~4 | cloud | | discs !main+22:main@62 -62,16,30,24 -30,30,38,36 8,42,46 44,24,36,32 78,12,24,18 8,4,99,14 8,-900,3000,900,-1
 curtain | #5cf0aa #50dcd2 #aa6ee6 | | glow !main@30 0,50,24,60
 rainbow | | | discs !#dc3c3c@42 60,0,100 60,0,97,97,-1; discs !#f0a032@42 60,0,97 60,0,94,94,-1
   discs !#e6dc50@42 60,0,94 60,0,91,91,-1; discs !#5abe64@42 60,0,91 60,0,88,88,-1; discs !#4672dc@42 60,0,88 60,0,85,85,-1
