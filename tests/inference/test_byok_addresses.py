@@ -19,8 +19,8 @@ import pytest
 
 from svc.config import Config
 from svc.inference import models
+from svc.outbound import addresses
 from svc.outbound.addresses import AddressNotAllowed, Resolver, check_address, checked_url, public_address
-from svc.outbound.client import addresses
 from tests.conftest import Service
 from tests.support.byok import KEY, PUBLIC, Names, add_provider, http_answer, raw_server
 from tests.support.model_server import ModelServer
