@@ -14,7 +14,20 @@ ROOT = Path(__file__).parent.parent
 # The ground, then the packages, from below to above: each imports from those before it only. The modules that stand directly in
 # svc/ are the ground, all but the command line, which stands above everything.
 GROUND = tuple(path.stem for path in (ROOT / "svc").glob("*.py") if path.stem not in ("__init__", "__main__", "cli"))
-ORDER = ("outbound", "auth", "billing", "content", "builtin", "inference", "server", "agents", "routes", "cli", "__main__")
+ORDER = (
+    "outbound",
+    "auth",
+    "billing",
+    "content",
+    "builtin",
+    "inference",
+    "server",
+    "agents",
+    "routes",
+    "commands",
+    "cli",
+    "__main__",
+)
 FILES = sorted((ROOT / "svc").rglob("*.py"))
 IDS = [str(path.relative_to(ROOT)) for path in FILES]
 

@@ -1,6 +1,5 @@
-"""The operator's commands for money: credit, debit, check (contract 10)."""
+"""`svc credit` and `svc debit`: exact, bounded, beside a running server."""
 
-import sqlite3
 from contextlib import closing
 from pathlib import Path
 
@@ -72,54 +71,6 @@ def test_a_wallet_over_its_bound_and_an_unknown_account_are_refused(database: Pa
     assert cli.main(["credit", EMAIL, "0.000002"]) == 1
     assert "at most $1,000,000,000.00" in capsys.readouterr().err
     assert cli.main(["credit", "bob@example.com", "5"]) == 1
-
-
-def test_check_tells_that_all_is_well_and_changes_nothing(database: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    cli.main(["credit", EMAIL, "10"])
-    cli.main(["debit", EMAIL, "1"])
-    before = database.read_bytes()
-    capsys.readouterr()
-    assert cli.main(["check"]) == 0
-    assert capsys.readouterr().out == "ok: 1 wallets and 2 ledger rows add up\n"
-    assert database.read_bytes() == before
-
-
-def test_check_finds_a_broken_ledger_and_an_orphan(database: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    cli.main(["credit", EMAIL, "10"])
-    with closing(sqlite3.connect(database, isolation_level=None)) as conn:
-        for (name,) in conn.execute("SELECT name FROM sqlite_schema WHERE type = 'trigger'").fetchall():
-            conn.execute(f"DROP TRIGGER {name}")
-        conn.execute("UPDATE wallets SET balance_micros = 11000000")
-        conn.execute("INSERT INTO wallets VALUES ('nobody', 0, 0)")
-    capsys.readouterr()
-    assert cli.main(["check"]) == 1
-    lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 3 and lines[-1] == "2 findings"
-    assert "what it refers to is gone" in lines[0]
-    assert "the balance is 11000000 micros, its ledger adds up to 10000000" in lines[1]
-
-
-def test_check_finds_a_row_that_breaks_a_constraint(database: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with closing(sqlite3.connect(database, isolation_level=None)) as conn:
-        for (name,) in conn.execute("SELECT name FROM sqlite_schema WHERE type = 'trigger'").fetchall():
-            conn.execute(f"DROP TRIGGER {name}")
-        conn.execute("PRAGMA ignore_check_constraints = ON")
-        conn.execute("UPDATE wallets SET held_micros = 5")
-    assert cli.main(["check"]) == 1
-    out, err = capsys.readouterr()
-    assert "CHECK constraint failed" in out + err
-
-
-def test_check_refuses_what_is_no_database_of_ours_and_makes_none(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("SVC_DATA_DIR", str(tmp_path / "data"))
-    assert cli.main(["check"]) == 1
-    assert "there is no database" in capsys.readouterr().err and not (tmp_path / "data").exists()
-    (tmp_path / "data").mkdir()
-    (tmp_path / "data" / "service.db").write_bytes(b"junk")
-    assert cli.main(["check"]) == 1
-    assert (tmp_path / "data" / "service.db").read_bytes() == b"junk"
 
 
 async def test_the_commands_work_beside_a_running_server(

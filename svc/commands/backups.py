@@ -1,0 +1,68 @@
+"""`svc backup` and `svc restore`."""
+
+import argparse
+import contextlib
+import importlib.metadata
+import re
+import shutil
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from svc import backup
+from svc.commands.check import findings, sizes
+from svc.config import Config
+from svc.errors import StartError
+from svc.ids import timestamp
+from svc.schema import connect
+
+
+def add_parsers(commands: Any) -> None:
+    copy = commands.add_parser("backup", help="write a backup, also while a server uses the data folder")
+    copy.add_argument("target", metavar="FILE", help="a new file, a folder to put one in, or - for standard output")
+    copy.add_argument("--keep", type=int, metavar="N", help="in a folder: remove all but the newest N backups")
+    copy.set_defaults(run=_backup)
+    back = commands.add_parser("restore", help="make the data folder, which must be new or empty, out of a backup")
+    back.add_argument("archive", metavar="FILE", help="what 'svc backup' wrote, or - for standard input")
+    back.set_defaults(run=_restore)
+
+
+def _backup(config: Config, options: argparse.Namespace) -> int:
+    now = timestamp(time.time())
+    to_stdout, target = options.target == "-", Path(options.target)
+    if options.keep is not None and (options.keep < 1 or to_stdout or not target.is_dir()):
+        raise StartError("--keep takes a whole number from 1, and goes with a folder")
+    if not to_stdout and target.is_dir():
+        target = target / f"svc-{re.sub('[^0-9TZ]', '', now)}.tar"
+    elif not to_stdout and target.exists():
+        raise StartError(f"{target} exists; name a new file")
+    with tempfile.TemporaryDirectory(prefix="svc-backup-") as folder:
+        written = Path(folder) / "backup.tar" if to_stdout else target
+        manifest = backup.make(config.data_dir, written, findings, importlib.metadata.version("svc"), now, _show_progress)
+        if to_stdout:
+            with written.open("rb") as file:
+                shutil.copyfileobj(file, sys.stdout.buffer)
+    if not to_stdout:
+        print(f"{target}: {target.stat().st_size} bytes, version {manifest['version']}, verified")
+    for path in backup.drop_older(target.parent, "svc-*.tar", options.keep) if options.keep else ():
+        print(f"{path}: removed")
+    return 0
+
+
+def _show_progress(done_bytes: int, all_bytes: int) -> None:
+    if sys.stderr.isatty():
+        end = "\n" if done_bytes == all_bytes else ""
+        print(f"\r{done_bytes * 100 // max(all_bytes, 1)} % of {all_bytes} bytes", end=end, file=sys.stderr, flush=True)
+
+
+def _restore(config: Config, options: argparse.Namespace) -> int:
+    try:
+        with contextlib.nullcontext(sys.stdin.buffer) if options.archive == "-" else Path(options.archive).open("rb") as file:
+            manifest = backup.restore(file, config.data_dir, findings)
+    except OSError as error:
+        raise StartError(f"cannot read {options.archive}: {error.strerror}") from None
+    with contextlib.closing(connect(config.data_dir / backup.DATABASE, query_only=True)) as conn:
+        print(f"{config.data_dir}: {sizes(conn)} as of {manifest['created_at']} (version {manifest['version']}), verified")
+    return 0

@@ -1,0 +1,74 @@
+"""`svc check`: the proof of a database, as a whole and beside a running server. It reads every page."""
+
+import argparse
+import contextlib
+import sqlite3
+from collections.abc import Iterator
+from typing import Any
+
+from svc.billing import payments, usage, wallet
+from svc.commands.database import is_served, reading
+from svc.config import Config
+from svc.errors import StartError
+from svc.schema import SCHEMA, shape
+
+
+def add_parsers(commands: Any) -> None:
+    text = "prove the database: its integrity, its schema, the ledger against balances and usage, what a crash left open"
+    commands.add_parser("check", help=text).set_defaults(run=_check)
+
+
+def _check(config: Config, options: argparse.Namespace) -> int:
+    """One state of the database, read beside a running server without stopping its writes; every finding is a line."""
+    path = config.data_dir / "service.db"
+    if not path.exists():
+        raise StartError(f"there is no database {path}")
+    with reading(config) as conn:
+        found = [*schema_findings(conn), *findings(conn), *usage.verify(conn)]
+        if not is_served(config):
+            found += _left_open(conn)
+        rows = sizes(conn)
+    for finding in found:
+        print(finding)
+    print(f"{len(found)} findings" if found else f"ok: {rows} add up")
+    return 1 if found else 0
+
+
+def findings(conn: sqlite3.Connection) -> list[str]:
+    """What is wrong in a database of any version, a line each: its pages, what rows refer to, the money."""
+    found = [f"integrity: {row[0]}" for row in conn.execute("PRAGMA integrity_check") if row[0] != "ok"]
+    found += [f"table {row[0]}, row {row[1]}: what it refers to is gone" for row in conn.execute("PRAGMA foreign_key_check")]
+    return found + wallet.verify(conn) + payments.verify(conn)
+
+
+def sizes(conn: sqlite3.Connection) -> str:
+    wallets, entries = conn.execute("SELECT (SELECT count(*) FROM wallets), (SELECT count(*) FROM ledger)").fetchone()
+    return f"{wallets} wallets and {entries} ledger rows"
+
+
+def schema_findings(conn: sqlite3.Connection) -> Iterator[str]:
+    """Where the schema of a database is not the newest one: the rules of the money stand there, and a trigger that was dropped
+    breaks nothing at once."""
+    with contextlib.closing(sqlite3.connect(":memory:")) as newest:
+        newest.executescript(SCHEMA.read_text())
+        expected, found = shape(newest), shape(conn)
+        for kind, name in sorted(expected.keys() | found.keys()):
+            if (kind, name) not in found:
+                yield f"schema: the {kind} {name} is missing"
+            elif (kind, name) not in expected:
+                yield f"schema: the {kind} {name} was added"
+            elif expected[kind, name] != found[kind, name]:
+                known, there = _columns(newest, name), _columns(conn, name)
+                changes = [f"without {column}" for column in sorted(known - there)]
+                changes += [f"with the new column {column}" for column in sorted(there - known)]
+                yield f"schema: the {kind} {name} was changed{': ' * bool(changes)}{', '.join(changes)}"
+
+
+def _columns(conn: sqlite3.Connection, table: str) -> set[str]:
+    return {row[0] for row in conn.execute("SELECT name FROM pragma_table_info(?)", (table,))}
+
+
+def _left_open(conn: sqlite3.Connection) -> Iterator[str]:
+    """The agent runs that a server had begun when it went. (Its holds are left out: they take no money.)"""
+    for row in conn.execute("SELECT id FROM runs WHERE status = 'running'"):
+        yield f"run {row[0]} was left open by a server that is gone; the next start ends it"

@@ -1,0 +1,53 @@
+"""Where the commands work: the database of the data folder, the accounts in it, and the server beside them."""
+
+import contextlib
+import fcntl
+import os
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+from svc.auth import accounts
+from svc.auth.accounts import Account
+from svc.config import Config
+from svc.errors import StartError
+from svc.schema import connect, newest_schema, prepare
+
+
+def database(config: Config) -> Path:
+    """The database's file, in a data folder that is made where there is none."""
+    config.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return config.data_dir / "service.db"
+
+
+@contextlib.contextmanager
+def reading(config: Config) -> Iterator[sqlite3.Connection]:
+    """One state of the database, read without holding up whoever writes. Raises StartError."""
+    path = database(config)
+    prepare(path, *newest_schema())
+    with contextlib.closing(connect(path, query_only=True)) as conn:
+        conn.execute("BEGIN")
+        yield conn
+
+
+def account_named(conn: sqlite3.Connection, name: str) -> Account:
+    """The account with this e-mail or id. Raises StartError."""
+    account = accounts.account_by_email(conn, name) if "@" in name else accounts.account_by_id(conn, name)
+    if account is None:
+        raise StartError("there is no account with this e-mail or id; 'svc user list' shows them")
+    return account
+
+
+def is_served(config: Config) -> bool:
+    """Whether a server holds the data folder now."""
+    try:
+        descriptor = os.open(config.data_dir / "lock", os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False

@@ -1,0 +1,78 @@
+"""`svc support …`: the operator's side of live support."""
+
+import argparse
+import sqlite3
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from svc.commands.database import database, reading
+from svc.config import Config
+from svc.content import support
+from svc.errors import StartError
+from svc.ids import timestamp
+from svc.schema import command_connection
+
+
+def add_parsers(commands: Any) -> None:
+    desk = commands.add_parser("support", help="live support").add_subparsers(required=True, metavar="ACTION")
+    listing = desk.add_parser("list", help="list the active conversations, or show one with its messages")
+    listing.add_argument("id", nargs="?", help="the conversation to show, sup_...")
+    listing.set_defaults(run=_list)
+    answer = desk.add_parser("reply", help="answer; the text is the argument, or is read from standard input")
+    answer.add_argument("id")
+    answer.add_argument("text", nargs="?")
+    answer.set_defaults(run=_reply)
+    end = desk.add_parser("close", help="close a conversation")
+    end.add_argument("id")
+    end.set_defaults(run=_close)
+
+
+def _list(config: Config, options: argparse.Namespace) -> int:
+    with reading(config) as conn:
+        lines = list(_active(conn) if options.id is None else _whole(conn, options.id))
+    for line in lines:
+        print(line)
+    return 0
+
+
+def _active(conn: sqlite3.Connection) -> Iterator[str]:
+    for row in support.active_supports(conn):
+        waits = "waits" if row["role"] == "user" else "answered" if row["role"] else "empty"
+        yield "\t".join((row["id"], row["email"], waits, timestamp(row["updated_at"]), _for_terminal(row["subject"] or "")))
+
+
+def _whole(conn: sqlite3.Connection, support_id: str) -> Iterator[str]:
+    whole = support.shown_whole(conn, _account_of(conn, support_id), support_id)
+    yield "\t".join((whole["id"], whole["status"], whole["updated_at"], _for_terminal(whole["subject"] or "")))
+    for message in whole["messages"]:
+        yield f"{message['created_at']} {message['role']}: {_for_terminal(message['content'])}"
+
+
+def _reply(config: Config, options: argparse.Namespace) -> int:
+    text = support.check_content(sys.stdin.read().strip() if options.text is None else options.text, "TEXT")
+    with command_connection(database(config)) as tx:
+        support.add_message(tx, _account_of(tx, options.id), options.id, "operator", text, time.time())
+    print("sent")
+    return 0
+
+
+def _close(config: Config, options: argparse.Namespace) -> int:
+    with command_connection(database(config)) as tx:
+        support.close(tx, _account_of(tx, options.id), options.id, time.time())
+    print("closed")
+    return 0
+
+
+def _account_of(tx: sqlite3.Connection, support_id: str) -> str:
+    account_id = support.account_of(tx, support_id)
+    if account_id is None:
+        raise StartError("there is no support conversation of this id; 'svc support list' shows the active ones")
+    return account_id
+
+
+def _for_terminal(text: str) -> str:
+    """A person's words, which move no cursor and begin no line of ours."""
+    lines = text.splitlines()
+    return "\n    ".join("".join(c if c.isprintable() else "\ufffd" for c in line) for line in lines)

@@ -1,0 +1,93 @@
+"""`svc user …`: accounts that are made, listed, deleted, and let in again."""
+
+import argparse
+import asyncio
+import getpass
+import sys
+import time
+from typing import Any
+
+from svc.auth import accounts, links, tokens
+from svc.auth.emails import check_email
+from svc.auth.passwords import Passwords
+from svc.commands.database import account_named, database, reading
+from svc.config import Config
+from svc.content import conversations
+from svc.errors import StartError
+from svc.ids import random_base62, timestamp
+from svc.schema import command_connection
+
+_BUNDLES = 20
+
+
+def add_parsers(commands: Any) -> None:
+    user = commands.add_parser("user", help="accounts").add_subparsers(required=True, metavar="ACTION")
+    add = user.add_parser("add", help="create an account; the password is read from the terminal or from standard input")
+    add.add_argument("email")
+    add.add_argument("--name", help="the person's name")
+    add.set_defaults(run=_add)
+    user.add_parser("list", help="list the accounts").set_defaults(run=_list)
+    delete = user.add_parser("delete", help="delete an account with everything personal; its open streams end within 2 seconds")
+    delete.add_argument("email", help="the e-mail, or the id")
+    delete.set_defaults(run=_delete)
+    link = user.add_parser("reset-link", help="print a link that sets a new password, once, within an hour")
+    link.add_argument("email", help="the e-mail, or the id")
+    link.set_defaults(run=_reset_link)
+
+
+def _add(config: Config, options: argparse.Namespace) -> int:
+    email, name = check_email(options.email), accounts.check_name(options.name)
+    given = _read_password()
+    password = accounts.check_password(given or random_base62(20))
+    passwords = Passwords(config.argon2_memory_kib, config.argon2_time_cost)
+    password_hash = asyncio.run(passwords.hash(password))
+    passwords.close()
+    with command_connection(database(config)) as tx:
+        account = accounts.add_account(tx, email, name, password_hash, time.time())
+    print(f"{account.id} {account.email}")
+    if not given:
+        print(f"password: {password}")
+    return 0
+
+
+def _read_password() -> str:
+    """The password as typed twice, or the first line of standard input; empty means that one is to be made."""
+    if not sys.stdin.isatty():
+        return sys.stdin.readline().rstrip("\r\n")
+    first = getpass.getpass("Password (empty: make one): ")
+    if first and first != getpass.getpass("Again: "):
+        raise StartError("the two passwords differ")
+    return first
+
+
+def _list(config: Config, options: argparse.Namespace) -> int:
+    with reading(config) as conn:
+        found = accounts.all_accounts(conn)
+    for account in found:
+        print(account.id, account.email, account.tier, timestamp(account.created_at), sep="\t")
+    return 0
+
+
+def _delete(config: Config, options: argparse.Namespace) -> int:
+    more = True
+    while more:  # some bundles in each transaction, between which a running server writes
+        with command_connection(database(config)) as tx:
+            account_id = account_named(tx, options.email).id
+            more = all(
+                conversations.forget_some(tx, account_id) or tokens.delete_some_keys(tx, account_id) for _ in range(_BUNDLES)
+            )
+            if not more:
+                accounts.delete_account(tx, account_id)
+    print("deleted")
+    return 0
+
+
+def _reset_link(config: Config, options: argparse.Namespace) -> int:
+    with command_connection(database(config)) as tx:
+        account = account_named(tx, options.email)
+        token = links.new_link_token(proved=account.email_verified)
+        added = links.add_link(tx, account.id, "reset", token, by_mail=False, now_seconds=time.time())
+    if not added:
+        raise StartError("this account has too many links that are still good; they end within an hour")
+    print(f"{config.base_url}/password-reset#{token}")
+    return 0

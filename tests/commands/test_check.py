@@ -1,0 +1,188 @@
+"""`svc check` finds what breaks the rules of the money, of the schema and of runs, and changes nothing."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from svc import cli
+from svc.agents import runs
+from svc.auth import accounts, tokens
+from svc.billing import wallet
+from svc.billing.usage import CountedCall, add_call
+from svc.schema import command_connection
+from svc.secrets import open_folder
+
+EMAIL = "ada@example.com"
+NOW = 1_790_000_000.0
+
+
+@pytest.fixture
+def database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("SVC_DATA_DIR", str(tmp_path))
+    path = tmp_path / "service.db"
+    with command_connection(path) as tx:
+        accounts.add_account(tx, EMAIL, None, None, NOW)
+    return path
+
+
+def account_id(database: Path) -> str:
+    with closing(sqlite3.connect(database)) as conn:
+        return str(conn.execute("SELECT id FROM accounts").fetchone()[0])
+
+
+def spend(database: Path, micros: int, key_id: str | None) -> None:
+    """A paid call as the service books it."""
+    with command_connection(database) as tx:
+        owner = tx.execute("SELECT id FROM accounts").fetchone()[0]
+        wallet.hold(tx, owner, f"hold_{micros}", micros, NOW)
+        counts = {"model": "m", "input_tokens": 1, "output_tokens": 2}
+        wallet.settle(tx, owner, f"hold_{micros}", micros, **counts, request_id="req_1", key_id=key_id, now_seconds=NOW)
+        add_call(tx, CountedCall(owner, key_id, "m", 1, 2, micros, "2026-09-21"))
+
+
+def without_triggers(database: Path, *statements: str) -> None:
+    """Changes rows as no statement of the service could, and puts the triggers back."""
+    with closing(sqlite3.connect(database, isolation_level=None)) as conn:
+        triggers = conn.execute("SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'").fetchall()
+        for name, _ in triggers:
+            conn.execute(f"DROP TRIGGER {name}")
+        for statement in statements:
+            conn.execute(statement)
+        for _, sql in triggers:
+            conn.execute(sql)
+
+
+def findings(capsys: pytest.CaptureFixture[str]) -> list[str]:
+    capsys.readouterr()
+    assert cli.main(["check"]) == 1
+    *lines, count = capsys.readouterr().out.splitlines()
+    assert count == f"{len(lines)} findings"
+    return lines
+
+
+def test_check_tells_that_all_is_well_and_changes_nothing(database: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cli.main(["credit", EMAIL, "10"])
+    cli.main(["debit", EMAIL, "1"])
+    before = database.read_bytes()
+    capsys.readouterr()
+    assert cli.main(["check"]) == 0
+    assert capsys.readouterr().out == "ok: 1 wallets and 2 ledger rows add up\n"
+    assert database.read_bytes() == before
+
+
+def test_check_finds_a_broken_ledger_and_an_orphan(database: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cli.main(["credit", EMAIL, "10"])
+    without_triggers(database, "UPDATE wallets SET balance_micros = 11000000", "INSERT INTO wallets VALUES ('nobody', 0, 0)")
+    orphan, broken = findings(capsys)
+    assert "what it refers to is gone" in orphan
+    assert "the balance is 11000000 micros, its ledger adds up to 10000000" in broken
+
+
+def test_check_finds_a_row_that_breaks_a_constraint(database: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    without_triggers(database, "PRAGMA ignore_check_constraints = ON", "UPDATE wallets SET held_micros = 5")
+    assert any("CHECK constraint failed" in line for line in findings(capsys))
+
+
+@pytest.mark.parametrize(
+    ("change", "finding"),
+    [
+        ("DROP TRIGGER ledger_continues", "schema: the trigger ledger_continues is missing"),
+        ("DROP INDEX ledger_by_account", "schema: the index ledger_by_account is missing"),
+        ("CREATE TABLE mine (a)", "schema: the table mine was added"),
+        (
+            "CREATE TRIGGER gift AFTER INSERT ON accounts BEGIN SELECT 1; END",
+            "schema: the trigger gift was added",
+        ),
+        ("ALTER TABLE holds ADD COLUMN note TEXT", "schema: the table holds was changed: with the new column note"),
+        ("ALTER TABLE api_keys DROP COLUMN last_used_at", "schema: the table api_keys was changed: without last_used_at"),
+    ],
+)
+def test_check_finds_a_schema_that_is_not_ours(
+    database: Path, capsys: pytest.CaptureFixture[str], change: str, finding: str
+) -> None:
+    with closing(sqlite3.connect(database, isolation_level=None)) as conn:
+        conn.execute(change)
+    assert findings(capsys) == [finding]
+
+
+def test_check_finds_a_trigger_of_one_name_that_does_nothing(database: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with closing(sqlite3.connect(database, isolation_level=None)) as conn:
+        conn.execute("DROP TRIGGER ledger_stays")
+        conn.execute("CREATE TRIGGER ledger_stays BEFORE UPDATE ON ledger BEGIN SELECT 1; END")
+    assert findings(capsys) == ["schema: the trigger ledger_stays was changed"]
+
+
+def test_check_finds_usage_that_the_ledger_does_not_know(database: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cli.main(["credit", EMAIL, "10"])
+    spend(database, 700, None)
+    assert cli.main(["check"]) == 0
+    without_triggers(database, "UPDATE usage_days SET cost_micros = 699")
+    (line,) = findings(capsys)
+    assert "the ledger has debits of 700 micros, the usage costs 699" in line
+
+
+def test_check_finds_a_key_that_spent_otherwise(database: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cli.main(["credit", EMAIL, "10"])
+    with command_connection(database) as tx:
+        key_id = tokens.add_key(tx, tx.execute("SELECT id FROM accounts").fetchone()[0], "k", tokens.new_key_token(), NOW).id
+    spend(database, 700, key_id)
+    assert cli.main(["check"]) == 0
+    without_triggers(database, "UPDATE api_keys SET spent_micros = 1")
+    assert findings(capsys) == [f"key {key_id}: 1 micros are said to be spent, the ledger has debits of 700"]
+
+
+def test_check_finds_a_pro_account_that_never_paid(database: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cli.main(["credit", EMAIL, "4.99"])
+    without_triggers(database, "UPDATE accounts SET tier = 'pro'")
+    (line,) = findings(capsys)
+    assert line == f"account {account_id(database)} is pro and has never paid 5 dollars at once"
+
+
+@pytest.mark.parametrize(
+    ("change", "finding"),
+    [
+        ("amount_micros = amount_micros - 1, balance_after_micros = balance_after_micros - 1 WHERE seq = 2", "no earlier row"),
+        ("balance_after_micros = balance_after_micros + 5 WHERE seq = 1", "no earlier row ended at"),
+        ("description = 'for Ada' WHERE seq = 1", "still tells of the person"),
+        ("request_id = 'req_1' WHERE seq = 3", "still tells of the person"),
+    ],
+)
+def test_check_covers_the_rows_of_deleted_accounts(
+    database: Path, capsys: pytest.CaptureFixture[str], change: str, finding: str
+) -> None:
+    cli.main(["credit", EMAIL, "10"])
+    cli.main(["debit", EMAIL, "4"])
+    cli.main(["debit", EMAIL, "5"])
+    assert cli.main(["user", "delete", EMAIL]) == 0
+    assert cli.main(["check"]) == 0
+    without_triggers(database, f"UPDATE ledger SET {change}")
+    assert any(finding in line for line in findings(capsys))
+
+
+def test_check_finds_a_run_left_open_unless_a_server_may_still_end_it(database: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with command_connection(database) as tx:
+        tx.execute(
+            "INSERT INTO runs (id, account_id, goal, model, max_steps, created_at) VALUES ('run_1', ?, 'g', 'm', 6, ?)",
+            (account_id(database), NOW),
+        )
+    folder = open_folder(database.parent)
+    assert cli.main(["check"]) == 0
+    folder.close()
+    assert findings(capsys) == ["run run_1 was left open by a server that is gone; the next start ends it"]
+    with command_connection(database) as tx:
+        runs.end_interrupted_runs(tx, NOW)
+    assert cli.main(["check"]) == 0
+
+
+def test_check_refuses_what_is_no_database_of_ours_and_makes_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SVC_DATA_DIR", str(tmp_path / "data"))
+    assert cli.main(["check"]) == 1
+    assert "there is no database" in capsys.readouterr().err and not (tmp_path / "data").exists()
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "service.db").write_bytes(b"junk")
+    assert cli.main(["check"]) == 1
+    assert (tmp_path / "data" / "service.db").read_bytes() == b"junk"
