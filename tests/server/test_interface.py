@@ -1,0 +1,167 @@
+"""What handlers and guards declare of themselves, and what the interface document makes of it."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+from openapi_spec_validator import OpenAPIV31SpecValidator
+from starlette.requests import Request
+from starlette.responses import Response
+
+from svc.server.interface import (
+    Answer,
+    Body,
+    Component,
+    Operation,
+    Refusal,
+    as_event,
+    choice,
+    describes,
+    header,
+    implies,
+    integer,
+    operation_of,
+    or_null,
+    page_of,
+    path_id,
+    record,
+    refined,
+    string,
+    tagged,
+)
+from svc.server.openapi import document
+
+Endpoint = Callable[[Request[Any]], Awaitable[Response]]
+THING = record("Thing", {"id": string()}, example={"id": "thing_1"})
+TOKEN = Component("securitySchemes", "token", {"type": "http", "scheme": "bearer"})
+
+
+@implies([Refusal("invalid_api_key")], security=TOKEN)
+def outer(handler: Endpoint) -> Endpoint:
+    async def guarded(request: Request[Any]) -> Response:
+        return await handler(request)
+
+    return guarded
+
+
+@implies([Refusal("rate_limit_exceeded")], headers={"x-left": header("How many.", integer(), 1, required=False)})
+def inner(handler: Endpoint) -> Endpoint:
+    async def guarded(request: Request[Any]) -> Response:
+        return await handler(request)
+
+    return guarded
+
+
+@implies(html=True)
+def as_page(handler: Endpoint) -> Endpoint:
+    async def guarded(request: Request[Any]) -> Response:
+        return await handler(request)
+
+    return guarded
+
+
+def handler(**declared: Any) -> Endpoint:
+    @describes("Things", "doIt", "Do it", **{"answers": {200: Answer("Done.", THING)}, **declared})
+    async def endpoint(request: Request[Any]) -> Response:
+        return Response()
+
+    return endpoint
+
+
+def operation(endpoint: Endpoint, path: str = "/things") -> dict[str, Any]:
+    """The one operation of a document; its shared parts are not resolved."""
+    whole = document([("POST", path, endpoint)], {"title": "t", "version": "1"}, {"Things": "All."}, "https://h")
+    assert list(OpenAPIV31SpecValidator(whole).iter_errors()) == []
+    found: dict[str, Any] = whole["paths"][path]["post"]
+    return found
+
+
+def test_guards_hand_the_declaration_through_from_the_outermost_inwards() -> None:
+    found = operation_of(outer(inner(handler())))
+    assert isinstance(found, Operation) and found.id == "doIt"
+    assert [guard.errors[0].code for guard in found.guards] == ["invalid_api_key", "rate_limit_exceeded"]
+    assert operation_of(lambda: None) is None
+
+
+def test_what_a_guard_implies_is_in_the_operation_and_nothing_else_is() -> None:
+    bare, guarded = operation(handler()), operation(outer(inner(handler())))
+    assert set(guarded["responses"]) - set(bare["responses"]) == {"401", "429"}
+    assert (bare["security"], guarded["security"]) == ([], [{"token": []}])
+    assert guarded["responses"]["429"]["headers"]["retry-after"] and "www-authenticate" in guarded["responses"]["401"]["headers"]
+
+
+def test_the_headers_of_a_guard_are_on_what_is_answered_from_there_inwards() -> None:
+    responses = operation(outer(inner(handler(body=THING))))["responses"]
+    with_header = {status for status, response in responses.items() if "x-left" in response["headers"]}
+    assert with_header == {"200", "400", "413", "415", "429", "500", "503"}  # 401 comes before it, 421 before all
+
+
+def test_a_guard_that_shows_pages_shows_the_refusals_behind_it_as_pages() -> None:
+    responses = operation(as_page(outer(handler())))["responses"]
+    assert set(responses["401"]["content"]) == {"text/html"} and set(responses["500"]["content"]) == {"application/json"}
+
+
+@pytest.mark.parametrize(
+    ("body", "statuses"),
+    [
+        (THING, {"413", "415"}),
+        (Body(THING, any_type=True), {"413"}),
+        (Body(string(format="binary"), media_type="application/octet-stream"), {"413"}),
+        (Body(THING, media_type="application/x-www-form-urlencoded"), {"413", "415"}),
+    ],
+)
+def test_a_body_implies_what_reading_it_may_refuse(body: Any, statuses: set[str]) -> None:
+    responses = operation(handler(body=body))["responses"]
+    assert set(responses) - set(operation(handler())["responses"]) == statuses
+    assert "overloaded" in responses["503"]["content"]["application/json"]["examples"]
+
+
+def test_a_size_is_told_in_the_unit_that_fits_it() -> None:
+    for size, told in ((16 * 1024, "16 KiB"), (44 * 1024 * 1024, "44 MiB")):
+        responses = operation(handler(body=Body(THING, most_bytes=size)))["responses"]
+        assert f"over {told}" in responses["413"]["description"]
+
+
+def test_a_paged_list_takes_limit_and_after() -> None:
+    found = operation(handler(paged=True))
+    assert [parameter["name"] for parameter in found["parameters"]] == ["limit", "after"]
+    assert "invalid_value" in found["responses"]["400"]["content"]["application/json"]["examples"]
+
+
+def test_one_code_for_two_reasons_is_two_examples_and_one_status() -> None:
+    errors = [Refusal("not_found", "There is no such thing."), Refusal("not_found", "There is no such other.", when="No other.")]
+    response = operation(handler(errors=errors))["responses"]["404"]
+    assert list(response["content"]["application/json"]["examples"]) == ["not_found", "not_found_2"]
+    assert response["description"] == "There is no such thing. Or no other."
+
+
+def test_a_path_and_its_parameters_must_agree() -> None:
+    assert operation(handler(parameters=[path_id("thing", "Which.", "thing_1")]), "/things/{thing}")
+    with pytest.raises(ValueError, match="path parameters"):
+        operation(handler(), "/things/{thing}")
+
+
+def test_two_parts_of_one_name_must_be_the_same() -> None:
+    other = record("Thing", {"id": integer()})
+    with pytest.raises(ValueError, match="two different schemas are called Thing"):
+        operation(handler(body=other))
+
+
+def test_what_operations_share_stands_once() -> None:
+    rows = [("GET", "/a", outer(handler())), ("POST", "/a", outer(handler()))]
+    whole = document(rows, {"title": "t", "version": "1"}, {}, "https://h")
+    references = {method: found["responses"]["401"] for method, found in whole["paths"]["/a"].items()}
+    shared = {"$ref": "#/components/responses/Unauthorized"}
+    assert references == {"get": shared, "post": shared}
+
+
+def test_schemas_are_written_as_json_schema_2020_12() -> None:
+    assert or_null(string(maxLength=2)) == {"type": ["string", "null"], "maxLength": 2}
+    assert or_null(choice("a", "b"))["enum"] == ["a", "b", None]
+    assert or_null(THING) == {"anyOf": [THING, {"type": "null"}]}
+    assert refined(THING, required=["id"]) == {"$ref": "#/components/schemas/Thing", "required": ["id"]}
+    assert page_of(THING).example == {"object": "list", "data": [{"id": "thing_1"}], "has_more": False}
+    assert as_event({"type": "end"}) == {"data": '{"type":"end"}'}
+    one, two = record("One", {"kind": choice("one")}), record("Two", {"kind": choice("two")})
+    mapping = {"one": "#/components/schemas/One", "two": "#/components/schemas/Two"}
+    assert tagged("Either", "kind", one, two)["discriminator"] == {"propertyName": "kind", "mapping": mapping}
