@@ -10,6 +10,7 @@ from svc.db import Page, page
 from svc.errors import ApiError
 from svc.ids import timestamp
 
+STATUSES = ("running", "final", "error", "stopped")
 INTERRUPTED = {
     "message": "The server stopped in the middle of this run. Start it again.",
     "type": "api_error",
@@ -111,9 +112,16 @@ def run_by_id(conn: sqlite3.Connection, account_id: str, run_id: str) -> sqlite3
     return row
 
 
-def runs_page(conn: sqlite3.Connection, account_id: str, limit: int, after: str | None) -> Page[sqlite3.Row]:
-    """A page of the account's runs, as svc/db.py's `page`."""
-    return page(conn, "runs", account_id, limit, after)
+def runs_page(
+    conn: sqlite3.Connection,
+    account_id: str,
+    limit: int,
+    after: str | None,
+    project_id: str | None = None,
+    status: str | None = None,
+) -> Page[sqlite3.Row]:
+    """A page of the account's runs, as svc/db.py's `page`: all of them, those of a project, or those of a status."""
+    return page(conn, "runs", account_id, limit, after, project_id=project_id, status=status)
 
 
 def as_json(row: sqlite3.Row) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from svc.routes.schemas.refusals import MODEL_NOT_FOUND, NO_FUNDS, PROJECT_NOT_F
 from svc.server.bodies import read_json
 from svc.server.body_budget import MIB
 from svc.server.gate import Caller
-from svc.server.interface import Answer, Refusal, describes, path_id
+from svc.server.interface import Answer, Refusal, choice, describes, parameter, path_id, string
 from svc.server.sse import EventStream
 from svc.server.state import State
 from svc.server.web import add_log_fields, listing, page_after, page_limit, reply
@@ -90,11 +90,26 @@ def _tools(body: dict[str, Any], offered: dict[str, AgentTool]) -> dict[str, Age
     return {name: tool for name, tool in offered.items() if name in names}
 
 
-@describes("Agents", "listRuns", "List the runs", answers={200: Answer("A page of runs.", RUN_LIST)}, paged=True)
+@describes(
+    "Agents",
+    "listRuns",
+    "List the runs",
+    parameters=[
+        parameter("project_id", "query", "Only those of this project.", string()),
+        parameter("status", "query", "Only those of this status.", choice(*runs.STATUSES)),
+    ],
+    answers={200: Answer("A page of runs.", RUN_LIST)},
+    errors=[PROJECT_NOT_FOUND],
+    paged=True,
+)
 async def list_runs(request: Request[State], caller: Caller) -> Response:
-    """The account's runs, newest first."""
-    limit, after = page_limit(request), page_after(request)
-    return listing(await request.state.db.read(runs.runs_page, caller.id, limit, after), runs.as_json)
+    """The account's runs, newest first, `?project_id= ?status= ?limit= ?after=`."""
+    db, limit, query = request.state.db, page_limit(request), request.query_params
+    status = optional(query, "status", one_of(*runs.STATUSES), None)
+    project_id = query.get("project_id")
+    if project_id is not None:
+        await db.read(projects.project_by_id, caller.id, project_id, "project_id")
+    return listing(await db.read(runs.runs_page, caller.id, limit, page_after(request), project_id, status), runs.as_json)
 
 
 @describes("Agents", "getRun", "Show one run", parameters=[_RUN_ID], answers={200: Answer("The run.", RUN)}, errors=[_NOT_FOUND])

@@ -259,3 +259,20 @@ async def test_stopping_an_ended_run_is_409(service: Service, headers: dict[str,
     run_id = (await run(service, headers, "say ok"))[0]["run_id"]
     answer = await service.client.post(f"/v1/agents/runs/{run_id}/stop", headers=headers)
     assert (answer.status_code, answer.json()["error"]["code"]) == (409, "already_ended")
+
+
+async def test_runs_are_found_by_status_and_by_project(service: Service, headers: dict[str, str]) -> None:
+    project = (await service.client.post("/projects", json={"name": "Thesis"}, headers=headers)).json()["id"]
+    filed = (await run(service, headers, "say done", project_id=project))[0]["run_id"]
+    failed = (await run(service, headers, "fail 500 no"))[0]["run_id"]
+
+    async def found(query: str) -> list[str]:
+        return [run["id"] for run in (await service.client.get(f"/v1/agents/runs{query}", headers=headers)).json()["data"]]
+
+    assert await found("") == [failed, filed]
+    assert await found("?status=error") == [failed] and await found("?status=final") == [filed]
+    assert await found(f"?project_id={project}") == [filed] and await found(f"?project_id={project}&status=error") == []
+    wrong = await service.client.get("/v1/agents/runs?status=completed", headers=headers)
+    assert wrong.status_code == 400 and wrong.json()["error"]["param"] == "status"
+    strange = await service.client.get("/v1/agents/runs?project_id=proj_x", headers=headers)
+    assert strange.status_code == 404

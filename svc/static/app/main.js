@@ -16,7 +16,8 @@ const signInTrouble = signal("");
 /** Loads the module of a view, once. A module of a release that is gone cannot be loaded: then only the whole page anew helps. */
 async function load(name, from) {
   try {
-    loaded.value = { ...loaded.peek(), [name]: { component: (await from()).default } };
+    const { default: component } = await from(); // before the others are looked at: they are loaded at the same time
+    loaded.value = { ...loaded.peek(), [name]: { component } };
   } catch (error) {
     console.warn(error);
     loaded.value = { ...loaded.peek(), [name]: { error } };

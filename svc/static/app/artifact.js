@@ -1,0 +1,78 @@
+// One artifact on the page: shown inline where it is a picture, a sound or a text, and else as a file to download.
+import { useSignal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import { api } from "./api.js";
+import { Failed, Loading } from "./components.js";
+import { saveFile } from "./files.js";
+import { bytes } from "./format.js";
+import { html } from "./html.js";
+import { Icon } from "./icons.js";
+import { Markdown } from "./markdown.js";
+import { Picture } from "./picture.js";
+import { link } from "./router.js";
+import { texts } from "./texts.js";
+
+const t = texts.artifacts;
+const SHOWN_BYTES = 300_000;
+
+/** `picture`, `sound`, `text` or `file`: how an artifact is shown. SVG is a file: it could carry a script. */
+export function kindOf({ content_type: type, name }) {
+  if (/^image\/(png|jpeg|webp|gif)\b/.test(type)) return "picture";
+  if (type.startsWith("audio/")) return "sound";
+  if (/^text\/|json\b|xml\b|yaml\b|javascript\b/.test(type) || /\.(md|txt|csv|json|py|js|ts|toml|ya?ml|sql|sh)$/i.test(name)) return "text";
+  return "file";
+}
+
+export const iconOf = (artifact) => ({ picture: "image", sound: "sound", text: "artifacts", file: "artifacts" })[kindOf(artifact)];
+
+/** Downloads the content under the artifact's name. */
+export async function saveArtifact({ id, name }, options) {
+  saveFile(await api.artifacts.content(id, options), name);
+}
+
+/** The content of an artifact. `updated_at` makes a replaced one be asked for anew. */
+export function ArtifactContent({ of }) {
+  const kind = kindOf(of);
+  if (kind === "picture") return html`<${Picture} key=${of.updated_at} id=${of.id} name=${of.name} />`;
+  if (kind === "sound") return html`<${Sound} key=${of.updated_at} of=${of} />`;
+  if (kind === "text" && of.size <= SHOWN_BYTES) return html`<${Text} key=${of.updated_at} of=${of} />`;
+  return html`<p class="quiet">${kind === "text" ? t.tooLong : t.noPreview}</p>`;
+}
+
+function useContent(id) {
+  const content = useSignal({});
+  const load = () => {
+    content.value = {};
+    api.artifacts.content(id).then((blob) => { content.value = { blob }; }, (error) => { content.value = { error }; });
+  };
+  useEffect(load, [id]);
+  return [content.value, load];
+}
+
+function Sound({ of }) {
+  const [{ blob, error }, load] = useContent(of.id), url = useSignal(null);
+  useEffect(() => {
+    if (!blob) return undefined;
+    const made = URL.createObjectURL(blob);
+    url.value = made;
+    return () => URL.revokeObjectURL(made);
+  }, [blob]);
+  if (error) return html`<${Failed} error=${error} retry=${load} />`;
+  return url.value ? html`<audio controls preload="metadata" src=${url.value} aria-label=${of.name}></audio>` : html`<${Loading} />`;
+}
+
+function Text({ of }) {
+  const [{ blob, error }, load] = useContent(of.id), text = useSignal(null);
+  useEffect(() => { blob?.text().then((value) => { text.value = value; }); }, [blob]);
+  if (error) return html`<${Failed} error=${error} retry=${load} />`;
+  if (text.value === null) return html`<${Loading} />`;
+  if (/\.md$/i.test(of.name) || of.content_type.startsWith("text/markdown")) return html`<div class="artifact-text"><${Markdown} text=${text.value} /></div>`;
+  return html`<pre class="artifact-text" tabindex="0" aria-label=${of.name}><code>${text.value}</code></pre>`;
+}
+
+/** An artifact that something has made, in place: its name, and what it is. */
+export function ArtifactCard({ of }) {
+  return html`<section class="artifact-card" aria-label=${of.name}>
+    <p class="artifact-card-head"><${Icon} name=${iconOf(of)} size=${18} /><a href=${link("artifacts", of.id)}>${of.name}</a><span class="quiet small">${bytes(of.size)}</span></p>
+    ${kindOf(of) !== "file" && html`<${ArtifactContent} of=${of} />`}</section>`;
+}

@@ -1,0 +1,67 @@
+// The runs that this page has begun, as they go: each keeps what its stream has told, also while another view is shown.
+import { batch, signal } from "@preact/signals";
+import { api, wasAborted } from "./api.js";
+import { wallet } from "./state.js";
+
+const live = new Map(); // run id -> {timeline, status, ...} signals
+/** Counts whatever a list of runs should know of. */
+export const runsChanged = signal(0);
+
+/** What this page knows of a run that it has begun, or undefined. */
+export const liveRun = (id) => live.get(id);
+
+/**
+ * Begins a run and gives its id once the service has taken it; throws what refused it. What follows goes into `liveRun(id)`:
+ * `timeline`: entries {kind: "step" | "text" | "tool", …}; `end`: the last event, or null; `lost`: the stream broke.
+ */
+export function beginRun(body) {
+  return new Promise((resolve, reject) => {
+    follow(body, resolve).catch(reject);
+  });
+}
+
+async function follow(body, onStarted) {
+  let run = null;
+  try {
+    for await (const event of api.agents.run(body)) {
+      if (event.type === "started") {
+        run = { id: event.run_id, goal: body.goal, started: event, begunAt: Date.now(), endedAt: null, timeline: signal([]), end: signal(null), lost: signal(false) };
+        live.set(run.id, run);
+        runsChanged.value++;
+        onStarted(run.id);
+      } else if (run) {
+        take(run, event);
+      }
+    }
+  } catch (error) {
+    if (!run || wasAborted(error)) throw error;
+    run.lost.value = true;
+  }
+  wallet.reload();
+  runsChanged.value++;
+}
+
+// Texts that come faster than the screen is painted are put together, and shown once a frame.
+function take(run, event) {
+  if (event.type === "delta") {
+    run.unseen = (run.unseen ?? "") + event.text;
+    run.frame ??= requestAnimationFrame(() => show(run));
+    return;
+  }
+  show(run);
+  batch(() => {
+    if (event.type === "step") run.timeline.value = [...run.timeline.peek(), { kind: "step", step: event.step }];
+    else if (event.type === "tool_call") run.timeline.value = [...run.timeline.peek(), { kind: "tool", ...event }];
+    else if (event.type === "tool_result") run.timeline.value = run.timeline.peek().map((entry) => (entry.kind === "tool" && entry.id === event.id ? { ...entry, ...event, done: true } : entry));
+    else if (["final", "error", "stopped"].includes(event.type)) [run.end.value, run.endedAt] = [event, Date.now()];
+  });
+}
+
+function show(run) {
+  if (run.frame) cancelAnimationFrame(run.frame);
+  const text = run.unseen;
+  [run.frame, run.unseen] = [null, ""];
+  if (!text) return;
+  const entries = run.timeline.peek(), last = entries.at(-1);
+  run.timeline.value = last?.kind === "text" ? [...entries.slice(0, -1), { kind: "text", text: last.text + text }] : [...entries, { kind: "text", text }];
+}

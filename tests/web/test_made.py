@@ -1,0 +1,166 @@
+"""What a person makes, on the page: agent runs, pictures, sound, artifacts, projects."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Browser, Page, expect
+
+from tests.support.browser import LOOKS, findings, new_context, signed_up
+from tests.support.people import command
+from tests.support.server import RunningServer
+
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
+EVIL = '<img src=x onerror="document.title=1"><script>document.title=2</script>'
+VIEWS = ("agents", "media", "artifacts", "projects")
+SCRIPT = f"""say {EVIL}
+tool write_artifact {{"name": "note.md", "content": "# Hi <script>document.title=3</script>"}}
+---
+say Done: **{EVIL}**"""
+
+
+async def run(page: Page, goal: str, model: str = "script") -> None:
+    """Starts a run in the form, with a built-in model."""
+    await page.goto("/#/agents")
+    await page.get_by_label("Goal").fill(goal)
+    await page.locator("#agent-model").click()
+    await page.get_by_role("option", name=model).first.click()
+    await page.get_by_role("button", name="Run", exact=True).click()
+    await page.wait_for_url("**/#/agents/run_*")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def used(server: RunningServer, browser: Browser) -> AsyncIterator[object]:
+    """What the browser remembers of an account that has something in every view."""
+    async with new_context(browser, server) as context:
+        page = await signed_up(context, "maker@example.com", "/#/projects")
+        command(server, "credit", "maker@example.com", "5")
+        await page.get_by_role("button", name="New project").first.click()
+        await page.get_by_label("Name").fill(EVIL)
+        await page.get_by_role("button", name="Create project").click()
+        await expect(page.get_by_role("heading", name="<img")).to_be_visible()
+        await run(page, SCRIPT)
+        await page.locator(".run-end").wait_for()
+        yield await context.storage_state()
+
+
+@pytest.mark.parametrize(("width", "theme"), LOOKS)
+async def test_axe_finds_nothing_and_markup_stays_text(
+    server: RunningServer, browser: Browser, used: object, width: int, theme: str
+) -> None:
+    async with new_context(browser, server, width=width, color_scheme=theme, storage_state=used) as context:
+        page = await context.new_page()
+        for view in VIEWS:
+            await page.goto(f"/#/{view}")
+            await page.locator(".page").wait_for()
+            await expect(page.locator(".state")).to_have_count(0)
+            assert await findings(page) == [], view
+            if view != "media":
+                await page.locator(".item-link").first.click()
+                await page.locator(".back").wait_for()
+                await expect(page.locator(".state")).to_have_count(0)
+                assert await findings(page) == [], f"one of {view}"
+            assert await page.title() not in ("1", "2", "3")
+            assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth"), f"{view} is wider than the screen"
+
+
+async def test_a_run_is_told_step_by_step_and_its_record_stays(server: RunningServer, browser: Browser) -> None:
+    async with new_context(browser, server) as context:
+        page = await signed_up(context, "runner@example.com")
+        await run(page, SCRIPT)
+        await expect(page.locator(".timeline-step")).to_have_text(["Step 1", "Step 2"])
+        tool = page.locator(".tool")
+        await tool.locator("summary").click()
+        await expect(tool.locator("pre").first).to_contain_text('"name": "note.md"')
+        await expect(page.locator(".artifact-card")).to_contain_text("Hi <script>")
+        await expect(page.locator(".run-end")).to_contain_text("Done: <img")
+        await page.reload()
+        await expect(page.locator(".run-end-final")).to_contain_text("Done: <img")
+        await expect(page.locator(".run-facts")).to_contain_text("2 steps")
+        await expect(page.get_by_role("link", name="note.md")).to_be_visible()
+        await page.get_by_role("button", name="Run again").click()
+        await expect(page.get_by_label("Goal")).to_have_value(SCRIPT)
+
+
+async def test_a_run_is_stopped_and_says_so_and_filters_find_it(server: RunningServer, browser: Browser) -> None:
+    async with new_context(browser, server) as context:
+        page = await signed_up(context, "stopper@example.com")
+        await run(page, "say begun\nwait 20000\nsay never")
+        await expect(page.locator(".timeline")).to_contain_text("begun")
+        await page.get_by_role("button", name="Stop", exact=True).click()
+        await expect(page.locator(".run-end-stopped")).to_contain_text("stopped by you")
+        await run(page, "fail 500 the model is tired")
+        await expect(page.locator(".run-end-error")).to_contain_text("tired")
+        await page.goto("/#/agents")
+        await page.get_by_label("Show").select_option("error")
+        await expect(page.locator(".list .status")).to_have_text(["Failed"])
+        await page.get_by_label("Show").select_option("")
+        await expect(page.locator(".list .status")).to_have_text(["Failed", "Stopped"])
+
+
+async def test_pictures_and_speech_are_made_seen_heard_and_kept(server: RunningServer, browser: Browser) -> None:
+    async with new_context(browser, server, allow=["status of 402"]) as context:
+        page = await signed_up(context, "painter@example.com", "/#/media")
+        await page.get_by_label("What is to be seen").fill("A lighthouse")
+        await page.get_by_label("Size").select_option("256x256")
+        await page.get_by_role("button", name="Draw").click()
+        await expect(page.get_by_role("link", name="Go to the wallet")).to_be_visible()
+        command(server, "credit", "painter@example.com", "5")
+        await page.get_by_role("button", name="Draw").click()
+        await page.get_by_role("button", name="View A-lighthouse.png").click(timeout=15_000)
+        dialog = page.get_by_role("dialog", name="A lighthouse")
+        await expect(dialog.locator("img")).to_have_js_property("naturalWidth", 256)
+        async with page.expect_download() as waiting:
+            await dialog.get_by_role("button", name="Download").click()
+        assert (await waiting.value).suggested_filename == "A-lighthouse.png"
+        await page.keyboard.press("Escape")
+        await page.get_by_role("button", name="Sound", exact=True).click()
+        await page.get_by_label("What is to be said").fill("Good evening.")
+        await page.get_by_role("button", name="Speak").click()
+        await expect(page.locator("audio")).to_have_count(1, timeout=20_000)
+        await page.get_by_role("button", name="Keep as an artifact").click()
+        await expect(page.get_by_role("link", name="Good-evening.wav")).to_be_visible()
+
+
+async def test_files_are_uploaded_renamed_replaced_and_deleted(server: RunningServer, browser: Browser) -> None:
+    async with new_context(browser, server) as context:
+        page = await signed_up(context, "files@example.com", "/#/artifacts")
+        await expect(page.get_by_text("No artifacts yet")).to_be_visible()
+        await page.get_by_label("Upload").set_input_files(
+            [
+                {"name": "notes.txt", "mimeType": "text/plain", "buffer": b"first"},
+                {"name": "b.bin", "mimeType": "", "buffer": b"\0" * 9},
+            ]
+        )
+        await expect(page.locator(".list > li")).to_have_count(2)
+        await page.get_by_role("link", name="notes.txt").click()
+        await expect(page.locator(".artifact-text")).to_have_text("first")
+        await page.get_by_label("Replace").set_input_files([{"name": "x.txt", "mimeType": "text/plain", "buffer": b"second"}])
+        await expect(page.locator(".artifact-text")).to_have_text("second")
+        await page.get_by_role("button", name="Rename").click()
+        await page.get_by_role("textbox", name="Name").fill("übung.txt")
+        await page.get_by_role("button", name="Save").click()
+        await expect(page.get_by_role("heading", name="übung.txt")).to_be_visible()
+        await page.get_by_role("button", name="Delete").click()
+        await page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+        await expect(page.locator(".list > li")).to_have_count(1)
+
+
+async def test_a_project_files_what_is_made_in_it(server: RunningServer, browser: Browser) -> None:
+    async with new_context(browser, server) as context:
+        page = await signed_up(context, "planner@example.com", "/#/projects")
+        await page.get_by_role("button", name="New project").first.click()
+        await page.get_by_label("Name").fill("Thesis")
+        await page.get_by_label("Most steps of an agent run").select_option("2")
+        await page.get_by_role("button", name="Create project").click()
+        await page.get_by_role("link", name="New run").click()
+        await page.get_by_label("Goal").fill("Compute 6 * 7")
+        await page.get_by_role("button", name="Run", exact=True).click()
+        await expect(page.locator(".run-end")).to_contain_text("42")
+        await page.goto("/#/projects")
+        await page.get_by_role("link", name="Thesis").click()
+        await expect(page.get_by_label("Most steps")).to_have_value("2")
+        await expect(page.get_by_role("link", name="Compute 6 * 7")).to_be_visible()
+        await page.get_by_role("button", name="Delete").click()
+        await page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+        await expect(page.get_by_text("No projects yet")).to_be_visible()
