@@ -1,0 +1,268 @@
+"""One-time links through HTTP: a new password, the proof of an address, and what the first proof undoes."""
+
+import asyncio
+import dataclasses
+import re
+import sqlite3
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from svc.auth import accounts, links
+from svc.config import Config, MailServer
+from tests.conftest import PASSWORD, Service, bearer
+from tests.support.mail_server import PASSWORD as MAIL_PASSWORD
+from tests.support.mail_server import USER, MailBox, mail_server
+from tests.support.oauth_browser import rows
+
+ADA = "ada@example.com"
+CONFIRM = "/auth/password-reset/confirm"
+
+
+@pytest.fixture
+async def box(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[MailBox]:
+    async with mail_server(tmp_path / "mail") as box:
+        monkeypatch.setenv("SSL_CERT_FILE", str(box.ca))
+        yield box
+
+
+@pytest.fixture
+def config(config: Config, request: pytest.FixtureRequest) -> Config:
+    """With mail for the tests that ask for a box."""
+    if "box" not in request.fixturenames:
+        return config
+    box: MailBox = request.getfixturevalue("box")
+    return dataclasses.replace(config, smtp_url=MailServer("127.0.0.1", box.port, "starttls", USER, MAIL_PASSWORD, USER))
+
+
+def token_in(box: MailBox, number: int, path: str) -> str:
+    text = box.messages[number][2].get_content()
+    match = re.search(rf"/{path}#(\w{{43}})\r?$", text, re.MULTILINE)
+    assert match is not None, text
+    return match[1]
+
+
+async def make_link(service: Service, email: str, token: str, purpose: str = "reset", *, by_mail: bool = True) -> None:
+    def add(tx: sqlite3.Connection) -> None:
+        account = accounts.account_by_email(tx, email)
+        assert account is not None
+        assert links.add_link(tx, account.id, purpose, token, by_mail=by_mail, now_seconds=service.clocks.now)
+
+    await service.state["db"].write(add)
+
+
+async def me(service: Service, session: dict[str, Any]) -> dict[str, Any]:
+    value: dict[str, Any] = (await service.client.get("/user/me", headers=bearer(session["access_token"]))).json()
+    return value
+
+
+# --- the proof of an address
+
+
+async def test_sign_up_mails_a_link_that_proves_the_address_once_within_a_day(service: Service, box: MailBox) -> None:
+    session = await service.sign_up(ADA)
+    assert session["user"]["email_verified"] is False
+    await box.wait_for(1)
+    _, recipients, message = box.messages[0]
+    assert recipients == [ADA] and message["Subject"] == "Confirm your address"
+    token = token_in(box, 0, "verify-email")
+    assert (await service.client.post(CONFIRM, json={"token": token, "password": PASSWORD})).status_code == 400
+    assert (await service.client.post("/auth/verify-email", json={"token": token})).status_code == 204
+    assert (await me(service, session))["email_verified"] is True
+    again = await service.client.post("/auth/verify-email", json={"token": token})
+    assert (again.status_code, again.json()["error"]["code"]) == (400, "invalid_token")
+
+
+async def test_a_link_to_prove_an_address_ends_after_a_day(service: Service) -> None:
+    session = await service.sign_up(ADA)
+    await make_link(service, ADA, "first", "verify")
+    service.clocks.advance(24 * 3600 - 1)
+    await make_link(service, ADA, "second", "verify")
+    service.clocks.advance(1)
+    assert (await service.client.post("/auth/verify-email", json={"token": "first"})).status_code == 400
+    assert (await service.client.post("/auth/verify-email", json={"token": "second"})).status_code == 204
+    assert session["user"]["id"]
+
+
+@pytest.mark.parametrize(
+    "body", [{}, {"token": None}, {"token": ""}, {"token": 5}, {"token": "x" * 1_000_000}, {"token": "unknown"}]
+)
+async def test_what_is_no_link_proves_nothing(service: Service, body: dict[str, Any]) -> None:
+    answer = await service.client.post("/auth/verify-email", json=body)
+    assert (answer.status_code, answer.json()["error"]["param"]) == (400, "token")
+
+
+async def test_the_mail_is_sent_again_3_times_an_hour_until_the_address_is_proved(service: Service, box: MailBox) -> None:
+    headers = bearer((await service.sign_up(ADA))["access_token"])
+    statuses = [(await service.client.post("/user/verify-email", headers=headers)).status_code for _ in range(4)]
+    assert statuses == [202, 202, 202, 429]
+    await box.wait_for(4)
+    token = token_in(box, 2, "verify-email")
+    assert (await service.client.post("/auth/verify-email", json={"token": token})).status_code == 204
+    answer = await service.client.post("/user/verify-email", headers=headers)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (409, "already_verified")
+
+
+async def test_without_a_mail_server_the_answer_says_so(service: Service) -> None:
+    answer = await service.client.post("/user/verify-email", headers=await service.bearer())
+    assert answer.status_code == 202 and "No mail is set up" in answer.json()["message"]
+
+
+# --- a new password
+
+
+async def test_nothing_is_hashed_for_a_link_that_is_not_good(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    hashed: list[str] = []
+
+    async def note(password: str) -> str:
+        hashed.append(password)
+        return "hash"
+
+    monkeypatch.setattr(service.state["passwords"], "hash", note)
+    answer = await service.client.post(CONFIRM, json={"token": "unknown", "password": PASSWORD})
+    assert (answer.status_code, answer.json()["error"]["code"], hashed) == (400, "invalid_token", [])
+
+
+async def test_ten_tries_a_minute_from_one_address(service: Service) -> None:
+    body = {"token": "unknown", "password": PASSWORD}
+    statuses = [(await service.client.post(CONFIRM, json=body)).status_code for _ in range(11)]
+    assert statuses == [400] * 10 + [429]
+    service.clocks.advance(60)
+    assert (await service.client.post(CONFIRM, json=body)).status_code == 400
+
+
+async def test_two_uses_of_one_link_at_once_set_one_password(service: Service) -> None:
+    await service.sign_up(ADA)
+    await make_link(service, ADA, "link")
+    bodies = [{"token": "link", "password": f"password {number}"} for number in range(5)]
+    answers = await asyncio.gather(*(service.client.post(CONFIRM, json=body) for body in bodies))
+    assert sorted(answer.status_code for answer in answers) == [204, 400, 400, 400, 400]
+
+
+async def test_an_account_has_at_most_20_links_that_are_good_and_they_stay_so(service: Service, box: MailBox) -> None:
+    await service.sign_up(ADA)
+    await box.wait_for(1)
+    for number in range(25):
+        service.client._transport.client = (f"203.0.113.{number}", 1)  # type: ignore[attr-defined]
+        assert (await service.client.post("/auth/password-reset", json={"email": ADA})).status_code == 202
+    await box.wait_for(20)
+    await asyncio.sleep(0.3)
+    assert len(box.messages) == 20
+    assert await rows(service, "SELECT count(*) FROM links") == [(20,)]
+    body = {"token": token_in(box, 1, "password-reset"), "password": PASSWORD}
+    assert (await service.client.post(CONFIRM, json=body)).status_code == 204
+
+
+async def test_the_links_last_letter_tells_the_page_whether_the_address_was_ever_proved(service: Service, box: MailBox) -> None:
+    await service.sign_up(ADA)
+    await box.wait_for(1)
+    for number, letter in ((1, "u"), (2, "p")):
+        await service.client.post("/auth/password-reset", json={"email": ADA})
+        await box.wait_for(number + 1)
+        token = token_in(box, number, "password-reset")
+        assert token.endswith(letter)
+        assert (await service.client.post(CONFIRM, json={"token": token, "password": PASSWORD})).status_code == 204
+
+
+# --- what the first proof undoes
+
+
+async def plant(service: Service) -> tuple[dict[str, Any], dict[str, Any], str]:
+    """What somebody else has left in the account that they made with Ada's address: their session, a key, a checkout cookie."""
+    session = await service.sign_up(ADA)
+    headers = bearer(session["access_token"])
+    login = await service.client.post("/auth/login", json={"email": ADA, "password": PASSWORD})
+    cookie = login.headers["set-cookie"].partition(";")[0]
+    key = await service.make_key(headers)
+    body = {"name": "lab", "base_url": "http://127.0.0.1:9/v1", "models": ["m"]}
+    assert (await service.client.post("/user/providers", json=body, headers=headers)).status_code == 201
+    assert (await service.client.patch("/user/settings", json={"default_model": "lab/m"}, headers=headers)).status_code == 200
+
+    def link(tx: sqlite3.Connection) -> None:
+        who = session["user"]["id"]
+        tx.execute("INSERT INTO identities VALUES ('idn_1', ?, 'https://evil.example', '7', 'evil@example.com', 1)", (who,))
+        tx.execute("INSERT INTO oauth_flows VALUES (zeroblob(32), zeroblob(32), 'evil', ?, 9e9)", (who,))
+
+    await service.state["db"].write(link)
+    service.clocks.advance(1)
+    return headers, key, cookie
+
+
+async def left(service: Service, headers: dict[str, str], cookie: str) -> dict[str, Any]:
+    settings = (await service.client.get("/user/settings", headers=headers)).json()
+    return {
+        "identities": await rows(service, "SELECT count(*) FROM identities"),
+        "flows": await rows(service, "SELECT count(*) FROM oauth_flows"),
+        "default_model": settings["default_model"],
+        "checkout": (await service.client.get("/checkout", headers={"cookie": cookie})).status_code,
+        "keys": len((await service.client.get("/user/api-keys", headers=headers)).json()),
+        "providers": len((await service.client.get("/user/providers", headers=headers)).json()["data"]),
+    }
+
+
+ALL = {"identities": [(1,)], "flows": [(1,)], "default_model": "lab/m", "checkout": 200, "keys": 1, "providers": 1}
+PROVED = {**ALL, "identities": [(0,)], "flows": [(0,)], "default_model": None, "checkout": 401}
+
+
+@pytest.mark.parametrize(
+    ("purpose", "by_mail", "delete_keys", "expected"),
+    [
+        ("reset", True, None, PROVED),
+        ("reset", True, False, PROVED),
+        ("reset", True, True, {**PROVED, "keys": 0, "providers": 0}),
+        ("verify", True, None, PROVED),
+        ("reset", False, None, ALL),
+        ("reset", False, True, {**ALL, "keys": 0, "providers": 0, "default_model": None}),
+    ],
+)
+async def test_the_first_proof_removes_what_somebody_else_may_have_planted(
+    service: Service, purpose: str, by_mail: bool, delete_keys: bool | None, expected: dict[str, Any]
+) -> None:
+    headers, key, cookie = await plant(service)
+    assert await left(service, headers, cookie) == ALL
+    await make_link(service, ADA, "link", purpose, by_mail=by_mail)
+    body = {"token": "link"} if purpose == "verify" else {"token": "link", "password": "a new password"}
+    if delete_keys is not None:
+        body = {**body, "delete_keys": delete_keys}  # type: ignore[dict-item]
+    path = "/auth/verify-email" if purpose == "verify" else CONFIRM
+    assert (await service.client.post(path, json=body)).status_code == 204
+    assert await left(service, headers, cookie) == expected
+    status = (await service.client.get("/user/me", headers=bearer(key["key"]))).status_code
+    assert status == (401 if expected["keys"] == 0 else 200)
+
+
+async def test_a_later_proof_removes_nothing_and_a_cookie_from_after_the_proof_is_good(service: Service) -> None:
+    await service.sign_up(ADA)
+    await make_link(service, ADA, "first")
+    assert (await service.client.post(CONFIRM, json={"token": "first", "password": PASSWORD})).status_code == 204
+    login = await service.client.post("/auth/login", json={"email": ADA, "password": PASSWORD})
+    headers, cookie = bearer(login.json()["access_token"]), login.headers["set-cookie"].partition(";")[0]
+    who = login.json()["user"]["id"]
+
+    def link(tx: sqlite3.Connection) -> None:
+        tx.execute("INSERT INTO identities VALUES ('idn_1', ?, 'https://mine.example', '7', 'ada@example.com', 1)", (who,))
+
+    await service.state["db"].write(link)
+    await make_link(service, ADA, "second")
+    assert (await service.client.post(CONFIRM, json={"token": "second", "password": PASSWORD})).status_code == 204
+    assert (await left(service, headers, cookie))["identities"] == [(1,)]
+    assert (await service.client.get("/checkout", headers={"cookie": cookie})).status_code == 200
+
+
+async def test_a_thousand_planted_keys_go_with_delete_keys(service: Service) -> None:
+    session = await service.sign_up(ADA)
+
+    def plant_keys(tx: sqlite3.Connection) -> None:
+        for number in range(1_700):
+            tx.execute(
+                "INSERT INTO api_keys (id, account_id, token_hash, key_prefix, name, created_at) VALUES (?, ?, ?, ?, 'x', 1)",
+                (f"key_{number}", session["user"]["id"], number.to_bytes(32, "big"), "svc-v1-abc"),
+            )
+
+    await service.state["db"].write(plant_keys)
+    await make_link(service, ADA, "link")
+    body = {"token": "link", "password": PASSWORD, "delete_keys": True}
+    assert (await service.client.post(CONFIRM, json=body)).status_code == 204
+    assert await rows(service, "SELECT count(*) FROM api_keys") == [(0,)]
