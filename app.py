@@ -262,7 +262,7 @@ async def _start_work(
     painter, speaker = Workshop("svc.builtin.painter.paint"), Workshop("svc.builtin.speak")
     stack.push_async_callback(painter.close)
     stack.push_async_callback(speaker.close)
-    engines = Engines(outside.catalog, outside.outbound, outside.guarded, db, usage, config.clock)
+    engines = Engines(outside.catalog, outside.outbound, outside.guarded, db, usage, config.clock, ground.metrics)
     key_box = KeyBox(folder.derive("byok"))
     capture_library_logs(stack.enter_context(ground.log))
     outside.catalog.start()

@@ -33,7 +33,7 @@ class ModelCall(Protocol):
 
     async def reserve(self) -> None: ...
 
-    def stream(self) -> AsyncGenerator[dict[str, Any], None]: ...
+    def stream(self) -> AsyncGenerator[list[dict[str, Any]], None]: ...
 
     async def settle(self) -> None: ...
 
@@ -115,12 +115,12 @@ async def _texts(model_call: ModelCall, progress: Progress, deadline: float) -> 
         while loop.time() < deadline:  # a model that never waits would not feel the timeout
             try:
                 async with asyncio.timeout_at(deadline):
-                    chunk = await anext(chunks, None)
+                    together = await anext(chunks, None)
             except TimeoutError:
                 break
-            if chunk is None:
+            if together is None:
                 return
-            for choice in chunk["choices"]:
+            for choice in (choice for chunk in together for choice in chunk["choices"]):
                 progress.finish_reason = choice.get("finish_reason") or progress.finish_reason
                 text = choice["delta"].get("content") or choice["delta"].get("refusal")
                 if text:

@@ -1,13 +1,14 @@
-"""One chat call, paid or free: hold the worst case, ask the engine, settle what it cost (contract 4 and 6; paid_call.py).
+"""One chat call, paid or free: hold the worst case, ask the engine, settle what it cost (svc/inference/paid_call.py).
 
 reserve() -> a hold in the wallet, the output limited to what it affords (402)
-stream() / complete() -> attempts until the first byte -> engine (built-in | HTTP) -> svc/inference/wire.py writes it anew
+stream() | complete() -> tries until the first byte -> engine (built-in | HTTP) -> svc/inference/wire.py writes it anew
 settle() -> the debit, at most the hold, exactly once: after success, fault, interrupt or a caller who left
 """
 
+import asyncio
 import contextlib
 import sqlite3
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable, Collection
 from typing import Any
 
 from svc.billing import wallet
@@ -16,25 +17,60 @@ from svc.errors import UpstreamFault
 from svc.ids import random_base62
 from svc.inference import upstream, wire
 from svc.inference.catalog import Model
-from svc.inference.chat_request import drop_aiming_fields
+from svc.inference.chat_request import drop_aiming_fields, drop_output_limits
+from svc.inference.concessions import limit_too_large
 from svc.inference.paid_call import Bill, Engines, PaidCall, Payer
+from svc.inference.tokens import estimated_tokens, worst_input_tokens
 
-IMAGE_TOKENS = 8192
 DEFAULT_OUTPUT_TOKENS = 4096
 LEAST_OUTPUT_TOKENS = 16
+# More bytes than this a token means that the provider does not heed the limit: no tokenizer averages half of it.
+_BYTES_PER_GRANTED_TOKEN = 32
+# How long the count of an answer may take that has told its end, when its caller is gone.
+_COUNT_SECONDS = 2.0
+_LIMITS = ("max_completion_tokens", "max_tokens")
+
+RawChunks = list[dict[str, Any]]
 
 
 class ChatCall(PaidCall):
-    """One chat-completions request to `model`; `body` has been checked."""
+    """One chat-completions request to `model`; `body` has been checked.
 
-    def __init__(self, model: Model, body: dict[str, Any], engines: Engines, payer: Payer) -> None:
+    `added` names the fields of its messages that are ours and not the caller's, which a provider need not take. A `heavy` body
+    has so many values that it is made, and written for the provider, off the event loop.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        body: dict[str, Any],
+        engines: Engines,
+        payer: Payer,
+        *,
+        added: Collection[str] = (),
+        heavy: bool = False,
+    ) -> None:
         super().__init__(model, engines, payer)
-        self._body = body
-        self.begun = False  # whether there is anything of an answer
-        self._answered = False  # to its end
         options = body.get("stream_options") or {}
-        self._identity: Any = {"id": "chatcmpl-" + random_base62(29), "created": int(engines.clock()), "model": model.id}
-        self._writer = wire.ChunkWriter(**self._identity, include_usage=bool(options.get("include_usage")), request=body)
+        self._writer = wire.ChunkWriter(
+            "chatcmpl-" + random_base62(29), int(engines.clock()), model.id, bool(options.get("include_usage")), body
+        )
+        self._choices = int(body.get("n") or 1)
+        self._input_tokens = worst_input_tokens(body) if self.paid else 0
+        self._body = body
+        if model.provider is not None:
+            self._body = drop_output_limits(self._body) if self.paid else self._body
+            self._body = self._body if model.provider.byok else drop_aiming_fields(self._body)
+        self._limits: dict[str, int] = {}  # of the output, once a paid call has its hold
+        self._added = set(added)
+        self._heavy = heavy
+        if heavy:
+            _ = self._writer.estimated_input  # counted here, once
+        self.begun = False  # whether there is anything of an answer
+        self._reached = False  # whether the model may have read the request
+        self._streamed = False  # whether what has come has been had
+        self._abandoned = False
+        self._answered = False  # to its end
         self._answer: dict[str, Any] | None = None
 
     @property
@@ -55,38 +91,42 @@ class ChatCall(PaidCall):
 
     @property
     def usage(self) -> dict[str, int]:
-        """The tokens of the call; none when it ended without any output, which costs nothing (contract 6)."""
+        """The tokens of the call; none when it ended without any output, which costs nothing but for a caller who left."""
         if self._answer is not None:
             usage = self._answer["usage"]
         elif self._answered:
             usage = self._writer.usage
+        elif (self._streamed and self._writer.text_bytes) or (self._abandoned and self._reached):
+            usage = self._usage_so_far()
         else:
-            usage = self._usage_so_far() if self._writer.text_bytes else {}
+            usage = {}
         return {name: usage.get(name, 0) for name in ("prompt_tokens", "completion_tokens", "total_tokens")}
 
     def _usage_so_far(self) -> dict[str, int]:
         # What a model server counts on the way may be a mere placeholder (0 until the end): it is not less than was produced.
-        reported, produced = self._writer.usage, wire.estimated_tokens(self._writer.text_bytes)
-        prompt = reported["prompt_tokens"] or wire.estimated_tokens(wire.text_bytes(self._body))
+        reported, produced = self._writer.usage, estimated_tokens(self._writer.text_bytes)
+        prompt = reported["prompt_tokens"] or self._writer.estimated_input
         completion = max(reported["completion_tokens"], produced)
         return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
 
     # --- money
 
     def reserve_in(self, tx: sqlite3.Connection) -> None:
-        """`reserve` inside a transaction. The output is limited to what the wallet affords (contract 6)."""
+        """`reserve` inside a transaction. The output is limited to what the wallet affords."""
         if not self.paid:
             return
-        prices, choices = self._asked.prices, int(self._body.get("n") or 1)
-        input_tokens = wire.text_bytes(self._body) + IMAGE_TOKENS * wire.image_parts(self._body)
-        limits = {name: int(self._body[name]) for name in ("max_completion_tokens", "max_tokens") if self._body.get(name)}
-        wanted = min(limits.values(), default=DEFAULT_OUTPUT_TOKENS)
+        prices = self._asked.prices
+        asked_for = [name for name in _LIMITS if self._body.get(name) is not None]
+        wanted = min((int(self._body[name]) for name in asked_for if self._body[name] >= 1), default=DEFAULT_OUTPUT_TOKENS)
         available_micros = wallet.available_micros(tx, self._payer.account_id)
-        affordable = wallet.affordable_output_tokens(prices, input_tokens, available_micros) // choices
+        affordable = wallet.affordable_output_tokens(prices, self._input_tokens, available_micros) // self._choices
         # Below the least useful answer the hold is tried as it is, and refused with what is missing.
         granted = min(wanted, max(affordable, LEAST_OUTPUT_TOKENS))
-        self.hold(tx, wallet.cost_micros(prices, input_tokens, granted * choices))
-        self._body = {**self._body, **dict.fromkeys(limits or ("max_tokens",), granted)}
+        self.hold(tx, wallet.cost_micros(prices, self._input_tokens, granted * self._choices))
+        self._limits = dict.fromkeys(asked_for or ("max_tokens",), granted)
+        self._writer.choice_bytes = granted * _BYTES_PER_GRANTED_TOKEN
+        if not asked_for:
+            self._added.add("max_tokens")
 
     def bill(self) -> Bill:
         usage = self.usage
@@ -96,45 +136,121 @@ class ChatCall(PaidCall):
     def void(self) -> None:
         self._answer = None  # what was streamed has been had
 
+    def abandon(self) -> None:
+        self._abandoned = True
+
     # --- the answer
 
-    async def stream(self) -> AsyncGenerator[dict[str, Any], None]:
-        """The answer's chunks in the shape of wire.md. Raises ApiError for a fault of the upstream, at any moment."""
+    async def stream(self) -> AsyncGenerator[list[wire.Chunk], None]:
+        """The answer's chunks, as many at a time as came together. Raises ApiError for a fault of the upstream, at any moment."""
+        self._streamed = True
         try:
             async with contextlib.aclosing(self.with_retries(self._engine)) as answers:
-                async for raw in answers:
-                    for chunk in self._writer.feed(raw):
-                        self.begun = True
-                        yield chunk
+                async for raws in answers:
+                    chunks, fault = self._read(raws)
+                    if fault is None and self.paid and self._writer.finished:
+                        async with self._read_to_the_count(answers):
+                            yield chunks
+                        break
+                    if chunks:
+                        yield chunks
+                    if fault is not None:
+                        raise fault
             last = self._writer.finish()
             self._answered = True
-            for chunk in last:
-                yield chunk
+            yield last
         except UpstreamFault as fault:
             raise self.caller_error(fault) from fault
         finally:
-            self._note_usage()
+            self._log_usage()
+
+    def _read(self, raws: RawChunks) -> tuple[list[wire.Chunk], UpstreamFault | None]:
+        """What came together, written anew up to the fault that there may be in it."""
+        chunks: list[wire.Chunk] = []
+        fault = None
+        try:
+            for raw in raws:
+                chunks += self._writer.feed(raw)
+        except UpstreamFault as found:
+            fault = found
+        self.begun = self.begun or bool(chunks)
+        return chunks, fault
+
+    @contextlib.asynccontextmanager
+    async def _read_to_the_count(self, answers: AsyncGenerator[RawChunks, None]) -> AsyncGenerator[None, None]:
+        """Reads on for the count of an answer that has told its end, for up to 2 s even where the block is left meanwhile.
+
+        An answer that was cut has no end that could be waited for.
+        """
+        if self._writer.cut:
+            yield
+            return
+        reading = asyncio.ensure_future(self._read_on(answers))
+        try:
+            yield
+            await asyncio.wait([reading])
+            reading.result()
+        finally:
+            try:
+                await asyncio.wait([reading], timeout=_COUNT_SECONDS)
+            finally:
+                reading.cancel()
+                reading.add_done_callback(lambda task: task.cancelled() or task.exception())  # looked at, once there is nobody
+
+    async def _read_on(self, answers: AsyncGenerator[RawChunks, None]) -> None:
+        async for raws in answers:
+            fault = self._read(raws)[1]
+            if fault is not None:
+                raise fault
 
     async def complete(self) -> dict[str, Any]:
         """The answer as one `chat.completion`. Raises ApiError for a fault of the upstream."""
+        completion = wire.Completion(self._writer)
         try:
             async with contextlib.aclosing(self.with_retries(self._engine)) as answers:
-                raw = await anext(answers)
-            self._answer = wire.completion(raw, **self._identity, request=self._body)
+                async for raws in answers:
+                    for raw in raws:
+                        completion.feed(raw)
+            self._answer = completion.finish()
             self.begun = True
         except UpstreamFault as fault:
             raise self.caller_error(fault) from fault
         finally:
-            self._note_usage()
+            self._log_usage()
         return self._answer
 
-    def _note_usage(self) -> None:
+    def _log_usage(self) -> None:
         usage = self.usage
         self.log_fields.update(input_tokens=usage["prompt_tokens"], output_tokens=usage["completion_tokens"])
 
-    def _engine(self, model: Model) -> AsyncGenerator[dict[str, Any], None]:
-        body = {**self._body, "model": model.name}
+    # --- the engine
+
+    def _engine(self, model: Model) -> AsyncGenerator[RawChunks, None]:
+        self._reached = True
+        body = {**self._body, **self._limits, "model": model.name}
         if model.provider is None:
-            return provider.chat(model.name, body, self._engines.clock)
-        body = body if model.provider.byok else drop_aiming_fields(body)
-        return upstream.chat(self._engines.way_to(model.provider), model.provider, body)
+            return _builtin(model, body, self._engines.clock)
+        added = self._added
+        if body.get("stream") and not (options := body.get("stream_options") or {}).get("include_usage"):
+            body["stream_options"] = {**options, "include_usage": True}
+            added = added if options else {*added, "stream_options"}
+        self._added = added
+        body = self._engines.concessions.apply(model, body, added)
+        return upstream.chat(self._engines.way_to(model.provider), model.provider, body, heavy=self._heavy)
+
+    def refused(self, fault: UpstreamFault) -> bool:
+        self._reached = False
+        if self._model.provider is None:
+            return False
+        if self._engines.concessions.learn(self._model, fault, self._added):
+            return True
+        if "max_tokens" in self._added and self._limits and limit_too_large(fault):
+            self._limits = {}  # the model's own limit is below ours, which the caller has not asked for
+            return True
+        return False
+
+
+async def _builtin(model: Model, body: dict[str, Any], clock: Callable[[], float]) -> AsyncGenerator[RawChunks, None]:
+    async with contextlib.aclosing(provider.chat(model.name, body, clock)) as raws:
+        async for raw in raws:
+            yield [raw]

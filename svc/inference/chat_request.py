@@ -164,6 +164,43 @@ _FIELDS: Mapping[str, Check[Any]] = {
 }
 
 
+# --- what would make a priced answer longer than was paid for
+
+_OTHER_LIMITS = frozenset(
+    {
+        *("npredict", "numpredict", "maxnewtokens", "maxoutputtokens", "maxlength", "maxgenlen", "maxgeneratedtokens"),
+        *("maxtokenstosample", "mintokens", "minnewtokens", "minlength", "ignoreeos", "bestof", "numreturnsequences"),
+    }
+)
+_LIMITS = frozenset({"maxtokens", "maxcompletiontokens", "n"})
+_OUR_LIMITS = frozenset({"max_tokens", "max_completion_tokens", "n"})
+# Proxies spread `extra_body` at the top, Ollama reads `options`, Gemini `generationConfig`.
+_SPREAD = frozenset({"extrabody", "options", "generationconfig", "parameters", "samplingparams"})
+
+
+def drop_output_limits(body: dict[str, Any]) -> dict[str, Any]:
+    """`body` without what servers read in the place of `max_tokens`, `max_completion_tokens` and `n`, or beside them."""
+    return {
+        name: _without_limits(value) if _bare(name) in _SPREAD else value
+        for name, value in body.items()
+        if _bare(name) not in _OTHER_LIMITS and (name in _OUR_LIMITS or _bare(name) not in _LIMITS)
+    }
+
+
+def _without_limits(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    return {
+        name: _without_limits(item)
+        for name, item in value.items()
+        if _bare(name) not in _OTHER_LIMITS and _bare(name) not in _LIMITS
+    }
+
+
+def _bare(name: str) -> str:
+    return name.lower().replace("_", "").replace("-", "")
+
+
 # --- what would re-aim a proxy
 
 # Keys in any spelling (Go proxies match without case, Node ones say `apiKey`), without `_` and `-`: the destination and the
@@ -210,9 +247,8 @@ _OPAQUE_FIELDS = frozenset({"guided_json", "json_schema"})
 
 
 def drop_aiming_fields(body: dict[str, Any]) -> dict[str, Any]:
-    """`body` without the fields by which a proxy at an operator's provider would send it elsewhere or under another key.
-
-    Contract 4: "dropped at any depth". Text is never touched; nor are the JSON schemas of tools and `response_format` and
+    """`body` without the fields, at any depth, by which a proxy at an operator's provider would send it elsewhere or under
+    another key. Text is never touched; nor are the JSON schemas of tools and `response_format` and
     the arguments of tool calls, where such a word names a property of the caller's. `metadata` is no exception: proxies do
     read destinations out of it.
     """
@@ -234,5 +270,5 @@ def _without_aim(value: Any, opaque: frozenset[str], at_top: bool = False) -> An
 
 
 def _aims(key: str, at_top: bool) -> bool:
-    bare = key.lower().replace("_", "").replace("-", "")
+    bare = _bare(key)
     return bare in _AIMING or bool(_AIMING_PREFIX.match(key)) or (at_top and bare in _AIMING_AT_TOP)

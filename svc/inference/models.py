@@ -10,7 +10,7 @@ from typing import Any
 from svc.auth.accounts import Account
 from svc.db import Database
 from svc.errors import ApiError, UpstreamFault
-from svc.inference import providers, upstream
+from svc.inference import providers, upstream, upstream_errors
 from svc.inference.catalog import BUILTIN, PRICES, Catalog, Model, Provider
 from svc.outbound.client import Outbound
 
@@ -95,7 +95,7 @@ class Models:
             return await self._listed(row, anew=True)
         except (UpstreamFault, TimeoutError) as fault:
             if isinstance(fault, UpstreamFault) and fault.kind == "status" and fault.status in (401, 403, 429):
-                raise upstream.caller_error(fault, provider=row["name"], byok=True) from fault
+                raise upstream_errors.caller_error(fault, provider=row["name"], byok=True) from fault
         # Refused, silent and foreign ones get one answer after one time: it must not tell which ports are open (contract 4).
         await asyncio.sleep(began + _ANSWER_SECONDS - time.monotonic())
         raise ApiError("upstream_error", f"{row['name']} did not answer as an OpenAI-compatible model server.")

@@ -1,4 +1,4 @@
-"""The parts of a provider's answer, mended where it left something out: split emoji, tool calls, finish reasons, usage."""
+"""The parts of a provider's answer, normalized where it left something out: split emoji, tool calls, finish reasons, usage."""
 
 import math
 import re
@@ -21,10 +21,12 @@ _FINISH_REASONS = {reason: reason for reason in ("stop", "length", "tool_calls",
     "tool_use": "tool_calls",
 }
 _BROKEN_OFF = frozenset({"error", "abort", "aborted", "cancelled"})
+_THINKING = ("thinking", "reasoning")
+_JSON_MARKS = re.compile(r'\\.|["{}\[\]]', re.DOTALL)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-class Text:
+class GrowingText:
     """The pieces of one growing text. An emoji that came as two halves of UTF-16 is joined again."""
 
     __slots__ = ("half", "pieces")
@@ -56,19 +58,21 @@ class Text:
         return "".join(self.pieces)
 
 
-class Call:
+class GrowingCall:
     """One tool call (or the deprecated `function_call`) from its first delta on. `kind` is also the name of its inner object."""
 
     def __init__(self, kind: str, raw_id: str | None = None, call_id: str = "") -> None:
         self.kind, self.raw_id, self.id = kind, raw_id, call_id
         self.index = -1  # not sent yet: without a name a call makes no sense
         self.name: str | None = None
-        self.arguments = Text()
+        self.arguments = GrowingText()
         self.extra: dict[str, Any] = {}
         self._key = "input" if kind == "custom" else "arguments"
+        self._scanner = _ObjectScanner()
+        self._scanned = 0  # pieces of the arguments
 
     def first_delta(self) -> dict[str, Any]:
-        """The delta that opens the call: all but the arguments (wire.md 13)."""
+        """The delta that opens the call: all but the arguments."""
         body = {"name": self.name, self._key: ""}
         if self.kind == "function_call":
             return {"function_call": body}
@@ -83,7 +87,7 @@ class Call:
         """What is missing at the end: `arguments` is JSON even where the provider sent nothing for a call without parameters."""
         return self.arguments.rest() or ("" if self.arguments.pieces or self.kind == "custom" else self.arguments.take("{}"))
 
-    def written(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
         """The call as it stands in a message."""
         body = {"name": self.name, self._key: str(self.arguments)}
         return body if self.kind == "function_call" else {"id": self.id, "type": self.kind, self.kind: body, **self.extra}
@@ -95,31 +99,67 @@ class Call:
         return name != self.name or self._is_whole()
 
     def _is_whole(self) -> bool:
-        try:
-            return isinstance(orjson.loads(str(self.arguments)), dict)
-        except orjson.JSONDecodeError:
-            return False
+        """Whether the arguments so far are one whole object. Each piece is looked at once, however often this is asked."""
+        pieces = self.arguments.pieces
+        for piece in pieces[self._scanned :]:
+            self._scanner.feed(piece)
+        self._scanned = len(pieces)
+        return self._scanner.whole
 
 
-class Choice:
-    """One choice of an answer as far as it has come."""
+class _ObjectScanner:
+    """Tells of growing JSON whether its braces are closed again, without parsing it anew for each piece."""
 
-    def __init__(self, index: int) -> None:
+    def __init__(self) -> None:
+        self._depth = 0
+        self._begun = self._in_string = False
+        self._escape = ""  # a backslash whose other half is still to come
+
+    @property
+    def whole(self) -> bool:
+        return self._begun and self._depth == 0 and not self._in_string
+
+    def feed(self, piece: str) -> None:
+        piece = self._escape + piece
+        self._escape = "\\" if (len(piece) - len(piece.rstrip("\\"))) % 2 else ""
+        for mark in _JSON_MARKS.findall(piece):
+            if mark == '"':
+                self._in_string = not self._in_string
+            elif not self._in_string and mark in "{}[]":
+                self._depth += 1 if mark in "{[" else -1
+                self._begun = True
+
+
+class GrowingChoice:
+    """One choice of an answer as far as it has come. `left_bytes` is what its texts and arguments may still have."""
+
+    def __init__(self, index: int, left_bytes: float = math.inf) -> None:
         self.index = index
+        self.left_bytes = left_bytes
         self.begun = False
+        self.cut = False  # it went beyond what was granted
         self.finish_reason: str | None = None
-        self.texts: dict[str, Text] = {}
+        self.texts: dict[str, GrowingText] = {}
         self.extra: dict[str, Any] = {}  # fields of the message that are no text and that this service does not know
         self.waiting: dict[str, Any] = {}  # fields of the choice that go out with its next chunk
-        self.calls: list[Call] = []
-        self.function_call: Call | None = None
-        self._by_index: dict[int, Call] = {}
+        self.calls: list[GrowingCall] = []
+        self.function_call: GrowingCall | None = None
+        self._by_index: dict[int, GrowingCall] = {}
 
-    def sent_calls(self) -> list[Call]:
+    def within(self, piece: str) -> str:
+        """As much of a further piece of text as was granted."""
+        size_bytes = text_size_bytes(piece)
+        if size_bytes > self.left_bytes:
+            piece = piece.encode(errors="replace")[: int(self.left_bytes)].decode(errors="ignore")
+            size_bytes, self.cut = text_size_bytes(piece), True
+        self.left_bytes -= size_bytes
+        return piece
+
+    def sent_calls(self) -> list[GrowingCall]:
         return [call for call in self.calls if call.index >= 0]
 
-    def call_for(self, raw: dict[str, Any], position: int, kind: str, name: str | None, piece: str) -> Call:
-        """The call that a delta belongs to, or a new one (wire.md 13).
+    def call_for(self, raw: dict[str, Any], position: int, kind: str, name: str | None, piece: str) -> GrowingCall:
+        """The call that a delta belongs to, or a new one.
 
         Providers leave out indices and ids, or give the same to all; `position` is the delta's place in its chunk.
         """
@@ -136,28 +176,28 @@ class Choice:
             if len(self.calls) == _CALLS_MAX:
                 raise UpstreamFault("invalid", f"The answer holds more than {_CALLS_MAX} tool calls.")
             fresh = raw_id is not None and same_id is None
-            call = Call(kind, raw_id, raw_id if fresh and raw_id else f"call_{random_base62(24)}")
+            call = GrowingCall(kind, raw_id, raw_id if fresh and raw_id else f"call_{random_base62(24)}")
             self.calls.append(call)
         if index is not None:
             self._by_index[index] = call
         return call
 
     def message(self) -> dict[str, Any]:
-        """The assistant's message (wire.md 8, 13, 14)."""
+        """The assistant's message."""
         texts = {name: str(text) for name, text in self.texts.items()}
-        calls = [call.written() for call in self.sent_calls()]
+        calls = [call.as_json() for call in self.sent_calls()]
         content = texts.pop("content", "") or (None if calls or self.function_call else "")
         message = {"role": "assistant", "content": content, "refusal": texts.pop("refusal", None), **texts, **self.extra}
         if calls:
             message["tool_calls"] = calls
         if self.function_call:
-            message["function_call"] = self.function_call.written()
+            message["function_call"] = self.function_call.as_json()
         return message
 
     def reason(self) -> str:
-        """The finish reason as the caller sees it: it agrees with the calls that were sent (wire.md 11)."""
-        if self.finish_reason in ("length", "content_filter"):
-            return self.finish_reason
+        """The finish reason as the caller sees it: it agrees with the calls that were sent."""
+        if self.cut or self.finish_reason in ("length", "content_filter"):
+            return "length" if self.cut else str(self.finish_reason)
         if self.sent_calls():
             return "tool_calls"
         return "function_call" if self.function_call else "stop"
@@ -172,10 +212,20 @@ def finish_reason(raw: Any) -> str | None:
     return _FINISH_REASONS.get(raw.lower(), "stop")
 
 
-def joined_parts(content: Any) -> str:
-    """The text of a `content` that came as a list of parts."""
-    texts = [part.get("text") if isinstance(part, dict) else part for part in content] if isinstance(content, list) else []
-    return "".join(text for text in texts if isinstance(text, str))
+def texts_of_parts(content: Any) -> tuple[str, str]:
+    """The text and the thinking of a `content` that came as a list of parts (Mistral's `thinking`, others' `reasoning`)."""
+    text: list[str] = []
+    thinking: list[str] = []
+    for part in content if isinstance(content, list) else ():
+        kind = part.get("type") if isinstance(part, dict) else "text"
+        value = part
+        if isinstance(part, dict):
+            value = part.get(kind) if kind in _THINKING and part.get(kind) is not None else part.get("text")
+        if isinstance(value, list):
+            value = texts_of_parts(value)[0]
+        if isinstance(value, str):
+            (thinking if kind in _THINKING else text).append(value)
+    return "".join(text), "".join(thinking)
 
 
 def arguments_text(body: dict[str, Any]) -> str:
@@ -199,8 +249,8 @@ def text_size_bytes(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode(errors="replace"))
 
 
-def mended_usage(reported: dict[str, Any], prompt_estimate: Callable[[], int], completion_estimate: int) -> dict[str, Any]:
-    """`usage` with three whole numbers that add up, details without nulls (wire.md 9), out of what a provider reported.
+def normalized_usage(reported: dict[str, Any], prompt_estimate: Callable[[], int], completion_estimate: int) -> dict[str, Any]:
+    """`usage` with three whole numbers that add up, details without nulls, out of what a provider reported.
 
     An explicit 0 is 0; counts that make no sense (negative, absurd, no number) are estimated. Unknown fields are kept.
     """

@@ -9,7 +9,7 @@ import contextlib
 import sqlite3
 import time
 from collections.abc import AsyncGenerator, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -19,8 +19,10 @@ from svc.db import Database
 from svc.durable import write_until_done
 from svc.errors import ApiError, ClientGone, UpstreamFault
 from svc.ids import new_id
-from svc.inference import upstream
+from svc.inference import upstream_errors
 from svc.inference.catalog import BUILTIN, Catalog, Model, Provider
+from svc.inference.concessions import Concessions
+from svc.metrics import Metrics
 from svc.outbound.client import Outbound
 
 T = TypeVar("T")
@@ -30,7 +32,10 @@ _RETRY_SECONDS = 0.2
 
 @dataclass(frozen=True)
 class Engines:
-    """`outbound` is the way to the operator's model servers, `guarded` the one to the users' own; `clock` gives Unix seconds."""
+    """`outbound` is the way to the operator's model servers, `guarded` the one to the users' own; `clock` gives Unix seconds.
+
+    `concessions` remembers what the servers would not take.
+    """
 
     catalog: Catalog
     outbound: Outbound
@@ -38,6 +43,8 @@ class Engines:
     db: Database
     usage: UsageCounter
     clock: Callable[[], float]
+    metrics: Metrics
+    concessions: Concessions = field(default_factory=Concessions)
 
     def way_to(self, provider: Provider) -> Outbound:
         """The client through which a provider is asked: whoever its owner is decides which addresses it may have."""
@@ -77,6 +84,7 @@ class PaidCall:
         self._hold_id = new_id("hold", engines.clock())
         self._held_micros = 0
         self._reserved = self._settled = False
+        self._overrun_micros = 0
         self.cost_micros = 0
         # What else is written in the transaction of the settlement, for instance how far the agent's run is.
         self.beside: Callable[[sqlite3.Connection], None] | None = None
@@ -154,7 +162,9 @@ class PaidCall:
         self.mark_settled()
 
     def mark_settled(self) -> None:
-        """To be called when the transaction of `settle_in` is on disk. Counts a call that costs nothing."""
+        """To be called when the transaction of `settle_in` is on disk. Counts what costs nothing, and what was not covered."""
+        if self._overrun_micros and not self._settled:
+            self._engines.metrics.count_overrun(self._overrun_micros)
         if not self.paid and not self._settled:
             self._engines.usage.count(self._counted(self.bill(), 0, self._engines.clock()))
         self._settled = True
@@ -188,8 +198,9 @@ class PaidCall:
         )
         add_call(tx, self._counted(bill, self.cost_micros, now_seconds))
         self.log_fields["cost_micros"] = self.cost_micros
-        if bill.cost_micros > self.cost_micros:  # more than was held: the operator's loss (contract 6)
-            self.log_fields["overrun_micros"] = bill.cost_micros - self.cost_micros
+        self._overrun_micros = bill.cost_micros - self.cost_micros
+        if self._overrun_micros:  # more than was held: the operator's loss
+            self.log_fields["overrun_micros"] = self._overrun_micros
 
     def _counted(self, bill: Bill, cost_micros: int, now_seconds: float) -> CountedCall:
         return CountedCall(
@@ -220,10 +231,18 @@ class PaidCall:
                         yield answer
                 return
             except UpstreamFault as fault:
-                if answered or not upstream.retriable(fault) or not await self._try_again(fault, tries):
+                if answered:
+                    raise self.caller_error(fault) from fault
+                if self.refused(fault):
+                    tries -= 1  # asked again in another form, which is not a second try
+                elif not upstream_errors.retriable(fault) or not await self._try_again(fault, tries):
                     raise self.caller_error(fault) from fault
             finally:
                 self.log_fields.update(upstream_model=self._model.id, upstream_ms=round((time.monotonic() - began) * 1000, 1))
+
+    def refused(self, fault: UpstreamFault) -> bool:
+        """Notes that the model server has done nothing; True where it should be asked at once in another form."""
+        return False
 
     async def _try_again(self, fault: UpstreamFault, tries: int) -> bool:
         """Whether there is a further try; it waits for the second one, and turns to the fallback after that."""
@@ -240,10 +259,11 @@ class PaidCall:
 
     def caller_error(self, fault: UpstreamFault) -> ApiError:
         """What the caller sees of a fault of the model that answers."""
+        self.log_fields.update(upstream_errors.log_fields(fault))
         provider = self._model.provider
         if provider is None:
-            return upstream.caller_error(fault, provider=BUILTIN, byok=False)
-        return upstream.caller_error(fault, provider=provider.name, byok=provider.byok)
+            return upstream_errors.caller_error(fault, provider=BUILTIN, byok=False)
+        return upstream_errors.caller_error(fault, provider=provider.name, byok=provider.byok)
 
 
 async def _waited(fault: UpstreamFault) -> bool:

@@ -10,12 +10,12 @@ import asyncio
 import functools
 import re
 import ssl
-from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import httpx
 
 from svc.outbound.addresses import Address, Origin, Resolve, checked_url, connect, getaddrinfo
-from svc.outbound.connection import Connection, NoAnswer, Reply, TooLarge
+from svc.outbound.connection import Connection, NoAnswer, Reply
 
 Headers = Mapping[str, str] | Iterable[tuple[bytes, bytes]]
 
@@ -152,65 +152,3 @@ class Outbound(httpx.AsyncBaseTransport):
             if not (connection := idle.pop()).transport.is_closing():
                 return connection
         return None
-
-
-class _EventParser:
-    """The grammar of server-sent events on bytes, so that U+2028 and the like end no line; linear in its input."""
-
-    def __init__(self, limit_bytes: int) -> None:
-        self._limit_bytes = limit_bytes
-        self._line = bytearray()  # what has come of the line that has not ended yet; never scanned again
-        self._event: bytearray | None = None
-        self._after_cr = False
-        self._bom = b"\xef\xbb\xbf"
-
-    def feed(self, chunk: bytes) -> Iterator[bytes]:
-        if self._after_cr and chunk:
-            chunk = chunk.removeprefix(b"\n")
-            self._after_cr = False
-        if not chunk:
-            return
-        self._after_cr = chunk.endswith(b"\r")
-        lines = chunk.splitlines()
-        rest = b"" if chunk.endswith((b"\n", b"\r")) else lines.pop()
-        if lines:
-            lines[0] = (bytes(self._line) + lines[0]).removeprefix(self._bom)
-            self._line.clear()
-            self._bom = b""
-        for line in lines:
-            if line:
-                self._field(line)
-            elif self._event is not None:
-                event, self._event = self._event, None
-                yield bytes(event)
-        self._line += rest
-        self._check(self._line)
-
-    def _field(self, line: bytes) -> None:
-        self._check(line)
-        name, _, value = line.partition(b":")
-        if name == b"data":
-            value = value.removeprefix(b" ")
-            if self._event is None:
-                self._event = bytearray(value)
-            else:
-                self._event += b"\n" + value
-                self._check(self._event)
-
-    def _check(self, held: bytes | bytearray) -> None:
-        if len(held) > self._limit_bytes:
-            raise TooLarge("A line or an event of the stream is too large.")
-
-
-async def sse_data(chunks: AsyncIterable[bytes], limit_bytes: int = 8 * 1024 * 1024) -> AsyncGenerator[bytes, None]:
-    """The joined `data` of each server-sent event (WHATWG HTML 9.2.6) in `chunks`; other fields and comments are left out.
-
-    Against the grammar, an event that the end of the stream leaves open still counts: some model servers forget the last
-    blank line. Raises `TooLarge` for a line or an event over `limit_bytes`. Closing `chunks` is the caller's business.
-    """
-    parser = _EventParser(limit_bytes)
-    async for chunk in chunks:
-        for event in parser.feed(chunk):
-            yield event
-    for event in parser.feed(b"\n\n"):
-        yield event

@@ -106,8 +106,8 @@ async def _events(
     async with _recorded(request, call, exchange), call:  # settled before `[DONE]`
         with interrupt.told():
             async with contextlib.aclosing(call.stream()) as chunks:
-                async for chunk in chunks:
-                    yield wire.event(chunk)
+                async for together in chunks:
+                    yield b"".join(map(wire.event, together))
     with contextlib.suppress(asyncio.CancelledError):  # a shutdown now finds the answer whole
         yield wire.DONE
 

@@ -71,6 +71,21 @@ async def text_of(answer: httpx.Response) -> str:
     return text
 
 
+@pytest.mark.parametrize("options", [None, {"include_usage": False, "include_obfuscation": True}])
+async def test_usage_is_always_asked_for_on_streams_and_the_rest_passed_as_sent(lab: Lab, options: Any) -> None:
+    await lab.chat("ok", stream=True, stream_options=options, top_k=5, unknown={"a": [None]}, big=2**70)
+    body = lab.upstream.requests[-1].body
+    assert body.pop("stream_options") == {**(options or {}), "include_usage": True}
+    assert body == {
+        "model": "ok",
+        "messages": [{"role": "user", "content": "hi"}],
+        "stream": True,
+        "top_k": 5,
+        "unknown": {"a": [None]},
+        "big": 2**70,
+    }
+
+
 async def test_json_and_stream_go_through_to_the_model_server_with_nothing_of_the_caller(lab: Lab) -> None:
     answer = await lab.chat("ok", temperature=0.5, x_unknown={"kept": 1}, api_base="http://evil", metadata={"api_key": "kept"})
     assert await text_of(answer) == "Hello, world!" and answer.json()["model"] == "lab/ok"

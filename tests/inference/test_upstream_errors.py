@@ -1,13 +1,13 @@
-"""svc/inference/upstream.py: what the caller sees of a model server's faults (contract 2), and what may be tried again."""
+"""svc/inference/upstream_errors.py: what the caller sees of a model server's faults (contract 2), and what may be tried again."""
 
 import pytest
 
 from svc.errors import UpstreamFault
-from svc.inference import upstream
+from svc.inference import upstream_errors
 
 
 def seen(fault: UpstreamFault, byok: bool = False) -> tuple[int, str, str | None]:
-    error = upstream.caller_error(fault, provider="here", byok=byok)
+    error = upstream_errors.caller_error(fault, provider="here", byok=byok)
     assert error.error.keys() - {"retry_after"} == {"message", "type", "param", "code"}
     assert all(value is None or isinstance(value, str) for name, value in error.error.items() if name != "retry_after")
     assert "here" in error.error["message"] or fault.error
@@ -34,7 +34,7 @@ ERROR = {"message": "too long", "type": "invalid_request_error", "param": "messa
 @pytest.mark.parametrize("status", [400, 404, 409, 413, 422, 451])
 @pytest.mark.parametrize("byok", [True, False])
 def test_an_upstreams_own_4xx_keeps_status_and_error(status: int, byok: bool) -> None:
-    error = upstream.caller_error(UpstreamFault("status", status=status, error=ERROR), provider="here", byok=byok)
+    error = upstream_errors.caller_error(UpstreamFault("status", status=status, error=ERROR), provider="here", byok=byok)
     assert error.status == status
     assert error.error == {name: ERROR[name] for name in ("message", "type", "param", "code")}
     assert seen(UpstreamFault("status", status=status), byok)[0] == status
@@ -42,7 +42,7 @@ def test_an_upstreams_own_4xx_keeps_status_and_error(status: int, byok: bool) ->
 
 @pytest.mark.parametrize("status", [401, 402, 403, 405, 407])
 def test_a_refusal_that_is_not_about_the_caller_is_a_502_that_quotes_nothing(status: int) -> None:
-    error = upstream.caller_error(UpstreamFault("status", status=status, error=ERROR), provider="here", byok=False)
+    error = upstream_errors.caller_error(UpstreamFault("status", status=status, error=ERROR), provider="here", byok=False)
     assert (error.status, error.error["code"]) == (502, "upstream_error")
     assert "too long" not in str(error)
     assert "www-authenticate" not in error.headers
@@ -50,7 +50,7 @@ def test_a_refusal_that_is_not_about_the_caller_is_a_502_that_quotes_nothing(sta
 
 @pytest.mark.parametrize("status", [401, 402, 403, 429])
 def test_a_byok_providers_refusal_reaches_the_caller_with_its_name(status: int) -> None:
-    error = upstream.caller_error(UpstreamFault("status", status=status, error=ERROR), provider="mine", byok=True)
+    error = upstream_errors.caller_error(UpstreamFault("status", status=status, error=ERROR), provider="mine", byok=True)
     assert error.status == status
     assert error.error["message"] == "mine: too long"
 
@@ -58,9 +58,9 @@ def test_a_byok_providers_refusal_reaches_the_caller_with_its_name(status: int) 
 @pytest.mark.parametrize(("asked", "told"), [(None, 1), (0.0, 1), (2.2, 3), (59.0, 59), (3600.0, 59)])
 def test_the_wait_is_a_whole_number_from_1_to_59(asked: float | None, told: int) -> None:
     fault = UpstreamFault("status", status=429, error=ERROR, retry_after_seconds=asked)
-    theirs = upstream.caller_error(fault, provider="here", byok=False)
+    theirs = upstream_errors.caller_error(fault, provider="here", byok=False)
     assert (theirs.status, theirs.headers["retry-after"], theirs.error["type"]) == (503, str(told), "upstream_error")
-    own = upstream.caller_error(fault, provider="here", byok=True)
+    own = upstream_errors.caller_error(fault, provider="here", byok=True)
     assert (own.status, own.headers["retry-after"], own.error["retry_after"]) == (429, str(told), told)
 
 
@@ -70,7 +70,7 @@ def test_5xx_and_redirects_become_ours(status: int, told: int) -> None:
 
 
 def test_a_5xx_is_wrapped_with_what_it_said() -> None:
-    error = upstream.caller_error(
+    error = upstream_errors.caller_error(
         UpstreamFault("status", status=500, error={"message": "no memory"}), provider="here", byok=False
     )
     assert error.error["message"].endswith("failed: no memory")
@@ -93,4 +93,4 @@ def test_a_5xx_is_wrapped_with_what_it_said() -> None:
     ],
 )
 def test_what_may_be_tried_again(kind: str, status: int, again: bool) -> None:
-    assert upstream.retriable(UpstreamFault(kind, status=status)) is again
+    assert upstream_errors.retriable(UpstreamFault(kind, status=status)) is again

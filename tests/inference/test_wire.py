@@ -257,26 +257,7 @@ def test_what_json_cannot_carry_is_invalid_rather_than_a_500(value: Any) -> None
         answer({**delta(content="a"), "usage": {"cost": value}})
 
 
-# --- sizes and events
-
-
-def test_text_bytes_counts_what_the_model_reads_and_nothing_else() -> None:
-    parts = [{"type": "text", "text": "né"}, {"type": "image_url", "image_url": {"url": "data:" + "x" * 1000}}]
-    call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
-    body = {
-        "model": "m",
-        "messages": [
-            {"role": "system", "content": "four"},
-            {"role": "user", "content": parts},
-            {"role": "assistant", "content": None, "tool_calls": [call]},
-            {"role": "tool", "tool_call_id": "c", "content": "ok"},
-        ],
-        "temperature": 1,
-    }
-    assert wire.text_bytes(body) == 4 + 3 + 3 + 2
-    assert wire.text_bytes({**body, "tools": [{"a": "b"}]}) == 12 + len('[{"a":"b"}]')
-    assert wire.image_parts(body) == 1
-    assert [wire.estimated_tokens(size) for size in (0, 1, 4, 5)] == [0, 1, 1, 2]
+# --- events
 
 
 def test_an_error_event_is_one_block() -> None:

@@ -32,7 +32,9 @@ def calls(*entries: dict[str, Any]) -> dict[str, Any]:
 
 
 def answer(raw: dict[str, Any]) -> dict[str, Any]:
-    return wire.completion(raw, **HEAD, request=REQUEST)
+    completion = wire.Completion(writer())
+    completion.feed(raw)
+    return completion.finish()
 
 
 def message_answer(message: Any, **choice: Any) -> dict[str, Any]:

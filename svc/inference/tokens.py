@@ -1,0 +1,88 @@
+"""How many tokens a chat request may come to: the worst case, which is held, and the estimate where nobody has counted."""
+
+import re
+from typing import Any
+
+import orjson
+
+from svc.inference.normalize import text_size_bytes
+
+# What a message, a part of one, a tool or a call of one costs at most beside its text.
+_FRAME_TOKENS = 16
+# What a picture, a sound, a video or a file costs at most, whatever its size.
+_MEDIA_TOKENS = 8192
+_MEDIA = re.compile(r"image|audio|sound|voice|video|file|document|pdf|media", re.IGNORECASE)
+_DATA_FIELDS = frozenset({"data", "file_data", "b64_json", "base64"})
+# Beside the messages these reach the model's prompt.
+_PROMPT_FIELDS = (
+    *("tools", "functions", "response_format", "prediction", "documents"),
+    *("chat_template", "chat_template_kwargs", "guided_json", "structured_outputs"),
+)
+_NO_TEXT = frozenset({"role", "type", "id", "tool_call_id", "index"})
+
+
+def worst_input_tokens(request: dict[str, Any]) -> int:
+    """The most tokens that a model can count for a checked `request`: one for each UTF-8 byte of every string value in it but
+    the data of media, 16 for each message, part, tool and tool call, 8,192 for each part that is or refers to media."""
+    total = _string_bytes(request)
+    for message in request["messages"]:
+        total += _FRAME_TOKENS * (1 + _length(message.get("tool_calls")) + isinstance(message.get("function_call"), dict))
+        total += _MEDIA_TOKENS * isinstance(message.get("audio"), dict)
+        content = message.get("content")
+        if isinstance(content, list):
+            total += sum(_FRAME_TOKENS + _media_tokens(part) for part in content)
+    return total + _FRAME_TOKENS * (_length(request.get("tools")) + _length(request.get("functions")))
+
+
+def _length(value: Any) -> int:
+    return len(value) if isinstance(value, list) else 0
+
+
+def _media_tokens(part: dict[str, Any]) -> int:
+    """What a part counts beside its strings: for media a fixed price, in the place of their data."""
+    if part["type"] == "text" or not any(map(_MEDIA.search, (part["type"], *part))):
+        return 0
+    return _MEDIA_TOKENS - _data_bytes(part)
+
+
+def _string_bytes(value: Any) -> int:
+    total, waiting = 0, [value]
+    while waiting:
+        item = waiting.pop()
+        if type(item) is str:
+            total += text_size_bytes(item)
+        elif type(item) is dict:
+            waiting.extend(item.values())
+        elif type(item) is list:
+            waiting.extend(item)
+    return total
+
+
+def _data_bytes(value: Any, name: str = "") -> int:
+    if isinstance(value, str):
+        return text_size_bytes(value) if name in _DATA_FIELDS or value[:5].lower() == "data:" else 0
+    if isinstance(value, dict):
+        return sum(_data_bytes(item, key) for key, item in value.items())
+    return sum(_data_bytes(item) for item in value) if isinstance(value, list) else 0
+
+
+def estimated_input_tokens(request: dict[str, Any]) -> int:
+    """About what the text of a checked `request` comes to: the strings of its messages, and its tools and formats as JSON."""
+    size_bytes = sum(_text_bytes(message) for message in request["messages"])
+    size_bytes += sum(len(orjson.dumps(request[name], default=str)) for name in _PROMPT_FIELDS if request.get(name))
+    return estimated_tokens(size_bytes)
+
+
+def _text_bytes(value: Any) -> int:
+    if isinstance(value, str):
+        return text_size_bytes(value)
+    if isinstance(value, list):
+        return sum(_text_bytes(item) for item in value)
+    if isinstance(value, dict) and value.get("type") not in ("image_url", "input_image", "image"):
+        return sum(_text_bytes(item) for key, item in value.items() if key not in _NO_TEXT)
+    return 0
+
+
+def estimated_tokens(size_bytes: int) -> int:
+    """The tokens of a text that nobody counted: one for each 4 bytes, rounded up."""
+    return -(-size_bytes // 4)

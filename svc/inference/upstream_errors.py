@@ -1,0 +1,177 @@
+"""What a model server says when it fails, in any shape, and what the caller and the operator's log see of it.
+
+error body -> error_object(): message, type, param, code without secrets -> UpstreamFault -> caller_error() | log_fields()
+"""
+
+import math
+import re
+from typing import Any
+
+import orjson
+
+from svc.errors import NO_RETRY, ApiError, UpstreamFault
+
+_MESSAGE_CHARACTERS = 2000
+_DEEPEST = 8
+_MOST_PROBLEMS = 20
+# A shorter key is no secret but a placeholder ("ollama"), which may well stand in a model's text.
+_HIDDEN_KEY_CHARACTERS = 4
+_SECRETS = re.compile(r"(?i)\b(?:bearer\s+|sk-|gsk_|xai-|hf_|nvapi-|AIza)[^\s\"',;]{6,}")
+_LONGEST_RETRY_SECONDS = 59  # some SDKs take 60 and more for a wait that is not worth it
+# Refusals that are about the operator's key, account or configuration: nothing that the caller could mend.
+_NOT_THE_CALLERS = frozenset({401, 402, 403, 405, 407, 408, 411, 421, 425, 426, 429, 431})
+_OWNERS_TO_SEE = frozenset({401, 402, 403, 429})
+_OPERATORS_TO_MEND = frozenset({401, 402, 403, 405, 407})
+_OUT_OF_QUOTA = frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "insufficient_balance"})
+_TYPES = {401: "authentication_error", 403: "permission_error", 404: "not_found_error", 429: "rate_limit_error"}
+# Where an error's words stand, in lower case: OpenAI's, FastAPI's, AWS's, OAuth's, RFC 9457's and proxies' own.
+_TOLD_UNDER = ("message", "msg", "detail", "error", "errors", "error_description", "error_message", "reason", "title")
+
+
+# --- reading what it says
+
+
+def error_object(document: Any, key: str | None) -> dict[str, Any] | None:
+    """`message`, `type`, `param` and `code` out of an error body of any shape, without secrets; None where it says nothing.
+
+    `key` is the one that was sent along, which some servers quote.
+    """
+    message, holder = _told(document)
+    if not message or message.startswith("<"):
+        return None
+    fields = {name.lower(): value for name, value in holder.items()}
+    code = fields.get("code")
+    code = str(code) if isinstance(code, str | int) and not isinstance(code, bool) else None
+    kept = {"message": message, "type": fields.get("type"), "param": fields.get("param"), "code": code}
+    return {name: redact(value, key) if isinstance(value, str) else None for name, value in kept.items()}
+
+
+def error_status(document: Any) -> int:
+    """The status that an error object in a 200 stands for: the 4xx that it names (llama.cpp, OpenRouter), else 502."""
+    first = document[0] if isinstance(document, list) and document else document
+    inner = first.get("error") if isinstance(first, dict) else None
+    code = inner.get("code") if isinstance(inner, dict) else None
+    return code if type(code) is int and 400 <= code < 500 else 502
+
+
+def is_error(document: dict[str, Any]) -> bool:
+    """Whether an object without `choices` is an error: it says something, or has a status of one."""
+    if document.get("usage") or str(document.get("object")).startswith("chat.completion"):
+        return False
+    statuses = (document.get("code"), document.get("status"), document.get("status_code"))
+    failed = any(type(status) is int and status >= 400 for status in statuses)
+    return failed or document.get("type") == "error" or bool(_told(document)[0])
+
+
+def _told(value: Any, depth: int = 0) -> tuple[str, dict[str, Any]]:
+    """The words of an error, and the object in which they stand."""
+    if isinstance(value, str):
+        return value.strip(), {}
+    if isinstance(value, list):
+        return _problems(value, depth)
+    if not isinstance(value, dict) or depth > _DEEPEST:
+        return "", {}
+    fields = {name.lower(): item for name, item in value.items()}
+    # The inner error goes first: what stands beside it is mostly a heading.
+    for name in ("error", *_TOLD_UNDER) if isinstance(fields.get("error"), dict) else _TOLD_UNDER:
+        text, holder = _told(fields.get(name), depth + 1)
+        if text:
+            return _with_cause(text, fields), holder or value
+    return "", {}
+
+
+def _problems(items: list[Any], depth: int) -> tuple[str, dict[str, Any]]:
+    """Several errors: FastAPI's list of what is wrong where, or a list of objects of any kind."""
+    found: list[tuple[str, dict[str, Any]]] = []
+    for item in items[:_MOST_PROBLEMS]:
+        text, holder = _told(item, depth + 1)
+        place = item.get("loc") if isinstance(item, dict) else None
+        if isinstance(place, list):
+            found.append((f"{'.'.join(map(str, place))}: {text}", {}))
+        elif text:
+            found.append((text, holder))
+    return "; ".join(text for text, _ in found), found[0][1] if len(found) == 1 else {}
+
+
+def _with_cause(text: str, fields: dict[str, Any]) -> str:
+    """`text`, and what a proxy (OpenRouter's `metadata.raw`) or Azure (`innererror`) tells of the error behind it."""
+    metadata = fields.get("metadata")
+    cause = metadata.get("raw") if isinstance(metadata, dict) else fields.get("innererror")
+    if isinstance(cause, str) and cause.lstrip().startswith(("{", "[")):
+        try:
+            cause = orjson.loads(cause)
+        except orjson.JSONDecodeError:
+            return f"{text}: {cause}"
+    told = _told(cause)[0]
+    return text if not told or told in text else f"{text}: {told}"
+
+
+def redact(text: str, key: str | None) -> str:
+    """`text` without what looks like a secret, and without `key`; at most some 2,000 characters."""
+    if key and len(key) >= _HIDDEN_KEY_CHARACTERS:
+        text = text.replace(key, "***")
+    return _SECRETS.sub("***", text)[:_MESSAGE_CHARACTERS].encode("utf-8", "replace").decode()  # half an emoji is no text
+
+
+# --- what is seen of it
+
+
+def retriable(fault: UpstreamFault) -> bool:
+    """Whether the same request may be sent again before the first byte."""
+    return fault.kind in ("unreachable", "timeout") or (fault.kind == "status" and fault.status in (429, 502, 503, 504))
+
+
+def log_fields(fault: UpstreamFault) -> dict[str, Any]:
+    """What the operator's log tells of a fault: the status always, the words where they are about the server.
+
+    What a 400, 413 or 422 says may quote the caller's message, which is nobody's to read.
+    """
+    if fault.kind != "status":
+        return {"upstream_fault": fault.kind}
+    words = (fault.error or {}).get("message")
+    quoted = {} if words is None or fault.status in (400, 413, 422) else {"upstream_error": words}
+    return {"upstream_fault": fault.kind, "upstream_status": fault.status, **quoted}
+
+
+def caller_error(fault: UpstreamFault, *, provider: str, byok: bool) -> ApiError:
+    """What the caller sees of a fault of `provider`, its own (`byok`) or the operator's."""
+    match fault.kind:
+        case "unreachable":
+            return ApiError("upstream_unreachable", f"The model server of {provider!r} cannot be reached. Try again later.")
+        case "timeout":
+            return ApiError("upstream_timeout", f"The model server of {provider!r} did not answer in time. Try again later.")
+        case "cut":
+            message = f"The answer of {provider!r} was cut off before its end. Send the request again."
+            return ApiError("upstream_error", message)
+        case "status":
+            return _status_error(fault, provider, byok)
+    return ApiError("upstream_invalid_response", f"The answer of {provider!r} makes no sense. {str(fault).capitalize()}")
+
+
+def _status_error(fault: UpstreamFault, provider: str, byok: bool) -> ApiError:
+    status, error = fault.status, fault.error or {}
+    quoted = error.get("message") if isinstance(error.get("message"), str) else None
+    retry_after_seconds = min(max(math.ceil(fault.retry_after_seconds or 0), 1), _LONGEST_RETRY_SECONDS)
+    if 400 <= status < 500 and (status not in _NOT_THE_CALLERS or (byok and status in _OWNERS_TO_SEE)):
+        message = quoted or f"The model server of {provider!r} refused the request with status {status}."
+        kept = {name: error[name] if isinstance(error.get(name), str) else None for name in ("type", "param", "code")}
+        kept["type"] = kept["type"] or _TYPES.get(status, "invalid_request_error")
+        named = f"{provider}: {message}" if byok and status in _OWNERS_TO_SEE else message
+        wait_seconds = retry_after_seconds if status == 429 else None
+        return ApiError("upstream_error", status=status, error={"message": named, **kept}, retry_after_seconds=wait_seconds)
+    if status == 408:
+        return ApiError("upstream_timeout", f"The model server of {provider!r} gave up waiting. Try again later.")
+    # What only the operator can mend is not worth a second try: the common SDKs heed the header.
+    exhausted = status == 429 and bool(_OUT_OF_QUOTA & {error.get("code"), error.get("type")})
+    headers = NO_RETRY if status in _OPERATORS_TO_MEND or status < 400 or exhausted else None
+    message = f"The model server of {provider!r} failed with status {status}. Try again later."
+    if status == 429:
+        told = f": {quoted}" if quoted else ". Try again in a moment."
+        message = f"The model server of {provider!r} is busy{told}"
+    elif status < 400:
+        message = f"The model server of {provider!r} redirects elsewhere, which is not followed. Check its base_url."
+    elif status >= 500 and quoted:
+        message = f"The model server of {provider!r} failed: {quoted}"
+    if status in (429, 503):
+        return ApiError("upstream_error", message, status=503, retry_after_seconds=retry_after_seconds, headers=headers)
+    return ApiError("upstream_error", message, status=504 if status == 504 else 502, headers=headers)

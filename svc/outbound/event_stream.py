@@ -1,0 +1,75 @@
+"""Server-sent events out of the bytes of an answer as they come (WHATWG HTML 9.2.6)."""
+
+from typing import NamedTuple
+
+from svc.outbound.connection import TooLarge
+
+
+class ServerSentEvent(NamedTuple):
+    """`name` is empty where the stream gave none; `data` is what its data lines said, joined by line feeds."""
+
+    name: bytes
+    data: bytes
+
+
+class EventReader:
+    """The grammar on bytes, so that U+2028 and the like end no line; linear in its input.
+
+    Two things stand against the grammar because model servers do them: an event that the end of the stream leaves open still
+    counts, and a line `error: {...}` (llama.cpp) is the data of an event named `error`.
+    """
+
+    def __init__(self, limit_bytes: int) -> None:
+        self._limit_bytes = limit_bytes
+        self._line = bytearray()  # what has come of the line that has not ended yet; never scanned again
+        self._name = b""
+        self._data: bytearray | None = None
+        self._after_cr = False
+        self._bom = b"\xef\xbb\xbf"
+
+    def feed(self, chunk: bytes) -> list[ServerSentEvent]:
+        """The events that end with `chunk`; `TooLarge` for a line or an event over the limit."""
+        if self._after_cr and chunk:
+            chunk = chunk.removeprefix(b"\n")
+            self._after_cr = False
+        if not chunk:
+            return []
+        self._after_cr = chunk.endswith(b"\r")
+        lines = chunk.splitlines()
+        rest = b"" if chunk.endswith((b"\n", b"\r")) else lines.pop()
+        if lines:
+            lines[0] = (bytes(self._line) + lines[0]).removeprefix(self._bom)
+            self._line.clear()
+            self._bom = b""
+        events = []
+        for line in lines:
+            if line:
+                self._field(line)
+                continue
+            if self._data is not None:
+                events.append(ServerSentEvent(self._name, bytes(self._data)))
+            self._name, self._data = b"", None
+        self._line += rest
+        self._check(self._line)
+        return events
+
+    def end(self) -> list[ServerSentEvent]:
+        """The event that the end of the stream leaves open, if there is one."""
+        return self.feed(b"\n\n")
+
+    def _field(self, line: bytes) -> None:
+        self._check(line)
+        name, _, value = line.partition(b":")
+        value = value.removeprefix(b" ")
+        if name == b"event" or name == b"error":
+            self._name = value if name == b"event" else name
+        if name == b"data" or name == b"error":
+            if self._data is None:
+                self._data = bytearray(value)
+            else:
+                self._data += b"\n" + value
+                self._check(self._data)
+
+    def _check(self, held: bytes | bytearray) -> None:
+        if len(held) > self._limit_bytes:
+            raise TooLarge("A line or an event of the stream is too large.")

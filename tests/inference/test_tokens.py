@@ -1,0 +1,83 @@
+"""How many tokens a request may come to: the worst case that is held, and the estimate where nobody counts."""
+
+from typing import Any
+
+import pytest
+
+from svc.inference.tokens import estimated_input_tokens, estimated_tokens, worst_input_tokens
+
+DATA = "data:image/png;base64," + "x" * 1000
+
+
+def worst(**fields: Any) -> int:
+    """The worst case of a request beside its one message of 2 bytes and its role."""
+    plain = {"messages": [{"role": "user", "content": "Hi"}]}
+    return worst_input_tokens({**plain, **fields}) - worst_input_tokens(plain)
+
+
+def worst_part(**part: Any) -> int:
+    def whole(parts: list[dict[str, Any]]) -> int:
+        return worst_input_tokens({"messages": [{"role": "user", "content": parts}]})
+
+    return whole([part]) - whole([])
+
+
+def test_every_byte_of_every_string_is_a_token_and_a_message_16_more() -> None:
+    assert worst_input_tokens({"messages": [{"role": "user", "content": "né"}]}) == 16 + 4 + 3
+    assert worst_input_tokens({"messages": [{"role": "user", "content": ""}] * 3, "model": "m"}) == 3 * 20 + 1
+    assert worst(metadata={"a": ["bc", {"d": "e"}], "f": 1, "g": None, "h": True}) == 3
+    assert worst(user="x" * 100, temperature=0.5) == 100
+
+
+def test_a_tool_and_a_tool_call_are_16_beside_their_strings() -> None:
+    function = {"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "string"}}}}
+    assert worst(tools=[{"type": "function", "function": function}] * 2) == 2 * (16 + 8 + 1 + 6 + 6)
+    assert worst(functions=[{"name": "f"}]) == 17
+    call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    turn = {"role": "assistant", "content": None, "tool_calls": [call]}
+    assert worst_input_tokens({"messages": [turn]}) == 16 + 9 + 16 + (1 + 8 + 1 + 2)
+    old_turn = {"role": "assistant", "content": None, "function_call": {"name": "f", "arguments": "{}"}}
+    assert worst_input_tokens({"messages": [old_turn]}) == 16 + 9 + 16 + 3
+
+
+@pytest.mark.parametrize(
+    ("part", "tokens"),
+    [
+        ({"type": "text", "text": "abc"}, 16 + 4 + 3),
+        ({"type": "text", "text": DATA}, 16 + 4 + len(DATA)),
+        ({"type": "image_url", "image_url": {"url": DATA}}, 16 + 9 + 8192),
+        ({"type": "image_url", "image_url": DATA}, 16 + 9 + 8192),
+        ({"type": "image_url", "image_url": {"url": "http://x", "detail": "low"}}, 16 + 9 + 8 + 3 + 8192),
+        ({"type": "input_audio", "input_audio": {"data": "x" * 999, "format": "wav"}}, 16 + 11 + 3 + 8192),
+        ({"type": "file", "file": {"file_data": DATA, "filename": "a.pdf"}}, 16 + 4 + 5 + 8192),
+        ({"type": "file", "file": {"file_id": "f-1"}}, 16 + 4 + 3 + 8192),
+        ({"type": "video_url", "video_url": {"url": "http://x"}}, 16 + 9 + 8 + 8192),
+        ({"type": "x", "image": DATA}, 16 + 1 + 8192),
+        ({"type": "x", "y": "abc"}, 16 + 1 + 3),
+    ],
+)
+def test_a_part_is_16_and_one_of_media_8192_without_its_data(part: dict[str, Any], tokens: int) -> None:
+    assert worst_part(**part) == tokens
+
+
+def test_a_turn_that_refers_to_its_own_sound_is_media() -> None:
+    turn = {"role": "assistant", "content": None, "audio": {"id": "a-1"}}
+    assert worst_input_tokens({"messages": [turn]}) == 16 + 9 + 3 + 8192
+
+
+def test_the_estimate_is_a_token_for_4_bytes_of_what_the_model_reads() -> None:
+    parts = [{"type": "text", "text": "né"}, {"type": "image_url", "image_url": {"url": DATA}}]
+    call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    body = {
+        "model": "m",
+        "messages": [
+            {"role": "system", "content": "four"},
+            {"role": "user", "content": parts},
+            {"role": "assistant", "content": None, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": "c", "content": "ok"},
+        ],
+        "temperature": 1,
+    }
+    assert estimated_input_tokens(body) == estimated_tokens(4 + 3 + 3 + 2)
+    assert estimated_input_tokens({**body, "tools": [{"a": "b"}]}) == estimated_tokens(12 + len('[{"a":"b"}]'))
+    assert [estimated_tokens(size) for size in (0, 1, 4, 5)] == [0, 1, 1, 2]

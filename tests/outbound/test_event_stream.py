@@ -1,0 +1,136 @@
+"""Server-sent events: the grammar, however the bytes are split, within a limit and in linear time."""
+
+import itertools
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from svc.outbound.connection import TooLarge
+from svc.outbound.event_stream import EventReader, ServerSentEvent
+
+
+def read(data: bytes, cuts: list[int] | None = None, limit_bytes: int = 1000) -> list[ServerSentEvent]:
+    reader = EventReader(limit_bytes)
+    edges = sorted({0, len(data), *(cut for cut in cuts or [] if cut < len(data))})
+    return [event for start, end in itertools.pairwise(edges) for event in reader.feed(data[start:end])] + reader.end()
+
+
+def events(data: bytes, cuts: list[int] | None = None, limit_bytes: int = 1000) -> list[bytes]:
+    return [event.data for event in read(data, cuts, limit_bytes)]
+
+
+@pytest.mark.parametrize(
+    ("stream", "expected"),
+    [
+        (b"data: a\n\ndata: b\n\n", [b"a", b"b"]),
+        (b"data: a\r\n\r\ndata: b\r\n\r\n", [b"a", b"b"]),
+        (b"data: a\r\rdata: b\r\r", [b"a", b"b"]),
+        (b"data: a\r\n\ndata: b\n\r\n", [b"a", b"b"]),
+        (b"data: a\ndata: b\n\n", [b"a\nb"]),
+        (b"data:a\n\ndata:  a\n\n", [b"a", b" a"]),
+        (b"data\n\ndata:\n\ndata: \n\n", [b"", b"", b""]),
+        (b"data\ndata\n\n", [b"\n"]),
+        (b": ping\n\nevent: x\nid: 1\nretry: 5\n\ndata: a\nevent: y\n\n", [b"a"]),
+        (b":data: a\n\ndatax: a\n\nDATA: a\n\n data: a\n\nxdata: a\n\n", []),
+        (b"\xef\xbb\xbfdata: a\n\n\xef\xbb\xbfdata: b\n\n", [b"a"]),
+        (b"\xef\xbb\xbf\xef\xbb\xbfdata: a\n\n", []),
+        ("data: a\u2028b\u0085c\x0bd\x0ce\x1cf\x00g\n\n".encode(), ["a\u2028b\u0085c\x0bd\x0ce\x1cf\x00g".encode()]),
+        (b"data: a: b\n\n", [b"a: b"]),
+        (b"\n\n\r\r\n\ndata: a\n\n\n\n", [b"a"]),
+        (b"data: a", [b"a"]),
+        (b"data: a\n", [b"a"]),
+        (b"data: a\r", [b"a"]),
+        (b"data: a\n\ndata: [DONE]", [b"a", b"[DONE]"]),
+        (b"data: a\r\ndata: b\r", [b"a\nb"]),
+        (b"", []),
+        (b"\xef\xbb\xbf", []),
+        (b": ping", []),
+    ],
+)
+def test_the_grammar_of_events(stream: bytes, expected: list[bytes]) -> None:
+    assert events(stream) == expected
+    assert events(stream, list(range(len(stream)))) == expected
+
+
+tokens = st.sampled_from(
+    [
+        b"data",
+        b"data: ",
+        b"data:",
+        b": x",
+        b"id: 1",
+        b"\n",
+        b"\r",
+        b"\r\n",
+        b"\n\n",
+        b"\xef\xbb\xbf",
+        b" ",
+        b"abc",
+        b"\xe2\x80\xa8",
+    ]
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(tokens, max_size=30).map(b"".join), st.lists(st.integers(0, 120), max_size=12))
+def test_events_are_the_same_however_the_bytes_are_split(stream: bytes, cuts: list[int]) -> None:
+    assert read(stream) == read(stream, cuts)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.text(st.characters(exclude_characters="\r\n", exclude_categories=["Cs"])).map(str.encode), max_size=5))
+def test_any_text_without_line_ends_arrives_unchanged(texts: list[bytes]) -> None:
+    stream = b"".join(b"data: %b\n\n" % text for text in texts)
+    assert events(stream, limit_bytes=10**6) == texts
+
+
+@pytest.mark.parametrize("line", [b"data: ", b": ", b"other: "])
+def test_a_line_over_the_limit_is_refused_before_its_end_comes(line: bytes) -> None:
+    reader = EventReader(1000)
+    assert [event.data for event in reader.feed(b"data: first\n\n" + line)] == [b"first"]
+    with pytest.raises(TooLarge):
+        for _ in range(12):
+            assert reader.feed(b"x" * 100) == []
+
+
+@pytest.mark.parametrize(
+    ("stream", "expected"),
+    [
+        (b"event: error\ndata: {}\n\ndata: a\n\n", [(b"error", b"{}"), (b"", b"a")]),
+        (b"data: {}\nevent: error\n\n", [(b"error", b"{}")]),
+        (b"event: error\n\ndata: a\n\n", [(b"", b"a")]),
+        (b'data: a\n\nerror: {"code": 500}\n\n', [(b"", b"a"), (b"error", b'{"code": 500}')]),
+        (b'error: {"code": 500}', [(b"error", b'{"code": 500}')]),
+    ],
+)
+def test_an_event_has_its_name_and_llama_cpps_error_line_is_one(stream: bytes, expected: list[tuple[bytes, bytes]]) -> None:
+    assert read(stream) == expected
+    assert read(stream, list(range(len(stream)))) == expected
+
+
+def test_an_event_over_the_limit_is_refused() -> None:
+    assert events(b"data: " + b"x" * 994 + b"\n\n") == [b"x" * 994]
+    for line in (b": ", b"id: ", b"data: "):
+        with pytest.raises(TooLarge):
+            events(line + b"x" * 1000 + b"\n\n")
+    with pytest.raises(TooLarge):
+        events(b"data: abc\n" * 300 + b"\n")
+    with pytest.raises(TooLarge):
+        events(b"data\n" * 1002 + b"\n")
+
+
+def test_the_reader_takes_the_same_time_for_each_byte_of_a_long_line() -> None:
+    def seconds(size: int, piece: int) -> float:
+        started = time.process_time()
+        reader = EventReader(64 << 20)
+        reader.feed(b"data: ")
+        for _ in range(size // piece):
+            reader.feed(b"x" * piece)
+        assert [len(event.data) for event in reader.end()] == [size]
+        return time.process_time() - started
+
+    small = min(seconds(50_000, 1) for _ in range(3))
+    assert seconds(400_000, 1) < 8 * small * 4  # a quadratic reader takes 64 times as long
+    assert seconds(32 << 20, 4096) < 3
