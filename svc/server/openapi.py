@@ -341,7 +341,7 @@ def _refused(operation: Operation, status: str, found: list[tuple[int, Refusal]]
         headers["www-authenticate"] = _ASK_FOR_COOKIE if pages else _WWW_AUTHENTICATE
     if status in ("429", "503"):
         headers["retry-after"] = _RETRY_AFTER
-    if status in ("402", "409"):
+    if status in ("402", "409", "502", "503"):
         headers["x-should-retry"] = _SHOULD_RETRY
     for _, refusal in found:
         headers.update(refusal.headers)

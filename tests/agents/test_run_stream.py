@@ -291,11 +291,11 @@ class PlayedCall:
     async def settle(self) -> None:
         self.log.append("settled")
 
-    async def stream(self) -> AsyncGenerator[dict[str, Any], None]:
+    async def stream(self) -> AsyncGenerator[list[dict[str, Any]], None]:
         try:
             async with contextlib.aclosing(self.texts()) as texts:
                 async for text in texts:
-                    yield {"choices": [{"delta": {"content": text}}]}
+                    yield [{"choices": [{"delta": {"content": text}}]}]
         finally:
             self.log.append("closed")
 
