@@ -77,6 +77,9 @@ _RETRY_AFTER = named_header(
 _SHOULD_RETRY = named_header(
     "ShouldRetry", "Tells the common SDKs that a retry cannot mend it.", {"type": "string", "const": "false"}, "false"
 )
+_MAY_RETRY = header(
+    "There, and `false`, where only the operator can mend it.", {"type": "string", "const": "false"}, "false", required=False
+)
 _WWW_AUTHENTICATE = named_header("WwwAuthenticate", "How to sign in.", {"type": "string", "const": "Bearer"}, "Bearer")
 _ASK_FOR_COOKIE = header("The page asks to sign in.", {"type": "string", "const": "Cookie"}, "Cookie")
 _LIMIT = parameter(
@@ -341,8 +344,10 @@ def _refused(operation: Operation, status: str, found: list[tuple[int, Refusal]]
         headers["www-authenticate"] = _ASK_FOR_COOKIE if pages else _WWW_AUTHENTICATE
     if status in ("429", "503"):
         headers["retry-after"] = _RETRY_AFTER
-    if status in ("402", "409", "502", "503"):
+    if status in ("402", "409"):
         headers["x-should-retry"] = _SHOULD_RETRY
+    if status in ("502", "503"):
+        headers["x-should-retry"] = _MAY_RETRY
     for _, refusal in found:
         headers.update(refusal.headers)
     content = {"text/html": _content(HTML)} if pages else {}
