@@ -151,6 +151,7 @@ ROUTES = [
     ("GET", "/openapi.json", service.openapi),
     ("GET", "/docs", pages.show_docs),
     ("GET", "/password-reset", pages.show_password_reset),
+    ("GET", "/verify-email", pages.show_verify_email),
     ("GET", "/static/{path:path}", pages.static),
     ("GET", "/", pages.show_start),
 ]

@@ -112,6 +112,17 @@ async def show_password_reset(request: Request[State]) -> Response:
     return _page_answer(request, "password-reset.html")
 
 
+@describes(
+    "Pages",
+    "getVerifyEmailPage",
+    "The page that confirms an e-mail address",
+    "The token is in the fragment of the link, which a browser never sends.",
+    answers=_page_answers("The page."),
+)
+async def show_verify_email(request: Request[State]) -> Response:
+    return _page_answer(request, "verify-email.html")
+
+
 @describes("Pages", "getStartPage", "The start page", answers=_page_answers("The page."))
 async def show_start(request: Request[State]) -> Response:
     return _page_answer(request, "index.html")

@@ -1,7 +1,8 @@
 // Sets a new password with the one-time token that stands in the fragment of the link: link -> token -> form -> POST -> what came of it.
 
 const form = document.querySelector("form");
-const [first, second] = form.querySelectorAll("input");
+const [first, second, deleteKeys] = form.querySelectorAll("input");
+const UNPROVED = "u"; // how the token of an account ends whose address nobody has proved: whoever made its keys may be a stranger
 const button = form.querySelector("button");
 const alertBox = document.querySelector("[role=alert]");
 const statusBox = document.querySelector("[role=status]");
@@ -17,6 +18,7 @@ function show(box, text) {
 function takeToken() {
   token = location.hash.slice(1);
   history.replaceState(null, "", location.pathname);
+  deleteKeys.checked = token.endsWith(UNPROVED);
   form.hidden = !token;
   button.disabled = !token;
   show(alertBox, token ? "" : "This link is not complete. Open it again as a whole, or ask for a new one.");
@@ -28,7 +30,7 @@ async function confirmReset(password) {
     const answer = await fetch("/auth/password-reset/confirm", {
       method: "POST",
       headers: { "content-type": "application/json" },
-      body: JSON.stringify({ token, password }),
+      body: JSON.stringify({ token, password, delete_keys: deleteKeys.checked }),
     });
     if (answer.status === 204) return { done: true, message: "Your password is set. Sign in with it from now on." };
     return { done: false, message: (await answer.json()).error.message };

@@ -61,7 +61,8 @@ WITHOUT_REFERENCES = """
     POST /user/identities/{identity}, GET /user/export, POST /user/providers, POST /projects, POST /support/conversations,
     GET /v1/models, GET /billing/account, GET /billing/usage, POST /billing/webhook,
     GET /checkout, POST /checkout, POST /checkout/sign-in,
-    GET /healthz, GET /readyz, GET /metrics, GET /openapi.json, GET /docs, GET /password-reset, GET /static/{path:path}, GET /
+    GET /healthz, GET /readyz, GET /metrics, GET /openapi.json, GET /docs, GET /password-reset, GET /verify-email,
+    GET /static/{path:path}, GET /
 """
 # A body with which the request would do something, were the object one's own.
 BODIES: dict[tuple[str, str], dict[str, Any]] = {

@@ -186,7 +186,17 @@ async def test_answers_about_money_are_what_the_document_says(service: Service, 
 
 
 async def test_answers_about_the_service_are_what_the_document_says(ask: Asker) -> None:
-    for path in ("/healthz", "/readyz", "/metrics", "/openapi.json", "/docs", "/password-reset", "/static/style.css", "/"):
+    for path in (
+        "/healthz",
+        "/readyz",
+        "/metrics",
+        "/openapi.json",
+        "/docs",
+        "/password-reset",
+        "/verify-email",
+        "/static/style.css",
+        "/",
+    ):
         await ask("GET", path, 200)
         await ask("HEAD", path, 200)
     await ask("GET", "/static/none.css", 404)

@@ -24,7 +24,17 @@ from svc.server.body_budget import MIB, BodyBudget
 from tests.conftest import JSON, PASSWORD, Service, _WithState, bearer
 
 OPEN = {"/auth/signup", "/auth/login", "/auth/password-reset", "/auth/password-reset/confirm"}
-OPEN |= {"/healthz", "/readyz", "/metrics", "/openapi.json", "/docs", "/password-reset", "/static/{path:path}", "/"}
+OPEN |= {
+    "/healthz",
+    "/readyz",
+    "/metrics",
+    "/openapi.json",
+    "/docs",
+    "/password-reset",
+    "/verify-email",
+    "/static/{path:path}",
+    "/",
+}
 OPEN |= {"/billing/webhook"}  # it has a signature
 OPEN |= {path for _, path, _ in ROUTES if path.startswith(("/checkout", "/auth/oauth"))}  # these have a cookie
 GUARDED = [(method, path) for method, path, _ in ROUTES if path not in OPEN]

@@ -89,6 +89,14 @@ async def signed_up(context: BrowserContext, email: str = "ada@example.com", add
     return page
 
 
+async def opened(context: BrowserContext, address: str = "/") -> Page:
+    """A page of whoever is signed in in `context`."""
+    page = await context.new_page()
+    await page.goto(address)
+    await page.locator(".shell").wait_for()
+    return page
+
+
 async def findings(page: Page) -> list[str]:
     """What axe-core has against the page as it is now, a line each."""
     await page.evaluate(_AXE.read_text())

@@ -35,7 +35,7 @@ export function ModelPicker({ value, onChange, kind = "chat", optional = true, i
   }, [open.value]);
   useEffect(() => { box.current.querySelector("[aria-selected=true]")?.scrollIntoView({ block: "nearest" }); }, [active.value, open.value]);
   const close = () => { open.value = false; box.current.querySelector("button").focus(); };
-  const choose = (model) => { onChange(model?.id ?? null); close(); };
+  const choose = (model) => { close(); onChange(model?.id ?? null); };
   const onKey = (event) => {
     const last = entries.value.length - 1;
     const to = { ArrowDown: Math.min(last, active.value + 1), ArrowUp: Math.max(0, active.value - 1), PageDown: Math.min(last, active.value + 8), PageUp: Math.max(0, active.value - 8) }[event.key];

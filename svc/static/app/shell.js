@@ -108,7 +108,7 @@ function Account({ view }) {
   const money = wallet.data.value;
   return html`<div class="sidebar-foot">
     ${money && html`<a class="nav-item wallet-chip" href=${link("wallet")} aria-current=${view === "wallet" ? "page" : undefined}>
-      <${Icon} name="wallet" size=${18} />${t.balance(balance(money.available_micros))}${money.payments === "sandbox" && html`<span class="badge">${t.testMoney}</span>`}</a>`}
+      <${Icon} name="wallet" size=${18} /><span class="hidden-text">${texts.views.wallet}: </span><span class="money">${balance(money.available_micros)}</span>${money.payments === "sandbox" && html`<span class="badge">${t.testMoney}</span>`}</a>`}
     <${Menu} label=${t.account} items=${items} trigger=${(toggle) => html`<button type="button" class="nav-item account-button" ...${toggle}>
       <span class="avatar" aria-hidden="true">${(user.name || user.email).slice(0, 1).toUpperCase()}</span>
       <span class="account-name">${user.name || user.email}</span><${Icon} name="more" size=${18} /></button>`} />

@@ -56,7 +56,6 @@ export const texts = {
     theme: "Theme",
     themes: { system: "As the system", light: "Light", dark: "Dark" },
     offline: "No connection. What you write is kept.",
-    balance: (amount) => `Wallet: ${amount}`,
     testMoney: "Test money",
     keys: [
       ["New chat", "N", "Ctrl+Shift+O"],

@@ -1,0 +1,36 @@
+// Confirms an e-mail address with the one-time token that stands in the fragment of the link: link -> token -> button -> POST.
+
+const button = document.querySelector("button");
+const alertBox = document.querySelector("[role=alert]");
+const statusBox = document.querySelector("[role=status]");
+let token = "";
+
+// The token leaves the address bar at once, and with it the history and any screenshot.
+function takeToken() {
+  token = location.hash.slice(1);
+  history.replaceState(null, "", location.pathname);
+  button.hidden = !token;
+  statusBox.textContent = "";
+  alertBox.textContent = token ? "" : "This link is not complete. Open it again as a whole, or ask for a new one in your settings.";
+}
+
+button.addEventListener("click", async () => {
+  button.disabled = true;
+  alertBox.textContent = "";
+  try {
+    const answer = await fetch("/auth/verify-email", {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ token }),
+    });
+    if (answer.ok) statusBox.textContent = "Your e-mail is confirmed.";
+    else alertBox.textContent = (await answer.json()).error.message;
+    button.hidden = answer.ok;
+  } catch {
+    alertBox.textContent = "The service did not answer. Check your connection and try again.";
+  }
+  button.disabled = false;
+});
+
+addEventListener("hashchange", takeToken);
+takeToken();

@@ -1,0 +1,294 @@
+"""Chat in a real browser: the first answer, streams that are stopped, retried, cut off, and everything that text can bring."""
+
+import asyncio
+import re
+from typing import Any
+
+import pytest
+from playwright.async_api import Browser, Page, expect
+
+from tests.support.browser import LOOKS, PASSWORD, findings, new_context, opened, signed_up
+from tests.support.browser_chat import answered, choose_model, say
+from tests.support.server import RunningServer
+
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
+
+MARKDOWN = """# Results
+
+Some **bold**, *emphasis*, `code` and a [link](https://example.com/page).
+
+- one
+- two
+
+| Name | Price |
+|:-----|------:|
+| alpha | 12.50 |
+
+```python
+def greet(name):
+    return f"Hello, {name}!"
+```
+"""
+PAYLOADS = """<script>window.hit = 1</script><img src=x onerror="window.hit = 2">
+[a](javascript:window.hit=3) [b](data:text/html,x) [c](vbscript:x) ![d](https://elsewhere.example/x.png)
+<a href="javascript:window.hit=4">e</a> <iframe src="https://elsewhere.example"></iframe>
+<style>body { display: none }</style> <svg onload="window.hit=5"> [f](https://elsewhere.example/"onmouseover="window.hit=6)
+| <script>window.hit = 7</script> |
+|---|
+| <img src=x onerror=window.hit=8> |
+
+```html"><img src=x onerror=window.hit=9>
+</code></pre><script>window.hit = 10</script>
+```
+"""
+
+
+@pytest.mark.parametrize(("width", "theme"), LOOKS)
+async def test_axe_finds_nothing_in_chat(server: RunningServer, browser: Browser, ada: Any, width: int, theme: str) -> None:
+    async with new_context(browser, server, storage_state=ada, width=width, color_scheme=theme) as context:
+        page = await opened(context)
+        assert await findings(page) == []
+        await choose_model(page, "echo")
+        await say(page, MARKDOWN)
+        await answered(page)
+        await expect(page.locator(".token-keyword").first).to_be_visible()
+        await page.get_by_role("button", name="Model:").click()
+        assert await findings(page) == []
+        await page.keyboard.press("Escape")
+        if width < 800:
+            await page.get_by_role("button", name="Open the navigation").click()
+        await page.get_by_role("button", name="Actions for # Results").first.click()
+        assert await findings(page) == []
+
+
+async def test_the_first_answer_is_two_clicks_from_the_first_visit(server: RunningServer, browser: Browser) -> None:
+    async with new_context(browser, server) as context:
+        page = await signed_up(context, "first@example.com")
+        await page.get_by_role("button", name="What is 12 * (3 + 4)?").click()
+        await expect(page.locator(".said-assistant .md")).to_contain_text("84")
+        await expect(page.get_by_role("link", name="What is 12 * (3 + 4)?")).to_be_visible()
+        await page.reload()
+        await expect(page.locator(".said-assistant .md")).to_contain_text("84")
+        await expect(page.locator(".facts")).to_contain_text("tokens")
+
+
+async def test_what_a_text_brings_runs_nothing_and_loads_nothing(server: RunningServer, browser: Browser, ada: Any) -> None:
+    async with new_context(browser, server, storage_state=ada) as context:
+        page = await opened(context)
+        await choose_model(page, "echo")
+        await say(page, PAYLOADS)
+        await answered(page)
+        await page.get_by_role("link", name="<script>").first.wait_for()  # the title at the side
+        assert await page.evaluate("window.hit") is None
+        inside = page.locator(".said-assistant .md")
+        assert await inside.locator("script, iframe, style, img, svg:not(.icon)").count() == 0
+        links = await inside.locator("a").evaluate_all("links => links.map(link => [link.protocol, link.rel, link.target])")
+        assert links and all(link == ["https:", "noopener noreferrer", "_blank"] for link in links)
+        assert await page.locator("body").is_visible()
+
+
+async def test_an_answer_is_stopped_asked_again_and_edited(
+    server: RunningServer, browser: Browser, ada: Any
+) -> None:
+    async with new_context(browser, server, storage_state=ada) as context:
+        page = await opened(context)
+        await choose_model(page, "script")
+        await say(page, "say first part\nwait 30000\nsay never")
+        await expect(page.locator(".live")).to_contain_text("first part")
+        await page.get_by_role("button", name="Stop").click()
+        await answered(page)
+        await expect(page.locator(".said-assistant")).to_have_text(re.compile("first part"))
+        await page.get_by_role("button", name="Edit and ask again").click()
+        await page.get_by_label("Edit your message").fill("say second")
+        await page.keyboard.press("Enter")
+        await expect(page.locator(".said-assistant:not(.live) .md")).to_have_text("second")
+        await page.get_by_role("button", name="Ask again", exact=True).click()
+        await page.wait_for_timeout(300)
+        await expect(page.locator(".said-assistant:not(.live) .md")).to_have_text("second")
+        await page.reload()
+        await expect(page.locator(".said-user")).to_have_count(1)
+        await expect(page.locator(".said-user .said")).to_have_text("say second")
+
+
+async def test_an_error_is_told_in_place_and_can_be_mended(server: RunningServer, browser: Browser) -> None:
+    async with new_context(browser, server, allow=["402", "503"]) as context:
+        page = await signed_up(context, "errors@example.com")
+        await choose_model(page, "script")
+        await say(page, "say half\ndrop")
+        await expect(page.get_by_role("alert")).to_contain_text("cut off")
+        await expect(page.locator(".said-assistant .md")).to_have_text("half")
+        await say(page, "fail 503 Resting")
+        alert = page.get_by_role("alert")
+        await expect(alert.get_by_role("button", name="Try again")).to_be_enabled()
+        await alert.get_by_role("button", name="Take it back").click()
+        await expect(page.get_by_label("Message", exact=True)).to_have_value("fail 503 Resting")
+        await choose_model(page, "assistant-paid")
+        await say(page, "Hello")
+        await expect(page.get_by_role("link", name="Go to the wallet")).to_have_attribute("href", "#/wallet")
+
+
+async def test_a_limit_counts_down_and_a_draft_outlives_a_reload(server: RunningServer, browser: Browser, ada: Any) -> None:
+    async with new_context(browser, server, storage_state=ada, allow=["429"]) as context:
+        page = await opened(context)
+        error = {
+            "message": "Too many.",
+            "type": "rate_limit_error",
+            "code": "rate_limit_exceeded",
+            "param": None,
+            "retry_after": 2,
+        }
+        await page.route("**/v1/chat/completions", lambda route: route.fulfill(status=429, json={"error": error}), times=1)
+        await say(page, "What is 2 + 2?")
+        again = page.get_by_role("alert").get_by_role("button", name="Try again")
+        await expect(again).to_have_text("Try again in 2 s")
+        await expect(again).to_be_disabled()
+        await expect(again).to_have_text("Try again")
+        await again.click()
+        await expect(page.locator(".said-assistant .md")).to_contain_text("4")
+        await page.get_by_label("Message", exact=True).fill("half a thought")
+        await page.reload()
+        await expect(page.get_by_label("Message", exact=True)).to_have_value("half a thought")
+        await page.get_by_role("link", name="New chat").first.click()
+        await expect(page.get_by_label("Message", exact=True)).to_have_value("")
+
+
+async def test_a_lost_connection_is_told_and_the_question_asked_again(server: RunningServer, browser: Browser, ada: Any) -> None:
+    async with new_context(browser, server, storage_state=ada, allow=["ERR_"]) as context:
+        page = await opened(context)
+        await page.get_by_role("button", name="Model:").wait_for()
+        await context.set_offline(True)
+        await expect(page.get_by_text("No connection.")).to_be_visible()
+        await say(page, "What is 3 + 3?")
+        alert = page.get_by_role("alert")
+        await expect(alert).to_contain_text("offline")
+        await context.set_offline(False)
+        await alert.get_by_role("button", name="Try again").click()
+        await expect(page.locator(".said-assistant .md")).to_contain_text("6")
+
+
+async def test_a_session_that_ends_before_a_question_loses_nothing(server: RunningServer, browser: Browser, ada: Any) -> None:
+    async with new_context(browser, server, storage_state=ada, allow=["401"]) as context:
+        page = await opened(context)
+        over = {"error": {"message": "Over.", "type": "authentication_error", "code": "session_expired", "param": None}}
+        await page.route("**/v1/chat/completions", lambda route: route.fulfill(status=401, json=over), times=1)
+        await say(page, "What is 5 + 5?")
+        dialog = page.get_by_role("dialog", name="Your session has ended")
+        await dialog.get_by_label("Password").fill(PASSWORD)
+        await page.keyboard.press("Enter")
+        await expect(page.locator(".said-assistant .md")).to_contain_text("10")
+
+
+async def test_conversations_are_found_renamed_and_deleted_with_a_way_back(server: RunningServer, browser: Browser) -> None:
+    async with new_context(browser, server) as context:
+        page = await signed_up(context, "list@example.com")
+        await choose_model(page, "echo")
+        for text in ("The zebra crossing", "A kind of bread"):
+            await page.keyboard.press("Control+Shift+O")
+            await say(page, text)
+            await answered(page)
+        await page.get_by_label("Search", exact=True).fill("zebra")
+        found = page.locator(".conversation a")
+        await expect(found).to_have_count(1)
+        await expect(found.locator("mark")).to_have_text("zebra")
+        await found.click()
+        await page.get_by_label("Search", exact=True).fill("")
+        await page.get_by_role("button", name="Actions for The zebra crossing").click()
+        await page.get_by_role("menuitem", name="Rename").click()
+        await page.get_by_label("New title").fill("Stripes")
+        await page.keyboard.press("Enter")
+        await expect(page.get_by_role("link", name="Stripes")).to_be_visible()
+        await page.get_by_role("button", name="Actions for Stripes").click()
+        await page.get_by_role("menuitem", name="Delete").click()
+        await expect(page.get_by_role("link", name="Stripes")).to_have_count(0)
+        await page.get_by_role("button", name="Undo").click()
+        await expect(page.get_by_role("link", name="Stripes")).to_be_visible()
+        await page.get_by_role("button", name="Actions for Stripes").click()
+        await page.get_by_role("menuitem", name="Delete").click()
+        await page.get_by_role("button", name="Dismiss").click()
+        await page.reload()
+        await expect(page.get_by_role("link", name="A kind of bread")).to_be_visible()
+        await expect(page.get_by_role("link", name="Stripes")).to_have_count(0)
+
+
+async def test_a_picture_is_pasted_kept_and_sent_to_the_model(server: RunningServer, browser: Browser, ada: Any) -> None:
+    async with new_context(browser, server, storage_state=ada) as context:
+        page = await opened(context)
+        await choose_model(page, "echo")
+        await paste_picture(page)
+        await expect(page.get_by_role("img", name="dot.png")).to_be_visible()
+        await page.get_by_label("Message", exact=True).fill("What is this?")
+        async with page.expect_request("**/v1/chat/completions") as asked:
+            await page.get_by_role("button", name="Send").click()
+        content = (await asked.value).post_data_json["messages"][-1]["content"]
+        assert [part["type"] for part in content] == ["text", "image_url"]
+        assert content[1]["image_url"]["url"].startswith("data:image/png;base64,")
+        await answered(page)
+        await page.reload()
+        await expect(page.locator(".said-user img")).to_be_visible()
+
+
+async def paste_picture(page: Page) -> None:
+    await page.evaluate("""async () => {
+        const canvas = new OffscreenCanvas(8, 8);
+        canvas.getContext("2d").fillRect(0, 0, 8, 8);
+        const blob = await canvas.convertToBlob({type: "image/png"});
+        const data = new DataTransfer();
+        data.items.add(new File([blob], "dot.png", {type: "image/png"}));
+        const event = new ClipboardEvent("paste", {clipboardData: data, bubbles: true, cancelable: true});
+        document.getElementById("composer").dispatchEvent(event);
+    }""")
+
+
+async def test_memory_is_told_with_its_passages(server: RunningServer, browser: Browser) -> None:
+    async with new_context(browser, server) as context:
+        page = await signed_up(context, "memory@example.com")
+        await choose_model(page, "echo")
+        await say(page, "My zebra is called Zora.")
+        await answered(page)
+        await page.keyboard.press("Control+Shift+O")
+        await say(page, "What is the zebra called?")
+        await answered(page)
+        await page.get_by_text("Recalled 1 passage").or_(page.get_by_text("Recalled 2 passages")).click()
+        await expect(page.locator(".fold-body")).to_contain_text("Zora")
+
+
+async def test_a_reader_is_never_moved_while_an_answer_comes(server: RunningServer, browser: Browser, ada: Any) -> None:
+    async with new_context(browser, server, storage_state=ada) as context:
+        page = await opened(context)
+        await choose_model(page, "script")
+        lines = "".join(f"say line {number} and more words\\n\\n\nwait 15\n" for number in range(160))
+        await say(page, lines)
+        await expect(page.locator(".live")).to_contain_text("line 60")
+        box = page.locator(".chat-scroll")
+        await box.hover()
+        await page.mouse.wheel(0, -600)
+        await asyncio.sleep(0.2)
+        place = await box.evaluate("box => box.scrollTop")
+        await expect(page.locator(".live")).to_contain_text("line 110")
+        assert abs(await box.evaluate("box => box.scrollTop") - place) < 3
+        await page.get_by_role("button", name="To the end").click()
+        await answered(page)
+        assert await box.evaluate("box => box.scrollHeight - box.scrollTop - box.clientHeight") < 5
+
+
+async def test_the_keyboard_does_everything(server: RunningServer, browser: Browser, ada: Any) -> None:
+    async with new_context(browser, server, storage_state=ada) as context:
+        page = await opened(context)
+        await page.get_by_label("Message", exact=True).press("Tab")
+        await page.locator(".chat-scroll").focus()
+        await page.keyboard.press("?")
+        await expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_be_visible()
+        await page.keyboard.press("Escape")
+        await page.keyboard.press("m")
+        await expect(page.get_by_role("combobox", name="Search models")).to_be_focused()
+        await page.keyboard.type("echo")
+        await page.keyboard.press("Enter")
+        await expect(page.get_by_label("Message", exact=True)).to_be_focused()
+        await page.keyboard.type("by keys alone")
+        await page.keyboard.press("Enter")
+        await answered(page)
+        await page.keyboard.press("ArrowUp")
+        await expect(page.get_by_label("Edit your message")).to_be_focused()
+        await page.keyboard.press("Escape")
+        await page.keyboard.press("Control+k")
+        await expect(page.get_by_label("Search", exact=True)).to_be_focused()
