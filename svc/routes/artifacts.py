@@ -49,7 +49,9 @@ _FILE_HEADERS = {
     "content-disposition": header(
         "A download, unless it is an image or audio.", string(), "attachment; filename=\"note.md\"; filename*=UTF-8''note.md"
     ),
-    "cross-origin-resource-policy": header("No page elsewhere shows it.", choice("same-origin"), "same-origin"),
+    "cross-origin-resource-policy": header(
+        "No page elsewhere shows it, but by a link made for that.", choice("same-origin", "cross-origin"), "same-origin"
+    ),
     "accept-ranges": header("Ranges of bytes can be asked for.", choice("bytes"), "bytes"),
     "content-security-policy": header("Keeps the file inert in a browser.", choice("sandbox"), "sandbox"),
 }
