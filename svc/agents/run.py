@@ -113,7 +113,7 @@ class AgentRun:
         body: dict[str, Any] = {"model": self._order.model.id, "messages": list(messages), "stream": True}
         if self._order.tools:
             body["tools"] = self._toolbox.as_functions()
-        call = ChatCall(self._order.model, body, self._state.engines, self._payer)
+        call = ChatCall(self._order.model, body, self._state.engines, self._payer, added=("reasoning_content",))
         call.beside = self._note_progress_in
         self._calls.append(call)
         return call

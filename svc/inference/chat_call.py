@@ -36,8 +36,8 @@ RawChunks = list[dict[str, Any]]
 class ChatCall(PaidCall):
     """One chat-completions request to `model`; `body` has been checked.
 
-    `added` names the fields of its messages that are ours and not the caller's, which a provider need not take. A `heavy` body
-    has so many values that it is made, and written for the provider, off the event loop.
+    `added` names the fields of its messages that are ours and not the caller's, which a provider need not take.
+    Making it walks the whole body: one of many values belongs off the event loop.
     """
 
     def __init__(
@@ -48,7 +48,6 @@ class ChatCall(PaidCall):
         payer: Payer,
         *,
         added: Collection[str] = (),
-        heavy: bool = False,
     ) -> None:
         super().__init__(model, engines, payer)
         options = body.get("stream_options") or {}
@@ -63,9 +62,8 @@ class ChatCall(PaidCall):
             self._body = self._body if model.provider.byok else drop_aiming_fields(self._body)
         self._limits: dict[str, int] = {}  # of the output, once a paid call has its hold
         self._added = set(added)
-        self._heavy = heavy
-        if heavy:
-            _ = self._writer.estimated_input  # counted here, once
+        if self.paid:
+            _ = self._writer.estimated_input  # counted here, once, and not in the transaction that settles
         self.begun = False  # whether there is anything of an answer
         self._reached = False  # whether the model may have read the request
         self._streamed = False  # whether what has come has been had
@@ -236,7 +234,7 @@ class ChatCall(PaidCall):
             added = added if options else {*added, "stream_options"}
         self._added = added
         body = self._engines.concessions.apply(model, body, added)
-        return upstream.chat(self._engines.way_to(model.provider), model.provider, body, heavy=self._heavy)
+        return upstream.chat(self._engines.way_to(model.provider), model.provider, body)
 
     def refused(self, fault: UpstreamFault) -> bool:
         self._reached = False

@@ -12,19 +12,37 @@ _INT64_MAX = 2**63 - 1
 _CONTENT = "a string, a list of parts or null"
 
 
-def check_chat(body: dict[str, Any]) -> None:
-    """Raises ApiError `missing_field` or `invalid_value`, `param` naming the field, for a body that OpenAI would refuse too.
+def check_chat(body: dict[str, Any]) -> dict[str, Any]:
+    """`body`. Raises ApiError `missing_field` or `invalid_value`, `param` naming the field, for one that no server could take.
 
-    The rules are wire.md's "Request of POST /chat/completions" and 16-18: any known field may be null, unknown fields are
-    accepted, a bool is no number. Of words that only a provider understands (`reasoning_effort`, `service_tier`, `verbosity`)
-    the type alone is checked, so that a new word needs no new version of this service.
+    Any known field may be null, unknown fields are accepted. Of what only a provider understands (`reasoning_effort`, kinds of
+    `tool_choice` and `response_format`, `max_tokens: -1`) the type alone is checked: a new word needs no new version of this
+    service. What the built-in models take is `check_for_builtin`'s.
     """
     required(body, "messages", list_of(_message, least=1))
     for name, check in _FIELDS.items():
         optional(body, name, check, None)
+    return body
+
+
+def check_for_builtin(body: dict[str, Any]) -> None:
+    """Raises ApiError `invalid_value` or `missing_field` for what OpenAI would refuse in a checked `body`, too."""
+    for name, check in _BUILTIN_FIELDS.items():
+        optional(body, name, check, None)
+
+
+def _whole(value: Any, param: str) -> None:
+    """A whole number of any size: -1 and 0 mean "no limit" to some servers."""
+    if type(value) is not int and not (type(value) is float and value.is_integer()):
+        raise refusal(value, param, "a whole number")
 
 
 def _stop(value: Any, param: str) -> None:
+    if not isinstance(value, str):
+        list_of(string)(value, param)
+
+
+def _builtin_stop(value: Any, param: str) -> None:
     if not isinstance(value, str):
         list_of(string, least=1, most=4)(value, param)
 
@@ -50,6 +68,11 @@ def _function(value: Any, param: str) -> None:
 
 
 def _tool_choice(value: Any, param: str) -> None:
+    if not isinstance(value, str | dict):
+        raise refusal(value, param, "a string or an object")
+
+
+def _builtin_tool_choice(value: Any, param: str) -> None:
     if isinstance(value, dict):
         if required(value, "type", string, param) == "function":
             required(value, "function", _named, param)
@@ -68,10 +91,10 @@ def _named(value: Any, param: str) -> None:
     required(mapping(value, param), "name", filled, param)
 
 
-def _response_format(value: Any, param: str) -> None:
-    form = mapping(value, param)
-    if required(form, "type", one_of("text", "json_object", "json_schema"), param) == "json_schema":
-        required(form, "json_schema", _schema, param)
+def _builtin_response_format(value: Any, param: str) -> None:
+    wanted = mapping(value, param)
+    if required(wanted, "type", one_of("text", "json_object", "json_schema"), param) == "json_schema":
+        required(wanted, "json_schema", _schema, param)
 
 
 def _schema(value: Any, param: str) -> None:
@@ -131,17 +154,17 @@ _FIELDS: Mapping[str, Check[Any]] = {
     "stream_options": _stream_options,
     "temperature": number(0, 2),
     "top_p": number(0, 1),
-    "max_completion_tokens": integer(1, _TOKENS_MAX),
-    "max_tokens": integer(1, _TOKENS_MAX),
+    "max_completion_tokens": _whole,
+    "max_tokens": _whole,
     "stop": _stop,
     "n": integer(1, 128),
-    "seed": integer(-_INT64_MAX - 1, _INT64_MAX),
+    "seed": _whole,
     "presence_penalty": number(-2, 2),
     "frequency_penalty": number(-2, 2),
     "tools": list_of(_tool),
     "tool_choice": _tool_choice,
     "parallel_tool_calls": boolean,
-    "response_format": _response_format,
+    "response_format": mapping,
     "user": string,
     "reasoning_effort": string,
     "logprobs": boolean,
@@ -161,6 +184,14 @@ _FIELDS: Mapping[str, Check[Any]] = {
     "web_search_options": mapping,
     "functions": list_of(_function),
     "function_call": _function_call,
+}
+_BUILTIN_FIELDS: Mapping[str, Check[Any]] = {
+    "max_completion_tokens": integer(1, _TOKENS_MAX),
+    "max_tokens": integer(1, _TOKENS_MAX),
+    "stop": _builtin_stop,
+    "seed": integer(-_INT64_MAX - 1, _INT64_MAX),
+    "tool_choice": _builtin_tool_choice,
+    "response_format": _builtin_response_format,
 }
 
 

@@ -57,16 +57,14 @@ class Endpoint(Protocol):
 # --- asking
 
 
-async def chat(
-    client: Outbound, provider: Endpoint, body: dict[str, Any], *, heavy: bool = False
-) -> AsyncGenerator[list[dict[str, Any]], None]:
+async def chat(client: Outbound, provider: Endpoint, body: dict[str, Any]) -> AsyncGenerator[list[dict[str, Any]], None]:
     """The raw chunks of a chat for the request `body`, as many at a time as a read of the network brought.
 
     Without `stream` the one raw answer comes; a provider that streams all the same gives chunks, and one that sends JSON though
-    a stream was asked for gives that answer as the only chunk. svc/inference/wire.py reads all of it. A `heavy` body is written
-    off the event loop. Raises UpstreamFault, and ApiError `address_not_allowed`. Closing the generator ends the request at once.
+    a stream was asked for gives that answer as the only chunk. svc/inference/wire.py reads all of it.
+    Raises UpstreamFault, and ApiError `address_not_allowed`. Closing the generator ends the request at once.
     """
-    data = await asyncio.to_thread(_dump, body) if heavy else _dump(body)
+    data = await dump(body)
     stream = bool(body.get("stream"))
     accept = b"text/event-stream" if stream else b"application/json"
     reply = await send(client, provider, "POST", "/chat/completions", accept, data, provider.timeout_seconds)
@@ -129,11 +127,12 @@ async def send(
     return reply
 
 
-def _dump(body: dict[str, Any]) -> bytes:
+async def dump(body: dict[str, Any]) -> bytes:
+    """A request's body as JSON."""
     try:
         return orjson.dumps(body)
     except TypeError:  # an integer of over 64 bits: it goes on digit by digit
-        return json.dumps(body, separators=(",", ":")).encode()
+        return await asyncio.to_thread(lambda: json.dumps(body, separators=(",", ":")).encode())
 
 
 @contextlib.contextmanager

@@ -9,11 +9,10 @@ from collections.abc import AsyncGenerator
 from typing import Any, BinaryIO
 
 import httpx
-import orjson
 
 from svc.errors import ApiError, UpstreamFault
 from svc.inference import audio
-from svc.inference.upstream import Endpoint, faults, parsed, send
+from svc.inference.upstream import Endpoint, dump, faults, parsed, send
 from svc.outbound.client import Outbound
 from svc.outbound.connection import Reply
 
@@ -42,7 +41,7 @@ async def ask_for_images(client: Outbound, provider: Endpoint, body: dict[str, A
 
 async def _ask_for_images(client: Outbound, provider: Endpoint, body: dict[str, Any], file: BinaryIO) -> None:
     accept = b"application/json"
-    reply = await send(client, provider, "POST", "/images/generations", accept, orjson.dumps(body), provider.timeout_seconds)
+    reply = await send(client, provider, "POST", "/images/generations", accept, await dump(body), provider.timeout_seconds)
     deadline, size_bytes = time.monotonic() + _ANSWER_SECONDS, 0
     try:
         with faults():
@@ -98,7 +97,7 @@ async def speech(
     `guess_seconds` is its length where the format does not tell. Raises UpstreamFault, and ApiError `address_not_allowed`.
     Closing the generator ends the request at once.
     """
-    reply = await send(client, provider, "POST", "/audio/speech", b"*/*", orjson.dumps(body), provider.timeout_seconds)
+    reply = await send(client, provider, "POST", "/audio/speech", b"*/*", await dump(body), provider.timeout_seconds)
     deadline, size_bytes = time.monotonic() + _ANSWER_SECONDS, 0
     start, track = b"", None
     try:

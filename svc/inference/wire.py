@@ -31,6 +31,7 @@ DONE = b"data: [DONE]\n\n"
 # More than twice the longest answer of today's models; what goes on beyond is endless.
 ANSWER_LIMIT_BYTES = 8 * 1024 * 1024
 _CHOICES_MAX = 128
+_PARTS_MAX = 5_000
 _FIELD_OVERHEAD_BYTES = 200
 _TOP_FIELDS = frozenset({"id", "object", "created", "model", "choices", "usage", "error"})
 _CHOICE_FIELDS = frozenset({"index", "delta", "message", "text", "finish_reason", "logprobs", "usage", "error"})
@@ -111,6 +112,7 @@ class ChunkWriter:
         end or one that JSON cannot carry.
         """
         _refuse_error(raw)
+        _refuse_crowd(raw)
         self._note_usage(raw)
         for name, value in raw.items():
             if name not in _TOP_FIELDS and value is not None:
@@ -342,6 +344,22 @@ def _refuse_error(raw: dict[str, Any]) -> None:
     if not isinstance(error, dict):
         error = {"message": error if isinstance(error, str) else str(raw.get("message") or "")}
     raise UpstreamFault("status", "The answer is an error.", status=error_status(raw), error=error)
+
+
+def _refuse_crowd(raw: dict[str, Any]) -> None:
+    """No chunk of a real provider holds thousands of parts; each costs time on the event loop."""
+    parts = len(raw)
+    choices = raw.get("choices")
+    for choice in choices if isinstance(choices, list) else ():
+        parts += 1
+        if isinstance(choice, dict):
+            delta = _delta_of(choice) or {}
+            calls = delta.get("tool_calls")
+            parts += len(choice) + len(delta) + (len(calls) if isinstance(calls, list) else 0)
+        if parts > _PARTS_MAX:
+            break
+    if parts > _PARTS_MAX:
+        raise UpstreamFault("invalid", "The answer holds too many parts at once.")
 
 
 def _delta_of(raw: dict[str, Any]) -> dict[str, Any] | None:

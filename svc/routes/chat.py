@@ -1,4 +1,4 @@
-"""Chat completions and the list of models, in OpenAI's wire format (contract 4, wire.md)."""
+"""Chat completions and the list of models, in OpenAI's wire format."""
 
 import asyncio
 import contextlib
@@ -14,14 +14,14 @@ from svc.errors import ApiError, describe
 from svc.inference import wire
 from svc.inference.catalog import Model
 from svc.inference.chat_call import ChatCall
-from svc.inference.chat_request import check_chat
+from svc.inference.chat_request import check_chat, check_for_builtin
 from svc.inference.paid_call import Payer
 from svc.routes.schemas.chat import CHAT_ANSWER, CHAT_TEXT
 from svc.routes.schemas.chat_request import CHAT_BODY
 from svc.routes.schemas.models import MODEL, MODEL_LIST
 from svc.routes.schemas.refusals import MODEL_NOT_FOUND, MODEL_SERVER, NO_FUNDS, OWN_ADDRESS
-from svc.server.bodies import read_json
-from svc.server.body_budget import MIB
+from svc.server.bodies import read_checked
+from svc.server.body_budget import KIB, MIB
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Refusal, describes, parameter, path_id, string
 from svc.server.sse import EventStream, Interrupt, attended
@@ -29,6 +29,7 @@ from svc.server.state import State
 from svc.server.web import add_log_fields, reply
 
 _BODY_BYTES = 16 * MIB
+_HEAVY_BYTES = 64 * KIB
 
 
 @describes(
@@ -74,15 +75,20 @@ _BODY_BYTES = 16 * MIB
 async def create(request: Request[State], caller: Caller) -> Response:
     """A chat completion: one JSON answer, or with `stream: true` server-sent chunks that end with `[DONE]`."""
     state = request.state
-    body = await read_json(request, _BODY_BYTES)
-    check_chat(body)
+    body = await read_checked(request, check_chat, _BODY_BYTES)
     model = await state.models.chosen(caller.account, body.get("model"), "chat")
+    if model.provider is None:
+        check_for_builtin(body)
     exchange = None
-    if caller.auth == "session":  # a key's requests are stateless (specification 5.7)
+    if caller.auth == "session":  # a key's requests are stateless
         conversation_id, replaces = request.headers.get(memory.HEADER), request.headers.get(memory.REPLACES)
         exchange = await memory.begin(state.db, caller.account, body["messages"], conversation_id, replaces, state.clock())
         body = {**body, "messages": exchange.messages}
-    call = ChatCall(model, body, state.engines, Payer(caller.id, request.scope["svc.request_id"], caller.key_id))
+    payer = Payer(caller.id, request.scope["svc.request_id"], caller.key_id)
+    if int(request.headers.get("content-length", _BODY_BYTES)) > _HEAVY_BYTES:  # making it walks the whole body
+        call = await state.offload.run(caller.id, ChatCall, model, body, state.engines, payer)
+    else:
+        call = ChatCall(model, body, state.engines, payer)
     interrupt = Interrupt()
     headers = exchange.headers if exchange else {}
     if body.get("stream"):

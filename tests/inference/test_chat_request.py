@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from svc.errors import ApiError
-from svc.inference.chat_request import check_chat, drop_aiming_fields
+from svc.inference.chat_request import check_chat, check_for_builtin, drop_aiming_fields
 
 MESSAGE = {"role": "user", "content": "Hi"}
 FUNCTION = {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}
@@ -16,7 +16,7 @@ FUNCTION = {"type": "function", "function": {"name": "f", "parameters": {"type":
 
 def refused(**fields: Any) -> tuple[str, str | None]:
     with pytest.raises(ApiError) as caught:
-        check_chat({"messages": [MESSAGE], **fields})
+        check_for_builtin(check_chat({"messages": [MESSAGE], **fields}))
     assert caught.value.status == 400
     return caught.value.code, caught.value.error["param"]
 
@@ -64,6 +64,25 @@ def test_what_openai_takes_is_accepted(fields: dict[str, Any]) -> None:
 )
 def test_every_message_that_clients_send_is_accepted(message: dict[str, Any]) -> None:
     check_chat({"messages": [message]})
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"max_tokens": -1},
+        {"max_completion_tokens": 0},
+        {"max_tokens": 2**70},
+        {"seed": 10**500},
+        {"stop": []},
+        {"stop": ["a"] * 5},
+        {"tool_choice": "any"},
+        {"tool_choice": {"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": []}}},
+        {"response_format": {"type": "grammar", "grammar": "x"}},
+        {"response_format": {"type": "json_object", "schema": {}}},
+    ],
+)
+def test_what_only_the_built_in_models_refuse_is_for_providers_to_judge(fields: dict[str, Any]) -> None:
+    check_chat({"messages": [MESSAGE], **fields})
 
 
 # fmt: off
