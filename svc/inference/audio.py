@@ -1,6 +1,6 @@
 """Audio as it streams by: what format it is, how many seconds have come, and where it is cut.
 
-first bytes -> track() -> one of Samples (WAV, raw PCM), Frames (MP3, AAC), Pages (Ogg), Whole (all others)
+first bytes -> track() -> one of Samples (WAV, raw PCM), Frames (MP3, AAC), Pages (Ogg), Whole (FLAC and all others)
 feed(chunk) -> what of it goes into the file -> finish(file): the WAV's head, a cut at a quiet place
 """
 
@@ -22,6 +22,9 @@ _BITRATES = {
 }
 _MP3_RATES = {3: (44_100, 48_000, 32_000), 2: (22_050, 24_000, 16_000), 0: (11_025, 12_000, 8_000)}
 _AAC_RATES = (96_000, 88_200, 64_000, 48_000, 44_100, 32_000, 24_000, 22_050, 16_000, 12_000, 11_025, 8_000, 7_350)
+# Where a frame may begin: the sync word with a version, layer and rate that there are. What else looks like it is passed over.
+_FRAME_START = re.compile(rb"\xff(?:[\xe2\xe3\xf2\xf3\xfa\xfb][\x10-\xef]|[\xf0\xf1\xf8\xf9])|ID3|\xff.?\Z", re.DOTALL)
+_LONGEST_FLAC_SECONDS = 86_400
 _CONTENT_TYPE = re.compile(r"audio/[a-z0-9.+-]{1,60}")
 
 
@@ -42,10 +45,10 @@ class Track(Protocol):
     def finish(self, file: BinaryIO) -> None: ...
 
 
-def track(start: bytes, form: str, content_type: str, most_seconds: float, guess_seconds: float) -> Track:
+def track(start: bytes, format: str, content_type: str, most_seconds: float, guess_seconds: float) -> Track:
     """The track of a file that begins with `start` (at least 12 bytes, where there are so many).
 
-    `form` is what was asked for, `content_type` what the server says it is; the bytes know better than both.
+    `format` is what was asked for, `content_type` what the server says it is; the bytes know better than both.
     `guess_seconds` is its length where only a decoder could tell it.
     """
     if start.startswith(b"RIFF") and start[8:12] == b"WAVE":
@@ -53,12 +56,12 @@ def track(start: bytes, form: str, content_type: str, most_seconds: float, guess
     if start.startswith(b"OggS"):
         return Pages(most_seconds)
     if start.startswith(b"fLaC"):
-        return Whole("audio/flac", guess_seconds)
+        return Flac(guess_seconds)
     if start.startswith(b"ID3") or _mp3_frame(start, 0):
         return Frames("audio/mpeg", most_seconds)
     if _aac_frame(start, 0):
         return Frames("audio/aac", most_seconds)
-    if form == "pcm":
+    if format == "pcm":
         return Samples(most_seconds)
     named = content_type.partition(";")[0].strip().lower()
     return Whole(named if _CONTENT_TYPE.fullmatch(named) else "application/octet-stream", guess_seconds)
@@ -74,9 +77,9 @@ class Samples:
         self._most_seconds = most_seconds
         self._head = b""
         self._size = 0
-        self._set_form(_PCM_RATE, 2, 1, 16)
+        self._set_format(_PCM_RATE, 2, 1, 16)
 
-    def _set_form(self, rate: int, frame_bytes: int, channels: int, bits: int) -> None:
+    def _set_format(self, rate: int, frame_bytes: int, channels: int, bits: int) -> None:
         self._rate, self._frame_bytes, self._channels, self._bits = rate, frame_bytes, channels, bits
         self._most_bytes = int(self._most_seconds * rate) * frame_bytes
 
@@ -124,13 +127,14 @@ class Wav(Samples):
     def __init__(self, most_seconds: float) -> None:
         super().__init__(most_seconds)
         self._unread: bytes | None = b""
+        self._place = 12  # of the next part of the head, which is not read anew with every byte that comes
         self._left: int | None = None  # bytes of samples, where the file tells it
 
     def feed(self, chunk: bytes) -> bytes:
         if self._unread is None:
             return self._samples(chunk)
         self._unread += chunk
-        place = 12
+        place = self._place
         while (name := self._unread[place : place + 4]) and len(self._unread) >= place + 8:
             (size,) = struct.unpack_from("<I", self._unread, place + 4)
             if name == b"data":
@@ -142,8 +146,8 @@ class Wav(Samples):
             if len(self._unread) < place + 8 + size:
                 break
             if name == b"fmt " and size >= 16:
-                self._read_form(self._unread[place + 8 : place + 8 + size])
-            place += 8 + size + size % 2
+                self._read_format(self._unread[place + 8 : place + 8 + size])
+            self._place = place = place + 8 + size + size % 2
         if len(self._unread) > _HEAD_BYTES:
             raise ValueError("The WAV file has no samples.")
         return b""
@@ -154,14 +158,14 @@ class Wav(Samples):
             self._left -= len(chunk)
         return super().feed(chunk)
 
-    def _read_form(self, form: bytes) -> None:
-        tag, channels, rate, _, frame_bytes, bits = struct.unpack_from("<HHIIHH", form)
+    def _read_format(self, format: bytes) -> None:
+        tag, channels, rate, _, frame_bytes, bits = struct.unpack_from("<HHIIHH", format)
         if not (1 <= channels <= 8 and 4_000 <= rate <= 192_000 and 1 <= frame_bytes <= 64) or (
             bits == 16 and frame_bytes != 2 * channels
         ):
             raise ValueError("The WAV file's head makes no sense.")
-        self._head = _wav_head(form)
-        self._set_form(rate, frame_bytes, channels, bits if tag in (1, 0xFFFE) else 0)
+        self._head = _wav_head(format)
+        self._set_format(rate, frame_bytes, channels, bits if tag in (1, 0xFFFE) else 0)
 
     def finish(self, file: BinaryIO) -> None:
         if self._unread is not None:
@@ -174,8 +178,8 @@ class Wav(Samples):
         file.seek(0, io.SEEK_END)
 
 
-def _wav_head(form: bytes) -> bytes:
-    return b"RIFF\0\0\0\0WAVEfmt " + struct.pack("<I", len(form)) + form + bytes(len(form) % 2) + b"data\0\0\0\0"
+def _wav_head(format: bytes) -> bytes:
+    return b"RIFF\0\0\0\0WAVEfmt " + struct.pack("<I", len(format)) + format + bytes(len(format) % 2) + b"data\0\0\0\0"
 
 
 class Frames:
@@ -210,8 +214,8 @@ class Frames:
                 high, low = data[place + 6 : place + 8], data[place + 8 : place + 10]
                 self._passing = 10 + (high[0] << 21 | high[1] << 14 | low[0] << 7 | low[1])
             else:  # no frame: on to where one may begin
-                found = data.find(b"\xff", place + 1)
-                place = found if found >= 0 else len(data)
+                found = _FRAME_START.search(data, place + 1)
+                place = found.start() if found else len(data)
         self._unread = data[place:]
         return data[:place]
 
@@ -297,3 +301,21 @@ class Whole:
 
     def finish(self, file: BinaryIO) -> None:
         pass
+
+
+class Flac(Whole):
+    """A FLAC file, which tells its length in its first block (RFC 9639, 8.2) unless its server made it on the way."""
+
+    def __init__(self, guess_seconds: float) -> None:
+        super().__init__("audio/flac", guess_seconds)
+        self._head = b""
+
+    def feed(self, chunk: bytes) -> bytes:
+        if len(self._head) < 26:
+            self._head += chunk[:26]
+            if len(self._head) >= 26:
+                (packed,) = struct.unpack_from(">Q", self._head, 18)
+                samples, rate = packed & (1 << 36) - 1, packed >> 44
+                if samples and rate and samples / rate < _LONGEST_FLAC_SECONDS:
+                    self._guess_seconds = samples / rate
+        return super().feed(chunk)

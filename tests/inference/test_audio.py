@@ -5,6 +5,7 @@ import io
 import math
 import struct
 import tempfile
+import time
 import wave
 from collections.abc import Iterator
 
@@ -165,3 +166,43 @@ def test_garbage_after_a_good_start_ends(start: bytes) -> None:
         except ValueError:
             continue
         assert len(got) <= len(data) + 44 and 0 <= taken.seconds <= 1.0 + 9.5
+
+
+# --- what a hostile server sends
+
+
+@pytest.mark.parametrize(
+    "garbage",
+    [
+        b"\xff" * 65_536,
+        b"\xff\xf3\x00\x00" * 16_384,
+        b"\xff\xf1" * 32_768,
+        b"\xff\xf3\x84" * 21_845,
+        b"ID3\0\0\0\0\0\0\0" * 6_553,
+    ],
+)
+@pytest.mark.parametrize("start", [mp3(1), aac(1)], ids=["mp3", "aac"])
+def test_a_piece_of_garbage_holds_nobody_up(start: bytes, garbage: bytes) -> None:
+    taken = track(start, "mp3", "", 1e9, 1.0)
+    taken.feed(start)
+    began = time.thread_time()
+    taken.feed(garbage)
+    assert time.thread_time() - began < 0.1
+
+
+def test_a_wav_whose_head_comes_byte_by_byte_is_read_once() -> None:
+    head = b"RIFF\0\0\0\0WAVE" + b"junk\0\0\0\0" * 7_000
+    taken = track(head, "wav", "", 60.0, 1.0)
+    began = time.thread_time()
+    for place in range(len(head)):
+        taken.feed(head[place : place + 1])
+    assert time.thread_time() - began < 3
+
+
+@pytest.mark.parametrize("step", [1, 7, 1_000])
+@pytest.mark.parametrize(("samples", "seconds"), [(48_000, 2.0), (0, 7.5), ((1 << 36) - 1, 7.5)])
+def test_flac_counts_as_long_as_it_says_else_as_its_text(step: int, samples: int, seconds: float) -> None:
+    data = b"fLaC\x80\0\0\x22" + bytes(10) + struct.pack(">Q", 24_000 << 44 | 15 << 36 | samples) + bytes(1_016)
+    taken = track(data[:12], "flac", "audio/flac", 60.0, 7.5)
+    passed = b"".join(taken.feed(data[place : place + step]) for place in range(0, len(data), step))
+    assert passed == data and (taken.content_type, taken.seconds) == ("audio/flac", seconds)
