@@ -1,5 +1,6 @@
 """Fixtures of the in-process tests: the whole application on a real database in a temporary folder, with movable clocks."""
 
+import contextlib
 import itertools
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
@@ -92,14 +93,21 @@ def config(tmp_path: Path, clocks: Clocks) -> Iterator[Config]:
     log.close()
 
 
-@pytest.fixture
-async def service(config: Config, clocks: Clocks) -> AsyncIterator[Service]:
+@contextlib.asynccontextmanager
+async def serving(config: Config, clocks: Clocks) -> AsyncIterator[Service]:
+    """The application for `config`, with its lifespan."""
     app = create_app(config)
     async with app.router.lifespan_context(app) as state:
         transport = httpx.ASGITransport(_WithState(app, state), raise_app_exceptions=False)
         hooks: dict[str, Any] = {"response": [_hold_against_the_document]}
         async with httpx.AsyncClient(transport=transport, base_url=config.base_url, event_hooks=hooks) as client:
             yield Service(client, dict(state), config, clocks)
+
+
+@pytest.fixture
+async def service(config: Config, clocks: Clocks) -> AsyncIterator[Service]:
+    async with serving(config, clocks) as service:
+        yield service
 
 
 async def _hold_against_the_document(answer: httpx.Response) -> None:

@@ -238,6 +238,7 @@ async def test_after_kill_9_at_any_moment_every_run_is_ended_and_every_hold_rele
                 assert all(run["error"]["code"] == "interrupted" for run in runs if run["status"] == "error")
                 balance, held, total = await books(client, account)
                 assert held == 0 and balance == total <= 1_000_000
+                assert sum(run["cost_micros"] for run in runs) == 1_000_000 - balance  # an interrupted one tells it too
             for account, stream in known:  # what was acknowledged is there
                 if stream.blocks and (last := stream.events[-1])["type"] in ("final", "stopped", "error"):
                     assert agrees(last, await record_of(client, account, last["run_id"]))
@@ -258,6 +259,26 @@ async def test_after_kill_9_at_any_moment_every_run_is_ended_and_every_hold_rele
             await asyncio.gather(*reading)
 
 
+async def test_a_run_that_a_kill_interrupts_tells_what_it_did_and_cost(tmp_path: Path) -> None:
+    goal = 'tool generate_image {"prompt": "hills"}\n---\ntool current_time {}\n---\nwait 60000'
+    async with running_server(tmp_path) as server, server.client() as client:
+        (account,) = add_accounts(server, 1, micros=1_000_000)
+        stream = await begun(server, account, goal)
+        run_id = stream.headers["x-service-run"]
+        async with asyncio.timeout(30):
+            while (record := await record_of(client, account, run_id))["steps"] < 2:
+                await asyncio.sleep(0.02)
+        assert (record["status"], record["cost_micros"]) == ("running", 20_000) and record["usage"]["completion_tokens"] > 0
+        server.kill()
+        await stream.close()
+    async with running_server(tmp_path) as server, server.client() as client:
+        after = await record_of(client, account, run_id)
+        assert (after["status"], after["error"]["code"]) == ("error", "interrupted")
+        kept = ("steps", "usage", "cost_micros")
+        assert {name: after[name] for name in kept} == {name: record[name] for name in kept}
+        assert await books(client, account) == (980_000, 0, 980_000)
+
+
 async def read_whole(stream: Stream) -> None:
     with contextlib.suppress(OSError, EOFError):
         await stream.head()
@@ -276,8 +297,9 @@ async def test_a_stop_from_another_request_ends_the_stream_and_a_second_one_is_r
             run_id = stream.headers["x-service-run"]
             stops = [client.post(f"/v1/agents/runs/{run_id}/stop", headers=account.headers) for _ in range(3)]
             answers = await asyncio.gather(*stops)
-            assert {answer.status_code for answer in answers} <= {202, 409} and answers[0].status_code == 202
-            assert answers[0].json()["id"] == run_id and answers[0].json()["status"] == "running"
+            assert sorted(answer.status_code for answer in answers) == [202, 409, 409]
+            (taken,) = (answer.json() for answer in answers if answer.status_code == 202)
+            assert taken["id"] == run_id and taken["status"] == "running"
             await stream.rest()
             last = checked(stream)[-1]
             assert (last["type"], last["reason"]) == ("stopped", "requested")
@@ -286,15 +308,15 @@ async def test_a_stop_from_another_request_ends_the_stream_and_a_second_one_is_r
             assert (late.status_code, late.json()["error"]["code"]) == (409, "already_ended")
 
 
-async def test_a_stop_while_the_end_is_stored_changes_nothing(server: RunningServer, account: Account) -> None:
+async def test_a_run_whose_end_is_decided_is_not_stopped_any_more(server: RunningServer, account: Account) -> None:
     stream = await begun(server, account, "wait 300\nsay done")
     run_id = stream.headers["x-service-run"]
     with contextlib.closing(sqlite3.connect(server.data_dir / "service.db", isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")  # nobody else writes now
         async with server.client() as client:
             await asyncio.sleep(0.6)
-            assert (await client.post(f"/v1/agents/runs/{run_id}/stop", headers=account.headers)).status_code == 202
-            await asyncio.sleep(0.1)
+            late = await client.post(f"/v1/agents/runs/{run_id}/stop", headers=account.headers)
+            assert (late.status_code, late.json()["error"]["code"]) == (409, "already_ended")
             other.execute("COMMIT")
             await stream.rest()
             last = checked(stream)[-1]

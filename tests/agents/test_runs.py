@@ -65,6 +65,19 @@ def test_what_a_crash_left_open_is_an_interrupted_error(conn: sqlite3.Connection
     )
 
 
+def test_progress_is_shown_while_a_run_goes_on_and_kept_when_it_is_interrupted(conn: sqlite3.Connection) -> None:
+    ada = account(conn)
+    add(conn, ada)
+    runs.note_progress(conn, ada, "run_1", RunOutcome("running", 2, USAGE, 7))
+    runs.note_progress(conn, account(conn, "bob@example.com"), "run_1", RunOutcome("running", 3, USAGE, 9))
+    shown = runs.as_json(runs.run_by_id(conn, ada, "run_1"))
+    assert (shown["status"], shown["steps"], shown["usage"], shown["cost_micros"]) == ("running", 2, USAGE, 7)
+    assert runs.end_interrupted_runs(conn, NOW + 5) == 1
+    runs.note_progress(conn, ada, "run_1", RunOutcome("running", 4, USAGE, 11))
+    shown = runs.as_json(runs.run_by_id(conn, ada, "run_1"))
+    assert (shown["status"], shown["steps"], shown["usage"], shown["cost_micros"]) == ("error", 2, USAGE, 7)
+
+
 def test_a_run_of_an_account_that_is_gone_is_refused_as_its_token_is(conn: sqlite3.Connection) -> None:
     with pytest.raises(ApiError) as raised:
         add(conn, "user_gone")

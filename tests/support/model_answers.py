@@ -94,7 +94,12 @@ class Wanted:
         return None if "no-usage" in self.commands else ODD_USAGE if "odd-usage" in self.commands else USAGE
 
     def _finish_reason(self) -> str | None:
-        return None if "no-finish" in self.commands else "tool_calls" if "tools" in self.commands else "stop"
+        if "no-finish" in self.commands:
+            return None
+        return next((reason for reason in ("length", "content_filter") if reason in self.commands), self._usual_finish_reason())
+
+    def _usual_finish_reason(self) -> str:
+        return "tool_calls" if "tools" in self.commands else "stop"
 
     def _head(self, kind: str) -> dict[str, Any]:
         bare = "no-ids" in self.commands

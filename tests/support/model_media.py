@@ -9,7 +9,7 @@ PNG = base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4
 RATE = 24_000
 
 
-def images(request: dict[str, Any], commands: frozenset[str]) -> dict[str, Any]:
+def images(request: dict[str, Any], commands: frozenset[str], base_url: str) -> dict[str, Any]:
     """The answer to an image request."""
     count = request.get("n") or 1
     count = 1 if "fewer" in commands else count + 3 if "too-many" in commands else 0 if "none" in commands else count
@@ -21,7 +21,15 @@ def images(request: dict[str, Any], commands: frozenset[str]) -> dict[str, Any]:
         picture = {"url": f"data:image/png;base64,{encoded}"}
     if "bad-picture" in commands:
         picture = {"b64_json": "@@@ not base64 @@@"}
-    usage = {"input_tokens": 3, "output_tokens": 5, "total_tokens": 8, "input_tokens_details": {"text_tokens": 3}}
+    if "own-url" in commands:
+        picture = {"url": f"{base_url}/generated/picture.png"}
+    if "in-lines" in commands:
+        picture = {"b64_json": "\r\n".join(encoded[place : place + 20] for place in range(0, len(encoded), 20)).rstrip("=")}
+    if "half-emoji" in commands:
+        picture["revised_prompt"] = "A nicer \ud83d"
+    usage: Any = {"input_tokens": 3, "output_tokens": 5, "total_tokens": 8, "input_tokens_details": {"text_tokens": 3}}
+    for _ in range(600 if "deep" in commands else 0):
+        usage = {"input_tokens_details": usage, "output_tokens": 5}
     return {"created": 1, "data": [picture] * count, "usage": usage, "size": "1x1", "x_unknown": True}
 
 

@@ -225,6 +225,8 @@ class _Answer:
         if self.seen.path.endswith("/models") and self.seen.method == "GET":
             listed = [{"id": name, "object": "model", "created": 1, "owned_by": "tests"} for name in self.server.models]
             await self._reply(200, json.dumps({"object": "list", "data": listed}).encode())
+        elif self.seen.path.endswith("/generated/picture.png"):
+            await self._reply(200, model_media.PNG, content_type="image/png")
         elif self.seen.path.endswith(("/chat/completions", "/images/generations", "/audio/speech")):
             if not await self._refused():
                 await self._answer()
@@ -266,7 +268,7 @@ class _Answer:
         if refusal := model_media.refuses_response_format(self.seen.body, self.commands):
             await self._reply(400, refusal)
             return
-        await self._reply(200, json.dumps(model_media.images(self.seen.body, self.commands)).encode())
+        await self._reply(200, json.dumps(model_media.images(self.seen.body, self.commands, self.server.base_url)).encode())
 
     async def _speech(self) -> None:
         seconds = float(self.wanted.given(r"seconds-(\d+)") or 2)

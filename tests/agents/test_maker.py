@@ -1,6 +1,7 @@
 """The tools of an agent that draw and speak: artifacts of its run, paid by its account."""
 
 import io
+import sqlite3
 import wave
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 
 from svc.billing import wallet
 from svc.errors import UpstreamFault
+from svc.ids import new_id
 from tests.conftest import Service
 from tests.support.money import assert_exact, watch
 
@@ -84,3 +86,26 @@ async def test_runs_may_leave_the_tools_out(service: Service, person: tuple[dict
     headers, _ = person
     *events, final = await run(service, headers, "Draw a lighthouse", tools=["calculate"])
     assert all(event["type"] != "tool_call" for event in events) and final["cost_micros"] == 0
+
+
+async def test_a_full_account_is_told_before_anything_is_made_or_paid(
+    service: Service, person: tuple[dict[str, str], str]
+) -> None:
+    headers, account_id = person
+
+    def fill(tx: sqlite3.Connection) -> None:
+        for _ in range(32):
+            row = (new_id("art", 1.0), account_id, "file", "text/plain", 32 << 20, bytes(32), 1.0, 1.0)
+            tx.execute(
+                "INSERT INTO artifacts (id, account_id, name, content_type, size, sha256, created_at, updated_at)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                row,
+            )
+
+    await service.state["db"].write(fill)
+    goal = 'tool generate_image {"prompt": "hills"}\ntool generate_audio {"input": "hi"}\n---\nsay done'
+    *events, final = await run(service, headers, goal, model="builtin/script")
+    results = [event for event in events if event["type"] == "tool_result"]
+    assert [result["ok"] for result in results] == [False, False]
+    assert all("Delete some" in result["result"] for result in results)
+    assert final["type"] == "final" and final["cost_micros"] == 0 == await spent(service, headers)

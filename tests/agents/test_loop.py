@@ -1,0 +1,182 @@
+"""The planner's loop alone: its bounds, and what it makes of whatever a model answers."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from svc.agents import loop, run_stream
+from svc.agents.loop import Progress, ToolFailure
+from svc.errors import ApiError
+
+
+@dataclass
+class PlayedCall:
+    """One answer of a model that a test plays."""
+
+    texts: Callable[[], AsyncGenerator[str, None]]
+    message: dict[str, Any] = field(default_factory=lambda: {"role": "assistant", "content": "done"})
+    log: list[str] = field(default_factory=list)
+
+    async def reserve(self) -> None:
+        self.log.append("reserved")
+
+    async def settle(self) -> None:
+        self.log.append("settled")
+
+    async def stream(self) -> AsyncGenerator[list[dict[str, Any]], None]:
+        try:
+            async with contextlib.aclosing(self.texts()) as texts:
+                async for text in texts:
+                    yield [{"choices": [{"delta": {"content": text}}]}]
+        finally:
+            self.log.append("closed")
+
+
+async def nothing() -> AsyncGenerator[str, None]:
+    return
+    yield ""
+
+
+async def drip() -> AsyncGenerator[str, None]:
+    while True:
+        await asyncio.sleep(0.01)
+        yield "drip "
+
+
+async def flood() -> AsyncGenerator[str, None]:
+    while True:
+        yield "flood "
+
+
+def call(name: str, arguments: str, call_id: str = "call_1") -> dict[str, Any]:
+    return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
+
+
+def asking(*calls: dict[str, Any]) -> PlayedCall:
+    return PlayedCall(nothing, {"role": "assistant", "content": None, "tool_calls": list(calls)})
+
+
+async def played(turns: list[PlayedCall], call_tool: Any = None, **limits: Any) -> tuple[list[dict[str, Any]], Progress]:
+    async def no_tool(name: str, arguments: dict[str, Any]) -> Any:
+        raise ToolFailure("There is none.")
+
+    progress, left = Progress(), iter(turns)
+    settings = {
+        "max_steps": len(turns),
+        "ask": lambda messages: next(left),
+        "call_tool": call_tool or no_tool,
+        "progress": progress,
+    }
+    return [event async for event in loop.run([], **{**settings, **limits})], progress
+
+
+@pytest.mark.parametrize("texts", [drip, flood, lambda: waiting_for_ever()])
+@pytest.mark.parametrize("limit", ["step_seconds", "run_seconds"])
+async def test_a_model_that_never_ends_is_cut_at_the_end_of_its_step_and_of_the_run(texts: Any, limit: str) -> None:
+    turn, began = PlayedCall(texts), asyncio.get_running_loop().time()
+    with pytest.raises(ApiError) as raised:
+        await played([turn], **{limit: 0.1})
+    assert raised.value.code == "upstream_timeout" and 0.09 < asyncio.get_running_loop().time() - began < 2
+    assert turn.log == ["reserved", "closed"]
+
+
+async def waiting_for_ever() -> AsyncGenerator[str, None]:
+    await asyncio.sleep(60)
+    yield ""
+
+
+async def test_a_run_ends_at_its_deadline_however_many_steps_are_left() -> None:
+    async def slow(name: str, arguments: dict[str, Any]) -> Any:
+        await asyncio.sleep(60)
+
+    turns = [asking(call("slow", "{}")), PlayedCall(nothing)]
+    with pytest.raises(ApiError) as raised:
+        await played(turns, slow, run_seconds=0.1)
+    assert raised.value.code == "upstream_timeout" and turns[0].log[-1] == "settled"
+
+
+async def test_a_tool_that_takes_too_long_is_a_failure_that_the_model_sees() -> None:
+    async def slow(name: str, arguments: dict[str, Any]) -> Any:
+        await asyncio.sleep(60)
+
+    found, progress = await played([asking(call("slow", "{}")), PlayedCall(nothing)], slow, tool_seconds=0.05)
+    assert found[2] == {"type": "tool_result", "id": "call_1", "name": "slow", "ok": False, "result": "The tool took too long."}
+    assert progress.output == "done"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "",
+        "nonsense",
+        "[]",
+        "null",
+        "5",
+        '"text"',
+        '{"a": NaN}',
+        '{"a": 1e999}',
+        '{"a": "\\ud800"}',
+        '{"a":' * 400 + "1" + "}" * 400,
+    ],
+)
+async def test_arguments_that_make_no_sense_are_told_to_the_model_and_end_nothing(arguments: str) -> None:
+    called = []
+
+    async def tool(name: str, arguments: dict[str, Any]) -> Any:
+        called.append(arguments)
+
+    found, progress = await played([asking(call("tool", arguments)), PlayedCall(nothing)], tool)
+    assert progress.output == "done" and called == ([{}] if arguments == "" else [])
+    assert found[1]["arguments"] == {} and found[2]["ok"] is (arguments == "")
+    for event in found:
+        run_stream.event(event)
+
+
+async def test_too_many_calls_in_a_step_are_refused_before_the_first_is_run() -> None:
+    called = []
+
+    async def tool(name: str, arguments: dict[str, Any]) -> Any:
+        called.append(name)
+
+    turn = asking(*[call("tool", "{}", f"call_{number}") for number in range(17)])
+    with pytest.raises(ApiError) as raised:
+        await played([turn, PlayedCall(nothing)], tool)
+    assert raised.value.code == "upstream_invalid_response" and called == [] and turn.log[-1] == "settled"
+
+
+@dataclass
+class Chunks(PlayedCall):
+    """A call whose chunks a test gives."""
+
+    chunks: tuple[dict[str, Any], ...] = ()
+
+    async def stream(self) -> AsyncGenerator[list[dict[str, Any]], None]:
+        for delta in self.chunks:
+            yield [{"choices": [{"delta": delta.get("delta", {}), "finish_reason": delta.get("finish_reason")}]}]
+
+
+async def test_a_refusal_is_the_output_and_the_finish_reason_is_the_last_steps() -> None:
+    refused = Chunks(
+        nothing,
+        {"role": "assistant", "content": None, "refusal": "I cannot do that."},
+        chunks=({"delta": {"refusal": "I cannot "}}, {"delta": {"refusal": "do that."}}, {"finish_reason": "content_filter"}),
+    )
+    first = Chunks(
+        nothing,
+        {"role": "assistant", "content": None, "refusal": None, "tool_calls": [call("tool", "{}")]},
+        chunks=({"finish_reason": "tool_calls"},),
+    )
+    sent: list[dict[str, Any]] = []
+
+    def ask(messages: list[dict[str, Any]]) -> Chunks:
+        sent.extend(messages[len(sent) :])
+        return refused if messages else first
+
+    found, progress = await played([first, refused], ask=ask)
+    assert progress.output == "I cannot do that." and progress.finish_reason == "content_filter"
+    assert "".join(event["text"] for event in found if event["type"] == "delta") == "I cannot do that."
+    assert "refusal" not in sent[0] and sent[0]["content"] is None  # a strict model server refuses fields that are null

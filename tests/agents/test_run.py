@@ -1,0 +1,91 @@
+"""One agent run through HTTP: what its record tells while it goes on, its last event, and how it is stopped."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from svc.agents.toolbox import RunContext
+from svc.agents.tools import TOOLS
+from svc.billing import wallet
+from tests.conftest import Clocks, Service, serving
+from tests.routes.test_agents import RUN, events, run
+from tests.support.model_server import ModelServer
+
+
+@pytest.fixture
+async def headers(service: Service) -> dict[str, str]:
+    signed_up = await service.sign_up()
+    await service.state["db"].write(wallet.credit, signed_up["user"]["id"], 1_000_000, description="", now_seconds=1.0)
+    return {"authorization": f"Bearer {signed_up['access_token']}"}
+
+
+async def test_steps_usage_and_cost_are_shown_while_a_paid_run_goes_on(
+    service: Service, headers: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, go_on = asyncio.Event(), asyncio.Event()
+
+    async def slow(run: RunContext, name: str, content: str) -> str:
+        begun.set()
+        await go_on.wait()
+        return "written"
+
+    monkeypatch.setitem(TOOLS, "write_artifact", replace(TOOLS["write_artifact"], function=slow))
+    body = {"goal": "Compute 6 * 7 and save a note with the result", "model": "builtin/assistant-paid"}
+    running = asyncio.create_task(service.client.post(RUN, json=body, headers=headers))
+    await asyncio.wait_for(begun.wait(), 30)
+    (record,) = (await service.client.get("/v1/agents/runs", headers=headers)).json()["data"]
+    ledger = (await service.client.get("/billing/ledger", headers=headers)).json()["data"]
+    spent = -sum(row["amount_micros"] for row in ledger if row["kind"] == "debit")
+    assert (record["status"], record["steps"], record["cost_micros"]) == ("running", 2, spent) and spent > 0
+    assert record["usage"]["total_tokens"] == record["usage"]["prompt_tokens"] + record["usage"]["completion_tokens"] > 0
+    go_on.set()
+    last = events(await running)[-1]
+    assert last["type"] == "final" and last["finish_reason"] == "stop"
+    assert last["cost_micros"] > spent and last["usage"]["total_tokens"] > record["usage"]["total_tokens"]
+
+
+async def test_a_free_run_shows_its_steps_too(service: Service, headers: dict[str, str]) -> None:
+    body = {"goal": "tool current_time {}\n---\nwait 60000", "model": "builtin/script"}
+    running = asyncio.create_task(service.client.post(RUN, json=body, headers=headers))
+    async with asyncio.timeout(30):
+        while True:
+            listed = (await service.client.get("/v1/agents/runs", headers=headers)).json()["data"]
+            if listed and listed[0]["usage"]["completion_tokens"]:
+                break
+            await asyncio.sleep(0.01)
+    assert listed[0]["status"] == "running" and listed[0]["steps"] >= 1 and listed[0]["cost_micros"] == 0
+    stopped = await service.client.post(f"/v1/agents/runs/{listed[0]['id']}/stop", headers=headers)
+    again = await service.client.post(f"/v1/agents/runs/{listed[0]['id']}/stop", headers=headers)
+    assert stopped.status_code == 202 and (again.status_code, again.json()["error"]["code"]) == (409, "already_ended")
+    assert events(await running)[-1]["reason"] == "requested"
+
+
+@pytest.mark.parametrize(("goal", "reason"), [("say ok", "stop"), ("say ok\nlength", "length")])
+async def test_the_last_event_tells_the_finish_reason(service: Service, headers: dict[str, str], goal: str, reason: str) -> None:
+    assert (await run(service, headers, goal))[-1]["finish_reason"] == reason
+
+
+@pytest.fixture
+async def with_model_server(config: Any, clocks: Clocks, tmp_path: Path) -> AsyncIterator[Service]:
+    async with ModelServer() as upstream:
+        models = "".join(f'[[providers.models]]\nid = "{name}"\n' for name in ("content_filter", "length"))
+        text = f'[[providers]]\nname = "lab"\nbase_url = "{upstream.base_url}"\n{models}'
+        (tmp_path / "catalog.toml").write_text(text)
+        async with serving(replace(config, catalog=tmp_path / "catalog.toml"), clocks) as service:
+            yield service
+
+
+@pytest.mark.parametrize("reason", ["content_filter", "length"])
+async def test_the_finish_reason_is_the_model_servers_own(with_model_server: Service, reason: str) -> None:
+    found = await run(with_model_server, await with_model_server.bearer(), "hello", f"lab/{reason}")
+    assert found[-1]["type"] == "final" and found[-1]["finish_reason"] == reason
+
+
+async def test_a_stopped_run_that_was_never_begun_is_unknown(service: Service, headers: dict[str, str]) -> None:
+    answer = await service.client.post("/v1/agents/runs/run_unknown/stop", headers=headers)
+    assert answer.status_code == 404 and orjson.loads(answer.content)["error"]["code"] == "not_found"

@@ -1,0 +1,154 @@
+"""Pictures as paid calls: what is made, by whom, and what it costs."""
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from svc.config import Config
+from svc.ids import new_id
+from tests.conftest import Clocks
+from tests.support.media_lab import IMAGES, PRICE, Lab, media_lab, pictures
+from tests.support.model_media import PNG
+
+
+@pytest.fixture
+async def lab(config: Config, clocks: Clocks, tmp_path: Path) -> AsyncIterator[Lab]:
+    async with media_lab(config, clocks, tmp_path) as lab:
+        yield lab
+
+
+async def test_the_built_in_painter_answers_in_openais_shape(lab: Lab) -> None:
+    answer = await lab.post(IMAGES, prompt="a lighthouse", model="builtin/paint", size="96x64")
+    body = answer.json()
+    assert body["created"] == int(lab.service.clocks.now) and set(body["data"][0]) == {"b64_json"}
+    assert (body["size"], body["output_format"]) == ("96x64", "png") and answer.headers["content-type"] == "application/json"
+    (png,) = pictures(answer)
+    assert png[:8] == b"\x89PNG\r\n\x1a\n" and png[16:24] == (96).to_bytes(4, "big") + (64).to_bytes(4, "big")
+    assert answer.headers["x-service-cost-micros"] == str(PRICE) and await lab.spent() == PRICE
+    again = await lab.post(IMAGES, prompt="a lighthouse", model="builtin/paint", size="96x64", quality="hd", style=None, user="x")
+    assert pictures(again) == [png]
+
+
+async def test_n_pictures_differ_and_are_paid_one_by_one(lab: Lab) -> None:
+    made = pictures(await lab.post(IMAGES, prompt="hills", model="builtin/paint", size="64x64", n=3))
+    assert len(set(made)) == 3 and await lab.spent() == 3 * PRICE
+    (row,) = (await lab.service.client.get("/billing/ledger?limit=1", headers=lab.headers)).json()["data"]
+    assert row["description"] == "builtin/paint: 3 images" and row["model"] == "builtin/paint"
+    (day,) = (await lab.service.client.get("/billing/usage", headers=lab.headers)).json()["data"]
+    assert (day["model"], day["requests"], day["cost_micros"]) == ("builtin/paint", 1, 3 * PRICE)
+
+
+async def test_a_url_is_that_of_an_artifact_and_needs_no_token_for_an_hour(lab: Lab) -> None:
+    answer = await lab.post(IMAGES, prompt="A café, at night!", model="builtin/paint", size="64x64", n=2, response_format="url")
+    urls = [entry["url"] for entry in answer.json()["data"]]
+    assert len(set(urls)) == 2 and all(url.startswith(f"{lab.service.config.base_url}/artifacts/art_") for url in urls)
+    listed = (await lab.service.client.get("/artifacts", headers=lab.headers)).json()["data"]
+    assert {entry["name"] for entry in listed} == {"A-café-at-night.png", "A-café-at-night-2.png"}
+    assert {entry["content_url"] for entry in listed} == set(urls)
+    for seconds_later, status in ((0, 200), (3_599, 200), (2, 401)):
+        lab.service.clocks.advance(seconds_later)
+        content = await lab.service.client.get(urls[1])
+        assert content.status_code == status
+        assert status == 401 or (content.headers["content-type"] == "image/png" and content.content.startswith(b"\x89PNG"))
+
+
+async def test_what_fails_costs_nothing(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def die(order: Any, account_id: str) -> bytes:
+        if order.get("variation") == 0:
+            return PNG
+        from svc.errors import UpstreamFault
+
+        raise UpstreamFault("cut", "The helper process ended with status -9.")
+
+    monkeypatch.setattr(lab.service.state["studio"].painter, "run", die)
+    answer = await lab.post(IMAGES, prompt="hills", model="builtin/paint", n=2)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (502, "upstream_error")
+    assert await lab.spent() == 0
+    assert (await lab.post(IMAGES, prompt="hills", model="builtin/paint")).status_code == 200
+    assert await lab.spent() == PRICE
+
+
+@pytest.mark.parametrize(
+    ("model", "count"),
+    [
+        *(("fewer", 1), ("too-many", 3), ("data-url", 3), ("no-response-format", 3), ("fail-once", 3), ("slow-300ms", 3)),
+        *(("in-lines", 3), ("half-emoji", 3), ("deep", 3), ("own-url", 3)),
+    ],
+)
+async def test_a_provider_is_paid_for_the_pictures_that_arrive(lab: Lab, model: str, count: int) -> None:
+    answer = await lab.post(IMAGES, prompt="a cat", model=f"lab/{model}", n=3)
+    assert pictures(answer) == [PNG] * count and await lab.spent() == 1_000 * count
+
+
+async def test_a_picture_that_is_none_becomes_no_artifact(lab: Lab) -> None:
+    answer = await lab.post(IMAGES, prompt="a cat", model="lab/bad-picture", response_format="url")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (502, "upstream_invalid_response")
+    assert await lab.spent() == 0 and (await lab.service.client.get("/artifacts", headers=lab.headers)).json()["data"] == []
+
+
+async def test_the_fallback_answers_at_its_own_price_and_may_be_built_in(lab: Lab) -> None:
+    answer = await lab.post(IMAGES, prompt="a cat", model="lab/status-503", n=2)
+    assert pictures(answer) == [PNG] and await lab.spent() == 1_000
+    assert [seen.model for seen in lab.upstream.requests] == ["status-503", "status-503", "fewer"]
+    for asked, size in (("96x64", (96, 64)), ("2048x60", (1024, 64)), ("99999x99999", (1024, 1024))):
+        answer = await lab.post(IMAGES, prompt="a cat", model="lab/status-504", size=asked)
+        assert pictures(answer)[0][16:24] == size[0].to_bytes(4, "big") + size[1].to_bytes(4, "big")
+    assert await lab.spent() == 1_000 + 3 * PRICE
+
+
+@pytest.mark.parametrize("response_format", ["b64_json", "url"])
+async def test_what_is_no_picture_is_neither_passed_on_nor_paid(lab: Lab, response_format: str) -> None:
+    answer = await lab.post(IMAGES, prompt="a cat", model="lab/bad-picture", response_format=response_format)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (502, "upstream_invalid_response")
+    assert "@@@" not in answer.text and await lab.spent() == 0
+
+
+async def test_half_an_emoji_in_what_is_told_becomes_a_whole_character(lab: Lab) -> None:
+    answer = await lab.post(IMAGES, prompt="a cat", model="lab/half-emoji")
+    assert answer.json()["data"][0]["revised_prompt"] == "A nicer \ufffd"
+
+
+async def test_a_full_account_is_told_before_a_model_is_asked(lab: Lab) -> None:
+    await fill(lab, 32)
+    for model in ("lab/ok", "builtin/paint"):
+        answer = await lab.post(IMAGES, prompt="a cat", model=model, response_format="url")
+        assert answer.status_code == 413 and "Delete some" in answer.json()["error"]["message"]
+        assert (await lab.post(IMAGES, prompt="a cat", model=model, size="64x64")).status_code == 200
+    assert [seen.body["prompt"] for seen in lab.upstream.requests] == ["a cat"]
+    assert await lab.spent() == 1_000 + PRICE and not lab.service.state["studio"].promised
+
+
+async def test_room_is_promised_once(lab: Lab) -> None:
+    await fill(lab, 31)
+    body = {"prompt": "a cat", "model": "lab/slow-300ms", "response_format": "url", "n": 5}  # 20 MiB at most, of 32 that are left
+    answers = await asyncio.gather(*(lab.post(IMAGES, **body) for _ in range(3)))
+    assert sorted(answer.status_code for answer in answers) == [200, 413, 413] and await lab.spent() == 5_000
+
+
+async def test_pictures_that_find_no_room_after_all_are_in_the_answer_and_paid(lab: Lab) -> None:
+    await fill(lab, 31)
+    asked = asyncio.create_task(lab.post(IMAGES, prompt="a cat", model="lab/slow-300ms", response_format="url"))
+    while not lab.upstream.requests:
+        await asyncio.sleep(0.01)
+    await fill(lab, 1)
+    answer = await asked
+    assert pictures(answer) == [PNG] and await lab.spent() == 1_000
+
+
+async def fill(lab: Lab, files: int) -> None:
+    """Files of 32 MiB, of which 32 are all that an account may have; without their contents."""
+
+    def add(tx: sqlite3.Connection) -> None:
+        for _ in range(files):
+            row = (new_id("art", 1.0), lab.account_id, "file", "text/plain", 32 << 20, bytes(32), 1.0, 1.0)
+            tx.execute(
+                "INSERT INTO artifacts (id, account_id, name, content_type, size, sha256, created_at, updated_at)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                row,
+            )
+
+    await lab.service.state["db"].write(add)

@@ -1,0 +1,35 @@
+"""Pictures and speech as files: their types and names."""
+
+import pytest
+
+from svc.inference.media_files import _stem, picture_type
+
+
+@pytest.mark.parametrize(
+    ("start", "content_type"),
+    [
+        (b"\x89PNG\r\n\x1a\n", "image/png"),
+        (b"\xff\xd8\xff\xe0", "image/jpeg"),
+        (b"RIFF\0\0\0\0WEBPVP8 ", "image/webp"),
+        (b"RIFF\0\0\0\0WAVEfmt ", "application/octet-stream"),
+        (b"GIF89a", "image/gif"),
+        (b"<svg onload=alert(1)>", "application/octet-stream"),
+        (b"", "application/octet-stream"),
+    ],
+)
+def test_the_bytes_of_a_picture_tell_its_type(start: bytes, content_type: str) -> None:
+    assert picture_type(start) == content_type
+
+
+@pytest.mark.parametrize(
+    ("text", "stem"),
+    [
+        ("A café, at night!", "A-café-at-night"),
+        ("../../etc/passwd", "etc-passwd"),
+        ("\u202egpj.exe \0", "gpj-exe"),
+        ("!!!", "untitled"),
+        ("word " * 100, "word-" * 11 + "word"),
+    ],
+)
+def test_a_file_is_named_for_what_was_asked(text: str, stem: str) -> None:
+    assert _stem(text).startswith(stem[:40]) and len(_stem(text)) <= 60

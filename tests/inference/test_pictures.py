@@ -1,0 +1,114 @@
+"""A provider's answer to an image request, whatever it looks like: read into bytes, or one clear fault."""
+
+import base64
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+import pytest
+
+from svc.errors import UpstreamFault
+from svc.inference.pictures import Address, Picture, Pictures, pictures_in
+
+BYTES = bytes(range(256)) * 2
+PLAIN = base64.b64encode(BYTES).decode()
+
+
+@dataclass(frozen=True)
+class Provider:
+    name: str = "lab"
+    base_url: str = "http://lab/v1"
+    api_key: str | None = "sk-the-operators-secret"
+    timeout_seconds: float = 1.0
+
+
+def read(entry: Any, most: int = 10, **fields: Any) -> Pictures:
+    return pictures_in(json.dumps({"data": [entry], **fields}).encode(), Provider(), most)
+
+
+@pytest.mark.parametrize(
+    "encoded",
+    [
+        PLAIN,
+        PLAIN.rstrip("="),
+        "\r\n".join(PLAIN[place : place + 76] for place in range(0, len(PLAIN), 76)),
+        f" {PLAIN}\n",
+        base64.urlsafe_b64encode(BYTES).decode(),
+        f"data:image/png;base64,{PLAIN}",
+    ],
+    ids=["plain", "without padding", "in lines", "with blanks", "for urls", "as a data URL"],
+)
+def test_base64_in_any_usual_form_is_read(encoded: str) -> None:
+    assert read({"b64_json": encoded}).pictures == [Picture(BYTES)]
+    escaped = b'{"data": [{"b64_json": "%b"}]}' % encoded.replace("/", "\\/").replace("\r", "").replace("\n", "\\n").encode()
+    assert pictures_in(escaped, Provider(), 1).pictures == [Picture(BYTES)]
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"b64_json": "@@@"},
+        {"b64_json": "A"},
+        {"b64_json": "===="},
+        {"b64_json": "é" * 8},
+        {"b64_json": PLAIN + '"}, "injected": {"'},
+        {"b64_json": ""},
+        {"b64_json": 5},
+        {"b64_json": None, "url": "ftp://x/y"},
+        {"url": "http://" + "x" * 9_000},
+        {},
+        None,
+        "text",
+        [],
+    ],
+)
+def test_what_holds_no_picture_is_one_fault(entry: Any) -> None:
+    with pytest.raises(UpstreamFault) as fault:
+        read(entry)
+    assert fault.value.kind == "invalid" and "injected" not in str(fault.value)
+
+
+@pytest.mark.parametrize("depth", [100, 300, 900, 5_000, 200_000])
+def test_any_depth_is_read_or_one_fault(depth: int) -> None:
+    deep = b'{"a":' * depth + b"1" + b"}" * depth
+    data = b'{"data": [{"b64_json": "%b", "x\\u0020": %b}], "usage": {"input_tokens": 1, "input_tokens_details": %b}}'
+    try:
+        found = pictures_in(data % (PLAIN.encode(), deep, deep), Provider(), 1)
+    except UpstreamFault as fault:
+        assert fault.kind == "invalid" and depth > 300
+        return
+    orjson.dumps(found.details)
+    assert found.details["usage"] == {"input_tokens": 1, "output_tokens": 0, "total_tokens": 1, "input_tokens_details": {}}
+
+
+def test_an_address_is_told_as_such() -> None:
+    assert read({"url": "https://lab/a.png", "revised_prompt": "x"}).pictures == [Address("https://lab/a.png", "x")]
+
+
+def test_no_more_pictures_are_read_than_were_asked_for() -> None:
+    data = json.dumps({"data": [{"b64_json": PLAIN}, {"b64_json": "@@@"}]}).encode()
+    assert len(pictures_in(data, Provider(), 1).pictures) == 1
+
+
+@pytest.mark.parametrize(
+    ("told", "kept"),
+    [
+        ({"size": "1x1", "quality": 5, "x_unknown": True}, {"size": "1x1"}),
+        ({"size": "\ud83d", "output_format": "p" * 500}, {"size": "\ufffd", "output_format": "p" * 100}),
+        ({"usage": {"input_tokens": -1, "total_tokens": 2.5}}, {}),
+        ({"usage": {"input_tokens": 10**30, "x": 1}}, {}),
+        ({"usage": [1]}, {}),
+        (
+            {"usage": {"input_tokens": 3, "output_tokens": 5, "input_tokens_details": {"text_tokens": 3, "odd": "x"}}},
+            {"usage": {"input_tokens": 3, "output_tokens": 5, "total_tokens": 8, "input_tokens_details": {"text_tokens": 3}}},
+        ),
+    ],
+)
+def test_what_is_told_beside_the_pictures_is_typed_anew(told: Any, kept: Any) -> None:
+    assert read({"b64_json": PLAIN}, **told).details == kept
+
+
+def test_the_key_of_the_provider_is_blotted_out() -> None:
+    (picture,) = read({"b64_json": PLAIN, "revised_prompt": "a sk-the-operators-secret cat"}).pictures
+    assert picture.revised_prompt == "a *** cat"

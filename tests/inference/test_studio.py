@@ -1,0 +1,56 @@
+"""How many pictures and speeches may be under way, and whose."""
+
+import contextlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from svc.errors import ApiError
+from svc.inference.catalog import Model, Provider
+from svc.inference.studio import Lane, Slots, Studio
+
+
+def took(slots: Slots, account_id: str, held: contextlib.ExitStack) -> int:
+    """How many slots an account gets when it wants them all; it keeps them."""
+    for number in range(1_000):
+        try:
+            held.enter_context(slots.taken(account_id))
+        except ApiError as error:
+            assert error.code == "overloaded" and error.headers["retry-after"] == "5"
+            return number
+    raise AssertionError("no bound")
+
+
+def test_no_few_accounts_have_all_slots() -> None:
+    slots = Slots(most=128, most_of_one=40)
+    with contextlib.ExitStack() as held:
+        assert [took(slots, name, held) for name in "abcdef"] == [40, 40, 24, 12, 6, 3]
+        with slots.taken("g"):
+            pass
+
+
+def test_a_slot_is_given_back_however_its_block_ends() -> None:
+    slots = Slots(most=2, most_of_one=1)
+    for _ in range(3):
+        with pytest.raises(RuntimeError), slots.taken("a"):
+            raise RuntimeError
+    assert not slots._open
+
+
+def test_users_own_providers_take_nothing_from_the_others() -> None:
+    nothing: Any = None
+    studio = Studio(nothing, nothing, nothing, Path())
+    own = Model("mine/x", "x", Provider("mine", "http://x", byok=True), "image", {"micros_per_image": 0})
+    operators = Model("lab/x", "x", Provider("lab", "http://x"), "image", {"micros_per_image": 5})
+    built_in = Model("builtin/paint", "paint", None, "image", {"micros_per_image": 5})
+    assert studio.lane(own) is studio.byok and studio.lane(operators) is studio.lane(built_in) is studio.shared
+    assert isinstance(studio.byok, Lane) and studio.byok.parsing is not studio.shared.parsing
+
+
+def test_a_spool_is_a_file_without_a_name(tmp_path: Path) -> None:
+    nothing: Any = None
+    with Studio(nothing, nothing, nothing, tmp_path).spool() as file:
+        assert file.write(b"x" * 100_000) == 100_000 and not list(tmp_path.iterdir())
+    with pytest.raises(ApiError, match="storage"):
+        Studio(nothing, nothing, nothing, tmp_path / "gone").spool()

@@ -1,0 +1,110 @@
+"""Pictures and speech from model servers of every honesty."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from svc.config import Config
+from tests.conftest import Clocks
+from tests.support.media_lab import GENERATE, IMAGES, SPEECH, Lab, media_lab, pictures, seconds
+from tests.support.model_media import PNG
+
+
+@pytest.fixture
+async def lab(config: Config, clocks: Clocks, tmp_path: Path) -> AsyncIterator[Lab]:
+    async with media_lab(config, clocks, tmp_path) as lab:
+        yield lab
+
+
+async def test_a_providers_pictures_come_repaired_and_are_asked_for_as_base64(lab: Lab) -> None:
+    answer = await lab.post(
+        IMAGES, prompt="a cat", model="lab/ok", n=2, size="1x1", quality="hd", x_extra=1, api_base="http://evil"
+    )
+    assert pictures(answer) == [PNG, PNG] and answer.headers["x-service-cost-micros"] == "2000"
+    body = answer.json()
+    assert set(body) == {"created", "data", "usage", "size"} and body["created"] == int(lab.service.clocks.now)
+    assert body["data"][0]["revised_prompt"] == "A nicer a cat" and body["usage"]["total_tokens"] == 8
+    seen = lab.upstream.requests[-1]
+    assert seen.path == "/v1/images/generations" and seen.headers["authorization"] == "Bearer sk-the-operators-secret"
+    wanted = {
+        "prompt": "a cat",
+        "model": "ok",
+        "n": 2,
+        "size": "1x1",
+        "quality": "hd",
+        "x_extra": 1,
+        "response_format": "b64_json",
+    }
+    assert seen.body == wanted
+    as_url = await lab.post(IMAGES, prompt="a cat", model="lab/ok", response_format="url")
+    assert (await lab.service.client.get(as_url.json()["data"][0]["url"], headers=lab.headers)).content == PNG
+    assert lab.upstream.requests[-1].body["response_format"] == "b64_json"
+
+
+@pytest.mark.parametrize(
+    ("model", "status", "code"),
+    [
+        ("none", 502, "upstream_invalid_response"),
+        ("url-only", 502, "upstream_invalid_response"),
+        ("status-400", 400, "on_command"),
+        ("status-401", 502, "upstream_error"),
+        ("status-500", 502, "upstream_error"),
+        ("refuse-429", 503, "upstream_error"),
+        ("silent", 504, "upstream_timeout"),
+        ("cut-head", 502, "upstream_unreachable"),
+        ("status-502", 502, "upstream_error"),  # its fallback is dearer
+    ],
+)
+async def test_an_image_providers_fault_is_one_clear_error(lab: Lab, model: str, status: int, code: str) -> None:
+    answer = await lab.post(IMAGES, prompt="a cat", model=f"lab/{model}")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (status, code), answer.text
+    assert "secret" not in answer.text and "127.0.0.1" not in answer.text and await lab.spent() == 0
+
+
+async def test_an_answer_that_is_too_long_is_refused(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("svc.inference.upstream_media._IMAGES_BYTES", 1024 * 1024)
+    answer = await lab.post(IMAGES, prompt="a cat", model="lab/huge")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (502, "upstream_invalid_response")
+    monkeypatch.setattr("svc.inference.upstream_media._BYTES_PER_SECOND", -100_000)
+    assert (await lab.post(GENERATE, input="hello", model="say/ok")).status_code == 502
+    assert await lab.spent() == 0
+
+
+async def test_a_providers_speech_route_gets_mp3_by_default_and_every_format(lab: Lab) -> None:
+    answer = await lab.post(SPEECH, input="hello", model="say/seconds-20", voice={"id": "mine"}, tts_max_tokens=256)
+    assert answer.headers["content-type"] == "audio/mpeg" and answer.headers["x-audio-truncated"] == "true"
+    assert float(answer.headers["x-audio-seconds"]) == pytest.approx(11.25, abs=0.024)
+    seen = lab.upstream.requests[-1].body
+    assert seen == {"model": "seconds-20", "input": "hello", "voice": {"id": "mine"}, "response_format": "mp3"}
+    pcm = await lab.post(SPEECH, input="hello", model="say/ok", response_format="pcm")
+    assert pcm.headers["content-type"] == "audio/pcm" and len(pcm.content) == 96_000
+    flac = await lab.post(SPEECH, input="hello " * 30, model="say/ok", response_format="flac")
+    assert flac.headers["content-type"] == "audio/flac" and flac.headers["x-audio-seconds"] == "12.000"
+    other = await lab.post(SPEECH, input="hello", model="say/wav-for-all", response_format="mp3")
+    assert seconds(other) == 2  # WAV is never labelled audio/mpeg
+
+
+@pytest.mark.parametrize(
+    ("model", "status", "code"),
+    [
+        ("error-200", 502, "upstream_error"),
+        ("html-200", 502, "upstream_invalid_response"),
+        ("cut-after-3-chunks", 502, "upstream_error"),
+        ("reset-after-2-chunks", 502, "upstream_error"),
+        ("silent-after-3-chunks", 504, "upstream_timeout"),
+        ("silent", 504, "upstream_timeout"),
+        ("cut-head", 502, "upstream_unreachable"),
+        ("status-400", 400, "on_command"),
+        ("status-401", 502, "upstream_error"),
+    ],
+)
+async def test_a_speech_providers_fault_is_one_clear_error(lab: Lab, model: str, status: int, code: str) -> None:
+    answer = await lab.post(GENERATE, input="hello", model=f"say/{model}")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (status, code), answer.text
+    assert await lab.spent() == 0
+
+
+async def test_a_long_text_goes_to_an_operators_provider_whole(lab: Lab) -> None:
+    assert (await lab.post(GENERATE, input="hello " * 5_000, model="say/ok")).status_code == 200
+    assert len(lab.upstream.requests[-1].body["input"]) == 30_000

@@ -1,0 +1,227 @@
+"""Images and speech through HTTP: who may ask, what is refused, and money under load."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from svc.billing import wallet
+from svc.config import Config
+from svc.inference.studio import Studio
+from tests.conftest import Clocks
+from tests.support.media_lab import (
+    GENERATE,
+    IMAGES,
+    PRICE,
+    SPEECH,
+    WORST,
+    Lab,
+    media_lab,
+    pictures,
+    seconds,
+)
+from tests.support.model_media import PNG
+
+
+@pytest.fixture
+async def lab(config: Config, clocks: Clocks, tmp_path: Path) -> AsyncIterator[Lab]:
+    async with media_lab(config, clocks, tmp_path) as lab:
+        yield lab
+
+
+WRONG: dict[str, list[tuple[dict[str, Any], int, str]]] = {
+    IMAGES: [
+        ({}, 400, "prompt"),
+        ({"prompt": ""}, 400, "prompt"),
+        ({"prompt": " \n"}, 400, "prompt"),
+        ({"prompt": 5}, 400, "prompt"),
+        ({"prompt": "a" * 32_001}, 413, "prompt"),
+        ({"n": 0}, 400, "n"),
+        ({"n": 11}, 400, "n"),
+        ({"n": True}, 400, "n"),
+        ({"n": "2"}, 400, "n"),
+        ({"n": 1.5}, 400, "n"),
+        ({"size": "63x64"}, 400, "size"),
+        ({"size": "64x1025"}, 400, "size"),
+        ({"size": "large"}, 400, "size"),
+        ({"size": "64x64\n"}, 400, "size"),
+        ({"size": 64}, 400, "size"),
+        ({"size": 0}, 400, "size"),
+        ({"size": []}, 400, "size"),
+        ({"size": False}, 400, "size"),
+        ({"size": ""}, 400, "size"),
+        ({"size": "9999999x64"}, 400, "size"),
+        ({"response_format": "png"}, 400, "response_format"),
+        ({"response_format": ["url"]}, 400, "response_format"),
+        ({"output_format": "webp"}, 400, "output_format"),
+        ({"stream": True}, 400, "stream"),
+        ({"model": "builtin/voice"}, 400, "model"),
+        ({"model": "builtin/echo"}, 400, "model"),
+        ({"model": "no/such"}, 404, "model"),
+        ({"model": ["builtin/paint"]}, 400, "model"),
+    ],
+    GENERATE: [
+        ({}, 400, "input"),
+        ({"input": None}, 400, "input"),
+        ({"input": "\x00\x07 "}, 400, "input"),
+        ({"input": ["a"]}, 400, "input"),
+        ({"input": "a" * 100_001}, 413, "input"),
+        ({"tts_max_tokens": True}, 400, "tts_max_tokens"),
+        ({"tts_max_tokens": 4096.5}, 400, "tts_max_tokens"),
+        ({"tts_max_tokens": "4096"}, 400, "tts_max_tokens"),
+        ({"voice": "nobody"}, 400, "voice"),
+        ({"voice": 5}, 400, "voice"),
+        ({"voice": ""}, 400, "voice"),
+        ({"voice": False}, 400, "voice"),
+        ({"voice": []}, 400, "voice"),
+        ({"voice": {}}, 400, "voice"),
+        ({"voice": {"id": 5}}, 400, "voice"),
+        ({"format": "wma"}, 400, "format"),
+        ({"format": 5}, 400, "format"),
+        ({"speed": 0.2}, 400, "speed"),
+        ({"speed": 4.1}, 400, "speed"),
+        ({"speed": True}, 400, "speed"),
+        ({"model": "builtin/paint"}, 400, "model"),
+    ],
+    SPEECH: [
+        ({"input": "a" * 4_097}, 413, "input"),
+        ({"stream_format": "ogg"}, 400, "stream_format"),
+        ({"response_format": "wma"}, 400, "response_format"),
+        ({"voice": {"id": "alloy"}, "speed": "fast"}, 400, "speed"),
+        ({"model": "say/none"}, 404, "model"),
+    ],
+}
+
+
+async def test_without_a_model_the_catalogs_first_of_the_kind_answers(lab: Lab) -> None:
+    assert pictures(await lab.post(IMAGES, prompt="hills", size="64x64"))[0].startswith(b"\x89PNG")
+    assert seconds(await lab.post(GENERATE, input="hello")) > 0.3
+    assert lab.upstream.requests == []
+    kinds = {model["id"]: model for model in (await lab.service.client.get("/v1/models", headers=lab.headers)).json()["data"]}
+    assert kinds["builtin/paint"]["pricing"] == {"micros_per_image": PRICE} and kinds["builtin/paint"]["kind"] == "image"
+    assert kinds["builtin/voice"]["pricing"] == {"micros_per_thousand_audio_tokens": 10_000}
+
+
+@pytest.mark.parametrize("path", WRONG)
+async def test_a_wrong_request_names_its_field_whoever_pays(lab: Lab, path: str) -> None:
+    poor = await lab.service.bearer()
+    for body, status, param in WRONG[path]:
+        if body and param not in ("prompt", "input"):
+            body = {("prompt" if path == IMAGES else "input"): "hi", **body}
+        for headers in (lab.headers, poor):
+            answer = await lab.service.client.post(path, json=body, headers=headers)
+            error = answer.json()["error"]
+            assert (answer.status_code, error["param"]) == (status, param), (body, answer.text)
+            assert error["code"] == "PAYLOAD_TOO_LARGE" or status != 413
+    assert await lab.spent() == 0
+
+
+@pytest.mark.parametrize("path", [IMAGES, GENERATE, SPEECH])
+async def test_who_may_ask_and_how(lab: Lab, path: str) -> None:
+    client = lab.service.client
+    assert (await client.post(path, json={"prompt": "a", "input": "a"})).status_code == 401
+    for content, status in ((b"nonsense", 400), (b"[]", 400), (b'{"input": "\xff"}', 400), (b"[" * 300, 400)):
+        answer = await client.post(path, content=content, headers={**lab.headers, "content-type": "application/json"})
+        assert answer.status_code == status and answer.json()["error"]["code"] == "invalid_json"
+    assert (await client.get(path, headers=lab.headers)).headers["allow"] == "POST"
+
+
+async def test_media_take_nothing_from_the_chat_bucket(lab: Lab) -> None:
+    for _ in range(25):
+        answer = await lab.post(GENERATE, input="hi", voice="nobody")
+        assert answer.status_code == 400 and "x-ratelimit-remaining-requests" not in answer.headers
+    chat = {"model": "builtin/echo", "messages": [{"role": "user", "content": "hi"}]}
+    answer = await lab.service.client.post("/v1/chat/completions", json=chat, headers=lab.headers)
+    assert answer.headers["x-ratelimit-remaining-requests"] == "19"
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "worst", "affordable"),
+    [
+        (IMAGES, {"prompt": "hills", "model": "builtin/paint", "size": "64x64"}, PRICE, 7),
+        (GENERATE, {"input": "hi", "model": "builtin/voice"}, WORST, 7),
+        (SPEECH, {"input": "hi", "model": "say/slow-300ms", "response_format": "wav"}, 8_192, 7),
+    ],
+)
+async def test_funds_for_7_serve_7_of_40_at_once(lab: Lab, path: str, body: dict[str, Any], worst: int, affordable: int) -> None:
+    """While they are under way each holds its worst case."""
+    studio, db = lab.service.state["studio"], lab.service.state["db"]
+    balance = (await lab.account())["wallet_balance_micros"]
+    await db.write(wallet.debit, lab.account_id, balance - affordable * worst - worst // 2, description="", now_seconds=1.0)
+    # No workshop serves anybody before everybody has asked for a hold.
+    async with contextlib.AsyncExitStack() as turns:
+        for workshop in (studio.voice._workshop, studio.painter):
+            for other in ("user_1", "user_2"):
+                await turns.enter_async_context(workshop._turns.taken(other))
+        asked = [asyncio.create_task(lab.post(path, **body)) for _ in range(40)]
+        async with asyncio.timeout(10):
+            while sum(task.done() for task in asked) < 40 - affordable:
+                await asyncio.sleep(0.01)
+    statuses = [(await task).status_code for task in asked]
+    assert statuses.count(200) == affordable and statuses.count(402) == 40 - affordable
+    assert (await lab.account())["wallet_balance_micros"] >= 0
+    await lab.spent()
+
+
+async def test_402_tells_what_is_needed_and_nothing_is_made(lab: Lab) -> None:
+    await lab.service.state["db"].write(wallet.debit, lab.account_id, 1_000_000 - 3 * PRICE, description="", now_seconds=1.0)
+    answer = await lab.post(IMAGES, prompt="hills", model="builtin/paint", n=4)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (402, "insufficient_funds")
+    assert f"{4 * PRICE} micros" in answer.json()["error"]["message"] and answer.headers["x-should-retry"] == "false"
+    assert (await lab.post(GENERATE, input="hi", tts_max_tokens=32_768)).status_code == 402
+    assert (await lab.post(GENERATE, input="hi", tts_max_tokens=4_096)).status_code == 200
+    poor = await lab.service.bearer()
+    for path, body in ((IMAGES, {"prompt": "a"}), (GENERATE, {"input": "a"}), (SPEECH, {"input": "a"})):
+        assert (await lab.service.client.post(path, json=body, headers=poor)).status_code == 402
+
+
+@pytest.mark.parametrize(
+    ("path", "model"), [(IMAGES, "builtin/paint"), (IMAGES, "lab/ok"), (GENERATE, "builtin/voice"), (GENERATE, "say/ok")]
+)
+async def test_a_full_disk_is_503_and_costs_nothing(lab: Lab, monkeypatch: pytest.MonkeyPatch, path: str, model: str) -> None:
+    monkeypatch.setattr(Studio, "spool", lambda studio: open("/dev/full", "r+b", buffering=0))  # noqa: SIM115
+    answer = await lab.post(path, prompt="hills", input="hello", model=model, size="64x64")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (503, "storage_unavailable")
+    assert await lab.spent() == 0
+
+
+async def test_beyond_the_bound_it_is_overloaded_and_costs_nothing(lab: Lab) -> None:
+    slots = lab.service.state["studio"].shared.images
+    slots._open.update({"user_1": 40, "user_2": 40, "user_3": 24, "user_4": 12, "user_5": 6, "user_6": 6})
+    answer = await lab.post(IMAGES, prompt="hills", model="builtin/paint")
+    slots._open.clear()
+    assert (answer.status_code, answer.json()["error"]["code"], answer.headers["retry-after"]) == (503, "overloaded", "5")
+    assert await lab.spent() == 0
+    assert (await lab.post(IMAGES, prompt="hills", model="builtin/paint", size="64x64")).status_code == 200
+    assert not slots._open
+
+
+async def test_a_users_own_provider_serves_images_and_speech_for_nothing(lab: Lab) -> None:
+    provider = {
+        "name": "mine",
+        "base_url": lab.upstream.base_url,
+        "api_key": "sk-users-own-secret",
+        "models": ["ok", "status-401"],
+    }
+    assert (await lab.post("/user/providers", **provider)).status_code == 201
+    answer = await lab.post(IMAGES, prompt="a cat", model="mine/ok", api_base="passed on")
+    assert pictures(answer) == [PNG] and "x-service-cost-micros" not in answer.headers
+    assert lab.upstream.requests[-1].headers["authorization"] == "Bearer sk-users-own-secret"
+    assert lab.upstream.requests[-1].body["api_base"] == "passed on"
+    assert seconds(await lab.post(GENERATE, input="hello", model="mine/ok")) == 2
+    assert seconds(await lab.post(SPEECH, input="h" * 4_096, model="mine/ok", response_format="wav")) == 2
+    refused = await lab.post(IMAGES, prompt="a cat", model="mine/status-401")
+    assert refused.status_code == 401 and "mine" in refused.json()["error"]["message"] and await lab.spent() == 0
+
+
+@pytest.mark.parametrize("path", [GENERATE, SPEECH])
+async def test_over_4096_characters_a_users_own_provider_is_sent_nothing(lab: Lab, path: str) -> None:
+    provider = {"name": "mine", "base_url": lab.upstream.base_url, "models": ["ok"]}
+    assert (await lab.post("/user/providers", **provider)).status_code == 201
+    answer = await lab.post(path, input="é" * 4_097, model="mine/ok")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (413, "PAYLOAD_TOO_LARGE")
+    assert lab.upstream.requests == []
+    assert (await lab.post(path, input="é" * 4_096, model="mine/ok")).status_code == 200
