@@ -29,6 +29,7 @@ from svc.builtin import provider
 from svc.builtin.voice import Voice
 from svc.builtin.workshop import Workshop
 from svc.config import Config, from_environ
+from svc.content import fulltext
 from svc.db import Database, open_database
 from svc.errors import ApiError, ClientGone, StartError
 from svc.inference import upstream
@@ -205,7 +206,7 @@ async def _open_storage(config: Config, stack: contextlib.AsyncExitStack) -> tup
     """The locked data folder and the database, with what a crash left open ended. Raises StartError."""
     folder = secrets.open_folder(config.data_dir)
     stack.callback(folder.close)
-    db = await open_database(folder.path / "service.db")
+    db = await open_database(folder.path / "service.db", between=fulltext.index_some)
     stack.push_async_callback(db.close)
     try:
         await db.write(wallet.release_all)  # the holds of requests that died with the process

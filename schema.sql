@@ -255,10 +255,31 @@ CREATE TABLE answers (
 CREATE INDEX answers_by_account ON answers (account_id, message_id);
 
 -- owner: svc/content/fulltext.py
--- Each word stands behind its account's id. Written beside their tables, not by triggers: under trusted_schema = OFF those may
+-- Each word stands behind its account's id, each piece of 1,000 characters of a message at the place
+-- number * 128 + piece, a title at its number. Written beside their tables, not by triggers: under trusted_schema = OFF those may
 -- not touch a virtual table.
 CREATE VIRTUAL TABLE conversations_text USING fts5 (words, content = '', detail = none, tokenize = 'ascii');
 CREATE VIRTUAL TABLE messages_text USING fts5 (words, content = '', detail = none, tokenize = 'ascii');
+
+-- owner: svc/content/fulltext.py
+-- The words of an account's messages, each once and also backwards: where forms of a word and misspellings are looked up.
+CREATE TABLE vocabulary (
+    account_id TEXT NOT NULL REFERENCES accounts (id),
+    word TEXT NOT NULL,
+    backwards TEXT NOT NULL,
+    PRIMARY KEY (account_id, word)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX vocabulary_backwards ON vocabulary (account_id, backwards);
+
+-- owner: svc/content/fulltext.py
+-- Long messages of which only the first pieces are in the index yet: the writer goes on with them between others' jobs.
+CREATE TABLE unindexed (
+    number INTEGER PRIMARY KEY REFERENCES messages (number) ON DELETE CASCADE,
+    next_piece INTEGER NOT NULL CONSTRAINT next_piece_range CHECK (next_piece BETWEEN 0 AND 127)
+) STRICT;
+
+CREATE INDEX unindexed_by_piece ON unindexed (next_piece, number);
 
 -- owner: svc/content/support.py
 CREATE TABLE support_conversations (

@@ -1,18 +1,22 @@
 """SQLite under asyncio: whole functions on a connection's own thread, and writers that share one commit.
 
-write(fn) -> waits in a list -> the writer's thread takes the whole list: BEGIN, each fn in a SAVEPOINT, one COMMIT (one fsync)
+write(fn) -> waits in its account's list -> the writer's thread takes from the lists in turn: BEGIN, each fn in a SAVEPOINT, after
+             20 ms of work at the latest one COMMIT (one fsync)
 read(fn)  -> the same, on one of a few read-only connections: one snapshot for the whole list
 """
 
 import asyncio
 import contextlib
 import sqlite3
+import time
 import traceback
+from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
+from typing import Any, Concatenate, Generic, NamedTuple, ParamSpec, TypeVar
 
 import aiosqlite
 
@@ -22,11 +26,16 @@ from svc.schema import connect, newest_schema, prepare, start_errors
 P = ParamSpec("P")
 T = TypeVar("T")
 U = TypeVar("U")
-Job = tuple[Callable[..., Any], tuple[Any, ...], "asyncio.Future[Any]"]
 Outcome = tuple[Any, BaseException | None]
+Between = Callable[[sqlite3.Connection], bool]
+Ran = tuple[list[Outcome], bool]  # the outcomes of those jobs that were run, and whether there is more to do without any
 
 READERS = 2
 _BATCH = 256
+# A transaction ends after so much work, so that nobody waits for what others do; the first half of it may go to work that waits
+# for nobody.
+_SLICE_SECONDS = 0.02
+_BETWEEN_SECONDS = 0.01
 _PAGE_CHARACTERS = 4_000_000
 _STORAGE_FAULTS = {
     sqlite3.SQLITE_FULL,
@@ -43,11 +52,29 @@ _STORAGE_FAULTS = {
 }
 
 
-class Database:
-    """One writer and a few readers of one file. Made by `open_database`."""
+class Job(NamedTuple):
+    """A function that waits for a connection."""
 
-    def __init__(self, writer: aiosqlite.Connection, readers: Sequence[aiosqlite.Connection]) -> None:
-        self._writer = _Lane(writer, _run_transaction)
+    fn: Callable[..., Any]
+    args: tuple[Any, ...]
+    future: "asyncio.Future[Any]"
+    account_id: str
+    first: bool
+
+
+# Whose request it is that reads or writes: the accounts take turns.
+acting_for: ContextVar[str] = ContextVar("acting_for", default="")
+
+
+class Database:
+    """One writer and a few readers of one file, on which the accounts take turns. Made by `open_database`."""
+
+    def __init__(
+        self, writer: aiosqlite.Connection, readers: Sequence[aiosqlite.Connection], between: Between | None = None
+    ) -> None:
+        self._writer = _Lane(writer, partial(_run_transaction, between))
+        if between is not None:
+            self._writer.wake()  # a crash may have left work
         self._readers = [_Lane(reader, _run_reads) for reader in readers]
 
     async def write(self, fn: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -57,6 +84,10 @@ class Database:
         Raises ApiError `storage_unavailable` when the disk does not take it, `shutting_down` after `close`.
         """
         return await self._writer.submit(fn, args, kwargs)
+
+    async def write_first(self, fn: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """As `write`, before all that waits: for what takes microseconds and somebody's money depends on."""
+        return await self._writer.submit(fn, args, kwargs, first=True)
 
     async def read(self, fn: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Runs `fn(conn, *args)` on a read-only connection and returns its result.
@@ -73,21 +104,54 @@ class Database:
                 stack.push_async_callback(reader.close)
 
 
+class _Turns:
+    """The jobs that wait: what goes first, then one of each account in turn."""
+
+    def __init__(self) -> None:
+        self._first: deque[Job] = deque()
+        self._by_account: OrderedDict[str, deque[Job]] = OrderedDict()
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def add(self, job: Job) -> None:
+        self._count += 1
+        (self._first if job.first else self._by_account.setdefault(job.account_id, deque())).append(job)
+
+    def take(self, most: int) -> list[Job]:
+        taken: list[Job] = []
+        while self._first and len(taken) < most:
+            taken.append(self._first.popleft())
+        while self._by_account and len(taken) < most:
+            account_id, jobs = self._by_account.popitem(last=False)
+            taken.append(jobs.popleft())
+            if jobs:
+                self._by_account[account_id] = jobs
+        self._count -= len(taken)
+        return taken
+
+    def put_back(self, jobs: Sequence[Job]) -> None:
+        """Takes jobs again for which there was no time, each before the others of its account."""
+        self._count += len(jobs)
+        for job in reversed(jobs):
+            (self._first if job.first else self._by_account.setdefault(job.account_id, deque())).appendleft(job)
+
+
 class _Lane:
     """A connection and the jobs that wait for its thread.
 
     submit -> _start, once for all jobs of this turn of the loop -> _run on the thread -> _finish, back on the loop
     """
 
-    def __init__(
-        self, connection: aiosqlite.Connection, run_jobs: Callable[[sqlite3.Connection, list[Job]], list[Outcome]]
-    ) -> None:
+    def __init__(self, connection: aiosqlite.Connection, run_jobs: Callable[[sqlite3.Connection, list[Job]], Ran]) -> None:
         self._connection = connection
         self._conn = connection._conn
         self._run_jobs = run_jobs
         self._loop = asyncio.get_running_loop()
-        self._waiting: list[Job] = []
+        self._waiting = _Turns()
         self._active = False  # from the first job that waits until none is left
+        self._idle = asyncio.Event()
         self._on_thread = 0
         self._closed = False
 
@@ -95,86 +159,110 @@ class _Lane:
         """How many jobs end before one that is submitted now can begin."""
         return self._on_thread + len(self._waiting) if self._on_thread else 0
 
-    def submit(self, fn: Callable[..., T], args: tuple[Any, ...], kwargs: dict[str, Any]) -> "asyncio.Future[T]":
+    def submit(
+        self, fn: Callable[..., T], args: tuple[Any, ...], kwargs: dict[str, Any], *, first: bool = False
+    ) -> "asyncio.Future[T]":
         if self._closed:
             raise ApiError("shutting_down")
         future: asyncio.Future[T] = self._loop.create_future()
-        self._waiting.append((partial(fn, **kwargs) if kwargs else fn, args, future))
-        if not self._active:
-            self._active = True
-            self._loop.call_soon(self._start)
+        self._waiting.add(Job(partial(fn, **kwargs) if kwargs else fn, args, future, acting_for.get(), first))
+        self.wake()
         return future
 
+    def wake(self) -> None:
+        """Lets the thread look for work."""
+        if not self._active:
+            self._active = True
+            self._idle.clear()
+            self._loop.call_soon(self._start)
+
     def _start(self) -> None:
-        if not self._waiting:  # `close` was faster
-            return
-        jobs, self._waiting = self._waiting[:_BATCH], self._waiting[_BATCH:]
+        jobs = self._waiting.take(_BATCH)
         self._on_thread = len(jobs)
         # aiosqlite has no public call that runs a whole function on its thread; tests/test_db.py holds this one.
         self._connection._tx.put_nowait((None, lambda: self._run(jobs)))
 
     def _run(self, jobs: list[Job]) -> None:
         try:
-            outcomes = self._run_jobs(self._conn, jobs)
+            outcomes, more = self._run_jobs(self._conn, jobs)
         except BaseException as error:  # nobody may wait for ever
-            outcomes = [(None, error)] * len(jobs)
+            outcomes, more = [(None, error)] * len(jobs), False
         # A batch wakes the loop once, whatever its size: that is what makes many small transactions cheap.
-        self._loop.call_soon_threadsafe(self._finish, jobs, outcomes)
+        self._loop.call_soon_threadsafe(self._finish, jobs, outcomes, more)
 
-    def _finish(self, jobs: list[Job], outcomes: list[Outcome]) -> None:
+    def _finish(self, jobs: list[Job], outcomes: list[Outcome], more: bool) -> None:
         self._on_thread = 0
-        for (_, _, future), (result, error) in zip(jobs, outcomes, strict=True):
-            if future.done():  # its caller was cancelled
+        self._waiting.put_back(jobs[len(outcomes) :])
+        for job, (result, error) in zip(jobs, outcomes, strict=False):
+            if job.future.done():  # its caller was cancelled
                 continue
             if error is not None:
-                future.set_exception(error)
+                job.future.set_exception(error)
                 continue
-            future.set_result(result)
+            job.future.set_result(result)
         # Not at once: who has just been answered may come again, and then shares the next commit with those who wait.
-        if self._waiting:
+        if self._waiting or (more and not self._closed):
             self._loop.call_soon(self._start)
         else:
             self._active = False
+            self._idle.set()
 
     async def close(self) -> None:
         self._closed = True
-        while self._waiting:
-            self._start()
+        if self._active:
+            await self._idle.wait()
         await self._connection.close()
 
 
-def _run_reads(conn: sqlite3.Connection, jobs: list[Job]) -> list[Outcome]:
+def _run_reads(conn: sqlite3.Connection, jobs: list[Job]) -> Ran:
+    ends = time.monotonic() + _SLICE_SECONDS
+    outcomes: list[Outcome] = []
     conn.execute("BEGIN")
-    outcomes = [_outcome(conn, job) for job in jobs]
+    for job in jobs:
+        outcomes.append(_outcome(conn, job.fn, *job.args))
+        if time.monotonic() > ends:
+            break
     with contextlib.suppress(sqlite3.Error):  # it ends the transaction even where it fails, and there the outcomes tell why
         conn.execute("COMMIT")
-    return outcomes
+    return outcomes, False
 
 
-def _run_transaction(conn: sqlite3.Connection, jobs: list[Job]) -> list[Outcome]:
+def _run_transaction(between: Between | None, conn: sqlite3.Connection, jobs: list[Job]) -> Ran:
+    """Runs jobs for 20 ms, at least one, and in what is left of the first half of that what is done between them."""
+    began = time.monotonic()
     outcomes: list[Outcome] = []
+    more = False
     try:
         conn.execute("BEGIN IMMEDIATE")
         for job in jobs:
-            conn.execute("SAVEPOINT job")
-            outcome = _outcome(conn, job)
-            if outcome[1] is not None:
-                if not conn.in_transaction:  # a full disk or an I/O error has rolled back the jobs before this one too
-                    raise outcome[1]
-                conn.execute("ROLLBACK TO job")
-            conn.execute("RELEASE job")
-            outcomes.append(outcome)
+            outcomes.append(_savepoint(conn, job.fn, *job.args))
+            if time.monotonic() - began > _SLICE_SECONDS:
+                break
+        more = between is not None
+        while between is not None and more and time.monotonic() - began < _BETWEEN_SECONDS:
+            more = _savepoint(conn, between)[0] is True
         conn.execute("COMMIT")
     except BaseException as error:
         if conn.in_transaction:
             with contextlib.suppress(sqlite3.Error):
                 conn.execute("ROLLBACK")
-        return [(None, _storage_unavailable(error)) for _ in jobs]
-    return outcomes
+        return [(None, _storage_unavailable(error)) for _ in jobs], False
+    return outcomes, more
 
 
-def _outcome(conn: sqlite3.Connection, job: Job) -> Outcome:
-    fn, args, _ = job
+def _savepoint(conn: sqlite3.Connection, fn: Callable[..., Any], *args: Any) -> Outcome:
+    """Runs one function of a transaction; where it fails, what it wrote is taken back alone."""
+    conn.execute("SAVEPOINT job")
+    outcome = _outcome(conn, fn, *args)
+    if outcome[1] is not None:
+        if not conn.in_transaction:  # a full disk or an I/O error has rolled back the jobs before this one too
+            raise outcome[1]
+        conn.execute("ROLLBACK TO job")
+    conn.execute("RELEASE job")
+    return outcome
+
+
+def _outcome(conn: sqlite3.Connection, fn: Callable[..., Any], *args: Any) -> Outcome:
     try:
         return fn(conn, *args), None
     except BaseException as error:  # it belongs to the caller, never to this thread
@@ -244,10 +332,12 @@ def page(
     return Page(items, has_more=False)
 
 
-async def open_database(path: Path, schema: str | None = None) -> Database:
+async def open_database(path: Path, schema: str | None = None, between: Between | None = None) -> Database:
     """Opens the database at `path`: made anew when there is none, migrated when it is older.
 
-    Raises StartError with one line when it is damaged, foreign or newer, and leaves the file as it is.
+    `between(conn)` is called in the writer's transactions when there is time: it does a few milliseconds of work that waits for
+    nobody and tells whether more is left. Raises StartError with one line when the database is damaged, foreign or newer, and
+    leaves the file as it is.
     """
     await asyncio.to_thread(prepare, path, *(newest_schema() if schema is None else (schema, [])))
     async with contextlib.AsyncExitStack() as stack:
@@ -258,4 +348,4 @@ async def open_database(path: Path, schema: str | None = None) -> Database:
             stack.push_async_callback(connection.close)
             connections.append(connection)
         stack.pop_all()
-    return Database(connections[0], connections[1:])
+    return Database(connections[0], connections[1:], between)

@@ -14,7 +14,7 @@ import httpx
 from svc.agents.loop import ToolFailure
 from svc.agents.toolbox import AgentTool, Offer, RunContext, file_fields, text_argument
 from svc.builtin.calculate import calculate
-from svc.content import artifacts, history
+from svc.content import artifacts, recall
 from svc.content.artifacts import Artifact
 from svc.ids import timestamp
 
@@ -73,7 +73,8 @@ async def generate_audio(run: RunContext, input: str) -> dict[str, Any]:
 
 
 async def search_memory(run: RunContext, query: str) -> list[dict[str, Any]]:
-    return await run.db.read(history.matching_passages, run.account_id, query)
+    found = await run.db.read(recall.matching_passages, run.account_id, query)
+    return [passage.as_json() for passage in found]
 
 
 async def fetch_url(run: RunContext, url: str) -> dict[str, Any]:

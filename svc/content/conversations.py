@@ -7,7 +7,7 @@ from typing import Any
 
 from svc.checks import CONTROL_CHARACTERS, label, nullable, one_of, required, text
 from svc.content import history
-from svc.content.fulltext import Index, words_of
+from svc.content.fulltext import TITLES, distinct_words
 from svc.db import Page, page
 from svc.errors import ApiError
 from svc.ids import new_id, timestamp
@@ -15,8 +15,7 @@ from svc.ids import new_id, timestamp
 TITLE_LENGTH = 200
 ROLES = ("system", "user", "assistant")
 _MADE_TITLE_LENGTH = 80
-_INDEX = Index("conversations", "title")
-_MATCHES = 10_000
+_DELETED_ROWS = 200
 
 
 @dataclass(frozen=True)
@@ -92,7 +91,7 @@ def add_conversation(
     except sqlite3.IntegrityError:
         raise _no_project(project_id) from None
     if title is not None:
-        _INDEX.add(tx, account_id, row["number"], title)
+        _add_title(tx, account_id, row["number"], title)
     return Conversation(**row)
 
 
@@ -111,24 +110,18 @@ def conversation_by_id(conn: sqlite3.Connection, account_id: str, conversation_i
 
 
 def conversations_page(
-    conn: sqlite3.Connection, account_id: str, limit: int, after: str | None, project_id: str | None, query: str | None
+    conn: sqlite3.Connection,
+    account_id: str,
+    limit: int,
+    after: str | None,
+    project_id: str | None,
+    found: list[int] | None = None,
 ) -> Page[Conversation]:
-    """A page of the account's conversations, the last used first, as svc/db.py's `page`; `project_id` narrows it, None does not.
-
-    With a `query`, those with all its words in the title or in one message; without any word in it, none.
-    """
-    found = None if query is None else _matching(conn, account_id, query)
+    """A page of the account's conversations, the last used first, as svc/db.py's `page`; None for `project_id` or for the numbers
+    `found` narrows nothing."""
     order = ("updated_at", "number")
     rows = page(conn, "conversations", account_id, limit, after, order=order, project_id=project_id, number=found)
     return rows.of(lambda row: Conversation(**row))
-
-
-def _matching(conn: sqlite3.Connection, account_id: str, query: str) -> list[int]:
-    words = words_of(query)
-    if not words:
-        return []
-    by_title = _INDEX.newest(conn, account_id, words, _MATCHES)
-    return [*by_title, *history.matching_conversations(conn, account_id, words)]
 
 
 def change_conversation(
@@ -152,9 +145,9 @@ def change_conversation(
         raise _no_project(values["project_id"]) from None
     if values["title"] != before.title:
         if before.title is not None:
-            _INDEX.remove(tx, account_id, before.number, before.title)
+            _remove_title(tx, account_id, before.number, before.title)
         if values["title"] is not None:
-            _INDEX.add(tx, account_id, before.number, values["title"])
+            _add_title(tx, account_id, before.number, values["title"])
     return conversation_by_id(tx, account_id, conversation_id)
 
 
@@ -172,13 +165,19 @@ def add_message(
     conversation = conversation_by_id(tx, account_id, conversation_id)
     title = title_of(content) if conversation.title is None and role != "system" else None
     if title is not None:
-        _INDEX.add(tx, account_id, conversation.number, title)
+        _add_title(tx, account_id, conversation.number, title)
     tx.execute(
         "UPDATE conversations SET title = ifnull(?, title), updated_at = ? WHERE account_id = ? AND id = ?",
         (title, now_seconds, account_id, conversation_id),
     )
     return history.add_message(
-        tx, account_id, conversation_id=conversation_id, role=role, content=content, model=model, now_seconds=now_seconds
+        tx,
+        account_id,
+        conversation_id=conversation_id,
+        role=role,
+        content=content,
+        model=model,
+        now_seconds=now_seconds,
     )
 
 
@@ -187,11 +186,33 @@ def delete_some(tx: sqlite3.Connection, account_id: str, conversation_id: str) -
 
     To be called until it is not: all at once would hold up everybody else's writes. Raises ApiError `not_found`.
     """
-    conversation_by_id(tx, account_id, conversation_id)
-    return history.delete_some(tx, account_id, conversation_id) or _INDEX.delete_some(tx, account_id, "id = ?", conversation_id)
+    conversation = conversation_by_id(tx, account_id, conversation_id)
+    if history.delete_some(tx, account_id, conversation_id):
+        return True
+    _delete(tx, conversation)
+    return False
+
+
+def _delete(tx: sqlite3.Connection, conversation: Conversation) -> None:
+    if conversation.title is not None:
+        _remove_title(tx, conversation.account_id, conversation.number, conversation.title)
+    tx.execute("DELETE FROM conversations WHERE account_id = ? AND number = ?", (conversation.account_id, conversation.number))
 
 
 def forget_some(tx: sqlite3.Connection, account_id: str) -> bool:
     """Deletes some messages or conversations of an account; whether there are more. To be called until there are none, before
     the account is deleted."""
-    return history.delete_some(tx, account_id) or _INDEX.delete_some(tx, account_id)
+    if history.forget_some(tx, account_id):
+        return True
+    rows = tx.execute("SELECT * FROM conversations WHERE account_id = ? LIMIT ?", (account_id, _DELETED_ROWS)).fetchall()
+    for row in rows:
+        _delete(tx, Conversation(**row))
+    return len(rows) == _DELETED_ROWS
+
+
+def _add_title(tx: sqlite3.Connection, account_id: str, number: int, title: str) -> None:
+    TITLES.add_piece(tx, account_id, number, distinct_words(title))
+
+
+def _remove_title(tx: sqlite3.Connection, account_id: str, number: int, title: str) -> None:
+    TITLES.remove_piece(tx, account_id, number, distinct_words(title))

@@ -1,36 +1,39 @@
 """Words of an account's own texts, found through FTS5 at a cost that does not depend on what other accounts wrote.
 
-A table with such an index has `number INTEGER PRIMARY KEY` and `account_id`, and its words in the FTS5 table `<table>_text`. Each
-word stands there behind its account's id: a search reads the entries of that account alone, and common words cost nobody else.
+A table with such an index has `number INTEGER PRIMARY KEY` and `account_id`, and its words in the FTS5 table `<table>_text`: the
+words of each piece of a message are an entry of their own: place = number * 128 + piece. Each word stands there behind its
+account's id: a search reads the entries of that account alone, and common words cost nobody else.
+
+add -> the first pieces at once, of a long text a row of `unindexed` -> index_some, between others' writes, until none is left
 """
 
-import re
 import sqlite3
-import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
-_INDEXED_CHARACTERS = 100_000
-_QUERY_CHARACTERS = 10_000
-_TERMS = 32
-_WORD_LENGTH = 64
-_DELETED_ROWS = 500
-_DELETED_CHARACTERS = 2_000_000
-# Thai, Khmer, Chinese, Japanese, Korean and their kin: words have no spaces between, so each character is one.
-_UNSPACED = "\u0e00-\u109f\u1780-\u17ff\u3040-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
-_WORD = re.compile(rf"[{_UNSPACED}]|[^\W_{_UNSPACED}]+")
-_ACCENT = re.compile("[\u0300-\u036f]+")
+from svc.content.words import UNSPACED, are_forms, is_near, words_of
+
+INDEXED_CHARACTERS = 100_000
+PIECE_CHARACTERS = 1_000
+PIECES = 128
+_PIECES_AT_ONCE = 4
+_FORMS_READ = 300
+_NEAR_READ = 1_500
+_NEAR_KEPT = 8
 
 
-def words_of(query: str) -> list[str]:
-    """The distinct words of a query, the first 32 of them, without case and accents."""
-    return list(dict.fromkeys(_words(query[:_QUERY_CHARACTERS])))[:_TERMS]
-
-
-def _words(text: str) -> Iterable[str]:
-    bare = _ACCENT.sub("", unicodedata.normalize("NFD", text))
-    return (word[:_WORD_LENGTH] for word in _WORD.findall(unicodedata.normalize("NFKC", bare).lower()))
+def pieces_of(text: str) -> list[str]:
+    """The pieces in which the first 100,000 characters of `text` are indexed, cut between words where there are any."""
+    pieces: list[str] = []
+    start, end = 0, min(len(text), INDEXED_CHARACTERS)
+    while start < end:
+        cut = min(start + PIECE_CHARACTERS, end)
+        if cut < end:
+            blank = text.rfind(" ", start + PIECE_CHARACTERS * 4 // 5, cut)
+            cut = blank if blank > 0 else cut
+        pieces.append(text[start:cut])
+        start = cut
+    return pieces
 
 
 def _terms(account_id: str, words: Iterable[str]) -> list[str]:
@@ -40,53 +43,155 @@ def _terms(account_id: str, words: Iterable[str]) -> list[str]:
 
 @dataclass(frozen=True)
 class Index:
-    """The words of `column` in `table`. Written here, not by triggers: under trusted_schema = OFF those may not touch FTS5."""
+    """The words of a column in `table`. Written here, not by triggers: under trusted_schema = OFF those may not touch FTS5."""
 
     table: str
-    column: str
 
-    def add(self, tx: sqlite3.Connection, account_id: str, number: int, text: str) -> None:
-        """Indexes the first 100,000 characters of `text`, which is the account's row `number`."""
+    def add_piece(self, tx: sqlite3.Connection, account_id: str, place: int, words: Iterable[str]) -> None:
         tx.execute(
             f"INSERT INTO {self.table}_text (rowid, words) VALUES (?, ?)",  # noqa: S608
-            (number, _entry(account_id, text)),
+            (place, " ".join(_terms(account_id, words))),
         )
 
-    def remove(self, tx: sqlite3.Connection, account_id: str, number: int, text: str) -> None:
-        """Takes out what `add` has put in."""
+    def remove_piece(self, tx: sqlite3.Connection, account_id: str, place: int, words: Iterable[str]) -> None:
+        """Takes out what `add_piece` has put in."""
         tx.execute(
             f"INSERT INTO {self.table}_text ({self.table}_text, rowid, words) VALUES ('delete', ?, ?)",  # noqa: S608
-            (number, _entry(account_id, text)),
+            (place, " ".join(_terms(account_id, words))),
         )
 
-    def delete_some(self, tx: sqlite3.Connection, account_id: str, condition: str = "1", *values: Any) -> bool:
-        """Deletes some of the account's rows that meet `condition`, such as `id = ?`, with their words; whether there are more.
+    def newest(
+        self, conn: sqlite3.Connection, account_id: str, words: Iterable[str], most: int, *, beginning: bool = False
+    ) -> list[int]:
+        """The places of the account's pieces that hold any of `words` (folded, at least one), the `most` newest first.
 
-        To be called until there are none: all at once would hold up everybody else's writes.
+        With `beginning`, those that hold a word which begins so.
         """
-        rows = tx.execute(
-            f"SELECT number, {self.column} FROM {self.table} WHERE account_id = ? AND {condition} ORDER BY number",  # noqa: S608
-            (account_id, *values),
-        )
-        characters = 0
-        for count, (number, text) in enumerate(rows):
-            if count == _DELETED_ROWS or characters > _DELETED_CHARACTERS:
-                rows.close()
-                return True
-            if text is not None:
-                self.remove(tx, account_id, number, text)
-                characters += min(len(text), _INDEXED_CHARACTERS)
-            tx.execute(f"DELETE FROM {self.table} WHERE account_id = ? AND number = ?", (account_id, number))  # noqa: S608
-        return False
-
-    def newest(self, conn: sqlite3.Connection, account_id: str, words: Iterable[str], most: int) -> list[int]:
-        """The numbers of the account's rows that hold all of `words` (of `words_of`, at least one): the `most` newest first."""
+        star = " *" if beginning else ""
+        query = " OR ".join(f'"{term}"{star}' for term in _terms(account_id, words))
         rows = conn.execute(
             f"SELECT rowid FROM {self.table}_text WHERE {self.table}_text MATCH ? ORDER BY rowid DESC LIMIT ?",  # noqa: S608
-            (" AND ".join(f'"{term}"' for term in _terms(account_id, words)), most),
+            (query, most),
         ).fetchall()
         return [row[0] for row in rows]
 
 
-def _entry(account_id: str, text: str) -> str:
-    return " ".join(_terms(account_id, dict.fromkeys(_words(text[:_INDEXED_CHARACTERS]))))
+TITLES, MESSAGES = Index("conversations"), Index("messages")
+
+
+def distinct_words(text: str) -> list[str]:
+    return list(dict.fromkeys(words_of(text)))
+
+
+# --- the words of messages: in pieces, with a vocabulary in which forms and misspellings are looked up
+
+
+def add_message_words(tx: sqlite3.Connection, account_id: str, number: int, text: str) -> None:
+    """Indexes what was said, of a long text only the beginning: `index_some` does the rest."""
+    pieces = pieces_of(text)
+    if len(pieces) > _PIECES_AT_ONCE:
+        tx.execute("INSERT INTO unindexed (number, next_piece) VALUES (?, ?)", (number, _PIECES_AT_ONCE))
+    for piece, part in enumerate(pieces[:_PIECES_AT_ONCE]):
+        _add_part(tx, account_id, number * PIECES + piece, part)
+
+
+def _add_part(tx: sqlite3.Connection, account_id: str, place: int, part: str) -> None:
+    words = distinct_words(part)
+    MESSAGES.add_piece(tx, account_id, place, words)
+    tx.executemany(
+        "INSERT OR IGNORE INTO vocabulary (account_id, word, backwards) VALUES (?, ?, ?)",
+        ((account_id, word, word[::-1]) for word in words if not UNSPACED.match(word)),
+    )
+
+
+def index_some(tx: sqlite3.Connection) -> bool:
+    """Indexes one more piece of a long message; whether any message still waits. It takes a few milliseconds."""
+    row = tx.execute(
+        """
+        SELECT unindexed.number, next_piece, account_id, substr(content, 1, ?)
+        FROM unindexed JOIN messages USING (number) ORDER BY next_piece, unindexed.number LIMIT 1 -- so that all get on alike
+        """,
+        (INDEXED_CHARACTERS,),
+    ).fetchone()
+    if row is None:
+        return False
+    number, next_piece, account_id, content = row
+    pieces = pieces_of(content)
+    if next_piece < len(pieces):
+        _add_part(tx, account_id, number * PIECES + next_piece, pieces[next_piece])
+    if next_piece + 1 < len(pieces):
+        tx.execute("UPDATE unindexed SET next_piece = next_piece + 1 WHERE number = ?", (number,))
+    else:
+        tx.execute("DELETE FROM unindexed WHERE number = ?", (number,))
+    return True
+
+
+def remove_message_words(tx: sqlite3.Connection, account_id: str, number: int, text: str) -> set[str]:
+    """Takes a message out of the index and out of what waits for it; its words, for `forget_words`."""
+    waiting = tx.execute("DELETE FROM unindexed WHERE number = ? RETURNING next_piece", (number,)).fetchone()
+    found: set[str] = set()
+    for piece, part in enumerate(pieces_of(text)[: None if waiting is None else waiting[0]]):
+        words = distinct_words(part)
+        MESSAGES.remove_piece(tx, account_id, number * PIECES + piece, words)
+        found.update(words)
+    return found
+
+
+def forget_words(tx: sqlite3.Connection, account_id: str, words: Iterable[str]) -> None:
+    """Takes those of `words` that stand in no message any more out of the vocabulary."""
+    for word in words:
+        if not UNSPACED.match(word) and not MESSAGES.newest(tx, account_id, [word], 1):
+            tx.execute("DELETE FROM vocabulary WHERE account_id = ? AND word = ?", (account_id, word))
+
+
+def forget_vocabulary(tx: sqlite3.Connection, account_id: str, most: int) -> bool:
+    """Deletes up to `most` words of an account; whether there may be more."""
+    deleted = tx.execute(
+        "DELETE FROM vocabulary WHERE account_id = ?1 AND word IN (SELECT word FROM vocabulary WHERE account_id = ?1 LIMIT ?2)",
+        (account_id, most),
+    )
+    return deleted.rowcount == most
+
+
+def forms_of(conn: sqlite3.Connection, account_id: str, word: str) -> list[str]:
+    """The words that the account has used which are forms of the folded `word`, itself among them if it has been used."""
+    if UNSPACED.match(word):
+        return [word]
+    # Forms of one word begin alike, and a word may be the beginning of a longer one: Zahnarzt in Zahnarzttermin.
+    beginning = word[: max(3, min(5, len(word) - 2))]
+    found = [other for other in _beginning_with(conn, account_id, beginning, _FORMS_READ) if are_forms(word, other)]
+    known = conn.execute("SELECT word FROM vocabulary WHERE account_id = ? AND word = ?", (account_id, word)).fetchone()
+    return list(dict.fromkeys([word, *found] if known else found))
+
+
+def near_words(conn: sqlite3.Connection, account_id: str, word: str) -> list[str]:
+    """The words that the account has used of which the folded `word` may be a misspelling, up to 8."""
+    if UNSPACED.match(word):
+        return []
+    alike = [*_beginning_with(conn, account_id, word[:2], _NEAR_READ, len(word)), *_ending_with(conn, account_id, word)]
+    return [other for other in dict.fromkeys(alike) if is_near(word, other)][:_NEAR_KEPT]
+
+
+def _beginning_with(
+    conn: sqlite3.Connection, account_id: str, beginning: str, most: int, length: int | None = None
+) -> Iterator[str]:
+    rows = conn.execute(
+        """
+        SELECT word FROM vocabulary WHERE account_id = :account_id AND word >= :first AND word < :last
+            AND (:length IS NULL OR length(word) BETWEEN :length - 2 AND :length + 2) LIMIT :most
+        """,
+        {"account_id": account_id, "first": beginning, "last": beginning + "\U0010ffff", "length": length, "most": most},
+    )
+    return (row[0] for row in rows)
+
+
+def _ending_with(conn: sqlite3.Connection, account_id: str, word: str) -> Iterator[str]:
+    ending = word[:-4:-1]
+    rows = conn.execute(
+        """
+        SELECT word FROM vocabulary WHERE account_id = :account_id AND backwards >= :first AND backwards < :last
+            AND length(word) BETWEEN :length - 2 AND :length + 2 LIMIT :most
+        """,
+        {"account_id": account_id, "first": ending, "last": ending + "\U0010ffff", "length": len(word), "most": _NEAR_READ},
+    )
+    return (row[0] for row in rows)

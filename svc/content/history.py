@@ -1,26 +1,20 @@
-"""What an account said and was told in its sessions: messages, and how words find them again (contract 4, 5 and 8)."""
+"""What an account said and was told in its sessions: the messages of its conversations and of its agent runs."""
 
-import heapq
-import math
 import sqlite3
-from collections import defaultdict
-from collections.abc import Collection
+import time
 from dataclasses import dataclass
 from typing import Any
 
-from svc.content.fulltext import Index, words_of
+from svc.content import fulltext
 from svc.db import Page, page
 from svc.errors import ApiError
 from svc.ids import new_id, timestamp
 
-MOST_PASSAGES = 5
 MESSAGE_LENGTH = 1_000_000
-_PASSAGE_CHARACTERS = 1_000
-_INDEX = Index("messages", "content")
-# How many of a word's newest messages are weighed against those of the other words; of these, how many are looked at.
-_HITS = 100
-_CANDIDATES = 50
-_MATCHES = 10_000
+# How long a transaction that deletes may take, so that nobody's write waits for it.
+_SLICE_SECONDS = 0.015
+_VOCABULARY_SLICE = 2_000
+_LAST = 2**63 - 1
 
 
 @dataclass(frozen=True)
@@ -73,7 +67,7 @@ def add_message(
         """,
         (new_id("msg", now_seconds), account_id, conversation_id, run_id, role, content, model, now_seconds),
     ).fetchone()
-    _INDEX.add(tx, account_id, row["number"], content)
+    fulltext.add_message_words(tx, account_id, row["number"], content)
     return Message(**row)
 
 
@@ -83,19 +77,6 @@ def messages_page(
     """A page of a conversation's messages, newest first, as svc/db.py's `page`."""
     rows = page(conn, "messages", account_id, limit, after, order=("number",), conversation_id=conversation_id)
     return rows.of(lambda row: Message(**row))
-
-
-def delete_some(tx: sqlite3.Connection, account_id: str, conversation_id: str | None = None) -> bool:
-    """Deletes some messages of a conversation, or of the whole account; whether there are more."""
-    if conversation_id is None:
-        return _INDEX.delete_some(tx, account_id)
-    return _INDEX.delete_some(tx, account_id, "conversation_id = ?", conversation_id)
-
-
-def delete_some_between(tx: sqlite3.Connection, account_id: str, conversation_id: str, first: int, end: int) -> bool:
-    """Deletes some of a conversation's messages whose number is at least `first` and below `end`; whether there are more."""
-    condition = "conversation_id = ? AND number >= ? AND number < ?"
-    return _INDEX.delete_some(tx, account_id, condition, conversation_id, first, end)
 
 
 def message_by_id(conn: sqlite3.Connection, account_id: str, conversation_id: str, message_id: str, param: str) -> Message:
@@ -109,69 +90,34 @@ def message_by_id(conn: sqlite3.Connection, account_id: str, conversation_id: st
     return Message(**row)
 
 
-def matching_conversations(conn: sqlite3.Connection, account_id: str, words: list[str]) -> list[int]:
-    """The numbers of the conversations of the messages that hold all of `words`; only the newest 10,000 such messages count."""
-    rows = conn.execute(
+def delete_some(tx: sqlite3.Connection, account_id: str, conversation_id: str, first: int = 0, end: int = _LAST) -> bool:
+    """Deletes messages of a conversation, from the number `first` to below `end`, for 15 ms; whether there are more."""
+    words: set[str] = set()
+    rows = tx.execute(
         """
-        SELECT DISTINCT conversations.number
-        -- In this order: else it looks at every message.
-        FROM json_each(?) CROSS JOIN messages ON messages.number = json_each.value
-            JOIN conversations ON conversations.account_id = messages.account_id AND conversations.id = messages.conversation_id
-        WHERE messages.account_id = ?
+        SELECT number, content FROM messages
+        WHERE account_id = ? AND conversation_id = ? AND number >= ? AND number < ? ORDER BY number
         """,
-        (str(_INDEX.newest(conn, account_id, words, _MATCHES)), account_id),
-    ).fetchall()
-    return [row["number"] for row in rows]
+        (account_id, conversation_id, first, end),
+    )
+    more = _delete_rows(tx, account_id, rows, words)
+    fulltext.forget_words(tx, account_id, words)
+    return more
 
 
-def matching_passages(
-    conn: sqlite3.Connection, account_id: str, query: str, known: Collection[str] = frozenset()
-) -> list[dict[str, Any]]:
-    """Up to 5 passages of the account that hold words of `query`, best first: `text`, `source`, `created_at`.
-
-    `source` is the id of a conversation or a run. What is in `known` as a whole is left out.
-    """
-    words = words_of(query)
-    passages: list[dict[str, Any]] = []
-    told = set(known)
-    for number in _best_matches(conn, account_id, words):
-        row = conn.execute("SELECT * FROM messages WHERE account_id = ? AND number = ?", (account_id, number)).fetchone()
-        if row["content"] in told:
-            continue
-        told.add(row["content"])
-        passages.append(
-            {
-                "text": _passage(row["content"], words),
-                "source": row["conversation_id"] or row["run_id"],
-                "created_at": timestamp(row["created_at"]),
-            }
-        )
-        if len(passages) == MOST_PASSAGES:
-            break
-    return passages
+def forget_some(tx: sqlite3.Connection, account_id: str) -> bool:
+    """Deletes messages and then the vocabulary of an account, for 15 ms; whether there are more."""
+    rows = tx.execute("SELECT number, content FROM messages WHERE account_id = ? ORDER BY number", (account_id,))
+    return _delete_rows(tx, account_id, rows, set()) or fulltext.forget_vocabulary(tx, account_id, _VOCABULARY_SLICE)
 
 
-def _best_matches(conn: sqlite3.Connection, account_id: str, words: list[str]) -> list[int]:
-    """The numbers of the messages that hold the most and the rarest of `words`, of equal ones the newest first.
-
-    FTS5's own rank would read every message with a common word, of all accounts; this reads the newest of each word.
-    """
-    scores: defaultdict[int, float] = defaultdict(float)
-    for word in words:
-        numbers = _INDEX.newest(conn, account_id, [word], _HITS)
-        rarity = math.log(1 + _HITS / len(numbers)) ** 2 if numbers else 0.0
-        for number in numbers:
-            scores[number] += rarity
-    return heapq.nlargest(_CANDIDATES, scores, key=lambda number: (scores[number], number))
-
-
-def _passage(text: str, words: list[str]) -> str:
-    """`text`, or of a long one what is around the longest of `words` that is in it as it was typed."""
-    if len(text) <= _PASSAGE_CHARACTERS:
-        return text
-    lowered = text.lower()
-    places = (lowered.find(word) for word in sorted(words, key=len, reverse=True))
-    place = next((place for place in places if place >= 0), 0)
-    start = max(0, min(place - _PASSAGE_CHARACTERS // 4, len(text) - _PASSAGE_CHARACTERS))
-    passage = text[start : start + _PASSAGE_CHARACTERS]
-    return ("…" if start else "") + passage + ("…" if start + _PASSAGE_CHARACTERS < len(text) else "")
+def _delete_rows(tx: sqlite3.Connection, account_id: str, rows: sqlite3.Cursor, words: set[str]) -> bool:
+    """Deletes messages until the time is over, and gathers their words; whether there are more."""
+    ends = time.monotonic() + _SLICE_SECONDS
+    for number, content in rows:
+        if time.monotonic() > ends:
+            rows.close()
+            return True
+        words |= fulltext.remove_message_words(tx, account_id, number, content)
+        tx.execute("DELETE FROM messages WHERE account_id = ? AND number = ?", (account_id, number))
+    return False

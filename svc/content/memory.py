@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from svc.auth.accounts import Account
-from svc.content import answers, conversations, history, projects
+from svc.content import answers, conversations, history, projects, recall
 from svc.content.answers import Answer
+from svc.content.recall import Passage
 from svc.db import Database
 from svc.ids import new_id
 
@@ -33,7 +34,7 @@ class Exchange:
     question: str
     goes_on: bool  # the caller's list does not end with the question but, for instance, with what tools returned
     messages: list[dict[str, Any]]
-    passages: list[dict[str, Any]]
+    passages: list[Passage]
     replaces: int | None  # the number of the message that, with all after it, the exchange stands in place of
     asked_at_seconds: float
 
@@ -60,7 +61,7 @@ async def begin(
     asked = max((position for position, message in enumerate(messages) if message["role"] == "user"), default=None)
     question = "" if asked is None else texts[asked]
 
-    def read(conn: sqlite3.Connection) -> tuple[str, list[dict[str, Any]], int | None]:
+    def read(conn: sqlite3.Connection) -> tuple[str, list[Passage], int | None]:
         instructions, replaced = "", None
         if conversation_id:
             conversation = conversations.conversation_by_id(conn, account.id, conversation_id, HEADER)
@@ -69,7 +70,7 @@ async def begin(
         if replaces:
             replaced = history.message_by_id(conn, account.id, conversation_id or "", replaces, REPLACES).number
         recalls = account.memory_enabled
-        return instructions, history.matching_passages(conn, account.id, question, texts) if recalls else [], replaced
+        return instructions, recall.matching_passages(conn, account.id, question, texts) if recalls else [], replaced
 
     instructions, passages, replaced = await db.read(read)
     leading = "\n\n".join(part for part in (instructions.strip(), _memory(passages)) if part)
@@ -94,10 +95,10 @@ def _text(content: Any) -> str:
     return "\n".join(text for text in texts if isinstance(text, str))
 
 
-def _memory(passages: list[dict[str, Any]]) -> str:
+def _memory(passages: list[Passage]) -> str:
     if not passages:
         return ""
-    return "\n\n".join([_MEMORY, *(passage["text"] for passage in passages)])
+    return "\n\n".join([_MEMORY, *(passage.line() for passage in passages)])
 
 
 def keep(
@@ -133,7 +134,7 @@ def forget_replaced(tx: sqlite3.Connection, exchange: Exchange, first_kept: int)
     """Deletes some of the messages that the exchange, kept from the number `first_kept` on, replaces; whether there are more."""
     if exchange.replaces is None:
         return False
-    return history.delete_some_between(tx, exchange.account_id, exchange.conversation_id, exchange.replaces, first_kept)
+    return history.delete_some(tx, exchange.account_id, exchange.conversation_id, exchange.replaces, first_kept)
 
 
 def _newest_is(conn: sqlite3.Connection, exchange: Exchange) -> bool:

@@ -136,7 +136,7 @@ class PaidCall:
             return
         self._reserved = True  # from here on there may be a hold, even if this task is cancelled
         try:
-            await self._engines.db.write(self.reserve_in)
+            await self._engines.db.write_first(self.reserve_in)
         except ApiError:
             self._reserved = False
             raise
@@ -158,7 +158,7 @@ class PaidCall:
         releases the hold.
         """
         if (self._reserved or self.beside) and not self._settled:
-            await write_until_done(lambda: self._engines.db.write(self.settle_in), lambda error: self.void())
+            await write_until_done(lambda: self._engines.db.write_first(self.settle_in), lambda error: self.void())
         self.mark_settled()
 
     def mark_settled(self) -> None:

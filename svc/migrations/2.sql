@@ -146,3 +146,20 @@ WHEN OLD.checkout_id IS NULL OR EXISTS (SELECT 1 FROM checkouts WHERE id = OLD.c
 BEGIN
     SELECT RAISE(ABORT, 'an event of the processor stays');
 END;
+
+-- Words are indexed by pieces of a text, with a vocabulary: all messages wait for it.
+DROP TABLE messages_text;
+CREATE VIRTUAL TABLE messages_text USING fts5 (words, content = '', detail = none, tokenize = 'ascii');
+CREATE TABLE vocabulary (
+    account_id TEXT NOT NULL REFERENCES accounts (id),
+    word TEXT NOT NULL,
+    backwards TEXT NOT NULL,
+    PRIMARY KEY (account_id, word)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX vocabulary_backwards ON vocabulary (account_id, backwards);
+CREATE TABLE unindexed (
+    number INTEGER PRIMARY KEY REFERENCES messages (number) ON DELETE CASCADE,
+    next_piece INTEGER NOT NULL CONSTRAINT next_piece_range CHECK (next_piece BETWEEN 0 AND 127)
+) STRICT;
+CREATE INDEX unindexed_by_piece ON unindexed (next_piece, number);
+INSERT INTO unindexed (number, next_piece) SELECT number, 0 FROM messages;

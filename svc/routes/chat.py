@@ -140,7 +140,7 @@ async def _keep(request: Request[State], call: ChatCall, exchange: Exchange) -> 
         max(0, round((now - exchange.asked_at_seconds) * 1000)),
         call.finish_reason,
         reasoning if isinstance(reasoning, str) else None,
-        exchange.passages,
+        [passage.as_json() for passage in exchange.passages],
     )
     try:
         first = await state.db.write(memory.keep, exchange, message, call.log_fields["model"], answer, now)

@@ -7,10 +7,11 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from svc.checks import Check, fields
-from svc.content import answers, conversations, history, projects
+from svc.checks import Check, fields, text
+from svc.content import answers, conversations, history, projects, search
 from svc.content.conversations import Conversation
 from svc.content.history import Message
+from svc.content.search import Match
 from svc.db import Page
 from svc.routes.schemas.content import (
     CONVERSATION,
@@ -59,7 +60,13 @@ _CHECKS: Mapping[str, Check[Any]] = {"title": conversations.check_title, "projec
     "listConversations",
     "List the conversations",
     parameters=[
-        parameter("q", "query", "Words: only conversations with all of them in the title or in one message.", string()),
+        parameter(
+            "q",
+            "query",
+            "Words: only conversations with all of them somewhere in a message or the title, the last one as a beginning. Each "
+            "then has `matches`: texts in parts, of which those that were found are told.",
+            string(maxLength=500),
+        ),
         parameter("project_id", "query", "Only those of this project.", string()),
     ],
     answers={200: Answer("A page of conversations.", CONVERSATION_LIST)},
@@ -67,14 +74,19 @@ _CHECKS: Mapping[str, Check[Any]] = {"title": conversations.check_title, "projec
     paged=True,
 )
 async def list_conversations(request: Request[State], caller: Caller) -> Response:
-    """The last used first, `?q= ?project_id= ?limit= ?after=`; `q` asks for words, all of them in the title or in one message."""
+    """The last used first, `?q= ?project_id= ?limit= ?after=`; `q` asks for words, all of them in the conversation or its title,
+    the last one as a beginning."""
     db, limit, query = request.state.db, page_limit(request), request.query_params
     project_id = query.get("project_id")
     if project_id is not None:
         await db.read(projects.project_by_id, caller.id, project_id, "project_id")
-    words = query.get("q") or None
-    page = await db.read(conversations.conversations_page, caller.id, limit, page_after(request), project_id, words)
-    return listing(page, Conversation.as_json)
+    words = query.get("q")
+    if not words:
+        page = await db.read(conversations.conversations_page, caller.id, limit, page_after(request), project_id)
+        return listing(page, Conversation.as_json)
+    text(search.QUERY_LENGTH)(words, "q")
+    found = await db.read(search.search, caller.id, words, limit, page_after(request), project_id)
+    return listing(found, Match.as_json)
 
 
 @describes(

@@ -12,6 +12,7 @@ from starlette.responses import Response
 from svc.auth import accounts, tokens
 from svc.auth.accounts import Account
 from svc.content.content_links import account_of_link
+from svc.db import acting_for
 from svc.errors import ApiError
 from svc.server.interface import Component, Refusal, implies, integer, named_header, string
 from svc.server.limits import CHAT_PER_MINUTE
@@ -105,6 +106,7 @@ def signed_in(handler: Handler) -> Endpoint:
     async def endpoint(request: Request[State]) -> Response:
         caller = await _caller(request)
         request.scope["svc.account_id"] = caller.id
+        acting_for.set(caller.id)
         add_log_fields(request, account=caller.id)
         return await handler(request, caller)
 

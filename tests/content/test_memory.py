@@ -283,7 +283,7 @@ async def test_passages_that_match_lead_the_messages_sent_upstream(lab: Lab) -> 
 
 
 async def test_the_last_user_message_alone_is_searched_for_and_what_the_caller_sends_is_not_repeated(lab: Lab) -> None:
-    for text in ("The zebra is striped.", "The lion roars."):
+    for text in ("Zebra and lion are striped.", "The lion roars."):
         await lab.ask(text)
     messages = [
         {"role": "user", "content": "The lion roars."},
@@ -291,8 +291,8 @@ async def test_the_last_user_message_alone_is_searched_for_and_what_the_caller_s
         {"role": "user", "content": "And the lion?"},
     ]
     answer = await lab.ask("", messages=messages)
-    assert answer.headers[MEMORY] == "1"  # "the" is in both, but one of them is here already
-    assert "zebra" in lab.sent[0]["content"] and "roars" not in lab.sent[0]["content"] and lab.sent[1:] == messages
+    assert answer.headers[MEMORY] == "1"  # one of them is here already
+    assert "striped" in lab.sent[0]["content"] and "roars" not in lab.sent[0]["content"] and lab.sent[1:] == messages
 
 
 async def test_at_most_five_passages_come(lab: Lab) -> None:

@@ -87,9 +87,7 @@ async def test_what_a_text_brings_runs_nothing_and_loads_nothing(server: Running
         assert await page.locator("body").is_visible()
 
 
-async def test_an_answer_is_stopped_asked_again_and_edited(
-    server: RunningServer, browser: Browser, ada: Any
-) -> None:
+async def test_an_answer_is_stopped_asked_again_and_edited(server: RunningServer, browser: Browser, ada: Any) -> None:
     async with new_context(browser, server, storage_state=ada) as context:
         page = await opened(context)
         await choose_model(page, "script")

@@ -1,7 +1,7 @@
 """Schemas of projects, artifacts, conversations and live support."""
 
 from svc.routes.schemas.common import ID, LABEL, MEDIA_TYPE, TIMESTAMP
-from svc.server.interface import array, choice, integer, or_null, page_of, record, schema, string
+from svc.server.interface import array, boolean, choice, integer, or_null, page_of, record, schema, string
 
 CREATE_PROJECT_REQUEST = record(
     "CreateProjectRequest",
@@ -156,10 +156,32 @@ CONVERSATION = record(
         "updated_at": "2026-09-21T14:13:20.123Z",
     },
 )
-CONVERSATION_LIST = page_of(CONVERSATION)
+_MATCH = record(
+    "ConversationMatch",
+    {
+        "message_id": or_null(string("The message that it is from; null: the title.")),
+        "parts": array(
+            record("MatchPart", {"text": string(), "found": boolean("Whether the search has found this part.")}),
+            "A text in parts: together they are the text.",
+        ),
+    },
+)
+_FOUND_CONVERSATION = record(
+    "FoundConversation",
+    {**CONVERSATION["properties"], "matches": array(_MATCH, "With `q`: what of the conversation was found.")},
+    required=list(CONVERSATION["properties"]),
+    example=CONVERSATION.example,
+)
+CONVERSATION_LIST = page_of(_FOUND_CONVERSATION)
 _RECALLED_PASSAGE = record(
     "RecalledPassage",
-    {"text": string(), "source": string("The id of the conversation or run that it is from."), "created_at": TIMESTAMP},
+    {
+        "message_id": string("The message that it is from."),
+        "role": choice("user", "assistant"),
+        "text": string(),
+        "source": string("The id of the conversation or run that it is from."),
+        "created_at": TIMESTAMP,
+    },
 )
 _MESSAGE_ANSWER = record(
     "MessageAnswer",

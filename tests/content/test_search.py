@@ -1,0 +1,64 @@
+"""The search over conversations: every word somewhere in one or its title, the last as a beginning, and where they stand."""
+
+import pytest
+
+from svc.content import conversations, search
+from svc.errors import ApiError
+from tests.content.test_history import NOW, ada, bob, conn  # noqa: F401 - fixtures
+
+
+def talk(conn, account_id: str, at: float, title: str | None, *contents: str) -> str:  # type: ignore[no-untyped-def]  # noqa: F811
+    made = conversations.add_conversation(conn, account_id, NOW + at, title=title)
+    for content in contents:
+        conversations.add_message(conn, account_id, made.id, role="user", content=content, now_seconds=NOW + at)
+    return made.id
+
+
+def found(conn, account_id: str, query: str) -> list[str]:  # type: ignore[no-untyped-def]  # noqa: F811
+    return [match.conversation.id for match in search.search(conn, account_id, query, 20, None, None).items]
+
+
+def test_words_may_stand_in_different_messages_and_in_the_title(conn, ada) -> None:  # type: ignore[no-untyped-def]  # noqa: F811
+    one = talk(conn, ada, 0, "Trip to Lisbon", "the flight leaves early", "we stay in a hotel")
+    talk(conn, ada, 1, "Trip to Rome", "the flight leaves late")
+    assert found(conn, ada, "hotel flight lisbon ") == [one]
+    assert found(conn, ada, "hotel rome ") == []
+
+
+def test_the_last_word_may_be_a_beginning_and_the_others_are_whole(conn, ada) -> None:  # type: ignore[no-untyped-def]  # noqa: F811
+    one = talk(conn, ada, 0, "x", "the restaurant was lovely")
+    assert found(conn, ada, "lovely restau") == [one] and found(conn, ada, "restau lovely") == []
+    assert found(conn, ada, "restau ") == [], "a blank ends the word"
+
+
+def test_the_last_used_comes_first_page_by_page(conn, ada) -> None:  # type: ignore[no-untyped-def]  # noqa: F811
+    ids = [talk(conn, ada, at, None, "zebra") for at in (1, 3, 2)]
+    conversations.add_message(conn, ada, ids[0], role="user", content="again", now_seconds=NOW + 9)
+    wanted = [ids[0], ids[1], ids[2]]
+    assert found(conn, ada, "zebra") == wanted
+    first = search.search(conn, ada, "zebra", 1, None, None)
+    second = search.search(conn, ada, "zebra", 2, wanted[0], None)
+    assert first.has_more and [match.conversation.id for match in second.items] == wanted[1:] and not second.has_more
+    with pytest.raises(ApiError):
+        search.search(conn, ada, "zebra", 1, talk(conn, ada, 0, None, "lion"), None)
+
+
+def test_what_was_found_is_told_in_parts_that_make_up_the_text(conn, ada) -> None:  # type: ignore[no-untyped-def]  # noqa: F811
+    talk(conn, ada, 0, "Zebras in Zürich", "many words " * 300 + "the ZEBRA of zurich sleeps " + "and more " * 300)
+    (match,) = search.search(conn, ada, "zurich zebra", 20, None, None).items
+    title, message = match.as_json()["matches"]
+    assert title == {
+        "message_id": None,
+        "parts": [
+            {"text": "Zebras", "found": True},
+            {"text": " in ", "found": False},
+            {"text": "Zürich", "found": True},
+        ],
+    }
+    assert [part["text"] for part in message["parts"] if part["found"]] == ["ZEBRA", "zurich"]
+    assert message["message_id"].startswith("msg_") and len("".join(part["text"] for part in message["parts"])) <= 200
+
+
+def test_nobody_finds_what_another_said(conn, ada, bob) -> None:  # type: ignore[no-untyped-def]  # noqa: F811
+    talk(conn, ada, 0, "zebra", "zebra")
+    assert found(conn, bob, "zebra") == [] and found(conn, bob, "") == []
