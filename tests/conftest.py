@@ -13,6 +13,7 @@ import pytest
 from app import create_app
 from svc.config import Config
 from tests.support.openapi import check
+from tests.support.watchdog import WATCHDOG
 
 PASSWORD = "correct horse battery"
 JSON = {"content-type": "application/json"}  # for a body that httpx is given as bytes
@@ -72,6 +73,15 @@ def bearer(token: str) -> dict[str, str]:
     return {"authorization": f"Bearer {token}"}
 
 
+@pytest.fixture(autouse=True)
+def watchdog() -> Iterator[None]:
+    """Fails a test in which one step of the application kept the event loop for over 100 ms of CPU time."""
+    WATCHDOG.stalls.clear()
+    with WATCHDOG.watching():
+        yield
+    assert not WATCHDOG.stalls, "the event loop stood still"
+
+
 @pytest.fixture
 def clocks() -> Clocks:
     return Clocks()
@@ -123,4 +133,5 @@ class _WithState:
     state: Any
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        await self.app({**scope, "state": dict(self.state)}, receive, send)
+        name = f"{scope['method']} {scope['path']}"
+        await WATCHDOG.drive(self.app({**scope, "state": dict(self.state)}, receive, send), name)

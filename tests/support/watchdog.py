@@ -1,0 +1,108 @@
+"""Watches that no step of the application holds up the event loop: CPU time of this thread, so a busy machine does not count.
+
+A step is what runs between two waits: of a request, measured where the application is driven, or of a task or callback that the
+application has started, known by the context it inherits. What the test itself computes is none.
+"""
+
+import asyncio
+import contextlib
+import gc
+import time
+from collections.abc import Awaitable, Callable, Generator, Iterator
+from contextvars import ContextVar
+from typing import Any
+
+MOST_SECONDS = 0.1
+
+_in_app: ContextVar[bool] = ContextVar("in_app", default=False)
+
+
+class Watchdog:
+    """`stalls` holds what took too long, with its seconds."""
+
+    def __init__(self) -> None:
+        self.stalls: list[tuple[str, float]] = []
+        self._collecting_seconds = 0.0
+        self._collection_began = 0.0
+
+    def drive(self, coroutine: Awaitable[Any], name: str) -> "_Driven":
+        """`coroutine` with each of its steps measured."""
+        return _Driven(coroutine, name, self)
+
+    @contextlib.contextmanager
+    def step(self, name: str) -> Iterator[None]:
+        """Measures the block as a step of the application."""
+        token = _in_app.set(True)
+        began, collected = time.thread_time(), self._collecting_seconds
+        try:
+            yield
+        finally:
+            took = time.thread_time() - began - (self._collecting_seconds - collected)
+            _in_app.reset(token)
+            if took > MOST_SECONDS:
+                self.stalls.append((name, round(took, 3)))
+
+    @contextlib.contextmanager
+    def watching(self) -> Iterator[None]:
+        """Measures the callbacks and tasks of the application while the block runs."""
+        run = asyncio.Handle._run
+
+        def measured(handle: asyncio.Handle) -> None:
+            if not handle._context.get(_in_app):  # type: ignore[attr-defined]
+                run(handle)
+                return
+            began, collected = time.thread_time(), self._collecting_seconds
+            run(handle)
+            took = time.thread_time() - began - (self._collecting_seconds - collected)
+            if took > MOST_SECONDS:
+                self.stalls.append((repr(getattr(handle._callback, "__self__", handle)), round(took, 3)))
+
+        asyncio.Handle._run = measured  # type: ignore[method-assign]
+        gc.callbacks.append(self._collects)
+        try:
+            yield
+        finally:
+            asyncio.Handle._run = run  # type: ignore[method-assign]
+            gc.callbacks.remove(self._collects)
+
+    def _collects(self, phase: str, info: dict[str, int]) -> None:
+        # A test process holds ten times the objects of a server: its collections say nothing about the application.
+        if phase == "start":
+            self._collection_began = time.thread_time()
+        else:
+            self._collecting_seconds += time.thread_time() - self._collection_began
+
+
+class _Driven:
+    def __init__(self, coroutine: Awaitable[Any], name: str, watchdog: Watchdog) -> None:
+        self._coroutine = coroutine
+        self._name = name
+        self._watchdog = watchdog
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        steps = self._coroutine.__await__()
+        resume = _sender(steps, None)
+        while True:
+            try:
+                with self._watchdog.step(self._name):
+                    waited_for = resume()
+            except StopIteration as end:
+                return end.value
+            try:
+                sent = yield waited_for
+            except BaseException as error:
+                resume = _thrower(steps, error)
+            else:
+                resume = _sender(steps, sent)
+
+
+def _sender(steps: Generator[Any, Any, Any], value: Any) -> Callable[[], Any]:
+    return lambda: steps.send(value)
+
+
+def _thrower(steps: Generator[Any, Any, Any], error: BaseException) -> Callable[[], Any]:
+    return lambda: steps.throw(error)
+
+
+# One for the process: the tests of a process run one after the other.
+WATCHDOG = Watchdog()
