@@ -326,10 +326,12 @@ def _of_body(operation: Operation) -> list[Refusal]:
         too_large += f", or holds more than {MOST_JSON_VALUES:,} JSON values"
         position = "The request body is not valid JSON: unexpected character at character 12."
         found.append(Refusal("invalid_json", position, when="The body is not JSON."))
-        if not body.any_type:
-            found.append(Refusal("unsupported_media_type", when="The body is not declared as `application/json` in UTF-8."))
+    coded = "The body is compressed"
+    if body.media_type == "application/json" and not body.any_type:
+        coded += ", or not declared as `application/json` in UTF-8"
     elif body.media_type == "application/x-www-form-urlencoded":
-        found.append(Refusal("unsupported_media_type", when="The body is no urlencoded form."))
+        coded += ", or no urlencoded form"
+    found.append(Refusal("unsupported_media_type", when=f"{coded}."))
     return [*found, Refusal("PAYLOAD_TOO_LARGE", when=f"{too_large}."), Refusal("overloaded")]
 
 

@@ -1,0 +1,168 @@
+"""Bodies of requests: one sane JSON object, no more than a path takes, nothing coded, counted as they arrive."""
+
+import time
+import tracemalloc
+from collections.abc import AsyncIterator
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from svc.errors import ApiError
+from svc.server.bodies import _values, parse_json
+from svc.server.body_budget import MIB, BodyBudget
+from tests.conftest import JSON, Service
+from tests.support.answers import assert_error
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"not json",
+        b"[1]",
+        b'"text"',
+        b"null",
+        b"{}{}",
+        b'{"email": NaN}',
+        b'{"email": "\\ud800"}',
+        b'{"email": "\xff"}',
+        b'{"a": \x00}',
+        b'{"a": 1' + b"0" * 5000 + b"}",
+        b'{"a": ' + b"[" * 200 + b"]" * 200 + b"}",
+        b'{"a": ' + b"[" * 50_000 + b"]" * 50_000 + b"}",
+        b'{"a": ' + b'{"b": ' * 150 + b"1" + b"}" * 151,
+    ],
+)
+async def test_a_body_that_is_not_one_sane_json_object_is_400(service: Service, body: bytes) -> None:
+    answer = await service.client.post("/auth/signup", content=body, headers={"content-type": "application/json"})
+    assert answer.status_code == 400, answer.text
+    assert_error(answer, 400, answer.json()["error"]["code"])
+
+
+def test_100_levels_are_taken_and_101_are_not() -> None:
+    assert parse_json(b"[" * 100 + b"1" + b"]" * 100)
+    with pytest.raises(ApiError, match="100 levels"):
+        parse_json(b"[" * 101 + b"]" * 101)
+
+
+def test_brackets_inside_text_are_no_levels_and_no_values() -> None:
+    text = '[{,"\\' * 100_000
+    assert parse_json(orjson.dumps({"text": text})) == {"text": text}
+
+
+def test_a_text_full_of_commas_is_read_as_fast_as_any_other() -> None:
+    body = orjson.dumps({"text": ",[{" * 5_000_000})
+    began = time.perf_counter()
+    assert len(parse_json(body)["text"]) == 15_000_000
+    assert time.perf_counter() - began < 2
+
+
+def test_more_than_100_000_values_are_refused_before_they_take_memory() -> None:
+    body = b"[" + b"{}," * 5_000_000 + b"{}]"
+    tracemalloc.start()
+    with pytest.raises(ApiError, match="100000 values"):
+        parse_json(body)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 2 * len(body)
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.text(st.characters(codec="utf-8")),
+        st.lists,
+        max_leaves=50,
+    )
+)
+def test_any_json_value_is_read_as_it_was_written(value: Any) -> None:
+    assert parse_json(orjson.dumps(value)) == value
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_read_or_refused_and_never_fail_otherwise(body: bytes) -> None:
+    try:
+        parse_json(body)
+    except ApiError as error:
+        assert error.status in (400, 413)
+
+
+@pytest.mark.parametrize(
+    ("content_type", "status"),
+    [
+        ("application/json", 400),
+        ("APPLICATION/JSON; charset=UTF-8", 400),
+        ('application/json; charset="utf-8"', 400),
+        (None, 415),
+        ("text/plain", 415),
+        ("application/x-www-form-urlencoded", 415),
+        ("multipart/form-data; boundary=x", 415),
+        ("application/json; charset=utf-16", 415),
+    ],
+)
+async def test_only_json_in_utf_8_is_taken(service: Service, content_type: str | None, status: int) -> None:
+    headers = {} if content_type is None else {"content-type": content_type}
+    answer = await service.client.post("/auth/signup", content=b"{}", headers=headers)
+    assert_error(answer, status, "missing_field" if status == 400 else "unsupported_media_type")
+
+
+async def test_a_body_over_1_mib_is_413_by_length_and_by_chunks_before_it_is_whole(service: Service) -> None:
+    sent = 0
+
+    async def chunks() -> AsyncIterator[bytes]:
+        nonlocal sent
+        for _ in range(64):
+            sent += 64 * 1024
+            yield b" " * 64 * 1024
+
+    assert_error(await service.client.post("/auth/signup", content=b" " * (MIB + 1), headers=JSON), 413, "PAYLOAD_TOO_LARGE")
+    assert_error(await service.client.post("/auth/signup", content=chunks(), headers=JSON), 413, "PAYLOAD_TOO_LARGE")
+    assert service.state["bodies"].free_bytes == BodyBudget().free_bytes
+
+
+async def test_a_chat_body_may_have_16_mib(service: Service) -> None:
+    headers = await service.bearer()
+    padding = " " * (16 * MIB - 200)
+    body = orjson.dumps({"model": "builtin/echo", "messages": [{"role": "user", "content": "hi"}], "padding": padding})
+    assert len(body) < 16 * MIB
+    assert (await service.client.post("/v1/chat/completions", content=body, headers={**headers, **JSON})).status_code == 200
+    assert_error(
+        await service.client.post("/v1/chat/completions", content=body + b" " * 200, headers={**headers, **JSON}),
+        413,
+        "PAYLOAD_TOO_LARGE",
+    )
+
+
+async def test_more_bodies_than_the_budget_are_503_and_the_budget_comes_back(service: Service) -> None:
+    headers = await service.bearer()
+    bodies = service.state["bodies"]
+    whole, bodies.free_bytes = bodies.free_bytes, 100_000
+    answer = await service.client.post("/user/api-keys", json={"name": "x" * 150_000}, headers=headers)
+    assert_error(answer, 503, "overloaded")
+    assert answer.headers["retry-after"] == "1" and bodies.free_bytes == 100_000
+    assert (await service.client.post("/user/api-keys", json={"name": "x"}, headers=headers)).status_code == 201
+    assert bodies.free_bytes == 100_000
+    bodies.free_bytes = whole
+
+
+@pytest.mark.parametrize(("coding", "status"), [("gzip", 415), ("br, gzip", 415), ("identity", 400), ("", 400)])
+async def test_a_coded_body_is_415(service: Service, coding: str, status: int) -> None:
+    answer = await service.client.post("/auth/signup", content=b"{}", headers={**JSON, "content-encoding": coding})
+    assert answer.status_code == status
+    made = await service.client.post("/billing/webhook", content=b"{}", headers={"content-encoding": coding})
+    assert made.status_code == status
+
+
+def test_values_are_told_from_what_stands_in_texts_wherever_a_slice_ends() -> None:
+    for text in ("\\" * 65_535, "a" + "\\" * 65_535, '"' * 65_535, '\\"' * 30_000, ",[{" * 30_000 + "\\"):
+        body = orjson.dumps([text, ",", {text: 1}])
+        assert _values(body) == 4 and parse_json(body) == [text, ",", {text: 1}]
+
+
+async def test_a_large_body_is_parsed_away_from_the_loop(service: Service) -> None:
+    """The watchdog judges."""
+    headers = await service.bearer()
+    body = {"name": "x", "more": [{"key": "x"}] * 30_000}
+    assert (await service.client.post("/projects", json=body, headers=headers)).status_code == 201

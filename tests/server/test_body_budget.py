@@ -1,0 +1,54 @@
+"""The memory that bodies may take: shares of an address and of an account, small ones always, all of it given back."""
+
+from typing import Any
+
+import pytest
+
+from svc.errors import ApiError
+from svc.server.body_budget import KIB, SMALL_BYTES, BodyBudget, network_of
+
+
+def scope(address: str, account_id: str | None = None) -> dict[str, Any]:
+    return {"svc.client_ip": address, "svc.account_id": account_id}
+
+
+def test_a_body_counts_as_it_grows_and_is_given_back() -> None:
+    budget, one = BodyBudget(1000 * KIB, 1000 * KIB), scope("192.0.2.1", "user_1")
+    for size in (10, SMALL_BYTES, SMALL_BYTES + 1, 500 * KIB):
+        budget.count(one, size)
+    assert budget.free_bytes == 500 * KIB
+    for _ in range(2):
+        budget.give_back(one)
+    assert budget.free_bytes == 1000 * KIB and not budget._held_bytes
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (scope("192.0.2.1", "user_1"), scope("192.0.2.1", "user_2")),
+        (scope("192.0.2.1", "user_1"), scope("192.0.2.2", "user_1")),
+        (scope("2001:db8::1"), scope("2001:db8::2")),
+    ],
+)
+def test_an_address_and_an_account_have_a_share(first: dict[str, Any], second: dict[str, Any]) -> None:
+    budget = BodyBudget(1000 * KIB, 300 * KIB)
+    budget.count(first, 200 * KIB)
+    with pytest.raises(ApiError) as refused:
+        budget.count(second, 101 * KIB)
+    assert refused.value.code == "overloaded"
+    budget.count(second, 100 * KIB)
+    budget.count(scope("198.51.100.1", "user_9"), 300 * KIB)
+
+
+def test_a_small_body_always_fits() -> None:
+    budget = BodyBudget(0, 0)
+    for _ in range(1000):
+        budget.count(scope("192.0.2.1"), SMALL_BYTES)
+    with pytest.raises(ApiError):
+        budget.count(scope("192.0.2.1"), SMALL_BYTES + 1)
+
+
+def test_addresses_are_counted_by_their_network() -> None:
+    assert network_of("192.0.2.1") == network_of("::ffff:192.0.2.1") != network_of("192.0.2.2")
+    assert network_of("2001:db8::1") == network_of("2001:db8::ffff") != network_of("2001:db8:0:1::1")
+    assert network_of("nonsense") == network_of("")
