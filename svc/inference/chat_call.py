@@ -194,6 +194,7 @@ class ChatCall(PaidCall):
             finally:
                 reading.cancel()
                 reading.add_done_callback(lambda task: task.cancelled() or task.exception())  # looked at, once there is nobody
+                await asyncio.wait([reading])  # what it reads from is closed next, which must not be running still
 
     async def _read_on(self, answers: AsyncGenerator[RawChunks, None]) -> None:
         async for raws in answers:

@@ -44,7 +44,14 @@ PRICES = {
 BEHAVIOURS = (
     *("echo", "no-usage", "tools", "status-400", "status-500", "refuse-429", "silent", "cut-head", "html-200", "error-200"),
     *("error-mid-stream", "broken-json", "cut-after-1-chunks", "cut-after-2-chunks", "reset-after-3-chunks"),
-    *("silent-after-3-chunks", "fail-once", "endless", "usage-always+cut-after-3-chunks", "slow-300ms", "no-done+until-close"),
+    *(
+        "silent-after-3-chunks",
+        "fail-once",
+        "endless",
+        "usage-always+cut-after-3-chunks",
+        "slow-300ms",
+        "no-done+until-close",
+    ),
 )
 FALLBACKS = {"status-503+to-cheap": "lab/ok+cheap", "status-503+to-free": "lab/ok+free", "status-503+to-dear": "lab/ok+dear"}
 
@@ -669,9 +676,9 @@ async def test_a_fallback_is_charged_at_its_own_price_and_a_dearer_one_is_not_as
 # --- once, and only if it can be written
 
 
-async def a_paid_call(lab: Lab, person: Person, **fields: Any) -> chat_call.ChatCall:
-    model = await lab.service.state["engines"].catalog.find("lab/ok")
-    body = {"model": "lab/ok", "messages": [USER], **fields}
+async def a_paid_call(lab: Lab, person: Person, model_id: str = "lab/ok", **fields: Any) -> chat_call.ChatCall:
+    model = await lab.service.state["engines"].catalog.find(model_id)
+    body = {"model": model_id, "messages": [USER], **fields}
     return chat_call.ChatCall(model, body, lab.service.state["engines"], Payer(person.account_id, "req_1", None))
 
 
@@ -693,6 +700,24 @@ async def test_a_settlement_that_is_cancelled_or_repeated_is_one_debit_with_its_
         assert call.cost_micros == 17 and await lab.balance(person) == 1_000 - 17 * (turns + 1)
     (used,) = (await lab.get(person, "/billing/usage"))["data"]
     assert (used["requests"], used["cost_micros"]) == (6, 6 * 17)
+
+
+@pytest.mark.parametrize("leaving", [GeneratorExit, asyncio.CancelledError])
+async def test_a_caller_who_leaves_an_answer_that_has_ended_is_charged_the_estimate_where_no_count_comes(
+    lab: Lab, leaving: type[BaseException], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chat_call, "_COUNT_SECONDS", 0.05)
+    person = await lab.person(1_000)
+    call = await a_paid_call(lab, person, "lab/silent-after-7-chunks", stream=True)
+    with pytest.raises(leaving):
+        async with call:
+            answer = call.stream()
+            while not call._writer.finished:
+                await anext(answer)
+            await answer.athrow(leaving())
+    async with asyncio.timeout(1):
+        await lab.upstream.requests[-1].gone.wait()
+    assert await lab.balance(person) == 1_000 - 2 - 2 * 4  # "hello" and "Hello, world!", as they are estimated
 
 
 async def test_a_hold_that_nobody_waited_for_is_released(lab: Lab) -> None:
