@@ -44,14 +44,8 @@ PRICES = {
 BEHAVIOURS = (
     *("echo", "no-usage", "tools", "status-400", "status-500", "refuse-429", "silent", "cut-head", "html-200", "error-200"),
     *("error-mid-stream", "broken-json", "cut-after-1-chunks", "cut-after-2-chunks", "reset-after-3-chunks"),
-    *(
-        "silent-after-3-chunks",
-        "fail-once",
-        "endless",
-        "usage-always+cut-after-3-chunks",
-        "slow-300ms",
-        "no-done+until-close",
-    ),
+    "silent-after-7-chunks",
+    *("silent-after-3-chunks", "fail-once", "endless", "usage-always+cut-after-3-chunks", "slow-300ms", "no-done+until-close"),
 )
 FALLBACKS = {"status-503+to-cheap": "lab/ok+cheap", "status-503+to-free": "lab/ok+free", "status-503+to-dear": "lab/ok+dear"}
 
