@@ -22,7 +22,16 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from svc.errors import StartError
-from svc.secrets import TlsFiles, derive, open_folder, tls_files, write_private
+from svc.secrets import (
+    TlsFiles,
+    derive,
+    forget_address,
+    open_folder,
+    served_address,
+    tls_files,
+    write_address,
+    write_private,
+)
 
 NAMES = ["localhost", "127.0.0.1", "::1", "svc.example"]
 NOW = time.time()
@@ -446,3 +455,33 @@ def test_certificates_that_cannot_be_written_stop_the_start(tmp_path: Path) -> N
     (tmp_path / "tls").touch()
     with pytest.raises(StartError, match="certificates"):
         tls_files(tmp_path, NAMES, NOW)
+
+
+# --- what others may read
+
+
+def test_a_folder_that_others_could_read_is_closed_to_them_and_what_is_not_ours_stays(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    (folder / "tls").mkdir(parents=True, mode=0o755)
+    (folder / "notes").write_text("not ours")
+    for name in ("master.key", "service.db", "service.db-wal", "tls/key.pem"):
+        (folder / name).write_bytes(b"x" * 32)
+        (folder / name).chmod(0o644)
+    for path in (folder, folder / "tls"):
+        path.chmod(0o755)
+    (folder / "notes").chmod(0o644)
+    open_folder(folder).close()
+    for name in (".", "tls"):
+        assert mode(folder / name) == 0o700
+    for name in ("lock", "master.key", "service.db", "service.db-wal", "tls/key.pem"):
+        assert mode(folder / name) == 0o600
+    assert mode(folder / "notes") == 0o644
+
+
+def test_the_address_is_there_while_a_server_is(tmp_path: Path) -> None:
+    assert served_address(tmp_path) is None
+    write_address(tmp_path, "https://127.0.0.1:8443")
+    assert served_address(tmp_path) == "https://127.0.0.1:8443" and mode(tmp_path / "address") == 0o600
+    forget_address(tmp_path)
+    forget_address(tmp_path)
+    assert served_address(tmp_path) is None

@@ -3,11 +3,15 @@
 import asyncio
 import contextlib
 import json
+import os
 import re
 import resource
 import signal
 import socket
 import ssl
+import stat
+import subprocess
+import sys
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -18,9 +22,9 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 
 from svc.errors import StartError
-from svc.secrets import open_folder, tls_files
+from svc.secrets import open_folder, served_address, tls_files
 from svc.server.serve import bind
-from tests.support.server import APP, RunningServer, hang_up, read_to_end, running_server, running_server_sync, start_fails
+from tests.support.server import APP, ROOT, RunningServer, hang_up, read_to_end, running_server, running_server_sync, start_fails
 
 TINY = ("-m", "tests.support.tiny_app")
 SHORT = {
@@ -809,3 +813,32 @@ async def test_the_application_starts_serves_and_ends(tmp_path: Path) -> None:
         assert_refused(await server.exchange(b"GET / HTTP/1.1\r\n\r\n"), 400, "invalid_request")
         assert await server.stop() == 0
         assert all(line["event"] != "library" for line in server.log_lines())
+
+
+# --- what a start finds
+
+
+async def test_with_closed_standard_streams_it_serves_and_ends_with_status_0(tmp_path: Path) -> None:
+    """Whatever is opened next would take the numbers 0 to 2: the log must not be written into it."""
+    program = (
+        f"import os, sys; [os.close(number) for number in range(3)]; os.execv(sys.executable, [sys.executable, {str(APP)!r}])"
+    )
+    data = tmp_path / "data"
+    env = {**os.environ, "SVC_PORT": "0", "SVC_DATA_DIR": str(data), "SVC_DISCOVER": "0"}
+    process = subprocess.Popen([sys.executable, "-c", program], cwd=ROOT, env=env)
+    try:
+        async with asyncio.timeout(20):
+            while (address := served_address(data)) is None:
+                await asyncio.sleep(0.05)
+        async with httpx.AsyncClient(
+            base_url=address, verify=ssl.create_default_context(cafile=data / "tls" / "ca.pem")
+        ) as client:
+            assert (await client.get("/healthz")).status_code == 200
+            assert (await client.get("/readyz")).status_code == 200
+        process.terminate()
+        assert await asyncio.to_thread(process.wait, 10) == 0
+    finally:
+        process.kill()
+        process.wait()
+    assert served_address(data) is None
+    assert {stat.S_IMODE(path.stat().st_mode) & 0o077 for path in data.rglob("*")} == {0}

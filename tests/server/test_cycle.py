@@ -1,0 +1,40 @@
+"""One answer: HTTP/1.0 gets no chunks, and the last resort has the shape of all errors."""
+
+from collections.abc import Iterator
+
+import orjson
+import pytest
+
+from svc.errors import ApiError
+from svc.server.cycle import error_answer
+from tests.support.server import RunningServer, running_server_sync
+
+TINY = ("-m", "tests.support.tiny_app")
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    with running_server_sync(tmp_path_factory.mktemp("server"), command=TINY) as running:
+        yield running
+
+
+async def test_an_answer_without_a_length_to_http_1_0_ends_with_its_connection(server: RunningServer) -> None:
+    reader, writer = await server.raw()
+    writer.write(b"GET /stream?seconds=0.01 HTTP/1.0\r\nHost: localhost\r\nConnection: keep-alive\r\n\r\n")
+    head = await reader.readuntil(b"\r\n\r\n")
+    assert b"transfer-encoding" not in head and b"connection: close" in head
+    assert (await reader.readexactly(26)).startswith(b"data: begun\n\ndata: x\n\n")
+    writer.transport.abort()
+
+
+@pytest.mark.parametrize("method", [b"GET", b"HEAD"])
+async def test_an_answer_with_a_length_to_http_1_0_keeps_it(server: RunningServer, method: bytes) -> None:
+    answer = await server.exchange(method + b" /big?bytes=300000 HTTP/1.0\r\nHost: localhost\r\n\r\n")
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert b"content-length: 300000" in head and len(body) == (300_000 if method == b"GET" else 0)
+
+
+def test_the_last_resort_has_the_shape_of_all_errors() -> None:
+    headers, body = error_answer(ApiError("overloaded"))
+    assert orjson.loads(body) == ApiError("overloaded").body()
+    assert dict(headers)[b"retry-after"] == b"1" and dict(headers)[b"content-length"] == str(len(body)).encode()
