@@ -364,7 +364,10 @@ def test_a_script_writes_text_and_never_markup(name: str) -> None:
     assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|new Function|srcdoc|https?://", script)
 
 
-@pytest.mark.parametrize(("path", "title"), [("/", "svc"), ("/docs", "Reference"), ("/password-reset", "New password")])
+@pytest.mark.parametrize(
+    ("path", "title"),
+    [("/", "svc"), ("/docs", "Reference"), ("/password-reset", "New password"), ("/verify-email", "Confirm your e-mail")],
+)
 async def test_the_pages_are_served_with_a_strict_policy(service: Service, path: str, title: str) -> None:
     answer = await service.client.get(path)
     policy = answer.headers["content-security-policy"]

@@ -46,6 +46,7 @@ async def test_answers_of_sign_in_are_what_the_document_says(ask: Asker) -> None
     await ask("POST", "/auth/login", 429, json=account)
     await ask("POST", "/auth/password-reset", 202, json={"email": "ada@example.com"})
     await ask("POST", "/auth/password-reset/confirm", 400, json={"token": "unknown", "password": PASSWORD})
+    await ask("POST", "/auth/verify-email", 400, json={"token": "unknown"})
 
 
 async def test_answers_about_the_account_are_what_the_document_says(service: Service, ask: Asker) -> None:

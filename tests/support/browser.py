@@ -46,7 +46,7 @@ class Watch:
             self.seen.append(f"request: {url}")
 
     def check(self) -> None:
-        assert self.seen == []
+        assert self.seen == [], self.seen
 
 
 @asynccontextmanager

@@ -190,7 +190,8 @@ export const texts = {
       access_denied: "You were not signed in: the provider says that you, or it, refused.",
       email_missing: "The provider told no e-mail address of yours, and an account needs one.",
       email_taken:
-        "There is an account with this e-mail already. Sign in with its password, then link this way of signing in in your settings.",
+        "There is an account with this e-mail already. Sign in the way you did before; if it has no password, have a link sent that sets one. " +
+        "Then link this way of signing in in your settings.",
       identity_taken: "This identity is linked to another account.",
       invalid_token: "This sign-in took too long, was used before, or began in another browser. Begin it again.",
       shutting_down: "The service is just being restarted. Try again in a moment.",
