@@ -189,7 +189,7 @@ BEGIN
     UPDATE runs SET project_id = NULL WHERE account_id = OLD.account_id AND project_id = OLD.id;
 END;
 
--- A run ends once (contract 5).
+-- A run ends once.
 CREATE TRIGGER runs_end_once BEFORE UPDATE OF status ON runs
 WHEN OLD.status <> 'running'
 BEGIN
@@ -293,7 +293,7 @@ CREATE TABLE support_conversations (
     UNIQUE (account_id, id)
 ) STRICT;
 
--- One active support conversation (specification 8).
+-- One active support conversation.
 CREATE UNIQUE INDEX support_one_active ON support_conversations (account_id) WHERE status = 'active';
 
 CREATE TRIGGER support_closes_once BEFORE UPDATE OF status ON support_conversations

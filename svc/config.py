@@ -1,4 +1,4 @@
-"""Every `SVC_*` setting in one frozen object, read and checked at start (contract 10)."""
+"""Every `SVC_*` setting in one frozen object, read and checked at start."""
 
 import ipaddress
 import re
@@ -89,7 +89,7 @@ class Config:
 
     @property
     def local_posture(self) -> bool:
-        """Whether only this machine can reach the service, so that conveniences are on by default (contract 2)."""
+        """Whether only this machine can reach the service, so that conveniences are on by default."""
         base_host = urlsplit(self.base_url).hostname or ""
         return self.loopback and self.tls != "proxy" and not self.trusted_proxies and _is_loopback(base_host)
 
@@ -100,12 +100,12 @@ class Config:
 
     @property
     def private_addresses(self) -> bool:
-        """Whether users' providers and `fetch_url` may be at private and loopback addresses (contract 4)."""
+        """Whether users' providers and `fetch_url` may be at private and loopback addresses."""
         return self.local_posture if self.byok_private is None else self.byok_private
 
     @property
     def payment_mode(self) -> str:
-        """Who takes payments: `stripe`, `sandbox` (test money, by default in local posture alone) or `none` (contract 6)."""
+        """Who takes payments: `stripe`, `sandbox` (test money, by default in local posture alone) or `none`."""
         return self.payments or ("sandbox" if self.local_posture else "none")
 
     def at_port(self, port: int) -> "Config":
@@ -373,7 +373,7 @@ SETTINGS: dict[str, Callable[[str], object]] = {
     "SVC_STRIPE_API": _api,
     "SVC_SMTP_URL": _mail_server,
 }
-# SVC_OAUTH_<NAME>_<PART>: as many identity providers as the operator likes (contract 3).
+# SVC_OAUTH_<NAME>_<PART>: as many identity providers as the operator likes.
 _OAUTH_PARTS: dict[str, Callable[[str], str]] = {"ISSUER": _issuer, "CLIENT_ID": _secret, "CLIENT_SECRET": _secret}
 _OAUTH = re.compile(r"SVC_OAUTH_([A-Z0-9]+(?:_[A-Z0-9]+)*)_(ISSUER|CLIENT_ID|CLIENT_SECRET)")
 # SVC_TLS_KEY should name a file, but somebody will put the key itself there.

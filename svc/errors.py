@@ -1,4 +1,4 @@
-"""The one table of named errors (contract 2) and the exceptions that carry them; nothing else builds an error body."""
+"""The one table of named errors and the exceptions that carry them; nothing else builds an error body."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -54,7 +54,7 @@ ERRORS: dict[str, tuple[int, str, str]] = {
     "upstream_invalid_response": (502, "upstream_error", "The model server's answer makes no sense."),
 }
 
-# What a retry cannot mend: the common SDKs heed this header (contract 2, wire.md 26).
+# What a retry cannot mend: the common SDKs heed this header.
 NO_RETRY = {"x-should-retry": "false"}
 
 
@@ -62,7 +62,7 @@ class ApiError(Exception):
     """A refusal as the caller sees it: a code of `ERRORS`, perhaps with a better message, the field's name and headers.
 
     `retry_after_seconds` becomes the header `Retry-After` and, on 429, `error.retry_after`.
-    `status`, `type` and `error` replace the table's where an upstream's own refusal is passed on (contract 2).
+    `status`, `type` and `error` replace the table's where an upstream's own refusal is passed on.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class ApiError(Exception):
         super().__init__(self.error["message"])
 
     def body(self) -> dict[str, Any]:
-        """The error in the shape of contract 2."""
+        """The one shape of every error: `{"error": {"message", "type", "code", "param"}}`."""
         return {"error": self.error}
 
 

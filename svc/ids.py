@@ -1,4 +1,4 @@
-"""Identifiers and times as the API shows them (contract 2)."""
+"""Identifiers and times as the API shows them."""
 
 import secrets
 import string
@@ -15,7 +15,7 @@ _DROPPED = bytes(range(248, 256))
 def new_id(prefix: str, now_seconds: float | None = None) -> str:
     """An id `<prefix>_` + 26 characters: 48 bits of milliseconds, then 80 random bits, so that ids sort by time.
 
-    Nobody can guess one from others: the page that a payment returns to knows its checkout by the id alone (contract 6).
+    Nobody can guess one from others: the page that a payment returns to knows its checkout by the id alone.
     """
     number = (_millis(time.time() if now_seconds is None else now_seconds) << 80) | secrets.randbits(80)
     return f"{prefix}_" + "".join(_CROCKFORD[(number >> shift) & 31] for shift in range(125, -1, -5))

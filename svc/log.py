@@ -14,7 +14,7 @@ import orjson
 from svc.errors import describe
 from svc.ids import timestamp
 
-# What must never stand in a log, whoever wrote the message (contract 10). No alternative may look at a text more than once:
+# What must never stand in a log, whoever wrote the message. No alternative may look at a text more than once:
 # a regular expression that takes long holds up the event loop from any thread.
 _SECRET = re.compile(
     r"""

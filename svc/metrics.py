@@ -1,4 +1,4 @@
-"""Counters for Prometheus: requests by route and status, and how long they took (contract 10)."""
+"""Counters for Prometheus: requests by route and status, and how long they took."""
 
 from collections import Counter
 

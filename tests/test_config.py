@@ -1,4 +1,4 @@
-"""svc/config.py: every `SVC_*` checked at start with one clear line, and the posture that follows (contract 2, 10)."""
+"""svc/config.py: every `SVC_*` checked at start with one clear line, and the posture that follows."""
 
 from dataclasses import fields
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""svc/log.py: one JSON object a line, no secrets in it, and nobody waits for who reads it (contract 10)."""
+"""svc/log.py: one JSON object a line, no secrets in it, and nobody waits for who reads it."""
 
 import asyncio
 import base64

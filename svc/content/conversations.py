@@ -1,4 +1,4 @@
-"""Conversations: what a session's chat is kept in, filed under projects, found by words of titles and messages (contract 8)."""
+"""Conversations: what a session's chat is kept in, filed under projects, found by words of titles and messages."""
 
 import sqlite3
 from collections.abc import Mapping

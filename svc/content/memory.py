@@ -1,4 +1,4 @@
-"""What a session's chat does beside the answer: it recalls what was said before, and is kept (contract 4, "Session or key").
+"""What a session's chat does beside the answer: it recalls what was said before, and is kept.
 
 begin() -> the conversation (404), its project's instructions, up to 5 passages -> the messages to send upstream
 keep()  -> the last user message and the answer as far as it came, in one transaction, once the call is settled

@@ -1,4 +1,4 @@
-"""Live support for pro accounts: one active conversation of a person with the operator (contract 8, specification 8)."""
+"""Live support for pro accounts: one active conversation of a person with the operator."""
 
 import sqlite3
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The models on offer: the built-in ones, the operator's catalog file and the local model servers found (contract 4)."""
+"""The models on offer: the built-in ones, the operator's catalog file and the local model servers found."""
 
 import asyncio
 import re
@@ -16,7 +16,7 @@ from svc.errors import StartError, UpstreamFault
 from svc.outbound.addresses import checked_url
 
 BUILTIN = "builtin"
-# Where the usual model servers listen on this machine (contract 4).
+# Where the usual model servers listen on this machine.
 LOCAL_SERVERS = {"ollama": 11434, "lmstudio": 1234, "llamacpp": 8080, "vllm": 8000}
 PRICES = {
     "chat": ("input_micros_per_million_tokens", "output_micros_per_million_tokens"),
@@ -198,7 +198,7 @@ def local_servers() -> list[tuple[Provider, bool]]:
 def read_file(path: Path, environ: Mapping[str, str]) -> tuple[list[Model], list[tuple[Provider, bool]], str | None]:
     """The catalog file's models, its providers without a model list, and its default model.
 
-    Raises StartError with one line for a wrong or unknown entry (contract 4).
+    Raises StartError with one line for a wrong or unknown entry.
     """
     try:
         document = tomllib.loads(path.read_text("utf-8"))

@@ -1,4 +1,4 @@
-"""The models that one account can use: the operator's catalog, and behind it the account's own providers (contract 4)."""
+"""The models that one account can use: the operator's catalog, and behind it the account's own providers."""
 
 import asyncio
 import contextlib
@@ -96,7 +96,7 @@ class Models:
         except (UpstreamFault, TimeoutError) as fault:
             if isinstance(fault, UpstreamFault) and fault.kind == "status" and fault.status in (401, 403, 429):
                 raise upstream_errors.caller_error(fault, provider=row["name"], byok=True) from fault
-        # Refused, silent and foreign ones get one answer after one time: it must not tell which ports are open (contract 4).
+        # Refused, silent and foreign ones get one answer after one time: it must not tell which ports are open.
         await asyncio.sleep(began + _ANSWER_SECONDS - time.monotonic())
         raise ApiError("upstream_error", f"{row['name']} did not answer as an OpenAI-compatible model server.")
 

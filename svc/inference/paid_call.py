@@ -1,4 +1,4 @@
-"""What every call of a model needs of the process, and what all paid calls have in common (contract 4 and 6).
+"""What every call of a model needs of the process, and what all paid calls have in common.
 
 reserve() -> a hold of the worst case (402) -> the engine, asked again or its fallback before the first answer
 settle() -> the debit, at most the hold, exactly once: after success, fault, interrupt or a caller who left
@@ -267,7 +267,7 @@ class PaidCall:
 
 
 async def _waited(fault: UpstreamFault) -> bool:
-    """Waits as long as the upstream asked for before a second try; False if that is too long (contract 4)."""
+    """Waits as long as the upstream asked for before a second try; False if that is too long."""
     wait_seconds = _RETRY_SECONDS if fault.retry_after_seconds is None else fault.retry_after_seconds
     if wait_seconds > _LONGEST_RETRY_SECONDS:
         return False

@@ -1,4 +1,4 @@
-"""A user's own model-provider endpoints (BYOK): their records, and their keys encrypted at rest (contract 4)."""
+"""A user's own model-provider endpoints (BYOK): their records, and their keys encrypted at rest."""
 
 import contextlib
 import os

@@ -1,4 +1,4 @@
-"""From a URL to a connection with an address that may be reached: checked, resolved once, judged, connected (contract 4).
+"""From a URL to a connection with an address that may be reached: checked, resolved once, judged, connected.
 
 `ipaddress.is_global` does not answer the rule: it lets multicast and 6to4 through, and its answers change with the Python
 version. IPv4 is judged by a list of what is refused. IPv6 is judged by what is allowed, global unicast, so that every form
@@ -67,7 +67,7 @@ _METADATA: frozenset[Address] = frozenset(
 
 
 class AddressNotAllowed(httpx.TransportError):
-    """The host's address may not be reached from here (contract 4): `address_not_allowed` to the caller."""
+    """The host's address may not be reached from here: `address_not_allowed` to the caller."""
 
 
 class Origin(NamedTuple):
@@ -77,21 +77,21 @@ class Origin(NamedTuple):
 
 
 def public_address(address: Address) -> bool:
-    """Whether `address` is an ordinary address of the public internet (contract 4)."""
+    """Whether `address` is an ordinary address of the public internet."""
     if address in _METADATA or any(address in network for network in _NOT_PUBLIC):
         return False
     return address.version == 4 or address in _GLOBAL_UNICAST
 
 
 def public_or_private_address(address: Address) -> bool:
-    """The rule under `SVC_BYOK_PRIVATE=1`: public, private and loopback ones, never link-local or cloud metadata (contract 4)."""
+    """The rule under `SVC_BYOK_PRIVATE=1`: public, private and loopback ones, never link-local or cloud metadata."""
     if address not in _METADATA and any(address in network for network in _PRIVATE):
         return True
     return public_address(address)
 
 
 def checked_url(text: str) -> tuple[Origin, httpx.URL]:
-    """The URL in its normal form and its origin; raises `httpx.UnsupportedProtocol` or `httpx.InvalidURL` (contract 4).
+    """The URL in its normal form and its origin; raises `httpx.UnsupportedProtocol` or `httpx.InvalidURL`.
 
     Only http and https, a host, a port of 1..65535; neither user information nor a fragment, not even empty ones. IPv4 in any
     spelling (`127.1`, `0x7f000001`, `0177.0.0.1`) becomes the address it means, as in browsers.
@@ -159,7 +159,7 @@ async def connect(
     resolve: Resolve,
     timeout_seconds: float,
 ) -> P:
-    """Connects a `protocol()` to the first of the host's addresses that answers; `allow` None allows any (contract 4).
+    """Connects a `protocol()` to the first of the host's addresses that answers; `allow` None allows any.
 
     The name is resolved once, and every address of it judged, before any is connected to. Raises `AddressNotAllowed`,
     `httpx.ConnectError`, `httpx.ConnectTimeout` (resolving, connecting and TLS together took `timeout_seconds`).

@@ -161,7 +161,7 @@ async def _keep(request: Request[State], call: ChatCall, exchange: Exchange) -> 
     answers={200: Answer("All models.", MODEL_LIST)},
 )
 async def list_models(request: Request[State], caller: Caller) -> Response:
-    """Every model that the caller can use, in one page, as OpenAI's clients expect (wire.md 21)."""
+    """Every model that the caller can use, in one page, as OpenAI's clients expect."""
     models = request.state.models
     shown: list[dict[str, Any]] = [model.shown(models.catalog.created) for model in await models.of(caller.id)]
     return reply({"object": "list", "data": shown, "has_more": False})

@@ -1,4 +1,4 @@
-"""A user's own model providers (BYOK): records and a test of the connection (contract 4)."""
+"""A user's own model providers (BYOK): records and a test of the connection."""
 
 from typing import Any
 

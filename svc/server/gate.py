@@ -1,4 +1,4 @@
-"""Who may enter: the guards that the route table in app.py puts around its handlers (architecture.md, How a request flows).
+"""Who may enter: the guards that the route table in app.py puts around its handlers.
 
 signed_in(metered(handler)): bearer -> Caller (401) -> one admission (429) -> handler(request, caller)
 """
@@ -101,7 +101,7 @@ def linked(endpoint: Endpoint) -> Endpoint:
     security=_BEARER,
 )
 def signed_in(handler: Handler) -> Endpoint:
-    """Lets in who sends a valid token of either kind (specification 5); else 401."""
+    """Lets in who sends a valid token of either kind; else 401."""
 
     async def endpoint(request: Request[State]) -> Response:
         caller = await _caller(request)
@@ -115,7 +115,7 @@ def signed_in(handler: Handler) -> Endpoint:
 
 @implies([Refusal("session_required", when="An API key cannot do this: sign in.")])
 def session_only(handler: Handler) -> Handler:
-    """Refuses an API key with 403 `session_required` (contract 3)."""
+    """Refuses an API key with 403 `session_required`."""
 
     async def guarded(request: Request[State], caller: Caller) -> Response:
         if caller.auth != "session":
@@ -136,7 +136,7 @@ def session_only(handler: Handler) -> Handler:
     headers=_RATE_LIMIT_HEADERS,
 )
 def metered(handler: Handler) -> Handler:
-    """Takes one admission from the account's chat bucket, before the body is read; the answer tells what is left (contract 7)."""
+    """Takes one admission from the account's chat bucket, before the body is read; the answer tells what is left."""
 
     async def guarded(request: Request[State], caller: Caller) -> Response:
         try:
@@ -151,7 +151,7 @@ def metered(handler: Handler) -> Handler:
 
 
 def per_ip(rule: str) -> Callable[[Endpoint], Endpoint]:
-    """Takes one admission of the client's address under `rule` (specification 8); else 429."""
+    """Takes one admission of the client's address under `rule`; else 429."""
 
     @implies(
         [

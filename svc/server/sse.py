@@ -51,7 +51,7 @@ class Interrupt:
 
 
 class Drain:
-    """The open answers of the process: who they belong to, and how they end at shutdown (contract 5 and 10)."""
+    """The open answers of the process: who they belong to, and how they end at shutdown."""
 
     def __init__(self) -> None:
         self.draining = False
@@ -124,7 +124,7 @@ def reason_error(reason: str) -> Exception:
 
 
 class EventStream(Response):
-    """A `text/event-stream` answer out of a generator of whole blocks (wire.md 1-7).
+    """A `text/event-stream` answer out of a generator of whole blocks.
 
     `events` yields bytes, each one or more blocks. An ApiError that it raises before the first block becomes an ordinary
     error answer; after it, the block that `closing` makes of the error ends the stream. On an interrupt the generator sees

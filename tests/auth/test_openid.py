@@ -1,4 +1,4 @@
-"""svc/auth/openid.py against an issuer that lies: ID tokens, keys, discovery, faults and floods (contract 3, faults.md)."""
+"""svc/auth/openid.py against an issuer that lies: ID tokens, keys, discovery, faults and floods."""
 
 import asyncio
 import base64

@@ -1,4 +1,4 @@
-"""svc/auth/tokens.py: what passes for a session or a key, and what does not (contract 3, faults.md 'Tokens and sign-in')."""
+"""svc/auth/tokens.py: what passes for a session or a key, and what does not."""
 
 import base64
 import hashlib

@@ -1,5 +1,4 @@
-"""The money of the real process: clients that leave, signals, kill -9, disks that fail, and the operator beside it (contract 6,
-faults.md Wallet and webhook, Crash and storage, The client goes away)."""
+"""The money of the real process: clients that leave, signals, kill -9, disks that fail, and the operator beside it."""
 
 import asyncio
 import contextlib

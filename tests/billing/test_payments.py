@@ -1,4 +1,4 @@
-"""The processor's webhook and its Checkout Sessions: signatures, one credit, and everything odd kept (contract 6)."""
+"""The processor's webhook and its Checkout Sessions: signatures, one credit, and everything odd kept."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""The money in the database: holds, settlements, credits and debits, and the rules that no statement can break (contract 6)."""
+"""The money in the database: holds, settlements, credits and debits, and the rules that no statement can break."""
 
 import asyncio
 import re

@@ -1,4 +1,4 @@
-"""Artifacts and their contents through HTTP, and the rules that the schema holds for them (contract 8; faults.md, Browser)."""
+"""Artifacts and their contents through HTTP, and the rules that the schema holds for them."""
 
 import asyncio
 import base64

@@ -1,4 +1,4 @@
-"""What an account said is found again by its words, whatever is asked, and by nobody else (contract 4, 5 and 8)."""
+"""What an account said is found again by its words, whatever is asked, and by nobody else."""
 
 import sqlite3
 import time

@@ -1,4 +1,4 @@
-"""What a session's chat does and a key's does not: it is kept in a conversation, and remembers (contract 4, "Session or key")."""
+"""What a session's chat does and a key's does not: it is kept in a conversation, and remembers."""
 
 import asyncio
 import dataclasses

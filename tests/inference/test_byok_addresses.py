@@ -1,4 +1,4 @@
-"""Which addresses a user's own provider may have: judged where it is connected to, when made, tested and used (contract 4)."""
+"""Which addresses a user's own provider may have: judged where it is connected to, when made, tested and used."""
 
 import asyncio
 import shutil

@@ -1,4 +1,4 @@
-"""svc/inference/catalog.py: the operator's file, and the model servers that are asked for their own lists (contract 4)."""
+"""svc/inference/catalog.py: the operator's file, and the model servers that are asked for their own lists."""
 
 import asyncio
 import re

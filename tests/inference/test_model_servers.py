@@ -1,4 +1,4 @@
-"""Chat through the real server and a model server that misbehaves on command (contract 4; faults.md, Upstream)."""
+"""Chat through the real server and a model server that misbehaves on command."""
 
 import asyncio
 import time

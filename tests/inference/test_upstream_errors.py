@@ -1,4 +1,4 @@
-"""svc/inference/upstream_errors.py: what the caller sees of a model server's faults (contract 2), and what may be tried again."""
+"""svc/inference/upstream_errors.py: what the caller sees of a model server's faults, and what may be tried again."""
 
 import pytest
 

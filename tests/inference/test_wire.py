@@ -1,4 +1,4 @@
-"""svc/inference/wire.py, rule by rule of wire.md: streams, JSON answers, sizes, events."""
+"""svc/inference/wire.py, rule by rule of OpenAI's format: streams, JSON answers, sizes, events."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""svc/inference/wire.py: whatever a provider sends, the answer obeys wire.md's grammar and the text arrives unchanged."""
+"""svc/inference/wire.py: whatever a provider sends, the answer obeys the format and the text arrives unchanged."""
 
 import itertools
 from typing import Any

@@ -266,7 +266,7 @@ async def test_connections_send_small_packets_at_once() -> None:
         assert connection.transport.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
-# Addresses (contract 4).
+# Addresses.
 
 
 @both_loops

@@ -1,4 +1,4 @@
-"""Sign-up, login, logout and password reset through HTTP (contract 3)."""
+"""Sign-up, login, logout and password reset through HTTP."""
 
 import asyncio
 import sqlite3

@@ -1,4 +1,4 @@
-"""The wallet as its owner reads it through HTTP (contract 6)."""
+"""The wallet as its owner reads it through HTTP."""
 
 import dataclasses
 import itertools

@@ -1,4 +1,4 @@
-"""Chat, agents and lists through a user's own provider: the user's key, at no cost, and faults told by name (contract 4)."""
+"""Chat, agents and lists through a user's own provider: the user's key, at no cost, and faults told by name."""
 
 import asyncio
 import time

@@ -1,4 +1,4 @@
-"""Chat and models through HTTP with the built-in provider (contract 4 and 9, wire.md)."""
+"""Chat and models through HTTP with the built-in provider."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Adding funds in the browser: who is known, what is refused, the sandbox from the first page to the pro tier (contract 6)."""
+"""Adding funds in the browser: who is known, what is refused, the sandbox from the first page to the pro tier."""
 
 import asyncio
 import dataclasses

@@ -1,4 +1,4 @@
-"""Conversations, their messages and the search for them, through HTTP (contract 8)."""
+"""Conversations, their messages and the search for them, through HTTP."""
 
 import re
 from typing import Any

@@ -1,4 +1,4 @@
-"""The archive of all that an account has: whole, without secrets, readable by common tools, in bounded memory (issue 6)."""
+"""The archive of all that an account has: whole, without secrets, readable by common tools, in bounded memory."""
 
 import io
 import json

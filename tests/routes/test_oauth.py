@@ -1,4 +1,4 @@
-"""Signing in with other providers: the browser's binding, whose account it is, linking and unlinking (contract 3)."""
+"""Signing in with other providers: the browser's binding, whose account it is, linking and unlinking."""
 
 import asyncio
 import dataclasses

@@ -1,4 +1,4 @@
-"""Other people's objects: every route, reference and tool answers as for an unknown one, and does nothing (faults.md).
+"""Other people's objects: every route, reference and tool answers as for an unknown one, and does nothing.
 
 The routes are those of app.py: a new one fails here until it says what it refers to. Beside it: every list pages.
 """

@@ -1,4 +1,4 @@
-"""Projects through HTTP, and the rules that the schema holds for them (contract 8)."""
+"""Projects through HTTP, and the rules that the schema holds for them."""
 
 import re
 import sqlite3

@@ -1,4 +1,4 @@
-"""Users' own providers: their records, and keys that are written and never read again (contract 4)."""
+"""Users' own providers: their records, and keys that are written and never read again."""
 
 import asyncio
 import sqlite3

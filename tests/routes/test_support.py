@@ -1,4 +1,4 @@
-"""Live support: a pro account's one active conversation, and the operator's side on the command line (contract 8)."""
+"""Live support: a pro account's one active conversation, and the operator's side on the command line."""
 
 import asyncio
 import re

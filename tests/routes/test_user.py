@@ -1,4 +1,4 @@
-"""The caller's account, settings and API keys through HTTP (contract 3, specification 2.1 and 5)."""
+"""The caller's account, settings and API keys through HTTP."""
 
 import re
 import sqlite3

@@ -1,4 +1,4 @@
-"""The official `openai` client and the README's own lines against the real server (wire.md, issue 2)."""
+"""The official `openai` client and the README's own lines against the real server."""
 
 import asyncio
 import json

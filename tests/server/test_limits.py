@@ -1,4 +1,4 @@
-"""svc/server/limits.py: fixed windows (specification 8, contract 7, faults.md 'Limits')."""
+"""svc/server/limits.py: fixed windows."""
 
 import ast
 import inspect

@@ -1,4 +1,4 @@
-"""The interface document and the pages that show it: complete, valid, and true of the routes that app.py has (contract 10)."""
+"""The interface document and the pages that show it: complete, valid, and true of the routes that app.py has."""
 
 import itertools
 import json

@@ -1,4 +1,4 @@
-"""Real answers, good and bad, of every part of the API: each is one that the interface document allows (contract 10)."""
+"""Real answers, good and bad, of every part of the API: each is one that the interface document allows."""
 
 from typing import Any
 

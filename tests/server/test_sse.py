@@ -1,4 +1,4 @@
-"""The event stream's own rules, driven through the ASGI interface: one ending whatever happens (wire.md 1-7)."""
+"""The event stream's own rules, driven through the ASGI interface: one ending whatever happens."""
 
 import asyncio
 import time

@@ -46,7 +46,7 @@ def rows(database: Path, query: str, *values: Any) -> list[tuple[Any, ...]]:
 
 
 def assert_exact(database: Path, *, idle: bool = True) -> None:
-    """Fails with every rule of contract 6 that the database breaks; `idle`: nothing may be under way."""
+    """Fails with every rule of the wallet that the database breaks; `idle`: nothing may be under way."""
     with reading(database) as conn:
         found = findings(conn) + (_open(conn) if idle else [])
     assert found == []

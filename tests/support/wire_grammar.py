@@ -1,4 +1,4 @@
-"""An independent reading of wire.md, against which tests hold what our writer writes, and short names for its inputs."""
+"""An independent reading of OpenAI's format, against which tests hold what our writer writes, and short names for its inputs."""
 
 from typing import Any
 

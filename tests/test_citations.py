@@ -1,0 +1,139 @@
+"""Follows every citation in comments, docstrings, the schema and the pages of the repository: what is named can be read."""
+
+import ast
+import io
+import re
+import subprocess
+import tokenize
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+# The texts of others, and the schema as it once was, which nobody may change any more.
+NOT_OURS = ("vendor/", "tests/schemas/", "LICENSE")
+SUFFIXES = (".py", ".md", ".sql", ".toml", ".js", ".mjs", ".css", ".html")
+LINE_COMMENTS = {".sql": "--", ".toml": "#", ".js": "//", ".mjs": "//"}
+PATH = re.compile(r"(?<![\w/.~$*{-])(?:[\w.*-]+/)*[\w*-]+\.(?:py|md|sql)\b(?!\()")
+FOLDER = re.compile(r"(?<![\w/.~-])(?:svc|tests|\.github|\.ci)/[\w./-]*(?![\w/*<-])")
+PLACEHOLDER = re.compile(r"(^|/)(x/|(test_)?y\.py$)")
+LINK = re.compile(r"https?://[^\s`\"'<>)\]]+")
+MARKDOWN_LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+# An issue is cited with its owner: `encode/starlette#2753`, not `starlette#2753`.
+ISSUE = re.compile(r"(?<![\w/.#-])[A-Za-z][\w.-]*#[0-9]+\b")
+# Numbered chapters of some page that only its author has.
+CHAPTER = re.compile(r"\b(?:contract|specification|spec|design|plan|issue) \d+(?:\.\d+)*\b", re.IGNORECASE)
+EXAMPLES = ("127.0.0.1", "localhost", "example.com")
+RFC = re.compile(r"\bRFC\W?(\d+)")
+
+
+@cache
+def names() -> frozenset[str]:
+    """The paths of all files of the repository."""
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True
+    )
+    found = listed.stdout.splitlines() or [path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*") if path.is_file()]
+    return frozenset(name for name in found if (ROOT / name).is_file())
+
+
+FILES = sorted(
+    name for name in names() if name.endswith(SUFFIXES) and not any(part in f"/{name}" or part in name for part in NOT_OURS)
+)
+
+
+def words(name: str) -> Iterator[tuple[int, str]]:
+    """(line, text) of what a file tells its readers: comments and docstrings of code, the whole of a page."""
+    text = (ROOT / name).read_text()
+    suffix = Path(name).suffix
+    if suffix == ".py":
+        for token in tokenize.generate_tokens(io.StringIO(text).readline):
+            if token.type == tokenize.COMMENT:
+                yield token.start[0], token.string
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and node.body:
+                first = node.body[0]
+                if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
+                    for number, line in enumerate(first.value.value.splitlines()):
+                        yield first.lineno + number, line
+    elif suffix in LINE_COMMENTS:
+        mark = LINE_COMMENTS[suffix]
+        for number, line in enumerate(text.splitlines(), 1):
+            comment = re.search(rf"(?<![:\w\"'`]){re.escape(mark)}(.*)", line) or re.match(r"\s*/?\*(.*)", line)
+            if comment:
+                yield number, comment[1]
+    else:
+        fenced = re.sub(r"^ *```.*?^ *```$", lambda code: "\n" * code[0].count("\n"), text, flags=re.MULTILINE | re.DOTALL)
+        yield from enumerate(fenced.splitlines(), 1)
+
+
+def exists(path: str, name: str) -> bool:
+    """Whether `path`, as it is written in the file `name`, is a file or folder: from the root, from svc/, from beside it, or by
+    its name alone."""
+    path = path.removeprefix("./").rstrip("/.")
+    if PLACEHOLDER.search(path):
+        return True
+    if "*" in path:
+        return any(Path(known).match(path) for known in names())
+    places = (path, f"svc/{path}", f"tests/{path}", f"{Path(name).parent.as_posix()}/{path}")
+    if any((ROOT / place).exists() for place in places):
+        return True
+    return "/" not in path and any(known.rpartition("/")[2] == path for known in names())
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_no_chapter_is_cited_of_a_page_that_is_not_in_the_repository(name: str) -> None:
+    assert [(line, found[0]) for line, text in words(name) for found in CHAPTER.finditer(text)] == []
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_every_path_that_a_comment_or_a_page_names_exists(name: str) -> None:
+    missing = [
+        (line, found[0])
+        for line, text in words(name)
+        for pattern in (PATH, FOLDER)
+        for found in pattern.finditer(LINK.sub("", text))
+        if not exists(found[0], name)
+    ]
+    assert missing == []
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_every_link_has_a_form_that_resolves(name: str) -> None:
+    wrong = []
+    for line, text in words(name):
+        prose = re.sub(r"`[^`]*`", "", text)  # an address in backticks is an example
+        for found in LINK.finditer(prose):
+            host = urlsplit(found[0]).hostname or ""
+            if host in EXAMPLES:
+                continue
+            if urlsplit(found[0]).scheme != "https" or not re.fullmatch(r"(?:[a-z0-9-]+\.)+[a-z]{2,}", host):
+                wrong.append((line, found[0]))
+        wrong += [(line, found[0]) for found in ISSUE.finditer(LINK.sub("", prose))]
+        wrong += [(line, found[0]) for found in RFC.finditer(text) if not 1 <= int(found[1]) <= 9999]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("name", [name for name in FILES if name.endswith(".md")])
+def test_every_link_of_a_page_leads_to_a_file_or_a_heading_of_the_repository(name: str) -> None:
+    for target in MARKDOWN_LINK.findall((ROOT / name).read_text()):
+        if LINK.match(target):
+            continue
+        path, _, heading = target.partition("#")
+        page = (ROOT / name).parent / path if path else ROOT / name
+        assert page.exists(), target
+        if heading:
+            titles = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
+            assert heading in {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}, target
+
+
+def test_the_rules_find_what_they_are_for() -> None:
+    assert CHAPTER.search("as contract 6 says") and CHAPTER.search("(specification 3.3)")
+    assert not CHAPTER.search("a contract of 6 pages")
+    named = ["svc/db.py", "wire.md", "tests/test_*.py"]
+    assert [found[0] for found in PATH.finditer("see svc/db.py, wire.md and tests/test_*.py")] == named
+    assert [exists(path, "README.md") for path in named] == [True, False, True]
+    assert ISSUE.search("starlette#2753") and not ISSUE.search("encode/starlette#2753")
