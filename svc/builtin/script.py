@@ -30,6 +30,7 @@ MAX_WAIT_TOTAL_SECONDS = 600.0
 MAX_WAIT_SECONDS = 60.0
 MAX_LINES = 10_000
 MAX_NESTED_REPEATS = 20
+MAX_REPEATS = 20_000
 
 DIRECTIVES = "say TEXT, tool NAME JSON, wait MS, fail STATUS MESSAGE, drop, length, repeat N LINE, and --- between sections"
 _REPEATS = re.compile(rf"(?:repeat\s+[0-9]{{1,18}}\s+(?=\S)){{0,{MAX_NESTED_REPEATS}}}")
@@ -56,8 +57,8 @@ Section = list[tuple[int, Action]]
 def section(request: Request) -> Section:
     """What this call has to play: how often, and what. Raises UpstreamFault (400) naming the first line that is no directive."""
     lines = request.goal.split("\n", MAX_LINES)
-    if len(lines) > MAX_LINES:
-        raise refusal(f"A script may have at most {MAX_LINES:,} lines.", "messages")
+    if len(lines) > MAX_LINES or request.goal.count("repeat") > MAX_REPEATS:
+        raise refusal(f"A script may have at most {MAX_LINES:,} lines and {MAX_REPEATS:,} repeats.", "messages")
     sections: list[Section] = [[]]
     # All of it is read on every call: a mistake shows before anything has been played.
     for number, line in enumerate(lines, 1):

@@ -137,3 +137,11 @@ def test_scripts_play_as_written(lines: list[str]) -> None:
     made = [call["function"]["name"] for call in answer["message"].get("tool_calls", [])]
     assert made == [line[5] for line in heard if line.startswith("tool")]
     assert answer["finish_reason"] == ("length" if ends else "tool_calls" if made else "stop")
+
+
+async def test_ten_thousand_lines_of_nested_repeats_are_refused_before_they_are_read() -> None:
+    began = time.thread_time()
+    with pytest.raises(UpstreamFault, match="at most") as refused:
+        await played("\n".join(["repeat 2 " * 20 + "say x"] * 9_999))
+    assert refused.value.status == 400 and time.thread_time() - began < 0.1
+    assert await played("\n".join(["repeat 1 repeat 1 say x"] * 9_000)) == "x" * 9_000
