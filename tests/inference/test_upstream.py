@@ -325,12 +325,28 @@ async def test_cancelling_the_reader_ends_the_request_at_once(setup: Setup, mode
         ("error-list", "body.messages: no such thing as a list", None),
         ("error-message", "no such thing as a message", "40001"),
         ("error-bare", "no such thing as bare text", None),
+        ("error-errors", "no such thing as errors", "7"),
+        ("error-capital", "no such thing as a capital", None),
+        ("error-raw", "Provider returned error: no such thing as raw", "400"),
+        ("error-inner", "Filtered: for its words", "content_filter"),
     ],
 )
 async def test_an_error_body_of_any_shape_is_understood(setup: Setup, model: str, message: str, code: str | None) -> None:
     fault = await setup.fault(model)
     assert (fault.kind, fault.status) == ("status", 400)
     assert fault.error == {"message": message, "type": None, "param": None, "code": code}
+
+
+async def test_the_type_of_a_nested_error_is_kept(setup: Setup) -> None:
+    fault = await setup.fault("error-nested")
+    assert fault.error == {"message": "no such thing as a nest", "type": "nested", "param": None, "code": None}
+
+
+@pytest.mark.parametrize("model", ["mid-line", "mid-event", "mid-bare"])
+async def test_an_error_in_mid_stream_is_a_fault_with_its_words_in_every_shape(setup: Setup, model: str) -> None:
+    for bytewise in ("", "+bytewise"):
+        fault = await setup.fault(model + bytewise)
+        assert fault.kind == "status" and (fault.error or {})["message"] == "the request exceeds the context size"
 
 
 @pytest.mark.parametrize("model", ["error-html", "error-huge", "error-empty"])

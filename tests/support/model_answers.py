@@ -19,6 +19,12 @@ ERROR_BODIES = {
     "error-list": b'{"detail": [{"loc": ["body", "messages"], "msg": "no such thing as a list", "type": "missing"}]}',
     "error-message": b'{"message": "no such thing as a message", "code": 40001}',
     "error-bare": b"no such thing as bare text",
+    "error-errors": b'{"errors": [{"message": "no such thing as errors", "code": 7}]}',
+    "error-capital": b'{"Message": "no such thing as a capital", "__type": "x"}',
+    "error-nested": b'{"detail": {"error": {"message": "no such thing as a nest", "type": "nested"}}}',
+    "error-raw": b'{"error": {"message": "Provider returned error", "code": 400, "metadata": {"raw": '
+    b'"{\\"error\\": {\\"message\\": \\"no such thing as raw\\"}}"}}}',
+    "error-inner": b'{"error": {"message": "Filtered", "code": "content_filter", "innererror": {"message": "for its words"}}}',
     "error-html": b"<html><body>no such thing</body></html>",
     "error-huge": b'{"error": {"message": "' + b"x" * 3_000_000 + b'"}}',
     "error-empty": b"",
@@ -57,6 +63,14 @@ class Wanted:
             return 401, json.dumps({"error": {"message": quoted, "code": quoted}}).encode(), b""
         if "redirect" in self.commands:
             return 302, b"", b"location: http://127.0.0.1:9/v1/elsewhere\r\n"
+        limit = max(self.request.get("max_tokens") or 0, self.request.get("max_completion_tokens") or 0)
+        if "small-output" in self.commands and limit > 1024:
+            told = f"max_tokens is too large: {limit}. This model supports at most 1024 completion tokens."
+            return 400, json.dumps({"error": {**_ERROR, "message": told, "param": "max_tokens"}}).encode(), b""
+        field = self.given(r"refuses-(.+)")
+        if field is not None and any(field in holder for holder in (self.request, *self.request["messages"])):
+            told = f"Unsupported parameter: '{field}' is not supported with this model."
+            return 400, json.dumps({"error": {**_ERROR, "message": told, "param": field}}).encode(), b""
         if command := next(iter(ERROR_BODIES.keys() & self.commands), None):
             return 400, ERROR_BODIES[command], b""
         return None

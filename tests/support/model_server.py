@@ -27,7 +27,9 @@ On /images/generations (PNGs of one pixel) and /audio/speech (a tone, 2 seconds)
     seconds-<N>          speaks so long; wav-for-all: WAV whatever was asked for; fewer, too-many, none: not `n` pictures
     url-only, data-url   links in the place of base64; bad-picture: no base64; huge: 2 MB of it
     no-response-format   400 for a request that names one
+    mid-line, mid-event, mid-bare    after two chunks an error as `error: {...}`, as `event: error`, as an object without choices
 When it says it
+    late-usage-<N>ms     waits before the usage, after the finish reason
     slow-<N>ms           waits before the head; drip-<N>ms: before each chunk
     silent               never answers; silent-after-<N>-chunks: stops talking in the middle
     bytewise             each byte in a packet of its own
@@ -49,6 +51,8 @@ How it refuses
     refuse-429           429 without Retry-After; retry-after-<TEXT>: with it (`date` is a date in 3 s)
     quote-key            401 that quotes the Authorization header
     error-text, error-detail, error-list, error-message, error-bare, error-html, error-huge, error-empty    400 with such a body
+    error-errors, error-capital, error-nested, error-raw, error-inner    the same, as proxies and clouds say it
+    refuses-<FIELD>      400 for a request, or a message in it, that has the field; small-output: for a limit over 1024
     redirect             302 to another address
 """
 
@@ -71,6 +75,12 @@ if not __package__:
 
 from tests.support import model_media
 from tests.support.model_answers import Wanted
+
+MID_ERRORS = {
+    "mid-line": b'error: {"code": 500, "message": "the request exceeds the context size"}',
+    "mid-event": b'event: error\ndata: {"message": "the request exceeds the context size"}',
+    "mid-bare": b'data: {"detail": "the request exceeds the context size"}',
+}
 
 
 @dataclass
@@ -292,6 +302,11 @@ class _Answer:
         end = b"\r" if "cr-only" in self.commands else b"\r\n" if "crlf" in self.commands else b"\n"
         for number, data in enumerate(self.wanted.events()):
             await self._pause(number)
+            if number == 2 and (told := next((MID_ERRORS[name] for name in MID_ERRORS.keys() & self.commands), b"")):
+                await self._body(told + end * 2, framed)
+                break
+            if (wait_ms := self.wanted.given(r"late-usage-(\d+)ms")) and b'"choices": []' in data:
+                await asyncio.sleep(int(wait_ms) / 1000)
             comment = b": still here" + end * 2 if "comments" in self.commands else b""
             await self._body(comment + b"data: " + data + end * 2, framed)
         if "linger" in self.commands:

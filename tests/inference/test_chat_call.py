@@ -1,0 +1,198 @@
+"""A priced chat through a real server: what goes to the model server, what is cut, what leaving costs, and what is retried."""
+
+import asyncio
+import contextlib
+import sqlite3
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import orjson
+import pytest
+
+from tests.support.model_server import ModelServer
+from tests.support.people import Person, command, new_person
+from tests.support.server import RunningServer, running_server
+
+COMPLETIONS = "/v1/chat/completions"
+MODELS = (
+    *("ok", "silent", "silent-after-3-chunks", "endless", "late-usage-800ms", "tools", "reasoning", "mid-line", "mid-bare"),
+    *("refuses-max_tokens", "refuses-stream_options", "refuses-reasoning_content+tools+reasoning", "small-output", "status-401"),
+    *("long-line", "status-402"),
+)
+ESTIMATED_INPUT = 1  # tokens of "hi", which are a micro each; those of the output are two
+
+
+def catalog(upstream: ModelServer) -> str:
+    prices = "input_micros_per_million_tokens = 1000000\noutput_micros_per_million_tokens = 2000000\n"
+    models = "".join(f'[[providers.models]]\nid = "{name}"\n{prices}' for name in MODELS)
+    return f'[[providers]]\nname = "lab"\nbase_url = "{upstream.base_url}"\ntimeout_seconds = 5\n{models}'
+
+
+@dataclass
+class Lab:
+    """The service, in front of `upstream`, and a person with 5 dollars."""
+
+    server: RunningServer
+    upstream: ModelServer
+    person: Person
+    client: httpx.AsyncClient
+
+    def body(self, model: str, **fields: Any) -> dict[str, Any]:
+        return {"model": f"lab/{model}", "messages": [{"role": "user", "content": "hi"}], **fields}
+
+    async def chat(self, model: str, **fields: Any) -> httpx.Response:
+        return await self.client.post(COMPLETIONS, json=self.body(model, **fields), headers=self.person.headers)
+
+    async def spent(self) -> int:
+        """Micros, once nothing is held."""
+        async with asyncio.timeout(10):
+            while True:
+                account = (await self.client.get("/billing/account", headers=self.person.headers)).json()
+                if not account["held_micros"]:
+                    return 5_000_000 - int(account["wallet_balance_micros"])
+                await asyncio.sleep(0.05)
+
+    async def asked(self, times: int = 1) -> None:
+        """Returns when the model server has got so many requests."""
+        async with asyncio.timeout(10):
+            while len(self.upstream.requests) < times:
+                await asyncio.sleep(0.01)
+
+
+def events(answer: httpx.Response) -> list[Any]:
+    assert answer.status_code == 200, answer.text
+    return [orjson.loads(block[6:]) for block in answer.text.split("\n\n")[:-1] if block != "data: [DONE]"]
+
+
+@pytest.fixture
+async def lab(tmp_path: Path) -> AsyncIterator[Lab]:
+    async with ModelServer() as upstream:
+        (tmp_path / "catalog.toml").write_text(catalog(upstream))
+        async with running_server(tmp_path, {"SVC_CATALOG": str(tmp_path / "catalog.toml")}) as server:
+            person = await new_person(server)
+            assert command(server, "credit", person.email, "5").returncode == 0
+            async with server.client(timeout=30) as client:
+                yield Lab(server, upstream, person, client)
+
+
+async def test_no_other_name_of_the_output_limit_passes(lab: Lab) -> None:
+    others = {"n_predict": 9, "max_new_tokens": 9, "max_output_tokens": 9, "num_predict": 9, "numPredict": 9}
+    nested = {**others, "max_tokens": 9, "n": 9, "kept": 1}
+    answer = await lab.chat("ok", **others, extra_body={**nested, "options": nested}, options=nested, top_k=5)
+    assert answer.status_code == 200
+    body = lab.upstream.requests[-1].body
+    assert body["max_tokens"] == 4096 and body["top_k"] == 5 and not others.keys() & body.keys()
+    assert body["extra_body"] == {"kept": 1, "options": {"kept": 1}} and body["options"] == {"kept": 1}
+
+
+async def test_an_answer_beyond_its_grant_is_cut_with_length_and_ends_upstream(lab: Lab) -> None:
+    found = events(await lab.chat("endless", stream=True, max_tokens=10))
+    text = "".join(chunk["choices"][0]["delta"].get("content") or "" for chunk in found)
+    assert len(text) == 320 and found[-1]["choices"][0]["finish_reason"] == "length"
+    await asyncio.wait_for(lab.upstream.requests[-1].gone.wait(), 2)
+    assert await lab.spent() == 16 + 4 + 2 + len("lab/endless") + 2 * 10  # all that was held
+    metrics = (await lab.client.get("/metrics")).text
+    assert "svc_overruns_total 1\n" in metrics and "svc_overrun_micros_total 0\n" not in metrics
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_whoever_leaves_a_silent_model_pays_for_the_input(lab: Lab, stream: bool) -> None:
+    with contextlib.suppress(httpx.ReadTimeout):
+        asking = asyncio.create_task(lab.chat("silent", stream=stream))
+        await lab.asked()
+        asking.cancel()
+        await asyncio.gather(asking, return_exceptions=True)
+    assert await lab.spent() == ESTIMATED_INPUT
+
+
+async def test_whoever_leaves_in_mid_stream_pays_for_the_input_and_what_was_produced(lab: Lab) -> None:
+    body = lab.body("silent-after-3-chunks", stream=True)
+    async with lab.client.stream("POST", COMPLETIONS, json=body, headers=lab.person.headers) as answer:
+        async for line in answer.aiter_lines():
+            if ", " in line and "content" in line:
+                break
+    assert await lab.spent() == ESTIMATED_INPUT + 2 * 2  # "Hello, "
+
+
+async def test_an_answer_that_has_told_its_end_is_read_for_its_count_though_the_caller_has_left(lab: Lab) -> None:
+    body = lab.body("late-usage-800ms", stream=True)
+    async with lab.client.stream("POST", COMPLETIONS, json=body, headers=lab.person.headers) as answer:
+        async for line in answer.aiter_lines():
+            if '"!"' in line:
+                break
+        await asyncio.sleep(0.2)
+    assert await lab.spent() == 7 + 2 * 5
+
+
+async def test_a_stopped_run_pays_for_the_input_of_its_silent_model(lab: Lab) -> None:
+    body = {"model": "lab/silent", "goal": "hi", "tools": []}
+    async with lab.client.stream("POST", "/v1/agents/run", json=body, headers=lab.person.headers) as answer:
+        await lab.asked()
+        run_id = answer.headers["x-service-run"]
+        assert (await lab.client.post(f"/v1/agents/runs/{run_id}/stop", headers=lab.person.headers)).status_code == 202
+        last = (await answer.aread()).decode().strip().rpartition("data: ")[2]
+    spent = await lab.spent()
+    assert spent > 1 and orjson.loads(last)["cost_micros"] == spent
+
+
+async def test_a_shutdown_charges_nothing_for_a_silent_model(lab: Lab) -> None:
+    asking = asyncio.create_task(lab.chat("silent", stream=True))
+    await lab.asked()
+    assert await lab.server.stop() == 0
+    assert (await asking).status_code == 503
+    with contextlib.closing(sqlite3.connect(lab.server.data_dir / "service.db")) as conn:
+        assert conn.execute("SELECT count(*) FROM ledger WHERE kind = 'debit'").fetchone() == (0,)
+        assert conn.execute("SELECT count(*) FROM holds").fetchone() == (0,)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_what_we_add_and_a_model_refuses_is_asked_again_as_it_wants_it_and_remembered(lab: Lab, stream: bool) -> None:
+    for times in (2, 1):
+        before = len(lab.upstream.requests)
+        assert (await lab.chat("refuses-max_tokens", stream=stream)).status_code == 200
+        assert len(lab.upstream.requests) == before + times
+        assert lab.upstream.requests[-1].body["max_completion_tokens"] == 4096
+    before = len(lab.upstream.requests)
+    assert (await lab.chat("small-output", stream=stream)).status_code == 200
+    assert len(lab.upstream.requests) == before + 2 and "max_tokens" not in lab.upstream.requests[-1].body
+    if stream:
+        for times in (2, 1):
+            before = len(lab.upstream.requests)
+            assert (await lab.chat("refuses-stream_options", stream=True)).status_code == 200
+            assert len(lab.upstream.requests) == before + times and "stream_options" not in lab.upstream.requests[-1].body
+
+
+async def test_what_the_caller_sent_itself_is_the_callers_to_mend(lab: Lab) -> None:
+    answer = await lab.chat("refuses-max_tokens", max_tokens=50)
+    assert (answer.status_code, answer.json()["error"]["param"]) == (400, "max_tokens")
+    assert len(lab.upstream.requests) == 1 and await lab.spent() == 0
+
+
+async def test_the_thoughts_of_an_agents_step_go_back_only_to_a_model_that_takes_them(lab: Lab) -> None:
+    body = {"model": "lab/refuses-reasoning_content+tools+reasoning", "goal": "hi", "tools": ["current_time"], "max_steps": 2}
+    answer = await lab.client.post("/v1/agents/run", json=body, headers=lab.person.headers)
+    assert '"type":"stopped"' in answer.text, answer.text
+    turns = [message for message in lab.upstream.requests[-1].body["messages"] if message["role"] == "assistant"]
+    assert turns and not any({"reasoning_content", "refusal"} & turn.keys() for turn in turns)
+
+
+@pytest.mark.parametrize("model", ["mid-line", "mid-bare"])
+async def test_an_error_in_mid_stream_ends_as_one_with_its_words(lab: Lab, model: str) -> None:
+    answer = await lab.chat(model, stream=True)
+    assert "exceeds the context size" in events(answer)[-1]["error"]["message"]
+    assert '"finish_reason":"stop"' not in answer.text and answer.text.endswith("data: [DONE]\n\n")
+    run = await lab.client.post("/v1/agents/run", json={"model": f"lab/{model}", "goal": "hi"}, headers=lab.person.headers)
+    assert "exceeds the context size" in events(run)[-1]["error"]["message"]
+
+
+@pytest.mark.parametrize("status", [401, 402])
+async def test_what_only_the_operator_can_mend_is_not_retried_and_stands_in_the_log(lab: Lab, status: int) -> None:
+    answer = await lab.chat(f"status-{status}")
+    assert (answer.status_code, answer.headers["x-should-retry"]) == (502, "false")
+    assert "on_command" not in answer.text and "asked for it" not in answer.text
+    await asyncio.sleep(0.2)
+    (line,) = [line for line in lab.server.log_lines() if line.get("route") == COMPLETIONS]
+    assert (line["upstream_status"], line["upstream_error"]) == (status, "the test asked for it")
