@@ -35,7 +35,7 @@ class EarlierCall:
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class PromptMessage:
     role: str
     text: str
     calls: tuple[EarlierCall, ...] = ()
@@ -63,7 +63,7 @@ class Tool:
 class Request:
     """`tools` are those that may be called now: none under `tool_choice: none`, one where it names a function."""
 
-    messages: tuple[Message, ...]
+    messages: tuple[PromptMessage, ...]
     tools: tuple[Tool, ...]
     must_call: bool
     parallel_calls: bool
@@ -75,7 +75,7 @@ class Request:
     prompt_tokens: int
 
     @property
-    def before(self) -> tuple[Message, ...]:
+    def before(self) -> tuple[PromptMessage, ...]:
         """The messages before the last user message."""
         return self.messages[: self._goal_index]
 
@@ -85,7 +85,7 @@ class Request:
         return self.messages[self._goal_index].text if self._goal_index < len(self.messages) else ""
 
     @property
-    def since(self) -> tuple[Message, ...]:
+    def since(self) -> tuple[PromptMessage, ...]:
         """The messages after the last user message: what an agent has done about it so far."""
         return self.messages[self._goal_index + 1 :]
 
@@ -175,7 +175,7 @@ def _stops(value: Any) -> tuple[str, ...]:
     return tuple(filter(None, dict.fromkeys(stops)))
 
 
-def _messages(messages: Any) -> tuple[Message, ...]:
+def _messages(messages: Any) -> tuple[PromptMessage, ...]:
     if not isinstance(messages, list):
         raise refusal("'messages' must be a list of messages.", "messages")
     lists = (m.get(key) for m in messages[:MAX_MESSAGES] if isinstance(m, dict) for key in ("content", "tool_calls"))
@@ -185,11 +185,11 @@ def _messages(messages: Any) -> tuple[Message, ...]:
     return tuple(_message(message, f"messages[{index}]") for index, message in enumerate(messages))
 
 
-def _message(message: Any, where: str) -> Message:
+def _message(message: Any, where: str) -> PromptMessage:
     if not isinstance(message, dict):
         raise refusal(f"'{where}' must be an object.", where)
     role, call_id, calls = message.get("role"), message.get("tool_call_id"), message.get("tool_calls")
-    return Message(
+    return PromptMessage(
         role=role if isinstance(role, str) else "",
         text=_text(message.get("content"), f"{where}.content"),
         calls=tuple(filter(None, map(_call, calls))) if isinstance(calls, list) else (),

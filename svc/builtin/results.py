@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from svc.builtin.request import EarlierCall, Message
+from svc.builtin.request import EarlierCall, PromptMessage
 from svc.builtin.skills import skill_of
 
 MAX_RESULT_CHARACTERS = 2_000
@@ -24,7 +24,7 @@ class ToolOutcome(NamedTuple):
     informative: bool
 
 
-def calls_made(since: Sequence[Message]) -> list[EarlierCall]:
+def calls_made(since: Sequence[PromptMessage]) -> list[EarlierCall]:
     """The calls in the turns after the last user message, each with its result where a tool message gave one."""
     made: list[EarlierCall] = []
     waiting: dict[str, list[EarlierCall]] = {}

@@ -115,7 +115,7 @@ class ImageCall(PaidCall):
 
 
 @dataclass(frozen=True)
-class _Kept:
+class _KeptPicture:
     """Where a picture is in the file, so that one of them is in memory at a time."""
 
     start: int
@@ -123,18 +123,18 @@ class _Kept:
     revised_prompt: str | None
 
 
-def _unpacked(file: BinaryIO, provider: Provider, most: int) -> tuple[list[_Kept | Address], dict[str, Any]]:
+def _unpacked(file: BinaryIO, provider: Provider, most: int) -> tuple[list[_KeptPicture | Address], dict[str, Any]]:
     """Reads an answer out of the file and leaves its pictures there in its place. Raises UpstreamFault."""
     file.seek(0)
     answer = pictures_in(file.read(), provider, most)
     file.seek(0)
     file.truncate()
-    kept: list[_Kept | Address] = []
+    kept: list[_KeptPicture | Address] = []
     for picture in answer.pictures:
         if isinstance(picture, Picture):
             start = file.tell()
             file.write(picture.content)
-            kept.append(_Kept(start, len(picture.content), picture.revised_prompt))
+            kept.append(_KeptPicture(start, len(picture.content), picture.revised_prompt))
         else:
             kept.append(picture)
     return kept, answer.details

@@ -2,79 +2,22 @@
 
 import asyncio
 import contextlib
-import inspect
-import sqlite3
 import time
 from collections.abc import AsyncIterator, Callable
-from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
-import orjson
 import pytest
 
 from svc.agents import tools
 from svc.agents.loop import ToolFailure
-from svc.agents.toolbox import Offer, RunContext, Toolbox
-from svc.agents.tools import TOOLS, tools_for
+from svc.agents.toolbox import Toolbox
 from svc.auth import accounts
 from svc.content import artifacts, history, projects
-from svc.db import Database, open_database
-from svc.outbound.addresses import public_address
+from svc.db import Database
 from svc.outbound.client import Outbound
+from tests.support.toolboxes import NOW, box_of, failure
 
-NOW = 1_790_000_000.0
 UNREADABLE = "This address cannot be read. Only public http and https pages can."
-
-
-@pytest.fixture
-async def db(tmp_path: Path) -> AsyncIterator[Database]:
-    database = await open_database(tmp_path / "service.db")
-    yield database
-    await database.close()
-
-
-@pytest.fixture
-async def guarded() -> AsyncIterator[Outbound]:
-    outbound = Outbound(allow=public_address)
-    yield outbound
-    await outbound.aclose()
-
-
-@pytest.fixture
-async def faults() -> list[BaseException]:
-    return []
-
-
-@pytest.fixture
-async def box(db: Database, guarded: Outbound, faults: list[BaseException]) -> Toolbox:
-    return await box_of(db, guarded, faults, "ada@example.com")
-
-
-async def box_of(db: Database, guarded: Outbound, faults: list[BaseException], email: str) -> Toolbox:
-    account = await db.write(accounts.add_account, email, None, None, NOW)
-    context = RunContext(
-        account_id=account.id,
-        run_id="run_1",
-        project_id=None,
-        db=db,
-        guarded=guarded,
-        clock=lambda: NOW,
-        maker=None,  # type: ignore[arg-type] - no tool here draws or speaks
-    )
-    return Toolbox(TOOLS, context, faults.append)
-
-
-def with_clock(box: Toolbox, function: Callable[[RunContext], Any]) -> Toolbox:
-    """The toolbox with another function behind `current_time`."""
-    return replace(box, tools={"current_time": replace(TOOLS["current_time"], function=function)})
-
-
-async def failure(box: Toolbox, name: str, arguments: dict[str, Any]) -> str:
-    with pytest.raises(ToolFailure) as raised:
-        await box.call(name, arguments)
-    orjson.dumps(str(raised.value))
-    return str(raised.value)
 
 
 async def add(db: Database, box: Toolbox, content: bytes, content_type: str = "text/plain") -> str:
@@ -89,96 +32,6 @@ async def add(db: Database, box: Toolbox, content: bytes, content_type: str = "t
         now_seconds=NOW,
     )
     return row.id
-
-
-# --- what is offered, and the checks of arguments
-
-
-def test_each_tool_is_offered_only_where_it_can_work() -> None:
-    def offered(**possible: bool) -> list[str]:
-        return list(tools_for(Offer(**{"session": False, "fetch": False, "image": False, "speech": False, **possible})))
-
-    always = ["calculate", "current_time", "list_artifacts", "read_artifact", "write_artifact"]
-    assert offered() == always
-    assert (offered(session=True)[5:], offered(fetch=True)[5:]) == (["search_memory"], ["fetch_url"])
-    assert (offered(image=True)[5:], offered(speech=True)[5:]) == (["generate_image"], ["generate_audio"])
-
-
-def test_every_tool_is_described_with_a_strict_schema_that_its_function_takes() -> None:
-    for name, tool in TOOLS.items():
-        described = tool.as_function()
-        schema = described["function"]["parameters"]
-        assert described["type"] == "function" and described["function"]["name"] == name and described["function"]["description"]
-        assert schema["additionalProperties"] is False and schema["required"] == list(schema["properties"])
-        assert all(rule["type"] == "string" and rule["maxLength"] > 0 for rule in schema["properties"].values())
-        assert list(inspect.signature(tool.function).parameters)[1:] == schema["required"]
-
-
-@pytest.mark.parametrize("name", list(TOOLS))
-async def test_wrong_arguments_are_told_and_nothing_is_run(box: Toolbox, faults: list[BaseException], name: str) -> None:
-    properties = TOOLS[name].arguments
-    right = {key: "x" * max(rule.get("minLength", 0), 1) for key, rule in properties.items()}
-    wrong: list[dict[str, Any]] = [{**right, "more": 1}, {**right, "\0": "x"}, {**right, "account_id": "user_1"}]
-    for key, rule in properties.items():
-        wrong += [{**right, key: value} for value in (None, 5, True, [], {}, "x" * (rule["maxLength"] + 1))]
-        wrong += [{k: v for k, v in right.items() if k != key}]
-        wrong += [{**right, key: ""}] if rule.get("minLength") else []
-    for arguments in wrong:
-        assert name in await failure(box, name, arguments) or "characters" in await failure(box, name, arguments)
-    assert faults == [] and box.run.written == []
-
-
-@pytest.mark.parametrize("name", ["no_such_tool", "", "\0", "__init__", "call", "_calculate", "x" * 100_000])
-async def test_a_tool_that_is_not_offered_cannot_be_called(box: Toolbox, name: str) -> None:
-    text = await failure(box, name, {})
-    assert "There is no tool" in text and "calculate" in text and len(text) < 500
-
-
-async def test_a_tool_that_was_not_named_for_the_run_cannot_be_called(box: Toolbox) -> None:
-    named = replace(box, tools={"current_time": TOOLS["current_time"]})
-    assert "There is no tool 'calculate'" in await failure(named, "calculate", {"expression": "1"})
-
-
-@pytest.mark.parametrize(
-    "error",
-    [
-        RecursionError(),
-        MemoryError(),
-        KeyError("a secret"),
-        OSError("a secret"),
-        sqlite3.OperationalError("a secret"),
-        TimeoutError(),
-    ],
-)
-async def test_an_exception_of_any_kind_is_a_failure_that_tells_no_secret(
-    box: Toolbox, faults: list[BaseException], error: Exception
-) -> None:
-    async def broken(run: RunContext) -> str:
-        raise error
-
-    box = with_clock(box, broken)
-    text = await failure(box, "current_time", {})
-    assert text == f"The tool failed ({type(error).__name__})." and faults == [error]
-
-
-@pytest.mark.parametrize("result", [object(), "\ud800", {"a": b""}, {1: 2}])
-async def test_a_result_that_json_cannot_carry_is_a_failure(box: Toolbox, result: Any) -> None:
-    async def odd(run: RunContext) -> Any:
-        return result
-
-    box = with_clock(box, odd)
-    assert "The tool failed" in await failure(box, "current_time", {})
-
-
-async def test_a_result_with_what_is_no_number_becomes_one_that_json_can_carry(box: Toolbox) -> None:
-    async def odd(run: RunContext) -> Any:
-        return {"a": float("nan"), "b": [float("inf")]}
-
-    box = with_clock(box, odd)
-    assert await box.call("current_time", {}) == {"a": None, "b": [None]}
-
-
-# --- calculate
 
 
 @pytest.mark.parametrize(
@@ -210,9 +63,6 @@ async def test_calculations_of_any_size_leave_the_event_loop_free(box: Toolbox, 
             assert len(await box.call("calculate", {"expression": bomb})) < 1100
     ticking.cancel()
     assert time.perf_counter() - began < 3 and latest < 0.25
-
-
-# --- artifacts
 
 
 async def test_a_written_artifact_is_listed_and_read_and_bound_to_its_run(db: Database, box: Toolbox) -> None:
@@ -285,9 +135,6 @@ async def test_after_the_account_or_the_project_went_writing_is_a_failure(
     assert await box.call("list_artifacts", {}) == [] and faults == []
 
 
-# --- memory
-
-
 async def test_memory_is_searched_in_the_accounts_own_words_alone(db: Database, guarded: Outbound, box: Toolbox) -> None:
     said = {"role": "user", "content": "The zebra is called Ada.", "run_id": "run_1"}
     await db.write(history.add_message, box.run.account_id, now_seconds=NOW, **said)
@@ -295,9 +142,6 @@ async def test_memory_is_searched_in_the_accounts_own_words_alone(db: Database, 
     assert found["text"] == "The zebra is called Ada." and found["source"] == "run_1" and found["created_at"].endswith("Z")
     other = await box_of(db, guarded, [], "bob@example.com")
     assert await other.call("search_memory", {"query": "zebra"}) == []
-
-
-# --- fetch_url
 
 
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Any]

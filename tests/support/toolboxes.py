@@ -1,0 +1,36 @@
+"""The tools of an agent's run on a database of their own, for an account of their own."""
+
+from typing import Any
+
+import orjson
+import pytest
+
+from svc.agents.loop import ToolFailure
+from svc.agents.toolbox import RunContext, Toolbox
+from svc.agents.tools import TOOLS
+from svc.auth import accounts
+from svc.db import Database
+from svc.outbound.client import Outbound
+
+NOW = 1_790_000_000.0
+
+
+async def box_of(db: Database, guarded: Outbound, faults: list[BaseException], email: str) -> Toolbox:
+    account = await db.write(accounts.add_account, email, None, None, NOW)
+    context = RunContext(
+        account_id=account.id,
+        run_id="run_1",
+        project_id=None,
+        db=db,
+        guarded=guarded,
+        clock=lambda: NOW,
+        maker=None,  # type: ignore[arg-type] - no tool here draws or speaks
+    )
+    return Toolbox(TOOLS, context, faults.append)
+
+
+async def failure(box: Toolbox, name: str, arguments: dict[str, Any]) -> str:
+    with pytest.raises(ToolFailure) as raised:
+        await box.call(name, arguments)
+    orjson.dumps(str(raised.value))
+    return str(raised.value)
