@@ -63,6 +63,7 @@ from svc.routes import (
 )
 from svc.routes.checkout import from_our_page, in_html, recognised
 from svc.server.body_budget import BodyBudget
+from svc.server.departures import departures_noticed
 from svc.server.edge import Edge, Entrance, cors_for_v1
 from svc.server.gate import linked, metered, per_ip, session_only, signed_in
 from svc.server.limits import AtOnce, Limits
@@ -268,6 +269,7 @@ async def _start_work(
     key_box = KeyBox(folder.derive("byok"))
     capture_library_logs(stack.enter_context(ground.log))
     outside.catalog.start()
+    await stack.enter_async_context(departures_noticed(db, ground.drain))
     if outside.payments.mode == "sandbox" and not config.local_posture:
         message = "SVC_PAYMENTS=sandbox: whoever signs in here can give themselves test money"
         ground.log("payments", level="warning", message=message)

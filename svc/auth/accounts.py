@@ -1,8 +1,11 @@
 """Accounts: who exists, and what they have set."""
 
 import sqlite3
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
+
+import orjson
 
 from svc.auth.emails import lookalike_key
 from svc.checks import CONTROL_CHARACTERS, refusal
@@ -118,6 +121,15 @@ def login_by_email(conn: sqlite3.Connection, email: str) -> tuple[Account | None
 
 def all_accounts(conn: sqlite3.Connection) -> list[Account]:
     return [account_of(row) for row in conn.execute("SELECT * FROM accounts ORDER BY id")]
+
+
+def missing_accounts(conn: sqlite3.Connection, ids: Iterable[str]) -> list[str]:
+    """Those of the ids that no account has."""
+    rows = conn.execute(
+        "SELECT value FROM json_each(?) WHERE NOT EXISTS (SELECT 1 FROM accounts WHERE id = value)",
+        (orjson.dumps(list(ids)).decode(),),
+    )
+    return [row[0] for row in rows]
 
 
 def update_account(tx: sqlite3.Connection, account_id: str, changes: dict[str, Any]) -> Account:

@@ -12,6 +12,7 @@ from svc.auth.accounts import Account
 from svc.config import Config
 from svc.errors import StartError
 from svc.schema import connect, newest_schema, prepare
+from svc.secrets import served_address
 
 
 def database(config: Config) -> Path:
@@ -36,6 +37,11 @@ def account_named(conn: sqlite3.Connection, name: str) -> Account:
     if account is None:
         raise StartError("there is no account with this e-mail or id; 'svc user list' shows them")
     return account
+
+
+def served_base_url(config: Config) -> str:
+    """Where people reach the service: as the server beside this command says, which alone knows its port where that is 0."""
+    return (served_address(config.data_dir) if is_served(config) else None) or config.base_url
 
 
 def is_served(config: Config) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 from svc.auth import accounts, links, tokens
 from svc.auth.emails import check_email
 from svc.auth.passwords import Passwords
-from svc.commands.database import account_named, database, reading
+from svc.commands.database import account_named, database, reading, served_base_url
 from svc.config import Config
 from svc.content import conversations
 from svc.errors import StartError
@@ -89,5 +89,5 @@ def _reset_link(config: Config, options: argparse.Namespace) -> int:
         added = links.add_link(tx, account.id, "reset", token, by_mail=False, now_seconds=time.time())
     if not added:
         raise StartError("this account has too many links that are still good; they end within an hour")
-    print(f"{config.base_url}/password-reset#{token}")
+    print(f"{served_base_url(config)}/password-reset#{token}")
     return 0

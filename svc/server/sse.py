@@ -69,6 +69,10 @@ class Drain:
         for interrupt, (_, grace_seconds) in list(self._open.items()):
             loop.call_later(grace_seconds, interrupt, "shutdown")
 
+    def owners(self) -> set[str]:
+        """The accounts that have open answers."""
+        return {owner for owner, _ in self._open.values()}
+
     def end_all_of(self, account_id: str, reason: str) -> None:
         """Ends the open answers of one account, for instance because it was deleted."""
         for interrupt, (owner, _) in list(self._open.items()):

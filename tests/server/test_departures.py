@@ -1,0 +1,46 @@
+"""An account that the operator's command deletes loses its open streams, as one does that its person deletes."""
+
+import asyncio
+import time
+from pathlib import Path
+
+from tests.support.agent_runs import RUN, Stream, add_accounts
+from tests.support.people import command
+from tests.support.server import running_server
+
+SCRIPT = {"goal": "say begun\ntool current_time {}\n---\nwait 60000", "model": "builtin/script"}
+CHAT = {"messages": [{"role": "user", "content": "say begun\nwait 60000"}], "model": "builtin/script", "stream": True}
+
+
+async def test_a_command_ends_the_streams_of_the_account_that_it_deletes_and_no_other_within_2_seconds(tmp_path: Path) -> None:
+    async with running_server(tmp_path) as server:
+        gone, stays = add_accounts(server, 2)
+        streams = [
+            await Stream.send(server, RUN, gone.key, SCRIPT),
+            await Stream.send(server, "/v1/chat/completions", gone.key, CHAT),
+            await Stream.send(server, RUN, stays.key, SCRIPT),
+        ]
+        for stream in streams:
+            await stream.head()
+        reading = [asyncio.create_task(stream.rest()) for stream in streams]
+        while not all(stream.blocks for stream in streams):
+            await asyncio.sleep(0.05)
+        answer = await asyncio.to_thread(command, server, "user", "delete", gone.email)
+        assert answer.returncode == 0, answer.stderr
+        began = time.monotonic()
+        async with asyncio.timeout(5):
+            await asyncio.gather(*reading[:2])
+        assert time.monotonic() - began < 2
+        last = streams[0].events[-1]
+        assert (last["type"], last["reason"]) == ("stopped", "account_deleted")
+        assert streams[1].blocks[-1].strip() == b"data: [DONE]"
+        await asyncio.sleep(1.5)
+        assert not reading[2].done()
+        reading[2].cancel()
+
+
+async def test_a_link_of_the_command_names_the_port_that_the_server_found(tmp_path: Path) -> None:
+    async with running_server(tmp_path) as server:
+        (account,) = add_accounts(server, 1)
+        answer = command(server, "user", "reset-link", account.email, SVC_BASE_URL="https://127.0.0.1:1")
+        assert answer.stdout.startswith(f"{server.base_url}/password-reset#"), answer
