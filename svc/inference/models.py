@@ -46,7 +46,7 @@ class Models:
         """
         model_id = wanted
         if wanted is None:
-            model_id = self._default(account) if kind == "chat" else self._first_id(kind)
+            model_id = self.default(account) if kind == "chat" else self._first_id(kind)
         if not isinstance(model_id, str):
             raise ApiError("invalid_value", "model must be a string, an id of GET /v1/models.", param="model")
         model = await self.find(account.id, model_id, kind)
@@ -56,7 +56,8 @@ class Models:
             raise ApiError("invalid_value", f"{model_id!r} is no {kind} model but one for {model.kind}.", param="model")
         return model
 
-    def _default(self, account: Account) -> str:
+    def default(self, account: Account) -> str:
+        """The id of the model of a chat request that names none."""
         return account.default_model or self.catalog.default_model or f"{BUILTIN}/assistant"
 
     def _first_id(self, kind: str) -> str:

@@ -103,7 +103,7 @@ def _delete(tx: sqlite3.Connection, account_id: str) -> None:
 
 @describes("Account", "getSettings", "Show the settings", answers={200: Answer("The settings.", SETTINGS)})
 async def show_settings(request: Request[State], caller: Caller) -> Response:
-    return reply(_settings(caller.account))
+    return reply(_settings(request.state, caller.account))
 
 
 @describes(
@@ -111,7 +111,7 @@ async def show_settings(request: Request[State], caller: Caller) -> Response:
     "updateSettings",
     "Change the settings",
     body=UPDATE_SETTINGS_REQUEST,
-    answers={200: Answer("The settings as they are now.", SETTINGS, {**SETTINGS.example, "default_model": "builtin/assistant"})},
+    answers={200: Answer("The settings as they are now.", SETTINGS, {**SETTINGS.example, "default_model": "builtin/echo", "chat_model": "builtin/echo"})},
     errors=[
         Refusal("missing_field", "memory_enabled is required: true or false.", "memory_enabled"),
         Refusal("invalid_value", "default_model must be one of GET /v1/models, or null.", "default_model"),
@@ -127,11 +127,12 @@ async def change_settings(request: Request[State], caller: Caller) -> Response:
             raise ApiError("invalid_value", "default_model must be one of GET /v1/models, or null.", param="default_model")
         changes["default_model"] = model
     account = await request.state.db.write(accounts.update_account, caller.id, changes)
-    return reply(_settings(account))
+    return reply(_settings(request.state, account))
 
 
-def _settings(account: Account) -> dict[str, Any]:
-    return {"default_model": account.default_model, "memory_enabled": account.memory_enabled}
+def _settings(state: State, account: Account) -> dict[str, Any]:
+    chat_model = state.models.default(account)
+    return {"default_model": account.default_model, "chat_model": chat_model, "memory_enabled": account.memory_enabled}
 
 
 @describes(

@@ -149,9 +149,10 @@ SETTINGS = record(
     "Settings",
     {
         "default_model": or_null(string("The model of a chat request that names none; null: the operator's.")),
+        "chat_model": string("What that comes to: the model that answers a chat request that names none."),
         "memory_enabled": boolean("Whether chats with a session may recall earlier ones."),
     },
-    example={"default_model": None, "memory_enabled": True},
+    example={"default_model": None, "chat_model": "builtin/assistant", "memory_enabled": True},
 )
 UPDATE_SETTINGS_REQUEST = record(
     "UpdateSettingsRequest",

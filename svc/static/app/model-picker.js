@@ -5,7 +5,7 @@ import { Failed, Loading, placeBeside } from "./components.js";
 import { price } from "./format.js";
 import { html } from "./html.js";
 import { Icon } from "./icons.js";
-import { models, modelsOf, remembered } from "./state.js";
+import { models, modelsOf, remembered, settings } from "./state.js";
 import { texts } from "./texts.js";
 
 const t = texts.models;
@@ -17,7 +17,7 @@ export const PICKER_ID = "model-picker";
 export function ModelPicker({ value, onChange, kind = "chat", optional = true, id = PICKER_ID }) {
   const open = useSignal(false), query = useSignal(""), active = useSignal(0);
   const box = useRef(), listId = useId();
-  useEffect(() => { models.ensure(); }, []);
+  useEffect(() => { models.ensure(); if (optional && kind === "chat") settings.ensure(); }, []);
   const entries = useComputed(() => {
     const words = query.value.toLowerCase().split(/\s+/).filter(Boolean);
     const found = (modelsOf(kind) ?? []).filter((model) => words.every((word) => model.id.toLowerCase().includes(word)));
@@ -46,17 +46,19 @@ export function ModelPicker({ value, onChange, kind = "chat", optional = true, i
     else return;
     event.preventDefault();
   };
-  const name = value ?? t.standard;
+  const standard = kind === "chat" ? settings.data.value?.chat_model : null;
+  const shown = value ?? standard;
+  const name = shown ?? t.standard;
   return html`<div class="picker" ref=${box}>
     <button type="button" id=${id} class="picker-button" aria-haspopup="dialog" aria-expanded=${String(open.value)} aria-label=${t.label(name)}
-      onClick=${() => { open.value = !open.value; }}><span>${value ? shortName(value) : t.standard}</span><${Icon} name="down" size=${16} /></button>
+      onClick=${() => { open.value = !open.value; }}><span>${shown ? shortName(shown) : t.standard}</span><${Icon} name="down" size=${16} /></button>
     ${open.value && html`<div class="picker-panel" popover="manual" role="dialog" aria-label=${t.choose}>
       <input class="input" type="search" role="combobox" aria-expanded="true" aria-controls=${listId} aria-activedescendant=${`${listId}-${active.value}`}
         aria-label=${t.search} placeholder=${t.search} autocomplete="off" spellcheck="false" onKeyDown=${onKey}
         onInput=${(event) => { query.value = event.currentTarget.value; active.value = 0; }} />
       ${models.data.value === undefined ? (models.error.value ? html`<${Failed} error=${models.error.value} retry=${models.reload} />` : html`<${Loading} />`) : html`
       <ul id=${listId} role="listbox" aria-label=${t.choose}>
-        ${entries.value.map((model, at) => html`<${Entry} key=${model?.id ?? ""} id="${listId}-${at}" model=${model} selected=${at === active.value} chosen=${(model?.id ?? null) === value}
+        ${entries.value.map((model, at) => html`<${Entry} key=${model?.id ?? ""} id="${listId}-${at}" model=${model} standard=${standard} selected=${at === active.value} chosen=${(model?.id ?? null) === value}
           onChoose=${() => choose(model)} onHover=${() => { active.value = at; }} />`)}
       </ul>${!entries.value.length && html`<p class="quiet picker-none" role="status">${t.none}</p>`}`}
     </div>`}
@@ -65,9 +67,9 @@ export function ModelPicker({ value, onChange, kind = "chat", optional = true, i
 
 const shortName = (id) => id.slice(id.indexOf("/") + 1);
 
-function Entry({ id, model, selected, chosen, onChoose, onHover }) {
+function Entry({ id, model, standard, selected, chosen, onChoose, onHover }) {
   const mark = chosen && html`<${Icon} name="check" size=${18} />`;
-  const content = model === null ? html`<span class="picker-name">${t.standard}<small>${t.standardHint}</small></span>${mark}` : html`
+  const content = model === null ? html`<span class="picker-name">${t.standard}<small>${standard ?? t.standardHint}</small></span>${mark}` : html`
     <span class="picker-name">${shortName(model.id)}<small>${model.id.slice(0, model.id.indexOf("/"))}${model.byok && html` · <b>${t.byok}</b>`}</small></span>
     <span class="picker-price">${model.byok ? "" : price(model) ?? t.free}</span>${mark}`;
   return html`<li id=${id} role="option" aria-selected=${String(selected)} onClick=${onChoose} onPointerMove=${selected ? undefined : onHover}>${content}</li>`;

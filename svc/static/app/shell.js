@@ -45,6 +45,7 @@ export default function Shell({ view, children }) {
         <div class="top-bar">
           <${IconButton} icon="menu" label=${t.openNavigation} aria-expanded=${String(drawer.value)} onClick=${() => { drawer.value = true; }} />
           <span class="top-title" aria-hidden="true">${texts.views[view]}</span>
+          ${wallet.data.value?.payments === "sandbox" && html`<span class="badge top-badge">${t.testMoney}</span>`}
           <${IconButton} icon="edit" label=${t.newChat} href=${link("chat")} />
         </div>
         ${!online.value && html`<p class="offline" role="status">${t.offline}</p>`}
@@ -95,7 +96,7 @@ function Sidebar({ view }) {
 function Account({ view }) {
   const { user } = session.value;
   const themes = Object.entries(t.themes).map(([name, label]) => ({
-    label: `${t.theme}: ${label}`, icon: name === theme.value ? "theme" : null, checked: name === theme.value,
+    label: `${t.theme}: ${label}`, icon: "theme", checked: name === theme.value,
     onSelect: () => { theme.value = name; },
   }));
   const items = [
