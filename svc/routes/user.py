@@ -111,7 +111,13 @@ async def show_settings(request: Request[State], caller: Caller) -> Response:
     "updateSettings",
     "Change the settings",
     body=UPDATE_SETTINGS_REQUEST,
-    answers={200: Answer("The settings as they are now.", SETTINGS, {**SETTINGS.example, "default_model": "builtin/echo", "chat_model": "builtin/echo"})},
+    answers={
+        200: Answer(
+            "The settings as they are now.",
+            SETTINGS,
+            {**SETTINGS.example, "default_model": "builtin/echo", "chat_model": "builtin/echo"},
+        )
+    },
     errors=[
         Refusal("missing_field", "memory_enabled is required: true or false.", "memory_enabled"),
         Refusal("invalid_value", "default_model must be one of GET /v1/models, or null.", "default_model"),

@@ -148,14 +148,17 @@ async def test_the_name_can_be_changed_and_other_fields_in_the_body_are_ignored(
     assert (await service.client.patch("/user/me", json={"name": None}, headers=headers)).json()["name"] is None
 
 
+AS_MADE = {"default_model": None, "chat_model": "builtin/assistant", "memory_enabled": True}
+
+
 async def test_settings_are_changed_one_by_one(service: Service) -> None:
     headers = await service.bearer()
-    assert (await service.client.get("/user/settings", headers=headers)).json() == {"default_model": None, "memory_enabled": True}
+    assert (await service.client.get("/user/settings", headers=headers)).json() == AS_MADE
     answer = await service.client.patch("/user/settings", json={"memory_enabled": False}, headers=headers)
-    assert answer.json() == {"default_model": None, "memory_enabled": False}
+    assert answer.json() == {**AS_MADE, "memory_enabled": False}
     await service.client.patch("/user/settings", json={"default_model": "builtin/echo"}, headers=headers)
     read_back = (await service.client.get("/user/settings", headers=headers)).json()
-    assert read_back == {"default_model": "builtin/echo", "memory_enabled": False}
+    assert read_back == {"default_model": "builtin/echo", "chat_model": "builtin/echo", "memory_enabled": False}
 
 
 @pytest.mark.parametrize(
@@ -165,7 +168,7 @@ async def test_a_wrong_setting_is_400_and_changes_nothing(service: Service, body
     headers = await service.bearer()
     answer = await service.client.patch("/user/settings", json=body, headers=headers)
     assert answer.status_code == 400 and answer.json()["error"]["param"] == next(iter(body))
-    assert (await service.client.get("/user/settings", headers=headers)).json() == {"default_model": None, "memory_enabled": True}
+    assert (await service.client.get("/user/settings", headers=headers)).json() == AS_MADE
 
 
 async def test_deleting_the_account_needs_a_session_and_the_password(service: Service) -> None:

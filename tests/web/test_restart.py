@@ -1,0 +1,41 @@
+"""The server goes away in mid-stream and comes back: the page says so, and goes on without a reload."""
+
+import socket
+from pathlib import Path
+
+import pytest
+from playwright.async_api import Browser, expect
+
+from tests.support.browser import new_context, signed_up
+from tests.support.browser_chat import choose_model, say
+from tests.support.server import running_server
+
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
+
+
+def free_port() -> str:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return str(taken.getsockname()[1])
+
+
+@pytest.mark.parametrize("end", ["terminated", "killed"])
+async def test_a_restart_in_mid_stream_is_told_and_the_chat_goes_on(tmp_path: Path, browser: Browser, end: str) -> None:
+    env = {"SVC_PORT": free_port()}
+    async with running_server(tmp_path, env) as server, new_context(browser, server, allow=["ERR_", "503", "502"]) as context:
+        page = await signed_up(context)
+        await choose_model(page, "script")
+        await say(page, "say the first half\nwait 60000\nsay never")
+        await expect(page.locator(".live")).to_contain_text("the first half")
+        if end == "killed":
+            server.kill()
+        else:
+            await server.stop()
+        alert = page.get_by_role("alert")
+        await expect(alert).to_be_visible()
+        await expect(page.locator(".said-assistant .md")).to_have_text("the first half")
+        async with running_server(tmp_path, env):
+            await say(page, "say all is well")
+            await expect(page.locator(".said-assistant:not(.live) .md").last).to_have_text("all is well")
+            await page.reload()
+            await expect(page.locator(".said-assistant .md").last).to_have_text("all is well")
