@@ -1,29 +1,21 @@
 """Reading a request's body: bounded, counted as it arrives, JSON only where JSON is expected."""
 
-import json
 import re
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from typing import Any, TypeVar
 
-import orjson
 from starlette.requests import Request
 
 from svc.bounded import read_bounded
 from svc.errors import ApiError
 from svc.server.body_budget import KIB, MIB
+from svc.server.json_text import parse_json
 from svc.server.state import State
 
 T = TypeVar("T")
 
-# How many JSON values one body may hold: an object takes up to 35 times its bytes, and a parser keeps every thread waiting
-# (this many take it 30 ms).
-MOST_JSON_VALUES = 100_000
-_JSON_DEPTH = 100
-_INTEGER_DIGITS = 1000
-_LONG_INTEGER = re.compile(rb"[0-9]{19}")
 _BIG_JSON_BYTES = 64 * KIB
-_SLICE_BYTES = 64 * KIB
 
 
 async def read_body(request: Request[State], limit_bytes: int) -> bytes:
@@ -77,48 +69,3 @@ def _parse_object(body: bytes) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise ApiError("invalid_json", "The request body must be one JSON object.")
     return value
-
-
-def parse_json(body: bytes) -> Any:
-    """`body` as JSON. Raises ApiError `invalid_json`: also for NaN, lone surrogates, too many values or levels."""
-    openings = body.count(b"[") + body.count(b"{")
-    if openings + body.count(b",") > MOST_JSON_VALUES and _values(body) > MOST_JSON_VALUES:
-        raise ApiError("PAYLOAD_TOO_LARGE", f"The JSON body holds more than {MOST_JSON_VALUES} values. Send less.")
-    try:
-        value = orjson.loads(body)
-    except orjson.JSONDecodeError as error:
-        raise ApiError("invalid_json", f"The request body is not valid JSON: {error.msg} at character {error.pos}.") from None
-    if openings > _JSON_DEPTH and _too_deep(value):
-        raise ApiError("invalid_json", f"The JSON body is nested more than {_JSON_DEPTH} levels deep.")
-    # orjson makes a float of an integer beyond 64 bits; it is valid JSON by now, so the slower parser has nothing to refuse.
-    return json.loads(body, parse_int=_integer) if _LONG_INTEGER.search(body) else value
-
-
-def _integer(digits: str) -> int:
-    if len(digits) > _INTEGER_DIGITS:
-        raise ApiError("invalid_json", f"The JSON body has an integer of more than {_INTEGER_DIGITS} digits.")
-    return int(digits)
-
-
-def _values(body: bytes) -> int:
-    """How many values `body` holds at most. Commas and brackets inside texts are none, so that it is told without the strings;
-    a slice at a time, so that other threads have their turns."""
-    values, position, inside = 0, 0, False
-    while position < len(body) and values <= MOST_JSON_VALUES:
-        end = position + _SLICE_BYTES
-        backslashes = _SLICE_BYTES - len(body[position:end].rstrip(b"\\"))
-        end += backslashes % 2  # never between a backslash and what it escapes
-        parts = body[position:end].replace(rb"\\", b"").replace(rb"\"", b"").split(b'"')
-        outside = b"".join(parts[1 if inside else 0 :: 2])
-        values += outside.count(b"[") + outside.count(b"{") + outside.count(b",")
-        inside ^= len(parts) % 2 == 0
-        position = end
-    return values
-
-
-def _too_deep(value: Any) -> bool:
-    level = [value]
-    for _ in range(_JSON_DEPTH):
-        containers = [item for item in level if isinstance(item, dict | list)]
-        level = [child for item in containers for child in (item.values() if isinstance(item, dict) else item)]
-    return any(isinstance(item, dict | list) for item in level)

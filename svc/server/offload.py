@@ -1,4 +1,4 @@
-"""Long work on the CPU, away from the event loop: two threads, and a turn for each account (or address) that wants them."""
+"""Long work on the CPU, away from the event loop: one thread, and a turn for each account (or address) that wants them."""
 
 import asyncio
 from collections.abc import Callable
@@ -8,11 +8,11 @@ from typing import ParamSpec, TypeVar
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_THREADS = 2
+_THREADS = 1  # they would only wait for each other: Python runs one thread at a time
 
 
 class Offload:
-    """Runs plain functions in threads. Whoever asks for a hundred at once has them done one after the other, so that the
+    """Runs plain functions in a thread. Whoever asks for a hundred at once has them done one after the other, so that the
     next one waits for a single one of them."""
 
     def __init__(self) -> None:

@@ -1,0 +1,135 @@
+"""JSON of callers, parsed so that it is bounded and keeps no other thread waiting for long.
+
+A parser written in C lets no other thread run until it is done: 80 ms for a text of 16 MiB, 150 ms for 250,000 keys. So values
+are counted before, and long texts are taken out, read piece by piece, and put back.
+"""
+
+import os
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import orjson
+
+from svc.errors import ApiError
+
+# How many JSON values one body may hold: an object takes up to 35 times its bytes, and so many are parsed in 30 ms.
+MOST_JSON_VALUES = 100_000
+_JSON_DEPTH = 100
+_SLICE_BYTES = 64 * 1024
+_LONG_BYTES = 1024 * 1024
+# What stands in a text, up to where an escape is cut off; possessive, so that it never goes back.
+_TEXT = re.compile(rb'[^"\\]*+(?:\\(?:u[0-9a-fA-F]{4}|[^u])[^"\\]*+)*+')
+_SECOND_HALF = re.compile(rb"\\u[dD][c-fC-F]")  # of a character that is written as two escapes
+
+
+def parse_json(body: bytes) -> Any:
+    """`body` as JSON. Raises ApiError `invalid_json`, also for NaN, lone surrogates and too many levels, or
+    `PAYLOAD_TOO_LARGE` for too many values."""
+    openings = body.count(b"[") + body.count(b"{")
+    if openings + body.count(b",") > MOST_JSON_VALUES and _values(body) > MOST_JSON_VALUES:
+        raise ApiError("PAYLOAD_TOO_LARGE", f"The JSON body holds more than {MOST_JSON_VALUES} values. Send less.")
+    texts: dict[str, str] = {}
+    try:
+        if len(body) > _LONG_BYTES:
+            body = _without_long_texts(body, texts)
+        value = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        place = "" if texts else f" at character {error.pos}"
+        raise ApiError("invalid_json", f"The request body is not valid JSON: {error.msg}{place}.") from None
+    if openings > _JSON_DEPTH and _too_deep(value):
+        raise ApiError("invalid_json", f"The JSON body is nested more than {_JSON_DEPTH} levels deep.")
+    return _put_back(value, texts) if texts else value
+
+
+# --- long texts
+
+
+def _without_long_texts(body: bytes, texts: dict[str, str]) -> bytes:
+    """`body` with a short stand-in for each long text; `texts` then tells what each stands for. Raises JSONDecodeError."""
+    name, kept, position = os.urandom(12).hex(), [], 0
+    for start, end in _long_texts(body):
+        stand_in = f"{name}-{len(texts)}"
+        texts[stand_in] = "".join(_pieces(body, start, end))
+        kept += [body[position:start], stand_in.encode()]
+        position = end
+    return b"".join([*kept, body[position:]]) if kept else body
+
+
+def _long_texts(body: bytes) -> Iterator[tuple[int, int]]:
+    """Where the long texts in `body` begin and end, without their quotes."""
+    position, start = 0, -1
+    while position < len(body):
+        # Escapes are blotted out by as many bytes, so that the quotes which are left begin or end a text.
+        piece = _whole_slice(body, position).replace(rb"\\", b"__").replace(rb"\"", b"__")
+        first = piece.find(b'"')
+        if first >= 0:
+            if start >= 0 and position + first - start > _LONG_BYTES:
+                yield start, position + first
+            inside = (start >= 0) ^ (piece.count(b'"') % 2 == 1)
+            start = position + piece.rfind(b'"') + 1 if inside else -1
+        position += len(piece)
+
+
+def _pieces(body: bytes, start: int, end: int) -> Iterator[str]:
+    """A text a piece at a time, none of which ends inside a character."""
+    while start < end:
+        match = _TEXT.match(body, start, min(start + _SLICE_BYTES, end))
+        stop = match.end() if match else start
+        if stop < end:
+            while body[stop] & 0xC0 == 0x80 and stop > start:  # inside a character of UTF-8
+                stop -= 1
+            if _SECOND_HALF.match(body, stop):
+                stop += 6
+        if stop == start:
+            raise orjson.JSONDecodeError("invalid escaped sequence in string", "", start)
+        yield orjson.loads(b'"%b"' % body[start:stop])
+        start = stop
+
+
+def _put_back(value: Any, texts: dict[str, str]) -> Any:
+    if isinstance(value, str):
+        return texts.get(value, value)
+    holders = [value]
+    while holders:
+        holder = holders.pop()
+        if isinstance(holder, dict):
+            for name in [name for name in holder if name in texts]:
+                holder[texts[name]] = holder.pop(name)
+        for place, item in list(holder.items() if isinstance(holder, dict) else enumerate(holder)):
+            if isinstance(item, dict | list):
+                holders.append(item)
+            elif isinstance(item, str) and item in texts:
+                holder[place] = texts[item]
+    return value
+
+
+# --- how much there is
+
+
+def _whole_slice(body: bytes, position: int) -> bytes:
+    """Some of `body` from `position`, which never ends between a backslash and what it escapes."""
+    piece = body[position : position + _SLICE_BYTES]
+    backslashes = len(piece) - len(piece.rstrip(b"\\"))
+    return body[position : position + _SLICE_BYTES + 1] if backslashes % 2 else piece
+
+
+def _values(body: bytes) -> int:
+    """How many values `body` holds at most: its commas and brackets, but for those that stand in texts."""
+    values, position, inside = 0, 0, False
+    while position < len(body) and values <= MOST_JSON_VALUES:
+        piece = _whole_slice(body, position)
+        parts = piece.replace(rb"\\", b"").replace(rb"\"", b"").split(b'"')
+        outside = b"".join(parts[1 if inside else 0 :: 2])
+        values += outside.count(b"[") + outside.count(b"{") + outside.count(b",")
+        inside ^= len(parts) % 2 == 0
+        position += len(piece)
+    return values
+
+
+def _too_deep(value: Any) -> bool:
+    level = [value]
+    for _ in range(_JSON_DEPTH):
+        containers = [item for item in level if isinstance(item, dict | list)]
+        level = [child for item in containers for child in (item.values() if isinstance(item, dict) else item)]
+    return any(isinstance(item, dict | list) for item in level)
