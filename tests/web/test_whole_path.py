@@ -1,0 +1,99 @@
+"""What one person does from the first visit to the last, and how others sign in: with a provider that somebody else wrote."""
+
+import asyncio
+import re
+import shlex
+import subprocess
+from pathlib import Path
+
+import httpx
+import pytest
+from playwright.async_api import Browser, expect
+
+from tests.routes.test_oauth_process import issuer as issuer  # a fixture
+from tests.routes.test_oauth_process import serving
+from tests.support.browser import PASSWORD, new_context, signed_up
+from tests.support.browser_chat import answered, choose_model, say
+from tests.support.server import RunningServer
+
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
+
+
+def run_curl(command: str, ca: Path) -> str:
+    """What the page's own curl command answers, run as a shell would."""
+    words = shlex.split(command.replace("\\\n", " "))
+    done = subprocess.run([*words, "--cacert", str(ca)], capture_output=True, text=True, timeout=30)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+async def test_from_sign_up_through_chat_agent_key_and_funds_to_deletion(server: RunningServer, browser: Browser) -> None:
+    async with new_context(browser, server, allow=["401", "403"]) as context:
+        page = await signed_up(context, "whole@example.com")
+
+        await page.get_by_role("button", name="What is 12 * (3 + 4)?").click()
+        await expect(page.locator(".said-assistant .md")).to_contain_text("84")
+
+        await page.get_by_role("link", name="Agents").click()
+        await page.get_by_label("Goal").fill("What is 6 * 7?")
+        await page.get_by_role("button", name="Run", exact=True).click()
+        await expect(page.locator(".run-end-final")).to_contain_text("42")
+
+        await page.get_by_role("button", name="whole@example.com").click()
+        await page.get_by_role("menuitem", name="API keys").click()
+        await page.get_by_role("button", name="New key").first.click()
+        await page.get_by_label("Name").fill("curl")
+        await page.get_by_role("button", name="Create key").click()
+        command = await page.get_by_role("tabpanel").locator("code").inner_text()
+        answer = await asyncio.to_thread(run_curl, command, server.ca)
+        assert '"finish_reason":"stop"' in answer
+        await page.get_by_role("button", name="I have kept it").click()
+
+        await page.locator(".wallet-chip").click()
+        await page.get_by_role("link", name="Add funds").click()
+        await page.wait_for_url("**/checkout")
+        await page.get_by_role("button").first.click()
+        await page.get_by_role("button", name=re.compile("Pay")).first.click()
+        await page.wait_for_url("**/checkout/return**")
+        await page.goto("/#/chat")
+        await choose_model(page, "assistant-paid")
+        await say(page, "What is 5 + 6?")
+        await answered(page)
+        await expect(page.locator(".facts .money")).to_contain_text("$0.0")
+
+        await page.goto("/#/settings")
+        await page.get_by_role("button", name="Delete my account").click()
+        dialog = page.get_by_role("dialog")
+        await dialog.get_by_label("to confirm").fill("whole@example.com")
+        await dialog.get_by_label("Password").fill(PASSWORD)
+        await dialog.get_by_role("button", name="Delete my account").click()
+        await expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
+        assert await page.evaluate("Object.keys(localStorage)") == ["svc-known"]
+
+
+async def test_a_person_signs_in_elsewhere_and_comes_back_to_where_it_was(tmp_path: Path, browser: Browser, issuer: str) -> None:
+    httpx.put(f"{issuer}/users/ada", json={"email": "ada@example.com", "email_verified": True, "name": "Ada"}).raise_for_status()
+    async with serving(tmp_path, issuer) as server:
+        context = await browser.new_context(base_url=server.base_url, ignore_https_errors=True)
+        page = await context.new_page()
+        await page.goto("/#/projects")
+        await page.get_by_role("link", name="Continue with mock").click()
+        await page.wait_for_url(f"{issuer}/**")
+        await page.locator("input[name=sub]").fill("ada")
+        await page.locator("button[type=submit], input[type=submit]").first.click()
+        await page.wait_for_url(f"{server.base_url}/**")
+        await page.locator(".shell").wait_for()
+        assert "code" not in page.url and page.url.endswith("#/projects")
+        await expect(page.locator(".account-name")).to_contain_text(re.compile("ada", re.IGNORECASE))
+        await context.close()
+
+
+async def test_what_went_wrong_elsewhere_is_told_in_our_own_words(server: RunningServer, browser: Browser) -> None:
+    async with new_context(browser, server) as context:
+        page = await context.new_page()
+        await page.goto("/#error=access_denied")
+        await expect(page.get_by_role("alert")).to_contain_text("you, or it, refused")
+        await page.goto("about:blank")
+        await page.goto("/#error=%3Cscript%3Ewindow.hit=1%3C/script%3E")
+        await expect(page.get_by_role("alert")).to_contain_text("could not be reached")
+        assert await page.evaluate("[window.hit, location.hash]") == [None, "#/chat"]
