@@ -12,6 +12,7 @@ from starlette.responses import Response
 
 from svc.auth import accounts
 from svc.auth.accounts import Account
+from svc.auth.emails import LONGEST
 from svc.billing import checkout_cookie, payments, wallet
 from svc.billing import checkout_pages as pages
 from svc.billing.payments import Checkout
@@ -51,6 +52,7 @@ _SESSION_ID = path_id("session_id", "The sandbox's payment.", "sandbox_4fGk2mXq9
 _NOT_FOUND = Refusal("not_found", when="The person has no such payment.")
 
 Handler = Callable[[Request[State], Account], Awaitable[Response]]
+_TYPED_LENGTH = 20  # of a refused amount that stays in its field
 
 
 # --- the guards of these pages
@@ -167,7 +169,7 @@ async def sign_in(request: Request[State]) -> Response:
             raise
         add_log_fields(request, code=error.code)
         headers = {**error.headers, "www-authenticate": "Cookie"}
-        return _page(request, "Add funds", pages.sign_in(email), error.status, str(error), headers)
+        return _page(request, "Add funds", pages.sign_in(email[:LONGEST]), error.status, str(error), headers)
     answer = _see_other(f"{state.config.base_url}/checkout")
     checkout_cookie.remember(answer, state.derived_keys["checkout"], account.id, state.clock())
     return answer
@@ -182,6 +184,7 @@ async def sign_in(request: Request[State]) -> Response:
     answers={303: Answer("To the payment processor's page.", headers=_TO_CHECKOUT)},
     errors=[
         _WRONG_FORM,
+        Refusal("rate_limit_exceeded", when="The account has opened 20 checkouts within an hour."),
         Refusal("upstream_error", when="The payment processor cannot be reached or failed. Nothing was charged."),
         Refusal("upstream_timeout", when="The payment processor did not answer in time. Nothing was charged."),
     ],
@@ -195,7 +198,7 @@ async def begin(request: Request[State], account: Account) -> Response:
         state.limits.take_by_account("checkout", account.id)
     except ApiError as error:
         found = await state.db.read(wallet.balances, account.id)
-        body = pages.amounts(account.email, dollars(found["wallet_balance_micros"]), typed)
+        body = pages.amounts(account.email, dollars(found["wallet_balance_micros"]), typed[:_TYPED_LENGTH])
         add_log_fields(request, code=error.code)
         return _page(request, "Add funds", body, error.status, str(error), error.headers)
     checkout_id = new_id("chk", state.clock())

@@ -502,3 +502,76 @@ async def test_no_secret_of_the_processor_reaches_log_or_database(funding: Fundi
 def test_an_event_without_an_id_is_known_by_its_bytes() -> None:
     first, again, other = read_event(b'{"a":1}'), read_event(b'{"a":1}'), read_event(b'{"a":2}')
     assert first == again and first.id != other.id
+
+
+# --- money that goes back
+
+
+def returning(type: str, **fields: Any) -> bytes:
+    event = {"id": f"evt_{type}", "object": "event", "type": type, "data": {"object": {"currency": "usd", **fields}}}
+    return orjson.dumps(event)
+
+
+@pytest.mark.parametrize(
+    ("type", "fields", "micros", "command"),
+    [
+        ("charge.refunded", {"object": "charge", "id": "ch_1", "amount_refunded": 750}, 7_500_000, "7.50"),
+        ("charge.dispute.created", {"object": "dispute", "id": "dp_1", "amount": 2500}, 25_000_000, "25.00"),
+        ("refund.created", {"object": "refund", "id": "re_1", "amount": 750}, 7_500_000, None),
+        ("charge.dispute.closed", {"object": "dispute", "id": "dp_1", "amount": 2500, "status": "won"}, 25_000_000, None),
+        ("charge.refunded", {"object": "charge", "id": "ch_1", "amount_refunded": 750, "currency": "eur"}, 7_500_000, None),
+    ],
+)
+async def test_a_refund_or_dispute_is_kept_with_its_amount_and_our_checkout_and_told_with_the_next_command(
+    funding: Funding, tmp_path: Any, type: str, fields: dict[str, Any], micros: int, command: str | None
+) -> None:
+    session = {**funding.session, "payment_intent": "pi_1"}
+    assert (await funding.deliver(event_body(session))).json() == CREDITED
+    assert (await funding.deliver(returning(type, payment_intent="pi_1", **fields))).json() == NOT_CREDITED
+    assert (await funding.deliver(returning(type, payment_intent="pi_1", **fields))).json() == NOT_CREDITED
+    checkout = funding.session["client_reference_id"]
+    query = "SELECT checkout_id, returned_micros, credited FROM payment_events WHERE returned_micros IS NOT NULL"
+    assert await funding.rows(query) == [(checkout, micros, 0)]
+    assert await funding.balance_micros() == 25_000_000
+    await asyncio.sleep(0.2)
+    lines = [orjson.loads(line) for line in (tmp_path / "log").read_bytes().splitlines()]
+    (warning,) = [line for line in lines if line["event"] == "payments" and line["level"] == "warning"]
+    assert (warning["checkout"], warning["amount_micros"], warning["event_type"]) == (checkout, micros, type)
+    user_id = (await funding.service.client.get("/user/me", headers=funding.headers)).json()["id"]
+    note = f'--note "{type} of {checkout}"'
+    assert warning.get("next") == (command and f"python -m svc debit {user_id} {command} {note}")
+
+
+async def test_a_second_refund_of_a_charge_counts_alone(funding: Funding) -> None:
+    await funding.deliver(event_body({**funding.session, "payment_intent": "pi_1"}))
+    charge = {"object": "charge", "id": "ch_1", "payment_intent": "pi_1", "currency": "usd", "amount_refunded": 1200}
+    event = {
+        "id": "evt_r",
+        "type": "charge.refunded",
+        "data": {"object": charge, "previous_attributes": {"amount_refunded": 700}},
+    }
+    await funding.deliver(orjson.dumps(event))
+    query = "SELECT returned_micros FROM payment_events WHERE id = 'evt_r'"
+    assert await funding.rows(query) == [(5_000_000,)]
+
+
+@pytest.mark.parametrize("amount", [None, True, -1, 0, 1.5, "750", 2**63])
+@pytest.mark.parametrize("kind", ["charge", "refund", "dispute"])
+async def test_a_refund_of_no_sensible_amount_is_kept_without_one(funding: Funding, kind: str, amount: Any) -> None:
+    fields = {"object": kind, "amount": amount, "amount_refunded": amount, "payment_intent": {"id": "pi_1"}}
+    assert (await funding.deliver(returning("charge.refunded", **fields))).status_code == 200
+    assert await funding.rows("SELECT returned_micros FROM payment_events") == [(None,)]
+
+
+async def test_a_payment_for_a_checkout_that_was_abandoned_is_kept_and_credits_nothing(
+    service: Service, processor: Processor
+) -> None:
+    funding = await open_checkout(service, processor)
+    expired = orjson.dumps({"id": "evt_e", "type": "checkout.session.expired", "data": {"object": {"id": funding.session["id"]}}})
+    await funding.deliver(expired)
+    service.clocks.advance(31 * 24 * 3600)
+    await open_checkout(service, processor)
+    assert await funding.rows("SELECT count(*) FROM checkouts") == [(1,)]
+    assert await funding.rows("SELECT count(*) FROM payment_events") == [(0,)]
+    assert (await funding.deliver(event_body(funding.session))).json() == NOT_CREDITED
+    assert await funding.rows("SELECT reason FROM payment_events") == [("unknown checkout",)]

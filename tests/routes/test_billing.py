@@ -155,3 +155,36 @@ async def test_holds_that_a_crash_left_are_released_at_the_next_start(service: S
     async with running(dataclasses.replace(config, data_dir=copy), clocks) as revived:
         account = (await revived.client.get("/billing/account", headers=headers)).json()
     assert (account["held_micros"], account["available_micros"]) == (0, 10_000_000)
+
+
+async def test_usage_by_key_and_what_a_key_has_spent_are_exact(service: Service) -> None:
+    session = await service.sign_up()
+    headers, account_id = bearer(session["access_token"]), session["user"]["id"]
+    key, other = await service.make_key(headers, "one"), await service.make_key(headers, "other")
+    now = service.clocks.now
+    await service.state["db"].write(wallet.credit, account_id, 10_000_000, description="", now_seconds=now)
+
+    def spend(tx: sqlite3.Connection, number: int, key_id: str | None, model: str, micros: int) -> None:
+        wallet.hold(tx, account_id, f"hold_{number}", micros, now)
+        counts = {"model": model, "input_tokens": 1, "output_tokens": 2}
+        wallet.settle(tx, account_id, f"hold_{number}", micros, **counts, request_id="r", key_id=key_id, now_seconds=now)
+        add_call(tx, CountedCall(account_id, key_id, model, 1, 2, micros, day_of(now)))
+
+    paid = [(key["id"], "a", 7), (key["id"], "b", 11), (None, "a", 13), (other["id"], "a", 17), (key["id"], "a", 19)]
+    for number, (key_id, model, micros) in enumerate(paid):
+        await service.state["db"].write(spend, number, key_id, model, micros)
+    rows = (await service.client.get("/billing/usage?by=key", headers=headers)).json()["data"]
+    assert {row["key_id"]: (row["requests"], row["cost_micros"]) for row in rows} == {
+        None: (1, 13),
+        key["id"]: (3, 37),
+        other["id"]: (1, 17),
+    }
+    by_model = (await service.client.get("/billing/usage", headers=headers)).json()["data"]
+    assert {row["model"]: row["cost_micros"] for row in by_model} == {"a": 56, "b": 11}
+    listed = (await service.client.get("/user/api-keys", headers=headers)).json()
+    assert {row["id"]: row["spent_micros"] for row in listed} == {key["id"]: 37, other["id"]: 17}
+    await service.client.delete(f"/user/api-keys/{key['id']}", headers=headers)
+    rows = (await service.client.get("/billing/usage?by=key", headers=headers)).json()["data"]
+    assert sum(row["cost_micros"] for row in rows) == 67, "a deleted key's usage stays"
+    wrong = await service.client.get("/billing/usage?by=day", headers=headers)
+    assert (wrong.status_code, wrong.json()["error"]["param"]) == (400, "by")

@@ -438,3 +438,41 @@ async def test_a_sandbox_that_others_can_reach_is_warned_about(config: Config, c
             pass
         log = (config.data_dir.parent / "log").read_text()
         assert ("test money" in log) == warned
+
+
+async def test_after_a_mistake_the_form_is_there_with_what_was_typed(browser: Browser) -> None:
+    answer = await browser.post("/checkout", {"amount": '4.99"><script>'})
+    assert answer.status_code == 400 and 'role="alert"' in answer.text
+    assert 'value="4.99&quot;&gt;&lt;script&gt;"' in answer.text and 'action="/checkout"' in answer.text
+    answer = await Browser(browser.service).post("/checkout/sign-in", {"email": "ada@example.com", "password": "wrong"})
+    assert (
+        answer.status_code == 401
+        and 'value="ada@example.com"' in answer.text
+        and "wrong" not in answer.text.replace("is wrong", "")
+    )
+
+
+async def test_an_account_opens_20_checkouts_an_hour_and_refused_amounts_do_not_count(browser: Browser) -> None:
+    for _ in range(20):
+        assert (await browser.post("/checkout", {"amount": "1"})).status_code == 400
+        assert (await browser.post("/checkout", {"amount": "5"})).status_code == 303
+    refused = await browser.post("/checkout", {"amount": "7.50"})
+    assert refused.status_code == 429 and int(refused.headers["retry-after"]) > 0 and 'value="7.50"' in refused.text
+    other = await browser_of_new_account(browser.service)
+    assert (await other.post("/checkout", {"amount": "5"})).status_code == 303
+    browser.service.clocks.advance(3600)
+    assert (await browser.post("/checkout", {"amount": "5"})).status_code == 303
+
+
+async def test_abandoned_checkouts_go_after_30_days_and_paid_ones_stay(browser: Browser) -> None:
+    paid = await browser.open_checkout("10")
+    assert (await browser.post(paid)).status_code == 303
+    for amount in ("11", "12"):
+        await browser.open_checkout(amount)
+    browser.service.clocks.advance(30 * 24 * 3600 - 1)
+    await (await browser_of_new_account(browser.service)).open_checkout("13")
+    assert len(await checkouts(browser.service)) == 4
+    browser.service.clocks.advance(8 * 3600)
+    again = await browser_of_new_account(browser.service)
+    await again.open_checkout("14")
+    assert [amount // 1_000_000 for amount, _ in await checkouts(browser.service)] == [10, 13, 14]

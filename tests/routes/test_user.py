@@ -196,3 +196,27 @@ async def test_after_deletion_keys_and_sessions_are_401_at_once_and_the_email_is
     rows = await service.state["db"].read(lambda conn: conn.execute("SELECT count(*) FROM api_keys").fetchone()[0])
     assert rows == 0
     await service.sign_up("ada@example.com")
+
+
+async def test_deleting_the_account_can_be_tried_5_times_a_minute(service: Service) -> None:
+    headers, other = await service.bearer(), await service.bearer()
+    wrong = {"password": "wrong password"}
+    statuses = [(await service.client.request("DELETE", "/user/me", json=wrong, headers=headers)).status_code for _ in range(6)]
+    assert statuses == [401] * 5 + [429]
+    assert (await service.client.request("DELETE", "/user/me", json={"password": PASSWORD}, headers=other)).status_code == 204
+    service.clocks.advance(60)
+    assert (await service.client.request("DELETE", "/user/me", json={"password": PASSWORD}, headers=headers)).status_code == 204
+
+
+async def test_a_long_list_of_keys_is_whole_and_in_order(service: Service) -> None:
+    session = await service.sign_up()
+
+    def add(tx: sqlite3.Connection) -> None:
+        for number in range(700):
+            tokens.add_key(tx, session["user"]["id"], "n" * 1_000, tokens.new_key_token(), 1_790_000_000.0 + number)
+
+    await service.state["db"].write(add)
+    answer = await service.client.get("/user/api-keys", headers=bearer(session["access_token"]))
+    listed = [key["id"] for key in answer.json()]
+    assert len(set(listed)) == 700 and listed == sorted(listed, reverse=True)
+    assert "content-length" not in answer.headers, "it is sent as it is read"
