@@ -1,0 +1,34 @@
+"""Dollars to and from whole micros: exact both ways, and nothing but plain amounts is one."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from svc.money import dollars, micros_of
+
+
+@pytest.mark.parametrize(
+    ("micros", "shown"),
+    [
+        (0, "$0.00"),
+        (1, "$0.000001"),
+        (11, "$0.000011"),
+        (1_500_000, "$1.50"),
+        (1_234_567_890_000, "$1,234,567.89"),
+        (-250_000, "-$0.25"),
+    ],
+)
+def test_micros_are_shown_with_two_decimals_and_more_where_they_are_needed(micros: int, shown: str) -> None:
+    assert dollars(micros) == shown
+
+
+@given(st.integers(0, 10**15 - 1))
+def test_what_is_shown_is_read_back_to_the_micro(micros: int) -> None:
+    assert micros_of(dollars(micros).removeprefix("$").replace(",", "")) == micros
+
+
+@pytest.mark.parametrize(
+    "text", ["", "1,5", "-1", "+1", "1e3", "1.", ".5", "0x10", " 1", "1\n", "٣", "1" * 10, "0.0000001", "nan"]
+)
+def test_what_is_no_plain_amount_is_none(text: str) -> None:
+    assert micros_of(text) is None
