@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import importlib
 import json
+import os
 import pkgutil
 import subprocess
 import sys
@@ -30,6 +31,7 @@ class Lab:
     client: httpx.AsyncClient
     headers: dict[str, str]
     short: bool
+    root: Path = ROOT
     statuses: dict[str, int] = field(default_factory=dict)
 
     async def request(self, method: str, path: str, **options: Any) -> httpx.Response | None:
@@ -77,9 +79,23 @@ class Lab:
             for writer in opened:
                 await hang_up(writer)
 
+    async def fund(self) -> None:
+        """Gives the attacker's account 20 dollars."""
+        arguments = [sys.executable, "-m", "svc", "credit", "attacker@example.com", "20"]
+        env = {**os.environ, "PYTHONPATH": str(self.root), "SVC_DATA_DIR": str(self.server.data_dir)}
+        process = await asyncio.create_subprocess_exec(*arguments, cwd=self.root, env=env, stdout=subprocess.DEVNULL)
+        assert await process.wait() == 0
+
     async def at_once(self, number: int, one: Callable[[], Awaitable[Any]]) -> None:
         """Plays `one` as often, all at the same time."""
         await asyncio.gather(*(one() for _ in range(number)))
+
+    async def flood(self, path: str, body: bytes, number: int = 20) -> None:
+        """The same JSON body as often at the same time, a fourth as often in short."""
+        headers = {"content-type": "application/json"}
+        await self.at_once(
+            max(number // 4, 1) if self.short else number, lambda: self.request("POST", path, content=body, headers=headers)
+        )
 
     def count(self, outcome: str) -> None:
         self.statuses[outcome] = self.statuses.get(outcome, 0) + 1
@@ -144,7 +160,7 @@ async def measure(attack: Attack, folder: Path, root: Path = ROOT, *, short: boo
             verify=server.tls or False, local_address=ATTACKER, limits=httpx.Limits(max_connections=None)
         )
         async with server.client(transport=transport, timeout=MOST_SECONDS) as client:
-            lab = Lab(server, client, await _sign_up(client, "attacker@example.com"), short)
+            lab = Lab(server, client, await _sign_up(client, "attacker@example.com"), short, root)
             outcome = await _watched(lab, attack, other)
         if outcome.over_time:
             server.kill()

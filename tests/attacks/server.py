@@ -2,7 +2,11 @@
 
 import asyncio
 
+import orjson
+
 from tests.attacks.lab import Lab, attack
+
+CHAT = {"model": "builtin/assistant", "messages": [{"role": "user", "content": "hi"}]}
 
 
 @attack("nothing: the yardstick of this machine")
@@ -32,25 +36,26 @@ async def half_sent_bodies(lab: Lab) -> None:
         await asyncio.sleep(3)
 
 
-@attack("40 chats at once, each of 249,000 metadata keys")
+@attack("20 chats at once, each of 249,000 metadata keys")
 async def metadata(lab: Lab) -> None:
-    body = {"messages": [{"role": "user", "content": "hi"}], "metadata": {f"key{number}": "x" for number in range(249_000)}}
-    await lab.at_once(5 if lab.short else 20, lambda: lab.chat(**body))
+    metadata = {f"key{number}": "x" for number in range(249_000)}
+    await lab.flood("/v1/chat/completions", orjson.dumps({**CHAT, "metadata": metadata}))
+
+
+@attack("20 chats at once, each of 62,000 messages")
+async def many_messages(lab: Lab) -> None:
+    await lab.flood("/v1/chat/completions", orjson.dumps({**CHAT, "messages": CHAT["messages"] * 62_000}))
 
 
 @attack("20 chats at once, each of 33,000 messages")
 async def messages(lab: Lab) -> None:
-    body = {"messages": [{"role": "user", "content": "hi"}] * 33_000}
-    await lab.at_once(5 if lab.short else 20, lambda: lab.chat(**body))
+    await lab.flood("/v1/chat/completions", orjson.dumps({**CHAT, "messages": CHAT["messages"] * 33_000}))
 
 
-@attack("20 bodies of 16 MiB of escaped text at once")
+@attack("20 chats at once, each of 16 MiB of escaped text")
 async def escapes(lab: Lab) -> None:
-    body = b'{"model": "builtin/echo", "messages": [{"role": "user", "content": "' + b"\\n" * 8_000_000 + b'"}]}'
-    await lab.at_once(
-        5 if lab.short else 20,
-        lambda: lab.request("POST", "/v1/chat/completions", content=body, headers={"content-type": "application/json"}),
-    )
+    message = b'{"role": "user", "content": "' + b"\\n" * 8_000_000 + b'"}'
+    await lab.flood("/v1/chat/completions", b'{"model": "builtin/echo", "messages": [%b]}' % message)
 
 
 @attack("3,000 connections that say nothing after the handshake")

@@ -1,0 +1,27 @@
+"""Attacks on what accounts keep, and on the writer and the index that they share."""
+
+from tests.attacks.lab import Lab, attack
+
+WORDS = " ".join(f"word{number}" for number in range(11_000))[:100_000]
+
+
+@attack("100 messages of 100,000 characters at once")
+async def long_messages(lab: Lab) -> None:
+    made = await lab.post("/conversations", {"title": "long"})
+    assert made is not None
+    path = f"/conversations/{made.json()['id']}/messages"
+    await lab.at_once(20 if lab.short else 100, lambda: lab.post(path, {"role": "user", "content": WORDS}))
+
+
+@attack("10,000 search words, 20 times at once")
+async def search_words(lab: Lab) -> None:
+    words = " ".join(f"w{number}" for number in range(10_000))
+    await lab.at_once(20, lambda: lab.request("GET", "/conversations", params={"q": words}))
+
+
+@attack("24 artifacts of 30 MB stored at once")
+async def artifacts(lab: Lab) -> None:
+    made = await lab.post("/artifacts", {"name": "big", "content": ""})
+    assert made is not None
+    path, content = f"/artifacts/{made.json()['id']}/content", bytes(30_000_000)
+    await lab.at_once(6 if lab.short else 24, lambda: lab.request("PUT", path, content=content))
