@@ -33,13 +33,17 @@ _MOST_LISTED = 5_000
 
 @dataclass(frozen=True)
 class Provider:
-    """A model server. `timeout_seconds` is to the first byte and between bytes; `byok`: a user's own, not the operator's."""
+    """A model server. `timeout_seconds` is to the first byte and between bytes; `byok`: a user's own, not the operator's.
+
+    `listed_prices` are micros per million tokens of input and output for the chat models that it lists itself.
+    """
 
     name: str
     base_url: str
     api_key: str | None = field(default=None, repr=False)
     timeout_seconds: float = 120.0
     byok: bool = False
+    listed_prices: tuple[int, int] = (0, 0)
 
 
 @dataclass(frozen=True)
@@ -53,7 +57,7 @@ class Model:
     prices: Mapping[str, int]
     fallback: str | None = None
 
-    def shown(self, created: int) -> dict[str, Any]:
+    def as_json(self, created: int) -> dict[str, Any]:
         """The model as GET /v1/models shows it."""
         owner = self.provider.name if self.provider else BUILTIN
         return {
@@ -155,7 +159,7 @@ class Catalog:
         if model_id not in listed.models:
             await self._fresh(listed, _FAILED_LIST_SECONDS)
         if model_id not in listed.models and listed.configured and not listed.answered:
-            return _free_model(listed.provider, name)
+            return _listed_model(listed.provider, name)
         return listed.models.get(model_id)
 
     async def _fresh(self, listed: _Listed, age_seconds: float) -> None:
@@ -173,7 +177,7 @@ class Catalog:
     async def _ask_now(self, listed: _Listed) -> None:
         try:
             names = [entry["id"] for entry in (await self._ask(listed.provider))[:_MOST_LISTED]]
-            models = [_free_model(listed.provider, name) for name in names if 0 < len(name) <= 300 and name.isprintable()]
+            models = [_listed_model(listed.provider, name) for name in names if 0 < len(name) <= 300 and name.isprintable()]
             listed.models = {model.id: model for model in models}
             listed.answered = True
         except UpstreamFault:
@@ -183,8 +187,9 @@ class Catalog:
             listed.asking = None
 
 
-def _free_model(provider: Provider, name: str) -> Model:
-    return Model(f"{provider.name}/{name}", name, provider, "chat", dict.fromkeys(PRICES["chat"], 0))
+def _listed_model(provider: Provider, name: str) -> Model:
+    prices = dict(zip(PRICES["chat"], provider.listed_prices, strict=True))
+    return Model(f"{provider.name}/{name}", name, provider, "chat", prices)
 
 
 def local_servers() -> list[tuple[Provider, bool]]:
@@ -229,7 +234,7 @@ def _parse(document: dict[str, Any], environ: Mapping[str, str]) -> tuple[list[M
 
 
 def _provider(table: dict[str, Any], place: str, environ: Mapping[str, str]) -> Provider:
-    _only(table, place, "name", "base_url", "api_key", "api_key_env", "timeout_seconds", "models")
+    _only(table, place, "name", "base_url", "api_key", "api_key_env", "timeout_seconds", "models", *PRICES["chat"])
     name = _text(table, "name", place)
     if not name or not _SLUG.fullmatch(name) or name == BUILTIN:
         raise ValueError(f"{place}: name must be a slug (a-z, 0-9, - and _) other than {BUILTIN!r}")
@@ -251,7 +256,31 @@ def _provider(table: dict[str, Any], place: str, environ: Mapping[str, str]) -> 
     api_key = environ[key_variable] if key_variable else _text(table, "api_key", name)
     if api_key and not (api_key.isascii() and api_key.isprintable()):
         raise ValueError(f"{name}: the API key must be printable ASCII")
-    return Provider(name, base_url.rstrip("/"), api_key, float(timeout_seconds))
+    listed_prices = _listed_prices(table, name, has_key=bool(api_key))
+    return Provider(name, base_url.rstrip("/"), api_key, float(timeout_seconds), listed_prices=listed_prices)
+
+
+def _listed_prices(table: dict[str, Any], name: str, *, has_key: bool) -> tuple[int, int]:
+    """What the models cost that a provider lists itself: a server with a key is mostly paid for, so never free by accident."""
+    given = [price for price in PRICES["chat"] if price in table]
+    if "models" in table:
+        if given:
+            raise ValueError(f"{name}: {given[0]} is for a provider without models; here each [[providers.models]] has its own")
+        return (0, 0)
+    if has_key and not given:
+        raise ValueError(
+            f"{name}: with an API key and without [[providers.models]] say what the models cost that it lists: "
+            f"{' and '.join(PRICES['chat'])} (0 where they are free)"
+        )
+    input_price, output_price = (_price(table, price, name) for price in PRICES["chat"])
+    return input_price, output_price
+
+
+def _price(table: dict[str, Any], price: str, place: str) -> int:
+    micros = table.get(price, 0)
+    if type(micros) is not int or not 0 <= micros <= _DEAREST_MICROS:
+        raise ValueError(f"{place}: {price} must be whole micros from 0 to 10^12")
+    return micros
 
 
 def _model(table: dict[str, Any], provider: Provider) -> Model:
@@ -263,10 +292,7 @@ def _model(table: dict[str, Any], provider: Provider) -> Model:
     if not isinstance(kind, str) or kind not in PRICES:
         raise ValueError(f"{place}: kind must be one of {', '.join(PRICES)}")
     _only(table, place, "id", "kind", "fallback", *PRICES[kind])
-    prices = {price: table.get(price, 0) for price in PRICES[kind]}
-    for price, micros in prices.items():
-        if type(micros) is not int or not 0 <= micros <= _DEAREST_MICROS:
-            raise ValueError(f"{place}: {price} must be whole micros from 0 to 10^12")
+    prices = {price: _price(table, price, place) for price in PRICES[kind]}
     fallback = _text(table, "fallback", place)
     if fallback == place:
         raise ValueError(f"{place}: a model cannot be its own fallback")

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import sqlite3
 import time
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -68,7 +69,8 @@ class Models:
         return model.id
 
     async def find(self, account_id: str, model_id: str, kind: str = "chat") -> Model | None:
-        """The model of that id, None if the account has none. Of an own provider's, only the request tells the `kind`."""
+        """The model of that id, None if the account has none. The `kind` is that of the request
+        where the owner of the provider has not told it."""
         model = await self.catalog.find(model_id)
         name, _, own_name = model_id.partition("/")
         if model is not None or not own_name or self.catalog.has_provider(name):
@@ -76,18 +78,27 @@ class Models:
         row = await self._db.read(providers.provider_by_name, account_id, name)
         if row is None or not providers.is_model_name(own_name):
             return None
-        own_names = providers.listed_models(row)
-        if own_names is not None and own_name not in own_names:
+        own = providers.own_models(row)
+        if own is not None and own_name not in own:
             return None
-        return _free_model(self._provider(row), own_name, kind)
+        return _free_model(self._provider(row), own_name, (own or {}).get(own_name) or kind)
 
-    async def of(self, account_id: str) -> list[Model]:
-        """Every model that the account can use now; a provider of its own that does not answer has none to show."""
+    async def pages(self, account_id: str, may_ask: Callable[[], bool]) -> AsyncGenerator[list[Model], None]:
+        """Every model that the account can use now, so many at a time. An own provider that has to be asked for its models is
+        asked while `may_ask()`; one that does not answer has none to show."""
         rows = await self._db.read(providers.all_providers, account_id)
         # What the operator offers under a name since goes before a user's own.
         rows = [row for row in rows if not self.catalog.has_provider(row["name"])]
-        shared, *own = await asyncio.gather(self.catalog.models(), *map(self._own, rows))
-        return [*shared, *(model for models in own for model in models)]
+        asking = [asyncio.ensure_future(self._own(row, may_ask)) for row in rows]
+        try:
+            shared = await self.catalog.models()
+            for start in range(0, len(shared), providers.MOST_MODELS):
+                yield shared[start : start + providers.MOST_MODELS]
+            for own in asking:
+                yield await own
+        finally:
+            for own in asking:
+                own.cancel()
 
     async def test(self, row: sqlite3.Row) -> list[str]:
         """Asks a provider for its models. Raises ApiError: its own 401, 403 or 429, else one that does not tell why."""
@@ -101,23 +112,26 @@ class Models:
         await asyncio.sleep(began + _ANSWER_SECONDS - time.monotonic())
         raise ApiError("upstream_error", f"{row['name']} did not answer as an OpenAI-compatible model server.")
 
-    async def _own(self, row: sqlite3.Row) -> list[Model]:
-        names = providers.listed_models(row)
-        if names is None:
+    async def _own(self, row: sqlite3.Row, may_ask: Callable[[], bool]) -> list[Model]:
+        models = providers.own_models(row)
+        if models is None:
+            models = {}
             with contextlib.suppress(ApiError, UpstreamFault, TimeoutError):
-                names = await self._listed(row)
+                models = dict.fromkeys(await self._listed(row, may_ask))
         provider = Provider(row["name"], row["base_url"], byok=True)
-        return [_free_model(provider, name, "chat") for name in names or ()]
+        return [_free_model(provider, name, kind or "chat") for name, kind in models.items()]
 
-    async def _listed(self, row: sqlite3.Row, *, anew: bool = False) -> list[str]:
-        """What a provider lists, asked once a minute, or `anew`. Raises ApiError, UpstreamFault and TimeoutError; for a moment
-        after such a failure it lists nothing."""
+    async def _listed(self, row: sqlite3.Row, may_ask: Callable[[], bool] = lambda: True, *, anew: bool = False) -> list[str]:
+        """What a provider lists, asked once a minute while `may_ask()`, or `anew`.
+
+        Raises ApiError, UpstreamFault and TimeoutError; for a moment after such a failure it lists nothing.
+        """
         known = self._lists.setdefault((row["id"], row["base_url"], row["sealed_key"]), _List())
         if len(self._lists) > _MOST_LISTS:
             del self._lists[next(iter(self._lists))]
         try:
             async with asyncio.timeout(_ANSWER_SECONDS), known.asking:
-                if anew or time.monotonic() >= known.fresh_until:
+                if anew or (time.monotonic() >= known.fresh_until and may_ask()):
                     entries = await upstream.models(self._guarded, self._provider(row))
                     names = dict.fromkeys(entry["id"] for entry in entries if providers.is_model_name(entry["id"]))
                     known.names = list(names)[: providers.MOST_MODELS]

@@ -12,9 +12,11 @@ import orjson
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
+from svc.checks import fields, list_of, matching, nullable, one_of, refusal, required
 from svc.db import Page, page
 from svc.errors import ApiError
 from svc.ids import new_id, timestamp
+from svc.inference.catalog import PRICES
 from svc.outbound.addresses import checked_url
 
 _SLUG = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
@@ -23,7 +25,7 @@ _KEY = re.compile(r"[!-~]{1,4096}")
 _URL_LENGTH = 2_000
 _MODEL_LENGTH = 300
 _HINTED_KEY_LENGTH = 16
-MOST_MODELS = 1_000
+MOST_MODELS = 500
 
 
 class KeyBox:
@@ -54,43 +56,45 @@ def check_fields(body: Mapping[str, Any], *, creating: bool) -> dict[str, Any]:
 
     Raises ApiError `missing_field` or `invalid_value`.
     """
-    for name, wanted in (("name", "a slug that stands before its models' names"), ("base_url", "where its API begins")):
-        if body.get(name) is None and (creating or name in body):
-            raise ApiError("missing_field", f"{name} is required: {wanted}.", param=name)
-    return {name: check(body[name]) for name, check in _CHECKS.items() if name in body}
+    checks = {"name": _NAME, "base_url": _check_base_url, "api_key": nullable(_API_KEY), "models": nullable(_check_models)}
+    if creating:
+        body = {"name": None, "base_url": None, **body}
+    return fields(body, checks)
 
 
-def _check_name(value: Any) -> str:
-    if not isinstance(value, str) or not _SLUG.fullmatch(value):
-        raise ApiError("invalid_value", "name must be a slug: a-z, 0-9, - and _, at most 63 characters.", param="name")
-    return value
+_NAME = matching(_SLUG, "a slug: a-z, 0-9, - and _, at most 63 characters", 63)
+_API_KEY = matching(_KEY, "printable ASCII without spaces, or null for none", 4096)
 
 
-def _check_base_url(value: Any) -> str:
+def _check_base_url(value: Any, param: str) -> str:
     try:
-        if not isinstance(value, str) or len(value) > _URL_LENGTH:
+        if not isinstance(value, str) or len(value) > _URL_LENGTH or "?" in value:
             raise httpx.InvalidURL("")
-        _, url = checked_url(value)
+        return str(checked_url(value)[1]).rstrip("/")
     except (httpx.InvalidURL, httpx.UnsupportedProtocol):
-        message = "base_url must be an address such as https://api.example.com/v1, without user name and fragment."
-        raise ApiError("invalid_value", message, param="base_url") from None
-    if "?" in value:
-        raise ApiError("invalid_value", "base_url must have no query.", param="base_url")
-    return str(url).rstrip("/")
+        expected = "an address such as https://api.example.com/v1, without user name, query and fragment"
+        raise refusal(value, param, expected) from None
 
 
-def _check_key(value: Any) -> str | None:
-    if value is not None and (not isinstance(value, str) or not _KEY.fullmatch(value)):
-        raise ApiError("invalid_value", "api_key must be printable ASCII without spaces, or null for none.", param="api_key")
-    return value
+def _check_models(value: Any, param: str) -> list[str | dict[str, str]]:
+    """The models, each once: a plain name, or where a kind is told an object."""
+    models = dict(list_of(_model, most=MOST_MODELS)(value, param))
+    return [name if kind is None else {"id": name, "kind": kind} for name, kind in models.items()]
 
 
-def _check_models(value: Any) -> list[str] | None:
-    if value is None:
-        return None
-    if not isinstance(value, list) or len(value) > MOST_MODELS or not all(map(is_model_name, value)):
-        raise ApiError("invalid_value", "models must be a list of the provider's own model names, or null.", param="models")
-    return list(dict.fromkeys(value))
+def _model(value: Any, param: str) -> tuple[str, str | None]:
+    if isinstance(value, dict):
+        return required(value, "id", _model_name, param), required(value, "kind", one_of(*PRICES), param)
+    return _model_name(value, param), None
+
+
+def _model_name(value: Any, param: str) -> str:
+    if not is_model_name(value):
+        raise refusal(
+            value, param, f"the provider's own name for a model, of 1 to {_MODEL_LENGTH} characters, or an object with it"
+        )
+    name: str = value
+    return name
 
 
 def is_model_name(value: Any) -> bool:
@@ -98,25 +102,26 @@ def is_model_name(value: Any) -> bool:
     return isinstance(value, str) and 0 < len(value) <= _MODEL_LENGTH and value.isprintable()
 
 
-_CHECKS = {"name": _check_name, "base_url": _check_base_url, "api_key": _check_key, "models": _check_models}
-
-
-def shown(row: sqlite3.Row) -> dict[str, Any]:
+def as_json(row: sqlite3.Row) -> dict[str, Any]:
     """A provider as the API shows it: never its key."""
     return {
         "id": row["id"],
         "name": row["name"],
         "base_url": row["base_url"],
         "api_key_hint": row["api_key_hint"],
-        "models": listed_models(row),
+        "models": None if row["models"] is None else orjson.loads(row["models"]),
         "created_at": timestamp(row["created_at"]),
     }
 
 
-def listed_models(row: sqlite3.Row) -> list[str] | None:
-    """The models to which its owner has narrowed a provider; None: all that it has."""
-    models: list[str] | None = None if row["models"] is None else orjson.loads(row["models"])
-    return models
+def own_models(row: sqlite3.Row) -> dict[str, str | None] | None:
+    """The models to which its owner has narrowed a provider, with the kind where that was told; None: all that it has."""
+    if row["models"] is None:
+        return None
+    models = orjson.loads(row["models"])
+    return {model: None for model in models if isinstance(model, str)} | {
+        model["id"]: model["kind"] for model in models if isinstance(model, dict)
+    }
 
 
 def add_provider(

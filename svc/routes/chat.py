@@ -26,6 +26,7 @@ from svc.server.gate import Caller
 from svc.server.interface import Answer, Refusal, describes, parameter, path_id, string
 from svc.server.sse import EventStream, Interrupt, attended
 from svc.server.state import State
+from svc.server.streamed import Streamed, json_array
 from svc.server.web import add_log_fields, reply
 
 _BODY_BYTES = 16 * MIB
@@ -157,14 +158,25 @@ async def _keep(request: Request[State], call: ChatCall, exchange: Exchange) -> 
     "List the models",
     "Every model that the caller can use, on one page. A model server without a list of its own in the "
     "catalog is asked for its models, at most once a minute. A provider of the caller's own that does not "
-    "answer within 3 seconds has none to show.",
+    "answer within 3 seconds has none to show; at most 30 are asked in a minute.",
     answers={200: Answer("All models.", MODEL_LIST)},
 )
 async def list_models(request: Request[State], caller: Caller) -> Response:
     """Every model that the caller can use, in one page, as OpenAI's clients expect."""
-    models = request.state.models
-    shown: list[dict[str, Any]] = [model.shown(models.catalog.created) for model in await models.of(caller.id)]
-    return reply({"object": "list", "data": shown, "has_more": False})
+    models, limits = request.state.models, request.state.limits
+
+    def may_ask() -> bool:
+        with contextlib.suppress(ApiError):
+            limits.take_by_account("ask_provider", caller.id)
+            return True
+        return False
+
+    async def pages() -> AsyncGenerator[list[dict[str, Any]], None]:
+        async with contextlib.aclosing(models.pages(caller.id, may_ask)) as found:
+            async for page in found:
+                yield [model.as_json(models.catalog.created) for model in page]
+
+    return Streamed(request, caller.id, json_array(pages(), b'{"object":"list","data":[', b'],"has_more":false}'))
 
 
 @describes(
@@ -181,4 +193,4 @@ async def show_model(request: Request[State], caller: Caller) -> Response:
     model: Model | None = await models.find(caller.id, request.path_params["model_id"])
     if model is None:
         raise ApiError("model_not_found", param="model")
-    return reply(model.shown(models.catalog.created))
+    return reply(model.as_json(models.catalog.created))

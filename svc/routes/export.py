@@ -64,7 +64,7 @@ def _support_message(row: sqlite3.Row) -> dict[str, Any]:
 KINDS: dict[str, tuple[str, tuple[str, ...], AsJson]] = {
     "identities": ("identities", ("id",), _columns("id", "issuer", "subject", "email", "created_at")),
     "api_keys": ("api_keys", ("id",), _columns("id", "key_prefix", "name", "created_at", "last_used_at")),
-    "providers": ("providers", ("id",), providers.shown),
+    "providers": ("providers", ("id",), providers.as_json),
     "projects": ("projects", ("id",), lambda row: Project(**row).as_json()),
     "conversations": ("conversations", ("id",), lambda row: Conversation(**row).as_json()),
     "messages": ("messages", ("number",), _message),

@@ -61,7 +61,7 @@ async def create_provider(request: Request[State], caller: Caller) -> Response:
     fields = providers.check_fields(await read_json(request), creating=True)
     await _check_places(state, fields)
     row = await state.db.write(providers.add_provider, caller.id, fields, state.key_box, state.clock())
-    return reply(providers.shown(row), 201)
+    return reply(providers.as_json(row), 201)
 
 
 @describes(
@@ -69,7 +69,7 @@ async def create_provider(request: Request[State], caller: Caller) -> Response:
 )
 async def list_providers(request: Request[State], caller: Caller) -> Response:
     page = await request.state.db.read(providers.providers_page, caller.id, page_limit(request), page_after(request))
-    return listing(page, providers.shown)
+    return listing(page, providers.as_json)
 
 
 @describes(
@@ -82,7 +82,7 @@ async def list_providers(request: Request[State], caller: Caller) -> Response:
 )
 async def show_provider(request: Request[State], caller: Caller) -> Response:
     row = await request.state.db.read(providers.provider_by_id, caller.id, request.path_params["provider_id"])
-    return reply(providers.shown(row))
+    return reply(providers.as_json(row))
 
 
 @describes(
@@ -104,7 +104,7 @@ async def change_provider(request: Request[State], caller: Caller) -> Response:
     await state.db.read(providers.provider_by_id, caller.id, provider_id)
     await _check_places(state, fields)
     row = await state.db.write(providers.change_provider, caller.id, provider_id, fields, state.key_box)
-    return reply(providers.shown(row))
+    return reply(providers.as_json(row))
 
 
 @describes(
@@ -135,6 +135,7 @@ async def delete_provider(request: Request[State], caller: Caller) -> Response:
         ),
         _ADDRESS_NOT_ALLOWED,
         _NOT_FOUND,
+        Refusal("rate_limit_exceeded", when="More than 30 in a minute, those for the list of models included."),
         Refusal(
             "invalid_api_key",
             "mine: Incorrect API key provided: ***.",
@@ -155,6 +156,7 @@ async def test_provider(request: Request[State], caller: Caller) -> Response:
     """Asks the provider for its models -> `{ok: true, models}`; a failure is an error that tells nothing about ports."""
     state = request.state
     row = await state.db.read(providers.provider_by_id, caller.id, request.path_params["provider_id"])
+    state.limits.take_by_account("ask_provider", caller.id)
     return reply({"ok": True, "models": await state.models.test(row)})
 
 

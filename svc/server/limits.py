@@ -71,6 +71,7 @@ class Limits:
             "verify_email": (3, Window(3600, monotonic)),
             "delete_account": (5, Window(60, monotonic)),  # each try is a guess at the password
             "checkout": (20, Window(3600, monotonic)),
+            "ask_provider": (30, Window(60, monotonic)),  # it makes the service connect where the account says
         }
 
     def take_chat(self, account_id: str, tier: str) -> Admission:
@@ -83,7 +84,7 @@ class Limits:
         return window.take(network_of(address), limit)
 
     def take_by_account(self, rule: str, account_id: str) -> Admission:
-        """One admission of an account under `verify_email`, `delete_account` or `checkout`."""
+        """One admission of an account under `verify_email`, `delete_account`, `checkout` or `ask_provider`."""
         limit, window = self._by_account[rule]
         return window.take(account_id.encode(), limit)
 

@@ -69,6 +69,41 @@ def made(read_catalog: Any, builtin: tuple[Model, ...] = ()) -> Catalog:
 # --- the file
 
 
+PRICED = "input_micros_per_million_tokens = 100\noutput_micros_per_million_tokens = 200\n"
+
+
+async def test_the_models_that_a_provider_lists_itself_have_its_own_price(tmp_path: Path) -> None:
+    models, listed, _ = read(tmp_path, f"[[providers]]\n{PROVIDER}api_key = 'x'\n{PRICED}")
+    ((_, configured),) = listed
+    assert models == [] and configured
+
+    async def ask(provider: Provider) -> list[dict[str, Any]]:
+        return [{"id": "m"}]
+
+    found = await Catalog([], listed, None, ask, 0).find("a/m")
+    assert found is not None and list(found.prices.values()) == [100, 200]
+
+
+@pytest.mark.parametrize(
+    ("entries", "told"),
+    [
+        ("api_key = 'x'\n", "a: with an API key and without"),
+        ("api_key_env = 'OLLAMA_KEY'\n", "input_micros_per_million_tokens and output_micros_per_million_tokens"),
+        (f"{PRICED}models = []\n", "a: input_micros_per_million_tokens is for a provider without models"),
+        ("input_micros_per_million_tokens = -1\n", "whole micros"),
+    ],
+)
+def test_listed_models_of_a_provider_with_a_key_are_never_free_by_accident(tmp_path: Path, entries: str, told: str) -> None:
+    with pytest.raises(StartError, match=told):
+        read(tmp_path, f"[[providers]]\n{PROVIDER}{entries}")
+
+
+def test_listed_models_are_free_where_the_file_says_so_or_there_is_no_key(tmp_path: Path) -> None:
+    for entries in ("", "api_key = 'x'\ninput_micros_per_million_tokens = 0\n"):
+        (_, (listed,), _) = read(tmp_path, f"[[providers]]\n{PROVIDER}{entries}")
+        assert listed[0].listed_prices == (0, 0)
+
+
 async def test_the_contracts_example_loads_as_it_says(tmp_path: Path) -> None:
     catalog = made(read(tmp_path, EXAMPLE + OTHER))
     assert catalog.default_model == "ollama/llama3.2"
@@ -114,7 +149,7 @@ async def test_an_unknown_id_is_none(tmp_path: Path) -> None:
 
 def test_a_model_is_shown_as_the_contract_says(tmp_path: Path) -> None:
     models, _, _ = read(tmp_path, EXAMPLE + OTHER)
-    assert models[1].shown(7) == {
+    assert models[1].as_json(7) == {
         "id": "other/model",
         "object": "model",
         "created": 7,
@@ -124,8 +159,8 @@ def test_a_model_is_shown_as_the_contract_says(tmp_path: Path) -> None:
         "provider": "other",
         "byok": False,
     }
-    assert Model("builtin/echo", "echo", None, "chat", {}).shown(7)["owned_by"] == "builtin"
-    assert [list(model.shown(7)["pricing"]) for model in models] == [list(PRICES[model.kind]) for model in models]
+    assert Model("builtin/echo", "echo", None, "chat", {}).as_json(7)["owned_by"] == "builtin"
+    assert [list(model.as_json(7)["pricing"]) for model in models] == [list(PRICES[model.kind]) for model in models]
 
 
 def test_keys_stand_in_no_repr(tmp_path: Path) -> None:

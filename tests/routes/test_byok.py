@@ -225,6 +225,28 @@ async def test_with_models_given_only_those_are_there(own: Own) -> None:
     assert await own.listed() == [] and (await own.chat("mine/ok")).status_code == 404
 
 
+async def test_own_models_say_what_they_make(own: Own) -> None:
+    await own.change(models=["ok", {"id": "draw", "kind": "image"}])
+    listed = (await own.service.client.get("/v1/models", headers=own.headers)).json()["data"]
+    assert [(model["id"], model["kind"]) for model in listed if model["byok"]] == [("mine/ok", "chat"), ("mine/draw", "image")]
+    refused = await own.chat("mine/draw")
+    assert (refused.status_code, refused.json()["error"]["param"]) == (400, "model")
+    body = {"model": "mine/draw", "prompt": "a pine"}
+    drawn = await own.service.client.post("/v1/images/generations", json=body, headers=own.headers)
+    assert drawn.status_code == 200, drawn.text
+
+
+async def test_a_provider_is_asked_at_most_30_times_in_a_minute_by_tests_and_lists_together(own: Own) -> None:
+    test = f"{own.path}/test"
+    answers = [await own.service.client.post(test, headers=own.headers) for _ in range(31)]
+    assert [answer.status_code for answer in answers] == [200] * 30 + [429] and len(own.upstream.requests) == 30
+    assert 1 <= answers[-1].json()["error"]["retry_after"] <= 59
+    await own.change(api_key="another-key-of-theirs")
+    assert await own.listed() == [] and len(own.upstream.requests) == 30
+    own.service.clocks.advance(60)
+    assert await own.listed() == ["mine/ok", "mine/tools"]
+
+
 async def test_the_list_shows_what_the_provider_lists_and_asks_it_once_a_minute(own: Own) -> None:
     own.upstream.models = ("ok", "org/chat:7b", "ok", "", "x" * 301, "a\u2028b")
     lists = await asyncio.gather(*(own.listed() for _ in range(20)))
@@ -241,7 +263,7 @@ async def test_the_list_shows_what_the_provider_lists_and_asks_it_once_a_minute(
 
 async def test_a_list_without_end_is_shortened(own: Own) -> None:
     own.upstream.models = tuple(f"model-{number}" for number in range(1500))
-    assert len(await own.listed()) == 1000
+    assert len(await own.listed()) == 500
 
 
 async def test_a_provider_that_is_down_or_silent_is_missing_and_holds_up_nothing(

@@ -201,10 +201,28 @@ def test_an_address_is_kept_in_its_normal_form(given: str, kept: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "models", [None, [], ["org/日本:q4_K_M", "with space", "x" * 300], [f"model-{number}" for number in range(1000)]]
+    "models", [None, [], ["org/日本:q4_K_M", "with space", "x" * 300], [f"model-{number}" for number in range(500)]]
 )
 def test_models_may_be_many_and_have_any_printable_name(models: list[str] | None) -> None:
     assert checked(models=models)["models"] == models
+
+
+def test_a_model_may_tell_its_kind_and_stands_there_once() -> None:
+    models = [
+        "chat",
+        {"id": "draw", "kind": "image"},
+        {"id": "say", "kind": "speech", "x": 1},
+        "chat",
+        {"id": "draw", "kind": "image"},
+    ]
+    assert checked(models=models)["models"] == ["chat", {"id": "draw", "kind": "image"}, {"id": "say", "kind": "speech"}]
+
+
+@pytest.mark.parametrize("model", [{"id": "a"}, {"kind": "image"}, {"id": "a", "kind": "video"}, {"id": "", "kind": "chat"}])
+def test_a_model_of_no_known_kind_is_refused(model: dict[str, str]) -> None:
+    with pytest.raises(ApiError) as refused:
+        checked(models=["a", model])
+    assert refused.value.error["param"].startswith("models[1].")
 
 
 NOT_TEXT: list[Any] = [1, True, [], {}, ["a"], {"a": "b"}, 0.5]
@@ -230,7 +248,7 @@ WRONG: dict[str, list[Any]] = {
     "api_key": [*NOT_TEXT, *("", " ", "two secret words", "é-secret", "secret\nbreak", "nul\0secret", "secret" * 700)],
     "models": [
         *("m", "", 1, True, {}, 0.5, [1], [None], [""], ["a", ["b"]], ["a\n"], ["x" * 301], ["\u2028"]),
-        [str(number) for number in range(1001)],
+        [str(number) for number in range(501)],
     ],
 }
 
@@ -240,7 +258,9 @@ def test_anything_else_is_refused_by_name_and_not_quoted(field: str, value: Any)
     for creating in (True, False):
         with pytest.raises(ApiError) as refused:
             providers.check_fields({"name": "mine", "base_url": URL, field: value}, creating=creating)
-        assert (refused.value.code, refused.value.error["param"]) == ("invalid_value", field)
+        place = refused.value.error["param"].partition("[")[0]  # of a list the item is named
+        expected = "missing_field" if value == [None] else "invalid_value"
+        assert (refused.value.code, place) == (expected, field)
         assert "secret" not in str(refused.value)
 
 

@@ -1,7 +1,7 @@
 """Schemas of models and of the caller's own providers."""
 
 from svc.routes.schemas.common import ID, TIMESTAMP
-from svc.server.interface import array, boolean, choice, integer, or_null, page_of, record, string
+from svc.server.interface import Schema, array, boolean, choice, integer, or_null, page_of, record, string
 
 PRICING = record(
     "Pricing",
@@ -67,6 +67,17 @@ MODEL_LIST = record(
         "has_more": False,
     },
 )
+OWN_MODEL: Schema = {
+    "description": "A model by the provider's own name, or with what it makes where that is no chat.",
+    "anyOf": [
+        string(minLength=1, maxLength=300),
+        {
+            "type": "object",
+            "properties": {"id": string(minLength=1, maxLength=300), "kind": choice("chat", "image", "speech")},
+            "required": ["id", "kind"],
+        },
+    ],
+}
 CREATE_PROVIDER_REQUEST = record(
     "CreateProviderRequest",
     {
@@ -90,9 +101,9 @@ CREATE_PROVIDER_REQUEST = record(
         ),
         "models": or_null(
             array(
-                string(minLength=1, maxLength=300),
-                "The provider's own names of the models to offer; null: all, as the provider lists them.",
-                maxItems=1000,
+                OWN_MODEL,
+                "The models to offer, by the provider's own names; null: all, as the provider lists them.",
+                maxItems=500,
             )
         ),
     },
@@ -122,9 +133,9 @@ UPDATE_PROVIDER_REQUEST = record(
         ),
         "models": or_null(
             array(
-                string(minLength=1, maxLength=300),
-                "The provider's own names of the models to offer; null: all, as the provider lists them.",
-                maxItems=1000,
+                OWN_MODEL,
+                "The models to offer, by the provider's own names; null: all, as the provider lists them.",
+                maxItems=500,
             )
         ),
     },
@@ -139,7 +150,7 @@ PROVIDER = record(
         "name": string(),
         "base_url": string("In its normal form."),
         "api_key_hint": or_null(string("The end of the key, to tell one from another; null: there is none.")),
-        "models": or_null(array(string(), "The models to which it is narrowed; null: all that it lists.")),
+        "models": or_null(array(OWN_MODEL, "The models to which it is narrowed; null: all that it lists.")),
         "created_at": TIMESTAMP,
     },
     example={
@@ -154,6 +165,6 @@ PROVIDER = record(
 PROVIDER_LIST = page_of(PROVIDER)
 PROVIDER_TEST = record(
     "ProviderTest",
-    {"ok": boolean(const=True), "models": array(string(), "What the provider lists, at most 1,000.")},
+    {"ok": boolean(const=True), "models": array(string(), "What the provider lists, at most 500.")},
     example={"ok": True, "models": ["small", "large"]},
 )
