@@ -20,6 +20,7 @@ import orjson
 
 from svc.errors import ApiError, UpstreamFault
 from svc.inference.upstream_errors import error_object, error_status, is_error
+from svc.json_text import has_more_values
 from svc.outbound.addresses import AddressNotAllowed
 from svc.outbound.client import Outbound
 from svc.outbound.connection import Cut, Reply
@@ -32,17 +33,21 @@ _ANSWER_SECONDS = 3600.0
 _MODELS_BYTES = 4 * 1024 * 1024
 _SHORT_ANSWER_SECONDS = 10.0
 _ERROR_BYTES = 64 * 1024
-_BIG_JSON_BYTES = 512 * 1024
+_BIG_JSON_BYTES = 64 * 1024
+# An event is read on the event loop; no real one holds so many values.
+_EVENT_VALUES = 20_000
 # How long the rest of the body may take after `[DONE]`, so that the connection can be used again.
 _AFTERWARDS_SECONDS = 0.05
 # A shorter key is no secret but a placeholder ("ollama"), which may well stand in a model's text.
 _SECRET_CHARACTERS = 12
+_TOO_MANY_VALUES = "The answer holds too many values."
 _NO_ANSWER = "The answer is neither JSON nor an event stream."
 _BLANKS = b"\xef\xbb\xbf \t\r\n"
 
 
 class Endpoint(Protocol):
-    """A model server as its owner configured it; `timeout_seconds` is to the first byte and between bytes."""
+    """A model server as its owner configured it; `timeout_seconds` is to the first byte and between bytes. `byok`: its owner is
+    a user."""
 
     @property
     def name(self) -> str: ...
@@ -52,6 +57,8 @@ class Endpoint(Protocol):
     def api_key(self) -> str | None: ...
     @property
     def timeout_seconds(self) -> float: ...
+    @property
+    def byok(self) -> bool: ...
 
 
 # --- asking
@@ -212,6 +219,8 @@ class _Answer:
                 if data == b"[DONE]":
                     self.done = True
                     break
+                if has_more_values(data, _EVENT_VALUES):
+                    raise UpstreamFault("invalid", _TOO_MANY_VALUES)
                 if data and name == b"error":
                     raise _told_fault(data, self._endpoint)
                 if data:
@@ -253,6 +262,9 @@ def _chunk(data: bytes, endpoint: Endpoint) -> dict[str, Any]:
 
 def parsed(data: bytes, endpoint: Endpoint) -> Any:
     """`data` as JSON, our key taken out. Raises UpstreamFault `invalid`, or `status` for an error object."""
+    # A parser lets nobody else have a turn. How much the operator's own servers send is the operator's choice.
+    if endpoint.byok and has_more_values(data):
+        raise UpstreamFault("invalid", _TOO_MANY_VALUES)
     key = endpoint.api_key if endpoint.api_key and len(endpoint.api_key) >= _SECRET_CHARACTERS else None
     if key:
         data = data.replace(key.encode(), b"***")

@@ -9,8 +9,8 @@ from starlette.requests import Request
 
 from svc.bounded import read_bounded
 from svc.errors import ApiError
+from svc.json_text import parse_json
 from svc.server.body_budget import KIB, MIB
-from svc.server.json_text import parse_json
 from svc.server.state import State
 
 T = TypeVar("T")

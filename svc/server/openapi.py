@@ -11,6 +11,7 @@ from http import HTTPStatus
 from typing import Any
 
 from svc.errors import ERRORS
+from svc.json_text import MOST_JSON_VALUES
 from svc.server.body_budget import KIB, MIB
 from svc.server.interface import (
     Answer,
@@ -26,7 +27,6 @@ from svc.server.interface import (
     record,
     refined,
 )
-from svc.server.json_text import MOST_JSON_VALUES
 from svc.server.web import Row
 
 # --- what every operation has

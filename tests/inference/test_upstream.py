@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import dataclasses
 import time
 import tracemalloc
 from collections.abc import AsyncGenerator, AsyncIterator
@@ -27,6 +28,7 @@ class Provider:
     name: str = "here"
     api_key: str | None = field(default=KEY, repr=False)
     timeout_seconds: float = 5.0
+    byok: bool = False
 
 
 @dataclass
@@ -457,6 +459,26 @@ async def test_what_is_no_list_of_models_is_invalid(setup: Setup, body: bytes) -
         with pytest.raises(UpstreamFault) as caught:
             await upstream.models(setup.client, provider)
         assert caught.value.kind == "invalid"
+
+
+CROWD = b"[]," * 1_300_000 + b"[]"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'data: {"choices": [], "x": ["\\u0061", %b]}\n\n' % CROWD,
+        b'event: error\ndata: {"x": [%b]}\n\n' % CROWD,
+        b'{"choices": [], "x": ["\\u0061", %b]}' % CROWD,
+    ],
+)
+async def test_a_users_server_that_sends_millions_of_values_keeps_nobody_waiting(setup: Setup, body: bytes) -> None:
+    async with serving(body) as provider:
+        began = time.process_time()
+        with pytest.raises(UpstreamFault, match="too many values"):
+            async for _ in setup.chat("ok", provider=dataclasses.replace(provider, byok=True)):
+                pass
+        assert time.process_time() - began < 0.5
 
 
 async def test_a_list_of_models_that_never_ends_is_a_timeout(setup: Setup) -> None:

@@ -1,5 +1,6 @@
 """JSON of callers: every text and number as it was sent, bounds told before they cost anything, no thread kept waiting."""
 
+import json
 import random
 import time
 import tracemalloc
@@ -10,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from svc import json_text
 from svc.errors import ApiError
-from svc.server import json_text
-from svc.server.json_text import _values, parse_json
+from svc.json_text import _values, parse_json
 
 # Pieces of texts: every kind of escape, characters of one to four bytes; then what no text may hold.
 GOOD = [
@@ -82,7 +83,7 @@ def test_any_bytes_are_read_or_refused_and_never_fail_otherwise(body: bytes) -> 
 def test_values_are_told_from_what_stands_in_texts_wherever_a_slice_ends() -> None:
     for text in ("\\" * 65_535, "a" + "\\" * 65_535, '"' * 65_535, '\\"' * 30_000, ",[{" * 30_000 + "\\"):
         body = orjson.dumps([text, ",", {text: 1}])
-        assert _values(body) == 4 and parse_json(body) == [text, ",", {text: 1}]
+        assert _values(body, 100) == 4 and parse_json(body) == [text, ",", {text: 1}]
 
 
 def test_long_texts_are_read_in_pieces_exactly_as_they_would_be_read_whole(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,3 +109,34 @@ def test_long_texts_are_read_in_pieces_exactly_as_they_would_be_read_whole(monke
             assert parse_json(body) == expected
             outcomes.add("read")
     assert outcomes == {"read", "refused"}
+
+
+@pytest.mark.parametrize("digits", [18, 19, 20, 308, 309, 310, 1000, 1001, 70_000])
+@pytest.mark.parametrize("sign", ["", "-"])
+def test_an_integer_of_up_to_1000_digits_stays_what_it_is(digits: int, sign: str) -> None:
+    number = sign + "7" * digits
+    body = b'{"before": "%b", "n": %b, "f": 1.5}' % (b"x" * (65_536 - 30), number.encode())
+    if digits > 1000:
+        with pytest.raises(ApiError, match="1000 digits"):
+            parse_json(body)
+        return
+    assert (found := parse_json(body))["n"] == int(number) and found["f"] == 1.5
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("[NaN, LONG]", "[Infinity, LONG]", '"\\ud800LONG"', "0LONG", "-LONG-", "1eLONG", "HUGE.5", "[LONG", '"\xffLONG"'),
+        *("[" * 1000 + "LONG" + "]" * 1000, "\u00ef\u00bb\u00bfLONG", "LONG LONG"),
+    ],
+)
+def test_beside_a_long_integer_nothing_more_is_let_through(text: str) -> None:
+    with pytest.raises(ApiError) as refused:
+        parse_json(text.replace("LONG", "9" * 30).replace("HUGE", "9" * 400).encode("latin-1"))
+    assert refused.value.code == "invalid_json"
+
+
+def test_digits_in_texts_and_after_escapes_are_left_alone() -> None:
+    text = "\u00e91234567890123456789012345 "
+    for body in (json.dumps([text]), '["\\u0031' + "9" * 100_000 + '"]'):
+        assert parse_json(body.encode()) == json.loads(body)
