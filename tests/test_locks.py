@@ -1,0 +1,40 @@
+"""The lock files: every dependency of pyproject.toml stands there at one version within its bounds, with hashes."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+ROOT = Path(__file__).parent.parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+EXTRAS = PROJECT["optional-dependencies"]
+LOCKS = {
+    "svc/requirements.lock": PROJECT["dependencies"] + EXTRAS["voice"],
+    "tests/requirements.lock": PROJECT["dependencies"] + EXTRAS["voice"] + EXTRAS["test"] + ["hatchling"],
+}
+
+
+ENTRY = re.compile(r"^([a-z0-9-]+)==(\S+)[^\n]*((?:\n    --hash=sha256:[0-9a-f]{64}[^\n]*)*)", re.MULTILINE)
+
+
+def locked(lock: str) -> dict[str, str]:
+    """The versions in a lock file; fails for one without a hash."""
+    entries = ENTRY.findall((ROOT / lock).read_text())
+    assert entries and all(hashes for _, _, hashes in entries)
+    return {name: version for name, version, _ in entries}
+
+
+@pytest.mark.parametrize("lock", LOCKS)
+def test_a_lock_file_holds_every_dependency_within_its_bounds(lock: str) -> None:
+    versions = locked(lock)
+    for text in LOCKS[lock]:
+        wanted = Requirement(text)
+        name = wanted.name.lower().replace("_", "-")
+        assert name in versions, f"{name} is not locked: run the command in tests/README.md"
+        assert wanted.specifier.contains(versions[name]), f"{name} {versions[name]} is not {wanted.specifier}"
+
+
+def test_what_serves_is_locked_alike_for_the_tests() -> None:
+    assert locked("svc/requirements.lock").items() <= locked("tests/requirements.lock").items()
