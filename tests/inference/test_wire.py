@@ -1,5 +1,7 @@
 """svc/inference/wire.py, rule by rule of OpenAI's format: streams, JSON answers, sizes, events."""
 
+import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -178,6 +180,92 @@ def test_text_bytes_and_content_tell_what_was_produced_so_far() -> None:
     assert stream.text_bytes == 4
     assert stream.content() == {"role": "assistant", "content": "é", "refusal": None, "reasoning_content": "hm"}
     assert not stream.finished
+
+
+def granted(size_bytes: int) -> wire.ChunkWriter:
+    stream = writer()
+    stream.choice_bytes = size_bytes
+    return stream
+
+
+def test_what_goes_beyond_the_grant_of_a_choice_is_cut_with_length() -> None:
+    stream = granted(10)
+    chunks = [chunk for raw in [delta(content="Hello, "), delta(content="wörld!")] for chunk in stream.feed(raw)]
+    assert text_of(chunks) == "Hello, wö" and stream.finished and stream.cut
+    assert stream.feed(delta(content="more")) == []
+    assert reasons(stream.finish()) == ["length"]
+
+
+def test_text_reasoning_and_arguments_count_together_and_each_choice_alone() -> None:
+    stream = granted(10)
+    call = {"index": 0, "id": "c", "type": "function", "function": {"name": "f", "arguments": '{"a": 1, "b": 2}'}}
+    stream.feed(delta(0, reasoning_content="abcd", content="efgh", tool_calls=[call]))
+    stream.feed(delta(1, "stop", content="0123456789"))
+    assert stream.content(0)["tool_calls"][0]["function"]["arguments"] == '{"'
+    assert stream.content(1)["content"] == "0123456789"
+    assert reasons(stream.finish()) == ["length", "stop"]
+
+
+def test_a_whole_answer_beyond_its_grant_is_cut_too() -> None:
+    completion = wire.Completion(granted(5))
+    completion.feed({"choices": [{"index": 0, "message": {"content": "Hello, world!"}, "finish_reason": "stop"}]})
+    choice = completion.finish()["choices"][0]
+    assert (choice["message"]["content"], choice["finish_reason"]) == ("Hello", "length")
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        {f"field-{number}": 1 for number in range(6_000)},
+        {"choices": [{"index": 0, "delta": {}}] * 6_000},
+        delta(**{f"field-{number}": 1 for number in range(6_000)}),
+        delta(tool_calls=[{"index": 0, "function": {"name": "f", "arguments": ""}}] * 6_000),
+    ],
+)
+def test_a_chunk_of_thousands_of_parts_is_refused_before_they_are_walked(raw: dict[str, Any]) -> None:
+    with pytest.raises(UpstreamFault) as caught:
+        writer().feed(raw)
+    assert caught.value.kind == "invalid"
+
+
+def seconds_for(raws: list[dict[str, Any]]) -> float:
+    completion, began = wire.Completion(writer()), time.process_time()
+    for raw in raws:
+        completion.feed(raw)
+    completion.finish()
+    return time.process_time() - began
+
+
+def repeated_names(count: int) -> list[dict[str, Any]]:
+    """The deltas of one call by a server that gives its name with each."""
+    call = {"index": 0, "id": "c", "type": "function", "function": {"name": "f", "arguments": '{"a": "b'}}
+    return [calls(call), *[calls({**call, "function": {"name": "f", "arguments": "bbbb"}})] * count]
+
+
+def logprobs(count: int) -> list[dict[str, Any]]:
+    return [{"choices": [{"index": 0, "delta": {"content": "a"}, "logprobs": {"content": [{"token": "a"}]}}]}] * count
+
+
+@pytest.mark.parametrize("raws", [repeated_names, logprobs])
+def test_thousands_of_deltas_take_time_in_proportion(raws: Callable[[int], list[dict[str, Any]]]) -> None:
+    small = min(seconds_for(raws(1_000)) for _ in range(3))
+    assert seconds_for(raws(16_000)) < 16 * small * 4  # what joins everything anew for each delta takes 256 times as long
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]},
+        {"type": "thinking", "thinking": "hm"},
+        {"type": "reasoning", "text": "hm"},
+    ],
+)
+def test_thinking_in_a_list_of_parts_becomes_reasoning_content(part: dict[str, Any]) -> None:
+    parts = [part, {"type": "text", "text": "a"}]
+    message = message_answer({"content": parts})["choices"][0]["message"]
+    assert (message["content"], message["reasoning_content"]) == ("a", "hm")
+    chunks = streamed(delta(content=parts))
+    assert chunks[1]["choices"][0]["delta"] == {"content": "a", "reasoning_content": "hm"}
 
 
 # --- JSON answers
