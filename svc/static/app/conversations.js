@@ -28,13 +28,8 @@ export function used(conversation) {
 
 export const focusSearch = () => document.getElementById("conversation-search")?.focus();
 
-/** `text` with the beginnings of words that `query` looks for in <mark> elements. */
-export function highlight(text, query) {
-  const words = query.trim().split(/\s+/).filter(Boolean).map((word) => word.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
-  if (!words.length) return text;
-  const found = new RegExp(`((?<![\\p{L}\\p{N}])(?:${words.join("|")}))`, "giu");
-  return text.split(found).map((part, at) => (at % 2 ? html`<mark>${part}</mark>` : part));
-}
+/** A text of a search's `matches` with what was found in <mark> elements. */
+const marked = ({ parts }) => parts.map(({ text, found }) => (found ? html`<mark>${text}</mark>` : text));
 
 async function rename(conversation, title) {
   if (!title.trim() || title === conversation.title) return;
@@ -106,7 +101,7 @@ export function Conversations({ onChoose }) {
   }));
   const onKey = (event) => {
     if (event.key === "Escape") { look(""); event.currentTarget.blur(); }
-    if (event.key === "Enter" && shown()?.length) { go(link("chat", shown()[0].id)); onChoose(); }
+    if (event.key === "Enter" && shown()?.length) { document.querySelector(".conversation a").click(); }
   };
   return html`<section class="conversations" aria-label=${t.title}>
     <div class="conversation-search">
@@ -159,8 +154,10 @@ function Entry({ item, onChoose }) {
     item.project_id && { label: t.takeOut, icon: "folder", onSelect: () => moveTo(item, null) },
     { label: texts.common.delete, icon: "trash", danger: true, onSelect: () => removeLater(item) },
   ];
+  const inTitle = item.matches?.find(({ message_id: id }) => id === null), inMessage = item.matches?.find(({ message_id: id }) => id);
+  const address = inMessage ? link("chat", item.id, { message: inMessage.message_id }) : link("chat", item.id);
   return html`<li class="conversation ${here ? "here" : ""}">
-    <a href=${link("chat", item.id)} aria-current=${here ? "page" : undefined} title=${title} onClick=${onChoose}
-      onDblClick=${() => { renaming.value = true; }}>${highlight(title, search.value)}</a>
+    <a href=${address} aria-current=${here ? "page" : undefined} title=${title} onClick=${onChoose} onDblClick=${() => { renaming.value = true; }}>
+      ${inTitle ? marked(inTitle) : title}${inMessage && html`<span class="snippet">${marked(inMessage)}</span>`}</a>
     <${Menu} label=${t.actions(title)} items=${actions} /></li>`;
 }

@@ -104,8 +104,8 @@ function Recalled({ passages, number: many = passages?.length }) {
   if (!many) return null;
   const head = html`<${Icon} name="memory" size=${16} />${t.recalled(many)}`;
   if (!passages) return html`<p class="fold-head">${head}</p>`;
-  return html`<details class="fold"><summary>${head}</summary><ul class="fold-body">${passages.map(({ text, source, created_at: at }) => html`<li>
-    <blockquote>${text}</blockquote><p class="quiet">${source?.startsWith("conv_") ? html`<a href=${link("chat", source)}>${t.recalledFrom}</a>` : t.recalledFrom}
+  return html`<details class="fold"><summary>${head}</summary><ul class="fold-body">${passages.map(({ text, source, message_id: id, created_at: at }) => html`<li>
+    <blockquote>${text}</blockquote><p class="quiet">${source?.startsWith("conv_") ? html`<a href=${link("chat", source, { message: id })}>${t.recalledFrom}</a>` : t.recalledFrom}
       ${at && html`, <${Time} at=${at} />`}</p></li>`)}</ul></details>`;
 }
 

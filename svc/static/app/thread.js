@@ -65,6 +65,13 @@ class Thread {
     }
   }
 
+  /** Loads as much as it takes until a message is there; whether it is. */
+  async loadBackTo(messageId) {
+    await this.load();
+    while (!this.#knows(messageId) && this.older.peek()) await this.loadOlder(100);
+    return this.#knows(messageId);
+  }
+
   /** Sends a message: `text` with `pictures` (pictures.js). `replaces`: the message that, with all after it, it stands for. */
   async send({ text, pictures = [], model, projectId = null, replaces = null }) {
     if (this.live.peek()) return;
@@ -183,7 +190,7 @@ class Thread {
   }
 
   #knows(id) {
-    return this.messages.peek().some((message) => message.id === id);
+    return (this.messages.peek() ?? []).some((message) => message.id === id);
   }
 
   async #tellList() {

@@ -21,10 +21,10 @@ const NEAR_TOP_PX = 600;
 export default function Chat({ path: [id], query }) {
   const thread = useRef(null);
   if (!thread.current || (thread.current.id ?? undefined) !== id) thread.current = threadOf(id);
-  return html`<${Conversation} key=${thread.current.key} thread=${thread.current} projectId=${query.project_id} />`;
+  return html`<${Conversation} key=${thread.current.key} thread=${thread.current} projectId=${query.project_id} messageId=${query.message} />`;
 }
 
-function Conversation({ thread, projectId }) {
+function Conversation({ thread, projectId, messageId }) {
   const editing = useSignal(null), filedUnder = useSignal(projectId ?? null), column = useRef();
   useEffect(() => { if (thread.id) thread.load(); }, [thread]);
   const messages = thread.messages.value, live = thread.live.value, problem = thread.problem.value;
@@ -51,6 +51,7 @@ function Conversation({ thread, projectId }) {
     const last = messages?.findLast(({ role }) => role === "user");
     if (last && !live) editing.value = last.id;
   };
+  useEffect(() => { if (messageId) scroll.show(messageId); }, [thread, messageId]);
   useKeys({ stop: () => thread.stop(), busy: live !== null });
   if (thread.failed.value) return html`<div class="page"><${Failed} error=${thread.failed.value.status === 404 ? { message: t.gone } : thread.failed.value}
     retry=${thread.failed.value.status === 404 ? null : () => thread.load()}><a href=${link("chat")}>${texts.shell.newChat}</a><//></div>`;
@@ -178,10 +179,20 @@ function useReadingPlace(column, thread) {
     else if (before.current?.was && thread.messages.peek().some(({ id }) => id === before.current.was)) box.scrollTop = box.scrollHeight - before.current.fromEnd;
   }, [first]);
   useEffect(() => highlightFound(column.current, thread), [thread.messages.value, search.value]);
-  return useMemo(() => ({ away, follow() { following.current = true; queueMicrotask(toEnd); requestAnimationFrame(toEnd); } }), [thread]);
+  return useMemo(() => ({
+    away,
+    follow() { following.current = true; queueMicrotask(toEnd); requestAnimationFrame(toEnd); },
+    async show(messageId) {
+      following.current = false;
+      if (!await thread.loadBackTo(messageId)) return;
+      const message = () => column.current?.querySelector(`[data-id="${CSS.escape(messageId)}"]`);
+      // Twice, for what was out of sight takes its real size only now.
+      requestAnimationFrame(() => { message()?.scrollIntoView({ block: "center" }); requestAnimationFrame(() => message()?.scrollIntoView({ block: "center" })); });
+    },
+  }), [thread]);
 }
 
-/** Marks the words that are searched for, where they stand, and shows the newest of them. */
+/** Marks the words that are searched for, where they stand. */
 function highlightFound(box, thread) {
   if (!globalThis.Highlight || !box) return undefined;
   CSS.highlights.delete("found");
@@ -201,6 +212,5 @@ function highlightFound(box, thread) {
     }
   }
   CSS.highlights.set("found", new Highlight(...ranges));
-  ranges.at(-1)?.startContainer.parentElement.scrollIntoView({ block: "center" });
   return () => CSS.highlights.delete("found");
 }
