@@ -1,0 +1,106 @@
+"""The pictures of the README, taken of the real page: `python -m tests.support.pictures` takes them anew."""
+
+import asyncio
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from playwright.async_api import BrowserContext, Page
+
+from tests.support.browser import chromium, new_context, opened, signed_up
+from tests.support.people import command
+from tests.support.server import ROOT, running_server
+
+FOLDER = ROOT / ".github" / "pictures"
+QUESTION = "How do I find duplicates in a list, keeping the order?"
+ANSWER = """Walk through the list once and remember what you have seen:
+
+```python
+def duplicates(items):
+    seen, found = set(), []
+    for item in items:
+        if item in seen and item not in found:
+            found.append(item)
+        seen.add(item)
+    return found
+```
+
+| Way | Time | Keeps the order |
+|:----|:-----|:---------------:|
+| `set` and a list, as above | linear | yes |
+| `collections.Counter` | linear | yes |
+| sorting first | n log n | no |
+
+For most lists **`Counter`** reads best: `[item for item, n in Counter(items).items() if n > 1]`."""
+OTHERS = (
+    "Plan three days in Lisbon",
+    "Why is the sky blue?",
+    "Dinner without onions",
+    "A name for a grey cat",
+    "Rewrite this e-mail",
+)
+GOAL = "What is 17 * 23? Draw a lighthouse at dusk, and write the answer into answer.md."
+
+
+async def fill(page: Page) -> str:
+    """Gives the account something to show: the id of a conversation."""
+    conversation: str = await page.evaluate(
+        """async ([others, question, answer]) => {
+            const authorization = `Bearer ${JSON.parse(localStorage["svc.session"]).token}`;
+            const headers = { authorization, "content-type": "application/json" };
+            const post = async (path, body) =>
+                (await fetch(path, { method: "POST", headers, body: JSON.stringify(body) })).json();
+            for (const title of others) await post("/conversations", { title });
+            const { id } = await post("/conversations", {});
+            await post(`/conversations/${id}/messages`, { role: "user", content: question });
+            await post(`/conversations/${id}/messages`, { role: "assistant", content: answer });
+            for (const prompt of ["a lighthouse at dusk", "a sailing boat", "a forest in the fog", "the moon over hills"])
+                await post("/v1/images/generations", { prompt, response_format: "url" });
+            const ask = content => post("/v1/chat/completions",
+                { model: "builtin/assistant-paid", messages: [{ role: "user", content }] });
+            for (const sum of ["1 + 1", "2 * 3", "7 * 9"]) await ask(`What is ${sum}?`);
+            await post("/user/api-keys", { name: "laptop" });
+            await post("/user/api-keys", { name: "website" });
+            return id;
+        }""",
+        [OTHERS, QUESTION, ANSWER],
+    )
+    return conversation
+
+
+async def take(context: BrowserContext, address: str, name: str, ready: str) -> None:
+    page = await opened(context, address)
+    await page.locator(ready).first.wait_for()
+    await page.wait_for_timeout(1_500)
+    await page.screenshot(path=FOLDER / f"{name}.jpg", type="jpeg", quality=72)
+    await page.close()
+
+
+async def main() -> None:
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        async with running_server(Path(folder)) as server, chromium() as browser:
+            async with new_context(browser, server) as context:
+                page = await signed_up(context, "ada@example.com")
+                await asyncio.to_thread(command, server, "credit", "ada@example.com", "25")
+                conversation = await fill(page)
+                await page.goto("/#/agents")
+                await page.get_by_label("Goal").fill(GOAL)
+                await page.get_by_role("button", name="Run", exact=True).click()
+                await page.locator(".run-end").wait_for()
+                run = page.url.rpartition("/")[2]
+                state: Any = await context.storage_state()
+            for theme, width, name, address, ready in (
+                ("light", 1200, "chat", f"/#/chat/{conversation}", ".token-keyword"),
+                ("dark", 1200, "agents", f"/#/agents/{run}", ".run-end"),
+                ("light", 1200, "media", "/#/media", ".page img"),
+                ("light", 1200, "wallet", "/#/wallet", ".figure-value"),
+                ("dark", 1200, "keys", "/#/keys", ".list"),
+                ("dark", 390, "phone", f"/#/chat/{conversation}", ".token-keyword"),
+            ):
+                async with new_context(browser, server, storage_state=state, color_scheme=theme, width=width) as context:
+                    await take(context, address, name, ready)
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
