@@ -44,7 +44,7 @@ export default function Shell({ view, children }) {
       <main id="content" class="main" tabindex="-1" ref=${main}>
         <div class="top-bar">
           <${IconButton} icon="menu" label=${t.openNavigation} aria-expanded=${String(drawer.value)} onClick=${() => { drawer.value = true; }} />
-          <span class="top-title" aria-hidden="true">${texts.views[view]}</span>
+          <a class="brand top-title" href=${link("chat")} tabindex="-1" aria-hidden="true">${texts.name}</a>
           ${wallet.data.value?.payments === "sandbox" && html`<span class="badge top-badge">${t.testMoney}</span>`}
           <${IconButton} icon="edit" label=${t.newChat} href=${link("chat")} />
         </div>
