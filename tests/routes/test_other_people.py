@@ -277,7 +277,7 @@ async def test_fields_that_are_the_services_own_are_ignored(service: Service, mi
 
 
 def test_the_tools_that_take_an_id_are_tested_here() -> None:
-    with_id = {name for name, (_, schema) in tools.TOOLS.items() if any("id" in key.split("_") for key in schema["properties"])}
+    with_id = {name for name, tool in tools.TOOLS.items() if any("id" in key.split("_") for key in tool.arguments)}
     assert with_id == {"read_artifact"}
 
 
