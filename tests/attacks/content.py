@@ -13,9 +13,9 @@ async def long_messages(lab: Lab) -> None:
     await lab.at_once(20 if lab.short else 100, lambda: lab.post(path, {"role": "user", "content": WORDS}))
 
 
-@attack("10,000 search words, 20 times at once")
+@attack("8,000 search words, 20 times at once")
 async def search_words(lab: Lab) -> None:
-    words = " ".join(f"w{number}" for number in range(10_000))
+    words = " ".join(f"w{number}" for number in range(8_000))
     await lab.at_once(20, lambda: lab.request("GET", "/conversations", params={"q": words}))
 
 

@@ -60,7 +60,7 @@ async def escapes(lab: Lab) -> None:
 
 @attack("3,000 connections that say nothing after the handshake")
 async def silent_connections(lab: Lab) -> None:
-    async with lab.connections(500 if lab.short else 3000):
+    async with lab.connections(150 if lab.short else 3000):
         await asyncio.sleep(1)
 
 
