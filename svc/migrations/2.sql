@@ -70,14 +70,14 @@ WHERE account_id IS NOT NULL AND key_id IS NOT NULL AND model IS NOT NULL
     AND (account_id, strftime('%Y-%m-%d', created_at, 'unixepoch'), model) IN (SELECT account_id, day, model FROM usage_days_1)
 GROUP BY account_id, day, model, key_id;
 INSERT INTO usage_days
-SELECT account_id, day, model, '', max(requests - known_requests, 1), max(input_tokens - known_input, 0),
-    max(output_tokens - known_output, 0), max(cost_micros - known_cost, 0)
+SELECT account_id, day, model, '', requests - ifnull(known_requests, 0), max(input_tokens - ifnull(known_input, 0), 0),
+    max(output_tokens - ifnull(known_output, 0), 0), max(cost_micros - ifnull(known_cost, 0), 0)
 FROM usage_days_1 LEFT JOIN (
     SELECT account_id, day, model, sum(requests) AS known_requests, sum(input_tokens) AS known_input,
         sum(output_tokens) AS known_output, sum(cost_micros) AS known_cost
     FROM usage_days GROUP BY 1, 2, 3
 ) USING (account_id, day, model)
-WHERE known_requests IS NULL OR requests > known_requests;
+WHERE requests > ifnull(known_requests, 0);
 DROP TABLE usage_days_1;
 
 -- Refunds and disputes find their checkout; the abandoned ones go.

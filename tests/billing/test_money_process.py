@@ -30,7 +30,7 @@ from svc.secrets import derive
 from tests.support.agent_runs import RUN, Account, Stream, add_accounts
 from tests.support.model_answers import Wanted
 from tests.support.model_server import ModelServer
-from tests.support.money import assert_exact, reading, rows, watch
+from tests.support.money import assert_exact, reading, rows, unwatch, watch
 from tests.support.people import command
 from tests.support.server import APP, ROOT, RunningServer, running_server, running_server_sync
 
@@ -566,6 +566,7 @@ async def test_check_beside_a_busy_server_finds_nothing_and_in_a_broken_copy_wha
     server: RunningServer, models: ModelServer, tmp_path: Path
 ) -> None:
     people = [person(server) for _ in range(4)]
+    unwatch(database(server))
     working = [asyncio.create_task(spend(server, who, Told(), random.Random(who.id))) for who in people]
     try:
         checked = await asyncio.to_thread(command, server, "check")

@@ -31,6 +31,13 @@ def watch(database: Path) -> None:
         conn.executescript(_WITNESS)
 
 
+def unwatch(database: Path) -> None:
+    """Takes that table out again: `svc check` tells of what is not its own."""
+    with contextlib.closing(sqlite3.connect(database, timeout=10, isolation_level=None)) as conn:
+        for what in ("TRIGGER witness_begin", "TRIGGER witness_end", "TABLE witness_holds"):
+            conn.execute(f"DROP {what}")
+
+
 @contextlib.contextmanager
 def reading(database: Path) -> Iterator[sqlite3.Connection]:
     """A read-only connection in one snapshot."""
