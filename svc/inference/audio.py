@@ -269,7 +269,7 @@ class Pages:
             end = head_end + sum(data[place + 27 : head_end])
             if len(data) < end or len(data) < head_end:
                 break
-            if data.startswith(b"\x01vorbis", head_end):
+            if data.startswith(b"\x01vorbis", head_end) and end >= head_end + 16:
                 self._rate = max(struct.unpack_from("<I", data, head_end + 12)[0], 1)
             (position,) = struct.unpack_from("<q", data, place + 6)
             if position / self._rate > self._most_seconds:

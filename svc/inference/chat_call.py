@@ -225,9 +225,9 @@ class ChatCall(PaidCall):
     # --- the engine
 
     def _engine(self, model: Model) -> AsyncGenerator[RawChunks, None]:
-        self._reached = True
         body = {**self._body, **self._limits, "model": model.name}
         if model.provider is None:
+            self._note_reached()
             return _builtin(model, body, self._engines.clock)
         added = self._added
         if body.get("stream") and not (options := body.get("stream_options") or {}).get("include_usage"):
@@ -235,7 +235,10 @@ class ChatCall(PaidCall):
             added = added if options else {*added, "stream_options"}
         self._added = added
         body = self._engines.concessions.apply(model, body, added)
-        return upstream.chat(self._engines.way_to(model.provider), model.provider, body)
+        return upstream.chat(self._engines.way_to(model.provider), model.provider, body, self._note_reached)
+
+    def _note_reached(self) -> None:
+        self._reached = True
 
     def refused(self, fault: UpstreamFault) -> bool:
         self._reached = False

@@ -259,11 +259,10 @@ class PaidCall:
 
     def caller_error(self, fault: UpstreamFault) -> ApiError:
         """What the caller sees of a fault of the model that answers."""
-        self.log_fields.update(upstream_errors.log_fields(fault))
         provider = self._model.provider
-        if provider is None:
-            return upstream_errors.caller_error(fault, provider=BUILTIN, byok=False)
-        return upstream_errors.caller_error(fault, provider=provider.name, byok=provider.byok)
+        name, byok = (BUILTIN, False) if provider is None else (provider.name, provider.byok)
+        self.log_fields.update(upstream_errors.log_fields(fault, byok=byok))
+        return upstream_errors.caller_error(fault, provider=name, byok=byok)
 
 
 async def _waited(fault: UpstreamFault) -> bool:

@@ -10,7 +10,7 @@ import contextlib
 import json
 import math
 import time
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, Protocol
@@ -64,17 +64,20 @@ class Endpoint(Protocol):
 # --- asking
 
 
-async def chat(client: Outbound, provider: Endpoint, body: dict[str, Any]) -> AsyncGenerator[list[dict[str, Any]], None]:
+async def chat(
+    client: Outbound, provider: Endpoint, body: dict[str, Any], on_sent: Callable[[], None] = lambda: None
+) -> AsyncGenerator[list[dict[str, Any]], None]:
     """The raw chunks of a chat for the request `body`, as many at a time as a read of the network brought.
 
     Without `stream` the one raw answer comes; a provider that streams all the same gives chunks, and one that sends JSON though
-    a stream was asked for gives that answer as the only chunk. svc/inference/wire.py reads all of it.
+    a stream was asked for gives that answer as the only chunk. svc/inference/wire.py reads all of it. `on_sent` is called when
+    the server may have the request.
     Raises UpstreamFault, and ApiError `address_not_allowed`. Closing the generator ends the request at once.
     """
     data = await dump(body)
     stream = bool(body.get("stream"))
     accept = b"text/event-stream" if stream else b"application/json"
-    reply = await send(client, provider, "POST", "/chat/completions", accept, data, provider.timeout_seconds)
+    reply = await send(client, provider, "POST", "/chat/completions", accept, data, provider.timeout_seconds, on_sent)
     answer = _Answer(reply, provider, _STREAM_BYTES if stream else _ANSWER_BYTES)
     try:
         with faults():
@@ -115,7 +118,14 @@ async def models(client: Outbound, endpoint: Endpoint) -> list[dict[str, Any]]:
 
 
 async def send(
-    client: Outbound, endpoint: Endpoint, method: str, path: str, accept: bytes, body: bytes, timeout_seconds: float
+    client: Outbound,
+    endpoint: Endpoint,
+    method: str,
+    path: str,
+    accept: bytes,
+    body: bytes,
+    timeout_seconds: float,
+    on_sent: Callable[[], None] = lambda: None,
 ) -> Reply:
     """The provider's answer, once its head is there and its status is a success; `path` follows the base URL, `body` is JSON.
 
@@ -128,7 +138,7 @@ async def send(
         headers.append((b"authorization", b"Bearer " + endpoint.api_key.encode()))
     url = endpoint.base_url.rstrip("/") + path
     with faults(before_the_answer=True):
-        reply = await client.send(method, url, headers, body, timeout_seconds=timeout_seconds)
+        reply = await client.send(method, url, headers, body, timeout_seconds=timeout_seconds, on_sent=on_sent)
     if not 200 <= reply.status < 300:
         raise await _refusal(reply, endpoint)
     return reply

@@ -121,15 +121,15 @@ def retriable(fault: UpstreamFault) -> bool:
     return fault.kind in ("unreachable", "timeout") or (fault.kind == "status" and fault.status in (429, 502, 503, 504))
 
 
-def log_fields(fault: UpstreamFault) -> dict[str, Any]:
-    """What the operator's log tells of a fault: the status always, the words where they are about the server.
+def log_fields(fault: UpstreamFault, *, byok: bool) -> dict[str, Any]:
+    """What the operator's log tells of a fault: the status always, the words where they are about a server of the operator's.
 
-    What a 400, 413 or 422 says may quote the caller's message, which is nobody's to read.
+    What a 400, 413 or 422 says may quote the caller's message, which is nobody's to read; so may all that a user's own says.
     """
     if fault.kind != "status":
         return {"upstream_fault": fault.kind}
     words = (fault.error or {}).get("message")
-    quoted = {} if words is None or fault.status in (400, 413, 422) else {"upstream_error": words}
+    quoted = {} if words is None or byok or fault.status in (400, 413, 422) else {"upstream_error": words}
     return {"upstream_fault": fault.kind, "upstream_status": fault.status, **quoted}
 
 
@@ -145,7 +145,7 @@ def caller_error(fault: UpstreamFault, *, provider: str, byok: bool) -> ApiError
             return ApiError("upstream_error", message)
         case "status":
             return _status_error(fault, provider, byok)
-    return ApiError("upstream_invalid_response", f"The answer of {provider!r} makes no sense. {str(fault).capitalize()}")
+    return ApiError("upstream_invalid_response", f"The answer of {provider!r} makes no sense. {fault}")
 
 
 def _status_error(fault: UpstreamFault, provider: str, byok: bool) -> ApiError:

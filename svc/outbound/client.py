@@ -84,7 +84,14 @@ class Outbound(httpx.AsyncBaseTransport):
         self._closed = False
 
     async def send(
-        self, method: str, url: httpx.URL | str, headers: Headers = (), body: bytes = b"", *, timeout_seconds: float
+        self,
+        method: str,
+        url: httpx.URL | str,
+        headers: Headers = (),
+        body: bytes = b"",
+        *,
+        timeout_seconds: float,
+        on_sent: Callable[[], None] = lambda: None,
     ) -> Reply:
         """Sends one request and returns when the head of its answer is there, whatever its status (3xx too).
 
@@ -97,11 +104,13 @@ class Outbound(httpx.AsyncBaseTransport):
         origin, start = self._start(method, str(url))
         head = _head(start, method, headers, len(body))
         if (connection := self._take_idle(origin)) is not None:
+            on_sent()
             try:
                 return await connection.exchange(head, body, method, timeout_seconds)
             except NoAnswer:
                 pass  # the server had just closed it: once more, on a fresh one
         connection = await self._connect(origin)
+        on_sent()
         return await connection.exchange(head, body, method, timeout_seconds)
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:

@@ -120,7 +120,7 @@ async def show_settings(request: Request[State], caller: Caller) -> Response:
     },
     errors=[
         Refusal("missing_field", "memory_enabled is required: true or false.", "memory_enabled"),
-        Refusal("invalid_value", "default_model must be one of GET /v1/models, or null.", "default_model"),
+        Refusal("invalid_value", "default_model must be a chat model of GET /v1/models, or null.", "default_model"),
     ],
 )
 async def change_settings(request: Request[State], caller: Caller) -> Response:
@@ -129,8 +129,11 @@ async def change_settings(request: Request[State], caller: Caller) -> Response:
     changes = checks.fields(body, {"memory_enabled": checks.boolean})
     if "default_model" in body:
         model = body["default_model"]
-        if model is not None and (not isinstance(model, str) or await request.state.models.find(caller.id, model) is None):
-            raise ApiError("invalid_value", "default_model must be one of GET /v1/models, or null.", param="default_model")
+        found = await request.state.models.find(caller.id, model) if isinstance(model, str) else None
+        if model is not None and (found is None or found.kind != "chat"):
+            raise ApiError(
+                "invalid_value", "default_model must be a chat model of GET /v1/models, or null.", param="default_model"
+            )
         changes["default_model"] = model
     account = await request.state.db.write(accounts.update_account, caller.id, changes)
     return reply(_settings(request.state, account))

@@ -206,3 +206,9 @@ def test_flac_counts_as_long_as_it_says_else_as_its_text(step: int, samples: int
     taken = track(data[:12], "flac", "audio/flac", 60.0, 7.5)
     passed = b"".join(taken.feed(data[place : place + step]) for place in range(0, len(data), step))
     assert passed == data and (taken.content_type, taken.seconds) == ("audio/flac", seconds)
+
+
+def test_a_vorbis_page_that_ends_before_it_tells_its_rate_is_no_fault_of_ours() -> None:
+    page = b"OggS\0\2" + bytes(20) + b"\x01\x07" + b"\x01vorbis"
+    found = track(page, "opus", "audio/ogg", 100.0, 1.0)
+    assert found.feed(page) == page and found.seconds == 0

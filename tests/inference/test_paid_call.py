@@ -714,6 +714,38 @@ async def test_a_caller_who_leaves_an_answer_that_has_ended_is_charged_the_estim
     assert await lab.balance(person) == 1_000 - 2 - 2 * 4  # "hello" and "Hello, world!", as they are estimated
 
 
+@pytest.mark.parametrize("scheme", ["http", "https"])
+async def test_who_leaves_pays_for_the_input_only_where_the_request_went_out(lab: Lab, scheme: str) -> None:
+    came = asyncio.Event()
+
+    async def stay_silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1)
+        came.set()
+        await reader.read()
+        writer.close()
+
+    person = await lab.person(1_000)
+    async with await asyncio.start_server(stay_silent, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        model = (await a_paid_call(lab, person))._model
+        assert model.provider is not None
+        # Over https the server does not answer the handshake, so that there is never a connection.
+        provider = dataclasses.replace(model.provider, base_url=f"{scheme}://127.0.0.1:{port}/v1", timeout_seconds=30)
+        payer = Payer(person.account_id, "req_1", None)
+        body = {"model": "lab/ok", "messages": [USER]}
+        call = chat_call.ChatCall(dataclasses.replace(model, provider=provider), body, lab.service.state["engines"], payer)
+
+        async def ask() -> None:
+            async with call:
+                await call.complete()
+
+        asking = asyncio.create_task(ask())
+        await asyncio.wait_for(came.wait(), 5)
+        asking.cancel()
+        await asyncio.gather(asking, return_exceptions=True)
+    assert await lab.balance(person) == 1_000 - (2 if scheme == "http" else 0)
+
+
 async def test_a_hold_that_nobody_waited_for_is_released(lab: Lab) -> None:
     person = await lab.person(1_000)
     for turns in range(6):

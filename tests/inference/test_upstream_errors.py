@@ -94,3 +94,10 @@ def test_a_5xx_is_wrapped_with_what_it_said() -> None:
 )
 def test_what_may_be_tried_again(kind: str, status: int, again: bool) -> None:
     assert upstream_errors.retriable(UpstreamFault(kind, status=status)) is again
+
+
+def test_the_log_has_the_words_of_the_operators_servers_and_never_those_of_a_users_own() -> None:
+    fault = UpstreamFault("status", "", status=401, error={"message": "the key is expired"})
+    told = {"upstream_fault": "status", "upstream_status": 401}
+    assert upstream_errors.log_fields(fault, byok=False) == {**told, "upstream_error": "the key is expired"}
+    assert upstream_errors.log_fields(fault, byok=True) == told

@@ -162,7 +162,14 @@ async def test_settings_are_changed_one_by_one(service: Service) -> None:
 
 
 @pytest.mark.parametrize(
-    "body", [{"memory_enabled": 1}, {"memory_enabled": None}, {"default_model": "no/model"}, {"default_model": 3}]
+    "body",
+    [
+        {"memory_enabled": 1},
+        {"memory_enabled": None},
+        {"default_model": "no/model"},
+        {"default_model": "builtin/paint"},
+        {"default_model": 3},
+    ],
 )
 async def test_a_wrong_setting_is_400_and_changes_nothing(service: Service, body: dict) -> None:
     headers = await service.bearer()
