@@ -14,7 +14,7 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 
-from svc import secrets
+from svc import quota, secrets
 from svc.agents import runs
 from svc.auth.github import GitHub
 from svc.auth.mail import Mail
@@ -210,6 +210,7 @@ async def _open_storage(config: Config, stack: contextlib.AsyncExitStack) -> tup
     db = await open_database(folder.path / "service.db", between=fulltext.index_some)
     stack.push_async_callback(db.close)
     try:
+        await db.write(quota.set_limit, config.account_bytes)
         await db.write(wallet.release_all)  # the holds of requests that died with the process
         await db.write(runs.end_interrupted_runs, config.clock())
     except ApiError as error:

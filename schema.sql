@@ -106,6 +106,12 @@ CREATE TABLE projects (
     UNIQUE (account_id, id) -- what belongs to a project refers to both, so that it cannot be another account's
 ) STRICT;
 
+CREATE TRIGGER projects_bounded BEFORE INSERT ON projects
+WHEN (SELECT count(*) FROM projects WHERE account_id = NEW.account_id) >= 1000
+BEGIN
+    SELECT RAISE(ABORT, 'projects_count');
+END;
+
 -- owner: svc/content/artifacts.py
 CREATE TABLE artifacts (
     id TEXT PRIMARY KEY,
@@ -124,22 +130,14 @@ CREATE TABLE artifacts (
     FOREIGN KEY (account_id, project_id) REFERENCES projects (account_id, id)
 ) STRICT;
 
+CREATE INDEX artifacts_by_account ON artifacts (account_id);
 CREATE INDEX artifacts_by_project ON artifacts (account_id, project_id);
-CREATE INDEX artifacts_by_size ON artifacts (account_id, size);
 
--- The bounds of an account: 10,000 artifacts, 1 GiB together.
-CREATE TRIGGER artifacts_bounded AFTER INSERT ON artifacts
+-- An account has 10,000 artifacts at most.
+CREATE TRIGGER artifacts_bounded BEFORE INSERT ON artifacts
+WHEN (SELECT count(*) FROM artifacts WHERE account_id = NEW.account_id) >= 10000
 BEGIN
-    SELECT CASE
-        WHEN count(*) > 10000 THEN RAISE(ABORT, 'artifacts_count')
-        WHEN sum(size) > 1073741824 THEN RAISE(ABORT, 'artifacts_bytes')
-    END FROM artifacts WHERE account_id = NEW.account_id;
-END;
-
-CREATE TRIGGER artifacts_bounded_when_replaced AFTER UPDATE OF size ON artifacts
-WHEN (SELECT sum(size) FROM artifacts WHERE account_id = NEW.account_id) > 1073741824
-BEGIN
-    SELECT RAISE(ABORT, 'artifacts_bytes');
+    SELECT RAISE(ABORT, 'artifacts_count');
 END;
 
 -- An artifact outlives its project. (ON DELETE SET NULL would take account_id along.)
@@ -180,7 +178,7 @@ CREATE TABLE runs (
     FOREIGN KEY (account_id, project_id) REFERENCES projects (account_id, id)
 ) STRICT;
 
-CREATE INDEX runs_by_account ON runs (account_id, id);
+CREATE INDEX runs_by_account ON runs (account_id); -- in the order in which they were added, as in each list
 CREATE INDEX runs_open ON runs (status) WHERE status = 'running';
 
 -- A run outlives its project.
@@ -574,4 +572,158 @@ CREATE TRIGGER payment_events_keep_all BEFORE DELETE ON payment_events
 WHEN OLD.checkout_id IS NULL OR EXISTS (SELECT 1 FROM checkouts WHERE id = OLD.checkout_id)
 BEGIN
     SELECT RAISE(ABORT, 'an event of the processor stays');
+END;
+
+-- owner: svc/quota.py
+-- What each account stores: its texts, names and files, and 256 bytes for each row. The triggers count, svc/quota.py refuses.
+CREATE TABLE stored (
+    account_id TEXT PRIMARY KEY REFERENCES accounts (id) ON DELETE CASCADE,
+    bytes INTEGER NOT NULL DEFAULT 0 CONSTRAINT stored_not_negative CHECK (bytes >= 0)
+) STRICT;
+
+-- owner: svc/quota.py
+-- What every account may store: the setting SVC_ACCOUNT_BYTES, as of the last start.
+CREATE TABLE storage_limit (
+    one INTEGER PRIMARY KEY CONSTRAINT one_limit CHECK (one = 1),
+    bytes INTEGER NOT NULL CONSTRAINT limit_not_negative CHECK (bytes >= 0)
+) STRICT;
+
+INSERT INTO storage_limit VALUES (1, 1073741824);
+
+CREATE TRIGGER accounts_begin_to_store AFTER INSERT ON accounts
+BEGIN
+    INSERT INTO stored (account_id) VALUES (NEW.id);
+END;
+
+CREATE TRIGGER api_keys_are_stored AFTER INSERT ON api_keys
+BEGIN
+    UPDATE stored SET bytes = bytes + 256 + ifnull(length(CAST(NEW.name AS BLOB)), 0)
+    WHERE account_id = NEW.account_id;
+END;
+
+CREATE TRIGGER api_keys_are_stored_anew AFTER UPDATE OF name ON api_keys
+BEGIN
+    UPDATE stored SET bytes = bytes + (256 + ifnull(length(CAST(NEW.name AS BLOB)), 0))
+        - (256 + ifnull(length(CAST(OLD.name AS BLOB)), 0))
+    WHERE account_id = NEW.account_id;
+END;
+
+CREATE TRIGGER api_keys_are_stored_no_more AFTER DELETE ON api_keys
+BEGIN
+    UPDATE stored SET bytes = bytes - (256 + ifnull(length(CAST(OLD.name AS BLOB)), 0))
+    WHERE account_id = OLD.account_id;
+END;
+
+CREATE TRIGGER projects_are_stored AFTER INSERT ON projects
+BEGIN
+    UPDATE stored SET bytes = bytes + 256 + ifnull(length(CAST(NEW.name AS BLOB)), 0) + ifnull(length(CAST(NEW.instructions AS BLOB)), 0)
+    WHERE account_id = NEW.account_id;
+END;
+
+CREATE TRIGGER projects_are_stored_anew AFTER UPDATE OF name, instructions ON projects
+BEGIN
+    UPDATE stored SET bytes = bytes + (256 + ifnull(length(CAST(NEW.name AS BLOB)), 0) + ifnull(length(CAST(NEW.instructions AS BLOB)), 0))
+        - (256 + ifnull(length(CAST(OLD.name AS BLOB)), 0) + ifnull(length(CAST(OLD.instructions AS BLOB)), 0))
+    WHERE account_id = NEW.account_id;
+END;
+
+CREATE TRIGGER projects_are_stored_no_more AFTER DELETE ON projects
+BEGIN
+    UPDATE stored SET bytes = bytes - (256 + ifnull(length(CAST(OLD.name AS BLOB)), 0) + ifnull(length(CAST(OLD.instructions AS BLOB)), 0))
+    WHERE account_id = OLD.account_id;
+END;
+
+CREATE TRIGGER artifacts_are_stored AFTER INSERT ON artifacts
+BEGIN
+    UPDATE stored SET bytes = bytes + 256 + ifnull(length(CAST(NEW.name AS BLOB)), 0) + NEW.size
+    WHERE account_id = NEW.account_id;
+END;
+
+CREATE TRIGGER artifacts_are_stored_anew AFTER UPDATE OF name, size ON artifacts
+BEGIN
+    UPDATE stored SET bytes = bytes + (256 + ifnull(length(CAST(NEW.name AS BLOB)), 0) + NEW.size)
+        - (256 + ifnull(length(CAST(OLD.name AS BLOB)), 0) + OLD.size)
+    WHERE account_id = NEW.account_id;
+END;
+
+CREATE TRIGGER artifacts_are_stored_no_more AFTER DELETE ON artifacts
+BEGIN
+    UPDATE stored SET bytes = bytes - (256 + ifnull(length(CAST(OLD.name AS BLOB)), 0) + OLD.size)
+    WHERE account_id = OLD.account_id;
+END;
+
+CREATE TRIGGER runs_are_stored AFTER INSERT ON runs
+BEGIN
+    UPDATE stored SET bytes = bytes + 256 + ifnull(length(CAST(NEW.goal AS BLOB)), 0) + ifnull(length(CAST(NEW.output AS BLOB)), 0) + ifnull(length(CAST(NEW.error AS BLOB)), 0)
+    WHERE account_id = NEW.account_id;
+END;
+
+CREATE TRIGGER runs_are_stored_anew AFTER UPDATE OF goal, output, error ON runs
+BEGIN
+    UPDATE stored SET bytes = bytes + (256 + ifnull(length(CAST(NEW.goal AS BLOB)), 0) + ifnull(length(CAST(NEW.output AS BLOB)), 0) + ifnull(length(CAST(NEW.error AS BLOB)), 0))
+        - (256 + ifnull(length(CAST(OLD.goal AS BLOB)), 0) + ifnull(length(CAST(OLD.output AS BLOB)), 0) + ifnull(length(CAST(OLD.error AS BLOB)), 0))
+    WHERE account_id = NEW.account_id;
+END;
+
+CREATE TRIGGER runs_are_stored_no_more AFTER DELETE ON runs
+BEGIN
+    UPDATE stored SET bytes = bytes - (256 + ifnull(length(CAST(OLD.goal AS BLOB)), 0) + ifnull(length(CAST(OLD.output AS BLOB)), 0) + ifnull(length(CAST(OLD.error AS BLOB)), 0))
+    WHERE account_id = OLD.account_id;
+END;
+
+CREATE TRIGGER conversations_are_stored AFTER INSERT ON conversations
+BEGIN
+    UPDATE stored SET bytes = bytes + 256 + ifnull(length(CAST(NEW.title AS BLOB)), 0)
+    WHERE account_id = NEW.account_id;
+END;
+
+CREATE TRIGGER conversations_are_stored_anew AFTER UPDATE OF title ON conversations
+BEGIN
+    UPDATE stored SET bytes = bytes + (256 + ifnull(length(CAST(NEW.title AS BLOB)), 0))
+        - (256 + ifnull(length(CAST(OLD.title AS BLOB)), 0))
+    WHERE account_id = NEW.account_id;
+END;
+
+CREATE TRIGGER conversations_are_stored_no_more AFTER DELETE ON conversations
+BEGIN
+    UPDATE stored SET bytes = bytes - (256 + ifnull(length(CAST(OLD.title AS BLOB)), 0))
+    WHERE account_id = OLD.account_id;
+END;
+
+CREATE TRIGGER messages_are_stored AFTER INSERT ON messages
+BEGIN
+    UPDATE stored SET bytes = bytes + 256 + ifnull(length(CAST(NEW.content AS BLOB)), 0)
+    WHERE account_id = NEW.account_id;
+END;
+
+CREATE TRIGGER messages_are_stored_anew AFTER UPDATE OF content ON messages
+BEGIN
+    UPDATE stored SET bytes = bytes + (256 + ifnull(length(CAST(NEW.content AS BLOB)), 0))
+        - (256 + ifnull(length(CAST(OLD.content AS BLOB)), 0))
+    WHERE account_id = NEW.account_id;
+END;
+
+CREATE TRIGGER messages_are_stored_no_more AFTER DELETE ON messages
+BEGIN
+    UPDATE stored SET bytes = bytes - (256 + ifnull(length(CAST(OLD.content AS BLOB)), 0))
+    WHERE account_id = OLD.account_id;
+END;
+
+CREATE TRIGGER providers_are_stored AFTER INSERT ON providers
+BEGIN
+    UPDATE stored SET bytes = bytes + 256 + ifnull(length(CAST(NEW.name AS BLOB)), 0) + ifnull(length(CAST(NEW.base_url AS BLOB)), 0) + ifnull(length(CAST(NEW.models AS BLOB)), 0)
+    WHERE account_id = NEW.account_id;
+END;
+
+CREATE TRIGGER providers_are_stored_anew AFTER UPDATE OF name, base_url, models ON providers
+BEGIN
+    UPDATE stored SET bytes = bytes + (256 + ifnull(length(CAST(NEW.name AS BLOB)), 0) + ifnull(length(CAST(NEW.base_url AS BLOB)), 0) + ifnull(length(CAST(NEW.models AS BLOB)), 0))
+        - (256 + ifnull(length(CAST(OLD.name AS BLOB)), 0) + ifnull(length(CAST(OLD.base_url AS BLOB)), 0) + ifnull(length(CAST(OLD.models AS BLOB)), 0))
+    WHERE account_id = NEW.account_id;
+END;
+
+CREATE TRIGGER providers_are_stored_no_more AFTER DELETE ON providers
+BEGIN
+    UPDATE stored SET bytes = bytes - (256 + ifnull(length(CAST(OLD.name AS BLOB)), 0) + ifnull(length(CAST(OLD.base_url AS BLOB)), 0) + ifnull(length(CAST(OLD.models AS BLOB)), 0))
+    WHERE account_id = OLD.account_id;
 END;

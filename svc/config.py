@@ -54,6 +54,7 @@ class Config:
     trusted_proxies: tuple[Network, ...] = ()
     data_dir: Path = Path("data")
     signup: str = "open"
+    account_bytes: int = 1024**3
     cors_origins: tuple[str, ...] = ("*",)
     connections: int = 4096
     connections_per_address: int = 1024
@@ -233,6 +234,12 @@ def _count(text: str) -> int:
     return int(text)
 
 
+def _bytes(text: str) -> int:
+    if not re.fullmatch(r"[0-9]{1,15}", text) or int(text) < 1024**2:
+        raise ValueError("is not a whole number of bytes, 1048576 or more")
+    return int(text)
+
+
 def _base_url(text: str) -> str:
     try:
         return _origin(text, {"https": 443})
@@ -358,6 +365,7 @@ SETTINGS: dict[str, Callable[[str], object]] = {
     "SVC_TRUSTED_PROXIES": _networks,
     "SVC_DATA_DIR": _path,
     "SVC_SIGNUP": _one_of("open", "closed"),
+    "SVC_ACCOUNT_BYTES": _bytes,
     "SVC_CORS_ORIGINS": _origins,
     "SVC_CONNECTIONS": _count,
     "SVC_CONNECTIONS_PER_ADDRESS": _count,

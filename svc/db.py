@@ -298,11 +298,12 @@ def page(
     limit: int,
     after: str | None,
     *,
-    order: Sequence[str] = ("id",),
+    order: Sequence[str] = ("rowid",),
     **narrowed: str | list[int] | None,
 ) -> Page[sqlite3.Row]:
     """Up to `limit` of the account's rows in `table`, the last by `order` first, behind the one whose id is `after`.
 
+    By itself that is the order in which they were added, whatever the clock said: it may have been set back.
     `narrowed` keeps the rows whose column equals the text or is in the list; None does not narrow. A page of long rows is
     shorter than `limit`, so that it fits in memory, and has one at least. `table` and the columns' names are the code's own
     words, never a caller's. Raises ApiError `invalid_value` for an `after` that is none of the list.

@@ -80,6 +80,7 @@ WRONG = {
     "SVC_TRUSTED_PROXIES": ["localhost", "10.0.0.0/33", "10.0.0.1,", "10.0.0.1 10.0.0.2", "*"],
     "SVC_DATA_DIR": ["~nobody-of-that-name/x", "a\0b", "a\nb"],
     "SVC_SIGNUP": ["yes", "Open", "0"],
+    "SVC_ACCOUNT_BYTES": ["0", "1048575", "1e9", "1 GiB", "-1", "9999999999999999"],
     "SVC_CONNECTIONS": ["0", "-1", "65536", "1e3", "99999999999999999999", "many"],
     "SVC_CONNECTIONS_PER_ADDRESS": ["0", "1.5", "65536"],
     "SVC_CORS_ORIGINS": [
@@ -225,6 +226,7 @@ RIGHT: list[tuple[str, str, Any]] = [
     ("SVC_DISCOVER", "0", False),
     ("SVC_METRICS_TOKEN", SECRET, SECRET),
     ("SVC_SIGNUP", "closed", "closed"),
+    ("SVC_ACCOUNT_BYTES", "1048576", 1_048_576),
 ]
 
 

@@ -24,7 +24,7 @@ import pytest
 
 from svc import db as db_module
 from svc import schema as schema_module
-from svc.db import Database, open_database
+from svc.db import Database, acting_for, open_database
 from svc.errors import ApiError, StartError
 from svc.schema import APPLICATION_ID, command_connection, newest_schema, prepare
 
@@ -227,6 +227,76 @@ async def test_who_comes_again_at_once_shares_the_commit_of_those_who_waited(db:
     proceed.set()
     await asyncio.gather(first, second)
     assert statements.count("COMMIT") == 2
+
+
+async def test_a_flood_of_one_accounts_writes_does_not_make_anothers_wait(db: Database) -> None:
+    def slow(tx: sqlite3.Connection) -> None:
+        time.sleep(0.01)
+
+    acting_for.set("ada")
+    flood = [asyncio.ensure_future(db.write(slow)) for _ in range(100)]
+    await asyncio.sleep(0.05)
+    acting_for.set("bob")
+    began = time.monotonic()
+    await db.write(insert, "mine")
+    assert time.monotonic() - began < 0.3 and sum(job.done() for job in flood) < 60
+    await asyncio.gather(*flood)
+
+
+async def test_a_flood_of_one_accounts_reads_does_not_make_anothers_wait(db: Database) -> None:
+    acting_for.set("ada")
+    flood = [asyncio.ensure_future(db.read(lambda conn: time.sleep(0.01))) for _ in range(200)]
+    await asyncio.sleep(0.05)
+    acting_for.set("bob")
+    began = time.monotonic()
+    await db.read(count)
+    assert time.monotonic() - began < 0.3 and sum(job.done() for job in flood) < 120
+    await asyncio.gather(*flood)
+
+
+async def test_what_goes_first_waits_for_nobody_who_waits(db: Database) -> None:
+    order: list[str] = []
+
+    def note(tx: sqlite3.Connection, name: str) -> None:
+        time.sleep(0.005)
+        order.append(name)
+
+    flood = [asyncio.ensure_future(db.write(note, "slow")) for _ in range(30)]
+    await asyncio.sleep(0.02)
+    await db.write_first(note, "first")
+    await asyncio.gather(*flood)
+    assert order.index("first") < 15
+
+
+async def test_a_transaction_ends_after_twenty_milliseconds_of_work(db: Database) -> None:
+    statements = await traced(db)
+    await asyncio.gather(*(db.write(lambda tx: time.sleep(0.008)) for _ in range(12)))
+    assert 3 <= statements.count("COMMIT") <= 6
+
+
+async def test_work_that_waits_for_nobody_is_done_between_and_its_faults_harm_nobody(tmp_path: Path) -> None:
+    left, faults = 500, 0
+
+    def between(tx: sqlite3.Connection) -> bool:
+        nonlocal left, faults
+        if left == 0:
+            return False
+        insert(tx, f"between {left}")
+        if left % 100 == 99:
+            left, faults = left - 1, faults + 1
+            raise ValueError("it is taken back alone")
+        left -= 1
+        return left > 0
+
+    db = await open_database(tmp_path / "a.db", SCHEMA, between)
+    for number in range(50):
+        await db.write(insert, f"job {number}")
+    while left > 0:
+        await db.write(insert, f"other {left}")
+    found = await db.read(texts)
+    assert faults == 5 and {f"job {number}" for number in range(50)} <= found
+    assert sum(text.startswith("between") for text in found) == 495
+    await db.close()
 
 
 # --- reads

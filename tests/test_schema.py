@@ -103,13 +103,12 @@ BROKEN: dict[tuple[str, str], list[str | tuple[str, ...]]] = {
     ("artifacts", "artifact_size_range"): ["UPDATE artifacts SET size = -1", "UPDATE artifacts SET size = 33554433"],
     ("artifacts", "artifact_sha256"): ["UPDATE artifacts SET sha256 = zeroblob(20)"],
     ("artifacts", "id"): ["INSERT INTO artifacts SELECT id, 'b', NULL, NULL, name, content_type, 1, sha256, 1, 1 FROM artifacts"],
-    ("artifacts", "artifacts_bounded"): [MANY.format(count=33, size=33_554_432)],
-    ("artifacts", "artifacts_bounded_when_replaced"): [
-        (
-            MANY.format(count=31, size=33_554_432),
-            "INSERT INTO artifacts VALUES ('y', 'b', NULL, NULL, 'x', 'a/b', 33554431, zeroblob(32), 1, 1)",
-            "UPDATE artifacts SET size = 2 WHERE id = 'g'",
-        )
+    ("artifacts", "artifacts_bounded"): [MANY.format(count=10_000, size=0)],
+    ("projects", "projects_bounded"): [
+        """
+        WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 1000)
+        INSERT INTO projects SELECT 'x' || n, 'b', 'x', '', NULL, 1, 1 FROM numbers
+        """
     ],
     ("artifact_pieces", "piece_number_range"): [
         "UPDATE artifact_pieces SET number = -1",
@@ -179,6 +178,10 @@ BROKEN: dict[tuple[str, str], list[str | tuple[str, ...]]] = {
     ("messages", "content_length"): ["UPDATE messages SET content = printf('%1000001d', 1)"],
     ("vocabulary", "account_id, word"): ["INSERT INTO vocabulary VALUES ('a', 'hello', 'x')"],
     ("unindexed", "next_piece_range"): ["UPDATE unindexed SET next_piece = 128", "UPDATE unindexed SET next_piece = -1"],
+    ("stored", "stored_not_negative"): ["UPDATE stored SET bytes = -1"],
+    ("stored", "account_id"): ["INSERT INTO stored VALUES ('a', 0)"],
+    ("storage_limit", "one_limit"): ["UPDATE storage_limit SET one = 2"],
+    ("storage_limit", "limit_not_negative"): ["UPDATE storage_limit SET bytes = -1"],
     ("answers", "message_id"): ["INSERT INTO answers SELECT * FROM answers"],
     ("answers", "answer_input_tokens_count"): ["UPDATE answers SET input_tokens = -1"],
     ("answers", "answer_output_tokens_count"): ["UPDATE answers SET output_tokens = -1"],
@@ -387,6 +390,50 @@ def columns(conn: sqlite3.Connection, table: str) -> set[str]:
 
 def rows_of(conn: sqlite3.Connection, table: str, where: str) -> list[tuple[object, ...]]:
     return [tuple(row) for row in conn.execute(f"SELECT * FROM {table} WHERE {where}")]
+
+
+# --- what an account stores
+
+
+COUNTED = {
+    "api_keys": "name",
+    "projects": "name || instructions",
+    "artifacts": "name",
+    "runs": "goal || ifnull(output, '') || ifnull(error, '')",
+    "conversations": "ifnull(title, '')",
+    "messages": "content",
+    "providers": "name || base_url || ifnull(models, '')",
+}
+
+
+def counted(conn: sqlite3.Connection, account_id: str) -> int:
+    """What the account stores, summed up anew."""
+    sums = [
+        f"SELECT sum(256 + length(CAST({text} AS BLOB))) FROM {table} WHERE account_id = ?1" for table, text in COUNTED.items()
+    ]
+    sums.append("SELECT sum(size) FROM artifacts WHERE account_id = ?1")
+    return sum(conn.execute(query, (account_id,)).fetchone()[0] or 0 for query in sums)
+
+
+def test_what_an_account_stores_is_counted_whatever_is_written(conn: sqlite3.Connection) -> None:
+    for change in (
+        "SELECT 1",
+        "UPDATE messages SET content = 'gr\u00f6\u00dfer \U0001f642' WHERE id = 'm1'",
+        "UPDATE conversations SET title = NULL WHERE id = 'y'",
+        "UPDATE artifacts SET size = 1000 WHERE id = 'f'",
+        "UPDATE runs SET status = 'error', error = '{}', finished_at = 2 WHERE id = 'r'",
+        "UPDATE projects SET instructions = printf('%5000s', 'x') WHERE id = 'p'",
+        "UPDATE providers SET models = '[\"a\"]' WHERE id = 'v'",
+        "DELETE FROM artifacts WHERE id = 'f'",
+        "DELETE FROM runs WHERE id = 't'",
+        "DELETE FROM api_keys WHERE id = 'k'",
+        "DELETE FROM projects WHERE id = 'p'",
+        "DELETE FROM messages WHERE id = 'm1'",
+    ):
+        conn.execute(change)
+        for account_id in ("a", "b", "c"):
+            row = conn.execute("SELECT bytes FROM stored WHERE account_id = ?", (account_id,)).fetchone()
+            assert row["bytes"] == counted(conn, account_id), change
 
 
 # --- owners

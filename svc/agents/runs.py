@@ -6,6 +6,7 @@ from typing import Any
 
 import orjson
 
+from svc import quota
 from svc.db import Page, page
 from svc.errors import ApiError
 from svc.ids import timestamp
@@ -37,6 +38,7 @@ def add_run(tx: sqlite3.Connection, account_id: str, run: dict[str, Any], now_se
 
     Raises ApiError `not_found` for a project that is not the account's, `invalid_api_key` when the account is gone.
     """
+    quota.check_room(tx, account_id, len(run["goal"].encode("utf-8", "replace")))
     try:
         tx.execute(
             """

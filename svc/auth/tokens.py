@@ -9,6 +9,7 @@ from typing import Any
 
 import jwt
 
+from svc import quota
 from svc.auth.accounts import Account, account_of
 from svc.checks import refusal
 from svc.errors import ApiError
@@ -139,7 +140,8 @@ def check_key_name(value: Any, param: str = "name") -> str:
 
 
 def add_key(tx: sqlite3.Connection, account_id: str, name: str, token: str, now_seconds: float) -> ApiKey:
-    """Stores a new key by its hash. Raises sqlite3.IntegrityError if the account is gone."""
+    """Stores a new key by its hash. Raises ApiError `quota_exceeded`, sqlite3.IntegrityError if the account is gone."""
+    quota.check_room(tx, account_id, len(name.encode()))
     row = tx.execute(
         """
         INSERT INTO api_keys (id, account_id, token_hash, key_prefix, name, created_at)

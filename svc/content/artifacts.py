@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from svc import quota
 from svc.checks import fields, label, matching
 from svc.db import Page, page
 from svc.errors import ApiError
@@ -15,16 +16,12 @@ from svc.ids import new_id, timestamp
 
 CONTENT_BYTES = 32 * 1024 * 1024
 PIECE_BYTES = 256 * 1024
-MOST_ARTIFACTS, MOST_BYTES = 10_000, 1024**3  # as schema.sql has them
+MOST_ARTIFACTS = 10_000  # as schema.sql has it
 NAME_LENGTH = 200
 CONTENT_TYPE_LENGTH = 200
 _TOKEN = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 _CONTENT_TYPE = re.compile(rf'{_TOKEN}/{_TOKEN}(?: *; *{_TOKEN}=(?:{_TOKEN}|"[ !#-\[\]-~]*"))*')
-# What the triggers of schema.sql raise, and what it tells the caller.
-_BOUNDS = {
-    "artifacts_count": "This account holds 10,000 artifacts, the most there can be. Delete some first.",
-    "artifacts_bytes": "The artifacts of this account would be over 1 GiB together. Delete some first.",
-}
+_TOO_MANY = "This account holds 10,000 artifacts, the most there can be. Delete some first."
 
 
 class ContentReplaced(Exception):
@@ -91,11 +88,12 @@ def add_artifact(
 ) -> Artifact:
     """Stores a new artifact and returns it; `sha256` saves the writer's thread the hashing of a big content.
 
-    Raises ApiError `missing_field` or `invalid_value` for the name or type, `PAYLOAD_TOO_LARGE` beyond a bound, `not_found`
-    (param `project_id`) for another's or no project.
+    Raises ApiError `missing_field` or `invalid_value` for the name or type, `PAYLOAD_TOO_LARGE` or `quota_exceeded` beyond a
+    bound, `not_found` (param `project_id`) for another's or no project.
     """
     checked = check_fields({"name": name, "content_type": content_type})
     _check_size(content)
+    quota.check_room(tx, account_id, len(content))
     with _refusals(project_id):
         row = tx.execute(
             """
@@ -120,13 +118,12 @@ def add_artifact(
 
 
 def check_room(conn: sqlite3.Connection, account_id: str, count: int, size_bytes: int) -> None:
-    """Whether the account has room for `count` more artifacts of `size_bytes` together. Raises the ApiError of a full one."""
-    held, held_bytes = conn.execute(
-        "SELECT count(*), ifnull(sum(size), 0) FROM artifacts WHERE account_id = ?", (account_id,)
-    ).fetchone()
-    bound = "artifacts_count" if held + count > MOST_ARTIFACTS else "artifacts_bytes"
-    if bound == "artifacts_count" or held_bytes + size_bytes > MOST_BYTES:
-        raise ApiError("PAYLOAD_TOO_LARGE", _BOUNDS[bound])
+    """Whether the account has room for `count` more artifacts of `size_bytes` together. Raises ApiError `PAYLOAD_TOO_LARGE` or
+    `quota_exceeded`."""
+    held = conn.execute("SELECT count(*) FROM artifacts WHERE account_id = ?", (account_id,)).fetchone()[0]
+    if held + count > MOST_ARTIFACTS:
+        raise ApiError("PAYLOAD_TOO_LARGE", _TOO_MANY)
+    quota.check_room(conn, account_id, size_bytes)
 
 
 def artifact_by_id(conn: sqlite3.Connection, account_id: str, artifact_id: str) -> Artifact:
@@ -212,11 +209,12 @@ def replace_content(
 ) -> Artifact:
     """Puts `content` in the place of the artifact's and returns the artifact; without a `content_type` the old one stays.
 
-    Raises ApiError `not_found`, `invalid_value` for the type, `PAYLOAD_TOO_LARGE` beyond a bound.
+    Raises ApiError `not_found`, `invalid_value` for the type, `PAYLOAD_TOO_LARGE` or `quota_exceeded` beyond a bound.
     """
     if content_type is not None:
         _check_content_type(content_type, "content_type")
     _check_size(content)
+    quota.check_room(tx, account_id, len(content) - artifact_by_id(tx, account_id, artifact_id).size)
     with _refusals(None):
         row = tx.execute(
             """
@@ -265,8 +263,8 @@ def _refusals(project_id: str | None) -> Iterator[None]:
     try:
         yield
     except sqlite3.IntegrityError as error:
-        if str(error) in _BOUNDS:
-            raise ApiError("PAYLOAD_TOO_LARGE", _BOUNDS[str(error)]) from None
+        if str(error) == "artifacts_count":
+            raise ApiError("PAYLOAD_TOO_LARGE", _TOO_MANY) from None
         if error.sqlite_errorname != "SQLITE_CONSTRAINT_FOREIGNKEY":
             raise
         if project_id is None:  # the account went while we were here

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from svc import quota
 from svc.auth.accounts import Account
 from svc.content import answers, conversations, history, projects, recall
 from svc.content.answers import Answer
@@ -63,6 +64,7 @@ async def begin(
 
     def read(conn: sqlite3.Connection) -> tuple[str, list[Passage], int | None]:
         instructions, replaced = "", None
+        quota.check_room(conn, account.id, len(question.encode("utf-8", "replace")))
         if conversation_id:
             conversation = conversations.conversation_by_id(conn, account.id, conversation_id, HEADER)
             if conversation.project_id:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from svc import quota
 from svc.checks import fields, integer, label, nullable, string, text
 from svc.db import Page, page
 from svc.errors import ApiError
@@ -58,8 +59,9 @@ check_project_id = nullable(string)
 def add_project(tx: sqlite3.Connection, account_id: str, values: Mapping[str, Any], now_seconds: float) -> Project:
     """Stores a project out of checked fields and returns it.
 
-    Raises ApiError `quota_exceeded` where the account has 1,000, `invalid_api_key` if the account is gone.
+    Raises ApiError `quota_exceeded` where the account has 1,000 or no room, `invalid_api_key` if the account is gone.
     """
+    quota.check_room(tx, account_id, len(values.get("instructions", "").encode()))
     try:
         row = tx.execute(
             """
@@ -104,6 +106,7 @@ def change_project(
     project = project_by_id(tx, account_id, project_id)
     if not changes:
         return project
+    quota.check_room(tx, account_id, len(changes.get("instructions", "").encode()) - len(project.instructions.encode()))
     tx.execute(
         """
         UPDATE projects SET name = :name, instructions = :instructions, max_planner_steps = :max_planner_steps, updated_at = :now

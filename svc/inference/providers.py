@@ -12,6 +12,7 @@ import orjson
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
+from svc import quota
 from svc.checks import fields, list_of, matching, nullable, one_of, refusal, required
 from svc.db import Page, page
 from svc.errors import ApiError
@@ -131,6 +132,7 @@ def add_provider(
 
     Raises ApiError `name_taken`, `invalid_value` for one too many, `invalid_api_key` if the account is gone.
     """
+    quota.check_room(tx, account_id, len(fields.get("models") or ""))
     own: dict[str, Any] = {"id": new_id("prov", now_seconds), "account_id": account_id, "created_at": now_seconds}
     with _refusals():
         row: sqlite3.Row = tx.execute(

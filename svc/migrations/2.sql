@@ -163,3 +163,163 @@ CREATE TABLE unindexed (
 ) STRICT;
 CREATE INDEX unindexed_by_piece ON unindexed (next_piece, number);
 INSERT INTO unindexed (number, next_piece) SELECT number, 0 FROM messages;
+
+-- Lists are in the order in which their rows were added, whatever the clock said.
+DROP INDEX runs_by_account;
+CREATE INDEX runs_by_account ON runs (account_id);
+CREATE INDEX artifacts_by_account ON artifacts (account_id);
+
+-- What an account stores is counted, and bounded as a whole.
+DROP TRIGGER artifacts_bounded;
+DROP TRIGGER artifacts_bounded_when_replaced;
+DROP INDEX artifacts_by_size;
+CREATE TRIGGER artifacts_bounded BEFORE INSERT ON artifacts
+WHEN (SELECT count(*) FROM artifacts WHERE account_id = NEW.account_id) >= 10000
+BEGIN
+    SELECT RAISE(ABORT, 'artifacts_count');
+END;
+CREATE TRIGGER projects_bounded BEFORE INSERT ON projects
+WHEN (SELECT count(*) FROM projects WHERE account_id = NEW.account_id) >= 1000
+BEGIN
+    SELECT RAISE(ABORT, 'projects_count');
+END;
+CREATE TABLE stored (
+    account_id TEXT PRIMARY KEY REFERENCES accounts (id) ON DELETE CASCADE,
+    bytes INTEGER NOT NULL DEFAULT 0 CONSTRAINT stored_not_negative CHECK (bytes >= 0)
+) STRICT;
+CREATE TABLE storage_limit (
+    one INTEGER PRIMARY KEY CONSTRAINT one_limit CHECK (one = 1),
+    bytes INTEGER NOT NULL CONSTRAINT limit_not_negative CHECK (bytes >= 0)
+) STRICT;
+INSERT INTO storage_limit VALUES (1, 1073741824);
+CREATE TRIGGER accounts_begin_to_store AFTER INSERT ON accounts
+BEGIN
+    INSERT INTO stored (account_id) VALUES (NEW.id);
+END;
+INSERT INTO stored (account_id) SELECT id FROM accounts;
+UPDATE stored SET bytes = bytes + (SELECT ifnull(sum(256 + ifnull(length(CAST(api_keys.name AS BLOB)), 0)), 0)
+    FROM api_keys WHERE api_keys.account_id = stored.account_id);
+UPDATE stored SET bytes = bytes + (SELECT ifnull(sum(256 + ifnull(length(CAST(projects.name AS BLOB)), 0) + ifnull(length(CAST(projects.instructions AS BLOB)), 0)), 0)
+    FROM projects WHERE projects.account_id = stored.account_id);
+UPDATE stored SET bytes = bytes + (SELECT ifnull(sum(256 + ifnull(length(CAST(artifacts.name AS BLOB)), 0) + artifacts.size), 0)
+    FROM artifacts WHERE artifacts.account_id = stored.account_id);
+UPDATE stored SET bytes = bytes + (SELECT ifnull(sum(256 + ifnull(length(CAST(runs.goal AS BLOB)), 0) + ifnull(length(CAST(runs.output AS BLOB)), 0) + ifnull(length(CAST(runs.error AS BLOB)), 0)), 0)
+    FROM runs WHERE runs.account_id = stored.account_id);
+UPDATE stored SET bytes = bytes + (SELECT ifnull(sum(256 + ifnull(length(CAST(conversations.title AS BLOB)), 0)), 0)
+    FROM conversations WHERE conversations.account_id = stored.account_id);
+UPDATE stored SET bytes = bytes + (SELECT ifnull(sum(256 + ifnull(length(CAST(messages.content AS BLOB)), 0)), 0)
+    FROM messages WHERE messages.account_id = stored.account_id);
+UPDATE stored SET bytes = bytes + (SELECT ifnull(sum(256 + ifnull(length(CAST(providers.name AS BLOB)), 0) + ifnull(length(CAST(providers.base_url AS BLOB)), 0) + ifnull(length(CAST(providers.models AS BLOB)), 0)), 0)
+    FROM providers WHERE providers.account_id = stored.account_id);
+CREATE TRIGGER api_keys_are_stored AFTER INSERT ON api_keys
+BEGIN
+    UPDATE stored SET bytes = bytes + 256 + ifnull(length(CAST(NEW.name AS BLOB)), 0)
+    WHERE account_id = NEW.account_id;
+END;
+CREATE TRIGGER api_keys_are_stored_anew AFTER UPDATE OF name ON api_keys
+BEGIN
+    UPDATE stored SET bytes = bytes + (256 + ifnull(length(CAST(NEW.name AS BLOB)), 0))
+        - (256 + ifnull(length(CAST(OLD.name AS BLOB)), 0))
+    WHERE account_id = NEW.account_id;
+END;
+CREATE TRIGGER api_keys_are_stored_no_more AFTER DELETE ON api_keys
+BEGIN
+    UPDATE stored SET bytes = bytes - (256 + ifnull(length(CAST(OLD.name AS BLOB)), 0))
+    WHERE account_id = OLD.account_id;
+END;
+CREATE TRIGGER projects_are_stored AFTER INSERT ON projects
+BEGIN
+    UPDATE stored SET bytes = bytes + 256 + ifnull(length(CAST(NEW.name AS BLOB)), 0) + ifnull(length(CAST(NEW.instructions AS BLOB)), 0)
+    WHERE account_id = NEW.account_id;
+END;
+CREATE TRIGGER projects_are_stored_anew AFTER UPDATE OF name, instructions ON projects
+BEGIN
+    UPDATE stored SET bytes = bytes + (256 + ifnull(length(CAST(NEW.name AS BLOB)), 0) + ifnull(length(CAST(NEW.instructions AS BLOB)), 0))
+        - (256 + ifnull(length(CAST(OLD.name AS BLOB)), 0) + ifnull(length(CAST(OLD.instructions AS BLOB)), 0))
+    WHERE account_id = NEW.account_id;
+END;
+CREATE TRIGGER projects_are_stored_no_more AFTER DELETE ON projects
+BEGIN
+    UPDATE stored SET bytes = bytes - (256 + ifnull(length(CAST(OLD.name AS BLOB)), 0) + ifnull(length(CAST(OLD.instructions AS BLOB)), 0))
+    WHERE account_id = OLD.account_id;
+END;
+CREATE TRIGGER artifacts_are_stored AFTER INSERT ON artifacts
+BEGIN
+    UPDATE stored SET bytes = bytes + 256 + ifnull(length(CAST(NEW.name AS BLOB)), 0) + NEW.size
+    WHERE account_id = NEW.account_id;
+END;
+CREATE TRIGGER artifacts_are_stored_anew AFTER UPDATE OF name, size ON artifacts
+BEGIN
+    UPDATE stored SET bytes = bytes + (256 + ifnull(length(CAST(NEW.name AS BLOB)), 0) + NEW.size)
+        - (256 + ifnull(length(CAST(OLD.name AS BLOB)), 0) + OLD.size)
+    WHERE account_id = NEW.account_id;
+END;
+CREATE TRIGGER artifacts_are_stored_no_more AFTER DELETE ON artifacts
+BEGIN
+    UPDATE stored SET bytes = bytes - (256 + ifnull(length(CAST(OLD.name AS BLOB)), 0) + OLD.size)
+    WHERE account_id = OLD.account_id;
+END;
+CREATE TRIGGER runs_are_stored AFTER INSERT ON runs
+BEGIN
+    UPDATE stored SET bytes = bytes + 256 + ifnull(length(CAST(NEW.goal AS BLOB)), 0) + ifnull(length(CAST(NEW.output AS BLOB)), 0) + ifnull(length(CAST(NEW.error AS BLOB)), 0)
+    WHERE account_id = NEW.account_id;
+END;
+CREATE TRIGGER runs_are_stored_anew AFTER UPDATE OF goal, output, error ON runs
+BEGIN
+    UPDATE stored SET bytes = bytes + (256 + ifnull(length(CAST(NEW.goal AS BLOB)), 0) + ifnull(length(CAST(NEW.output AS BLOB)), 0) + ifnull(length(CAST(NEW.error AS BLOB)), 0))
+        - (256 + ifnull(length(CAST(OLD.goal AS BLOB)), 0) + ifnull(length(CAST(OLD.output AS BLOB)), 0) + ifnull(length(CAST(OLD.error AS BLOB)), 0))
+    WHERE account_id = NEW.account_id;
+END;
+CREATE TRIGGER runs_are_stored_no_more AFTER DELETE ON runs
+BEGIN
+    UPDATE stored SET bytes = bytes - (256 + ifnull(length(CAST(OLD.goal AS BLOB)), 0) + ifnull(length(CAST(OLD.output AS BLOB)), 0) + ifnull(length(CAST(OLD.error AS BLOB)), 0))
+    WHERE account_id = OLD.account_id;
+END;
+CREATE TRIGGER conversations_are_stored AFTER INSERT ON conversations
+BEGIN
+    UPDATE stored SET bytes = bytes + 256 + ifnull(length(CAST(NEW.title AS BLOB)), 0)
+    WHERE account_id = NEW.account_id;
+END;
+CREATE TRIGGER conversations_are_stored_anew AFTER UPDATE OF title ON conversations
+BEGIN
+    UPDATE stored SET bytes = bytes + (256 + ifnull(length(CAST(NEW.title AS BLOB)), 0))
+        - (256 + ifnull(length(CAST(OLD.title AS BLOB)), 0))
+    WHERE account_id = NEW.account_id;
+END;
+CREATE TRIGGER conversations_are_stored_no_more AFTER DELETE ON conversations
+BEGIN
+    UPDATE stored SET bytes = bytes - (256 + ifnull(length(CAST(OLD.title AS BLOB)), 0))
+    WHERE account_id = OLD.account_id;
+END;
+CREATE TRIGGER messages_are_stored AFTER INSERT ON messages
+BEGIN
+    UPDATE stored SET bytes = bytes + 256 + ifnull(length(CAST(NEW.content AS BLOB)), 0)
+    WHERE account_id = NEW.account_id;
+END;
+CREATE TRIGGER messages_are_stored_anew AFTER UPDATE OF content ON messages
+BEGIN
+    UPDATE stored SET bytes = bytes + (256 + ifnull(length(CAST(NEW.content AS BLOB)), 0))
+        - (256 + ifnull(length(CAST(OLD.content AS BLOB)), 0))
+    WHERE account_id = NEW.account_id;
+END;
+CREATE TRIGGER messages_are_stored_no_more AFTER DELETE ON messages
+BEGIN
+    UPDATE stored SET bytes = bytes - (256 + ifnull(length(CAST(OLD.content AS BLOB)), 0))
+    WHERE account_id = OLD.account_id;
+END;
+CREATE TRIGGER providers_are_stored AFTER INSERT ON providers
+BEGIN
+    UPDATE stored SET bytes = bytes + 256 + ifnull(length(CAST(NEW.name AS BLOB)), 0) + ifnull(length(CAST(NEW.base_url AS BLOB)), 0) + ifnull(length(CAST(NEW.models AS BLOB)), 0)
+    WHERE account_id = NEW.account_id;
+END;
+CREATE TRIGGER providers_are_stored_anew AFTER UPDATE OF name, base_url, models ON providers
+BEGIN
+    UPDATE stored SET bytes = bytes + (256 + ifnull(length(CAST(NEW.name AS BLOB)), 0) + ifnull(length(CAST(NEW.base_url AS BLOB)), 0) + ifnull(length(CAST(NEW.models AS BLOB)), 0))
+        - (256 + ifnull(length(CAST(OLD.name AS BLOB)), 0) + ifnull(length(CAST(OLD.base_url AS BLOB)), 0) + ifnull(length(CAST(OLD.models AS BLOB)), 0))
+    WHERE account_id = NEW.account_id;
+END;
+CREATE TRIGGER providers_are_stored_no_more AFTER DELETE ON providers
+BEGIN
+    UPDATE stored SET bytes = bytes - (256 + ifnull(length(CAST(OLD.name AS BLOB)), 0) + ifnull(length(CAST(OLD.base_url AS BLOB)), 0) + ifnull(length(CAST(OLD.models AS BLOB)), 0))
+    WHERE account_id = OLD.account_id;
+END;

@@ -16,7 +16,7 @@ from svc.errors import ApiError
 from svc.inference.paid_call import Payer
 from svc.inference.wire import error_event
 from svc.routes.schemas.agents import RUN, RUN_ANSWER, RUN_BODY, RUN_LIST, RUN_TEXT
-from svc.routes.schemas.refusals import MODEL_NOT_FOUND, NO_FUNDS, PROJECT_NOT_FOUND
+from svc.routes.schemas.refusals import MODEL_NOT_FOUND, NO_FUNDS, NO_ROOM, PROJECT_NOT_FOUND
 from svc.server.bodies import read_json
 from svc.server.body_budget import MIB
 from svc.server.gate import Caller
@@ -41,6 +41,7 @@ _DEFAULT_STEPS = 6
     body=RUN_BODY,
     answers={200: RUN_ANSWER},
     errors=[
+        NO_ROOM,
         Refusal("missing_field", "goal is required: a string that is not blank.", "goal"),
         Refusal("invalid_value", "max_steps must be a whole number from 1 to 20.", "max_steps"),
         NO_FUNDS,

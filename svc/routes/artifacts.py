@@ -17,7 +17,7 @@ from svc.content.content_links import content_url
 from svc.db import Database
 from svc.errors import ApiError
 from svc.routes.schemas.content import ARTIFACT, ARTIFACT_LIST, CREATE_ARTIFACT_REQUEST, UPDATE_ARTIFACT_REQUEST
-from svc.routes.schemas.refusals import PROJECT_NOT_FOUND
+from svc.routes.schemas.refusals import NO_ROOM, PROJECT_NOT_FOUND
 from svc.server.bodies import read_body, read_json
 from svc.server.body_budget import MIB
 from svc.server.gate import LINK, Caller
@@ -32,7 +32,7 @@ _WRONG_CONTENT_TYPE = Refusal(
 _ARTIFACT_ID = path_id("artifact_id", "The artifact's id.", "art_01m3250v3vn4qvxnatpwzmywwn")
 _TOO_LARGE = Refusal(
     "PAYLOAD_TOO_LARGE",
-    when="The content is over 32 MiB, or the account would have more than 10,000 artifacts or 1 GiB in them.",
+    when="The content is over 32 MiB, or the account would have more than 10,000 artifacts.",
 )
 _NOT_FOUND = Refusal("not_found", "There is no such artifact.", when="The account has no such artifact.")
 _FILE = Content(string("The file itself, of any type.", format="binary"))
@@ -76,7 +76,7 @@ _RANGE = re.compile(r"bytes=(?:([0-9]{1,18})-([0-9]{0,18})|-([0-9]{1,18}))", re.
         most_bytes=_BODY_BYTES,
     ),
     answers={201: Answer("The artifact.", ARTIFACT)},
-    errors=[_NO_CONTENT, _WRONG_CONTENT_TYPE, PROJECT_NOT_FOUND, _TOO_LARGE],
+    errors=[_NO_CONTENT, _WRONG_CONTENT_TYPE, PROJECT_NOT_FOUND, _TOO_LARGE, NO_ROOM],
 )
 async def create_artifact(request: Request[State], caller: Caller) -> Response:
     """`{name, content | content_base64, content_type?, project_id?}` -> 201."""
@@ -228,6 +228,7 @@ async def delete_artifact(request: Request[State], caller: Caller) -> Response:
         ),
         _NOT_FOUND,
         _TOO_LARGE,
+        NO_ROOM,
     ],
 )
 async def replace_content(request: Request[State], caller: Caller) -> Response:

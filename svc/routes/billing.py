@@ -1,11 +1,12 @@
 """The wallet as its owner reads it, and the payment processor's webhook."""
 
 import re
+from dataclasses import asdict
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from svc import checks
+from svc import checks, quota
 from svc.billing import usage, wallet
 from svc.billing.payments import MICROS_PER_CENT
 from svc.errors import ApiError
@@ -30,8 +31,9 @@ _USAGE = {"model": usage.usage_by_model, "key": usage.usage_by_key}
     answers={200: Answer("The wallet.", BILLING_ACCOUNT)},
 )
 async def show_account(request: Request[State], caller: Caller) -> Response:
-    found = await request.state.db.read(wallet.balances, caller.id)
-    return reply({**found, "tier": caller.tier, "currency": "usd", "payments": request.state.payments.mode})
+    state = request.state
+    found, stored = await state.db.read(wallet.balances, caller.id), await state.db.read(quota.stored, caller.id)
+    return reply({**found, **asdict(stored), "tier": caller.tier, "currency": "usd", "payments": state.payments.mode})
 
 
 @describes(

@@ -19,7 +19,7 @@ from svc.inference.paid_call import Payer
 from svc.routes.schemas.chat import CHAT_ANSWER, CHAT_TEXT
 from svc.routes.schemas.chat_request import CHAT_BODY
 from svc.routes.schemas.models import MODEL, MODEL_LIST
-from svc.routes.schemas.refusals import MODEL_NOT_FOUND, MODEL_SERVER, NO_FUNDS, OWN_ADDRESS
+from svc.routes.schemas.refusals import MODEL_NOT_FOUND, MODEL_SERVER, NO_FUNDS, NO_ROOM, OWN_ADDRESS
 from svc.server.bodies import read_checked
 from svc.server.body_budget import KIB, MIB
 from svc.server.gate import Caller
@@ -58,6 +58,7 @@ _HEAVY_BYTES = 64 * KIB
     ],
     answers={200: CHAT_ANSWER},
     errors=[
+        NO_ROOM,
         Refusal("missing_field", "Send messages: a list with at least one message.", "messages"),
         Refusal(
             "invalid_value",

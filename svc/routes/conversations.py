@@ -21,7 +21,7 @@ from svc.routes.schemas.content import (
     MESSAGE,
     MESSAGE_LIST,
 )
-from svc.routes.schemas.refusals import PROJECT_NOT_FOUND
+from svc.routes.schemas.refusals import NO_ROOM, PROJECT_NOT_FOUND
 from svc.server.bodies import read_json
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Body, Refusal, describes, parameter, path_id, string
@@ -42,7 +42,7 @@ _NOT_FOUND = Refusal("not_found", "There is no such conversation.", when="The ac
     "Begin a conversation",
     body=CONVERSATION_REQUEST,
     answers={201: Answer("The conversation.", CONVERSATION)},
-    errors=[_NO_ROLE, _WRONG_TITLE, PROJECT_NOT_FOUND],
+    errors=[_NO_ROLE, _WRONG_TITLE, PROJECT_NOT_FOUND, NO_ROOM],
 )
 async def create_conversation(request: Request[State], caller: Caller) -> Response:
     """`{title?, project_id?}` -> 201."""
@@ -207,7 +207,7 @@ def _messages_and_answers(
     body=CREATE_MESSAGE_REQUEST,
     parameters=[_CONVERSATION_ID],
     answers={201: Answer("The message.", MESSAGE)},
-    errors=[_NO_ROLE, _WRONG_TITLE, _NOT_FOUND],
+    errors=[_NO_ROLE, _WRONG_TITLE, _NOT_FOUND, NO_ROOM],
 )
 async def create_message(request: Request[State], caller: Caller) -> Response:
     """`{role, content}` -> 201."""

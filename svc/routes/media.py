@@ -30,7 +30,7 @@ from svc.inference.speech_call import DEFAULT_AUDIO_TOKENS, LEAST_AUDIO_TOKENS, 
 from svc.inference.studio import storage
 from svc.inference.wire import error_event, event
 from svc.routes.schemas.media import AUDIO_ANSWER, AUDIO_REQUEST, IMAGE_REQUEST, IMAGES_ANSWER, SPEECH_ANSWER, SPEECH_REQUEST
-from svc.routes.schemas.refusals import MODEL_NOT_FOUND, MODEL_SERVER, NO_FUNDS, OWN_ADDRESS
+from svc.routes.schemas.refusals import MODEL_NOT_FOUND, MODEL_SERVER, NO_FUNDS, NO_ROOM, OWN_ADDRESS
 from svc.server.bodies import read_json
 from svc.server.gate import Caller
 from svc.server.interface import Refusal, describes
@@ -40,6 +40,7 @@ from svc.server.web import add_log_fields
 
 # Of all three: what is asked for lies in the body, as with chat, but the limits and the prices are those of media.
 _REFUSALS = (
+    NO_ROOM,
     Refusal("missing_field", "prompt is required: a string.", "prompt"),
     Refusal("invalid_value", "size must be of the form WIDTHxHEIGHT, such as 512x512, or auto.", "size"),
     Refusal(

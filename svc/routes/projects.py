@@ -6,6 +6,7 @@ from starlette.responses import Response
 from svc.content import projects
 from svc.content.projects import Project
 from svc.routes.schemas.content import CREATE_PROJECT_REQUEST, PROJECT, PROJECT_LIST, UPDATE_PROJECT_REQUEST
+from svc.routes.schemas.refusals import NO_ROOM
 from svc.server.bodies import read_json
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Refusal, describes, path_id
@@ -68,7 +69,7 @@ async def show_project(request: Request[State], caller: Caller) -> Response:
     body=UPDATE_PROJECT_REQUEST,
     parameters=[_PROJECT_ID],
     answers={200: Answer("The project as it is now.", PROJECT, {**PROJECT.example, "max_planner_steps": None})},
-    errors=[_NO_NAME, _WRONG_MAX_PLANNER_STEPS, _NOT_FOUND],
+    errors=[_NO_NAME, _WRONG_MAX_PLANNER_STEPS, _NOT_FOUND, NO_ROOM],
 )
 async def change_project(request: Request[State], caller: Caller) -> Response:
     """Any of the fields; an absent one stays, null takes back instructions and max_planner_steps."""

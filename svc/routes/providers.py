@@ -9,7 +9,7 @@ from svc.errors import ApiError
 from svc.inference import providers
 from svc.outbound.addresses import AddressNotAllowed
 from svc.routes.schemas.models import CREATE_PROVIDER_REQUEST, PROVIDER, PROVIDER_LIST, PROVIDER_TEST, UPDATE_PROVIDER_REQUEST
-from svc.routes.schemas.refusals import PERHAPS_RETRY_AFTER
+from svc.routes.schemas.refusals import NO_ROOM, PERHAPS_RETRY_AFTER
 from svc.server.bodies import read_json
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Body, Refusal, describes, path_id
@@ -53,7 +53,7 @@ _NOT_FOUND = Refusal("not_found", "There is no such provider.", when="The accoun
         },
     ),
     answers={201: Answer("The provider.", PROVIDER)},
-    errors=[_NO_NAME, _WRONG_NAME, _ADDRESS_NOT_ALLOWED, _NAME_TAKEN],
+    errors=[_NO_NAME, _WRONG_NAME, _ADDRESS_NOT_ALLOWED, _NAME_TAKEN, NO_ROOM],
 )
 async def create_provider(request: Request[State], caller: Caller) -> Response:
     """`{name, base_url, api_key?, models?}` -> 201. The key is never shown again."""

@@ -23,6 +23,7 @@ from svc.routes.schemas.accounts import (
     UPDATE_USER_REQUEST,
     USER,
 )
+from svc.routes.schemas.refusals import NO_ROOM
 from svc.server.bodies import read_json
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Body, Refusal, array, describes, path_id
@@ -155,6 +156,7 @@ def _settings(state: State, account: Account) -> dict[str, Any]:
     errors=[
         Refusal("missing_field", "name is required: a string of 1 to 1000 characters that is not blank.", "name"),
         Refusal("invalid_value", "name must be a string of 1 to 1000 characters that is not blank.", "name"),
+        NO_ROOM,
     ],
 )
 async def create_key(request: Request[State], caller: Caller) -> Response:

@@ -14,6 +14,7 @@ from urllib.parse import unquote
 import httpx
 import pytest
 
+from svc import quota
 from svc.content import artifacts
 from svc.content.artifacts import CONTENT_BYTES, PIECE_BYTES
 from svc.errors import ApiError
@@ -659,23 +660,31 @@ async def test_an_account_holds_10000_artifacts(service: Service) -> None:
     await make_artifact(service, headers)
 
 
-async def test_the_artifacts_of_an_account_hold_1_gib_together(service: Service) -> None:
+async def test_an_account_stores_as_much_as_it_may_and_is_told(service: Service) -> None:
     session, other = await service.sign_up(), await service.bearer()
     headers = bearer(session["access_token"])
-    await fill(service, session["user"]["id"], [CONTENT_BYTES] * 31 + [CONTENT_BYTES - 4])
-    exact = await make_artifact(service, headers, content="four")
-    before = (await service.client.get("/artifacts?limit=100", headers=headers)).json()
+    await service.state["db"].write(quota.set_limit, 100_000)
+    exact = await make_artifact(service, headers, content="x" * 99_000)
+    told = (await service.client.get("/billing/account", headers=headers)).json()
+    assert told["limit_bytes"] == 100_000 and 99_000 < told["stored_bytes"] < 100_000
+    conversation = (await service.client.post("/conversations", json={}, headers=headers)).json()["id"]
+    big = "y" * 1_000
+    chat: dict[str, Any] = {"model": "builtin/echo", "messages": [{"role": "user", "content": big}]}
     refusals = [
-        await service.client.post("/artifacts", json={"name": "x", "content": "x"}, headers=headers),
-        await put_content(service, headers, exact["id"], b"five!"),
+        await service.client.post("/artifacts", json={"name": "x", "content": big}, headers=headers),
+        await put_content(service, headers, exact["id"], b"z" * 100_000),
+        await service.client.post("/projects", json={"name": "x", "instructions": big}, headers=headers),
+        await service.client.post(
+            f"/conversations/{conversation}/messages", json={"role": "user", "content": big}, headers=headers
+        ),
+        await service.client.post("/v1/chat/completions", json=chat, headers=headers),
+        await service.client.post("/v1/agents/run", json={"goal": big, "model": "builtin/echo"}, headers=headers),
+        await service.client.post("/user/api-keys", json={"name": big}, headers=headers),
     ]
     for answer in refusals:
-        assert (answer.status_code, answer.json()["error"]["code"]) == (413, "PAYLOAD_TOO_LARGE")
-        assert "1 GiB" in answer.json()["error"]["message"] and "Delete" in answer.json()["error"]["message"]
-    assert (await service.client.get("/artifacts?limit=100", headers=headers)).json() == before
-    assert (await get_content(service, headers, exact["id"])).content == b"four"
+        assert (answer.status_code, answer.json()["error"]["code"]) == (413, "quota_exceeded"), answer.request.url
     assert (await put_content(service, headers, exact["id"], b"six")).status_code == 200
-    await make_artifact(service, headers, content="x")
+    await make_artifact(service, headers, content=big)
     await make_artifact(service, other, content="x")
 
 

@@ -37,6 +37,8 @@ async def test_a_new_account_has_an_empty_wallet(service: Service) -> None:
         "wallet_balance_micros": 0,
         "held_micros": 0,
         "available_micros": 0,
+        "stored_bytes": 0,
+        "limit_bytes": 1024**3,
         "tier": "free",
         "currency": "usd",
         "payments": "sandbox",
@@ -52,6 +54,8 @@ async def test_the_account_shows_balance_held_and_available_money_to_session_and
             "wallet_balance_micros": 10_000_000,
             "held_micros": 4_000_000,
             "available_micros": 6_000_000,
+            "stored_bytes": 261,  # the key, whose name is "a key"
+            "limit_bytes": 1024**3,
             "tier": "pro",
             "currency": "usd",
             "payments": "sandbox",

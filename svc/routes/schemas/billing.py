@@ -9,6 +9,8 @@ BILLING_ACCOUNT = record(
         "wallet_balance_micros": integer("What the wallet has, in millionths of a US dollar.", minimum=0),
         "held_micros": integer("Of that, held for requests under way.", minimum=0),
         "available_micros": integer("The rest.", minimum=0),
+        "stored_bytes": integer("What the account stores: its texts, names and files, and 256 bytes for each.", minimum=0),
+        "limit_bytes": integer("What it may store; beyond that, 413 `quota_exceeded`.", minimum=0),
         "tier": choice("free", "pro"),
         "currency": choice("usd"),
         "payments": choice(
@@ -19,6 +21,8 @@ BILLING_ACCOUNT = record(
         "wallet_balance_micros": 4999989,
         "held_micros": 0,
         "available_micros": 4999989,
+        "stored_bytes": 48211,
+        "limit_bytes": 1073741824,
         "tier": "pro",
         "currency": "usd",
         "payments": "stripe",
