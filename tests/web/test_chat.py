@@ -290,3 +290,46 @@ async def test_the_keyboard_does_everything(server: RunningServer, browser: Brow
         await page.keyboard.press("Escape")
         await page.keyboard.press("Control+k")
         await expect(page.get_by_label("Search", exact=True)).to_be_focused()
+
+
+async def test_a_session_that_ends_in_mid_stream_loses_nothing(server: RunningServer, browser: Browser, ada: Any) -> None:
+    async with new_context(browser, server, storage_state=ada, allow=["401"]) as context:
+        page = await opened(context)
+        await choose_model(page, "script")
+        over = {"error": {"message": "Over.", "type": "authentication_error", "code": "session_expired", "param": None}}
+        await say(page, "say begun\nwait 1500\nsay  and ended")
+        await expect(page.locator(".live")).to_contain_text("begun")
+        await page.route("**/messages?limit=2", lambda route: route.fulfill(status=401, json=over), times=1)
+        dialog = page.get_by_role("dialog", name="Your session has ended")
+        await expect(page.locator(".live")).to_contain_text("begun and ended")
+        await dialog.get_by_label("Password").fill(PASSWORD)
+        await page.keyboard.press("Enter")
+        await expect(page.locator(".said-assistant:not(.live) .md")).to_have_text("begun and ended")
+
+
+async def test_two_tabs_show_the_same(server: RunningServer, browser: Browser, ada: Any) -> None:
+    async with new_context(browser, server, storage_state=ada) as context:
+        page = await opened(context)
+        await choose_model(page, "echo")
+        await say(page, "from the first tab")
+        await answered(page)
+        other = await opened(context, page.url)
+        await answered(other)
+        await say(other, "from the second tab")
+        await answered(other, 2)
+        await expect(page.locator(".said-assistant .md").last).to_have_text("from the second tab")
+        await say(page, "and back")
+        await answered(page, 3)
+        await expect(other.locator(".said-assistant")).to_have_count(3)
+
+
+async def test_a_slow_network_shows_what_goes_on(server: RunningServer, browser: Browser, ada: Any) -> None:
+    async with new_context(browser, server, storage_state=ada) as context:
+        page = await context.new_page()
+        network = await context.new_cdp_session(page)
+        slow = {"offline": False, "latency": 300, "downloadThroughput": 100_000, "uploadThroughput": 50_000}
+        await network.send("Network.emulateNetworkConditions", slow)
+        await page.goto("/")
+        await expect(page.locator(".spinner").first).to_be_visible()
+        await page.get_by_role("button", name="What is 12 * (3 + 4)?").click(timeout=20_000)
+        await expect(page.locator(".said-assistant .md")).to_contain_text("84", timeout=20_000)

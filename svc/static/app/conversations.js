@@ -26,6 +26,11 @@ export function used(conversation) {
   list.items.value = [conversation, ...rest];
 }
 
+/** Asks for the list anew, where it is shown. */
+export function listAgain() {
+  if (list.items.peek()) list.reload();
+}
+
 export const focusSearch = () => document.getElementById("conversation-search")?.focus();
 
 /** A text of a search's `matches` with what was found in <mark> elements. */

@@ -300,7 +300,6 @@ export const texts = {
     since: "Here since",
     unverified: "Your e-mail is not proved yet. A link in a mail does that.",
     sendMail: "Send the mail",
-    mailSent: "The mail is on its way.",
     chat: "Chat",
     defaultModel: "Default model",
     defaultModelHint: "Answers where a chat or a request names no model.",

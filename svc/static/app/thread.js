@@ -2,7 +2,7 @@
 // A thread lives on while another view is shown, so that an answer is written to its end wherever one looks.
 import { batch, signal } from "@preact/signals";
 import { api, wasAborted } from "./api.js";
-import { used } from "./conversations.js";
+import { listAgain, used } from "./conversations.js";
 import { draftOf, keepDraft } from "./drafts.js";
 import { pictureParts } from "./pictures.js";
 import { wallet } from "./state.js";
@@ -11,6 +11,11 @@ const PAGE = 30;
 const SENT_CHARACTERS = 400_000; // of the messages before; what is older, the model is not told
 const HIDDEN_TAB_MS = 250;
 const threads = new Map();
+const otherTabs = new BroadcastChannel("svc.chat");
+otherTabs.onmessage = ({ data: id }) => {
+  threads.get(id)?.refresh();
+  listAgain();
+};
 
 /** The thread of a conversation; without an id, a new one, which gets its conversation with the first message. */
 export function threadOf(id) {
@@ -63,6 +68,21 @@ class Thread {
     } finally {
       this.loading.value = false;
     }
+  }
+
+  /** Takes in what another tab has brought. */
+  async refresh() {
+    if (!this.messages.peek() || this.live.peek()) return;
+    try {
+      const { data, has_more: more } = await api.conversations.messages(this.id, { limit: PAGE });
+      if (this.live.peek()) return;
+      const known = this.messages.peek().filter(({ unkept }) => !unkept);
+      const joins = known.findIndex(({ id }) => id === data.at(-1)?.id);
+      batch(() => {
+        this.messages.value = [...known.slice(0, Math.max(0, joins)), ...data.reverse()];
+        if (joins < 0) this.older.value = more;
+      });
+    } catch { /* what is here stays */ }
   }
 
   /** Loads as much as it takes until a message is there; whether it is. */
@@ -197,6 +217,7 @@ class Thread {
     try {
       this.conversation.value = await api.conversations.show(this.id);
       used(this.conversation.value);
+      otherTabs.postMessage(this.id);
     } catch { /* the list asks again by itself */ }
   }
 

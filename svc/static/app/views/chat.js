@@ -47,6 +47,8 @@ function Conversation({ thread, projectId, messageId }) {
     send(message, text) { editing.value = null; scroll.follow(); thread.edit(message, text, chosenModel.peek()); },
     retry() { scroll.follow(); thread.retry(chosenModel.peek()); },
   }), [thread]);
+  const title = thread.conversation.value?.title;
+  useEffect(() => { if (title) document.title = `${title} · ${texts.name}`; }, [title]);
   const editLast = () => {
     const last = messages?.findLast(({ role }) => role === "user");
     if (last && !live) editing.value = last.id;
