@@ -89,15 +89,17 @@ class Models:
         rows = await self._db.read(providers.all_providers, account_id)
         # What the operator offers under a name since goes before a user's own.
         rows = [row for row in rows if not self.catalog.has_provider(row["name"])]
-        asking = [asyncio.ensure_future(self._own(row, may_ask)) for row in rows]
+        asking = {row["id"]: asyncio.ensure_future(self._asked(row, may_ask)) for row in rows if not row["narrowed"]}
         try:
             shared = await self.catalog.models()
             for start in range(0, len(shared), providers.MOST_MODELS):
                 yield shared[start : start + providers.MOST_MODELS]
-            for own in asking:
-                yield await own
+            for row in rows:
+                kinds = await (asking[row["id"]] if row["id"] in asking else self._narrowed(row))
+                provider = Provider(row["name"], row["base_url"], byok=True)
+                yield [_free_model(provider, name, kind or "chat") for name, kind in kinds.items()]
         finally:
-            for own in asking:
+            for own in asking.values():
                 own.cancel()
 
     async def test(self, row: sqlite3.Row) -> list[str]:
@@ -112,14 +114,16 @@ class Models:
         await asyncio.sleep(began + _ANSWER_SECONDS - time.monotonic())
         raise ApiError("upstream_error", f"{row['name']} did not answer as an OpenAI-compatible model server.")
 
-    async def _own(self, row: sqlite3.Row, may_ask: Callable[[], bool]) -> list[Model]:
-        models = providers.own_models(row)
-        if models is None:
-            models = {}
-            with contextlib.suppress(ApiError, UpstreamFault, TimeoutError):
-                models = dict.fromkeys(await self._listed(row, may_ask))
-        provider = Provider(row["name"], row["base_url"], byok=True)
-        return [_free_model(provider, name, kind or "chat") for name, kind in models.items()]
+    async def _narrowed(self, row: sqlite3.Row) -> dict[str, str | None]:
+        with contextlib.suppress(ApiError):  # it is just being deleted
+            whole = await self._db.read(providers.provider_by_id, row["account_id"], row["id"])
+            return providers.own_models(whole) or {}
+        return {}
+
+    async def _asked(self, row: sqlite3.Row, may_ask: Callable[[], bool]) -> dict[str, str | None]:
+        with contextlib.suppress(ApiError, UpstreamFault, TimeoutError):
+            return dict.fromkeys(await self._listed(row, may_ask))
+        return {}
 
     async def _listed(self, row: sqlite3.Row, may_ask: Callable[[], bool] = lambda: True, *, anew: bool = False) -> list[str]:
         """What a provider lists, asked once a minute while `may_ask()`, or `anew`.

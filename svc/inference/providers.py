@@ -222,8 +222,14 @@ def providers_page(conn: sqlite3.Connection, account_id: str, limit: int, after:
 
 
 def all_providers(conn: sqlite3.Connection, account_id: str) -> list[sqlite3.Row]:
-    """Every provider of the account, the oldest first."""
-    return conn.execute("SELECT * FROM providers WHERE account_id = ? ORDER BY id", (account_id,)).fetchall()
+    """Every provider of the account, the oldest first, with `narrowed` in the place of its list of models, which may be long."""
+    return conn.execute(
+        """
+        SELECT id, account_id, name, base_url, sealed_key, models IS NOT NULL AS narrowed
+        FROM providers WHERE account_id = ? ORDER BY id
+        """,
+        (account_id,),
+    ).fetchall()
 
 
 def delete_provider(tx: sqlite3.Connection, account_id: str, provider_id: str) -> None:

@@ -78,7 +78,7 @@ async def chat(
     stream = bool(body.get("stream"))
     accept = b"text/event-stream" if stream else b"application/json"
     reply = await send(client, provider, "POST", "/chat/completions", accept, data, provider.timeout_seconds, on_sent)
-    answer = _Answer(reply, provider, _STREAM_BYTES if stream else _ANSWER_BYTES)
+    answer = _AnswerReader(reply, provider, _STREAM_BYTES if stream else _ANSWER_BYTES)
     try:
         with faults():
             async for data in reply:
@@ -174,7 +174,7 @@ def faults(before_the_answer: bool = False) -> Iterator[None]:
 # --- reading answers
 
 
-class _Answer:
+class _AnswerReader:
     """The body of one answer as it comes. `done` after `[DONE]`; `fault` is what came behind the chunks that `feed` returned."""
 
     def __init__(self, reply: Reply, endpoint: Endpoint, limit_bytes: int) -> None:

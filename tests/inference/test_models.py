@@ -1,0 +1,41 @@
+"""The list of models of an account that has as many as it may."""
+
+import asyncio
+import time
+
+import orjson
+
+from svc.ids import new_id
+from tests.conftest import Service
+
+PROVIDERS, MODELS = 100, 500
+
+
+async def test_a_list_of_50_000_models_comes_whole_and_holds_up_nobody(service: Service) -> None:
+    headers = await service.bearer()
+    account_id = (await service.client.get("/user/me", headers=headers)).json()["id"]
+    names = orjson.dumps([f"model-{number}" + "x" * 250 for number in range(MODELS)]).decode()
+
+    def add(tx: object) -> None:
+        for number in range(PROVIDERS):
+            tx.execute(  # type: ignore[attr-defined]
+                "INSERT INTO providers (id, account_id, name, base_url, models, created_at) VALUES (?, ?, ?, 'http://h', ?, 1)",
+                (new_id("prov", number), account_id, f"own-{number}", names),
+            )
+
+    await service.state["db"].write(add)
+    longest_seconds = 0.0
+
+    async def watch() -> None:
+        nonlocal longest_seconds
+        while True:
+            began = time.thread_time()
+            await asyncio.sleep(0)
+            longest_seconds = max(longest_seconds, time.thread_time() - began)
+
+    watching = asyncio.create_task(watch())
+    answer = await service.client.get("/v1/models", headers=headers)
+    watching.cancel()
+    assert answer.status_code == 200
+    assert sum(model["byok"] for model in answer.json()["data"]) == PROVIDERS * MODELS
+    assert longest_seconds < 0.1, "the loop stood still"
