@@ -35,6 +35,8 @@ class RunOrder:
     goal: str
     instructions: str
     model: Model
+    image_model: Model | None
+    speech_model: Model | None
     tools: dict[str, AgentTool]
     max_steps: int
     project_id: str | None
@@ -53,15 +55,9 @@ class AgentRun:
         self._add_log_fields = add_log_fields
         self._progress = loop.Progress()
         self._calls: list[ChatCall] = []  # all but the last are settled
-        account_id, catalog = payer.account_id, state.models.catalog
-        self._maker = Maker(
-            state.studio,
-            payer,
-            Home(account_id, order.project_id, self.id),
-            catalog.first("image"),
-            catalog.first("speech"),
-            self._note_progress_in,
-        )
+        account_id = payer.account_id
+        home = Home(account_id, order.project_id, self.id)
+        self._maker = Maker(state.studio, payer, home, order.image_model, order.speech_model, self._note_progress_in)
         context = RunContext(
             account_id=account_id,
             run_id=self.id,

@@ -41,13 +41,18 @@ class Models:
         self._lists: dict[tuple[str, str, bytes | None], _List] = {}  # by provider, address and key
 
     async def chosen(self, account: Account, wanted: Any, kind: str) -> Model:
-        """The model that a request names, else, for chat, the account's default, the operator's, or the built-in assistant.
+        """The model that a request names, else, for chat, the account's default, the operator's, or the built-in assistant, for
+        media the first of its kind.
 
         Raises ApiError `invalid_value`, `model_not_found`.
         """
-        model_id = wanted
-        if wanted is None:
-            model_id = self.default(account) if kind == "chat" else self._first_id(kind)
+        if wanted is None and kind != "chat":
+            first = await self.first(account.id, kind)
+            if first is None:
+                message = f"There is no model for {kind} here. Name one of your own providers'."
+                raise ApiError("model_not_found", message, param="model")
+            return first
+        model_id = self.default(account) if wanted is None else wanted
         if not isinstance(model_id, str):
             raise ApiError("invalid_value", "model must be a string, an id of GET /v1/models.", param="model")
         model = await self.find(account.id, model_id, kind)
@@ -61,12 +66,16 @@ class Models:
         """The id of the model of a chat request that names none."""
         return account.default_model or self.catalog.default_model or f"{BUILTIN}/assistant"
 
-    def _first_id(self, kind: str) -> str:
+    async def first(self, account_id: str, kind: str) -> Model | None:
+        """The model for pictures or speech where none is named: the catalog's first, else one of the account's own providers
+        that says so. No provider is asked for it."""
         model = self.catalog.first(kind)
-        if model is None:
-            message = f"There is no model for {kind} here. Name one of your own providers'."
-            raise ApiError("model_not_found", message, param="model")
-        return model.id
+        rows = [] if model else await self._db.read(providers.all_providers, account_id)
+        for row in rows:
+            for name, told in (providers.own_models(row) or {}).items():
+                if told == kind and not self.catalog.has_provider(row["name"]):
+                    return _free_model(self._provider(row), name, kind)
+        return model
 
     async def find(self, account_id: str, model_id: str, kind: str = "chat") -> Model | None:
         """The model of that id, None if the account has none. The `kind` is that of the request

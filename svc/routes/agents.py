@@ -69,7 +69,8 @@ async def run(request: Request[State], caller: Caller) -> Response:
 async def _order(state: State, caller: Caller, body: dict[str, Any]) -> RunOrder:
     session = caller.auth == "session"
     goal = required(body, "goal", filled)
-    tools = _tools(body, tools_for(_offer(state, session)))
+    image, speech = [await state.models.first(caller.id, kind) for kind in ("image", "speech")]
+    tools = _tools(body, tools_for(Offer(session, state.config.agent_fetch, image is not None, speech is not None)))
     max_steps = optional(body, "max_steps", integer(1, _MOST_STEPS), _DEFAULT_STEPS)
     model = await state.models.chosen(caller.account, body.get("model"), "chat")
     project_id, instructions = optional(body, "project_id", projects.check_project_id, None), loop.INSTRUCTIONS
@@ -78,12 +79,7 @@ async def _order(state: State, caller: Caller, body: dict[str, Any]) -> RunOrder
         max_steps = min(max_steps, project.max_planner_steps or max_steps)
         instructions = f"{project.instructions}\n\n{instructions}".strip()
     # A key's requests are stateless: they leave nothing in memory.
-    return RunOrder(goal, instructions, model, tools, max_steps, project_id, remembered=session)
-
-
-def _offer(state: State, session: bool) -> Offer:
-    catalog = state.models.catalog
-    return Offer(session, state.config.agent_fetch, catalog.first("image") is not None, catalog.first("speech") is not None)
+    return RunOrder(goal, instructions, model, image, speech, tools, max_steps, project_id, remembered=session)
 
 
 def _tools(body: dict[str, Any], offered: dict[str, AgentTool]) -> dict[str, AgentTool]:

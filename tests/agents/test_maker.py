@@ -1,17 +1,22 @@
 """The tools of an agent that draw and speak: artifacts of its run, paid by its account."""
 
+import base64
 import io
 import sqlite3
 import wave
+from dataclasses import replace
 from typing import Any
 
 import orjson
 import pytest
 
 from svc.billing import wallet
+from svc.config import Config
 from svc.errors import UpstreamFault
 from svc.ids import new_id
-from tests.conftest import Service
+from tests.conftest import Clocks, Service, serving
+from tests.support.model_media import PNG
+from tests.support.model_server import ModelServer
 from tests.support.money import assert_exact, watch
 
 RUN = "/v1/agents/run"
@@ -109,3 +114,15 @@ async def test_a_full_account_is_told_before_anything_is_made_or_paid(
     assert [result["ok"] for result in results] == [False, False]
     assert all("Delete some" in result["result"] for result in results)
     assert final["type"] == "final" and final["cost_micros"] == 0 == await spent(service, headers)
+
+
+async def test_without_a_model_of_the_operators_an_own_provider_that_says_so_draws(config: Config, clocks: Clocks) -> None:
+    async with ModelServer() as upstream, serving(replace(config, builtin=False), clocks) as service:
+        headers = await service.bearer()
+        body = {"name": "own", "base_url": upstream.base_url, "models": ["tools-image", {"id": "ok", "kind": "image"}]}
+        assert (await service.client.post("/user/providers", json=body, headers=headers)).status_code == 201
+        answer = await service.client.post("/v1/images/generations", json={"prompt": "a cat"}, headers=headers)
+        assert base64.b64decode(answer.json()["data"][0]["b64_json"]) == PNG
+        answer = await service.client.post(RUN, json={"goal": "x", "model": "own/tools-image"}, headers=headers)
+        started = orjson.loads(answer.text.split("\n\n")[0][6:])
+        assert "generate_image" in started["tools"] and "generate_audio" not in started["tools"]
