@@ -84,7 +84,8 @@ async def fetch(client: Outbound, url: str, timeout_seconds: float) -> bytes:
     except (ApiError, UpstreamFault):
         # One text for every fault: it must not tell which addresses answer.
         raise UpstreamFault("invalid", _NOT_FETCHED) from None
-    if reply.status != 200 or not pieces:
+    # A page that asks to sign in comes with 200, too.
+    if reply.status != 200 or not pieces or _is_text(pieces[0], reply.headers.get("content-type", "")):
         raise UpstreamFault("invalid", _NOT_FETCHED)
     return b"".join(pieces)
 

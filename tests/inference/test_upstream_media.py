@@ -1,11 +1,15 @@
 """Pictures and speech from model servers of every honesty."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from svc.config import Config
+from svc.errors import UpstreamFault
+from svc.inference import upstream_media
+from svc.outbound.client import Outbound
 from tests.conftest import Clocks
 from tests.support.media_lab import GENERATE, IMAGES, SPEECH, Lab, media_lab, pictures, seconds
 from tests.support.model_media import PNG
@@ -108,3 +112,31 @@ async def test_a_speech_providers_fault_is_one_clear_error(lab: Lab, model: str,
 async def test_a_long_text_goes_to_an_operators_provider_whole(lab: Lab) -> None:
     assert (await lab.post(GENERATE, input="hello " * 5_000, model="say/ok")).status_code == 200
     assert len(lab.upstream.requests[-1].body["input"]) == 30_000
+
+
+@pytest.mark.parametrize(
+    ("content_type", "content", "taken"),
+    [
+        ("image/png", PNG, True),
+        ("", PNG, True),
+        ("text/html", b"<html>", False),
+        ("", b"<html>Sign in", False),
+        ("", b"{}", False),
+    ],
+)
+async def test_a_page_in_the_place_of_a_picture_is_no_picture(content_type: str, content: bytes, taken: bool) -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        told = f"content-type: {content_type}\r\n" if content_type else ""
+        writer.write(f"HTTP/1.1 200 OK\r\n{told}content-length: {len(content)}\r\n\r\n".encode() + content)
+        writer.close()
+
+    client = Outbound()
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/picture.png"
+        if taken:
+            assert await upstream_media.fetch(client, url, 5) == content
+        else:
+            with pytest.raises(UpstreamFault, match="cannot be fetched"):
+                await upstream_media.fetch(client, url, 5)
+    await client.aclose()
