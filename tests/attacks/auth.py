@@ -68,7 +68,7 @@ async def reset_guesses(lab: Lab) -> None:
 
 @attack("130 connections delete accounts with wrong passwords, each with an account of its own; others sign in")
 async def delete_guesses(lab: Lab) -> None:
-    accounts = [await lab.account(number) for number in range(6 if lab.short else 8)]
+    accounts = [await lab.account(number) for number in range(3 if lab.short else 8)]
 
     async def guess(headers: dict[str, str]) -> None:
         await lab.request("DELETE", "/user/me", json={"password": "a wrong guess"}, headers=headers)

@@ -1,0 +1,73 @@
+"""Accounts in the database: one for an address and all that look like it, and no secret in what is handed on."""
+
+import dataclasses
+import sqlite3
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from svc.auth import accounts
+from svc.errors import ApiError
+from tests.billing.test_wallet import empty_database
+
+NOW = 1_790_000_000.0
+
+
+@pytest.fixture
+def conn() -> Iterator[sqlite3.Connection]:
+    conn = empty_database()
+    yield conn
+    conn.close()
+
+
+def test_an_account_is_handed_on_without_its_password_hash(conn: sqlite3.Connection) -> None:
+    account = accounts.add_account(conn, "ada@example.com", "Ada", "$argon2id$secret", NOW)
+    assert account == accounts.account_by_id(conn, account.id) and account.has_password
+    assert "secret" not in repr(account) and "secret" not in str(account.as_json("session"))
+    assert accounts.password_hash(conn, account.id) == "$argon2id$secret"
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        account.tier = "pro"  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("ada@example.com", "ADA@EXAMPLE.COM"),
+        ("straße@example.com", "STRASSE@example.com"),
+        ("kate@example.com", "\u212aate@example.com"),
+        ("ﬁona@example.com", "fiona@example.com"),
+    ],
+)
+def test_an_address_that_looks_like_anothers_makes_no_account(conn: sqlite3.Connection, first: str, second: str) -> None:
+    account = accounts.add_account(conn, first, None, None, NOW)
+    with pytest.raises(ApiError) as refused:
+        accounts.add_account(conn, second, None, None, NOW)
+    assert refused.value.code == "email_taken" and "without a password" in str(refused.value)
+    assert accounts.account_by_email(conn, second) == account
+
+
+def test_the_proof_of_an_address_is_noted_once(conn: sqlite3.Connection) -> None:
+    account = accounts.add_account(conn, "ada@example.com", None, None, NOW)
+    assert not account.email_verified
+    assert [accounts.prove_email(conn, account.id, NOW + seconds) for seconds in (1, 2)] == [True, False]
+    proved = accounts.account_by_id(conn, account.id)
+    assert proved is not None and proved.email_proved_at == NOW + 1
+
+
+def test_the_missing_among_many_ids_are_found(conn: sqlite3.Connection) -> None:
+    ids = [accounts.add_account(conn, f"{number}@example.com", None, None, NOW).id for number in range(5)]
+    accounts.delete_account(conn, ids[2])
+    assert accounts.missing_accounts(conn, [*ids, "user_x", "'"]) == [ids[2], "user_x", "'"]
+    assert accounts.missing_accounts(conn, []) == []
+
+
+@given(st.text(st.characters(exclude_categories=())) | st.none() | st.integers())
+def test_a_name_is_bounded_and_of_one_line_or_none_or_refused(value: object) -> None:
+    try:
+        name = accounts.check_name(value)
+    except ApiError as error:
+        assert error.code == "invalid_value"
+        return
+    assert name is None or (0 < len(name) <= 200 and name == name.strip() and "\n" not in name)

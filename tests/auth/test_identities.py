@@ -1,0 +1,53 @@
+"""Linked identities: each signs in to one account, and the last way in stays."""
+
+import sqlite3
+from collections.abc import Iterator
+
+import pytest
+
+from svc.auth import accounts, identities
+from svc.errors import ApiError
+from tests.billing.test_wallet import empty_database
+
+NOW = 1_790_000_000.0
+
+
+@pytest.fixture
+def conn() -> Iterator[sqlite3.Connection]:
+    conn = empty_database()
+    yield conn
+    conn.close()
+
+
+def test_an_identity_signs_in_to_one_account(conn: sqlite3.Connection) -> None:
+    ada, bob = (accounts.add_account(conn, f"{name}@example.com", None, None, NOW).id for name in ("ada", "bob"))
+    identities.add_identity(conn, ada, "https://issuer", "7", None, NOW)
+    with pytest.raises(ApiError):
+        identities.add_identity(conn, bob, "https://issuer", "7", None, NOW)
+    assert identities.account_of(conn, "https://issuer", "7") == ada
+    assert identities.account_of(conn, "https://other", "7") is None
+
+
+def test_all_but_one_are_unlinked_and_no_others(conn: sqlite3.Connection) -> None:
+    ada, bob = (accounts.add_account(conn, f"{name}@example.com", None, None, NOW).id for name in ("ada", "bob"))
+    for number, who in enumerate((ada, ada, ada, bob)):
+        identities.add_identity(conn, who, "https://issuer", str(number), None, NOW)
+    identities.delete_identities(conn, ada, but=("https://issuer", "1"))
+    assert [row["subject"] for row in conn.execute("SELECT subject FROM identities ORDER BY subject")] == ["1", "3"]
+    identities.delete_identities(conn, ada, but=None)
+    assert (
+        identities.account_of(conn, "https://issuer", "1") is None and identities.account_of(conn, "https://issuer", "3") == bob
+    )
+
+
+def test_the_only_way_in_cannot_be_unlinked_unless_there_is_a_password(conn: sqlite3.Connection) -> None:
+    ada = accounts.add_account(conn, "ada@example.com", None, None, NOW).id
+    identities.add_identity(conn, ada, "https://issuer", "7", None, NOW)
+    (identity,) = identities.identities_page(conn, ada, 10, None).items
+    conn.execute("SAVEPOINT job")
+    with pytest.raises(ApiError) as refused:
+        identities.delete_identity(conn, ada, identity.id, has_password=False)
+    conn.execute("ROLLBACK TO job")
+    assert refused.value.code == "last_identity"
+    identities.delete_identity(conn, ada, identity.id, has_password=True)
+    assert identities.identities_page(conn, ada, 10, None).items == []

@@ -1,0 +1,67 @@
+"""One-time links in the database: known by their hash, for one purpose, bounded, each used once."""
+
+import sqlite3
+from collections.abc import Iterator
+
+import pytest
+
+from svc.auth import accounts, links
+from svc.errors import ApiError
+from tests.billing.test_wallet import empty_database
+
+NOW = 1_790_000_000.0
+
+
+@pytest.fixture
+def conn() -> Iterator[sqlite3.Connection]:
+    conn = empty_database()
+    accounts.add_account(conn, "ada@example.com", None, None, NOW)
+    yield conn
+    conn.close()
+
+
+def ada(conn: sqlite3.Connection) -> str:
+    account = accounts.account_by_email(conn, "ada@example.com")
+    assert account is not None
+    return account.id
+
+
+def add(conn: sqlite3.Connection, token: str, purpose: str = "reset", now: float = NOW) -> bool:
+    return links.add_link(conn, ada(conn), purpose, token, by_mail=True, now_seconds=now)
+
+
+def test_the_token_of_a_link_is_43_letters_and_stored_as_its_hash_alone(conn: sqlite3.Connection) -> None:
+    tokens = {links.new_link_token(proved=proved) for proved in (True, False) for _ in range(50)}
+    assert len(tokens) == 100 and all(len(token) == 43 and token.isalnum() and token.isascii() for token in tokens)
+    token = tokens.pop()
+    add(conn, token)
+    assert token not in "\n".join(conn.iterdump())
+    assert links.find_link(conn, "reset", token, NOW) == links.Link(ada(conn), True)
+
+
+def test_a_link_is_for_one_purpose_and_using_it_voids_those_of_its_purpose(conn: sqlite3.Connection) -> None:
+    for token, purpose in (("a", "reset"), ("b", "reset"), ("c", "verify")):
+        add(conn, token, purpose)
+    for purpose, token in (("verify", "a"), ("reset", "c"), ("reset", "d")):
+        with pytest.raises(ApiError):
+            links.use_link(conn, purpose, token, NOW)
+    links.use_link(conn, "reset", "a", NOW)
+    with pytest.raises(ApiError):
+        links.use_link(conn, "reset", "b", NOW)
+    assert links.use_link(conn, "verify", "c", NOW).account_id == ada(conn)
+
+
+@pytest.mark.parametrize(("purpose", "seconds"), [("reset", 3600), ("verify", 86_400)])
+def test_a_link_ends_by_itself(conn: sqlite3.Connection, purpose: str, seconds: int) -> None:
+    add(conn, "a", purpose)
+    assert links.find_link(conn, purpose, "a", NOW + seconds - 1)
+    with pytest.raises(ApiError) as refused:
+        links.find_link(conn, purpose, "a", NOW + seconds)
+    assert refused.value.code == "invalid_token"
+
+
+def test_beyond_20_good_links_no_further_one_is_made_until_some_have_ended(conn: sqlite3.Connection) -> None:
+    assert [add(conn, str(number)) for number in range(21)] == [True] * 20 + [False]
+    assert links.find_link(conn, "reset", "0", NOW)
+    assert add(conn, "later", now=NOW + 3600)
+    assert conn.execute("SELECT count(*) FROM links").fetchone()[0] == 1

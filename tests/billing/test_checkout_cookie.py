@@ -1,0 +1,46 @@
+"""The cookie of the checkout pages: nobody makes one, nothing lengthens it, and it does not outlive the proof of an address."""
+
+import pytest
+from starlette.datastructures import Headers
+from starlette.responses import Response
+
+from svc.billing.checkout_cookie import COOKIE, COOKIE_SECONDS, Remembered, remember, remembered
+
+SECRET, NOW = b"s" * 32, 1_790_000_000.25
+
+
+def cookie_of(account_id: str = "user_1") -> str:
+    response = Response()
+    remember(response, SECRET, account_id, NOW)
+    return response.headers["set-cookie"].partition(";")[0].partition("=")[2]
+
+
+def read(value: str, now: float = NOW, secret: bytes = SECRET) -> Remembered | None:
+    return remembered(Headers({"cookie": f"{COOKIE}={value}"}), secret, now)
+
+
+def test_it_names_its_account_for_8_hours() -> None:
+    assert read(cookie_of()) == Remembered("user_1", int(NOW * 1000))
+    assert read(cookie_of(), NOW + COOKIE_SECONDS - 1) is not None
+    assert read(cookie_of(), NOW + COOKIE_SECONDS) is None
+
+
+@pytest.mark.parametrize("position", range(len("user_1.1790000000250.") + 43))
+def test_a_changed_character_makes_it_nobodys(position: int) -> None:
+    value = cookie_of()
+    for other in "A.9z":
+        if value[position] != other:
+            assert read(value[:position] + other + value[position + 1 :]) is None
+
+
+def test_another_secret_or_another_form_makes_it_nobodys() -> None:
+    assert read(cookie_of(), secret=b"t" * 32) is None
+    for value in ("", ".", "user_1", "user_1.1", cookie_of() + "A", "é" * 40, "\\" * 60_000):
+        assert read(value) is None
+
+
+def test_it_does_not_outlive_the_proof_of_the_address() -> None:
+    person = read(cookie_of())
+    assert person is not None
+    assert person.outlives(None) and person.outlives(NOW) and person.outlives(NOW - 1)
+    assert not person.outlives(NOW + 0.001)

@@ -1,0 +1,35 @@
+"""The checkout's pages: whatever stands in a value stays text."""
+
+from html.parser import HTMLParser
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from svc.billing import checkout_pages as pages
+
+TEXT = st.text() | st.sampled_from(['"><script>alert(1)</script>', "' onfocus=alert(1) '", "<!--", "&quot;", "</textarea>"])
+
+
+class Tags(HTMLParser):
+    """The tags of a page with their attributes' names."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, tuple[str, ...]]] = []
+        self.feed(html)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, tuple(name for name, _ in attrs)))
+
+
+@given(TEXT)
+def test_a_value_adds_no_tag_and_no_attribute(text: str) -> None:
+    for make in (
+        lambda value: pages.amounts(value, value, value),
+        pages.sign_in,
+        lambda value: pages.sandbox(value, value),
+        lambda value: pages.returned("paid", value),
+        lambda value: pages.page(value, "", test_money=True, problem=f"x{value}"),
+    ):
+        assert Tags(make(text)).found == Tags(make("x")).found

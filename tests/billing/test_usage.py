@@ -1,0 +1,64 @@
+"""Usage is exact to the micro: by model, by key and in the ledger, for any calls in any order."""
+
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from svc.auth import accounts, tokens
+from svc.billing import usage, wallet
+from svc.billing.usage import CountedCall, add_call, day_of
+from tests.billing.test_wallet import empty_database
+
+NOW = 1_790_000_000.0
+DAYS = [NOW, NOW + 86_400, NOW + 3 * 86_400]
+CALLS = st.lists(
+    st.tuples(
+        st.sampled_from([None, 0, 1]),  # a session, or one of two keys
+        st.sampled_from(["free/m", "paid/m", "paid/n"]),
+        st.sampled_from(DAYS),
+        st.integers(0, 10**9),
+        st.integers(-5, 10**13),
+    ),
+    max_size=30,
+)
+
+
+@settings(deadline=None, max_examples=60)
+@given(CALLS)
+def test_every_view_of_the_same_calls_adds_up_to_the_same_money(calls: list[tuple[Any, ...]]) -> None:
+    conn = empty_database()
+    account_id = accounts.add_account(conn, "ada@example.com", None, None, NOW).id
+    keys = [tokens.add_key(conn, account_id, "k", tokens.new_key_token(), NOW + number).id for number in (0, 1)]
+    wallet.credit(conn, account_id, 10**12, description="", now_seconds=NOW)
+    spent = {None: 0, **dict.fromkeys(keys, 0)}
+    for number, (which, model, at, micros, count) in enumerate(calls):
+        key_id = None if which is None else keys[which]
+        micros = 0 if model == "free/m" else micros
+        if micros:
+            wallet.hold(conn, account_id, f"hold_{number}", micros, at)
+            counts = {"model": model, "input_tokens": count, "output_tokens": count}
+            booked = {"request_id": "r", "key_id": key_id, "now_seconds": at}
+            assert wallet.settle(conn, account_id, f"hold_{number}", micros, **counts, **booked) == micros
+        add_call(conn, CountedCall(account_id, key_id, model, count, count, micros, day_of(at)))
+        spent[key_id] += micros
+    by_model, by_key = (view(conn, account_id, "2026-01-01").items for view in (usage.usage_by_model, usage.usage_by_key))
+    assert sum(row["cost_micros"] for row in by_model) == sum(row["cost_micros"] for row in by_key) == sum(spent.values())
+    assert sum(row["requests"] for row in by_model) == sum(row["requests"] for row in by_key) == len(calls)
+    for key_id, micros in spent.items():
+        assert sum(row["cost_micros"] for row in by_key if row["key_id"] == key_id) == micros
+    assert {key.id: key.spent_micros for key in tokens.keys_after(conn, account_id, None, 9)} == {key: spent[key] for key in keys}
+    assert wallet.verify(conn) == usage.verify(conn) == []
+    accounts.delete_account(conn, account_id)
+    assert wallet.verify(conn) == usage.verify(conn) == []
+
+
+def test_a_list_beyond_its_bound_says_that_there_is_more(monkeypatch: Any) -> None:
+    monkeypatch.setattr(usage, "_MOST_ROWS", 3)
+    conn = empty_database()
+    account_id = accounts.add_account(conn, "ada@example.com", None, None, NOW).id
+    for number in range(4):
+        add_call(conn, CountedCall(account_id, None, f"m{number}", 1, 1, 0, day_of(NOW)))
+    page = usage.usage_by_model(conn, account_id, "2026-01-01")
+    assert (len(page.items), page.has_more) == (3, True)
+    assert not usage.usage_by_key(conn, account_id, "2026-01-01").has_more

@@ -1,0 +1,38 @@
+"""`svc support …`: what people wrote is shown as text, and the operator's answer reaches them."""
+
+from pathlib import Path
+
+import pytest
+
+from svc import cli
+from svc.auth import accounts
+from svc.content import support
+from svc.schema import command_connection
+
+NOW = 1_790_000_000.0
+
+
+@pytest.fixture
+def support_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setenv("SVC_DATA_DIR", str(tmp_path))
+    with command_connection(tmp_path / "service.db") as tx:
+        account = accounts.add_account(tx, "ada@example.com", None, None, NOW)
+        return str(support.add_support(tx, account.id, "Help\u202e", "It \x1b[2J broke\nuser: no", NOW)["id"])
+
+
+def test_the_list_shows_who_waits_and_the_words_move_no_cursor(support_id: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["support", "list"]) == 0
+    assert capsys.readouterr().out.split("\t")[:3] == [support_id, "ada@example.com", "waits"]
+    assert cli.main(["support", "list", support_id]) == 0
+    out = capsys.readouterr().out
+    assert "\x1b" not in out and "\u202e" not in out and "\n    user: no\n" in out
+
+
+def test_an_answer_is_kept_and_a_closed_conversation_takes_none(support_id: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["support", "reply", support_id, "We look at it."]) == 0
+    assert cli.main(["support", "list"]) == 0
+    assert "answered" in capsys.readouterr().out
+    assert cli.main(["support", "close", support_id]) == 0
+    assert cli.main(["support", "reply", support_id, "Still there?"]) == 1
+    assert cli.main(["support", "close", "sup_unknown"]) == 1
+    assert capsys.readouterr().err.count("\n") == 2
