@@ -70,11 +70,12 @@ class Models:
         """The model for pictures or speech where none is named: the catalog's first, else one of the account's own providers
         that says so. No provider is asked for it."""
         model = self.catalog.first(kind)
-        rows = [] if model else await self._db.read(providers.all_providers, account_id)
-        for row in rows:
-            for name, told in (providers.own_models(row) or {}).items():
-                if told == kind and not self.catalog.has_provider(row["name"]):
-                    return _free_model(self._provider(row), name, kind)
+        listed = [] if model else await self._db.read(providers.all_providers, account_id)
+        for name in (row["name"] for row in listed if not self.catalog.has_provider(row["name"])):
+            row = await self._db.read(providers.provider_by_name, account_id, name)
+            for own_name, told in ((providers.own_models(row) if row else None) or {}).items():
+                if row and told == kind:
+                    return _free_model(self._provider(row), own_name, kind)
         return model
 
     async def find(self, account_id: str, model_id: str, kind: str = "chat") -> Model | None:
