@@ -148,6 +148,8 @@ class GrowingChoice:
 
     def within(self, piece: str) -> str:
         """As much of a further piece of text as was granted."""
+        if self.left_bytes == math.inf:
+            return piece
         size_bytes = text_size_bytes(piece)
         if size_bytes > self.left_bytes:
             piece = piece.encode(errors="replace")[: int(self.left_bytes)].decode(errors="ignore")

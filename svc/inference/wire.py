@@ -83,6 +83,7 @@ class ChunkWriter:
         self._waiting: dict[str, Any] = {}  # fields of the chunk that go out with the next one
         self._closed = False
         self._kept_bytes = 0
+        self._parts = 0  # of the chunk that is being read
         self.text_bytes = 0
         self.choice_bytes = math.inf
 
@@ -112,7 +113,8 @@ class ChunkWriter:
         end or one that JSON cannot carry.
         """
         _refuse_error(raw)
-        _refuse_crowd(raw)
+        self._parts = 0
+        self._note_parts(len(raw))
         self._note_usage(raw)
         for name, value in raw.items():
             if name not in _TOP_FIELDS and value is not None:
@@ -160,6 +162,12 @@ class ChunkWriter:
         choice = self._choices.get(index)
         return choice.reason() if choice is not None and self._closed else None
 
+    def _note_parts(self, count: int) -> None:
+        # No chunk of a real provider holds thousands of parts; each costs time on the event loop.
+        self._parts += count
+        if self._parts > _PARTS_MAX:
+            raise UpstreamFault("invalid", "The answer holds too many parts at once.")
+
     def _note_usage(self, raw: dict[str, Any]) -> None:
         usage = raw.get("usage")
         if isinstance(usage, dict):
@@ -179,6 +187,8 @@ class ChunkWriter:
     def _read_choice(self, raw: dict[str, Any], position: int) -> list[Chunk]:
         _refuse_error(raw)
         delta = _delta_of(raw)
+        calls = delta.get("tool_calls") if delta else None
+        self._note_parts(len(raw) + len(delta or ()) + (len(calls) if isinstance(calls, list) else 0))
         choice = self._choice_at(raw.get("index"), position, begins=delta is not None)
         if choice is None:
             return []
@@ -344,22 +354,6 @@ def _refuse_error(raw: dict[str, Any]) -> None:
     if not isinstance(error, dict):
         error = {"message": error if isinstance(error, str) else str(raw.get("message") or "")}
     raise UpstreamFault("status", "The answer is an error.", status=error_status(raw), error=error)
-
-
-def _refuse_crowd(raw: dict[str, Any]) -> None:
-    """No chunk of a real provider holds thousands of parts; each costs time on the event loop."""
-    parts = len(raw)
-    choices = raw.get("choices")
-    for choice in choices if isinstance(choices, list) else ():
-        parts += 1
-        if isinstance(choice, dict):
-            delta = _delta_of(choice) or {}
-            calls = delta.get("tool_calls")
-            parts += len(choice) + len(delta) + (len(calls) if isinstance(calls, list) else 0)
-        if parts > _PARTS_MAX:
-            break
-    if parts > _PARTS_MAX:
-        raise UpstreamFault("invalid", "The answer holds too many parts at once.")
 
 
 def _delta_of(raw: dict[str, Any]) -> dict[str, Any] | None:
