@@ -111,12 +111,19 @@ async def create(request: Request[State], caller: Caller) -> Response:
 async def _events(
     request: Request[State], call: ChatCall, exchange: Exchange | None, interrupt: Interrupt
 ) -> AsyncGenerator[bytes, None]:
-    async with _recorded(request, call, exchange), call:  # settled before `[DONE]`
-        with interrupt.told():
-            async with contextlib.aclosing(call.stream()) as chunks:
-                async for together in chunks:
-                    yield b"".join(map(wire.event, together))
-    with contextlib.suppress(asyncio.CancelledError):  # a shutdown now finds the answer whole
+    whole = False
+    try:
+        async with _recorded(request, call, exchange), call:  # settled before `[DONE]`
+            with interrupt.told():
+                async with contextlib.aclosing(call.stream()) as chunks:
+                    async for together in chunks:
+                        yield b"".join(map(wire.event, together))
+                whole = True
+    except asyncio.CancelledError:
+        if not whole or interrupt.reason is None:
+            raise
+        # A shutdown while the answer was settled and kept, which has happened all the same, finds it whole.
+    with contextlib.suppress(asyncio.CancelledError):  # as does one that comes now
         yield wire.DONE
 
 

@@ -1,5 +1,7 @@
 """Chat and models through HTTP with the built-in provider."""
 
+import asyncio
+import time
 from typing import Any
 
 import httpx
@@ -209,3 +211,15 @@ async def test_the_list_of_models_has_every_model_with_kind_and_pricing(service:
 async def test_get_on_chat_is_405_with_allow(service: Service, headers: dict[str, str]) -> None:
     answer = await service.client.get(COMPLETIONS, headers=headers)
     assert answer.status_code == 405 and answer.headers["allow"] == "POST"
+
+
+async def test_a_shutdown_after_the_last_chunk_finds_the_answer_whole(service: Service) -> None:
+    headers = await service.bearer()
+    busy = asyncio.create_task(service.state["db"].write(lambda tx: time.sleep(0.6)))  # what a session said is kept behind it
+    body = {"model": "builtin/echo", "messages": [{"role": "user", "content": "hello"}], "stream": True}
+    asking = asyncio.create_task(service.client.post("/v1/chat/completions", json=body, headers=headers))
+    await asyncio.sleep(0.3)
+    service.state["drain"].begin()
+    text = (await asking).text
+    await busy
+    assert '"finish_reason":"stop"' in text and "error" not in text and text.endswith("data: [DONE]\n\n")
