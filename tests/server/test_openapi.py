@@ -25,7 +25,7 @@ from svc.inference.providers import check_fields
 from svc.routes.pages import STATIC
 from svc.routes.service import document
 from tests.conftest import Service
-from tests.routes.test_providers import WRONG
+from tests.inference.test_providers import WRONG
 from tests.support.openapi import DOCUMENT, check, faults, resolved, validate_response
 
 OPERATIONS = [(method, path, operation) for path, item in DOCUMENT["paths"].items() for method, operation in item.items()]
