@@ -12,8 +12,9 @@ import orjson
 from svc.errors import NO_RETRY, ApiError, UpstreamFault
 
 _MESSAGE_CHARACTERS = 2000
-_DEEPEST = 8
-_MOST_PROBLEMS = 20
+# No more is looked at of an error body, so that one of a million values costs no time.
+_DEEPEST = 5
+_MOST_PROBLEMS = 8
 # A shorter key is no secret but a placeholder ("ollama"), which may well stand in a model's text.
 _HIDDEN_KEY_CHARACTERS = 4
 _SECRETS = re.compile(r"(?i)\b(?:bearer\s+|sk-|gsk_|xai-|hf_|nvapi-|AIza)[^\s\"',;]{6,}")
@@ -73,7 +74,7 @@ def _told(value: Any, depth: int = 0) -> tuple[str, dict[str, Any]]:
         return "", {}
     fields = {name.lower(): item for name, item in value.items()}
     # The inner error goes first: what stands beside it is mostly a heading.
-    for name in ("error", *_TOLD_UNDER) if isinstance(fields.get("error"), dict) else _TOLD_UNDER:
+    for name in sorted(_TOLD_UNDER, key=lambda name: name != "error") if isinstance(fields.get("error"), dict) else _TOLD_UNDER:
         text, holder = _told(fields.get(name), depth + 1)
         if text:
             return _with_cause(text, fields), holder or value
@@ -110,6 +111,7 @@ def redact(text: str, key: str | None) -> str:
     """`text` without what looks like a secret, and without `key`; at most some 2,000 characters."""
     if key and len(key) >= _HIDDEN_KEY_CHARACTERS:
         text = text.replace(key, "***")
+    text = text[: 5 * _MESSAGE_CHARACTERS]
     return _SECRETS.sub("***", text)[:_MESSAGE_CHARACTERS].encode("utf-8", "replace").decode()  # half an emoji is no text
 
 
