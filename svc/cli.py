@@ -21,6 +21,7 @@ _APP = str(Path(__file__).parent.parent / "app.py")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command; the exit status: 0 done, 1 refused with one line on stderr, 2 wrong usage."""
     options = _parser().parse_args(arguments)
+    os.umask(0o077)  # what a command leaves in the data folder, or in a backup, is for nobody else
     try:
         status: int = options.run(from_environ(os.environ), options)
         sys.stdout.flush()

@@ -46,6 +46,11 @@ async def test_an_unforeseen_exception_is_500_without_its_text(service: Service,
     assert "hunter2" not in answer.text and not lines and answer.headers["x-request-id"]
 
 
+@pytest.mark.parametrize("name", ["x" * 300 + ".js", "x" * 5000 + ".css", "%00.js", "a/" * 200 + "b.js", "\u00e9" * 200 + ".js"])
+async def test_a_file_that_no_folder_could_hold_is_404(service: Service, name: str) -> None:
+    assert_error(await service.client.get(f"/static/{name}"), 404, "not_found")
+
+
 # --- hosts and proxies
 
 
