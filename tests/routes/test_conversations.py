@@ -5,37 +5,10 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import PASSWORD, Service, bearer
+from tests.conftest import Service, bearer
+from tests.support.conversations import found, get, make, say
 
 FIELDS = {"id", "title", "project_id", "created_at", "updated_at"}
-MESSAGE_FIELDS = {"id", "conversation_id", "role", "content", "model", "created_at", "answer"}
-
-
-async def make(service: Service, headers: dict[str, str], **fields: Any) -> dict[str, Any]:
-    answer = await service.client.post("/conversations", json=fields, headers=headers)
-    assert answer.status_code == 201, answer.text
-    conversation: dict[str, Any] = answer.json()
-    return conversation
-
-
-async def say(
-    service: Service, headers: dict[str, str], conversation_id: str, content: str, role: str = "user"
-) -> dict[str, Any]:
-    body = {"role": role, "content": content}
-    answer = await service.client.post(f"/conversations/{conversation_id}/messages", json=body, headers=headers)
-    assert answer.status_code == 201, answer.text
-    message: dict[str, Any] = answer.json()
-    return message
-
-
-async def get(service: Service, headers: dict[str, str], path: str, **params: Any) -> Any:
-    answer = await service.client.get(path, params=params, headers=headers)
-    assert answer.status_code == 200, answer.text
-    return answer.json()
-
-
-async def found(service: Service, headers: dict[str, str], query: str, **params: Any) -> list[str]:
-    return [item["id"] for item in (await get(service, headers, "/conversations", q=query, **params))["data"]]
 
 
 @pytest.fixture
@@ -90,43 +63,6 @@ async def test_a_wrong_value_is_400_and_changes_nothing(
     assert (await get(service, headers, "/conversations"))["data"] == [made]
 
 
-async def test_a_conversation_outlives_its_project(service: Service, headers: dict[str, str]) -> None:
-    project = (await service.client.post("/projects", json={"name": "p"}, headers=headers)).json()
-    made, other = await make(service, headers, project_id=project["id"]), await make(service, headers)
-    listed = await get(service, headers, "/conversations", project_id=project["id"])
-    assert [item["id"] for item in listed["data"]] == [made["id"]] != [other["id"]]
-    assert (await service.client.delete(f"/projects/{project['id']}", headers=headers)).status_code == 204
-    assert (await get(service, headers, f"/conversations/{made['id']}"))["project_id"] is None
-
-
-async def test_messages_are_listed_newest_first_even_of_one_moment(service: Service, headers: dict[str, str]) -> None:
-    made = await make(service, headers)
-    said = [await say(service, headers, made["id"], f"number {number}") for number in range(5)]
-    assert set(said[0]) == MESSAGE_FIELDS and said[0]["conversation_id"] == made["id"] and said[0]["model"] is None
-    path = f"/conversations/{made['id']}/messages"
-    assert await get(service, headers, path) == {"object": "list", "data": said[::-1], "has_more": False}
-    page = await get(service, headers, path, limit=2)
-    assert (page["data"], page["has_more"]) == (said[:2:-1], True)
-    rest = await get(service, headers, path, limit=3, after=page["data"][-1]["id"])
-    assert (rest["data"], rest["has_more"]) == (said[2::-1], False)
-
-
-async def test_a_page_of_long_messages_is_shorter_and_none_is_left_out(service: Service, headers: dict[str, str]) -> None:
-    made = await make(service, headers)
-    for number in range(7):
-        await say(service, headers, made["id"], str(number) + "x" * 900_000)
-    seen: list[str] = []
-    after, pages = {}, 0
-    while True:
-        page = await get(service, headers, f"/conversations/{made['id']}/messages", limit=100, **after)
-        seen += [message["content"][0] for message in page["data"]]
-        pages += 1
-        if not page["has_more"]:
-            break
-        after = {"after": page["data"][-1]["id"]}
-    assert seen == list("6543210") and pages == 2
-
-
 @pytest.mark.parametrize(
     ("body", "code", "param"),
     [
@@ -147,33 +83,6 @@ async def test_a_wrong_message_is_400_and_is_not_kept(
     answer = await service.client.post(f"/conversations/{made['id']}/messages", json=body, headers=headers)
     assert (answer.status_code, answer.json()["error"]["code"], answer.json()["error"]["param"]) == (400, code, param)
     assert (await get(service, headers, f"/conversations/{made['id']}/messages"))["data"] == []
-
-
-async def test_the_first_message_titles_a_conversation_that_has_no_title(service: Service, headers: dict[str, str]) -> None:
-    made, titled = await make(service, headers), await make(service, headers, title="kept")
-    await say(service, headers, made["id"], "You are brief.", "system")
-    assert (await get(service, headers, f"/conversations/{made['id']}"))["title"] is None
-    service.clocks.advance(1)
-    await say(service, headers, made["id"], "  What\n is\t the\0 " + "long " * 100 + "question?")
-    shown = await get(service, headers, f"/conversations/{made['id']}")
-    assert shown["title"].startswith("What is the long long") and len(shown["title"]) <= 80 and shown["title"][-1] == "…"
-    assert shown["updated_at"] > shown["created_at"]
-    await say(service, headers, made["id"], "another")
-    await say(service, headers, titled["id"], "another")
-    assert (await get(service, headers, f"/conversations/{made['id']}"))["title"] == shown["title"]
-    assert (await get(service, headers, f"/conversations/{titled['id']}"))["title"] == "kept"
-
-
-async def test_a_deleted_conversation_is_gone_with_its_messages_and_words(service: Service, headers: dict[str, str]) -> None:
-    made, stays = await make(service, headers, title="zebra"), await make(service, headers, title="zebra")
-    for conversation in (made, stays):
-        await say(service, headers, conversation["id"], "a lion")
-    assert (await service.client.delete(f"/conversations/{made['id']}", headers=headers)).status_code == 204
-    for method, path in (("GET", ""), ("PATCH", ""), ("DELETE", ""), ("GET", "/messages"), ("POST", "/messages")):
-        body = {"role": "user", "content": "x"}
-        answer = await service.client.request(method, f"/conversations/{made['id']}{path}", json=body, headers=headers)
-        assert (answer.status_code, answer.json()["error"]["code"]) == (404, "not_found")
-    assert await found(service, headers, "zebra") == await found(service, headers, "lion") == [stays["id"]]
 
 
 async def test_the_search_finds_all_words_in_a_conversation_or_its_title(service: Service, headers: dict[str, str]) -> None:
@@ -224,28 +133,3 @@ async def test_a_key_reads_and_writes_conversations_as_its_owner_does(service: S
     message = await say(service, key, made["id"], "hello")
     assert (await get(service, headers, f"/conversations/{made['id']}/messages"))["data"] == [message]
     assert (await service.client.delete(f"/conversations/{made['id']}", headers=key)).status_code == 204
-
-
-async def test_with_the_account_every_row_with_its_id_goes(service: Service) -> None:
-    """Over all tables of the schema, so that a new one cannot be forgotten."""
-    session = await service.sign_up()
-    headers, account_id = bearer(session["access_token"]), session["user"]["id"]
-    made = await make(service, headers, title="zebra")
-    await say(service, headers, made["id"], "zebra")
-    body = {"goal": "say zebra", "model": "builtin/script"}
-    assert (await service.client.post("/v1/agents/run", json=body, headers=headers)).status_code == 200
-
-    def rows(conn: Any) -> dict[str, int]:
-        tables = conn.execute(
-            "SELECT DISTINCT m.name FROM sqlite_schema m, pragma_table_info(m.name) c WHERE c.name = 'account_id'"
-        )
-        names = [row["name"] for row in tables.fetchall()]
-        return {
-            name: conn.execute(f"SELECT count(*) FROM {name} WHERE account_id = ?", (account_id,)).fetchone()[0] for name in names
-        }
-
-    db = service.state["db"]
-    before = await db.read(rows)
-    assert before["messages"] == 3 and before["conversations"] == before["runs"] == 1
-    assert (await service.client.request("DELETE", "/user/me", json={"password": PASSWORD}, headers=headers)).status_code == 204
-    assert set((await db.read(rows)).values()) == {0}

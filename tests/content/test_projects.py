@@ -1,0 +1,57 @@
+"""What projects may be, and what becomes of them: the rules of the schema."""
+
+import sqlite3
+from typing import Any
+
+import pytest
+
+from tests.conftest import PASSWORD, Service
+
+
+async def make_project(service: Service, headers: dict[str, str], **fields: Any) -> dict[str, Any]:
+    answer = await service.client.post("/projects", json={"name": "a project", **fields}, headers=headers)
+    assert answer.status_code == 201, answer.text
+    project: dict[str, Any] = answer.json()
+    return project
+
+
+async def test_a_deleted_project_is_gone(service: Service) -> None:
+    headers = await service.bearer()
+    made, stays = await make_project(service, headers), await make_project(service, headers)
+    answer = await service.client.delete(f"/projects/{made['id']}", headers=headers)
+    assert (answer.status_code, answer.content) == (204, b"")
+    for method in ("GET", "PATCH", "DELETE"):
+        answer = await service.client.request(method, f"/projects/{made['id']}", json={}, headers=headers)
+        assert (answer.status_code, answer.json()["error"]["code"]) == (404, "not_found")
+    assert (await service.client.get("/projects", headers=headers)).json()["data"] == [stays]
+
+
+async def test_the_longest_values_are_taken(service: Service) -> None:
+    name, instructions = "🙂" * 200, "ü" * 100_000
+    made = await make_project(service, await service.bearer(), name=name, instructions=instructions, max_planner_steps=1)
+    assert (made["name"], made["instructions"]) == (name, instructions)
+
+
+async def test_the_projects_go_with_the_account(service: Service) -> None:
+    headers = await service.bearer()
+    await make_project(service, headers)
+    assert (await service.client.request("DELETE", "/user/me", json={"password": PASSWORD}, headers=headers)).status_code == 204
+    assert await service.state["db"].read(lambda conn: conn.execute("SELECT count(*) FROM projects").fetchone()[0]) == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "rule"),
+    [
+        ("name = ' '", "project_name_form"),
+        ("name = printf('%201s', 'x')", "project_name_form"),
+        ("instructions = printf('%100001s', 'x')", "instructions_length"),
+        ("max_planner_steps = 0", "max_planner_steps_range"),
+        ("max_planner_steps = 21", "max_planner_steps_range"),
+        ("max_planner_steps = 'x'", "INTEGER"),
+        ("account_id = 'user_nobody'", "FOREIGN KEY"),
+    ],
+)
+async def test_the_schema_refuses_what_no_project_may_be(service: Service, change: str, rule: str) -> None:
+    await make_project(service, await service.bearer())
+    with pytest.raises(sqlite3.IntegrityError, match=rule):
+        await service.state["db"].write(lambda tx: tx.execute(f"UPDATE projects SET {change}"))

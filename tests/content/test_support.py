@@ -1,0 +1,52 @@
+"""Live support within its bounds: one active conversation, 200 messages."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from svc.billing import wallet
+from tests.conftest import Service, bearer
+
+PATH = "/support/conversations"
+
+
+async def pro(service: Service) -> dict[str, str]:
+    session = await service.sign_up()
+    await service.state["db"].write(
+        wallet.credit, session["user"]["id"], 5_000_000, description="", now_seconds=service.clocks.now
+    )
+    return bearer(session["access_token"])
+
+
+@pytest.fixture
+async def headers(service: Service) -> dict[str, str]:
+    return await pro(service)
+
+
+async def post(service: Service, headers: dict[str, str], path: str = "", body: Any = None, status: int = 201) -> Any:
+    answer = await service.client.post(PATH + path, json=body or {}, headers=headers)
+    assert answer.status_code == status, answer.text
+    return answer.json()
+
+
+async def test_one_is_active_at_a_time_even_of_50_at_once(service: Service, headers: dict[str, str]) -> None:
+    answers = await asyncio.gather(*(service.client.post(PATH, json={}, headers=headers) for _ in range(50)))
+    assert sorted(answer.status_code for answer in answers) == [201] + [409] * 49
+    assert {answer.json()["error"]["code"] for answer in answers if answer.status_code == 409} == {"already_active"}
+    (first,) = (await service.client.get(PATH, headers=headers)).json()["data"]
+    await post(service, headers, f"/{first['id']}/close", status=200)
+    second = await post(service, headers)
+    listed = (await service.client.get(PATH, headers=headers)).json()["data"]
+    assert {item["id"]: item["status"] for item in listed} == {first["id"]: "closed", second["id"]: "active"}
+    await post(service, await pro(service))  # another's active one does not count
+
+
+async def test_a_conversation_ends_at_200_messages(service: Service, headers: dict[str, str]) -> None:
+    made = await post(service, headers, body={"message": "0"})
+    for number in range(1, 200):
+        await post(service, headers, f"/{made['id']}/messages", {"content": str(number)})
+    answer = await post(service, headers, f"/{made['id']}/messages", {"content": "one more"}, status=413)
+    assert answer["error"]["code"] == "PAYLOAD_TOO_LARGE"
+    shown = (await service.client.get(f"{PATH}/{made['id']}", headers=headers)).json()
+    assert [message["content"] for message in shown["messages"]] == [str(number) for number in range(200)]

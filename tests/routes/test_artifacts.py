@@ -1,0 +1,639 @@
+"""Artifacts and their contents through HTTP: what is made, changed, listed, and read whole or in part."""
+
+import asyncio
+import base64
+import hashlib
+import re
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import pytest
+
+from svc import quota
+from svc.content import artifacts
+from svc.content.artifacts import CONTENT_BYTES, PIECE_BYTES
+from tests.conftest import PASSWORD, Service, bearer
+from tests.routes.test_projects import make_project
+from tests.support.artifacts import LONG, UNKNOWN, get_content, make_artifact, put_content
+from tests.support.server import hang_up, read_to_end, running_server
+
+FIELDS = {"id", "name", "content_type", "size", "sha256", "project_id", "run_id", "content_url", "created_at", "updated_at"}
+RUN_A, RUN_B = (f"run_{letter * 26}" for letter in "ab")
+DIGITS = b"0123456789"
+# More than a piece and not a whole number of them.
+
+
+async def stored_pieces(service: Service) -> int:
+    count: int = await service.state["db"].read(lambda conn: conn.execute("SELECT count(*) FROM artifact_pieces").fetchone()[0])
+    return count
+
+
+# --- the objects
+
+
+async def test_an_artifact_comes_back_as_it_was_made(service: Service) -> None:
+    headers = await service.bearer()
+    project = await make_project(service, headers)
+    made = await make_artifact(
+        service, headers, name=" Über 🙂.md ", content="Grüße\n\0", content_type="text/markdown", project_id=project["id"]
+    )
+    content = "Grüße\n\0".encode()
+    assert re.fullmatch(r"art_[0-9a-z]{26}", made["id"])
+    assert made == {
+        "id": made["id"],
+        "name": " Über 🙂.md ",
+        "content_type": "text/markdown",
+        "size": len(content),
+        "sha256": hashlib.sha256(content).hexdigest(),
+        "project_id": project["id"],
+        "run_id": None,
+        "content_url": made["content_url"],
+        "created_at": "2026-09-21T14:13:20.000Z",
+        "updated_at": "2026-09-21T14:13:20.000Z",
+    }
+    assert (await service.client.get(f"/artifacts/{made['id']}", headers=headers)).json() == made
+    listed = (await service.client.get("/artifacts", headers=headers)).json()
+    assert listed == {"object": "list", "data": [made], "has_more": False}
+    assert (await get_content(service, headers, made["id"])).content == content
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff\0\r\n", LONG, LONG[:PIECE_BYTES], LONG[: PIECE_BYTES + 1]])
+async def test_bytes_come_as_base64_and_go_as_they_are(service: Service, content: bytes) -> None:
+    headers = await service.bearer()
+    made = await make_artifact(service, headers, content_base64=base64.b64encode(content).decode())
+    assert (made["size"], made["sha256"]) == (len(content), hashlib.sha256(content).hexdigest())
+    answer = await get_content(service, headers, made["id"])
+    assert (answer.status_code, answer.content) == (200, content)
+    assert answer.headers["content-length"] == str(len(content))
+
+
+async def test_a_type_that_is_not_named_follows_from_the_field(service: Service) -> None:
+    headers = await service.bearer()
+    assert (await make_artifact(service, headers))["content_type"] == "text/plain; charset=utf-8"
+    assert (await make_artifact(service, headers, content_type=None))["content_type"] == "text/plain; charset=utf-8"
+    assert (await make_artifact(service, headers, content_base64=""))["content_type"] == "application/octet-stream"
+
+
+async def test_the_fields_that_the_service_sets_are_ignored_in_a_body(service: Service) -> None:
+    headers, other = await service.bearer(), await service.sign_up()
+    forged = {"id": "art_x", "account_id": other["user"]["id"], "run_id": "run_x", "size": 9, "sha256": "00", "created_at": "x"}
+    made = await make_artifact(service, headers, **forged)
+    assert (made["run_id"], made["size"]) == (None, 4) and made["id"] != "art_x"
+    answer = await service.client.patch(f"/artifacts/{made['id']}", json={**forged, "content": "new"}, headers=headers)
+    assert answer.status_code == 200 and answer.json() == made
+    assert (await get_content(service, headers, made["id"])).content == b"text"
+    assert (await service.client.get("/artifacts", headers=bearer(other["access_token"]))).json()["data"] == []
+
+
+async def test_a_change_leaves_absent_fields_and_the_content(service: Service) -> None:
+    headers = await service.bearer()
+    project = await make_project(service, headers)
+    made = await make_artifact(service, headers)
+    for changes in ({"name": "b"}, {"content_type": "image/png"}, {"project_id": project["id"]}, {"project_id": None}):
+        service.clocks.advance(1)
+        before = (await service.client.get(f"/artifacts/{made['id']}", headers=headers)).json()
+        changed = (await service.client.patch(f"/artifacts/{made['id']}", json=changes, headers=headers)).json()
+        assert (
+            changed == {**before, **changes, "updated_at": changed["updated_at"]} and changed["updated_at"] > before["updated_at"]
+        )
+        assert (await service.client.get(f"/artifacts/{made['id']}", headers=headers)).json() == changed
+        assert (await get_content(service, headers, made["id"])).content == b"text"
+
+
+async def test_a_deleted_artifact_is_gone_with_its_content(service: Service) -> None:
+    headers = await service.bearer()
+    made = await make_artifact(service, headers)
+    answer = await service.client.delete(f"/artifacts/{made['id']}", headers=headers)
+    assert (answer.status_code, answer.content) == (204, b"")
+    for method, path in (
+        ("GET", ""),
+        ("PATCH", ""),
+        ("DELETE", ""),
+        ("GET", "/content"),
+        ("HEAD", "/content"),
+        ("PUT", "/content"),
+    ):
+        answer = await service.client.request(method, f"/artifacts/{made['id']}{path}", json={}, headers=headers)
+        assert answer.status_code == 404
+    assert (await service.client.get("/artifacts", headers=headers)).json()["data"] == []
+    assert await stored_pieces(service) == 0
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        *[
+            ("name", value)
+            for value in ("", " \t", "\u2003", 5, False, ["x"], {}, "a\r\nx: y", "a\0b", "\x7f", "\x9b", "x" * 256)
+        ],
+        *[
+            ("content_type", value)
+            for value in (5, True, [], {}, "", "text", "text/", "/plain", "text/plain\r\nx: y", "text/pläin")
+        ],
+        *[
+            ("content_type", value)
+            for value in ("text/plain;", "text/plain; a", "text/plain; a=b c", "text/plain, a/b", 'a/b; c="\\"')
+        ],
+        *[
+            ("content_type", value)
+            for value in (" text/plain", "text/plain\n", "text/plain;\ta=b", 'a/b; c="\n"', f"a/{'b' * 199}")
+        ],
+        *[("project_id", value) for value in (5, True, [], {}, 1.5)],
+    ],
+)
+async def test_a_wrong_value_is_400_and_changes_nothing(service: Service, field: str, value: Any) -> None:
+    headers = await service.bearer()
+    made = await make_artifact(service, headers)
+    for method, path in (("POST", "/artifacts"), ("PATCH", f"/artifacts/{made['id']}")):
+        body = {"name": "x", "content": "x", field: value}
+        answer = await service.client.request(method, path, json=body, headers=headers)
+        error = answer.json()["error"]
+        assert (answer.status_code, error["code"], error["param"]) == (400, "invalid_value", field)
+    assert (await service.client.get("/artifacts", headers=headers)).json()["data"] == [made]
+
+
+@pytest.mark.parametrize(
+    "content_type",
+    ["a/b", "image/svg+xml", "Text/HTML;charset=UTF-8", 'a/b ; c="d; e" ; f=g', "x-!#$%&'*+.^_`|~/*", f"a/{'b' * 198}"],
+)
+async def test_a_media_type_comes_back_as_it_was_sent(service: Service, content_type: str) -> None:
+    headers = await service.bearer()
+    made = await make_artifact(service, headers, content_type=content_type)
+    assert made["content_type"] == content_type
+    assert (await get_content(service, headers, made["id"])).headers["content-type"] == content_type
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "param"),
+    [
+        ({"content": "x"}, "missing_field", "name"),
+        ({"content": "x", "name": None}, "missing_field", "name"),
+        ({"name": "x"}, "missing_field", "content"),
+        ({"name": "x", "content": None, "content_base64": None}, "missing_field", "content"),
+        ({"name": "x", "content": "", "content_base64": ""}, "invalid_value", "content_base64"),
+        *[({"name": "x", "content": value}, "invalid_value", "content") for value in (5, 0, True, [], {}, ["x"])],
+        *[({"name": "x", "content_base64": value}, "invalid_value", "content_base64") for value in (5, False, [], {})],
+        *[
+            ({"name": "x", "content_base64": value}, "invalid_value", "content_base64")
+            for value in (
+                "x",
+                "QQ",
+                "QQ=",
+                "QQ==QQ==",
+                "Q=Q=",
+                "====",
+                "QUJ\n",
+                "QU J",
+                "Q-_Q",
+                "ÄÄÄÄ",
+                "QUJD=",
+                "QQ=Q",
+                "=QQQ",
+                "QUJDA===",
+                "A" * 2_000_001,
+            )
+        ],
+    ],
+)
+async def test_an_artifact_needs_a_name_and_one_content(service: Service, body: dict[str, Any], code: str, param: str) -> None:
+    headers = await service.bearer()
+    answer = await service.client.post("/artifacts", json=body, headers=headers)
+    assert (answer.status_code, answer.json()["error"]["code"], answer.json()["error"]["param"]) == (400, code, param)
+    assert (await service.client.get("/artifacts", headers=headers)).json()["data"] == []
+
+
+@pytest.mark.parametrize("changes", [{"name": None}, {"content_type": None}])
+async def test_a_name_and_a_type_cannot_be_taken_away(service: Service, changes: dict[str, None]) -> None:
+    headers = await service.bearer()
+    made = await make_artifact(service, headers)
+    answer = await service.client.patch(f"/artifacts/{made['id']}", json=changes, headers=headers)
+    assert (answer.status_code, answer.json()["error"]["param"]) == (400, next(iter(changes)))
+
+
+# --- lists
+
+
+async def test_a_list_is_paged_newest_first(service: Service) -> None:
+    headers = await service.bearer()
+    made = []
+    for number in range(23):
+        service.clocks.advance(1)
+        made.insert(0, await make_artifact(service, headers, name=f"{number}"))
+    made = [(await service.client.get(f"/artifacts/{one['id']}", headers=headers)).json() for one in made]  # with links of now
+    first = (await service.client.get("/artifacts", headers=headers)).json()
+    assert (first["data"], first["has_more"]) == (made[:20], True)
+    rest = (await service.client.get(f"/artifacts?limit=3&after={made[19]['id']}", headers=headers)).json()
+    assert (rest["data"], rest["has_more"]) == (made[20:], False)
+    last = (await service.client.get(f"/artifacts?after={made[-1]['id']}", headers=headers)).json()
+    assert (last["data"], last["has_more"]) == ([], False)
+    assert len((await service.client.get("/artifacts?limit=101", headers=headers)).json()["data"]) == 23
+
+
+async def test_a_list_is_narrowed_to_a_project_and_a_run(service: Service) -> None:
+    session = await service.sign_up()
+    headers = bearer(session["access_token"])
+    project = await make_project(service, headers)
+    made = {}
+    for project_id in (project["id"], None):
+        for run_id in (RUN_A, RUN_B, None):
+            service.clocks.advance(1)
+            row = await service.state["db"].write(
+                artifacts.add_artifact,
+                session["user"]["id"],
+                name="x",
+                content_type="text/plain",
+                content=b"x",
+                project_id=project_id,
+                run_id=run_id,
+                now_seconds=service.clocks.now,
+            )
+            made[project_id, run_id] = row.id
+
+    async def listed(**query: str) -> list[str]:
+        answer = await service.client.get("/artifacts", params=query, headers=headers)
+        assert answer.status_code == 200
+        return [artifact["id"] for artifact in answer.json()["data"]]
+
+    assert await listed(project_id=project["id"]) == [made[project["id"], run] for run in (None, RUN_B, RUN_A)]
+    assert await listed(run_id=RUN_A) == [made[None, RUN_A], made[project["id"], RUN_A]]
+    assert await listed(run_id=RUN_B, project_id=project["id"]) == [made[project["id"], RUN_B]]
+    assert await listed(run_id=RUN_A, after=made[None, RUN_A]) == [made[project["id"], RUN_A]]
+    assert await listed(run_id="run_unknown") == await listed(run_id="") == []
+
+
+@pytest.mark.parametrize("limit", ["0", "-1", "x", "", "1.5", "1" * 5000])
+async def test_a_limit_is_a_whole_number_of_at_least_1(service: Service, limit: str) -> None:
+    answer = await service.client.get("/artifacts", params={"limit": limit}, headers=await service.bearer())
+    assert (answer.status_code, answer.json()["error"]["param"]) == (400, "limit")
+
+
+# --- other people's
+
+
+async def test_anothers_artifact_is_404_exactly_as_one_that_does_not_exist(service: Service) -> None:
+    mine, theirs = await service.bearer(), await service.bearer()
+    artifact = await make_artifact(service, theirs)
+    etag = (await get_content(service, theirs, artifact["id"])).headers["etag"]
+    for method, path in (
+        ("GET", ""),
+        ("PATCH", ""),
+        ("DELETE", ""),
+        ("GET", "/content"),
+        ("PUT", "/content"),
+        ("HEAD", "/content"),
+    ):
+        answers = [
+            await service.client.request(
+                method,
+                f"/artifacts/{artifact_id}{path}",
+                content=b'{"name": "mine"}',
+                headers={**mine, "content-type": "application/json", "if-none-match": etag, "range": "bytes=0-0"},
+            )
+            for artifact_id in (artifact["id"], UNKNOWN, "a%00b")
+        ]
+        assert [answer.status_code for answer in answers] == [404, 404, 404]
+        assert answers[0].content == answers[1].content == answers[2].content
+    refusals = [await service.client.get(f"/artifacts?after={after}", headers=mine) for after in (artifact["id"], UNKNOWN, "")]
+    assert [(answer.status_code, answer.json()["error"]["param"]) for answer in refusals] == [(400, "after")] * 3
+    assert refusals[0].json() == refusals[1].json()
+    assert (await service.client.get("/artifacts", headers=mine)).json()["data"] == []
+    assert (await service.client.get(f"/artifacts/{artifact['id']}", headers=theirs)).json() == artifact
+    assert (await get_content(service, theirs, artifact["id"])).content == b"text"
+
+
+async def test_a_reference_to_anothers_project_is_404_exactly_as_to_one_that_does_not_exist(service: Service) -> None:
+    mine, theirs = await service.bearer(), await service.bearer()
+    project = await make_project(service, theirs)
+    own = await make_artifact(service, mine)
+    bodies = []
+    for project_id in (project["id"], "proj_unknown", "", "a\0b"):
+        answers = [
+            await service.client.post("/artifacts", json={"name": "x", "content": "x", "project_id": project_id}, headers=mine),
+            await service.client.patch(f"/artifacts/{own['id']}", json={"project_id": project_id}, headers=mine),
+            await service.client.get("/artifacts", params={"project_id": project_id}, headers=mine),
+        ]
+        assert [(answer.status_code, answer.json()["error"]["param"]) for answer in answers] == [(404, "project_id")] * 3
+        bodies.append([answer.json() for answer in answers])
+    assert all(body == bodies[0] for body in bodies)
+    assert (await service.client.get("/artifacts", headers=mine)).json()["data"] == [own]
+    assert (await service.client.get(f"/artifacts?project_id={project['id']}", headers=theirs)).json()["data"] == []
+
+
+async def test_a_run_of_another_account_narrows_a_list_to_nothing(service: Service) -> None:
+    mine, theirs = await service.bearer(), await service.sign_up()
+    fields = {"name": "x", "content_type": "a/b", "content": b"", "project_id": None, "run_id": "run_x", "now_seconds": 1.0}
+    await service.state["db"].write(artifacts.add_artifact, theirs["user"]["id"], **fields)
+    assert (await service.client.get("/artifacts?run_id=run_x", headers=mine)).json()["data"] == []
+
+
+async def test_a_key_reads_and_writes_artifacts_as_its_owner_does(service: Service) -> None:
+    headers = await service.bearer()
+    key = bearer((await service.make_key(headers))["key"])
+    made = await make_artifact(service, key)
+    assert (await get_content(service, headers, made["id"])).content == b"text"
+    assert (await service.client.delete(f"/artifacts/{made['id']}", headers=key)).status_code == 204
+
+
+async def test_every_method_needs_a_token(service: Service) -> None:
+    paths = [("GET", ""), ("POST", ""), *((method, "/x") for method in ("GET", "PATCH", "DELETE")), ("GET", "/x/content")]
+    for method, path in [*paths, ("HEAD", "/x/content"), ("PUT", "/x/content")]:
+        assert (await service.client.request(method, f"/artifacts{path}")).status_code == 401
+
+
+# --- contents
+
+
+@pytest.mark.parametrize("content", [b"", b"new", LONG])
+async def test_a_content_is_replaced_with_its_type(service: Service, content: bytes) -> None:
+    headers = await service.bearer()
+    made = await make_artifact(service, headers, content_base64=base64.b64encode(LONG[1:]).decode())
+    service.clocks.advance(1)
+    replaced = await put_content(service, headers, made["id"], content, **{"content-type": "audio/wav"})
+    assert replaced.status_code == 200
+    assert replaced.json() == {
+        **made,
+        "content_type": "audio/wav",
+        "size": len(content),
+        "sha256": hashlib.sha256(content).hexdigest(),
+        "content_url": replaced.json()["content_url"],
+        "updated_at": "2026-09-21T14:13:21.000Z",
+    }
+    assert (await service.client.get(f"/artifacts/{made['id']}", headers=headers)).json() == replaced.json()
+    answer = await get_content(service, headers, made["id"])
+    assert (answer.content, answer.headers["content-type"]) == (content, "audio/wav")
+    assert await stored_pieces(service) == -(-len(content) // PIECE_BYTES)
+
+
+async def test_a_content_without_a_type_keeps_the_old_one(service: Service) -> None:
+    headers = await service.bearer()
+    made = await make_artifact(service, headers, content_type="text/csv")
+    assert (await put_content(service, headers, made["id"], b"a,b")).json()["content_type"] == "text/csv"
+
+
+@pytest.mark.parametrize("header", [{"content-type": "nonsense"}, {"content-type": "a/b\xff"}, {"content-range": "bytes 0-1/4"}])
+async def test_a_content_with_a_wrong_type_or_in_part_is_400_and_changes_nothing(
+    service: Service, header: dict[str, str]
+) -> None:
+    headers = await service.bearer()
+    made = await make_artifact(service, headers)
+    raw = {name: value.encode("latin-1") for name, value in {**headers, **header}.items()}
+    answer = await service.client.put(f"/artifacts/{made['id']}/content", content=b"ne", headers=raw)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (400, "invalid_value")
+    assert (await get_content(service, headers, made["id"])).content == b"text"
+
+
+@pytest.mark.slow
+async def test_a_content_of_32_mib_is_taken_and_of_a_byte_more_refused(service: Service) -> None:
+    headers = await service.bearer()
+    most = (LONG * (CONTENT_BYTES // len(LONG) + 1))[:CONTENT_BYTES]
+    made = await make_artifact(service, headers, content_base64=base64.b64encode(most).decode())
+    assert (made["size"], made["sha256"]) == (CONTENT_BYTES, hashlib.sha256(most).hexdigest())
+    assert (await get_content(service, headers, made["id"])).content == most
+
+    async def chunks() -> AsyncIterator[bytes]:
+        for _ in range(33):
+            yield b"x" * (1024 * 1024)
+
+    too_long = [
+        await put_content(service, headers, made["id"], most + b"x"),
+        await put_content(service, headers, made["id"], chunks()),
+        await service.client.post(
+            "/artifacts", json={"name": "x", "content_base64": base64.b64encode(most + b"x").decode()}, headers=headers
+        ),
+        await service.client.post("/artifacts", json={"name": "x", "content": "x" * (CONTENT_BYTES + 1)}, headers=headers),
+        await service.client.post("/artifacts", json={"name": "x", "content": "x" * (44 * 1024 * 1024)}, headers=headers),
+    ]
+    assert [(answer.status_code, answer.json()["error"]["code"]) for answer in too_long] == [(413, "PAYLOAD_TOO_LARGE")] * 5
+    assert (await get_content(service, headers, made["id"])).content == most
+    assert (await put_content(service, headers, made["id"], most[::-1])).json()["sha256"] == hashlib.sha256(
+        most[::-1]
+    ).hexdigest()
+    assert service.state["bodies"].free_bytes == 192 * 1024 * 1024
+
+
+@pytest.mark.parametrize(
+    ("asked", "start", "end"),
+    [
+        ("bytes=0-0", 0, 1),
+        ("bytes=5-", 5, 10),
+        ("bytes=-5", 5, 10),
+        ("bytes=2-4", 2, 5),
+        ("BYTES=9-9", 9, 10),
+        ("bytes=0-999999999999999999", 0, 10),
+        ("bytes=-999999999999999999", 0, 10),
+        ("bytes=0-", 0, 10),
+    ],
+)
+async def test_a_range_is_answered_with_its_bytes(service: Service, asked: str, start: int, end: int) -> None:
+    headers = await service.bearer()
+    made = await make_artifact(service, headers, content=DIGITS.decode())
+    answer = await get_content(service, headers, made["id"], range=asked)
+    assert (answer.status_code, answer.content) == (206, DIGITS[start:end])
+    assert answer.headers["content-range"] == f"bytes {start}-{end - 1}/10"
+    assert answer.headers["content-length"] == str(end - start)
+    whole = await get_content(service, headers, made["id"])
+    left_out = ("content-length", "content-range", "x-request-id")
+    assert {name: value for name, value in answer.headers.items() if name not in left_out} == {
+        name: value for name, value in whole.headers.items() if name not in left_out
+    }
+
+
+@pytest.mark.parametrize("start", [0, 1, PIECE_BYTES - 1, PIECE_BYTES, PIECE_BYTES + 1, 2 * PIECE_BYTES, len(LONG) - 1])
+@pytest.mark.parametrize("length", [1, PIECE_BYTES - 1, PIECE_BYTES, PIECE_BYTES + 1, len(LONG)])
+async def test_a_range_crosses_the_pieces_that_a_content_is_kept_in(service: Service, start: int, length: int) -> None:
+    headers = await service.bearer()
+    made = await make_artifact(service, headers, content_base64=base64.b64encode(LONG).decode())
+    answer = await get_content(service, headers, made["id"], range=f"bytes={start}-{start + length - 1}")
+    assert (answer.status_code, answer.content) == (206, LONG[start : start + length])
+
+
+@pytest.mark.parametrize("asked", ["bytes=10-", "bytes=10-20", "bytes=-0", "bytes=999999999999999999-"])
+async def test_a_range_beyond_the_content_is_416_with_its_size(service: Service, asked: str) -> None:
+    headers = await service.bearer()
+    made = await make_artifact(service, headers, content=DIGITS.decode())
+    answer = await get_content(service, headers, made["id"], range=asked)
+    assert (answer.status_code, answer.headers["content-range"]) == (416, "bytes */10")
+    assert answer.json()["error"]["type"] == "invalid_request_error"
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        *("bytes=0-0,2-3", "bytes=0-0, -1", "bytes=4-2", "bytes=", "bytes=-", "bytes=a-b", "bytes", "0-1", "items=0-1", ""),
+        *("bytes=0--1", "bytes=0-1-2", "bytes= 0-1", "bytes=1.5-2", "bytes=\u0661-", "bytes=" + "9" * 5000 + "-"),
+    ],
+)
+async def test_several_ranges_and_nonsense_are_answered_with_the_whole(service: Service, asked: str) -> None:
+    headers = await service.bearer()
+    made = await make_artifact(service, headers, content=DIGITS.decode())
+    raw = {name: value.encode() for name, value in {**headers, "range": asked}.items()}
+    answer = await service.client.get(f"/artifacts/{made['id']}/content", headers=raw)
+    assert (answer.status_code, answer.content) == (200, DIGITS) and "content-range" not in answer.headers
+
+
+@pytest.mark.parametrize(
+    ("asked", "status"), [("bytes=0-", 416), ("bytes=0-0", 416), ("bytes=-0", 416), ("bytes=-5", 200), ("x", 200)]
+)
+async def test_an_empty_content_has_no_range(service: Service, asked: str, status: int) -> None:
+    headers = await service.bearer()
+    made = await make_artifact(service, headers, content="")
+    answer = await get_content(service, headers, made["id"], range=asked)
+    assert answer.status_code == status and (status == 416 or answer.content == b"")
+    assert answer.headers.get("content-range") == ("bytes */0" if status == 416 else None)
+
+
+async def test_a_range_of_another_content_is_answered_with_the_whole(service: Service) -> None:
+    headers = await service.bearer()
+    made = await make_artifact(service, headers, content=DIGITS.decode())
+    etag = (await get_content(service, headers, made["id"])).headers["etag"]
+    for condition, status in ((etag, 206), ('"other"', 200), (f"W/{etag}", 200), ("Mon, 21 Sep 2026 14:13:20 GMT", 200)):
+        assert (await get_content(service, headers, made["id"], range="bytes=0-0", if_range=condition)).status_code == status
+
+
+async def test_a_content_that_the_caller_has_is_304(service: Service) -> None:
+    headers = await service.bearer()
+    made = await make_artifact(service, headers)
+    etag = (await get_content(service, headers, made["id"])).headers["etag"]
+    assert etag == f'"{made["sha256"]}"'
+    for condition in (etag, f"W/{etag}", f'"a", {etag}', "*"):
+        answer = await get_content(service, headers, made["id"], if_none_match=condition, range="bytes=0-0")
+        assert (answer.status_code, answer.content) == (304, b"")
+        assert (answer.headers["etag"], answer.headers["cache-control"]) == (etag, "private, no-cache")
+        assert "content-length" not in answer.headers and "content-type" not in answer.headers
+    for condition in ('"a"', etag.strip('"'), "", "W/"):
+        assert (await get_content(service, headers, made["id"], if_none_match=condition)).status_code == 200
+    await put_content(service, headers, made["id"], b"new")
+    assert (await get_content(service, headers, made["id"], if_none_match=etag)).content == b"new"
+
+
+async def test_head_answers_as_get_without_the_content(service: Service) -> None:
+    headers = await service.bearer()
+    made = await make_artifact(service, headers, content=DIGITS.decode())
+    whole = await get_content(service, headers, made["id"])
+    head = await service.client.head(f"/artifacts/{made['id']}/content", headers={**headers, "range": "bytes=0-0"})
+    assert (head.status_code, head.content) == (200, b"")
+    assert {**head.headers, "x-request-id": ""} == {**whole.headers, "x-request-id": ""}
+    known = await service.client.head(
+        f"/artifacts/{made['id']}/content", headers={**headers, "if-none-match": whole.headers["etag"]}
+    )
+    assert known.status_code == 304
+
+
+# --- inert in a browser
+
+
+@pytest.mark.parametrize(
+    ("content_type", "disposition"),
+    [
+        *[(kind, "inline") for kind in ("image/png", "IMAGE/JPEG", "image/webp; q=1", "audio/wav", "audio/mpeg")],
+        *[
+            (kind, "attachment")
+            for kind in ("image/svg+xml", "Image/SVG+XML;charset=utf-8", "image/svg", "image/x+xml", "image/xml")
+        ],
+        *[(kind, "attachment") for kind in ("text/html", "text/plain", "application/pdf", "video/mp4", "application/xhtml+xml")],
+        *[
+            (kind, "attachment")
+            for kind in ("application/javascript", "multipart/x-mixed-replace", "x/image", "images/png", "text/xml")
+        ],
+    ],
+)
+async def test_a_content_runs_nothing_in_a_browser(service: Service, content_type: str, disposition: str) -> None:
+    headers = await service.bearer()
+    made = await make_artifact(service, headers, content="<script>alert(1)</script>", content_type=content_type)
+    for answer in (
+        await get_content(service, headers, made["id"]),
+        await get_content(service, headers, made["id"], range="bytes=0-"),
+    ):
+        assert answer.headers["content-type"] == content_type
+        assert answer.headers.get_list("x-content-type-options") == ["nosniff"]
+        assert answer.headers["content-security-policy"] == "sandbox"
+        assert answer.headers["content-disposition"].partition(";")[0] == disposition
+        assert answer.headers["cache-control"] == "private, no-cache"
+        assert answer.headers["cross-origin-resource-policy"] == "same-origin"
+        assert "access-control-allow-origin" not in answer.headers
+
+
+@pytest.mark.parametrize(
+    ("name", "plain", "true"),
+    [
+        ("note (1).md", "note (1).md", "note (1).md"),
+        ("Grüße 🙂.txt", "Gr__e _.txt", "Grüße 🙂.txt"),
+        ('a"; filename=evil.exe; x="', "a__ filename_evil.exe_ x__", 'a"; filename=evil.exe; x="'),
+        ("../../etc/passwd", ".._.._etc_passwd", ".._.._etc_passwd"),
+        ("..\\x%0d%0aset-cookie: a=b", ".._x_0d_0aset-cookie_ a_b", ".._x%0d%0aset-cookie: a=b"),
+        ("a\u2028b\u202ec", "a_bc", "a\u2028bc"),
+        ("..", "file..", "file.."),
+        ("*'%", "___", "*'%"),
+        ("🙂" * 200, "_" * 200, "🙂" * 200),
+    ],
+)
+async def test_a_name_reaches_the_header_as_a_file_name_and_no_more(service: Service, name: str, plain: str, true: str) -> None:
+    headers = await service.bearer()
+    made = await make_artifact(service, headers, name=name)
+    assert made["name"] == name
+    header = (await get_content(service, headers, made["id"])).headers["content-disposition"]
+    found = re.fullmatch(r"attachment; filename=\"([A-Za-z0-9 ._()+-]*)\"; filename\*=UTF-8''([A-Za-z0-9._~%-]*)", header)
+    assert found and (found[1], unquote(found[2])) == (plain, true)
+
+
+# --- bounds
+
+
+async def test_an_account_stores_as_much_as_it_may_and_is_told(service: Service) -> None:
+    session, other = await service.sign_up(), await service.bearer()
+    headers = bearer(session["access_token"])
+    await service.state["db"].write(quota.set_limit, 100_000)
+    exact = await make_artifact(service, headers, content="x" * 99_000)
+    told = (await service.client.get("/billing/account", headers=headers)).json()
+    assert told["limit_bytes"] == 100_000 and 99_000 < told["stored_bytes"] < 100_000
+    conversation = (await service.client.post("/conversations", json={}, headers=headers)).json()["id"]
+    big = "y" * 1_000
+    chat: dict[str, Any] = {"model": "builtin/echo", "messages": [{"role": "user", "content": big}]}
+    refusals = [
+        await service.client.post("/artifacts", json={"name": "x", "content": big}, headers=headers),
+        await put_content(service, headers, exact["id"], b"z" * 100_000),
+        await service.client.post("/projects", json={"name": "x", "instructions": big}, headers=headers),
+        await service.client.post(
+            f"/conversations/{conversation}/messages", json={"role": "user", "content": big}, headers=headers
+        ),
+        await service.client.post("/v1/chat/completions", json=chat, headers=headers),
+        await service.client.post("/v1/agents/run", json={"goal": big, "model": "builtin/echo"}, headers=headers),
+        await service.client.post("/user/api-keys", json={"name": big}, headers=headers),
+    ]
+    for answer in refusals:
+        assert (answer.status_code, answer.json()["error"]["code"]) == (413, "quota_exceeded"), answer.request.url
+    assert (await put_content(service, headers, exact["id"], b"six")).status_code == 200
+    await make_artifact(service, headers, content=big)
+    await make_artifact(service, other, content="x")
+
+
+# --- what the agent's tools call
+
+
+# --- at the same time
+
+
+async def test_a_slow_reader_is_cut_when_the_content_is_replaced_and_holds_little_memory(tmp_path: Path) -> None:
+    async with running_server(tmp_path) as server, server.client(timeout=30) as client:
+        session = (await client.post("/auth/signup", json={"email": "ada@example.com", "password": PASSWORD})).json()
+        headers = bearer(session["access_token"])
+        made = (await client.post("/artifacts", json={"name": "x", "content": ""}, headers=headers)).json()
+        path = f"/artifacts/{made['id']}/content"
+        await client.put(path, content=bytes(CONTENT_BYTES), headers=headers)
+        before = server.counts().rss_bytes
+        readers = []
+        for _ in range(20):
+            reader, writer = await server.raw(limit=1024)
+            lines = f"GET {path} HTTP/1.1\r\nHost: {server.host}\r\nAuthorization: {headers['authorization']}\r\n\r\n"
+            writer.write(lines.encode())
+            assert (await reader.readline()).startswith(b"HTTP/1.1 200")
+            readers.append((reader, writer))
+        await asyncio.sleep(0.5)
+        assert server.counts().rss_bytes - before < 4 * CONTENT_BYTES
+        await client.put(path, content=b"new", headers=headers)
+        assert PIECE_BYTES < len(await read_to_end(readers[0][0])) < CONTENT_BYTES
+        for _, writer in readers:
+            await hang_up(writer)
+        assert (await client.get(path, headers=headers)).content == b"new"
