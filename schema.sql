@@ -709,6 +709,18 @@ BEGIN
     WHERE account_id = OLD.account_id;
 END;
 
+CREATE TRIGGER answers_are_stored AFTER INSERT ON answers
+BEGIN
+    UPDATE stored SET bytes = bytes + 256 + ifnull(length(CAST(NEW.reasoning AS BLOB)), 0) + length(CAST(NEW.memory AS BLOB))
+    WHERE account_id = NEW.account_id;
+END;
+
+CREATE TRIGGER answers_are_stored_no_more AFTER DELETE ON answers
+BEGIN
+    UPDATE stored SET bytes = bytes - (256 + ifnull(length(CAST(OLD.reasoning AS BLOB)), 0) + length(CAST(OLD.memory AS BLOB)))
+    WHERE account_id = OLD.account_id;
+END;
+
 CREATE TRIGGER providers_are_stored AFTER INSERT ON providers
 BEGIN
     UPDATE stored SET bytes = bytes + 256 + ifnull(length(CAST(NEW.name AS BLOB)), 0) + ifnull(length(CAST(NEW.base_url AS BLOB)), 0) + ifnull(length(CAST(NEW.models AS BLOB)), 0)

@@ -402,6 +402,7 @@ COUNTED = {
     "runs": "goal || ifnull(output, '') || ifnull(error, '')",
     "conversations": "ifnull(title, '')",
     "messages": "content",
+    "answers": "ifnull(reasoning, '') || memory",
     "providers": "name || base_url || ifnull(models, '')",
 }
 

@@ -90,3 +90,17 @@ async def test_a_key_replaces_nothing(service: Service) -> None:
     named = {"x-service-conversation": conversation, "x-service-replaces": first["id"]}
     assert (await ask(service, key, "two", **named)).status_code == 200
     assert [said["content"] for said in await messages(service, headers, conversation)] == ["one", "one"]
+
+
+async def test_what_is_told_of_an_answer_counts_as_stored_until_it_goes(service: Service) -> None:
+    headers = await service.bearer()
+
+    async def stored() -> int:
+        row = await service.state["db"].read(lambda conn: conn.execute("SELECT bytes FROM stored").fetchone())
+        return int(row["bytes"])
+
+    before = await stored()
+    conversation = (await ask(service, headers, "one")).headers["x-service-conversation"]
+    assert await stored() >= before + 4 * 256  # a conversation, two messages and what is told of one
+    assert (await service.client.delete(f"/conversations/{conversation}", headers=headers)).status_code == 204
+    assert await stored() == before
