@@ -88,19 +88,25 @@ def _usage(conn: sqlite3.Connection, account_id: str, first_day: str, column: st
     return Page([dict(row) for row in rows[:_MOST_ROWS]], len(rows) > _MOST_ROWS)
 
 
-def verify(conn: sqlite3.Connection) -> list[str]:
-    """Where usage and ledger do not tell the same of an account, a model and a key, a line each."""
-    rows = conn.execute(
-        """
+_RULES = {
+    "usage of {0}, model {1}, key {2!r}: the ledger has debits of {3} micros, the usage costs {4}": """
         SELECT account_id, model, key_id, sum(debited) AS debited_micros, sum(used) AS used_micros FROM (
             SELECT account_id, model, ifnull(key_id, '') AS key_id, -amount_micros AS debited, 0 AS used
             FROM ledger WHERE account_id IS NOT NULL AND model IS NOT NULL
             UNION ALL SELECT account_id, model, key_id, 0, cost_micros FROM usage_days
         ) GROUP BY 1, 2, 3 HAVING debited_micros <> used_micros
-        """
-    )
-    finding = "usage of {0}, model {1}, key {2!r}: the ledger has debits of {3} micros, the usage costs {4}"
-    return [finding.format(*row) for row in rows]
+    """,
+    "key {0}: {1} micros are said to be spent, the ledger has debits of {2}": """
+        SELECT api_keys.id, spent_micros, -ifnull(sum(amount_micros), 0) AS total
+        FROM api_keys LEFT JOIN ledger ON ledger.key_id = api_keys.id AND ledger.account_id = api_keys.account_id
+        GROUP BY api_keys.id HAVING spent_micros <> total
+    """,
+}
+
+
+def verify(conn: sqlite3.Connection) -> list[str]:
+    """Where usage, keys and ledger do not tell the same, a line each; for a database of the newest schema."""
+    return [finding.format(*row) for finding, query in _RULES.items() for row in conn.execute(query)]
 
 
 class UsageCounter:

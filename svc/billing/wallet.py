@@ -263,11 +263,6 @@ _RULES = {
         SELECT id FROM accounts
         WHERE tier = 'pro' AND NOT EXISTS (SELECT 1 FROM ledger WHERE account_id = accounts.id AND amount_micros >= 5000000)
     """,
-    "key {0}: {1} micros are said to be spent, the ledger has debits of {2}": """
-        SELECT api_keys.id, spent_micros, -ifnull(sum(amount_micros), 0) AS total
-        FROM api_keys LEFT JOIN ledger ON ledger.key_id = api_keys.id AND ledger.account_id = api_keys.account_id
-        GROUP BY api_keys.id HAVING spent_micros <> total
-    """,
     "ledger {0}: its account is deleted, and it still tells of the person": """
         SELECT id FROM ledger
         WHERE account_id IS NULL AND (description <> '' OR request_id IS NOT NULL OR key_id IS NOT NULL)
