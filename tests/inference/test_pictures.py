@@ -2,29 +2,24 @@
 
 import base64
 import json
-from dataclasses import dataclass
 from typing import Any
 
 import orjson
 import pytest
 
 from svc.errors import UpstreamFault
+from svc.inference.catalog import Provider
 from svc.inference.pictures import Address, Picture, Pictures, pictures_in
 
 BYTES = bytes(range(256)) * 2
 PLAIN = base64.b64encode(BYTES).decode()
 
 
-@dataclass(frozen=True)
-class Provider:
-    name: str = "lab"
-    base_url: str = "http://lab/v1"
-    api_key: str | None = "sk-the-operators-secret"
-    timeout_seconds: float = 1.0
+PROVIDER = Provider("lab", "http://lab/v1", "sk-the-operators-secret")
 
 
 def read(entry: Any, most: int = 10, **fields: Any) -> Pictures:
-    return pictures_in(json.dumps({"data": [entry], **fields}).encode(), Provider(), most)
+    return pictures_in(json.dumps({"data": [entry], **fields}).encode(), PROVIDER, most)
 
 
 @pytest.mark.parametrize(
@@ -42,7 +37,7 @@ def read(entry: Any, most: int = 10, **fields: Any) -> Pictures:
 def test_base64_in_any_usual_form_is_read(encoded: str) -> None:
     assert read({"b64_json": encoded}).pictures == [Picture(BYTES)]
     escaped = b'{"data": [{"b64_json": "%b"}]}' % encoded.replace("/", "\\/").replace("\r", "").replace("\n", "\\n").encode()
-    assert pictures_in(escaped, Provider(), 1).pictures == [Picture(BYTES)]
+    assert pictures_in(escaped, PROVIDER, 1).pictures == [Picture(BYTES)]
 
 
 @pytest.mark.parametrize(
@@ -74,7 +69,7 @@ def test_any_depth_is_read_or_one_fault(depth: int) -> None:
     deep = b'{"a":' * depth + b"1" + b"}" * depth
     data = b'{"data": [{"b64_json": "%b", "x\\u0020": %b}], "usage": {"input_tokens": 1, "input_tokens_details": %b}}'
     try:
-        found = pictures_in(data % (PLAIN.encode(), deep, deep), Provider(), 1)
+        found = pictures_in(data % (PLAIN.encode(), deep, deep), PROVIDER, 1)
     except UpstreamFault as fault:
         assert fault.kind == "invalid" and depth > 300
         return
@@ -88,7 +83,7 @@ def test_an_address_is_told_as_such() -> None:
 
 def test_no_more_pictures_are_read_than_were_asked_for() -> None:
     data = json.dumps({"data": [{"b64_json": PLAIN}, {"b64_json": "@@@"}]}).encode()
-    assert len(pictures_in(data, Provider(), 1).pictures) == 1
+    assert len(pictures_in(data, PROVIDER, 1).pictures) == 1
 
 
 @pytest.mark.parametrize(
