@@ -210,6 +210,8 @@ class ChatCall(PaidCall):
                 async for raws in answers:
                     for raw in raws:
                         completion.feed(raw)
+                    if self._writer.cut and self._writer.finished:
+                        break  # a stream that nobody asked for, and that goes on beyond its grant
             self._answer = completion.finish()
             self.begun = True
         except UpstreamFault as fault:

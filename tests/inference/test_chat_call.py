@@ -20,7 +20,7 @@ COMPLETIONS = "/v1/chat/completions"
 MODELS = (
     *("ok", "silent", "silent-after-3-chunks", "endless", "late-usage-800ms", "tools", "reasoning", "mid-line", "mid-bare"),
     *("refuses-max_tokens", "refuses-stream_options", "refuses-reasoning_content+tools+reasoning", "small-output", "status-401"),
-    *("long-line", "status-402"),
+    *("status-402", "endless+stream-for-json"),
 )
 ESTIMATED_INPUT = 1  # tokens of "hi", which are a micro each; those of the output are two
 
@@ -96,6 +96,13 @@ async def test_an_answer_beyond_its_grant_is_cut_with_length_and_ends_upstream(l
     assert await lab.spent() == 16 + 4 + 2 + len("lab/endless") + 2 * 10  # all that was held
     metrics = (await lab.client.get("/metrics")).text
     assert "svc_overruns_total 1\n" in metrics and "svc_overrun_micros_total 0\n" not in metrics
+
+
+async def test_a_json_answer_beyond_its_grant_is_cut_too(lab: Lab) -> None:
+    answer = (await lab.chat("endless+stream-for-json", max_tokens=10)).json()
+    (choice,) = answer["choices"]
+    assert len(choice["message"]["content"]) == 320 and choice["finish_reason"] == "length"
+    await asyncio.wait_for(lab.upstream.requests[-1].gone.wait(), 2)
 
 
 @pytest.mark.parametrize("stream", [False, True])
