@@ -124,14 +124,15 @@ def retriable(fault: UpstreamFault) -> bool:
 
 
 def log_fields(fault: UpstreamFault, *, byok: bool) -> dict[str, Any]:
-    """What the operator's log tells of a fault: the status always, the words where they are about a server of the operator's.
+    """What the operator's log tells of a fault: the status always, the words where they are about the way to the operator's server.
 
-    What a 400, 413 or 422 says may quote the caller's message, which is nobody's to read; so may all that a user's own says.
+    What any other error says may quote the caller's message, which is nobody's to read; so may all that a user's own says.
     """
     if fault.kind != "status":
         return {"upstream_fault": fault.kind}
     words = (fault.error or {}).get("message")
-    quoted = {} if words is None or byok or fault.status in (400, 413, 422) else {"upstream_error": words}
+    about_the_way = fault.status in _OPERATORS_TO_MEND or fault.status == 429 or 300 <= fault.status < 400
+    quoted = {"upstream_error": words} if words is not None and about_the_way and not byok else {}
     return {"upstream_fault": fault.kind, "upstream_status": fault.status, **quoted}
 
 

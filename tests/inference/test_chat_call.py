@@ -193,6 +193,10 @@ async def test_an_error_in_mid_stream_ends_as_one_with_its_words(lab: Lab, model
     assert '"finish_reason":"stop"' not in answer.text and answer.text.endswith("data: [DONE]\n\n")
     run = await lab.client.post("/v1/agents/run", json={"model": f"lab/{model}", "goal": "hi"}, headers=lab.person.headers)
     assert "exceeds the context size" in events(run)[-1]["error"]["message"]
+    await asyncio.sleep(0.2)
+    (line,) = [line for line in lab.server.log_lines() if line.get("route") == COMPLETIONS]
+    assert line["upstream_status"] in (500, 502)
+    assert not [line for line in lab.server.log_lines() if "exceeds the context size" in str(line)], "it may quote the message"
 
 
 @pytest.mark.parametrize("status", [401, 402])

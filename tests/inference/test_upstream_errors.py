@@ -106,6 +106,17 @@ def test_the_log_has_the_words_of_the_operators_servers_and_never_those_of_a_use
     assert upstream_errors.log_fields(fault, byok=True) == told
 
 
+def test_the_log_has_words_only_of_errors_about_the_way_to_a_server_and_the_status_of_all() -> None:
+    with_words = set()
+    for status in (0, *range(200, 600)):
+        told = upstream_errors.log_fields(
+            UpstreamFault("status", status=status, error={"message": "my secret diary"}), byok=False
+        )
+        assert told["upstream_status"] == status
+        with_words |= {status} if "my secret diary" in told.values() else set()
+    assert with_words == {*range(300, 400), 401, 402, 403, 405, 407, 429}
+
+
 def test_an_error_body_of_many_values_without_words_costs_no_time() -> None:
     value: Any = 1
     for _ in range(4):
