@@ -1,6 +1,7 @@
 """The shape of the house: which package may import which, that importing opens nothing, and how long things may be."""
 
 import ast
+import re
 import subprocess
 import sys
 import textwrap
@@ -68,6 +69,19 @@ def test_a_package_imports_from_those_below_it_only(path: Path) -> None:
             below = place_of(imported) < place_of(module_of(path))
             same = imported.split(".")[1] == own or place_of(imported) == place_of(module_of(path)) == 0
             assert below or same, f"{imported} is not below svc.{own}"
+
+
+# Programs and tables that are proved as one: the painter by its pictures, the schemas by the document that they make.
+TESTED_AS_ONE = {"svc/builtin/painter": "tests/builtin/test_paint.py", "svc/routes/schemas": "tests/server/test_openapi.py"}
+
+
+@pytest.mark.parametrize("name", [name for name in IDS if not name.endswith(("__init__.py", "__main__.py"))])
+def test_a_module_has_the_test_file_of_its_name(name: str) -> None:
+    folder, _, file = name.rpartition("/")
+    expected = TESTED_AS_ONE.get(folder) or f"tests{folder.removeprefix('svc')}/test_{file}"
+    path = ROOT / expected
+    assert path.exists(), f"{expected} is missing"
+    assert re.search(r"^(?:async )?def test_", path.read_text(), re.MULTILINE), f"{expected} proves nothing"
 
 
 def test_no_modules_import_one_another_in_a_circle() -> None:

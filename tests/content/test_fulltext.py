@@ -1,0 +1,73 @@
+"""The words of messages: in pieces, behind their account's id, indexed to the end whatever their length, and gone with them."""
+
+import sqlite3
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from svc.content import conversations, fulltext
+from svc.content.fulltext import INDEXED_CHARACTERS, MESSAGES, PIECE_CHARACTERS, PIECES
+from tests.content.test_history import NOW, ada, bob, conn  # noqa: F401 - fixtures
+
+
+def say(conn: sqlite3.Connection, account_id: str, content: str) -> int:  # noqa: F811
+    """The number of a new message."""
+    made = conversations.add_conversation(conn, account_id, NOW)
+    conversations.add_message(conn, account_id, made.id, role="user", content=content, now_seconds=NOW)
+    number: int = conn.execute("SELECT max(number) FROM messages").fetchone()[0]
+    return number
+
+
+@given(st.text("ab ", max_size=5_000))
+def test_the_pieces_of_a_text_are_the_text(text: str) -> None:
+    pieces = fulltext.pieces_of(text)
+    assert "".join(pieces) == text and all(0 < len(piece) <= PIECE_CHARACTERS for piece in pieces)
+
+
+def test_of_a_longer_text_the_beginning_is_cut_into_few_enough_pieces() -> None:
+    for text in ("word " * INDEXED_CHARACTERS, "x" * (2 * INDEXED_CHARACTERS)):
+        pieces = fulltext.pieces_of(text)
+        assert "".join(pieces) == text[:INDEXED_CHARACTERS] and len(pieces) <= PIECES
+    assert not any(piece.rstrip().endswith("wor") for piece in fulltext.pieces_of("word " * 10_000)), "cut between words"
+
+
+def test_a_long_message_is_indexed_to_its_end_in_steps(conn: sqlite3.Connection, ada: str) -> None:  # noqa: F811
+    number = say(conn, ada, "many words " * 2_000 + "giraffe")
+    assert MESSAGES.newest(conn, ada, ["giraffe"], 1) == []
+    steps = 0
+    while fulltext.index_some(conn):
+        steps += 1
+    assert steps > 1 and not fulltext.index_some(conn)
+    (place,) = MESSAGES.newest(conn, ada, ["giraffe"], 1)
+    assert place // PIECES == number
+
+
+def test_a_word_stands_behind_its_account_and_is_found_by_nobody_else(
+    conn: sqlite3.Connection,  # noqa: F811
+    ada: str,  # noqa: F811
+    bob: str,  # noqa: F811
+) -> None:
+    say(conn, ada, "a zebra")
+    say(conn, bob, "an elephant")
+    assert MESSAGES.newest(conn, ada, ["zebra"], 5) and not MESSAGES.newest(conn, bob, ["zebra"], 5)
+    assert fulltext.forms_of(conn, ada, "zebra") == ["zebra"] and fulltext.forms_of(conn, bob, "zebra") == []
+
+
+def test_a_misspelt_word_is_looked_up_among_the_words_that_were_used(conn: sqlite3.Connection, ada: str) -> None:  # noqa: F811
+    say(conn, ada, "the restaurant by the river")
+    assert fulltext.near_words(conn, ada, "restuarant") == ["restaurant"] and fulltext.near_words(conn, ada, "zeppelin") == []
+
+
+def test_what_a_message_said_goes_from_index_and_vocabulary_unless_another_says_it_too(
+    conn: sqlite3.Connection,  # noqa: F811
+    ada: str,  # noqa: F811
+) -> None:
+    text = "zebra and lion"
+    number = say(conn, ada, text)
+    say(conn, ada, "one more lion")
+    words = fulltext.remove_message_words(conn, ada, number, text)
+    conn.execute("DELETE FROM messages WHERE number = ?", (number,))
+    fulltext.forget_words(conn, ada, words)
+    assert MESSAGES.newest(conn, ada, ["zebra"], 5) == [] and len(MESSAGES.newest(conn, ada, ["lion"], 5)) == 1
+    known = {row[0] for row in conn.execute("SELECT word FROM vocabulary WHERE account_id = ?", (ada,))}
+    assert "zebra" not in known and "lion" in known
