@@ -11,7 +11,7 @@ import sqlite3
 import time
 import traceback
 from collections import OrderedDict, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
@@ -96,6 +96,10 @@ class Database:
         """
         return await min(self._readers, key=_Lane.ahead).submit(fn, args, kwargs)
 
+    async def empty_log(self) -> None:
+        """Folds the write-ahead log into the file and empties it: what was deleted stands in it until then."""
+        await self._writer.outside("PRAGMA wal_checkpoint(TRUNCATE)")
+
     async def close(self) -> None:
         """Runs what waits, then closes every connection."""
         async with contextlib.AsyncExitStack() as stack:
@@ -175,6 +179,10 @@ class _Lane:
             self._active = True
             self._idle.clear()
             self._loop.call_soon(self._start)
+
+    async def outside(self, statement: str) -> None:
+        """Runs a statement that no transaction may hold, between two of them."""
+        await self._connection.execute_fetchall(statement)
 
     def _start(self) -> None:
         jobs = self._waiting.take(_BATCH)
@@ -277,6 +285,16 @@ def _storage_unavailable(cause: BaseException) -> ApiError:
     error = ApiError("storage_unavailable")
     error.__cause__ = cause
     return error
+
+
+@contextlib.contextmanager
+def without_overwriting(tx: sqlite3.Connection) -> Iterator[None]:
+    """What is deleted in the block, files of many megabytes, is freed as it is: to overwrite it would hold up all writes."""
+    tx.execute("PRAGMA secure_delete = FAST")
+    try:
+        yield
+    finally:
+        tx.execute("PRAGMA secure_delete = ON")
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ SCHEMA = Path(__file__).parent.parent / "schema.sql"
 _MIGRATIONS = Path(__file__).parent / "migrations"
 _BUSY_SECONDS = 5.0
 _PAGE_BYTES = 4096
+_READ_WHOLE_BYTES = 8 * 1024 * 1024
 
 
 def newest_schema() -> tuple[str, list[str]]:
@@ -33,8 +34,8 @@ def connect(path: Path, query_only: bool = False) -> sqlite3.Connection:
         conn.execute("PRAGMA synchronous = FULL")
         conn.execute("PRAGMA foreign_keys = ON")
         conn.execute("PRAGMA trusted_schema = OFF")
-        # Where SQLite is built to zero what it frees, deleting 1 GiB would stop every write for seconds.
-        conn.execute("PRAGMA secure_delete = FAST")
+        # What is deleted was somebody's words: it is overwritten, also where an index is only put together anew.
+        conn.execute("PRAGMA secure_delete = ON")
         conn.execute(f"PRAGMA query_only = {int(query_only)}")
     except BaseException:
         conn.close()
@@ -122,13 +123,26 @@ def _foreign(path: Path) -> StartError:
 
 
 def _refuse_damaged(path: Path, newest: int) -> None:
-    """Looks at every page through a read-only connection, so that what is refused stays as it is."""
+    """Looks at the file through a read-only connection, so that what is refused stays as it is.
+
+    A small file is read whole; of a big one, which would take many seconds, its length and the first and last rows of each table:
+    there a write that was cut off shows. `svc check` reads everything.
+    """
     uri = f"{path.absolute().as_uri()}?mode=ro"
     with contextlib.closing(sqlite3.connect(uri, uri=True, timeout=_BUSY_SECONDS)) as conn:
         _version(conn, path, newest)
-        verdict = conn.execute("PRAGMA quick_check(1)").fetchone()[0]
-    if verdict != "ok":
-        raise StartError(f"the database {path} is damaged ({' '.join(verdict.split())}); restore a backup")
+        pages, page_bytes = (conn.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "page_size"))
+        log = path.with_name(f"{path.name}-wal")
+        if path.stat().st_size < pages * page_bytes and not (log.exists() and log.stat().st_size):
+            raise StartError(f"the database {path} is damaged (its end is missing); restore a backup")
+        if pages * page_bytes <= _READ_WHOLE_BYTES:
+            verdict = conn.execute("PRAGMA quick_check(1)").fetchone()[0]
+            if verdict != "ok":
+                raise StartError(f"the database {path} is damaged ({' '.join(verdict.split())}); restore a backup")
+            return
+        for (table,) in conn.execute("SELECT name FROM pragma_table_list WHERE type = 'table' AND schema = 'main'").fetchall():
+            for direction in ("ASC", "DESC"):
+                conn.execute(f"SELECT * FROM {table} ORDER BY 1 {direction} LIMIT 20").fetchall()  # noqa: S608 - our own names
 
 
 def _version(conn: sqlite3.Connection, path: Path, newest: int) -> int:

@@ -881,6 +881,25 @@ def test_a_database_with_a_damaged_page_is_refused(tmp_path: Path) -> None:
             refused(path)
 
 
+def test_of_a_big_database_the_start_reads_little_and_still_sees_a_missing_end(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    made(path, 200)
+    with other_connection(path) as conn:
+        conn.execute(
+            """
+            WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 800)
+            INSERT INTO notes (text) SELECT printf('%250000d', n) FROM numbers
+            """
+        )
+    began = time.thread_time()
+    prepare(path, SCHEMA, ())
+    assert time.thread_time() - began < 0.3, "reading 200 MB takes longer"
+    whole = path.stat().st_size
+    with path.open("r+b") as file:
+        file.truncate(whole - 100_000)
+    refused(path)
+
+
 def test_a_flipped_byte_anywhere_is_refused_with_one_line_or_does_no_harm(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     made(path, 60)

@@ -140,3 +140,16 @@ def as_json(row: sqlite3.Row) -> dict[str, Any]:
         "created_at": timestamp(row["created_at"]),
         "finished_at": None if row["finished_at"] is None else timestamp(row["finished_at"]),
     }
+
+
+def forget_some(tx: sqlite3.Connection, account_id: str) -> bool:
+    """Deletes up to 200 ended runs of an account; whether there may be more. To be called until there are none, before the
+    account is deleted: all at once would hold up everybody else's writes."""
+    deleted = tx.execute(
+        """
+        DELETE FROM runs WHERE account_id = ?1
+            AND id IN (SELECT id FROM runs WHERE account_id = ?1 AND status <> 'running' LIMIT 200)
+        """,
+        (account_id,),
+    )
+    return deleted.rowcount == 200

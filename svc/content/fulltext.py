@@ -17,6 +17,7 @@ INDEXED_CHARACTERS = 100_000
 PIECE_CHARACTERS = 1_000
 PIECES = 128
 _PIECES_AT_ONCE = 4
+_MERGED_PAGES = 100
 _FORMS_READ = 300
 _NEAR_READ = 1_500
 _NEAR_KEPT = 8
@@ -151,6 +152,23 @@ def forget_vocabulary(tx: sqlite3.Connection, account_id: str, most: int) -> boo
         (account_id, most),
     )
     return deleted.rowcount == most
+
+
+def begin_merge(tx: sqlite3.Connection) -> None:
+    """Begins to merge both indexes into one part each, which takes what was deleted out of them: else it stays in old parts."""
+    _merge(tx, -_MERGED_PAGES)
+
+
+def merge_some(tx: sqlite3.Connection) -> bool:
+    """Merges some pages more; whether there are more."""
+    before = tx.total_changes
+    _merge(tx, _MERGED_PAGES)
+    return tx.total_changes - before > 2  # each of the two statements counts as one change itself
+
+
+def _merge(tx: sqlite3.Connection, pages: int) -> None:
+    for table in ("conversations_text", "messages_text"):
+        tx.execute(f"INSERT INTO {table} ({table}, rank) VALUES ('merge', ?)", (pages,))  # noqa: S608 - our own names
 
 
 def forms_of(conn: sqlite3.Connection, account_id: str, word: str) -> list[str]:

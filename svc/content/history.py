@@ -13,7 +13,7 @@ from svc.ids import new_id, timestamp
 MESSAGE_LENGTH = 1_000_000
 # How long a transaction that deletes may take, so that nobody's write waits for it.
 _SLICE_SECONDS = 0.015
-_VOCABULARY_SLICE = 2_000
+_VOCABULARY_SLICE = 500
 _LAST = 2**63 - 1
 
 

@@ -8,9 +8,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from svc import checks
+from svc.agents import runs
 from svc.auth import accounts, tokens
 from svc.auth.accounts import Account
-from svc.content import conversations
+from svc.content import artifacts, conversations, fulltext
 from svc.db import Database
 from svc.errors import ApiError
 from svc.routes.schemas.accounts import (
@@ -88,11 +89,17 @@ async def delete_me(request: Request[State], caller: Caller) -> Response:
             raise ApiError("invalid_credentials", "The password is wrong.", param="password")
     elif body.get("confirm") != caller.account.email:
         raise ApiError("invalid_value", "confirm must be the e-mail of this account.", param="confirm")
-    for forget_some in (conversations.forget_some, tokens.delete_some_keys):  # in bundles, between which others write
+    # In bundles, between which others write.
+    for forget_some in (conversations.forget_some, artifacts.forget_some, runs.forget_some, tokens.delete_some_keys):
         while await state.db.write(forget_some, caller.id):
             pass
     await state.db.write(_delete, caller.id)
     state.drain.end_all_of(caller.id, "account_deleted")
+    # What was deleted still stands in old parts of the indexes and in the log.
+    await state.db.write(fulltext.begin_merge)
+    while await state.db.write(fulltext.merge_some):
+        pass
+    await state.db.empty_log()
     return no_content()
 
 

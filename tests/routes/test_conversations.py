@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import Service, bearer
+from tests.conftest import PASSWORD, Service, bearer
 from tests.support.conversations import found, get, make, say
 
 FIELDS = {"id", "title", "project_id", "created_at", "updated_at"}
@@ -133,3 +133,18 @@ async def test_a_key_reads_and_writes_conversations_as_its_owner_does(service: S
     message = await say(service, key, made["id"], "hello")
     assert (await get(service, headers, f"/conversations/{made['id']}/messages"))["data"] == [message]
     assert (await service.client.delete(f"/conversations/{made['id']}", headers=key)).status_code == 204
+
+
+async def test_after_an_accounts_deletion_its_words_are_in_no_file(service: Service) -> None:
+    session, stays = await service.sign_up(), await service.bearer()
+    goes = {"authorization": f"Bearer {session['access_token']}"}
+    for headers, word in ((goes, "canary"), (stays, "sparrow")):
+        for number in range(30):
+            made = await make(service, headers, title=f"{word} title {number}")
+            await say(service, headers, made["id"], f"{word}{number} and more " + "of these words " * 700)
+    deleted = await service.client.request("DELETE", "/user/me", json={"password": PASSWORD}, headers=goes)
+    assert deleted.status_code == 204
+    files = b"".join(path.read_bytes() for path in service.config.data_dir.glob("service.db*"))
+    assert files.count(b"canary") == 0 and b"sparrow" in files, files[files.find(b"canary") - 300 :][:500]
+    assert session["user"]["id"].replace("_", "").encode() not in files
+    assert len((await get(service, stays, "/conversations", q="sparrow2"))["data"]) == 11
