@@ -715,9 +715,35 @@ BEGIN
     WHERE account_id = NEW.account_id;
 END;
 
+CREATE TRIGGER answers_are_stored_anew AFTER UPDATE OF reasoning, memory ON answers
+BEGIN
+    UPDATE stored SET bytes = bytes + (256 + ifnull(length(CAST(NEW.reasoning AS BLOB)), 0) + length(CAST(NEW.memory AS BLOB)))
+        - (256 + ifnull(length(CAST(OLD.reasoning AS BLOB)), 0) + length(CAST(OLD.memory AS BLOB)))
+    WHERE account_id = NEW.account_id;
+END;
+
 CREATE TRIGGER answers_are_stored_no_more AFTER DELETE ON answers
 BEGIN
     UPDATE stored SET bytes = bytes - (256 + ifnull(length(CAST(OLD.reasoning AS BLOB)), 0) + length(CAST(OLD.memory AS BLOB)))
+    WHERE account_id = OLD.account_id;
+END;
+
+CREATE TRIGGER support_messages_are_stored AFTER INSERT ON support_messages
+BEGIN
+    UPDATE stored SET bytes = bytes + 256 + length(CAST(NEW.content AS BLOB))
+    WHERE account_id = NEW.account_id;
+END;
+
+CREATE TRIGGER support_messages_are_stored_anew AFTER UPDATE OF content ON support_messages
+BEGIN
+    UPDATE stored SET bytes = bytes + (256 + length(CAST(NEW.content AS BLOB)))
+        - (256 + length(CAST(OLD.content AS BLOB)))
+    WHERE account_id = NEW.account_id;
+END;
+
+CREATE TRIGGER support_messages_are_stored_no_more AFTER DELETE ON support_messages
+BEGIN
+    UPDATE stored SET bytes = bytes - (256 + length(CAST(OLD.content AS BLOB)))
     WHERE account_id = OLD.account_id;
 END;
 

@@ -21,6 +21,8 @@ INSERT INTO api_keys VALUES ('key_1', 'a', zeroblob(32), 'svc-v1-aaa', 'laptop',
     ('key_2', 'a', CAST(printf('%032d', 1) AS BLOB), 'svc-v1-bbb', 'desk', 1, NULL);
 INSERT INTO checkouts (id, account_id, amount_micros, session_id, created_at) VALUES ('chk_1', 'a', 10000000, 'cs_1', 1),
     ('chk_2', 'a', 5000000, 'cs_2', 1);
+INSERT INTO support_conversations (id, account_id, subject, created_at, updated_at) VALUES ('sup_1', 'a', NULL, 1, 1);
+INSERT INTO support_messages VALUES (1, 'msg_1', 'a', 'sup_1', 'user', 'größer', 1);
 """
 # (account, key, model, micros): what a paid call debits and counts; a free one is counted alone.
 CALLS = [
@@ -90,6 +92,8 @@ def test_a_database_of_version_1_keeps_its_money_usage_links_and_payments_exactl
             row["key_id"]: (row["requests"], row["cost_micros"]) for row in usage.usage_by_key(conn, "a", "2026-09-01").items
         }
         assert by_key == {"key_1": (2, 711), "key_2": (1, 5), "key_gone": (1, 2), None: (3, 3)}, "no key is known of free calls"
+        stored = {row["account_id"]: row["bytes"] for row in conn.execute("SELECT * FROM stored")}
+        assert stored == {"a": 3 * 256 + len("laptop" + "desk") + 8, "b": 0}, "two keys and a support message"
         assert [tuple(row) for row in conn.execute("SELECT account_id, purpose, by_mail FROM links")] == [("a", "reset", 1)]
         events = conn.execute("SELECT id, checkout_id, credited, returned_micros FROM payment_events ORDER BY id").fetchall()
         assert [tuple(row) for row in events] == [("evt_1", "chk_1", 1, None), ("evt_2", "chk_2", 0, None)]

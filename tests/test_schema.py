@@ -403,6 +403,7 @@ COUNTED = {
     "conversations": "ifnull(title, '')",
     "messages": "content",
     "answers": "ifnull(reasoning, '') || memory",
+    "support_messages": "content",
     "providers": "name || base_url || ifnull(models, '')",
 }
 
@@ -425,6 +426,10 @@ def test_what_an_account_stores_is_counted_whatever_is_written(conn: sqlite3.Con
         "UPDATE runs SET status = 'error', error = '{}', finished_at = 2 WHERE id = 'r'",
         "UPDATE projects SET instructions = printf('%5000s', 'x') WHERE id = 'p'",
         "UPDATE providers SET models = '[\"a\"]' WHERE id = 'v'",
+        "UPDATE answers SET reasoning = printf('%5000s', '\u00f6'), memory = '[{}]' WHERE message_id = 'm1'",
+        "UPDATE answers SET reasoning = NULL WHERE message_id = 'm1'",
+        "UPDATE support_messages SET content = 'gr\u00fc\u00dfe' WHERE id = 's1'",
+        "DELETE FROM support_conversations WHERE id = 'u'",
         "DELETE FROM artifacts WHERE id = 'f'",
         "DELETE FROM runs WHERE id = 't'",
         "DELETE FROM api_keys WHERE id = 'k'",

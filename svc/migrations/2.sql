@@ -209,6 +209,8 @@ UPDATE stored SET bytes = bytes + (SELECT ifnull(sum(256 + ifnull(length(CAST(co
     FROM conversations WHERE conversations.account_id = stored.account_id);
 UPDATE stored SET bytes = bytes + (SELECT ifnull(sum(256 + ifnull(length(CAST(messages.content AS BLOB)), 0)), 0)
     FROM messages WHERE messages.account_id = stored.account_id);
+UPDATE stored SET bytes = bytes + (SELECT ifnull(sum(256 + length(CAST(support_messages.content AS BLOB))), 0)
+    FROM support_messages WHERE support_messages.account_id = stored.account_id);
 UPDATE stored SET bytes = bytes + (SELECT ifnull(sum(256 + ifnull(length(CAST(providers.name AS BLOB)), 0) + ifnull(length(CAST(providers.base_url AS BLOB)), 0) + ifnull(length(CAST(providers.models AS BLOB)), 0)), 0)
     FROM providers WHERE providers.account_id = stored.account_id);
 CREATE TRIGGER api_keys_are_stored AFTER INSERT ON api_keys
@@ -312,9 +314,31 @@ BEGIN
     UPDATE stored SET bytes = bytes + 256 + ifnull(length(CAST(NEW.reasoning AS BLOB)), 0) + length(CAST(NEW.memory AS BLOB))
     WHERE account_id = NEW.account_id;
 END;
+CREATE TRIGGER answers_are_stored_anew AFTER UPDATE OF reasoning, memory ON answers
+BEGIN
+    UPDATE stored SET bytes = bytes + (256 + ifnull(length(CAST(NEW.reasoning AS BLOB)), 0) + length(CAST(NEW.memory AS BLOB)))
+        - (256 + ifnull(length(CAST(OLD.reasoning AS BLOB)), 0) + length(CAST(OLD.memory AS BLOB)))
+    WHERE account_id = NEW.account_id;
+END;
 CREATE TRIGGER answers_are_stored_no_more AFTER DELETE ON answers
 BEGIN
     UPDATE stored SET bytes = bytes - (256 + ifnull(length(CAST(OLD.reasoning AS BLOB)), 0) + length(CAST(OLD.memory AS BLOB)))
+    WHERE account_id = OLD.account_id;
+END;
+CREATE TRIGGER support_messages_are_stored AFTER INSERT ON support_messages
+BEGIN
+    UPDATE stored SET bytes = bytes + 256 + length(CAST(NEW.content AS BLOB))
+    WHERE account_id = NEW.account_id;
+END;
+CREATE TRIGGER support_messages_are_stored_anew AFTER UPDATE OF content ON support_messages
+BEGIN
+    UPDATE stored SET bytes = bytes + (256 + length(CAST(NEW.content AS BLOB)))
+        - (256 + length(CAST(OLD.content AS BLOB)))
+    WHERE account_id = NEW.account_id;
+END;
+CREATE TRIGGER support_messages_are_stored_no_more AFTER DELETE ON support_messages
+BEGIN
+    UPDATE stored SET bytes = bytes - (256 + length(CAST(OLD.content AS BLOB)))
     WHERE account_id = OLD.account_id;
 END;
 CREATE TRIGGER providers_are_stored AFTER INSERT ON providers

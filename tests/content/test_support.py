@@ -50,3 +50,9 @@ async def test_a_conversation_ends_at_200_messages(service: Service, headers: di
     assert answer["error"]["code"] == "PAYLOAD_TOO_LARGE"
     shown = (await service.client.get(f"{PATH}/{made['id']}", headers=headers)).json()
     assert [message["content"] for message in shown["messages"]] == [str(number) for number in range(200)]
+
+
+async def test_what_is_said_to_support_counts_as_stored(service: Service, headers: dict[str, str]) -> None:
+    made = await post(service, headers, body={"message": "größer"})
+    await post(service, headers, f"/{made['id']}/messages", {"content": "x" * 10_000})
+    assert (await service.client.get("/billing/account", headers=headers)).json()["stored_bytes"] == 256 + 8 + 256 + 10_000
