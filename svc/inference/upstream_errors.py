@@ -124,7 +124,7 @@ def retriable(fault: UpstreamFault) -> bool:
 
 
 def log_fields(fault: UpstreamFault, *, byok: bool) -> dict[str, Any]:
-    """What the operator's log tells of a fault: the status always, the words where they are about the way to the operator's server.
+    """What the operator's log tells of a fault: the status always, the words where they are about the way to a server of ours.
 
     What any other error says may quote the caller's message, which is nobody's to read; so may all that a user's own says.
     """
