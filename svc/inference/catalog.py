@@ -140,8 +140,12 @@ class Catalog:
         return name in self._names
 
     def first(self, kind: str) -> Model | None:
-        """The first model for `kind` that needs no asking, None if there is none; what providers list themselves is for chat."""
-        return next((model for model in self._models.values() if model.kind == kind), None)
+        """The model for `kind` that answers where none is named: the first of the operator's providers, else the first built-in.
+
+        None if there is neither; what providers list themselves is for chat.
+        """
+        of_kind = (model for model in self._models.values() if model.kind == kind)
+        return min(of_kind, key=lambda model: model.provider is None, default=None)
 
     async def models(self) -> list[Model]:
         """All models on offer now, in the order of the catalog."""

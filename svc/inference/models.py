@@ -67,8 +67,8 @@ class Models:
         return account.default_model or self.catalog.default_model or f"{BUILTIN}/assistant"
 
     async def first(self, account_id: str, kind: str) -> Model | None:
-        """The model for pictures or speech where none is named: the catalog's first, else one of the account's own providers
-        that says so. No provider is asked for it."""
+        """The model for pictures or speech where none is named: the operator's first, else the built-in, else one of the
+        account's own providers that says so. No provider is asked for it."""
         model = self.catalog.first(kind)
         listed = [] if model else await self._db.read(providers.all_providers, account_id)
         for name in (row["name"] for row in listed if not self.catalog.has_provider(row["name"])):

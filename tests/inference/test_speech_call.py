@@ -29,12 +29,12 @@ async def test_the_built_in_voice_is_paid_by_what_it_says(lab: Lab) -> None:
 
 @pytest.mark.parametrize(("asked", "cap_seconds"), [(256, 11.25), (1, 11.25), (-5, 11.25), (512, 22.5), (None, 180)])
 async def test_the_output_is_cut_at_the_cap(lab: Lab, asked: int | None, cap_seconds: float) -> None:
-    answer = await lab.post(GENERATE, input="Hello there. " * 400, tts_max_tokens=asked)
+    answer = await lab.post(GENERATE, input="Hello there. " * 400, model="builtin/voice", tts_max_tokens=asked)
     assert cap_seconds - 3 < seconds(answer) <= cap_seconds and answer.headers["x-audio-truncated"] == "true"
 
 
 async def test_the_largest_cap_is_24_minutes(lab: Lab) -> None:
-    answer = await lab.post(GENERATE, input="Hello there. " * 400, tts_max_tokens=10**30)
+    answer = await lab.post(GENERATE, input="Hello there. " * 400, model="builtin/voice", tts_max_tokens=10**30)
     assert 180 < seconds(answer) < 1440 and answer.headers["x-audio-truncated"] == "false"
 
 
@@ -61,7 +61,9 @@ async def test_speech_as_events_carries_the_same_audio(lab: Lab) -> None:
     assert {delta["type"] for delta in deltas} == {"speech.audio.delta"}
     assert b"".join(base64.b64decode(delta["audio"]) for delta in deltas) == plain.content
     used = tokens(seconds(plain))
-    assert seconds(await lab.post(GENERATE, input="Hello there", stream_format="sse")) > 0.4  # no field of that route
+    assert (
+        seconds(await lab.post(GENERATE, input="Hello there", model="builtin/voice", stream_format="sse")) > 0.4
+    )  # no field of that route
     assert done == {"type": "speech.audio.done", "usage": {"input_tokens": 0, "output_tokens": used, "total_tokens": used}}
 
 

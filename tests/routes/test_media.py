@@ -96,10 +96,14 @@ WRONG: dict[str, list[tuple[dict[str, Any], int, str]]] = {
 }
 
 
-async def test_without_a_model_the_catalogs_first_of_the_kind_answers(lab: Lab) -> None:
-    assert pictures(await lab.post(IMAGES, prompt="hills", size="64x64"))[0].startswith(b"\x89PNG")
-    assert seconds(await lab.post(GENERATE, input="hello")) > 0.3
-    assert lab.upstream.requests == []
+async def test_without_a_model_the_operators_first_of_the_kind_answers(lab: Lab) -> None:
+    assert pictures(await lab.post(IMAGES, prompt="hills")) == [PNG]
+    assert seconds(await lab.post(GENERATE, input="hello")) == 2
+    assert (await lab.post(SPEECH, input="hello")).headers["content-type"] == "audio/mpeg"
+    run = {"goal": "Draw a lighthouse", "model": "builtin/assistant"}
+    assert '"generate_image"' in (await lab.post("/v1/agents/run", **run)).text
+    paths = ["images/generations", "audio/speech", "audio/speech", "images/generations"]
+    assert [(seen.path, seen.model) for seen in lab.upstream.requests] == [(f"/v1/{path}", "ok") for path in paths]
     kinds = {model["id"]: model for model in (await lab.service.client.get("/v1/models", headers=lab.headers)).json()["data"]}
     assert kinds["builtin/paint"]["pricing"] == {"micros_per_image": PRICE} and kinds["builtin/paint"]["kind"] == "image"
     assert kinds["builtin/voice"]["pricing"] == {"micros_per_thousand_audio_tokens": 10_000}
@@ -110,7 +114,8 @@ async def test_a_wrong_request_names_its_field_whoever_pays(lab: Lab, path: str)
     poor = await lab.service.bearer()
     for body, status, param in WRONG[path]:
         if body and param not in ("prompt", "input"):
-            body = {("prompt" if path == IMAGES else "input"): "hi", **body}
+            built_in = "builtin/paint" if path == IMAGES else "builtin/voice"
+            body = {"model": built_in, ("prompt" if path == IMAGES else "input"): "hi", **body}
         for headers in (lab.headers, poor):
             answer = await lab.service.client.post(path, json=body, headers=headers)
             error = answer.json()["error"]
@@ -131,7 +136,7 @@ async def test_who_may_ask_and_how(lab: Lab, path: str) -> None:
 
 async def test_media_take_nothing_from_the_chat_bucket(lab: Lab) -> None:
     for _ in range(25):
-        answer = await lab.post(GENERATE, input="hi", voice="nobody")
+        answer = await lab.post(GENERATE, input="hi", model="builtin/voice", voice="nobody")
         assert answer.status_code == 400 and "x-ratelimit-remaining-requests" not in answer.headers
     chat = {"model": "builtin/echo", "messages": [{"role": "user", "content": "hi"}]}
     answer = await lab.service.client.post("/v1/chat/completions", json=chat, headers=lab.headers)
@@ -171,8 +176,8 @@ async def test_402_tells_what_is_needed_and_nothing_is_made(lab: Lab) -> None:
     answer = await lab.post(IMAGES, prompt="hills", model="builtin/paint", n=4)
     assert (answer.status_code, answer.json()["error"]["code"]) == (402, "insufficient_funds")
     assert f"{4 * PRICE} micros" in answer.json()["error"]["message"] and answer.headers["x-should-retry"] == "false"
-    assert (await lab.post(GENERATE, input="hi", tts_max_tokens=32_768)).status_code == 402
-    assert (await lab.post(GENERATE, input="hi", tts_max_tokens=4_096)).status_code == 200
+    assert (await lab.post(GENERATE, input="hi", model="builtin/voice", tts_max_tokens=32_768)).status_code == 402
+    assert (await lab.post(GENERATE, input="hi", model="builtin/voice", tts_max_tokens=4_096)).status_code == 200
     poor = await lab.service.bearer()
     for path, body in ((IMAGES, {"prompt": "a"}), (GENERATE, {"input": "a"}), (SPEECH, {"input": "a"})):
         assert (await lab.service.client.post(path, json=body, headers=poor)).status_code == 402

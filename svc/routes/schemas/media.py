@@ -10,7 +10,7 @@ IMAGE_REQUEST = record(
     "ImageRequest",
     {
         "prompt": string("What the picture is to show; not blank.", minLength=1, maxLength=32000),
-        "model": or_null(string("An image model of `GET /v1/models`; null: the first.")),
+        "model": or_null(string("An image model of `GET /v1/models`; null: the operator's first, else the built-in.")),
         "n": or_null(integer(minimum=1, maximum=10, default=1)),
         "size": or_null(
             string(
@@ -66,7 +66,7 @@ AUDIO_REQUEST = record(
             minLength=1,
             maxLength=100000,
         ),
-        "model": or_null(string("A speech model of `GET /v1/models`; null: the first.")),
+        "model": or_null(string("A speech model of `GET /v1/models`; null: the operator's first, else the built-in.")),
         "voice": _VOICE,
         "speed": {"type": ["number", "null"], "minimum": 0.25, "maximum": 4, "default": 1},
         "tts_max_tokens": or_null(
@@ -86,7 +86,7 @@ SPEECH_REQUEST = record(
     "SpeechRequest",
     {
         "input": string("What is to be said; not blank.", minLength=1, maxLength=4096),
-        "model": or_null(string("A speech model of `GET /v1/models`; null: the first.")),
+        "model": or_null(string("A speech model of `GET /v1/models`; null: the operator's first, else the built-in.")),
         "voice": _VOICE,
         "speed": {"type": ["number", "null"], "minimum": 0.25, "maximum": 4, "default": 1},
         "tts_max_tokens": or_null(
