@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from svc.auth import accounts
-from svc.content import conversations, history
+from svc.content import conversations, history, recall, search
 from svc.schema import connect, newest_schema, prepare
 
 NOW = 1_790_000_000.0
@@ -53,13 +53,13 @@ def measure(path: Path, label: str, search: Callable[[sqlite3.Connection], list[
     print(f"{label:<58} {found:>3} found, first {first:>7.2f} ms, median {median:>7.2f} ms{verdict}")
 
 
-def list_found(account_id: str, query: str, conn: sqlite3.Connection) -> list[sqlite3.Row]:
+def list_found(account_id: str, query: str, conn: sqlite3.Connection) -> list[search.Match]:
     """GET /conversations?q=, its first page."""
-    return conversations.conversations_page(conn, account_id, 20, None, None, query).items
+    return search.search(conn, account_id, query, 20, None, None).items
 
 
-def recall(account_id: str, query: str, conn: sqlite3.Connection) -> list[dict[str, Any]]:
-    return history.matching_passages(conn, account_id, query)
+def recalled(account_id: str, query: str, conn: sqlite3.Connection) -> list[recall.Passage]:
+    return recall.matching_passages(conn, account_id, query)
 
 
 def main(count: int) -> None:
@@ -87,7 +87,7 @@ def main(count: int) -> None:
             ("the small account: a word of the other's alone", ids[1], "zebra"),
         ):
             measure(path, f"?q=    {label}", partial(list_found, account_id, query))
-            measure(path, f"memory {label}", partial(recall, account_id, query))
+            measure(path, f"memory {label}", partial(recalled, account_id, query))
         with closing(connect(path)) as conn:
             began = time.perf_counter()
             conn.execute("BEGIN")

@@ -11,7 +11,7 @@ import sqlite3
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from svc.content.words import UNSPACED, are_forms, is_near, words_of
+from svc.content.words import LEAST_MISSPELT, UNSPACED, are_forms, is_near, words_of
 
 INDEXED_CHARACTERS = 100_000
 PIECE_CHARACTERS = 1_000
@@ -19,6 +19,7 @@ PIECES = 128
 _PIECES_AT_ONCE = 4
 _MERGED_PAGES = 100
 _FORMS_READ = 300
+_FORMS_KEPT = 12
 _NEAR_READ = 1_500
 _NEAR_KEPT = 8
 
@@ -172,19 +173,19 @@ def _merge(tx: sqlite3.Connection, pages: int) -> None:
 
 
 def forms_of(conn: sqlite3.Connection, account_id: str, word: str) -> list[str]:
-    """The words that the account has used which are forms of the folded `word`, itself among them if it has been used."""
+    """The words that the account has used which are forms of the folded `word`, up to 12, itself first if it has been used."""
     if UNSPACED.match(word):
         return [word]
     # Forms of one word begin alike, and a word may be the beginning of a longer one: Zahnarzt in Zahnarzttermin.
     beginning = word[: max(3, min(5, len(word) - 2))]
     found = [other for other in _beginning_with(conn, account_id, beginning, _FORMS_READ) if are_forms(word, other)]
     known = conn.execute("SELECT word FROM vocabulary WHERE account_id = ? AND word = ?", (account_id, word)).fetchone()
-    return list(dict.fromkeys([word, *found] if known else found))
+    return list(dict.fromkeys([word, *found] if known else found))[:_FORMS_KEPT]
 
 
 def near_words(conn: sqlite3.Connection, account_id: str, word: str) -> list[str]:
     """The words that the account has used of which the folded `word` may be a misspelling, up to 8."""
-    if UNSPACED.match(word):
+    if UNSPACED.match(word) or len(word) < LEAST_MISSPELT or any(sign.isdigit() for sign in word):
         return []
     alike = [*_beginning_with(conn, account_id, word[:2], _NEAR_READ, len(word)), *_ending_with(conn, account_id, word)]
     return [other for other in dict.fromkeys(alike) if is_near(word, other)][:_NEAR_KEPT]

@@ -23,6 +23,7 @@ _PASSAGE_CHARACTERS = 700
 _LEAST_CHARACTERS = 80
 _QUERY_CHARACTERS = 4_000
 _WORDS = 40
+_MISSPELT = 8  # so many unknown words are taken for misspellings at most
 # How many of a word's newest pieces count, and how many messages of an account at most say how rare a word is.
 _HITS = 300
 _COUNTED = 3_000
@@ -108,10 +109,11 @@ def _asked_words(conn: sqlite3.Connection, account_id: str, question: str) -> li
     counted = conn.execute(
         "SELECT count(*) FROM (SELECT 1 FROM messages WHERE account_id = ? LIMIT ?)", (account_id, _COUNTED)
     ).fetchone()[0]
-    asked = []
+    asked, looked_up = [], 0
     for word in telling:
         forms, quality = forms_of(conn, account_id, word), 1.0
-        if not forms:
+        if not forms and looked_up < _MISSPELT:
+            looked_up += 1
             forms, quality = near_words(conn, account_id, word), _NEAR
         places = MESSAGES.newest(conn, account_id, forms, _HITS) if forms else []
         weight = math.log(1 + counted / len(places)) if places else _ABSENT * math.log(1 + counted)

@@ -22,7 +22,7 @@ _LATIN = re.compile("[a-z]+")
 _LEAST_PREFIX = 5
 # Of the longer of two words, how much their common beginning makes up when they are forms of one.
 _FORM_SHARE = 0.7
-_LEAST_MISSPELT = 4
+LEAST_MISSPELT = 4
 
 
 def folded(text: str) -> str:
@@ -100,7 +100,7 @@ def is_near(one: str, other: str) -> bool:
     with its neighbour, in a word of eight letters or more two of these."""
     short, long = sorted((len(one), len(other)))
     allowed = 1 if short < 8 else 2
-    if short < _LEAST_MISSPELT or long - short > allowed or any(sign.isdigit() for sign in one + other):
+    if short < LEAST_MISSPELT or long - short > allowed or any(sign.isdigit() for sign in one + other):
         return False
     return _distance(one, other, allowed) <= allowed
 
