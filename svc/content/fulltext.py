@@ -178,7 +178,9 @@ def forms_of(conn: sqlite3.Connection, account_id: str, word: str) -> list[str]:
         return [word]
     # Forms of one word begin alike, and a word may be the beginning of a longer one: Zahnarzt in Zahnarzttermin.
     beginning = word[: max(3, min(5, len(word) - 2))]
-    found = [other for other in _beginning_with(conn, account_id, beginning, _FORMS_READ) if are_forms(word, other)]
+    found: list[str] = []
+    if not any(sign.isdigit() for sign in word):  # numbers have no forms
+        found = [other for other in _beginning_with(conn, account_id, beginning, _FORMS_READ) if are_forms(word, other)]
     known = conn.execute("SELECT word FROM vocabulary WHERE account_id = ? AND word = ?", (account_id, word)).fetchone()
     return list(dict.fromkeys([word, *found] if known else found))[:_FORMS_KEPT]
 

@@ -4,6 +4,7 @@ import re
 import unicodedata
 from collections.abc import Collection, Iterator
 from functools import cache
+from os.path import commonprefix
 from pathlib import Path
 
 from svc.content.stem import stem
@@ -92,7 +93,7 @@ def are_forms(one: str, other: str) -> bool:
 
 
 def _common_beginning(one: str, other: str) -> int:
-    return next((place for place, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+    return len(commonprefix((one, other)))  # noqa: RUF071 - as is wanted here
 
 
 def is_near(one: str, other: str) -> bool:
