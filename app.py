@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import httpx
@@ -297,7 +297,7 @@ async def _start_work(
         long_answers=AtOnce(8, "long answers"),
         log=ground.log,
         metrics=ground.metrics,
-        interface=orjson.dumps(service.document(ROUTES, config.base_url)),
+        interface=cache(lambda: orjson.dumps(service.document(ROUTES, config.base_url))),
         started_at=config.monotonic(),
     )
 

@@ -1,5 +1,6 @@
 """What tells about the service itself: health, readiness and the interface document."""
 
+import asyncio
 import hmac
 import sqlite3
 from collections.abc import Iterable
@@ -106,7 +107,8 @@ async def metrics(request: Request[State]) -> Response:
 )
 async def openapi(request: Request[State]) -> Response:
     """The interface document, with this server's address."""
-    return Response(request.state.interface, headers={"cache-control": "no-store"}, media_type="application/json")
+    content = await asyncio.to_thread(request.state.interface)
+    return Response(content, headers={"cache-control": "no-store"}, media_type="application/json")
 
 
 def document(routes: Iterable[Row], base_url: str) -> dict[str, Any]:

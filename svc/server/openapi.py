@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping
 from http import HTTPStatus
 from typing import Any
 
+import orjson
+
 from svc.errors import ERRORS
 from svc.json_text import MOST_JSON_VALUES
 from svc.server.body_budget import KIB, MIB
@@ -196,7 +198,7 @@ class Components:
         """`value` with a reference in the place of each named part."""
         if isinstance(value, Component):
             return self._reference(value)
-        if isinstance(value, Mapping):
+        if isinstance(value, dict):
             return {name: self.referred(part) for name, part in value.items()}
         if isinstance(value, list | tuple):
             return [self.referred(part) for part in value]
@@ -215,7 +217,7 @@ class Components:
     def name_shared_responses(self, paths: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
         """`paths` with each refusal that several operations share in one place."""
         refusals = [
-            (answers, status, str(answers[status]))
+            (answers, status, orjson.dumps(answers[status]))
             for item in paths.values()
             for operation in item.values()
             for answers in [operation["responses"]]
@@ -223,7 +225,7 @@ class Components:
             if status[0] in "45"
         ]
         uses = Counter(text for _, _, text in refusals)
-        names: dict[str, str] = {}
+        names: dict[bytes, str] = {}
         for answers, status, text in refusals:
             if uses[text] > 1:
                 if text not in names:

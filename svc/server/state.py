@@ -29,7 +29,7 @@ class State(Mapping[str, Any]):
 
     It is a mapping of its own fields because that is what Starlette takes from a lifespan and hands to each request.
     `clock` gives Unix seconds; `derived_keys` holds a key for each purpose, derived from the one secret of the data folder.
-    `interface` is the interface document in JSON.
+    `interface` gives the interface document in JSON, which is built when it is first asked for.
     """
 
     config: Config
@@ -54,7 +54,7 @@ class State(Mapping[str, Any]):
     long_answers: AtOnce
     log: Log
     metrics: Metrics
-    interface: bytes
+    interface: Callable[[], bytes]
     started_at: float
 
     def __getitem__(self, name: str) -> Any:
