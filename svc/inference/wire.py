@@ -30,6 +30,8 @@ from svc.inference.upstream_errors import error_status
 DONE = b"data: [DONE]\n\n"
 # More than twice the longest answer of today's models; what goes on beyond is endless.
 ANSWER_LIMIT_BYTES = 8 * 1024 * 1024
+# A longer text goes out in several chunks: one of megabytes takes the event loop from everybody else.
+_PIECE_CHARACTERS = 64 * 1024
 _CHOICES_MAX = 128
 _PARTS_MAX = 5_000
 _FIELD_OVERHEAD_BYTES = 200
@@ -173,13 +175,18 @@ class ChunkWriter:
         if isinstance(usage, dict):
             self._reported.update((name, value) for name, value in usage.items() if value is not None)
 
-    def _chunk(self, choice: GrowingChoice, delta: dict[str, Any], reason: str | None = None) -> Chunk:
+    def _chunks(self, choice: GrowingChoice, delta: dict[str, Any]) -> list[Chunk]:
+        """The chunk of `delta`, or several that together say the same where a text in it is long."""
+        first, *more = _in_pieces(delta)
+        return [self._chunk(choice, first), *(self._chunk(choice, piece, goes_on=True) for piece in more)]
+
+    def _chunk(self, choice: GrowingChoice, delta: dict[str, Any], reason: str | None = None, *, goes_on: bool = False) -> Chunk:
         written = {"index": choice.index, "delta": delta, "logprobs": None, "finish_reason": reason}
         # The opening delta carries nothing else; what waits belongs to the text or the end.
         if choice.waiting and "role" not in delta:
             written.update(choice.waiting)
             choice.waiting = {}
-        chunk = {**self.head, **self._waiting, "choices": [written]}
+        chunk = {**self.head, **({} if goes_on else self._waiting), "choices": [written]}
         if self._include_usage:
             chunk["usage"] = None
         return chunk
@@ -222,7 +229,7 @@ class ChunkWriter:
             if thinking:
                 raw["reasoning_content"] = f"{raw.get('reasoning_content') or ''}{thinking}"
         if delta := self._read_fields(choice, raw):
-            chunks.append(self._chunk(choice, delta))
+            chunks += self._chunks(choice, delta)
         calls = raw.get("tool_calls")
         for position, call in enumerate(calls if isinstance(calls, list) else ()):
             if isinstance(call, dict):
@@ -293,7 +300,9 @@ class ChunkWriter:
             chunks.append(self._chunk(choice, call.first_delta()))
             piece, extra = str(call.arguments), {}
         if piece or extra:
-            chunks.append(self._chunk(choice, call.delta(piece, extra)))
+            first, *more = _in_pieces({"piece": piece})
+            chunks.append(self._chunk(choice, call.delta(first["piece"], extra)))
+            chunks += [self._chunk(choice, call.delta(rest["piece"], {}), goes_on=True) for rest in more]
         return chunks
 
 
@@ -345,6 +354,15 @@ def _join_logprobs(known: dict[str, Any] | None, more: dict[str, Any] | None) ->
         else:
             known[name] = value
     return known
+
+
+def _in_pieces(delta: dict[str, Any]) -> list[dict[str, Any]]:
+    """A delta whose texts are short, and those that go on where it leaves off."""
+    texts = {name: value for name, value in delta.items() if type(value) is str and len(value) > _PIECE_CHARACTERS}
+    pieces = [{**delta, **{name: text[:_PIECE_CHARACTERS] for name, text in texts.items()}}]
+    for start in range(_PIECE_CHARACTERS, max(map(len, texts.values()), default=0), _PIECE_CHARACTERS):
+        pieces.append({name: text[start : start + _PIECE_CHARACTERS] for name, text in texts.items() if len(text) > start})
+    return pieces
 
 
 def _refuse_error(raw: dict[str, Any]) -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from typing import Any
 
 from starlette.requests import Request
@@ -31,6 +31,7 @@ from svc.server.web import add_log_fields, reply
 
 _BODY_BYTES = 16 * MIB
 _HEAVY_BYTES = 64 * KIB
+_PART_BYTES = 64 * KIB
 
 
 @describes(
@@ -117,7 +118,8 @@ async def _events(
             with interrupt.told():
                 async with contextlib.aclosing(call.stream()) as chunks:
                     async for together in chunks:
-                        yield b"".join(map(wire.event, together))
+                        for blocks in _blocks(together):
+                            yield blocks
                 whole = True
     except asyncio.CancelledError:
         if not whole or interrupt.reason is None:
@@ -125,6 +127,18 @@ async def _events(
         # A shutdown while the answer was settled and kept, which has happened all the same, finds it whole.
     with contextlib.suppress(asyncio.CancelledError):  # as does one that comes now
         yield wire.DONE
+
+
+def _blocks(chunks: Sequence[wire.Chunk]) -> Iterator[bytes]:
+    """The events of chunks that came together, so many at a time that others have the event loop in between."""
+    part = b""
+    for chunk in chunks:
+        part += wire.event(chunk)
+        if len(part) >= _PART_BYTES:
+            yield part
+            part = b""
+    if part:
+        yield part
 
 
 @contextlib.asynccontextmanager

@@ -20,7 +20,7 @@ COMPLETIONS = "/v1/chat/completions"
 MODELS = (
     *("ok", "silent", "silent-after-3-chunks", "endless", "late-usage-800ms", "tools", "reasoning", "mid-line", "mid-bare"),
     *("refuses-max_tokens", "refuses-stream_options", "refuses-reasoning_content+tools+reasoning", "small-output", "status-401"),
-    *("status-402", "endless+stream-for-json"),
+    *("status-402", "endless+stream-for-json", "echo", "echo+json-for-stream"),
 )
 ESTIMATED_INPUT = 1  # tokens of "hi", which are a micro each; those of the output are two
 
@@ -103,6 +103,15 @@ async def test_a_json_answer_beyond_its_grant_is_cut_too(lab: Lab) -> None:
     (choice,) = answer["choices"]
     assert len(choice["message"]["content"]) == 320 and choice["finish_reason"] == "length"
     await asyncio.wait_for(lab.upstream.requests[-1].gone.wait(), 2)
+
+
+@pytest.mark.parametrize("model", ["echo", "echo+json-for-stream"])
+async def test_a_long_text_that_comes_at_once_goes_out_in_pieces_and_unchanged(lab: Lab, model: str) -> None:
+    said = "éx\U0001f642" * 70_000
+    body = {"model": f"lab/{model}", "messages": [{"role": "user", "content": said}], "stream": True, "max_tokens": 60_000}
+    answer = await lab.client.post(COMPLETIONS, json=body, headers=lab.person.headers)
+    texts = [chunk["choices"][0]["delta"].get("content") or "" for chunk in events(answer)]
+    assert "".join(texts) == said and max(map(len, texts)) == 65_536
 
 
 @pytest.mark.parametrize("stream", [False, True])

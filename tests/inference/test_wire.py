@@ -154,6 +154,26 @@ def test_an_endless_answer_is_stopped() -> None:
     assert caught.value.kind == "invalid"
 
 
+def test_a_long_text_is_told_in_several_chunks_that_carry_what_stands_beside_it_once() -> None:
+    text, thought, arguments = "\U0001f642" * 150_000, "é" * 65_537, '"' + "ü" * 200_000 + '"'
+    call = {"index": 0, "id": "c", "type": "function", "x_of_call": 3, "function": {"name": "f", "arguments": arguments}}
+    raw = delta(content=text, reasoning_content=thought, x_of_delta=[1], tool_calls=[call])
+    raw["x_top"], raw["choices"][0]["logprobs"] = 2, {"content": []}
+    chunks = streamed(raw, delta(tool_calls=[{**call, "function": {"arguments": arguments}}]), include_usage=True)
+    assert max(len(wire.event(chunk)) for chunk in chunks) < 20 * 65_536
+    deltas = [choice["delta"] for chunk in chunks for choice in chunk["choices"]]
+    pieces = [entry["function"]["arguments"] for found in deltas for entry in found.get("tool_calls", []) if "function" in entry]
+    assert "".join(found.get("content") or "" for found in deltas) == text
+    assert "".join(found.get("reasoning_content", "") for found in deltas) == thought
+    assert "".join(pieces) == arguments * 2 and max(map(len, pieces)) == 65_536
+    assert sum("x_of_delta" in found for found in deltas) == 1
+    assert sum(choice["logprobs"] is not None for chunk in chunks for choice in chunk["choices"]) == 1
+    assert str(chunks).count("x_top") < 6, "only where there is something new"
+    (made,) = answer(raw)["choices"]
+    assert (made["message"]["content"], made["message"]["reasoning_content"]) == (text, thought)
+    assert made["message"]["tool_calls"][0]["function"]["arguments"] == arguments
+
+
 def test_choices_are_kept_apart() -> None:
     chunks = streamed(
         delta(0, content="a"), delta(1, content="b"), delta(1, "stop", content="B"), delta(0, "length", content="A")
