@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from svc.builtin.voice import CONTENT_TYPES
 from svc.content import artifacts
 from svc.content.artifacts import Artifact
+from svc.inference.pictures import picture_type
 from svc.inference.studio import Studio
 
 # An account without room.
 FULL = ("quota_exceeded", "PAYLOAD_TOO_LARGE")
-_ENDINGS = {"image/png": "png", "image/jpeg": "jpg", "image/webp": "webp", "image/gif": "gif"}
+_ENDINGS = {"image/png": "png", "image/jpeg": "jpg", "image/webp": "webp", "image/gif": "gif", "image/avif": "avif"}
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ async def room(studio: Studio, account_id: str, size_bytes: int, count: int = 1)
 
 async def store_picture(studio: Studio, home: Home, prompt: str, content: bytes, number: int = 1) -> Artifact:
     """Keeps the `number`th picture of a prompt as an artifact that is named for it. Raises ApiError."""
-    content_type = picture_type(content)
+    content_type = picture_type(content) or "application/octet-stream"
     name = f"{_stem(prompt)}{'' if number == 1 else f'-{number}'}.{_ENDINGS.get(content_type, 'bin')}"
     return await _store(studio, home, name, content_type, content)
 
@@ -67,17 +68,6 @@ async def _store(studio: Studio, home: Home, name: str, content_type: str, conte
         run_id=home.run_id,
         now_seconds=studio.engines.clock(),
     )
-
-
-def picture_type(content: bytes) -> str:
-    """The media type of a picture by its first bytes, `application/octet-stream` for one that is not known."""
-    if content.startswith(b"\x89PNG\r\n\x1a\n"):
-        return "image/png"
-    if content.startswith(b"\xff\xd8\xff"):
-        return "image/jpeg"
-    if content.startswith(b"RIFF") and content[8:12] == b"WEBP":
-        return "image/webp"
-    return "image/gif" if content.startswith((b"GIF87a", b"GIF89a")) else "application/octet-stream"
 
 
 def _stem(text: str) -> str:

@@ -48,6 +48,19 @@ class Pictures:
     details: dict[str, Any]
 
 
+def picture_type(content: bytes) -> str | None:
+    """The media type of a picture by its first bytes, None for what is no picture that browsers show."""
+    if content.startswith(b"\x89PNG\r\n\x1a\n"):
+        return "image/png"
+    if content.startswith(b"\xff\xd8\xff"):
+        return "image/jpeg"
+    if content.startswith(b"RIFF") and content[8:12] == b"WEBP":
+        return "image/webp"
+    if content[4:12] in (b"ftypavif", b"ftypavis"):
+        return "image/avif"
+    return "image/gif" if content.startswith((b"GIF87a", b"GIF89a")) else None
+
+
 def pictures_in(data: bytes, provider: Endpoint, most: int) -> Pictures:
     """What a provider's answer holds, at most `most` pictures. Raises UpstreamFault."""
     try:
@@ -86,6 +99,8 @@ def _decoded(encoded: str) -> bytes:
         content = b""
     if not content:
         raise UpstreamFault("invalid", "The answer holds a picture that is no base64.")
+    if picture_type(content) is None:
+        raise UpstreamFault("invalid", "The answer holds what is no PNG, JPEG, WebP, GIF or AVIF.")
     return content
 
 

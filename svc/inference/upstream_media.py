@@ -12,6 +12,7 @@ import httpx
 
 from svc.errors import ApiError, UpstreamFault
 from svc.inference import audio
+from svc.inference.pictures import picture_type
 from svc.inference.upstream import Endpoint, dump, faults, parsed, send
 from svc.outbound.client import Outbound
 from svc.outbound.connection import Reply
@@ -67,7 +68,7 @@ def _origin(url: str) -> tuple[str, str, int | None]:
 
 
 async def fetch(client: Outbound, url: str, timeout_seconds: float) -> bytes:
-    """What is at `url`, asked for without a key. Raises UpstreamFault."""
+    """The picture at `url`, asked for without a key. Raises UpstreamFault."""
     deadline = time.monotonic() + timeout_seconds
     pieces: list[bytes] = []
     size_bytes = 0
@@ -84,10 +85,11 @@ async def fetch(client: Outbound, url: str, timeout_seconds: float) -> bytes:
     except (ApiError, UpstreamFault):
         # One text for every fault: it must not tell which addresses answer.
         raise UpstreamFault("invalid", _NOT_FETCHED) from None
+    content = b"".join(pieces)
     # A page that asks to sign in comes with 200, too.
-    if reply.status != 200 or not pieces or _is_text(pieces[0], reply.headers.get("content-type", "")):
+    if reply.status != 200 or picture_type(content) is None:
         raise UpstreamFault("invalid", _NOT_FETCHED)
-    return b"".join(pieces)
+    return content
 
 
 async def speech(

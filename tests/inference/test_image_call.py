@@ -100,9 +100,10 @@ async def test_the_fallback_answers_at_its_own_price_and_may_be_built_in(lab: La
     assert await lab.spent() == 1_000 + 3 * PRICE
 
 
+@pytest.mark.parametrize("model", ["bad-picture", "other-file"])
 @pytest.mark.parametrize("response_format", ["b64_json", "url"])
-async def test_what_is_no_picture_is_neither_passed_on_nor_paid(lab: Lab, response_format: str) -> None:
-    answer = await lab.post(IMAGES, prompt="a cat", model="lab/bad-picture", response_format=response_format)
+async def test_what_is_no_picture_is_neither_passed_on_nor_paid(lab: Lab, model: str, response_format: str) -> None:
+    answer = await lab.post(IMAGES, prompt="a cat", model=f"lab/{model}", response_format=response_format)
     assert (answer.status_code, answer.json()["error"]["code"]) == (502, "upstream_invalid_response")
     assert "@@@" not in answer.text and await lab.spent() == 0
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from svc.inference.media_files import _stem, picture_type
+from svc.inference.media_files import _stem
+from svc.inference.pictures import picture_type
 
 
 @pytest.mark.parametrize(
@@ -11,13 +12,14 @@ from svc.inference.media_files import _stem, picture_type
         (b"\x89PNG\r\n\x1a\n", "image/png"),
         (b"\xff\xd8\xff\xe0", "image/jpeg"),
         (b"RIFF\0\0\0\0WEBPVP8 ", "image/webp"),
-        (b"RIFF\0\0\0\0WAVEfmt ", "application/octet-stream"),
+        (b"\0\0\0\x1cftypavif", "image/avif"),
+        (b"RIFF\0\0\0\0WAVEfmt ", None),
         (b"GIF89a", "image/gif"),
-        (b"<svg onload=alert(1)>", "application/octet-stream"),
-        (b"", "application/octet-stream"),
+        (b"<svg onload=alert(1)>", None),
+        (b"", None),
     ],
 )
-def test_the_bytes_of_a_picture_tell_its_type(start: bytes, content_type: str) -> None:
+def test_the_bytes_of_a_picture_tell_its_type(start: bytes, content_type: str | None) -> None:
     assert picture_type(start) == content_type
 
 

@@ -11,7 +11,7 @@ from svc.errors import UpstreamFault
 from svc.inference.catalog import Provider
 from svc.inference.pictures import Address, Picture, Pictures, pictures_in
 
-BYTES = bytes(range(256)) * 2
+BYTES = b"\xff\xd8\xff" + bytes(range(256)) * 2
 PLAIN = base64.b64encode(BYTES).decode()
 
 
@@ -45,6 +45,8 @@ def test_base64_in_any_usual_form_is_read(encoded: str) -> None:
     [
         {"b64_json": "@@@"},
         {"b64_json": "A"},
+        {"b64_json": base64.b64encode(b"hello").decode()},
+        {"url": f"data:image/png;base64,{base64.b64encode(b'<svg onload=alert(1)>').decode()}"},
         {"b64_json": "===="},
         {"b64_json": "é" * 8},
         {"b64_json": PLAIN + '"}, "injected": {"'},

@@ -122,6 +122,7 @@ async def test_a_long_text_goes_to_an_operators_provider_whole(lab: Lab) -> None
         ("text/html", b"<html>", False),
         ("", b"<html>Sign in", False),
         ("", b"{}", False),
+        ("image/png", b"hello", False),
     ],
 )
 async def test_a_page_in_the_place_of_a_picture_is_no_picture(content_type: str, content: bytes, taken: bool) -> None:

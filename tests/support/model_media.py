@@ -21,6 +21,8 @@ def images(request: dict[str, Any], commands: frozenset[str], base_url: str) -> 
         picture = {"url": f"data:image/png;base64,{encoded}"}
     if "bad-picture" in commands:
         picture = {"b64_json": "@@@ not base64 @@@"}
+    if "other-file" in commands:
+        picture = {"b64_json": base64.b64encode(b"hello").decode()}
     if "own-url" in commands:
         picture = {"url": f"{base_url}/generated/picture.png"}
     if "in-lines" in commands:
