@@ -19,8 +19,8 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from svc.checks import integer, matching, number, one_of, optional, required, string
-from svc.content import content_links
-from svc.errors import ApiError, describe
+from svc.content import artifacts, content_links
+from svc.errors import ApiError, ClientGone, describe
 from svc.inference import media_files
 from svc.inference.catalog import Model
 from svc.inference.image_call import LEAST_SIDE, MOST_SIDE, ImageCall, ImageRequest
@@ -95,10 +95,14 @@ async def create_image(request: Request[State], caller: Caller) -> Response:
         _check_for_painter(body, wanted)
     call = ImageCall(model, wanted, state.studio, _payer(request, caller))
     with contextlib.ExitStack() as held:
-        async with _room(state, caller, call, wanted.count if as_url else 0), _made(request, caller, call):
+        async with (
+            _room(state, caller, call, wanted.count if as_url else 0),
+            _kept(state, caller) as kept,
+            _made(request, caller, call),
+        ):
             held.enter_context(state.studio.lane(model).images.taken(caller.id))
             file = held.enter_context(state.studio.spool())
-            await _write_images(state, caller, call, wanted.prompt, file, as_url)
+            await _write_images(state, caller, call, wanted.prompt, file, kept if as_url else None)
         return _from_file(file, {"content-type": "application/json", **_cost(call)}, held.pop_all())
 
 
@@ -128,15 +132,32 @@ def _room(state: State, caller: Caller, call: ImageCall, stored: int) -> context
     return media_files.room(state.studio, caller.id, call.most_bytes, stored)
 
 
-async def _write_images(state: State, caller: Caller, call: ImageCall, prompt: str, file: BinaryIO, as_url: bool) -> None:
-    """Writes the answer picture by picture, so that one of them is in memory at a time."""
+@contextlib.asynccontextmanager
+async def _kept(state: State, caller: Caller) -> AsyncIterator[list[str]]:
+    """The ids of the artifacts that the block keeps. An error costs nothing, so it leaves none of them."""
+    kept: list[str] = []
+    try:
+        yield kept
+    except ClientGone:  # who has left pays for what was made
+        raise
+    except Exception:
+        for artifact_id in kept:
+            with contextlib.suppress(ApiError):
+                await state.db.write(artifacts.delete_artifact, caller.id, artifact_id)
+        raise
+
+
+async def _write_images(
+    state: State, caller: Caller, call: ImageCall, prompt: str, file: BinaryIO, kept: list[str] | None
+) -> None:
+    """Writes the answer picture by picture, so that one of them is in memory at a time; with addresses where they are `kept`."""
     with storage():
         file.write(b'{"created":%d,"data":[' % int(state.clock()))
-        async with contextlib.aclosing(call.pictures()) as pictures:
+        async with contextlib.aclosing(call.pictures() if kept is None else _all_made(state, call)) as pictures:
             number = 0
             async for picture in pictures:
                 number += 1
-                url = await _url(state, caller, prompt, picture, number) if as_url else None
+                url = None if kept is None else await _url(state, caller, prompt, picture, number, kept)
                 await asyncio.to_thread(_write_image, file, picture, url, number)
         file.write(b"]")
         for name, value in call.details.items():
@@ -144,7 +165,19 @@ async def _write_images(state: State, caller: Caller, call: ImageCall, prompt: s
         file.write(b"}")
 
 
-async def _url(state: State, caller: Caller, prompt: str, picture: Picture, number: int) -> str | None:
+async def _all_made(state: State, call: ImageCall) -> AsyncGenerator[Picture, None]:
+    """The pictures, none of them before the last is made, as one that fails fails them all."""
+    with state.studio.spool() as file:
+        places: list[tuple[int, int, str | None]] = []
+        async with contextlib.aclosing(call.pictures()) as pictures:
+            async for picture in pictures:
+                places.append((file.tell(), len(picture.content), picture.revised_prompt))
+                await asyncio.to_thread(file.write, picture.content)
+        for start, size, revised_prompt in places:
+            yield Picture(os.pread(file.fileno(), size, start), revised_prompt)
+
+
+async def _url(state: State, caller: Caller, prompt: str, picture: Picture, number: int, kept: list[str]) -> str | None:
     """Where the picture is kept; None where the account has filled the room for it meanwhile, so that it goes along itself."""
     try:
         artifact = await media_files.store_picture(state.studio, media_files.Home(caller.id), prompt, picture.content, number)
@@ -152,6 +185,7 @@ async def _url(state: State, caller: Caller, prompt: str, picture: Picture, numb
         if error.code not in media_files.FULL:
             raise
         return None
+    kept.append(artifact.id)
     return content_links.content_url(state.derived_keys["content"], state.config.base_url, caller.id, artifact.id, state.clock())
 
 

@@ -65,11 +65,36 @@ async def test_what_fails_costs_nothing(lab: Lab, monkeypatch: pytest.MonkeyPatc
         raise UpstreamFault("cut", "The helper process ended with status -9.")
 
     monkeypatch.setattr(lab.service.state["studio"].painter, "run", die)
-    answer = await lab.post(IMAGES, prompt="hills", model="builtin/paint", n=2)
-    assert (answer.status_code, answer.json()["error"]["code"]) == (502, "upstream_error")
-    assert await lab.spent() == 0
+    for response_format in ("b64_json", "url"):
+        answer = await lab.post(IMAGES, prompt="hills", model="builtin/paint", n=2, response_format=response_format)
+        assert (answer.status_code, answer.json()["error"]["code"]) == (502, "upstream_error")
+    assert await lab.spent() == 0 and await kept(lab) == []
     assert (await lab.post(IMAGES, prompt="hills", model="builtin/paint")).status_code == 200
     assert await lab.spent() == PRICE
+
+
+async def test_where_the_last_picture_cannot_be_fetched_nothing_is_kept_or_paid(lab: Lab) -> None:
+    answer = await lab.post(IMAGES, prompt="a cat", model="lab/own-url+last-lost", n=3, response_format="url")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (502, "upstream_invalid_response")
+    assert [seen.path for seen in lab.upstream.requests][1:] == ["/v1/generated/picture.png"] * 2 + ["/v1/generated/lost.png"]
+    assert await lab.spent() == 0 and await kept(lab) == []
+
+
+async def test_where_the_last_picture_cannot_be_stored_nothing_is_kept_or_paid(lab: Lab) -> None:
+    def refuse_the_second(tx: sqlite3.Connection) -> None:
+        second = "CREATE TRIGGER second BEFORE INSERT ON artifacts WHEN EXISTS (SELECT 1 FROM artifacts)"
+        tx.execute(f"{second} BEGIN SELECT RAISE(ABORT, 'broken'); END")
+
+    await lab.service.state["db"].write(refuse_the_second)
+    answer = await lab.post(IMAGES, prompt="a cat", model="lab/ok", n=2, response_format="url")
+    assert answer.status_code >= 500, answer.text
+    assert await lab.spent() == 0 and await kept(lab) == []
+
+
+async def kept(lab: Lab) -> list[str]:
+    """The names of the artifacts."""
+    listed = (await lab.service.client.get("/artifacts", headers=lab.headers)).json()["data"]
+    return [entry["name"] for entry in listed]
 
 
 @pytest.mark.parametrize(

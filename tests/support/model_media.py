@@ -32,7 +32,8 @@ def images(request: dict[str, Any], commands: frozenset[str], base_url: str) -> 
     usage: Any = {"input_tokens": 3, "output_tokens": 5, "total_tokens": 8, "input_tokens_details": {"text_tokens": 3}}
     for _ in range(600 if "deep" in commands else 0):
         usage = {"input_tokens_details": usage, "output_tokens": 5}
-    return {"created": 1, "data": [picture] * count, "usage": usage, "size": "1x1", "x_unknown": True}
+    lost = [{"url": f"{base_url}/generated/lost.png"}] if "last-lost" in commands else []
+    return {"created": 1, "data": [picture] * (count - len(lost)) + lost, "usage": usage, "size": "1x1", "x_unknown": True}
 
 
 def refuses_response_format(request: dict[str, Any], commands: frozenset[str]) -> bytes | None:

@@ -25,7 +25,8 @@ What it says
     endless              text without end
 On /images/generations (PNGs of one pixel) and /audio/speech (a tone, 2 seconds)
     seconds-<N>          speaks so long; wav-for-all: WAV whatever was asked for; fewer, too-many, none: not `n` pictures
-    url-only, data-url   links in the place of base64; bad-picture: no base64; other-file: of another file; huge: 2 MB of it
+    url-only, data-url   links in the place of base64; bad-picture: no base64; huge: 2 MB of it
+    other-file, last-lost    base64 of another file; in the last one's place a link to nothing
     no-response-format   400 for a request that names one
     mid-line, mid-event, mid-bare    after two chunks an error as `error: {...}`, as `event: error`, as an object without choices
 When it says it
