@@ -41,6 +41,8 @@ DONE = b"data: [DONE]"
 PRICES = {"lab": (1, 2), "builtin": (Fraction(1, 2), Fraction(3, 2))}
 MODELS = ("ok", "tools", "silent", "drip-100ms", "slow-300ms", "endless", "cut-after-2-chunks", "no-usage")
 RUN_BYTES = len(loop.INSTRUCTIONS) + len("hello")
+# The worst case of one: each byte of its strings, also of its roles and its model's name, and 16 for each message.
+RUN_WORST_TOKENS = RUN_BYTES + 2 * 16 + len("system") + len("user") + len("lab/ok+in")
 
 
 def settings(folder: Path, model_port: int) -> dict[str, str]:
@@ -179,13 +181,13 @@ async def test_100_at_once_with_funds_for_k_are_exactly_k(
     server: RunningServer, models: ModelServer, served: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Wanted, "_usage", lambda wanted: {"prompt_tokens": 10**9, "completion_tokens": 0})  # all that is held
-    who = person(server, (served + 1) * RUN_BYTES - 1)
+    who = person(server, (served + 1) * RUN_WORST_TOKENS - 1)
     messages = [{"role": "system", "content": loop.INSTRUCTIONS}, {"role": "user", "content": "hello"}]
     fields = {"json": {"messages": messages}, "stream": {"messages": messages}, "run": {}}
     streams = await asyncio.gather(*(send(server, who, kind, "lab/ok+in", **fields[kind]) for kind in (KINDS * 34)[:100]))
     answers = await asyncio.gather(*(answer(stream) for stream in streams))
     assert sorted(status for status, _ in answers) == [200] * served + [402] * (100 - served)
-    assert debits(server, who) == [RUN_BYTES] * served and len(models.requests) == served
+    assert debits(server, who) == [RUN_WORST_TOKENS] * served and len(models.requests) == served
 
 
 # --- clients that leave
