@@ -102,7 +102,8 @@ class Protocol(HttpToolsProtocol):
     @property
     def idle(self) -> bool:
         """Whether nothing is under way: no request has begun since the last answer was taken."""
-        return not (self._in_head or self._answering or self._unsent or self._closing)
+        waits = self._unsent and self.outgoing()[0]  # the last check may be half a second ago
+        return not (self._in_head or self._answering or waits or self.transport.is_closing())
 
     def lost(self) -> None:
         """Tells once that the connection is no more, or was never made."""
