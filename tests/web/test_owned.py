@@ -102,7 +102,7 @@ async def test_a_provider_is_tested_and_edited_without_its_key_being_shown(serve
         await page.get_by_role("button", name="Add", exact=True).click()
         await expect(page.locator(".list")).to_contain_text("2 models")
         await page.get_by_role("button", name="Test").click()
-        await expect(page.get_by_role("alert")).to_contain_text("cannot be reached")
+        await expect(page.get_by_role("alert")).to_contain_text("did not answer")
         await page.get_by_role("button", name="Actions for mine").click()
         await page.get_by_role("menuitem", name="Edit").click()
         await expect(page.get_by_label("API key")).to_have_value("")
