@@ -156,3 +156,12 @@ def test_an_exception_is_passed_over_only_with_a_reason(path: Path) -> None:
             if all(isinstance(statement, ast.Pass) for statement in node.body):
                 handler = lines[node.lineno - 1 : node.end_lineno]
                 assert any("#" in line for line in handler), f"line {node.lineno}: except … pass without a comment"
+
+
+def test_no_two_classes_have_one_name() -> None:
+    found: dict[str, str] = {}
+    for path in FILES:
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ClassDef):
+                other = found.setdefault(node.name, str(path))
+                assert other == str(path), f"{node.name} stands in {other} and in {path}: one name means one thing"

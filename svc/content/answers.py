@@ -11,7 +11,7 @@ _REASONING_LENGTH = 200_000
 
 
 @dataclass(frozen=True)
-class Answer:
+class AnswerDetails:
     """What is told of one answer. `finish_reason` is None where it was cut off; `memory` are the passages recalled for it."""
 
     input_tokens: int
@@ -27,7 +27,7 @@ class Answer:
         return asdict(self)
 
 
-def add(tx: sqlite3.Connection, account_id: str, message_id: str, answer: Answer) -> None:
+def add(tx: sqlite3.Connection, account_id: str, message_id: str, answer: AnswerDetails) -> None:
     """Keeps what is told of a message of the account. Raises sqlite3.IntegrityError when there is no such message."""
     reasoning = answer.reasoning
     if reasoning is not None:
@@ -49,7 +49,7 @@ def add(tx: sqlite3.Connection, account_id: str, message_id: str, answer: Answer
     )
 
 
-def by_message(conn: sqlite3.Connection, account_id: str, message_ids: Collection[str]) -> dict[str, Answer]:
+def by_message(conn: sqlite3.Connection, account_id: str, message_ids: Collection[str]) -> dict[str, AnswerDetails]:
     """What is told of those messages of the account that are answers, by their ids."""
     rows = conn.execute(
         "SELECT * FROM answers WHERE account_id = ? AND message_id IN (SELECT value FROM json_each(?))",
@@ -58,6 +58,6 @@ def by_message(conn: sqlite3.Connection, account_id: str, message_ids: Collectio
     return {row["message_id"]: of_row(row) for row in rows}
 
 
-def of_row(row: sqlite3.Row) -> Answer:
+def of_row(row: sqlite3.Row) -> AnswerDetails:
     plain = ("input_tokens", "output_tokens", "cost_micros", "duration_ms", "finish_reason", "reasoning")
-    return Answer(**{name: row[name] for name in plain}, memory=orjson.loads(row["memory"]))
+    return AnswerDetails(**{name: row[name] for name in plain}, memory=orjson.loads(row["memory"]))

@@ -12,7 +12,7 @@ from typing import Any
 from svc import quota
 from svc.auth.accounts import Account
 from svc.content import answers, conversations, history, projects, recall
-from svc.content.answers import Answer
+from svc.content.answers import AnswerDetails
 from svc.content.recall import Passage
 from svc.db import Database
 from svc.ids import new_id
@@ -104,7 +104,7 @@ def _memory(passages: list[Passage]) -> str:
 
 
 def keep(
-    tx: sqlite3.Connection, exchange: Exchange, message: Mapping[str, Any], model: str, answer: Answer, now_seconds: float
+    tx: sqlite3.Connection, exchange: Exchange, message: Mapping[str, Any], model: str, answer: AnswerDetails, now_seconds: float
 ) -> int | None:
     """Keeps an exchange: the question, and the text of the assistant's `message` with its `answer`; a call of tools has none.
 

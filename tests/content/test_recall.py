@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from svc.content import answers, conversations, history, recall
-from svc.content.answers import Answer
+from svc.content.answers import AnswerDetails
 from tests.bench_recall import FOLDER, measure, read_questions
 from tests.content.test_history import NOW, ada, bob, conn, say, texts  # noqa: F401 - fixtures
 
@@ -81,7 +81,7 @@ def test_what_was_only_said_because_it_was_recalled_is_not_recalled_again(conn, 
     def answered(text: str) -> None:
         found = [passage.as_json() for passage in recall.matching_passages(conn, ada, "what breed is my dog Rex?")]
         said = conversations.add_message(conn, ada, conversation_id, role="assistant", content=text, now_seconds=NOW)
-        answers.add(conn, ada, said.id, Answer(1, 1, 0, 1, "stop", None, found))
+        answers.add(conn, ada, said.id, AnswerDetails(1, 1, 0, 1, "stop", None, found))
 
     say(conn, ada, "My dog Rex is a beagle.")
     answered("You told me that your dog Rex is a beagle.")
