@@ -156,7 +156,7 @@ async def _keep(request: Request[State], call: ChatCall, exchange: Exchange) -> 
     state = request.state
     message, usage, now = call.message, call.usage, state.clock()
     reasoning = message.get("reasoning_content") or message.get("reasoning")
-    answer = answers.Answer(
+    answer = answers.AnswerDetails(
         usage["prompt_tokens"],
         usage["completion_tokens"],
         call.cost_micros,
