@@ -16,6 +16,7 @@ from tests.support.openapi import check
 from tests.support.watchdog import WATCHDOG
 
 PASSWORD = "correct horse battery"
+SERVERS = {"RunningServer", "running_server", "running_server_sync"}
 JSON = {"content-type": "application/json"}  # for a body that httpx is given as bytes
 
 
@@ -23,6 +24,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--runs", type=int, default=500, help="how many random agent runs tests/agents/test_endings.py plays")
     parser.addoption("--seed", type=int, default=0, help="which ones")
     parser.addoption("--kills", type=int, default=25, help="how often tests/billing/test_money_process.py kills the server")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Whatever starts a server of its own is slow, so that a plain run stays short."""
+    for item in items:
+        if not SERVERS.isdisjoint(vars(getattr(item, "module", item))):
+            item.add_marker("slow")
 
 
 @dataclass
