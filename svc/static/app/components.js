@@ -33,7 +33,7 @@ export function Field({ label, hint, error, rows, options, hideLabel, class: ext
   const told = names(hint && `${id}-hint`, error && `${id}-error`) || undefined;
   const common = { id, "aria-describedby": told, "aria-invalid": error ? "true" : undefined, ...input };
   const control = options
-    ? html`<select class="input" ...${common}>${options.map(([value, text]) => html`<option value=${value} selected=${value === input.value}>${text}</option>`)}</select>`
+    ? html`<select class="input" ...${common}>${options.map(([value, text]) => html`<option value=${value} selected=${value === (input.value ?? input.defaultValue)}>${text}</option>`)}</select>`
     : rows ? html`<textarea class="input" rows=${rows} ...${common}></textarea>` : html`<input class="input" ...${common} />`;
   return html`<div class=${names("field", extra)}>
     <label for=${id} class=${hideLabel ? "hidden-text" : undefined}>${label}</label>

@@ -140,6 +140,6 @@ function Rename({ name, onSave, onClose }) {
     }
   };
   return html`<${Dialog} title=${texts.common.rename} onClose=${onClose}><form class="stack" onSubmit=${save}>
-    <${Field} label=${t.name} name="name" value=${name} required maxlength="200" autofocus error=${error.value?.message} />
+    <${Field} label=${t.name} name="name" defaultValue=${name} required maxlength="200" autofocus error=${error.value?.message} />
     <div class="actions dialog-foot"><${Button} onClick=${onClose}>${texts.common.cancel}<//><${Button} kind="primary" type="submit" busy=${busy.value}>${texts.common.save}<//></div></form><//>`;
 }

@@ -47,9 +47,9 @@ function Editor({ of, onSaved, onCancel }) {
   };
   const steps = [["", t.noCap], ...Array.from({ length: MOST_STEPS }, (_, at) => [String(at + 1), texts.count(at + 1, "step", "steps")])];
   return html`<form class="stack" onSubmit=${save}>
-    <${Field} label=${t.name} name="name" required maxlength="200" value=${of.name} error=${told("name")} autofocus=${!of.id} />
-    <${Field} label=${t.instructions} name="instructions" rows="7" maxlength="100000" value=${of.instructions ?? ""} hint=${t.instructionsHint} error=${told("instructions")} />
-    <${Field} label=${t.cap} name="steps" value=${of.max_planner_steps ? String(of.max_planner_steps) : ""} options=${steps} hint=${t.capHint} />
+    <${Field} label=${t.name} name="name" required maxlength="200" defaultValue=${of.name} error=${told("name")} autofocus=${!of.id} />
+    <${Field} label=${t.instructions} name="instructions" rows="7" maxlength="100000" defaultValue=${of.instructions ?? ""} hint=${t.instructionsHint} error=${told("instructions")} />
+    <${Field} label=${t.cap} name="steps" defaultValue=${of.max_planner_steps ? String(of.max_planner_steps) : ""} options=${steps} hint=${t.capHint} />
     ${error.value && !["name", "instructions"].includes(error.value.param) && html`<${Failed} error=${error.value} />`}
     <div class="actions">${onCancel && html`<${Button} onClick=${onCancel}>${texts.common.cancel}<//>`}
       <${Button} kind="primary" type="submit" busy=${busy.value}>${of.id ? texts.common.save : t.createAction}<//></div></form>`;

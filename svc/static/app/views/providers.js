@@ -84,13 +84,13 @@ function Editor({ of }) {
   return html`<${Dialog} title=${isNew ? t.add : t.editTitle(of.name)} onClose=${close}>
     <form class="stack" onSubmit=${save}>
       <${Field} label=${t.name} name="name" required maxlength="63" pattern="[a-z0-9][a-z0-9_\\-]*" autocomplete="off" spellcheck="false"
-        value=${of.name} hint=${t.nameHint} error=${told("name")} autofocus />
+        defaultValue=${of.name} hint=${t.nameHint} error=${told("name")} autofocus />
       <${Field} label=${t.baseUrl} name="base_url" type="url" required maxlength="2000" placeholder="https://api.example.com/v1" spellcheck="false"
-        value=${of.base_url} hint=${t.baseUrlHint} error=${told("base_url")} onInput=${changed} />
+        defaultValue=${of.base_url} hint=${t.baseUrlHint} error=${told("base_url")} onInput=${changed} />
       <${Field} label=${t.apiKey} name="api_key" type="password" autocomplete="off" maxlength="4096"
         hint=${isNew ? t.apiKeyHint : dropsKey.value ? t.keyDropped : of.api_key_hint ? t.keyStays(of.api_key_hint) : t.apiKeyHint} error=${told("api_key")} />
       ${of.api_key_hint && html`<label class="check"><input type="checkbox" name="without_key" />${t.withoutKey}</label>`}
-      <${Field} label=${`${t.models} (${texts.signIn.optional})`} name="models" rows="3" spellcheck="false" value=${modelText(of.models)}
+      <${Field} label=${`${t.models} (${texts.signIn.optional})`} name="models" rows="3" spellcheck="false" defaultValue=${modelText(of.models)}
         hint=${t.modelsHint} error=${error.value?.param?.startsWith("models") ? error.value.message : null} />
       ${error.value && !error.value.param && html`<${Failed} error=${error.value} />`}
       <div class="actions dialog-foot"><${Button} onClick=${close}>${texts.common.cancel}<//>
