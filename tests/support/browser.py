@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from playwright.async_api import Browser, BrowserContext, Page, async_playwright
+from playwright.async_api import Browser, BrowserContext, Page, async_playwright, expect
 
 from tests.support.server import RunningServer
 from tests.support.vendor import TESTS
@@ -17,6 +17,8 @@ CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or "/usr/bin/c
 FLAGS = """
 --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking --disable-component-update --disable-sync
 """
+# A machine that others use may stall: a test waits longer for what it expects, and ends at once when it is there.
+expect.set_options(timeout=15_000)
 WIDTHS = (390, 1440)
 THEMES = ("light", "dark")
 LOOKS = [(width, theme) for width in WIDTHS for theme in THEMES]
@@ -85,7 +87,7 @@ async def signed_up(context: BrowserContext, email: str = "ada@example.com", add
     await page.get_by_label("E-mail").fill(email)
     await page.get_by_label("Password", exact=True).fill(PASSWORD)
     await page.get_by_role("button", name="Create account").click()
-    await page.locator(".shell").wait_for(timeout=5000)
+    await page.locator(".shell").wait_for(timeout=20_000)
     return page
 
 
