@@ -1,7 +1,9 @@
 """svc/ids.py: ids that sort by time, tokens without a likelier character, timestamps to the millisecond."""
 
 import re
+import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
 from hypothesis import given
@@ -10,12 +12,30 @@ from hypothesis import strategies as st
 from svc.ids import BASE62, new_id, random_base62, timestamp
 
 MILLIS = st.integers(0, 4_000_000_000_000)
+CROCKFORD = "0123456789abcdefghjkmnpqrstvwxyz"
 
 
-@given(MILLIS, MILLIS)
-def test_ids_sort_by_the_millisecond_they_were_made_in(first: int, second: int) -> None:
-    if first != second:
-        assert (new_id("key", first / 1000) < new_id("key", second / 1000)) == (first < second)
+def millis(made: str) -> int:
+    """The time of an id, the first 48 of its 128 bits."""
+    number = 0
+    for character in made.partition("_")[2]:
+        number = number * 32 + CROCKFORD.index(character)
+    return number >> 80
+
+
+def test_ids_sort_in_the_order_they_were_made_in_whatever_the_clock_says() -> None:
+    now = int(time.time()) + 1_000_000  # ahead of all that this process has made
+    made = [new_id("key", seconds) for seconds in (now, now, now - 3_600, 0, now, now + 0.002)]
+    assert made == sorted(made) and len(set(made)) == len(made)
+    assert [millis(each) - now * 1000 for each in made] == [0, 0, 0, 0, 0, 2]
+
+
+def test_ids_that_threads_make_at_once_never_go_back() -> None:
+    before = new_id("key")
+    with ThreadPoolExecutor(4) as threads:
+        runs = list(threads.map(lambda _: [new_id("key", 0) for _ in range(2000)], range(4)))
+    assert all(run == sorted(run) and run[0] > before for run in runs)
+    assert len({made for run in runs for made in run}) == 8000
 
 
 def test_an_id_is_its_prefix_and_26_characters_and_never_comes_twice() -> None:
