@@ -70,6 +70,12 @@ def words(name: str) -> Iterator[tuple[int, str]]:
         yield from enumerate(fenced.splitlines(), 1)
 
 
+@cache
+def all_words() -> tuple[tuple[str, int, str], ...]:
+    """(file, line, text) of everything that the repository tells its readers."""
+    return tuple((name, line, text) for name in FILES for line, text in words(name))
+
+
 def exists(path: str, name: str) -> bool:
     """Whether `path`, as it is written in the file `name`, is a file or folder: from the root, from svc/, from beside it, or by
     its name alone."""
@@ -84,16 +90,14 @@ def exists(path: str, name: str) -> bool:
     return "/" not in path and any(known.rpartition("/")[2] == path for known in names())
 
 
-@pytest.mark.parametrize("name", FILES)
-def test_no_chapter_is_cited_of_a_page_that_is_not_in_the_repository(name: str) -> None:
-    assert [(line, found[0]) for line, text in words(name) for found in CHAPTER.finditer(text)] == []
+def test_no_chapter_is_cited_of_a_page_that_is_not_in_the_repository() -> None:
+    assert [(name, line, found[0]) for name, line, text in all_words() for found in CHAPTER.finditer(text)] == []
 
 
-@pytest.mark.parametrize("name", FILES)
-def test_every_path_that_a_comment_or_a_page_names_exists(name: str) -> None:
+def test_every_path_that_a_comment_or_a_page_names_exists() -> None:
     missing = [
-        (line, found[0])
-        for line, text in words(name)
+        (name, line, found[0])
+        for name, line, text in all_words()
         for pattern in (PATH, FOLDER)
         for found in pattern.finditer(LINK.sub("", text))
         if not exists(found[0], name)
@@ -101,19 +105,18 @@ def test_every_path_that_a_comment_or_a_page_names_exists(name: str) -> None:
     assert missing == []
 
 
-@pytest.mark.parametrize("name", FILES)
-def test_every_link_has_a_form_that_resolves(name: str) -> None:
+def test_every_link_has_a_form_that_resolves() -> None:
     wrong = []
-    for line, text in words(name):
+    for name, line, text in all_words():
         prose = re.sub(r"`[^`]*`", "", text)  # an address in backticks is an example
         for found in LINK.finditer(prose):
             host = urlsplit(found[0]).hostname or ""
             if host in EXAMPLES:
                 continue
             if urlsplit(found[0]).scheme != "https" or not re.fullmatch(r"(?:[a-z0-9-]+\.)+[a-z]{2,}", host):
-                wrong.append((line, found[0]))
-        wrong += [(line, found[0]) for found in ISSUE.finditer(LINK.sub("", prose))]
-        wrong += [(line, found[0]) for found in RFC.finditer(text) if not 1 <= int(found[1]) <= 9999]
+                wrong.append((name, line, found[0]))
+        wrong += [(name, line, found[0]) for found in ISSUE.finditer(LINK.sub("", prose))]
+        wrong += [(name, line, found[0]) for found in RFC.finditer(text) if not 1 <= int(found[1]) <= 9999]
     assert wrong == []
 
 

@@ -6,10 +6,9 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Iterator
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
-
-import pytest
 
 ROOT = Path(__file__).parent.parent
 # The ground, then the packages, from below to above: each imports from those before it only. The modules that stand directly in
@@ -30,7 +29,16 @@ ORDER = (
     "__main__",
 )
 FILES = sorted((ROOT / "svc").rglob("*.py"))
-IDS = [str(path.relative_to(ROOT)) for path in FILES]
+WITH_APP = [*FILES, ROOT / "app.py"]
+
+
+@cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
 
 
 def module_of(path: Path) -> str:
@@ -38,7 +46,7 @@ def module_of(path: Path) -> str:
 
 
 def imports_of(path: Path) -> Iterator[str]:
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -60,28 +68,29 @@ def test_every_package_stands_in_the_order_and_everything_in_the_order_is_there(
     assert entries == {*GROUND, *ORDER}
 
 
-@pytest.mark.parametrize("path", FILES, ids=IDS)
-def test_a_package_imports_from_those_below_it_only(path: Path) -> None:
-    for imported in imports_of(path):
-        assert imported.split(".")[0] not in ("app", "tests"), f"{imported} stands above everything"
+def test_a_package_imports_from_those_below_it_only() -> None:
+    for path, imported in ((file, imported) for file in FILES for imported in imports_of(file)):
+        assert imported.split(".")[0] not in ("app", "tests"), f"{name_of(path)}: {imported} stands above everything"
         if imported.startswith("svc."):
             own = module_of(path).split(".")[1]
             below = place_of(imported) < place_of(module_of(path))
             same = imported.split(".")[1] == own or place_of(imported) == place_of(module_of(path)) == 0
-            assert below or same, f"{imported} is not below svc.{own}"
+            assert below or same, f"{name_of(path)}: {imported} is not below svc.{own}"
 
 
 # Programs and tables that are proved as one: the painter by its pictures, the schemas by the document that they make.
 TESTED_AS_ONE = {"svc/builtin/painter": "tests/builtin/test_paint.py", "svc/routes/schemas": "tests/server/test_openapi.py"}
 
 
-@pytest.mark.parametrize("name", [name for name in IDS if not name.endswith(("__init__.py", "__main__.py"))])
-def test_a_module_has_the_test_file_of_its_name(name: str) -> None:
-    folder, _, file = name.rpartition("/")
-    expected = TESTED_AS_ONE.get(folder) or f"tests{folder.removeprefix('svc')}/test_{file}"
-    path = ROOT / expected
-    assert path.exists(), f"{expected} is missing"
-    assert re.search(r"^(?:async )?def test_", path.read_text(), re.MULTILINE), f"{expected} proves nothing"
+def test_a_module_has_the_test_file_of_its_name() -> None:
+    for module in FILES:
+        if module.name in ("__init__.py", "__main__.py"):
+            continue
+        folder = name_of(module.parent)
+        expected = TESTED_AS_ONE.get(folder) or f"tests{folder.removeprefix('svc')}/test_{module.name}"
+        path = ROOT / expected
+        assert path.exists(), f"{expected} is missing"
+        assert re.search(r"^(?:async )?def test_", path.read_text(), re.MULTILINE), f"{expected} proves nothing"
 
 
 def test_no_modules_import_one_another_in_a_circle() -> None:
@@ -95,7 +104,7 @@ def test_no_modules_import_one_another_in_a_circle() -> None:
 
 def test_a_package_says_what_it_is_for_and_what_it_may_not_know() -> None:
     for name in ORDER[:-2]:
-        text = ast.get_docstring(ast.parse((ROOT / "svc" / name / "__init__.py").read_text())) or ""
+        text = ast.get_docstring(tree_of(ROOT / "svc" / name / "__init__.py")) or ""
         assert len(text.splitlines()) >= 3, name
 
 
@@ -131,37 +140,34 @@ def test_importing_any_module_opens_no_file_socket_or_thread() -> None:
     assert answer.stdout.strip() == ""
 
 
-@pytest.mark.parametrize("path", [*FILES, ROOT / "app.py"], ids=[*IDS, "app.py"])
-def test_a_file_is_short_and_says_what_it_is_for(path: Path) -> None:
-    text = path.read_text()
-    assert len(text.splitlines()) <= 400
-    assert ast.get_docstring(ast.parse(text)), "a module opens with one sentence of purpose"
+def test_a_file_is_short_and_says_what_it_is_for() -> None:
+    for path in WITH_APP:
+        assert len(path.read_text().splitlines()) <= 400, name_of(path)
+        assert ast.get_docstring(tree_of(path)), f"{name_of(path)}: a module opens with one sentence of purpose"
 
 
-@pytest.mark.parametrize("path", [*FILES, ROOT / "app.py"], ids=[*IDS, "app.py"])
-def test_a_function_is_short_and_nothing_is_global(path: Path) -> None:
-    for node in ast.walk(ast.parse(path.read_text())):
-        assert not isinstance(node, ast.Global), f"line {node.lineno}: a global statement"
+def test_a_function_is_short_and_nothing_is_global() -> None:
+    for path, node in ((file, node) for file in WITH_APP for node in ast.walk(tree_of(file))):
+        assert not isinstance(node, ast.Global), f"{name_of(path)}:{node.lineno}: a global statement"
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            assert (node.end_lineno or 0) - node.lineno < 60, f"line {node.lineno}: {node.name} has 60 lines or more"
+            length = (node.end_lineno or 0) - node.lineno
+            assert length < 60, f"{name_of(path)}:{node.lineno}: {node.name} has 60 lines or more"
 
 
-@pytest.mark.parametrize("path", [*FILES, ROOT / "app.py"], ids=[*IDS, "app.py"])
-def test_an_exception_is_passed_over_only_with_a_reason(path: Path) -> None:
-    text = path.read_text()
-    lines = text.splitlines()
-    for node in ast.walk(ast.parse(text)):
+def test_an_exception_is_passed_over_only_with_a_reason() -> None:
+    for path, node in ((file, node) for file in WITH_APP for node in ast.walk(tree_of(file))):
         if isinstance(node, ast.ExceptHandler):
-            assert node.type is not None, f"line {node.lineno}: except without a type"
+            place = f"{name_of(path)}:{node.lineno}"
+            assert node.type is not None, f"{place}: except without a type"
             if all(isinstance(statement, ast.Pass) for statement in node.body):
-                handler = lines[node.lineno - 1 : node.end_lineno]
-                assert any("#" in line for line in handler), f"line {node.lineno}: except … pass without a comment"
+                handler = path.read_text().splitlines()[node.lineno - 1 : node.end_lineno]
+                assert any("#" in line for line in handler), f"{place}: except … pass without a comment"
 
 
 def test_no_two_classes_have_one_name() -> None:
     found: dict[str, str] = {}
     for path in FILES:
-        for node in ast.parse(path.read_text()).body:
+        for node in tree_of(path).body:
             if isinstance(node, ast.ClassDef):
                 other = found.setdefault(node.name, str(path))
                 assert other == str(path), f"{node.name} stands in {other} and in {path}: one name means one thing"
