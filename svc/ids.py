@@ -4,6 +4,7 @@ import secrets
 import string
 import threading
 import time
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 BASE62 = string.digits + string.ascii_uppercase + string.ascii_lowercase
@@ -11,8 +12,17 @@ _CROCKFORD = "0123456789abcdefghjkmnpqrstvwxyz"
 # 248 of the 256 byte values stand for a character, four for each; the other eight are dropped, or some would be likelier.
 _CHARACTER_OF_BYTE = (BASE62 * 4).encode() + bytes(8)
 _DROPPED = bytes(range(248, 256))
-_one_at_a_time = threading.Lock()
-_newest = 0  # the time of the newest id: 48 bits of milliseconds, then 12 that count within one
+
+
+@dataclass
+class _Newest:
+    """The time of the newest id: 48 bits of milliseconds, then 12 that count within one."""
+
+    time: int = 0
+    one_at_a_time: threading.Lock = field(default_factory=threading.Lock)
+
+
+_newest = _Newest()
 
 
 def new_id(prefix: str, now_seconds: float | None = None) -> str:
@@ -21,10 +31,9 @@ def new_id(prefix: str, now_seconds: float | None = None) -> str:
 
     Nobody can guess one from others: the page that a payment returns to knows its checkout by the id alone.
     """
-    global _newest
-    with _one_at_a_time:
-        _newest = max(_millis(time.time() if now_seconds is None else now_seconds) << 12, _newest + 1)
-        number = (_newest << 68) | secrets.randbits(68)
+    with _newest.one_at_a_time:
+        _newest.time = max(_millis(time.time() if now_seconds is None else now_seconds) << 12, _newest.time + 1)
+        number = (_newest.time << 68) | secrets.randbits(68)
     return f"{prefix}_" + "".join(_CROCKFORD[(number >> shift) & 31] for shift in range(125, -1, -5))
 
 
