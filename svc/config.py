@@ -10,6 +10,7 @@ from pathlib import Path
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from svc.errors import StartError
+from svc.secret_files import with_secret_files
 
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
 GITHUB = "https://github.com"
@@ -128,20 +129,21 @@ class Config:
 
 
 def from_environ(environ: Mapping[str, str]) -> Config:
-    """The configuration that the `SVC_*` variables of `environ` describe.
+    """The configuration that the `SVC_*` variables of `environ` describe; `<NAME>_FILE` may name the file that holds a secret.
 
     Raises StartError with one line that names the first wrong or unknown variable.
     """
     values: dict[str, object] = {}
     parts: dict[str, dict[str, str]] = {}
-    for name in sorted(environ):
+    settings = with_secret_files(environ, is_secret)
+    for name in sorted(settings):
         if not name.startswith("SVC_"):
             continue
         of_provider = _OAUTH.fullmatch(name)
         parse = _OAUTH_PARTS[of_provider[2]] if of_provider else SETTINGS.get(name)
         if parse is None:
-            raise StartError(f"{name} is not a setting of this service; the README lists them")
-        text = environ[name].strip()
+            raise StartError(f"{name} is not a setting of this service; svc/README.md lists them")
+        text = settings[name].strip()
         if not text:
             continue
         try:
@@ -149,7 +151,8 @@ def from_environ(environ: Mapping[str, str]) -> Config:
                 raise ValueError("has characters that cannot be printed")
             value = parse(text)
         except ValueError as error:
-            secret = name in SECRET_SETTINGS or name.endswith("_CLIENT_SECRET") or "@" in text or not text.isprintable()
+            # SVC_TLS_KEY should name a file, but somebody will put the key itself there.
+            secret = is_secret(name) or name == "SVC_TLS_KEY" or "@" in text or not text.isprintable()
             raise StartError(f"{name}{'' if secret else f' {text[:100]!r}'}: {error}") from None
         if of_provider:
             parts.setdefault(of_provider[1].lower(), {})[of_provider[2].lower()] = str(value)
@@ -158,6 +161,11 @@ def from_environ(environ: Mapping[str, str]) -> Config:
     config = Config(**values, identity_providers=_identity_providers(parts), environ=environ)  # type: ignore[arg-type]
     _check_together(config)
     return config
+
+
+def is_secret(name: str) -> bool:
+    """Whether the setting `name` is a secret: no message shows it, and `<NAME>_FILE` may name the file that holds it."""
+    return name in SECRET_SETTINGS or bool(re.fullmatch(r"SVC_OAUTH_[A-Z0-9_]+_CLIENT_SECRET", name))
 
 
 def _identity_providers(parts: Mapping[str, Mapping[str, str]]) -> tuple[IdentityProvider, ...]:
@@ -185,7 +193,7 @@ def _check_together(config: Config) -> None:
         raise StartError("SVC_STRIPE_SECRET_KEY and SVC_STRIPE_WEBHOOK_SECRET go with SVC_PAYMENTS=stripe")
     for name, path in (("SVC_TLS_CERT", config.tls_cert), ("SVC_TLS_KEY", config.tls_key), ("SVC_CATALOG", config.catalog)):
         if path and not _is_file(path):
-            raise StartError(f"{name}: there is no such file" + ("" if name in SECRET_SETTINGS else f", {str(path)[:100]}"))
+            raise StartError(f"{name}: there is no such file" + ("" if name == "SVC_TLS_KEY" else f", {str(path)[:100]}"))
 
 
 def _is_file(path: Path) -> bool:
@@ -384,5 +392,4 @@ SETTINGS: dict[str, Callable[[str], object]] = {
 # SVC_OAUTH_<NAME>_<PART>: as many identity providers as the operator likes.
 _OAUTH_PARTS: dict[str, Callable[[str], str]] = {"ISSUER": _issuer, "CLIENT_ID": _secret, "CLIENT_SECRET": _secret}
 _OAUTH = re.compile(r"SVC_OAUTH_([A-Z0-9]+(?:_[A-Z0-9]+)*)_(ISSUER|CLIENT_ID|CLIENT_SECRET)")
-# SVC_TLS_KEY should name a file, but somebody will put the key itself there.
-SECRET_SETTINGS = {"SVC_METRICS_TOKEN", "SVC_STRIPE_SECRET_KEY", "SVC_STRIPE_WEBHOOK_SECRET", "SVC_TLS_KEY", "SVC_SMTP_URL"}
+SECRET_SETTINGS = {"SVC_METRICS_TOKEN", "SVC_STRIPE_SECRET_KEY", "SVC_STRIPE_WEBHOOK_SECRET", "SVC_SMTP_URL"}

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from svc.config import SECRET_SETTINGS, SETTINGS, Config, from_environ
+from svc.config import SECRET_SETTINGS, SETTINGS, Config, from_environ, is_secret
 from svc.errors import StartError
 
 SECRET = "hunter2-hunter2-hunter2"
@@ -39,6 +39,12 @@ def test_every_setting_is_a_field_and_every_field_up_to_environ_is_a_setting() -
     names = [field.name for field in fields(Config)]
     assert {f"SVC_{name.upper()}" for name in names[: names.index("environ")]} == set(SETTINGS)
     assert set(SETTINGS) >= SECRET_SETTINGS
+
+
+def test_every_setting_that_no_repr_shows_is_a_secret_and_no_other() -> None:
+    hidden = {f"SVC_{field.name.upper()}" for field in fields(Config) if not field.repr} - {"SVC_ENVIRON"}
+    assert hidden | {"SVC_SMTP_URL"} == SECRET_SETTINGS  # MailServer hides its password itself
+    assert is_secret("SVC_OAUTH_LAB_CLIENT_SECRET") and not is_secret("SVC_OAUTH_LAB_CLIENT_ID")
 
 
 @pytest.mark.parametrize(
@@ -323,3 +329,36 @@ def test_trusted_proxies_are_told_by_address(address: str, trusted: bool) -> Non
     config = from_environ({"SVC_TRUSTED_PROXIES": "10.1.0.0/16, 2001:db8::/64"})
     assert config.trusts(address) is trusted
     assert not from_environ({}).trusts(address)
+
+
+def test_a_secret_out_of_a_file_is_the_setting(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text(SECRET + "\n")
+    (tmp_path / "mail").write_text("smtps://svc:hunter2@mail.example\r\n")
+    environ = {f"{name}_FILE": str(tmp_path / "secret") for name in SECRET_SETTINGS}
+    environ |= {"SVC_SMTP_URL_FILE": str(tmp_path / "mail"), "SVC_PAYMENTS": "stripe"}
+    environ |= {"SVC_OAUTH_GITHUB_CLIENT_ID": "svc", "SVC_OAUTH_GITHUB_CLIENT_SECRET_FILE": str(tmp_path / "secret")}
+    config = from_environ(environ)
+    assert [config.metrics_token, config.stripe_secret_key, config.stripe_webhook_secret] == [SECRET] * 3
+    assert config.smtp_url and config.smtp_url.password == "hunter2"
+    assert config.identity_providers[0].client_secret == SECRET
+    assert "hunter2" not in repr(config)
+
+
+@pytest.mark.parametrize(
+    ("setting", "content"),
+    [
+        ("SVC_METRICS_TOKEN_FILE", "hunter2"),
+        ("SVC_STRIPE_SECRET_KEY_FILE", f"{SECRET}\n{SECRET}"),
+        ("SVC_SMTP_URL_FILE", "smtp://u:hunter2@mail.example/x"),
+        ("SVC_OAUTH_GITHUB_CLIENT_SECRET_FILE", "hunter2 x"),
+    ],
+)
+def test_a_file_that_holds_a_wrong_value_is_refused_without_showing_it(tmp_path: Path, setting: str, content: str) -> None:
+    (tmp_path / "secret").write_text(content)
+    line = refusal({setting: str(tmp_path / "secret")})
+    assert line.startswith(setting.removesuffix("_FILE")) and "hunter2" not in line
+
+
+@pytest.mark.parametrize("name", ["SVC_PORT_FILE", "SVC_TLS_KEY_FILE", "SVC_OAUTH_LAB_CLIENT_ID_FILE", "SVC_FILE", "SVC__FILE"])
+def test_only_secrets_come_out_of_files(name: str) -> None:
+    assert f"{name} is not a setting" in refusal({name: __file__})

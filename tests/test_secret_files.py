@@ -1,0 +1,64 @@
+"""svc/secret_files.py: what a file may be that holds a secret, and that no refusal tells what stands in it."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from svc.errors import StartError
+from svc.secret_files import SECRET_FILE_BYTES, with_secret_files
+
+SECRET = "hunter2-hunter2-hunter2"
+
+
+def read(environ: dict[str, str]) -> dict[str, str]:
+    return with_secret_files(environ, lambda name: name == "SVC_TOKEN")
+
+
+@pytest.mark.parametrize("content", [SECRET, f"{SECRET}\n", f"{SECRET}\r\n", SECRET + " " * (SECRET_FILE_BYTES - len(SECRET))])
+def test_the_content_is_the_setting_without_the_end_of_its_line(tmp_path: Path, content: str) -> None:
+    (tmp_path / "token").write_bytes(content.encode())
+    environ = {"SVC_TOKEN_FILE": f" {tmp_path / 'token'} ", "SVC_TOKEN": " ", "SVC_PORT_FILE": "x", "HOME": "/"}
+    assert read(environ) == {"SVC_TOKEN": SECRET, "SVC_PORT_FILE": "x", "HOME": "/"}
+
+
+def test_a_file_that_is_not_named_is_not_set() -> None:
+    assert read({"SVC_TOKEN_FILE": " ", "SVC_TOKEN": SECRET}) == {"SVC_TOKEN": SECRET}
+
+
+def test_setting_and_file_together_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text(SECRET)
+    with pytest.raises(StartError, match="SVC_TOKEN and SVC_TOKEN_FILE are both set") as caught:
+        read({"SVC_TOKEN_FILE": str(tmp_path / "token"), "SVC_TOKEN": SECRET})
+    assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"", "empty"),
+        (b" \n", "empty"),
+        (SECRET.encode() + b"\xff", "UTF-8"),
+        (SECRET.encode() * 1000, f"more than {SECRET_FILE_BYTES} bytes"),
+    ],
+    ids=["empty", "blank", "no text", "long"],
+)
+def test_a_file_that_holds_no_secret_is_refused(tmp_path: Path, content: bytes, reason: str) -> None:
+    (tmp_path / "token").write_bytes(content)
+    with pytest.raises(StartError, match=f"^SVC_TOKEN_FILE: .*{reason}") as caught:
+        read({"SVC_TOKEN_FILE": str(tmp_path / "token")})
+    assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize("path", ["nowhere", ".", "pipe", "x" * 300, "loop", "/dev/zero", "a\0b", SECRET])
+def test_a_path_that_names_no_file_is_refused_without_waiting(tmp_path: Path, path: str) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    with pytest.raises(StartError, match=r"^SVC_TOKEN_FILE: ") as caught:
+        read({"SVC_TOKEN_FILE": str(tmp_path / path)})
+    assert "hunter2" not in str(caught.value)
+
+
+def test_a_file_that_cannot_be_read_is_refused() -> None:
+    with pytest.raises(StartError, match=r"^SVC_TOKEN_FILE: the file cannot be read: "):
+        read({"SVC_TOKEN_FILE": "/proc/self/mem"})  # nobody can read its first byte, not even root
