@@ -33,6 +33,7 @@ from svc.config import Config
 from svc.errors import StartError
 from svc.secrets import forget_address, tls_files, write_address
 from svc.server.listener import Listener
+from svc.server.notify import keep_alive, notify
 from svc.server.protocol import Protocol, Watch
 
 _BACKLOG = 2048
@@ -243,6 +244,8 @@ class Server(uvicorn.Server):
             lines.append("this is plain HTTP, for the trusted proxies alone; they terminate TLS")
         with contextlib.suppress(OSError):  # nobody reads our output
             print(*lines, sep="\n", flush=True)
+        notify(self._service.environ, "READY=1")
+        keep_alive(self._loop, self._service.environ)
 
     def _trim_memory(self) -> None:
         # uvloop takes 256 KiB for each TLS connection. glibc keeps what was freed and puts it elsewhere the next time: 1,000
@@ -263,6 +266,7 @@ class Server(uvicorn.Server):
         last_resort = threading.Timer(self.exit_seconds, os._exit, (1,))
         last_resort.daemon = True
         last_resort.start()
+        notify(self._service.environ, "STOPPING=1")
         self._app.state.drain.begin()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:

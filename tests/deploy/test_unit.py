@@ -1,0 +1,132 @@
+"""svc/deploy/svc.service: what systemd's own tools say of it, and that a real server works inside its limits."""
+
+import asyncio
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from svc.config import from_environ
+from tests.support.people import command, new_person
+from tests.support.server import APP, ROOT, running_server
+
+UNIT = ROOT / "svc" / "deploy" / "svc.service"
+TOKEN = "a token of the operator's"
+# Refuses memory that is written and then run, as MemoryDenyWriteExecute= does, for the process and all that it starts.
+DENY_WRITE_EXECUTE = """
+import ctypes, errno, os, sys
+PR_SET_MDWE, REFUSE_EXEC_GAIN = 65, 1
+refused = ctypes.CDLL(None, use_errno=True).prctl(PR_SET_MDWE, REFUSE_EXEC_GAIN, 0, 0, 0)
+assert not refused or ctypes.get_errno() == errno.EINVAL, "only a kernel before Linux 6.3 does not know this"
+os.execvp(sys.argv[1], sys.argv[1:])
+"""
+
+
+def lines(name: str) -> list[str]:
+    """The values of a directive, in order."""
+    return re.findall(rf"^{name}=(.*)$", UNIT.read_text(), re.MULTILINE)
+
+
+def analyze(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(["systemd-analyze", "--no-pager", *arguments], capture_output=True, text=True, timeout=60)
+
+
+def test_systemd_finds_nothing_wrong_with_the_unit(tmp_path: Path) -> None:
+    copy = tmp_path / "svc.service"
+    installed = Path(sys.executable).parent / "svc"
+    copy.write_text(UNIT.read_text().replace("/opt/svc/bin/svc serve", f"{installed} serve"))
+    done = analyze("verify", copy)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    copy.write_text(copy.read_text().replace("ProtectClock=", "ProtectClocks="))
+    assert "ProtectClocks" in analyze("verify", copy).stderr
+
+
+def test_the_unit_is_hardened_to_an_exposure_under_2(tmp_path: Path) -> None:
+    done = analyze("security", "--offline=true", "--threshold=20", UNIT)
+    assert done.returncode == 0, done.stdout.splitlines()[-1]
+    (tmp_path / "bare.service").write_text("[Service]\nExecStart=/bin/true\n")
+    assert analyze("security", "--offline=true", "--threshold=20", tmp_path / "bare.service").returncode != 0
+
+
+@cache
+def syscall_groups() -> dict[str, list[str]]:
+    """The groups of system calls by name, as systemd lists them."""
+    listed = analyze("syscall-filter").stdout
+    blocks = re.findall(r"^(@[\w-]+)\n((?:    .*\n?)+)", listed, re.MULTILINE)
+    return {name: [line.strip() for line in block.splitlines() if not line.strip().startswith("#")] for name, block in blocks}
+
+
+def expanded(names: list[str]) -> Iterator[str]:
+    for name in names:
+        if name.startswith("@"):
+            yield from expanded(syscall_groups()[name])
+        else:
+            yield name
+
+
+def forbidden_calls() -> list[str]:
+    """Every system call that the unit's filter answers with EPERM."""
+    allowed: set[str] = set()
+    for value in lines("SystemCallFilter"):
+        calls = set(expanded(value.removeprefix("~").split()))
+        allowed = allowed - calls if value.startswith("~") else allowed | calls
+    return sorted(set(expanded(["@known"])) - allowed)
+
+
+def environment(tmp_path: Path) -> dict[str, str]:
+    """What the unit sets, with its folders in `tmp_path`."""
+    (tmp_path / "credentials").mkdir()
+    for credential in lines("LoadCredential"):
+        (tmp_path / "credentials" / credential.partition(":")[0]).write_text(f"{TOKEN}\n")
+    values = [value.replace("%S", str(tmp_path)).replace("%d", str(tmp_path / "credentials")) for value in lines("Environment")]
+    return dict(value.split("=", 1) for value in values)
+
+
+def test_the_settings_of_the_unit_are_settings(tmp_path: Path) -> None:
+    config = from_environ(environment(tmp_path))
+    assert (config.data_dir, config.metrics_token) == (tmp_path / "svc", TOKEN)
+
+
+@pytest.mark.timeout(180)
+async def test_a_server_works_inside_the_limits_of_the_unit(tmp_path: Path) -> None:
+    """Every system call that the filter refuses gets its EPERM, memory is never both written and run, and no family of
+    addresses and no folder is used but the unit's."""
+    forbidden = forbidden_calls()
+    assert {"mount", "ptrace", "setuid", "reboot", "bpf"} <= set(forbidden) and "read" not in forbidden
+    names = ",".join(f"?{name}" for name in forbidden)
+    trace = ["strace", "-D", "-f", "-qqq", "--seccomp-bpf", "-o", str(tmp_path / "trace")]
+    trace += [f"--trace=socket,openat,{names}", f"--inject={names}:error=EPERM"]
+    env = {**environment(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"}
+    async with running_server(tmp_path, env, ("-c", DENY_WRITE_EXECUTE, *trace, sys.executable, str(APP))) as server:
+        person = await new_person(server)
+        await asyncio.to_thread(command, server, "credit", person.email, "10")
+        async with server.client(headers=person.headers, timeout=60) as client:
+            chat = await client.post(
+                "/v1/chat/completions", json={"model": "builtin/echo", "messages": [{"role": "user", "content": "hi"}]}
+            )
+            image = await client.post(
+                "/v1/images/generations", json={"model": "builtin/paint", "prompt": "sea", "size": "256x256"}
+            )
+            speech = await client.post("/v1/audio/generate", json={"model": "builtin/voice", "input": "Hello."})
+            run = await client.post("/v1/agents/run", json={"goal": "Save a note that says 1 + 1", "model": "builtin/assistant"})
+            metrics = await client.get("/metrics", headers={"authorization": f"Bearer {TOKEN}"})
+        assert [answer.status_code for answer in (chat, image, speech, run, metrics)] == [200] * 5, server.stderr()
+        assert '"type":"final"' in run.text
+        assert await server.stop() == 0
+    used = (tmp_path / "trace").read_text()
+    families = set(re.findall(r"socket\((AF_\w+)", used))
+    assert {"AF_INET"} <= families <= set(lines("RestrictAddressFamilies")[0].split())
+    written = set(re.findall(r'openat\([^"]*"([^"]*)", [^)]*O_(?:WRONLY|RDWR|CREAT)', used))
+    assert {path for path in written if not path.startswith((f"{tmp_path}/svc", "/dev/null"))} == set()
+    assert f"{tmp_path}/svc/service.db" in written
+
+
+def test_the_command_of_the_unit_is_one_of_the_service() -> None:
+    program, *arguments = shlex.split(lines("ExecStart")[0])
+    assert (Path(program).name, arguments) == ("svc", ["serve"])
+    assert lines("Type") == ["notify"] and float(lines("WatchdogSec")[0]) >= 10
