@@ -29,7 +29,7 @@ from svc.builtin import provider
 from svc.builtin.voice import Voice
 from svc.builtin.workshop import Workshop
 from svc.config import Config, from_environ
-from svc.content import fulltext
+from svc.content import contents, fulltext
 from svc.db import Database, open_database
 from svc.errors import ApiError, ClientGone, StartError
 from svc.inference import upstream
@@ -213,6 +213,7 @@ async def _open_storage(config: Config, stack: contextlib.AsyncExitStack) -> tup
         await db.write(quota.set_limit, config.account_bytes)
         await db.write(wallet.release_all)  # the holds of requests that died with the process
         await db.write(runs.end_interrupted_runs, config.clock())
+        await db.write(contents.forget_unfinished)
     except ApiError as error:
         raise StartError("the database cannot be written") from error
     return folder, db

@@ -112,6 +112,14 @@ BEGIN
     SELECT RAISE(ABORT, 'projects_count');
 END;
 
+-- owner: svc/content/contents.py
+-- The contents of artifacts. One that is no artifact's is being written, or the server went meanwhile: then the next start deletes it.
+CREATE TABLE artifact_contents (
+    account_id TEXT NOT NULL REFERENCES accounts (id) ON DELETE CASCADE,
+    id TEXT NOT NULL,
+    PRIMARY KEY (account_id, id)
+) STRICT, WITHOUT ROWID;
+
 -- owner: svc/content/artifacts.py
 CREATE TABLE artifacts (
     id TEXT PRIMARY KEY,
@@ -124,14 +132,29 @@ CREATE TABLE artifacts (
     ),
     size INTEGER NOT NULL CONSTRAINT artifact_size_range CHECK (size BETWEEN 0 AND 33554432), -- bytes, in artifact_pieces
     sha256 BLOB NOT NULL CONSTRAINT artifact_sha256 CHECK (length(sha256) = 32),
+    content_id TEXT NOT NULL,
     created_at REAL NOT NULL,
     updated_at REAL NOT NULL,
-    UNIQUE (account_id, id),
+    UNIQUE (account_id, content_id),
+    FOREIGN KEY (account_id, content_id) REFERENCES artifact_contents (account_id, id),
     FOREIGN KEY (account_id, project_id) REFERENCES projects (account_id, id)
 ) STRICT;
 
 CREATE INDEX artifacts_by_account ON artifacts (account_id);
 CREATE INDEX artifacts_by_project ON artifacts (account_id, project_id);
+CREATE INDEX artifacts_by_run ON artifacts (account_id, run_id) WHERE run_id IS NOT NULL;
+
+-- A content goes with its artifact, and when another one takes its place.
+CREATE TRIGGER artifacts_take_their_contents_along AFTER DELETE ON artifacts
+BEGIN
+    DELETE FROM artifact_contents WHERE account_id = OLD.account_id AND id = OLD.content_id;
+END;
+
+CREATE TRIGGER artifacts_leave_their_contents AFTER UPDATE OF content_id ON artifacts
+WHEN NEW.content_id <> OLD.content_id
+BEGIN
+    DELETE FROM artifact_contents WHERE account_id = OLD.account_id AND id = OLD.content_id;
+END;
 
 -- An account has 10,000 artifacts at most.
 CREATE TRIGGER artifacts_bounded BEFORE INSERT ON artifacts
@@ -146,15 +169,15 @@ BEGIN
     UPDATE artifacts SET project_id = NULL WHERE account_id = OLD.account_id AND project_id = OLD.id;
 END;
 
--- owner: svc/content/artifacts.py
--- A content in pieces of 256 KiB: a slow reader of 32 MiB holds one of them in memory, a change of name rewrites none.
+-- owner: svc/content/contents.py
+-- A content in pieces of 256 KiB: a slow reader of 32 MiB holds one of them in memory, and a writer holds up nobody.
 CREATE TABLE artifact_pieces (
     account_id TEXT NOT NULL,
-    artifact_id TEXT NOT NULL,
+    content_id TEXT NOT NULL,
     number INTEGER NOT NULL CONSTRAINT piece_number_range CHECK (number BETWEEN 0 AND 127),
     content BLOB NOT NULL CONSTRAINT piece_length CHECK (length(content) BETWEEN 1 AND 262144),
-    PRIMARY KEY (account_id, artifact_id, number),
-    FOREIGN KEY (account_id, artifact_id) REFERENCES artifacts (account_id, id) ON DELETE CASCADE
+    PRIMARY KEY (account_id, content_id, number),
+    FOREIGN KEY (account_id, content_id) REFERENCES artifact_contents (account_id, id) ON DELETE CASCADE
 ) STRICT;
 
 -- owner: svc/agents/runs.py

@@ -60,6 +60,7 @@ class Job(NamedTuple):
     future: "asyncio.Future[Any]"
     account_id: str
     first: bool
+    much: bool
 
 
 # Whose request it is that reads or writes: the accounts take turns.
@@ -88,6 +89,10 @@ class Database:
     async def write_first(self, fn: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """As `write`, before all that waits: for what takes microseconds and somebody's money depends on."""
         return await self._writer.submit(fn, args, kwargs, first=True)
+
+    async def write_much(self, fn: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """As `write`, for what makes the commit itself take long: its transaction ends with it."""
+        return await self._writer.submit(fn, args, kwargs, much=True)
 
     async def read(self, fn: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Runs `fn(conn, *args)` on a read-only connection and returns its result.
@@ -136,10 +141,15 @@ class _Turns:
         return taken
 
     def put_back(self, jobs: Sequence[Job]) -> None:
-        """Takes jobs again for which there was no time, each before the others of its account."""
+        """Takes jobs again for which there was no time, each before the others of its account, and their accounts in that order
+        before the others."""
         self._count += len(jobs)
         for job in reversed(jobs):
-            (self._first if job.first else self._by_account.setdefault(job.account_id, deque())).appendleft(job)
+            if job.first:
+                self._first.appendleft(job)
+                continue
+            self._by_account.setdefault(job.account_id, deque()).appendleft(job)
+            self._by_account.move_to_end(job.account_id, last=False)
 
 
 class _Lane:
@@ -164,12 +174,18 @@ class _Lane:
         return self._on_thread + len(self._waiting) if self._on_thread else 0
 
     def submit(
-        self, fn: Callable[..., T], args: tuple[Any, ...], kwargs: dict[str, Any], *, first: bool = False
+        self,
+        fn: Callable[..., T],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        *,
+        first: bool = False,
+        much: bool = False,
     ) -> "asyncio.Future[T]":
         if self._closed:
             raise ApiError("shutting_down")
         future: asyncio.Future[T] = self._loop.create_future()
-        self._waiting.add(Job(partial(fn, **kwargs) if kwargs else fn, args, future, acting_for.get(), first))
+        self._waiting.add(Job(partial(fn, **kwargs) if kwargs else fn, args, future, acting_for.get(), first, much))
         self.wake()
         return future
 
@@ -244,7 +260,7 @@ def _run_transaction(between: Between | None, conn: sqlite3.Connection, jobs: li
         conn.execute("BEGIN IMMEDIATE")
         for job in jobs:
             outcomes.append(_savepoint(conn, job.fn, *job.args))
-            if time.monotonic() - began > _SLICE_SECONDS:
+            if job.much or time.monotonic() - began > _SLICE_SECONDS:
                 break
         more = between is not None
         while between is not None and more and time.monotonic() - began < _BETWEEN_SECONDS:

@@ -274,6 +274,19 @@ async def test_a_transaction_ends_after_twenty_milliseconds_of_work(db: Database
     assert 3 <= statements.count("COMMIT") <= 6
 
 
+async def test_a_transaction_ends_with_what_makes_its_commit_long_and_the_others_come_before_more_of_it(db: Database) -> None:
+    statements = await traced(db)
+    acting_for.set("ada")
+    flood = [asyncio.ensure_future(db.write_much(insert, str(number))) for number in range(20)]
+    await asyncio.sleep(0)
+    acting_for.set("bob")
+    began = len(statements)
+    await asyncio.gather(*(db.write(insert, f"mine {number}") for number in range(3)))
+    assert statements[began:].count("COMMIT") <= 6 and sum(job.done() for job in flood) < 8
+    await asyncio.gather(*flood)
+    assert statements.count("COMMIT") >= 20
+
+
 async def test_work_that_waits_for_nobody_is_done_between_and_its_faults_harm_nobody(tmp_path: Path) -> None:
     left, faults = 500, 0
 

@@ -19,9 +19,10 @@ INSERT INTO links VALUES (zeroblob(32), 'a', 'reset', 1, 2), (CAST(printf('%032d
 INSERT INTO api_keys VALUES ('k', 'a', zeroblob(32), 'svc-v1-aaa', 'laptop', 1, NULL, 0),
     ('l', 'b', CAST(printf('%032d', 1) AS BLOB), 'svc-v1-bbb', 'laptop', 1, 2, 0);
 INSERT INTO projects VALUES ('p', 'a', 'plans', '', 6, 1, 1), ('q', 'b', 'plans', '', NULL, 1, 1);
-INSERT INTO artifacts VALUES ('f', 'a', 'p', 'r', 'notes.txt', 'text/plain', 1, zeroblob(32), 1, 1),
-    ('g', 'b', NULL, NULL, 'notes.txt', 'text/plain', 1, zeroblob(32), 1, 1);
-INSERT INTO artifact_pieces VALUES ('a', 'f', 0, zeroblob(1)), ('b', 'g', 0, zeroblob(1));
+INSERT INTO artifact_contents VALUES ('a', 'cf'), ('b', 'cg'), ('b', 'ch');
+INSERT INTO artifacts VALUES ('f', 'a', 'p', 'r', 'notes.txt', 'text/plain', 1, zeroblob(32), 'cf', 1, 1),
+    ('g', 'b', NULL, NULL, 'notes.txt', 'text/plain', 1, zeroblob(32), 'cg', 1, 1);
+INSERT INTO artifact_pieces VALUES ('a', 'cf', 0, zeroblob(1)), ('b', 'cg', 0, zeroblob(1));
 INSERT INTO runs (id, account_id, goal, model, max_steps, project_id, created_at) VALUES ('r', 'a', 'g', 'm', 6, 'p', 1),
     ('s', 'b', 'g', 'm', 6, NULL, 1);
 INSERT INTO runs (id, account_id, goal, model, max_steps, project_id, created_at, status, output, finished_at)
@@ -55,9 +56,13 @@ INSERT INTO usage_days VALUES ('a', '2026-10-02', 'm', '', 1, 2, 3, 4), ('b', '2
 # The tables of money have their own raw SQL in tests/billing/test_wallet.py.
 MONEY = {"wallets", "ledger", "holds", "checkouts", "payment_events"}
 
+MANY_CONTENTS = """
+WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 10000)
+INSERT INTO artifact_contents SELECT 'b', 'c' || n FROM numbers
+"""
 MANY = """
 WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < {count})
-INSERT INTO artifacts SELECT 'x' || n, 'b', NULL, NULL, 'x', 'a/b', {size}, zeroblob(32), 1, 1 FROM numbers
+INSERT INTO artifacts SELECT 'x' || n, 'b', NULL, NULL, 'x', 'a/b', 0, zeroblob(32), 'c' || n, 1, 1 FROM numbers
 """
 
 # (table, rule): statements that break it. A rule is the name of a CHECK or of a trigger, or the columns of a UNIQUE.
@@ -102,8 +107,12 @@ BROKEN: dict[tuple[str, str], list[str | tuple[str, ...]]] = {
     ],
     ("artifacts", "artifact_size_range"): ["UPDATE artifacts SET size = -1", "UPDATE artifacts SET size = 33554433"],
     ("artifacts", "artifact_sha256"): ["UPDATE artifacts SET sha256 = zeroblob(20)"],
-    ("artifacts", "id"): ["INSERT INTO artifacts SELECT id, 'b', NULL, NULL, name, content_type, 1, sha256, 1, 1 FROM artifacts"],
-    ("artifacts", "artifacts_bounded"): [MANY.format(count=10_000, size=0)],
+    ("artifacts", "id"): ["INSERT INTO artifacts SELECT id, 'b', NULL, NULL, name, 'a/b', 1, sha256, 'ch', 1, 1 FROM artifacts"],
+    ("artifacts", "account_id, content_id"): [
+        "INSERT INTO artifacts SELECT 'x', 'b', NULL, NULL, name, 'a/b', 1, sha256, 'cg', 1, 1 FROM artifacts WHERE id = 'g'"
+    ],
+    ("artifacts", "artifacts_bounded"): [(MANY_CONTENTS, MANY.format(count=10_000))],
+    ("artifact_contents", "account_id, id"): ["INSERT INTO artifact_contents VALUES ('a', 'cf')"],
     ("projects", "projects_bounded"): [
         """
         WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 1000)
@@ -115,7 +124,7 @@ BROKEN: dict[tuple[str, str], list[str | tuple[str, ...]]] = {
         "UPDATE artifact_pieces SET number = 128",
     ],
     ("artifact_pieces", "piece_length"): [f"UPDATE artifact_pieces SET content = zeroblob({size})" for size in (0, 262145)],
-    ("artifact_pieces", "account_id, artifact_id, number"): ["INSERT INTO artifact_pieces VALUES ('a', 'f', 0, zeroblob(2))"],
+    ("artifact_pieces", "account_id, content_id, number"): ["INSERT INTO artifact_pieces VALUES ('a', 'cf', 0, zeroblob(2))"],
     ("runs", "status_known"): ["UPDATE runs SET status = 'done' WHERE id = 'r'"],
     ("runs", "goal_not_blank"): ["UPDATE runs SET goal = '  '"],
     ("runs", "max_steps_range"): ["UPDATE runs SET max_steps = 0", "UPDATE runs SET max_steps = 21"],
@@ -341,12 +350,13 @@ def test_nothing_belongs_to_another_accounts_project(conn: sqlite3.Connection, t
 def test_an_account_has_10_000_artifacts_at_most(conn: sqlite3.Connection) -> None:
     trigger = sql_of(conn, "artifacts_bounded")
     conn.execute("DROP TRIGGER artifacts_bounded")  # it counts at each row
-    conn.execute(MANY.format(count=9_998, size=0))
+    conn.execute(MANY_CONTENTS)
+    conn.execute(MANY.format(count=9_998))
     conn.execute(trigger)
-    one_more = "INSERT INTO artifacts VALUES (?, 'b', NULL, NULL, 'x', 'a/b', 0, zeroblob(32), 1, 1)"
-    conn.execute(one_more, ("y",))
+    one_more = "INSERT INTO artifacts VALUES (?, 'b', NULL, NULL, 'x', 'a/b', 0, zeroblob(32), ?, 1, 1)"
+    conn.execute(one_more, ("y", "c9999"))
     with pytest.raises(sqlite3.IntegrityError, match="artifacts_count"):
-        conn.execute(one_more, ("z",))
+        conn.execute(one_more, ("z", "c10000"))
 
 
 def test_what_is_in_a_project_outlives_it(conn: sqlite3.Connection) -> None:

@@ -14,8 +14,8 @@ from typing import Any
 from svc.agents import loop, runs
 from svc.agents.maker import Maker
 from svc.agents.run_stream import End, Record, run_blocks
-from svc.agents.toolbox import AgentTool, RunContext, Toolbox
-from svc.content import history
+from svc.agents.toolbox import AgentTool, RunContext, Toolbox, file_fields
+from svc.content import artifacts, history
 from svc.errors import ApiError, describe
 from svc.ids import new_id
 from svc.inference.catalog import Model
@@ -66,7 +66,6 @@ class AgentRun:
             guarded=state.guarded,
             clock=state.clock,
             maker=self._maker,
-            written=self._progress.artifacts,
         )
         self._toolbox = Toolbox(order.tools, context, self.note_fault)
 
@@ -152,9 +151,10 @@ class AgentRun:
         )
 
     def _store_in(self, tx: sqlite3.Connection, end: End) -> None:
-        """The last settlement and the end of the run: one transaction."""
+        """The last settlement, the end of the run and what it has made: one transaction."""
         self._calls[-1].settle_in(tx)
         account_id, now_seconds = self._payer.account_id, self._state.clock()
+        self._progress.artifacts = [file_fields(artifact) for artifact in artifacts.artifacts_of_run(tx, account_id, self.id)]
         ended = runs.end_run(tx, account_id, self.id, self._outcome(end), now_seconds)
         if ended and self._order.remembered:
             for role, text in (("user", self._order.goal), ("assistant", end.output or "")):

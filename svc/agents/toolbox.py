@@ -5,7 +5,7 @@ call() -> the arguments against the tool's schema -> its function -> what JSON c
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import orjson
@@ -33,10 +33,7 @@ class Offer:
 
 @dataclass
 class RunContext:
-    """What the tools of one run work with, bound to its account; `guarded` reaches public addresses alone.
-
-    `written` collects the artifacts that they made.
-    """
+    """What the tools of one run work with, bound to its account; `guarded` reaches public addresses alone."""
 
     account_id: str
     run_id: str
@@ -45,13 +42,6 @@ class RunContext:
     guarded: Outbound
     clock: Callable[[], float]
     maker: Maker
-    written: list[dict[str, Any]] = field(default_factory=list)
-
-    def made(self, artifact: Artifact) -> dict[str, Any]:
-        """Notes an artifact as the run's, and gives what the model is told of it."""
-        described = file_fields(artifact)
-        self.written.append(described)
-        return described
 
 
 def file_fields(artifact: Artifact) -> dict[str, Any]:

@@ -14,7 +14,7 @@ import httpx
 from svc.agents.loop import ToolFailure
 from svc.agents.toolbox import AgentTool, Offer, RunContext, file_fields, text_argument
 from svc.builtin.calculate import calculate
-from svc.content import artifacts, recall
+from svc.content import artifacts, contents, recall
 from svc.content.artifacts import Artifact
 from svc.ids import timestamp
 
@@ -39,7 +39,7 @@ async def list_artifacts(run: RunContext) -> list[dict[str, Any]]:
 async def read_artifact(run: RunContext, id: str) -> str:
     def read(conn: sqlite3.Connection) -> tuple[Artifact, bytes]:
         found = artifacts.artifact_by_id(conn, run.account_id, id)
-        return found, artifacts.content_piece(conn, run.account_id, id, found.sha256, 0) if found.size else b""
+        return found, contents.content_piece(conn, run.account_id, id, found.sha256, 0) if found.size else b""
 
     artifact, content = await run.db.read(read)
     try:
@@ -50,26 +50,25 @@ async def read_artifact(run: RunContext, id: str) -> str:
 
 
 async def write_artifact(run: RunContext, name: str, content: str) -> dict[str, Any]:
-    return run.made(
-        await run.db.write(
-            artifacts.add_artifact,
-            run.account_id,
-            name=name,
-            content_type="text/plain; charset=utf-8",
-            content=content.encode("utf-8", "replace"),
-            project_id=run.project_id,
-            run_id=run.run_id,
-            now_seconds=run.clock(),
-        )
+    artifact = await artifacts.add_artifact(
+        run.db,
+        run.account_id,
+        content.encode("utf-8", "replace"),
+        name=name,
+        content_type="text/plain; charset=utf-8",
+        project_id=run.project_id,
+        run_id=run.run_id,
+        now_seconds=run.clock(),
     )
+    return file_fields(artifact)
 
 
 async def generate_image(run: RunContext, prompt: str) -> dict[str, Any]:
-    return run.made(await run.maker.draw(prompt))
+    return file_fields(await run.maker.draw(prompt))
 
 
 async def generate_audio(run: RunContext, input: str) -> dict[str, Any]:
-    return run.made(await run.maker.speak(input))
+    return file_fields(await run.maker.speak(input))
 
 
 async def search_memory(run: RunContext, query: str) -> list[dict[str, Any]]:

@@ -1,22 +1,21 @@
-"""Artifacts: files of an account, from its caller or from its agent runs, kept in pieces within bounds."""
+"""Artifacts: files of an account, from its caller or from its agent runs, within bounds."""
 
 import contextlib
-import hashlib
 import re
 import sqlite3
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from svc import quota
 from svc.checks import fields, label, matching
-from svc.db import Page, page, without_overwriting
+from svc.content.contents import ArtifactContent, add_content
+from svc.db import Database, Page, page, without_overwriting
 from svc.errors import ApiError
 from svc.ids import new_id, timestamp
 
-CONTENT_BYTES = 32 * 1024 * 1024
-PIECE_BYTES = 256 * 1024
 MOST_ARTIFACTS = 10_000  # as schema.sql has it
 NAME_LENGTH = 200
 _SLICE_SECONDS = 0.015
@@ -24,10 +23,6 @@ CONTENT_TYPE_LENGTH = 200
 _TOKEN = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 _CONTENT_TYPE = re.compile(rf'{_TOKEN}/{_TOKEN}(?: *; *{_TOKEN}=(?:{_TOKEN}|"[ !#-\[\]-~]*"))*')
 _TOO_MANY = "This account holds 10,000 artifacts, the most there can be. Delete some first."
-
-
-class ContentReplaced(Exception):
-    """The content that was being read is not there any more: another one has taken its place, or the artifact is gone."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +37,7 @@ class Artifact:
     content_type: str
     size: int
     sha256: bytes
+    content_id: str
     created_at: float
     updated_at: float
 
@@ -71,51 +67,49 @@ def check_fields(body: Mapping[str, Any]) -> dict[str, Any]:
     return fields(body, {"name": label(NAME_LENGTH), "content_type": _check_content_type})
 
 
-def sha256_of(content: bytes) -> bytes:
-    """What is stored of a content, beside itself."""
-    return hashlib.sha256(content).digest()
-
-
-def add_artifact(
-    tx: sqlite3.Connection,
+async def add_artifact(
+    db: Database,
     account_id: str,
+    data: bytes,
     *,
     name: str | None,
     content_type: str,
-    content: bytes,
     project_id: str | None,
     run_id: str | None,
     now_seconds: float,
-    sha256: bytes | None = None,
+    artifact_id: str | None = None,
 ) -> Artifact:
-    """Stores a new artifact and returns it; `sha256` saves the writer's thread the hashing of a big content.
+    """Stores a new artifact, which shows when its content is whole, and returns it.
 
     Raises ApiError `missing_field` or `invalid_value` for the name or type, `PAYLOAD_TOO_LARGE` or `quota_exceeded` beyond a
     bound, `not_found` (param `project_id`) for another's or no project.
     """
-    checked = check_fields({"name": name, "content_type": content_type})
-    _check_size(content)
-    quota.check_room(tx, account_id, len(content))
-    with _refusals(project_id):
+    values = {
+        **check_fields({"name": name, "content_type": content_type}),
+        "id": artifact_id or new_id("art", now_seconds),
+        "account_id": account_id,
+        "project_id": project_id,
+        "run_id": run_id,
+        "now": now_seconds,
+    }
+
+    def check(tx: sqlite3.Connection) -> None:
+        quota.check_room(tx, account_id, len(data))
+
+    return await add_content(db, account_id, data, check=check, finish=partial(_add, values))
+
+
+def _add(values: dict[str, Any], tx: sqlite3.Connection, content: ArtifactContent) -> Artifact:
+    with _refusals(values["project_id"]):
         row = tx.execute(
             """
             INSERT INTO artifacts
-                (id, account_id, project_id, run_id, name, content_type, size, sha256, created_at, updated_at)
-            VALUES (:id, :account_id, :project_id, :run_id, :name, :content_type, :size, :sha256, :now, :now)
+                (id, account_id, project_id, run_id, name, content_type, size, sha256, content_id, created_at, updated_at)
+            VALUES (:id, :account_id, :project_id, :run_id, :name, :content_type, :size, :sha256, :content_id, :now, :now)
             RETURNING *
             """,
-            {
-                **checked,
-                "id": new_id("art", now_seconds),
-                "account_id": account_id,
-                "project_id": project_id,
-                "run_id": run_id,
-                "size": len(content),
-                "sha256": sha256 or sha256_of(content),
-                "now": now_seconds,
-            },
+            {**values, "size": content.size, "sha256": content.sha256, "content_id": content.id},
         ).fetchone()
-    _add_pieces(tx, account_id, row["id"], content)
     return Artifact(**row)
 
 
@@ -144,39 +138,10 @@ def artifacts_page(
     return rows.of(lambda row: Artifact(**row))
 
 
-def artifact_content(conn: sqlite3.Connection, account_id: str, artifact_id: str) -> bytes:
-    """The whole content of one artifact. Raises ApiError `not_found`."""
-    # One statement, so that the pieces are all of one content; an empty one has none.
-    rows = conn.execute(
-        """
-        SELECT artifact_pieces.content
-        FROM artifacts LEFT JOIN artifact_pieces
-            ON artifact_pieces.account_id = artifacts.account_id AND artifact_pieces.artifact_id = artifacts.id
-        WHERE artifacts.account_id = ? AND artifacts.id = ?
-        ORDER BY artifact_pieces.number
-        """,
-        (account_id, artifact_id),
-    ).fetchall()
-    if not rows:
-        raise _not_found()
-    return b"".join(row["content"] or b"" for row in rows)
-
-
-def content_piece(conn: sqlite3.Connection, account_id: str, artifact_id: str, sha256: bytes, number: int) -> bytes:
-    """Piece `number` (from 0, of `PIECE_BYTES`) of the content whose hash is `sha256`. Raises ContentReplaced."""
-    row = conn.execute(
-        """
-        SELECT artifact_pieces.content
-        FROM artifacts JOIN artifact_pieces
-            ON artifact_pieces.account_id = artifacts.account_id AND artifact_pieces.artifact_id = artifacts.id
-        WHERE artifacts.account_id = ? AND artifacts.id = ? AND artifacts.sha256 = ? AND artifact_pieces.number = ?
-        """,
-        (account_id, artifact_id, sha256, number),
-    ).fetchone()
-    if row is None:
-        raise ContentReplaced
-    content: bytes = row["content"]
-    return content
+def artifacts_of_run(conn: sqlite3.Connection, account_id: str, run_id: str) -> list[Artifact]:
+    """What an agent run has made, in that order, as far as it is still there."""
+    rows = conn.execute("SELECT * FROM artifacts WHERE account_id = ? AND run_id = ? ORDER BY rowid", (account_id, run_id))
+    return [Artifact(**row) for row in rows]
 
 
 def change_artifact(
@@ -199,39 +164,33 @@ def change_artifact(
     return artifact_by_id(tx, account_id, artifact_id)
 
 
-def replace_content(
-    tx: sqlite3.Connection,
-    account_id: str,
-    artifact_id: str,
-    *,
-    content_type: str | None,
-    content: bytes,
-    sha256: bytes,
-    now_seconds: float,
+async def replace_content(
+    db: Database, account_id: str, artifact_id: str, data: bytes, *, content_type: str | None, now_seconds: float
 ) -> Artifact:
-    """Puts `content` in the place of the artifact's and returns the artifact; without a `content_type` the old one stays.
+    """Puts `data` in the place of the artifact's content when it is whole, and returns the artifact; without a `content_type` the
+    old one stays.
 
     Raises ApiError `not_found`, `invalid_value` for the type, `PAYLOAD_TOO_LARGE` or `quota_exceeded` beyond a bound.
     """
     if content_type is not None:
         _check_content_type(content_type, "content_type")
-    _check_size(content)
-    quota.check_room(tx, account_id, len(content) - artifact_by_id(tx, account_id, artifact_id).size)
-    with _refusals(None):
-        row = tx.execute(
-            """
-            UPDATE artifacts
-            SET content_type = ifnull(?, content_type), size = ?, sha256 = ?, updated_at = ?
-            WHERE account_id = ? AND id = ? RETURNING *
-            """,
-            (content_type, len(content), sha256, now_seconds, account_id, artifact_id),
-        ).fetchone()
-    if row is None:
-        raise _not_found()
-    with without_overwriting(tx):
-        tx.execute("DELETE FROM artifact_pieces WHERE account_id = ? AND artifact_id = ?", (account_id, artifact_id))
-    _add_pieces(tx, account_id, artifact_id, content)
-    return Artifact(**row)
+
+    def check(tx: sqlite3.Connection) -> None:
+        quota.check_room(tx, account_id, len(data) - artifact_by_id(tx, account_id, artifact_id).size)
+
+    def finish(tx: sqlite3.Connection, content: ArtifactContent) -> Artifact:
+        with without_overwriting(tx):  # a trigger deletes the old one
+            row = tx.execute(
+                """
+                UPDATE artifacts
+                SET content_type = ifnull(?, content_type), size = ?, sha256 = ?, content_id = ?, updated_at = ?
+                WHERE account_id = ? AND id = ? RETURNING *
+                """,
+                (content_type, content.size, content.sha256, content.id, now_seconds, account_id, artifact_id),
+            ).fetchone()
+        return Artifact(**row)
+
+    return await add_content(db, account_id, data, check=check, finish=finish)
 
 
 def delete_artifact(tx: sqlite3.Connection, account_id: str, artifact_id: str) -> None:
@@ -252,22 +211,6 @@ def forget_some(tx: sqlite3.Connection, account_id: str) -> bool:
             return False
         delete_artifact(tx, account_id, row["id"])
     return True
-
-
-def _add_pieces(tx: sqlite3.Connection, account_id: str, artifact_id: str, content: bytes) -> None:
-    whole = memoryview(content)
-    tx.executemany(
-        "INSERT INTO artifact_pieces (account_id, artifact_id, number, content) VALUES (?, ?, ?, ?)",
-        (
-            (account_id, artifact_id, number, whole[start : start + PIECE_BYTES])
-            for number, start in enumerate(range(0, len(whole), PIECE_BYTES))
-        ),
-    )
-
-
-def _check_size(content: bytes) -> None:
-    if len(content) > CONTENT_BYTES:
-        raise ApiError("PAYLOAD_TOO_LARGE", f"A content may have at most {CONTENT_BYTES} bytes. Send less.", param="content")
 
 
 def _not_found() -> ApiError:

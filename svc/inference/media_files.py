@@ -1,6 +1,5 @@
 """Pictures and speech as artifacts: room is looked for before they are made, and their names come from what was asked for."""
 
-import asyncio
 import contextlib
 import re
 import unicodedata
@@ -43,11 +42,13 @@ async def room(studio: Studio, account_id: str, size_bytes: int, count: int = 1)
             del studio.promised[account_id]
 
 
-async def store_picture(studio: Studio, home: Home, prompt: str, content: bytes, number: int = 1) -> Artifact:
+async def store_picture(
+    studio: Studio, home: Home, prompt: str, content: bytes, number: int = 1, artifact_id: str | None = None
+) -> Artifact:
     """Keeps the `number`th picture of a prompt as an artifact that is named for it. Raises ApiError."""
     content_type = picture_type(content) or "application/octet-stream"
     name = f"{_stem(prompt)}{'' if number == 1 else f'-{number}'}.{_ENDINGS.get(content_type, 'bin')}"
-    return await _store(studio, home, name, content_type, content)
+    return await _store(studio, home, name, content_type, content, artifact_id)
 
 
 async def store_speech(studio: Studio, home: Home, text: str, content_type: str, content: bytes) -> Artifact:
@@ -56,17 +57,19 @@ async def store_speech(studio: Studio, home: Home, text: str, content_type: str,
     return await _store(studio, home, f"{_stem(text)}.{ending}", content_type, content)
 
 
-async def _store(studio: Studio, home: Home, name: str, content_type: str, content: bytes) -> Artifact:
-    return await studio.engines.db.write(
-        artifacts.add_artifact,
+async def _store(
+    studio: Studio, home: Home, name: str, content_type: str, content: bytes, artifact_id: str | None = None
+) -> Artifact:
+    return await artifacts.add_artifact(
+        studio.engines.db,
         home.account_id,
+        content,
         name=name,
         content_type=content_type,
-        content=content,
-        sha256=await asyncio.to_thread(artifacts.sha256_of, content),
         project_id=home.project_id,
         run_id=home.run_id,
         now_seconds=studio.engines.clock(),
+        artifact_id=artifact_id,
     )
 
 

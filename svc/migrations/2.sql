@@ -167,12 +167,60 @@ INSERT INTO unindexed (number, next_piece) SELECT number, 0 FROM messages;
 -- Lists are in the order in which their rows were added, whatever the clock said.
 DROP INDEX runs_by_account;
 CREATE INDEX runs_by_account ON runs (account_id);
-CREATE INDEX artifacts_by_account ON artifacts (account_id);
 
--- What an account stores is counted, and bounded as a whole.
+-- A content is there before it is an artifact's. Its pieces stay where they are: of what they refer to the name changes alone.
 DROP TRIGGER artifacts_bounded;
 DROP TRIGGER artifacts_bounded_when_replaced;
-DROP INDEX artifacts_by_size;
+DROP TRIGGER projects_leave_their_artifacts;
+ALTER TABLE artifact_pieces RENAME COLUMN artifact_id TO content_id;
+ALTER TABLE artifacts RENAME TO artifact_contents;
+CREATE TABLE artifacts (
+    id TEXT PRIMARY KEY,
+    account_id TEXT NOT NULL REFERENCES accounts (id) ON DELETE CASCADE,
+    project_id TEXT,
+    run_id TEXT,
+    name TEXT NOT NULL CONSTRAINT artifact_name_form CHECK (trim(name) <> '' AND length(name) <= 255),
+    content_type TEXT NOT NULL CONSTRAINT content_type_form CHECK (
+        content_type GLOB '?*/?*' AND content_type NOT GLOB '*[^ -~]*' AND length(content_type) <= 200
+    ),
+    size INTEGER NOT NULL CONSTRAINT artifact_size_range CHECK (size BETWEEN 0 AND 33554432),
+    sha256 BLOB NOT NULL CONSTRAINT artifact_sha256 CHECK (length(sha256) = 32),
+    content_id TEXT NOT NULL,
+    created_at REAL NOT NULL,
+    updated_at REAL NOT NULL,
+    UNIQUE (account_id, content_id),
+    FOREIGN KEY (account_id, content_id) REFERENCES artifact_contents (account_id, id),
+    FOREIGN KEY (account_id, project_id) REFERENCES projects (account_id, id)
+) STRICT;
+INSERT INTO artifacts
+    SELECT id, account_id, project_id, run_id, name, content_type, size, sha256, id, created_at, updated_at
+    FROM artifact_contents ORDER BY rowid;
+CREATE TABLE artifact_contents_2 (
+    account_id TEXT NOT NULL REFERENCES accounts (id) ON DELETE CASCADE,
+    id TEXT NOT NULL,
+    PRIMARY KEY (account_id, id)
+) STRICT, WITHOUT ROWID;
+INSERT INTO artifact_contents_2 SELECT account_id, id FROM artifact_contents;
+DROP TABLE artifact_contents;
+ALTER TABLE artifact_contents_2 RENAME TO artifact_contents;
+CREATE INDEX artifacts_by_account ON artifacts (account_id);
+CREATE INDEX artifacts_by_project ON artifacts (account_id, project_id);
+CREATE INDEX artifacts_by_run ON artifacts (account_id, run_id) WHERE run_id IS NOT NULL;
+CREATE TRIGGER artifacts_take_their_contents_along AFTER DELETE ON artifacts
+BEGIN
+    DELETE FROM artifact_contents WHERE account_id = OLD.account_id AND id = OLD.content_id;
+END;
+CREATE TRIGGER artifacts_leave_their_contents AFTER UPDATE OF content_id ON artifacts
+WHEN NEW.content_id <> OLD.content_id
+BEGIN
+    DELETE FROM artifact_contents WHERE account_id = OLD.account_id AND id = OLD.content_id;
+END;
+CREATE TRIGGER projects_leave_their_artifacts BEFORE DELETE ON projects
+BEGIN
+    UPDATE artifacts SET project_id = NULL WHERE account_id = OLD.account_id AND project_id = OLD.id;
+END;
+
+-- What an account stores is counted, and bounded as a whole.
 CREATE TRIGGER artifacts_bounded BEFORE INSERT ON artifacts
 WHEN (SELECT count(*) FROM artifacts WHERE account_id = NEW.account_id) >= 10000
 BEGIN

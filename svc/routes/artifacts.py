@@ -5,15 +5,16 @@ import binascii
 import re
 from collections.abc import AsyncGenerator, Callable
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import quote
 
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from svc.content import artifacts, projects
-from svc.content.artifacts import CONTENT_BYTES, PIECE_BYTES, Artifact
+from svc.content import artifacts, contents, projects
+from svc.content.artifacts import Artifact
 from svc.content.content_links import content_url
+from svc.content.contents import CONTENT_BYTES, PIECE_BYTES
 from svc.db import Database
 from svc.errors import ApiError
 from svc.routes.schemas.content import ARTIFACT, ARTIFACT_LIST, CREATE_ARTIFACT_REQUEST, UPDATE_ARTIFACT_REQUEST
@@ -56,7 +57,6 @@ _FILE_HEADERS = {
     "content-security-policy": header("Keeps the file inert in a browser.", choice("sandbox"), "sandbox"),
 }
 
-Data = TypeVar("Data", str, bytes)
 _BODY_BYTES = 44 * MIB  # holds 32 MiB in base64 and the other fields
 _DIRECTION = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _RANGE = re.compile(r"bytes=(?:([0-9]{1,18})-([0-9]{0,18})|-([0-9]{1,18}))", re.IGNORECASE)
@@ -84,14 +84,12 @@ async def create_artifact(request: Request[State], caller: Caller) -> Response:
     body = await read_json(request, _BODY_BYTES)
     project_id = projects.check_project_id(body.get("project_id"), "project_id")
     text, decode, usual_type = _content_field(body)
-    content = await _apart_if_big(text, decode)
-    artifact = await state.db.write(
-        artifacts.add_artifact,
+    artifact = await artifacts.add_artifact(
+        state.db,
         caller.id,
+        await _apart_if_big(text, decode),
         name=body.get("name"),
         content_type=usual_type if body.get("content_type") is None else body["content_type"],
-        content=content,
-        sha256=await _apart_if_big(content, artifacts.sha256_of),
         project_id=project_id,
         run_id=None,
         now_seconds=state.clock(),
@@ -130,8 +128,8 @@ def _decoded(text: str) -> bytes:
         raise wrong from None
 
 
-async def _apart_if_big(data: Data, work: Callable[[Data], bytes]) -> bytes:
-    return await asyncio.to_thread(work, data) if len(data) > MIB else work(data)
+async def _apart_if_big(text: str, decode: Callable[[str], bytes]) -> bytes:
+    return await asyncio.to_thread(decode, text) if len(text) > MIB else decode(text)
 
 
 @describes(
@@ -236,14 +234,12 @@ async def replace_content(request: Request[State], caller: Caller) -> Response:
     state = request.state
     if "content-range" in request.headers:  # RFC 9110 14.5: taken for the whole, a part would destroy the rest
         raise ApiError("invalid_value", "Send the whole content, without Content-Range.", param="content-range")
-    content = await read_body(request, CONTENT_BYTES)
-    artifact = await state.db.write(
-        artifacts.replace_content,
+    artifact = await artifacts.replace_content(
+        state.db,
         caller.id,
         request.path_params["artifact_id"],
+        await read_body(request, CONTENT_BYTES),
         content_type=request.headers.get("content-type"),
-        content=content,
-        sha256=await _apart_if_big(content, artifacts.sha256_of),
         now_seconds=state.clock(),
     )
     return reply(_as_json(state, artifact))
@@ -300,7 +296,7 @@ async def show_content(request: Request[State], caller: Caller) -> Response:
         try:
             # Before the head is sent: so only a content of several pieces can be replaced in the middle, which cuts the answer.
             first = await anext(pieces, b"")
-        except artifacts.ContentReplaced:
+        except contents.ContentReplaced:
             continue
         return StreamingResponse(_chain(first, pieces), 206 if asked else 200, headers)
 
@@ -374,7 +370,7 @@ def _range(request: Request[State], etag: str, size: int) -> tuple[int, int] | N
 
 async def _pieces(db: Database, account_id: str, artifact: Artifact, start: int, end: int) -> AsyncGenerator[bytes, None]:
     for number in range(start // PIECE_BYTES, -(-end // PIECE_BYTES)):
-        piece = await db.read(artifacts.content_piece, account_id, artifact.id, artifact.sha256, number)
+        piece = await db.read(contents.content_piece, account_id, artifact.id, artifact.sha256, number)
         begin = number * PIECE_BYTES
         yield piece[max(start - begin, 0) : end - begin]
 

@@ -18,8 +18,9 @@ from starlette.responses import Response
 from svc.agents import runs
 from svc.auth.accounts import Account
 from svc.billing.usage import day_of
-from svc.content import answers, artifacts
-from svc.content.artifacts import PIECE_BYTES, Artifact
+from svc.content import answers, contents
+from svc.content.artifacts import Artifact
+from svc.content.contents import PIECE_BYTES
 from svc.content.conversations import Conversation
 from svc.content.history import Message
 from svc.content.projects import Project
@@ -155,7 +156,7 @@ async def _archive(state: State, caller: Caller) -> AsyncGenerator[bytes, None]:
         while (artifact := await db.read(_next_artifact, caller.id, last_id)) is not None:
             try:
                 await _spool_content(db, artifact, spool)
-            except artifacts.ContentReplaced:
+            except contents.ContentReplaced:
                 continue  # it is looked up again, under its new hash or no more
             last_id = artifact.id
             told.append(orjson.dumps({**artifact.as_json(), "file": _file(artifact)}, option=orjson.OPT_APPEND_NEWLINE))
@@ -179,7 +180,7 @@ async def _spool_content(db: Database, artifact: Artifact, spool: BinaryIO) -> N
         spool.seek(0)
         spool.truncate()
         for number in range(-(-artifact.size // PIECE_BYTES)):
-            spool.write(await db.read(artifacts.content_piece, artifact.account_id, artifact.id, artifact.sha256, number))
+            spool.write(await db.read(contents.content_piece, artifact.account_id, artifact.id, artifact.sha256, number))
         spool.seek(0)
 
 

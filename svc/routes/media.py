@@ -21,6 +21,7 @@ from starlette.types import Receive, Scope, Send
 from svc.checks import integer, matching, number, one_of, optional, required, string
 from svc.content import artifacts, content_links
 from svc.errors import ApiError, ClientGone, describe
+from svc.ids import new_id
 from svc.inference import media_files
 from svc.inference.catalog import Model
 from svc.inference.image_call import LEAST_SIDE, MOST_SIDE, ImageCall, ImageRequest
@@ -179,14 +180,16 @@ async def _all_made(state: State, call: ImageCall) -> AsyncGenerator[Picture, No
 
 async def _url(state: State, caller: Caller, prompt: str, picture: Picture, number: int, kept: list[str]) -> str | None:
     """Where the picture is kept; None where the account has filled the room for it meanwhile, so that it goes along itself."""
+    artifact_id = new_id("art", state.clock())
+    kept.append(artifact_id)  # before it is there: a shutdown may come while it is written, which nothing stops
+    home = media_files.Home(caller.id)
     try:
-        artifact = await media_files.store_picture(state.studio, media_files.Home(caller.id), prompt, picture.content, number)
+        await media_files.store_picture(state.studio, home, prompt, picture.content, number, artifact_id)
     except ApiError as error:
         if error.code not in media_files.FULL:
             raise
         return None
-    kept.append(artifact.id)
-    return content_links.content_url(state.derived_keys["content"], state.config.base_url, caller.id, artifact.id, state.clock())
+    return content_links.content_url(state.derived_keys["content"], state.config.base_url, caller.id, artifact_id, state.clock())
 
 
 def _write_image(file: BinaryIO, picture: Picture, url: str | None, number: int) -> None:

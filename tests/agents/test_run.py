@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 import pytest
 
+from svc.agents.loop import ToolFailure
 from svc.agents.toolbox import RunContext
 from svc.agents.tools import TOOLS
 from svc.billing import wallet
@@ -47,6 +48,23 @@ async def test_steps_usage_and_cost_are_shown_while_a_paid_run_goes_on(
     last = events(await running)[-1]
     assert last["type"] == "final" and last["finish_reason"] == "stop"
     assert last["cost_micros"] > spent and last["usage"]["total_tokens"] > record["usage"]["total_tokens"]
+
+
+async def test_the_end_tells_what_the_run_has_made_also_where_its_tool_was_cut_short(
+    service: Service, headers: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = TOOLS["write_artifact"].function
+
+    async def cut_short(run: RunContext, name: str, content: str) -> str:
+        await written(run, name, content)
+        raise ToolFailure("The tool took too long.")
+
+    monkeypatch.setitem(TOOLS, "write_artifact", replace(TOOLS["write_artifact"], function=cut_short))
+    *_, result, _, _, final = await run(service, headers, 'tool write_artifact {"name": "n.txt", "content": "x"}\n---\nsay ok')
+    assert (result["type"], result["ok"]) == ("tool_result", False)
+    listed = (await service.client.get(f"/artifacts?run_id={final['run_id']}", headers=headers)).json()["data"]
+    assert [made["id"] for made in final["artifacts"]] == [made["id"] for made in listed] and len(listed) == 1
+    assert final["artifacts"][0] == {name: listed[0][name] for name in ("id", "name", "content_type", "size")}
 
 
 async def test_a_free_run_shows_its_steps_too(service: Service, headers: dict[str, str]) -> None:

@@ -8,11 +8,11 @@ import sqlite3
 import pytest
 
 from svc.content import artifacts
-from svc.content.artifacts import CONTENT_BYTES, PIECE_BYTES
+from svc.content.contents import CONTENT_BYTES, PIECE_BYTES
 from svc.errors import ApiError
 from tests.conftest import PASSWORD, Service, bearer
 from tests.routes.test_projects import make_project
-from tests.support.artifacts import LONG, UNKNOWN, get_content, make_artifact, put_content
+from tests.support.artifacts import LONG, get_content, make_artifact, put_content
 
 RUN_A, RUN_B = (f"run_{letter * 26}" for letter in "ab")
 # More than a piece and not a whole number of them.
@@ -48,10 +48,12 @@ async def fill(service: Service, account_id: str, sizes: list[int]) -> None:
         ).fetchall()
         for name, _ in triggers:
             tx.execute(f"DROP TRIGGER {name}")
+        names = ((account_id, f"art_{number:026}") for number in range(len(sizes)))
+        tx.executemany("INSERT INTO artifact_contents VALUES (?, ?)", names)
         tx.executemany(
             """
-            INSERT INTO artifacts (id, account_id, name, content_type, size, sha256, created_at, updated_at)
-            VALUES (?, ?, 'x', 'a/b', ?, zeroblob(32), 0, 0)
+            INSERT INTO artifacts (id, account_id, name, content_type, size, sha256, content_id, created_at, updated_at)
+            VALUES (?1, ?2, 'x', 'a/b', ?3, zeroblob(32), ?1, 0, 0)
             """,
             ((f"art_{number:026}", account_id, size) for number, size in enumerate(sizes)),
         )
@@ -89,12 +91,14 @@ async def test_an_account_holds_10000_artifacts(service: Service) -> None:
         ("UPDATE artifacts SET project_id = 'proj_theirs'", "FOREIGN KEY"),
         ("UPDATE artifacts SET project_id = 'proj_unknown'", "FOREIGN KEY"),
         ("UPDATE artifacts SET account_id = 'user_nobody'", "FOREIGN KEY"),
+        ("UPDATE artifacts SET content_id = 'content_unknown'", "FOREIGN KEY"),
+        ("DELETE FROM artifact_contents", "FOREIGN KEY"),
         ("UPDATE artifact_pieces SET number = -1", "piece_number_range"),
         ("UPDATE artifact_pieces SET number = 128", "piece_number_range"),
         ("UPDATE artifact_pieces SET content = zeroblob(0)", "piece_length"),
         (f"UPDATE artifact_pieces SET content = zeroblob({PIECE_BYTES + 1})", "piece_length"),
         ("UPDATE artifact_pieces SET content = 'text'", "BLOB"),
-        ("UPDATE artifact_pieces SET artifact_id = 'art_unknown'", "FOREIGN KEY"),
+        ("UPDATE artifact_pieces SET content_id = 'art_unknown'", "FOREIGN KEY"),
         ("INSERT INTO artifact_pieces SELECT * FROM artifact_pieces", "UNIQUE"),
     ],
 )
@@ -113,32 +117,21 @@ async def test_the_schema_refuses_what_no_artifact_may_be(service: Service, chan
 
 async def test_an_agents_artifact_is_held_to_the_same_rules(service: Service) -> None:
     session, db = await service.sign_up(), service.state["db"]
-    usual = {"name": "x", "content_type": "a/b", "content": b"x", "project_id": None, "run_id": "run_x", "now_seconds": 1.0}
-    row = await db.write(artifacts.add_artifact, session["user"]["id"], **usual)
+    usual = {"data": b"x", "name": "x", "content_type": "a/b", "project_id": None, "run_id": "run_x", "now_seconds": 1.0}
+    row = await artifacts.add_artifact(db, session["user"]["id"], **usual)
     assert (row.run_id, row.sha256) == ("run_x", hashlib.sha256(b"x").digest())
     for wrong, code in (
         ({"name": "a\r\nb"}, "invalid_value"),
         ({"content_type": "a"}, "invalid_value"),
-        ({"content": bytes(CONTENT_BYTES + 1)}, "PAYLOAD_TOO_LARGE"),
+        ({"data": bytes(CONTENT_BYTES + 1)}, "PAYLOAD_TOO_LARGE"),
         ({"project_id": "proj_unknown"}, "not_found"),
     ):
         with pytest.raises(ApiError) as refused:
-            await db.write(artifacts.add_artifact, session["user"]["id"], **{**usual, **wrong})
+            await artifacts.add_artifact(db, session["user"]["id"], **{**usual, **wrong})
         assert refused.value.code == code
     with pytest.raises(ApiError) as gone:
-        await db.write(artifacts.add_artifact, "user_gone", **usual)
+        await artifacts.add_artifact(db, "user_gone", **usual)
     assert gone.value.code == "invalid_api_key"
-
-
-@pytest.mark.parametrize("content", [b"", b"x", LONG])
-async def test_a_whole_content_is_read_at_once(service: Service, content: bytes) -> None:
-    session, db = await service.sign_up(), service.state["db"]
-    made = await make_artifact(service, bearer(session["access_token"]), content_base64=base64.b64encode(content).decode())
-    assert await db.read(artifacts.artifact_content, session["user"]["id"], made["id"]) == content
-    for account_id, artifact_id in (("user_other", made["id"]), (session["user"]["id"], UNKNOWN)):
-        with pytest.raises(ApiError) as refused:
-            await db.read(artifacts.artifact_content, account_id, artifact_id)
-        assert refused.value.code == "not_found"
 
 
 async def test_a_content_of_one_piece_is_whole_whatever_is_written_meanwhile(service: Service) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import sqlite3
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -165,15 +166,32 @@ async def test_pictures_that_find_no_room_after_all_are_in_the_answer_and_paid(l
     assert pictures(answer) == [PNG] and await lab.spent() == 1_000
 
 
+async def test_a_picture_that_is_being_kept_while_the_service_ends_stays_nowhere_and_costs_nothing(lab: Lab) -> None:
+    db, go_on = lab.service.state["db"], threading.Event()
+    asked = asyncio.create_task(lab.post(IMAGES, prompt="a cat", model="lab/slow-300ms", response_format="url"))
+    while not lab.upstream.requests:
+        await asyncio.sleep(0.01)
+    writer = asyncio.ensure_future(db.write(lambda tx: go_on.wait(20)))
+    await asyncio.sleep(0.8)  # the picture has come, and waits for the writer
+    lab.service.state["drain"].end_all_of(lab.account_id, "shutdown")
+    await asyncio.sleep(0.1)
+    go_on.set()
+    assert await writer and (await asked).status_code == 503
+    assert (await db.read(lambda conn: conn.execute("SELECT count(*) FROM artifacts").fetchone()))[0] == 0
+    assert await lab.spent() == 0
+
+
 async def fill(lab: Lab, files: int) -> None:
     """Files of 32 MiB, of which 32 are all that an account may have; without their contents."""
 
     def add(tx: sqlite3.Connection) -> None:
         for _ in range(files):
-            row = (new_id("art", 1.0), lab.account_id, "file", "text/plain", 32 << 20, bytes(32), 1.0, 1.0)
+            made = new_id("art", 1.0)
+            tx.execute("INSERT INTO artifact_contents VALUES (?, ?)", (lab.account_id, made))
+            row = (made, lab.account_id, "file", "text/plain", 32 << 20, bytes(32), made, 1.0, 1.0)
             tx.execute(
-                "INSERT INTO artifacts (id, account_id, name, content_type, size, sha256, created_at, updated_at)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                "INSERT INTO artifacts (id, account_id, name, content_type, size, sha256, content_id, created_at, updated_at)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 row,
             )
 

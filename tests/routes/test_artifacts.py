@@ -13,7 +13,7 @@ import pytest
 
 from svc import quota
 from svc.content import artifacts
-from svc.content.artifacts import CONTENT_BYTES, PIECE_BYTES
+from svc.content.contents import CONTENT_BYTES, PIECE_BYTES
 from tests.conftest import PASSWORD, Service, bearer
 from tests.routes.test_projects import make_project
 from tests.support.artifacts import LONG, UNKNOWN, get_content, make_artifact, put_content
@@ -239,12 +239,12 @@ async def test_a_list_is_narrowed_to_a_project_and_a_run(service: Service) -> No
     for project_id in (project["id"], None):
         for run_id in (RUN_A, RUN_B, None):
             service.clocks.advance(1)
-            row = await service.state["db"].write(
-                artifacts.add_artifact,
+            row = await artifacts.add_artifact(
+                service.state["db"],
                 session["user"]["id"],
+                b"x",
                 name="x",
                 content_type="text/plain",
-                content=b"x",
                 project_id=project_id,
                 run_id=run_id,
                 now_seconds=service.clocks.now,
@@ -323,8 +323,8 @@ async def test_a_reference_to_anothers_project_is_404_exactly_as_to_one_that_doe
 
 async def test_a_run_of_another_account_narrows_a_list_to_nothing(service: Service) -> None:
     mine, theirs = await service.bearer(), await service.sign_up()
-    fields = {"name": "x", "content_type": "a/b", "content": b"", "project_id": None, "run_id": "run_x", "now_seconds": 1.0}
-    await service.state["db"].write(artifacts.add_artifact, theirs["user"]["id"], **fields)
+    fields = {"name": "x", "content_type": "a/b", "project_id": None, "run_id": "run_x", "now_seconds": 1.0}
+    await artifacts.add_artifact(service.state["db"], theirs["user"]["id"], b"", **fields)
     assert (await service.client.get("/artifacts?run_id=run_x", headers=mine)).json()["data"] == []
 
 

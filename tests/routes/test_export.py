@@ -13,7 +13,7 @@ import pytest
 
 from svc.auth import tokens
 from svc.billing import wallet
-from svc.content import artifacts
+from svc.content import contents
 from svc.routes.export import KINDS
 from svc.schema import SCHEMA
 from tests.conftest import Service, bearer
@@ -26,6 +26,7 @@ NOT_EXPORTED = {
     "links": "one-time secrets",
     "oauth_flows": "sign-ins under way",
     "oauth_codes": "sign-ins under way",
+    "artifact_contents": "the artifacts' files",
     "artifact_pieces": "the artifacts' files",
     "wallets": "the sum of the ledger",
     "holds": "requests under way",
@@ -158,20 +159,20 @@ async def test_a_content_that_is_replaced_while_it_is_read_is_read_again(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     headers = await service.bearer()
-    content = "old" * artifacts.PIECE_BYTES
+    content = "old" * contents.PIECE_BYTES
     for name in ("one", "two"):
         await service.client.post("/artifacts", json={"name": name, "content": content}, headers=headers)
     listed = (await service.client.get("/artifacts", headers=headers)).json()["data"]
-    read, db = artifacts.content_piece, service.state["db"]
+    read, db = contents.content_piece, service.state["db"]
     replaced = []
 
     def content_piece(conn: sqlite3.Connection, *arguments: Any) -> bytes:
         if len(replaced) < 2 and arguments[-1] == 1:  # as if it had happened between two pieces
             replaced.append(arguments[1])
-            raise artifacts.ContentReplaced
+            raise contents.ContentReplaced
         return read(conn, *arguments)
 
-    monkeypatch.setattr(artifacts, "content_piece", content_piece)
+    monkeypatch.setattr(contents, "content_piece", content_piece)
     archive = await archive_of(service, headers)
     assert len(listed) == 2 and replaced[0] == replaced[1]
     assert [archive.read(artifact["file"]) for artifact in lines(archive, "artifacts")] == [content.encode()] * 2
@@ -186,7 +187,7 @@ async def test_it_is_sent_while_it_is_made_in_bounded_memory(tmp_path: Path) -> 
         async with server.client(headers=person.headers, timeout=60) as client:
             for number in range(3):
                 made = await client.post("/artifacts", json={"name": f"file {number}", "content": ""})
-                content = bytes([number]) * artifacts.CONTENT_BYTES
+                content = bytes([number]) * contents.CONTENT_BYTES
                 await client.put(f"/artifacts/{made.json()['id']}/content", content=content)
             made = await client.post("/conversations", json={})
             for _ in range(30):

@@ -5,7 +5,7 @@ from typing import Any
 
 import httpx
 
-from svc.content.artifacts import PIECE_BYTES
+from svc.content.contents import PIECE_BYTES
 from tests.conftest import Service
 
 UNKNOWN = "art_unknown"

@@ -1,0 +1,116 @@
+"""svc/content/contents.py: contents are written between others' writes, seen when they are whole, and never left half."""
+
+import asyncio
+import contextlib
+import hashlib
+import sqlite3
+
+import pytest
+
+from svc import quota
+from svc.config import Config
+from svc.content import artifacts
+from svc.content.contents import CONTENT_BYTES, PIECE_BYTES
+from svc.db import Database, acting_for
+from svc.errors import ApiError
+from tests.conftest import Clocks, Service, bearer, serving
+from tests.support.artifacts import get_content, make_artifact, put_content
+
+MIB = 1024 * 1024
+BIG = bytes(range(256)) * (8 * MIB // 256) + b"end"
+USUAL = {"name": "x", "content_type": "a/b", "project_id": None, "run_id": None, "now_seconds": 1.0}
+
+
+async def kept(db: Database) -> tuple[int, int, int]:
+    """How many artifacts, contents and pieces there are."""
+    tables = ("artifacts", "artifact_contents", "artifact_pieces")
+    query = f"SELECT {', '.join(f'(SELECT count(*) FROM {table})' for table in tables)}"
+    return await db.read(lambda conn: tuple(conn.execute(query).fetchone()))
+
+
+async def a_piece_is_there(db: Database) -> None:
+    async with asyncio.timeout(30):
+        while (await kept(db))[2] == 0:
+            await asyncio.sleep(0)
+
+
+async def test_a_transaction_holds_a_mebibyte_of_contents_and_others_write_between_them(service: Service) -> None:
+    ada, bob = (await service.sign_up())["user"]["id"], (await service.sign_up())["user"]["id"]
+    db, transactions = service.state["db"], [0]
+
+    def note(sql: str) -> None:
+        if sql == "COMMIT":
+            transactions.append(0)
+        elif sql.lstrip().startswith("INSERT INTO artifact_pieces"):
+            transactions[-1] += 1
+
+    await db.write(lambda tx: tx.set_trace_callback(note))
+    acting_for.set(ada)
+    flood = [asyncio.ensure_future(artifacts.add_artifact(db, ada, bytes(CONTENT_BYTES), **USUAL)) for _ in range(3)]
+    await a_piece_is_there(db)
+    acting_for.set(bob)
+    before = len(transactions)
+    for _ in range(3):
+        await db.write(lambda tx: tx.execute("UPDATE accounts SET name = 'Bob' WHERE id = ?", (bob,)).rowcount)
+    assert len(transactions) - before <= 9, (
+        "each waits for the transaction that is open, and is in the next one or behind its first job"
+    )
+    assert not any(job.done() for job in flood)
+    await asyncio.gather(*flood)
+    assert sum(transactions) == 3 * CONTENT_BYTES // PIECE_BYTES and max(transactions) == MIB // PIECE_BYTES
+
+
+async def test_a_content_is_seen_when_it_is_whole_and_until_then_the_old_one(service: Service) -> None:
+    headers, db = await service.bearer(), service.state["db"]
+    made = await make_artifact(service, headers, content="old")
+    replacing = asyncio.create_task(put_content(service, headers, made["id"], BIG))
+    adding = asyncio.create_task(make_artifact(service, headers, name="new", content="x" * (3 * MIB)))
+    while (await kept(db))[1] < 3:
+        await asyncio.sleep(0)
+    assert (await get_content(service, headers, made["id"])).content == b"old"
+    assert (await service.client.get("/artifacts", headers=headers)).json()["data"] == [made]
+    assert (await replacing).status_code == 200 and (await adding)["size"] == 3 * MIB
+    whole = await get_content(service, headers, made["id"])
+    assert whole.content == BIG and whole.headers["etag"] == f'"{hashlib.sha256(BIG).hexdigest()}"'
+    assert await kept(db) == (2, 2, 33 + 12)
+
+
+@pytest.mark.parametrize("what", ["cancelled", "deleted", "full", "gone"])
+async def test_a_content_that_never_becomes_whole_leaves_nothing(service: Service, what: str) -> None:
+    session, db = await service.sign_up(), service.state["db"]
+    account_id, headers = session["user"]["id"], bearer(session["access_token"])
+    made = await make_artifact(service, headers, content="")
+    writing = asyncio.create_task(artifacts.replace_content(db, account_id, made["id"], BIG, content_type=None, now_seconds=1.0))
+    await a_piece_is_there(db)
+    left = (1, 1, 0)
+    if what == "cancelled":
+        writing.cancel()
+    elif what == "deleted":
+        left = (0, 0, 0)
+        await db.write(artifacts.delete_artifact, account_id, made["id"])
+    elif what == "full":
+        await db.write(quota.set_limit, 1)
+    else:
+        left = (0, 0, 0)
+        await db.write(lambda tx: tx.execute("DELETE FROM accounts WHERE id = ?", (account_id,)).rowcount)
+    codes = {"deleted": "not_found", "full": "quota_exceeded", "gone": "invalid_api_key"}
+    with pytest.raises(asyncio.CancelledError if what == "cancelled" else ApiError) as refused:
+        await writing
+    assert getattr(refused.value, "code", None) == codes.get(what)
+    assert await kept(db) == left
+
+
+async def test_the_next_start_deletes_what_a_crash_left_half_and_nothing_else(config: Config, clocks: Clocks) -> None:
+    async with serving(config, clocks) as service:
+        session = await service.sign_up()
+        headers = bearer(session["access_token"])
+        whole = await make_artifact(service, headers, content="x" * PIECE_BYTES)
+        await make_artifact(service, headers, content="")
+        before = await kept(service.state["db"])
+    with contextlib.closing(sqlite3.connect(config.data_dir / "service.db", isolation_level=None)) as conn:
+        account_id = session["user"]["id"]
+        conn.execute("INSERT INTO artifact_contents VALUES (?, 'content_half')", (account_id,))
+        conn.execute("INSERT INTO artifact_pieces VALUES (?, 'content_half', 0, zeroblob(9))", (account_id,))
+    async with serving(config, clocks) as service:
+        assert await kept(service.state["db"]) == before == (2, 2, 1)
+        assert (await get_content(service, headers, whole["id"])).content == b"x" * PIECE_BYTES
