@@ -71,7 +71,9 @@ from svc.server.offload import Offload
 from svc.server.serve import run
 from svc.server.sse import Drain
 from svc.server.state import State
+from svc.server.status import now, status_told
 from svc.server.web import error_reply, gone_reply, http_error_reply, routes
+from svc.version import version
 
 ROUTES = [
     ("POST", "/v1/chat/completions", signed_in(metered(chat.create))),
@@ -195,7 +197,7 @@ class Ground:
 async def _lifespan(app: Starlette, ground: Ground) -> AsyncIterator[State]:
     async with contextlib.AsyncExitStack() as stack:
         try:
-            folder, db = await _open_storage(ground.config, stack)
+            folder, db = await _open_storage(ground, stack)
             outside = await _open_outside(ground, folder, stack)
         except StartError as error:
             app.state.start_error = error
@@ -203,11 +205,13 @@ async def _lifespan(app: Starlette, ground: Ground) -> AsyncIterator[State]:
         yield await _start_work(ground, folder, db, outside, stack)
 
 
-async def _open_storage(config: Config, stack: contextlib.AsyncExitStack) -> tuple[secrets.DataFolder, Database]:
+async def _open_storage(ground: Ground, stack: contextlib.AsyncExitStack) -> tuple[secrets.DataFolder, Database]:
     """The locked data folder and the database, with what a crash left open ended. Raises StartError."""
+    config = ground.config
     folder = secrets.open_folder(config.data_dir)
     stack.callback(folder.close)
-    db = await open_database(folder.path / "service.db", between=fulltext.index_some)
+    path = folder.path / "service.db"
+    db = await open_database(path, between=fulltext.index_some, committed=ground.metrics.count_commit)
     stack.push_async_callback(db.close)
     try:
         await db.write(quota.set_limit, config.account_bytes)
@@ -270,12 +274,13 @@ async def _start_work(
     engines = Engines(outside.catalog, outside.outbound, outside.guarded, db, usage, config.clock, ground.metrics)
     key_box = KeyBox(folder.derive("byok"))
     capture_library_logs(stack.enter_context(ground.log))
+    ground.log("start", version=version(), base_url=config.base_url)
     outside.catalog.start()
     await stack.enter_async_context(departures_noticed(db, ground.drain))
     if outside.payments.mode == "sandbox" and not config.local_posture:
         message = "SVC_PAYMENTS=sandbox: whoever signs in here can give themselves test money"
         ground.log("payments", level="warning", message=message)
-    return State(
+    state = State(
         config=config,
         db=db,
         limits=Limits(config.monotonic),
@@ -296,11 +301,17 @@ async def _start_work(
         bodies=ground.bodies,
         offload=offload,
         long_answers=AtOnce(8, "long answers"),
+        workshops={"pictures": painter, "speech": speaker},
         log=ground.log,
         metrics=ground.metrics,
         interface=cache(lambda: orjson.dumps(service.document(ROUTES, config.base_url))),
         started_at=config.monotonic(),
     )
+    try:
+        await stack.enter_async_context(status_told(folder.path, partial(now, state)))
+    except OSError as error:  # a file system without sockets: the service is as good without 'svc status'
+        ground.log("status", level="warning", message="svc status will not work", error=error.strerror)
+    return state
 
 
 async def _payments(config: Config, folder: secrets.DataFolder, stack: contextlib.AsyncExitStack) -> Payments:

@@ -23,6 +23,7 @@ from svc.schema import APPLICATION_ID, connect, newest_schema
 
 DATABASE = "service.db"
 MANIFEST = "manifest.json"
+_NOTE = "last-backup"  # its time is that of the last backup
 # What clients and rows rely on: the master secret (sessions, sealed provider keys) and the certificates that were handed out.
 _SECRETS = ("master.key", "tls/ca.pem", "tls/ca-key.pem", "tls/cert.pem", "tls/key.pem")
 _REQUIRED = (DATABASE, "master.key")
@@ -105,6 +106,21 @@ def drop_older(folder: Path, pattern: str, keep: int) -> list[Path]:
     for path in older:
         path.unlink()
     return older
+
+
+def note_made(folder: Path) -> None:
+    """Notes beside the database of `folder` that a backup of it has been made now. Raises OSError."""
+    note = folder / _NOTE
+    note.touch(mode=0o600)
+    os.utime(note)
+
+
+def made_at(folder: Path) -> float:
+    """When `note_made` was last called, in Unix seconds; 0 for never."""
+    try:
+        return (folder / _NOTE).stat().st_mtime
+    except FileNotFoundError:
+        return 0.0
 
 
 # --- the database

@@ -28,6 +28,7 @@ T = TypeVar("T")
 U = TypeVar("U")
 Outcome = tuple[Any, BaseException | None]
 Between = Callable[[sqlite3.Connection], bool]
+Committed = Callable[[int, float], None]
 Ran = tuple[list[Outcome], bool]  # the outcomes of those jobs that were run, and whether there is more to do without any
 
 READERS = 2
@@ -71,9 +72,13 @@ class Database:
     """One writer and a few readers of one file, on which the accounts take turns. Made by `open_database`."""
 
     def __init__(
-        self, writer: aiosqlite.Connection, readers: Sequence[aiosqlite.Connection], between: Between | None = None
+        self,
+        writer: aiosqlite.Connection,
+        readers: Sequence[aiosqlite.Connection],
+        between: Between | None = None,
+        committed: Committed = lambda jobs, seconds: None,
     ) -> None:
-        self._writer = _Lane(writer, partial(_run_transaction, between))
+        self._writer = _Lane(writer, partial(_run_transaction, between, committed))
         if between is not None:
             self._writer.wake()  # a crash may have left work
         self._readers = [_Lane(reader, _run_reads) for reader in readers]
@@ -100,6 +105,10 @@ class Database:
         It sees one state of the database throughout, with every write that was acknowledged before this call.
         """
         return await min(self._readers, key=_Lane.ahead).submit(fn, args, kwargs)
+
+    def waiting(self) -> tuple[int, int]:
+        """How many functions wait for the writer, and how many for the readers."""
+        return self._writer.waiting(), sum(map(_Lane.waiting, self._readers))
 
     async def empty_log(self) -> None:
         """Folds the write-ahead log into the file and empties it: what was deleted stands in it until then."""
@@ -172,6 +181,9 @@ class _Lane:
     def ahead(self) -> int:
         """How many jobs end before one that is submitted now can begin."""
         return self._on_thread + len(self._waiting) if self._on_thread else 0
+
+    def waiting(self) -> int:
+        return len(self._waiting)
 
     def submit(
         self,
@@ -251,7 +263,7 @@ def _run_reads(conn: sqlite3.Connection, jobs: list[Job]) -> Ran:
     return outcomes, False
 
 
-def _run_transaction(between: Between | None, conn: sqlite3.Connection, jobs: list[Job]) -> Ran:
+def _run_transaction(between: Between | None, committed: Committed, conn: sqlite3.Connection, jobs: list[Job]) -> Ran:
     """Runs jobs for 20 ms, at least one, and in what is left of the first half of that what is done between them."""
     began = time.monotonic()
     outcomes: list[Outcome] = []
@@ -265,7 +277,9 @@ def _run_transaction(between: Between | None, conn: sqlite3.Connection, jobs: li
         more = between is not None
         while between is not None and more and time.monotonic() - began < _BETWEEN_SECONDS:
             more = _savepoint(conn, between)[0] is True
+        ended = time.monotonic()
         conn.execute("COMMIT")
+        committed(len(outcomes), time.monotonic() - ended)
     except BaseException as error:
         if conn.in_transaction:
             with contextlib.suppress(sqlite3.Error):
@@ -367,11 +381,17 @@ def page(
     return Page(items, has_more=False)
 
 
-async def open_database(path: Path, schema: str | None = None, between: Between | None = None) -> Database:
+async def open_database(
+    path: Path,
+    schema: str | None = None,
+    between: Between | None = None,
+    committed: Committed = lambda jobs, seconds: None,
+) -> Database:
     """Opens the database at `path`: made anew when there is none, migrated when it is older.
 
     `between(conn)` is called in the writer's transactions when there is time: it does a few milliseconds of work that waits for
-    nobody and tells whether more is left. Raises StartError with one line when the database is damaged, foreign or newer, and
+    nobody and tells whether more is left. `committed(jobs, seconds)` is told on the writer's thread how many functions a commit
+    held, and how long the disk took for it. Raises StartError with one line when the database is damaged, foreign or newer, and
     leaves the file as it is.
     """
     await asyncio.to_thread(prepare, path, *(newest_schema() if schema is None else (schema, [])))
@@ -383,4 +403,4 @@ async def open_database(path: Path, schema: str | None = None, between: Between 
             stack.push_async_callback(connection.close)
             connections.append(connection)
         stack.pop_all()
-    return Database(connections[0], connections[1:], between)
+    return Database(connections[0], connections[1:], between, committed)

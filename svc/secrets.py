@@ -22,11 +22,12 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from svc.config import Config
 from svc.errors import StartError
 
 MASTER_BYTES = 32
 _ADDRESS = "address"
-_OURS = ("lock", "master.key", "address", "service.db*", "tls", "tls/*")
+_OURS = ("lock", "master.key", "address", "status", "last-backup", "service.db*", "tls", "tls/*")
 _CA_DAYS = 3650
 _SERVER_DAYS = 397  # what browsers accept
 _RENEW_BEFORE_DAYS = 30
@@ -200,6 +201,15 @@ def tls_files(folder: Path, names: Sequence[str], now: float) -> TlsFiles:
     except OSError as error:
         raise StartError(f"cannot use the certificates in {tls}: {error.strerror}") from None
     return files
+
+
+def certificate_in_use(config: Config) -> x509.Certificate | None:
+    """The certificate that the service shows its clients; None behind a proxy, or where its file holds none. Raises OSError."""
+    path = {"auto": config.data_dir / "tls" / "cert.pem", "files": config.tls_cert}.get(config.tls)
+    try:
+        return x509.load_pem_x509_certificates(path.read_bytes())[0] if path else None
+    except ValueError:
+        return None
 
 
 def _chain(path: Path, today: datetime) -> list[x509.Certificate]:

@@ -1,34 +1,81 @@
-"""Counters in Prometheus' text format: what was counted, by route and status."""
+"""Counters, histograms and gauges in Prometheus' text format, as its own tool takes them."""
 
 import re
+import subprocess
 
-from svc.metrics import Metrics
+import pytest
 
-LINE = re.compile(r'(# TYPE [a-z_]+ (counter|gauge)|[a-z_]+(\{[a-z]+="[^"]*"(,[a-z]+="[^"]*")*\})? [0-9.e+-]+)')
+from svc.errors import ERRORS
+from svc.metrics import GAUGES, Metrics
+
+SAMPLE = re.compile(r'[a-z_]+(\{[a-z]+="[^"]*"(,[a-z]+="[^"]*")*\})? [0-9.e+-]+')
 
 
-def test_requests_are_counted_by_method_route_and_status_and_their_time_by_route() -> None:
+def test_requests_are_counted_by_method_route_and_status_and_their_time_by_method_and_route() -> None:
     metrics = Metrics()
     for status in (200, 200, 404):
         metrics.count("GET", "/projects/{project_id}", status, 0.25)
-    text = metrics.text({})
+    text = metrics.text([])
     assert 'svc_requests_total{method="GET",route="/projects/{project_id}",status="200"} 2\n' in text
     assert 'svc_requests_total{method="GET",route="/projects/{project_id}",status="404"} 1\n' in text
-    assert 'svc_request_seconds_total{method="GET",route="/projects/{project_id}"} 0.750000\n' in text
+    labels = 'method="GET",route="/projects/{project_id}"'
+    assert f'svc_request_duration_seconds_bucket{{{labels},le="0.1"}} 0\n' in text
+    assert f'svc_request_duration_seconds_bucket{{{labels},le="0.25"}} 3\n' in text, "a bound counts what equals it"
+    assert f'svc_request_duration_seconds_bucket{{{labels},le="+Inf"}} 3\n' in text
+    assert f"svc_request_duration_seconds_sum{{{labels}}} 0.75\n" in text
+    assert f"svc_request_duration_seconds_count{{{labels}}} 3\n" in text
+
+
+def test_what_is_longer_than_every_bound_is_counted_too() -> None:
+    metrics = Metrics()
+    metrics.count_commit(1000, 9.0)
+    text = metrics.text([])
+    assert 'svc_writer_batch_jobs_bucket{le="256"} 0\nsvc_writer_batch_jobs_bucket{le="+Inf"} 1\n' in text
+
+
+def test_a_refusals_code_is_one_of_ours_or_other() -> None:
+    metrics = Metrics()
+    for code in (*ERRORS, "their own", ["no", "text"], 7, None):
+        metrics.count("POST", "/v1/chat/completions", 400, 0.1, code)
+    text = metrics.text([])
+    assert set(re.findall(r'svc_refusals_total\{.*code="(\w+)"\}', text)) == {*ERRORS, "other"}
+    assert 'code="other"} 3\n' in text
 
 
 def test_what_the_operator_lost_is_counted_in_calls_and_in_micros() -> None:
     metrics = Metrics()
+    assert "\nsvc_overruns_total 0\n" in metrics.text([]), "a counter begins at 0, so that its first increase shows"
     metrics.count_overrun(30)
     metrics.count_overrun(12)
-    text = metrics.text({})
+    text = metrics.text([])
     assert "\nsvc_overruns_total 2\n" in text and "\nsvc_overrun_micros_total 42\n" in text
 
 
-def test_every_line_is_prometheus_text_and_each_name_is_typed_once() -> None:
+def full() -> str:
+    """The text with a sample of everything."""
     metrics = Metrics()
-    metrics.count("POST", "/v1/chat/completions", 200, 1.5)
-    lines = metrics.text({"svc_open_answers": 3, "svc_uptime_seconds": 12.5}).splitlines()
-    assert [line for line in lines if not LINE.fullmatch(line)] == []
+    metrics.count("POST", "/v1/chat/completions", 429, 1.5, "rate_limit_exceeded")
+    metrics.count_commit(3, 0.0004)
+    metrics.runs.add("stopped", "max_steps")
+    metrics.upstream_seconds.observe(1.5, "ollama")
+    metrics.first_answer_seconds.observe(0.5, "ollama")
+    metrics.faults.add("ollama", "timeout")
+    metrics.count_call("ollama", 10, 20, 30)
+    return metrics.text([(name, {"of": 'a "\\ \n'} if name == "svc_workers" else {}, 1.5) for name in GAUGES])
+
+
+def test_every_line_is_prometheus_text_and_each_name_is_explained_and_typed_once() -> None:
+    lines = full().splitlines()
+    explained = [line.split()[2] for line in lines if line.startswith("# HELP")]
     typed = [line.split()[2] for line in lines if line.startswith("# TYPE")]
-    assert len(set(typed)) == len(typed) and {re.split(r"[{ ]", line)[0] for line in lines if line[0] != "#"} == set(typed)
+    assert explained == typed and len(set(typed)) == len(typed)
+    samples = [line for line in lines if line[0] != "#"]
+    assert [line for line in samples if not SAMPLE.fullmatch(line)] == ['svc_workers{of="a \\"\\\\ \\n"} 1.5']
+    assert {re.sub(r"_(bucket|sum|count)$", "", re.split(r"[{ ]", line)[0]) for line in samples} == set(typed)
+
+
+@pytest.mark.slow  # promtool is one of Debian's programs, which a plain run does without
+def test_promtool_finds_nothing_against_names_units_and_help_with_and_without_samples() -> None:
+    for text in (full(), Metrics().text([])):
+        checked = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, text=True, timeout=30)
+        assert (checked.returncode, checked.stdout, checked.stderr) == (0, "", "")

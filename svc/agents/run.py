@@ -141,6 +141,7 @@ class AgentRun:
         await self._state.db.write(self._store_in, end)
         last.mark_settled()
         outcome = self._outcome(end)
+        self._state.metrics.runs.add(outcome.status, outcome.reason or "")
         self._add_log_fields(
             run=self.id,
             model=self._order.model.id,

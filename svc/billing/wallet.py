@@ -218,6 +218,18 @@ def balances(conn: sqlite3.Connection, account_id: str) -> dict[str, int]:
     }
 
 
+def held_in_all(conn: sqlite3.Connection) -> tuple[int, int]:
+    """How many holds there are in all wallets, and their sum in micros."""
+    number, micros = conn.execute("SELECT count(*), ifnull(sum(amount_micros), 0) FROM holds").fetchone()
+    return number, micros
+
+
+def balance_in_all(conn: sqlite3.Connection) -> tuple[int, int]:
+    """How many wallets there are, and the sum of their balances in micros. It reads them all."""
+    number, micros = conn.execute("SELECT count(*), ifnull(sum(balance_micros), 0) FROM wallets").fetchone()
+    return number, micros
+
+
 def ledger_page(conn: sqlite3.Connection, account_id: str, limit: int, after: str | None = None) -> Page[dict[str, Any]]:
     """A page of the account's credits and debits as the API shows them, as svc/db.py's `page`."""
     return page(conn, "ledger", account_id, limit, after, order=("seq",)).of(_ledger_as_json)

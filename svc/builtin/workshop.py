@@ -127,6 +127,10 @@ class Workshop:
                 raise ApiError("shutting_down")
             return await self._begun(order, file)
 
+    def at_work(self) -> int:
+        """How many orders have a process now."""
+        return len(self._open)
+
     async def _begun(self, order: Mapping[str, Any], file: BinaryIO | None) -> bytes:
         files: tuple[int, ...] = ()
         if file is not None:

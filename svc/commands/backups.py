@@ -2,7 +2,6 @@
 
 import argparse
 import contextlib
-import importlib.metadata
 import re
 import shutil
 import sys
@@ -17,6 +16,7 @@ from svc.config import Config
 from svc.errors import StartError
 from svc.ids import timestamp
 from svc.schema import connect
+from svc.version import version
 
 
 def add_parsers(commands: Any) -> None:
@@ -40,10 +40,12 @@ def _backup(config: Config, options: argparse.Namespace) -> int:
         raise StartError(f"{target} exists; name a new file")
     with tempfile.TemporaryDirectory(prefix="svc-backup-") as folder:
         written = Path(folder) / "backup.tar" if to_stdout else target
-        manifest = backup.make(config.data_dir, written, findings, importlib.metadata.version("svc"), now, _show_progress)
+        manifest = backup.make(config.data_dir, written, findings, version(), now, _show_progress)
         if to_stdout:
             with written.open("rb") as file:
                 shutil.copyfileobj(file, sys.stdout.buffer)
+    with contextlib.suppress(OSError):  # the backup is made all the same; /metrics shows it as older than it is
+        backup.note_made(config.data_dir)
     if not to_stdout:
         print(f"{target}: {target.stat().st_size} bytes, version {manifest['version']}, verified")
     for path in backup.drop_older(target.parent, "svc-*.tar", options.keep) if options.keep else ():

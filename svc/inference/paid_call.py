@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from svc.billing import wallet
-from svc.billing.usage import CountedCall, UsageCounter, add_call, day_of
+from svc.billing.usage import CountedCall, UsageCounter, add_call, bounded_tokens, day_of
 from svc.db import Database
 from svc.durable import write_until_done
 from svc.errors import ApiError, ClientGone, UpstreamFault
@@ -85,6 +85,7 @@ class PaidCall:
         self._held_micros = 0
         self._reserved = self._settled = False
         self._overrun_micros = 0
+        self._paid: Bill | None = None  # what the settlement was for
         self.cost_micros = 0
         # What else is written in the transaction of the settlement, for instance how far the agent's run is.
         self.beside: Callable[[sqlite3.Connection], None] | None = None
@@ -162,12 +163,18 @@ class PaidCall:
         self.mark_settled()
 
     def mark_settled(self) -> None:
-        """To be called when the transaction of `settle_in` is on disk. Counts what costs nothing, and what was not covered."""
-        if self._overrun_micros and not self._settled:
-            self._engines.metrics.count_overrun(self._overrun_micros)
-        if not self.paid and not self._settled:
-            self._engines.usage.count(self._counted(self.bill(), 0, self._engines.clock()))
+        """To be called when the transaction of `settle_in` is on disk. Counts the call, what costs nothing too."""
+        if self._settled:
+            return
         self._settled = True
+        if self._overrun_micros:
+            self._engines.metrics.count_overrun(self._overrun_micros)
+        if not self.paid:
+            self._paid = self.bill()
+            self._engines.usage.count(self._counted(self._paid, 0, self._engines.clock()))
+        if self._paid is not None:
+            tokens = bounded_tokens(self._paid.input_tokens), bounded_tokens(self._paid.output_tokens)
+            self._engines.metrics.count_call(self._answering, *tokens, self.cost_micros)
 
     def settle_in(self, tx: sqlite3.Connection) -> None:
         """`settle` inside a transaction, for instance the one that ends an agent run; a further one is nothing."""
@@ -183,6 +190,7 @@ class PaidCall:
         ):
             return
         bill, now_seconds = self.bill(), self._engines.clock()
+        self._paid = bill
         self.cost_micros = wallet.settle(
             tx,
             self._payer.account_id,
@@ -215,22 +223,34 @@ class PaidCall:
 
     # --- the engine
 
+    @property
+    def _answering(self) -> str:
+        """The provider of the model that answers, as the metrics name it: users' own share one name."""
+        provider = self._model.provider
+        return BUILTIN if provider is None else "byok" if provider.byok else provider.name
+
     async def with_retries(self, ask: Callable[[Model], AsyncGenerator[T, None]]) -> AsyncGenerator[T, None]:
         """The engine's answers. Before the first one, an operator's provider gets a second try and then the fallback.
 
         Raises ApiError for a fault of the model server, at any moment.
         """
         began = time.monotonic()
+        metrics = self._engines.metrics
         tries, answered = 0, False
         while True:
             tries += 1
+            asked, ended, answering = time.monotonic(), 0.0, self._answering
             try:
                 async with contextlib.aclosing(ask(self._model)) as answers:
                     async for answer in answers:
-                        answered = True
+                        if not answered:
+                            metrics.first_answer_seconds.observe(time.monotonic() - asked, answering)
+                            answered = True
                         yield answer
                 return
             except UpstreamFault as fault:
+                ended = time.monotonic()  # what follows may wait before the next try
+                metrics.faults.add(answering, fault.kind)
                 if answered:
                     raise self.caller_error(fault) from fault
                 if self.refused(fault):
@@ -238,7 +258,9 @@ class PaidCall:
                 elif not upstream_errors.retriable(fault) or not await self._try_again(fault, tries):
                     raise self.caller_error(fault) from fault
             finally:
-                self.log_fields.update(upstream_model=self._model.id, upstream_ms=round((time.monotonic() - began) * 1000, 1))
+                ended = ended or time.monotonic()
+                metrics.upstream_seconds.observe(ended - asked, answering)
+                self.log_fields.update(upstream_model=self._model.id, upstream_ms=round((ended - began) * 1000, 1))
 
     def refused(self, fault: UpstreamFault) -> bool:
         """Notes that the model server has done nothing; True where it should be asked at once in another form."""

@@ -13,10 +13,12 @@ from svc.errors import ApiError
 from svc.routes.schemas.document import INFO, TAGS
 from svc.routes.schemas.refusals import STORAGE
 from svc.routes.schemas.service import HEALTH, READINESS
+from svc.server import gauges
 from svc.server.interface import Answer, Component, Content, Refusal, describes, string
 from svc.server.openapi import document as openapi_document
 from svc.server.state import State
 from svc.server.web import Row, reply
+from svc.version import version
 
 _METRICS_TOKEN = Component(
     "securitySchemes",
@@ -34,7 +36,7 @@ _METRICS_TOKEN = Component(
 )
 async def healthz(request: Request[State]) -> Response:
     """Alive."""
-    return reply({"status": "ok"})
+    return reply({"status": "ok", "version": version()})
 
 
 @describes(
@@ -68,7 +70,8 @@ def _write_something(tx: sqlite3.Connection) -> None:
                 "text/plain": Content(
                     string(),
                     {
-                        "metrics": "# TYPE svc_requests_total counter\n"
+                        "metrics": "# HELP svc_requests_total HTTP requests answered.\n"
+                        "# TYPE svc_requests_total counter\n"
                         'svc_requests_total{method="GET",route="/healthz",status="200"} 2\n'
                     },
                 )
@@ -94,8 +97,8 @@ async def metrics(request: Request[State]) -> Response:
         raise ApiError("invalid_api_key")
     if not token and not state.config.local_posture:
         raise ApiError("not_found", "The metrics are switched off here: SVC_METRICS_TOKEN switches them on.")
-    gauges = {"svc_open_answers": len(state.drain), "svc_uptime_seconds": state.config.monotonic() - state.started_at}
-    return Response(state.metrics.text(gauges), media_type="text/plain; version=0.0.4")
+    text = state.metrics.text(await gauges.readings(state))
+    return Response(text, media_type="text/plain; version=0.0.4")
 
 
 @describes(
@@ -113,4 +116,4 @@ async def openapi(request: Request[State]) -> Response:
 
 def document(routes: Iterable[Row], base_url: str) -> dict[str, Any]:
     """The interface document of `routes`, with `base_url` as its server."""
-    return openapi_document(routes, INFO, TAGS, base_url)
+    return openapi_document(routes, {**INFO, "version": version()}, TAGS, base_url)

@@ -30,9 +30,14 @@ class BodyBudget:
     """The bytes of request bodies that are in memory, counted as they arrive; what was only announced counts for nothing."""
 
     def __init__(self, budget_bytes: int = _BUDGET_BYTES, share_bytes: int = _SHARE_BYTES) -> None:
-        self.free_bytes = budget_bytes
+        self._budget_bytes = self.free_bytes = budget_bytes
         self._share_bytes = share_bytes
         self._held_bytes: Counter[bytes] = Counter()
+
+    @property
+    def taken_bytes(self) -> int:
+        """What the bodies that are counted take now."""
+        return self._budget_bytes - self.free_bytes
 
     def count(self, scope: Scope, size_bytes: int) -> None:
         """Notes that the body of the request `scope` has grown to `size_bytes`; it counts until `give_back`.

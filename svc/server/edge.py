@@ -44,7 +44,11 @@ class Edge:
     """The outermost ASGI layer: the request id, the headers of every answer, one log line, and a 500 for what nobody caught."""
 
     def __init__(
-        self, app: ASGIApp, log: Callable[..., None], count: Callable[[str, str, int, float], None], bodies: BodyBudget
+        self,
+        app: ASGIApp,
+        log: Callable[..., None],
+        count: Callable[[str, str, int, float, object], None],
+        bodies: BodyBudget,
     ) -> None:
         self._app = app
         self._log = log
@@ -88,7 +92,7 @@ class Edge:
             route = getattr(scope.get("route"), "path", "")  # the pattern: a path may hold what nobody should log
             method = scope["method"] if route else ""
             seconds = time.monotonic() - began
-            self._count(method, route, status, seconds)
+            self._count(method, route, status, seconds, fields.get("code"))
             self._log(
                 "request",
                 request_id=request_id,

@@ -8,6 +8,7 @@ from svc.auth.mail import Mail
 from svc.auth.oauth import SignInProvider
 from svc.auth.passwords import Passwords
 from svc.billing.payments import Payments
+from svc.builtin.workshop import Workshop
 from svc.config import Config
 from svc.db import Database
 from svc.inference.models import Models
@@ -52,6 +53,7 @@ class State(Mapping[str, Any]):
     bodies: BodyBudget
     offload: Offload
     long_answers: AtOnce
+    workshops: Mapping[str, Workshop]
     log: Log
     metrics: Metrics
     interface: Callable[[], bytes]

@@ -210,16 +210,16 @@ async def test_it_is_served_with_the_base_address_of_this_server(service: Servic
 @pytest.mark.parametrize(
     ("status", "body"),
     [
-        (200, {"status": "ok", "more": 1}),
-        (200, {"status": "fine"}),
+        (200, {"status": "ok", "version": "1", "more": 1}),
+        (200, {"status": "fine", "version": "1"}),
         (200, None),
-        (201, {"status": "ok"}),
+        (201, {"status": "ok", "version": "1"}),
         (500, {"error": "text"}),
         (404, {"error": {"message": "", "type": "", "code": None, "param": None}}),
     ],
 )
 def test_the_check_of_answers_refuses_what_the_document_does_not_know(status: int, body: Any) -> None:
-    validate_response("GET", "/healthz", 200, {"status": "ok"})
+    validate_response("GET", "/healthz", 200, {"status": "ok", "version": "1"})
     with pytest.raises(AssertionError):
         validate_response("GET", "/healthz", status, body)
 

@@ -2,7 +2,6 @@
 
 INFO = {
     "title": "svc",
-    "version": "0.1.0",
     "summary": "A self-hosted AI platform in one process.",
     "description": "One process with accounts, API keys, limits, a wallet, chat, agents, pictures and speech in front of any "
     "OpenAI-compatible model server, the operator's or the caller's own, and built-in models where there is none.\n\n"

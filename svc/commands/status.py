@@ -1,0 +1,52 @@
+"""`svc status`: what the running server does now, asked through the data folder; and `svc version`."""
+
+import argparse
+from typing import Any
+
+from svc.billing import wallet
+from svc.commands.database import reading
+from svc.config import Config
+from svc.errors import StartError
+from svc.money import dollars
+from svc.server import status
+from svc.version import version
+
+_TITLES = {
+    "svc_open_answers": "answers being given",
+    "svc_open_runs": "agent runs",
+    "svc_writer_waiting_jobs": "waiting for the writer",
+    "svc_reader_waiting_jobs": "waiting for the readers",
+    "svc_body_bytes": "bytes of large bodies",
+    "svc_workers_pictures": "painters",
+    "svc_workers_speech": "speakers",
+}
+
+
+def add_parsers(commands: Any) -> None:
+    commands.add_parser("status", help="tell what the running server does now").set_defaults(run=_status)
+    commands.add_parser("version", help="print the version").set_defaults(run=_version)
+
+
+def _status(config: Config, options: argparse.Namespace) -> int:
+    try:
+        told = status.ask(config.data_dir)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise StartError(f"the server of the data folder {config.data_dir} does not answer: {reason}") from None
+    if told is None:
+        raise StartError(f"no server is running on the data folder {config.data_dir}")
+    with reading(config) as conn:
+        holds, held_micros = wallet.held_in_all(conn)
+        wallets, balance_micros = wallet.balance_in_all(conn)
+    ending = ", shutting down" if told["draining"] else ""
+    print(f"svc {told['version']}, process {told['pid']}, {told['base_url']}, since {told['started_at']}{ending}")
+    for name, title in _TITLES.items():
+        print(f"{title:24}{told[name]}")
+    print(f"{'held for calls':24}{dollars(held_micros)} in {holds} holds")
+    print(f"{'owed to accounts':24}{dollars(balance_micros)} in {wallets} wallets")
+    return 0
+
+
+def _version(config: Config, options: argparse.Namespace) -> int:
+    print(version())
+    return 0

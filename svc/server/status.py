@@ -1,0 +1,86 @@
+"""The door for `svc status`: a socket in the data folder, which its owner alone can open, tells what the server does now.
+
+svc status -> connects to <data folder>/status -> one JSON document -> the end
+"""
+
+import asyncio
+import contextlib
+import os
+import socket
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from svc.ids import timestamp
+from svc.server.gauges import at_work, began_at
+from svc.server.state import State
+from svc.version import version
+
+_NAME = "status"
+_PATIENCE_SECONDS = 5.0
+_MOST_BYTES = 64 * 1024
+
+
+def now(state: State) -> dict[str, Any]:
+    """What a running server tells of itself: its version and process, since when, and the gauges of its own work by name."""
+    gauges = {name + "".join(f"_{value}" for value in labels.values()): number for name, labels, number in at_work(state)}
+    return {
+        "version": version(),
+        "pid": os.getpid(),
+        "base_url": state.config.base_url,
+        "started_at": timestamp(began_at(state)),
+        "draining": state.drain.draining,
+        **gauges,
+    }
+
+
+@contextlib.asynccontextmanager
+async def status_told(folder: Path, tell: Callable[[], dict[str, Any]]) -> AsyncIterator[None]:
+    """Tells whoever connects to the socket in `folder` what `tell()` returns, while the block runs. Raises OSError where the
+    file system takes no sockets."""
+
+    async def answer(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(orjson.dumps(tell()))
+        writer.close()
+
+    (folder / _NAME).unlink(missing_ok=True)  # a crash left it: the folder is locked, so it is nobody else's
+    listener = socket.socket(socket.AF_UNIX)
+    try:
+        with _address(folder) as address:
+            listener.bind(address)
+        (folder / _NAME).chmod(0o600)
+        server = await asyncio.start_unix_server(answer, sock=listener)
+    except BaseException:
+        listener.close()
+        raise
+    try:
+        yield
+    finally:
+        server.close()
+        (folder / _NAME).unlink(missing_ok=True)
+
+
+def ask(folder: Path) -> dict[str, Any] | None:
+    """What the server of this data folder does now; None where none runs. Raises OSError, ValueError if it is silent."""
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(_PATIENCE_SECONDS)
+        try:
+            with _address(folder) as address:
+                connection.connect(address)
+        except (FileNotFoundError, ConnectionRefusedError):  # no folder, no socket, or one that a crash left
+            return None
+        with connection.makefile("rb") as answer:
+            told: dict[str, Any] = orjson.loads(answer.read(_MOST_BYTES))
+            return told
+
+
+@contextlib.contextmanager
+def _address(folder: Path) -> Iterator[str]:
+    """The socket's address: by way of an open descriptor, because the whole path may be longer than the 107 bytes of one."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield f"/proc/self/fd/{descriptor}/{_NAME}" if Path("/proc/self/fd").exists() else str(folder / _NAME)
+    finally:
+        os.close(descriptor)

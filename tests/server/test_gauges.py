@@ -1,0 +1,65 @@
+"""The gauges of the moment, read from the application and its data folder."""
+
+import asyncio
+import os
+import re
+import sqlite3
+
+from svc import backup
+from svc.billing import wallet
+from svc.secrets import tls_files
+from svc.server import gauges
+from svc.server.state import State
+from tests.conftest import Service
+
+
+async def gauge(service: Service, name: str) -> float | None:
+    text = (await service.client.get("/metrics")).text
+    found = re.search(rf"^{re.escape(name)} (\S+)$", text, re.MULTILINE)
+    return None if found is None else float(found[1])
+
+
+async def test_holds_are_told_in_number_and_micros(service: Service) -> None:
+    account_id = (await service.sign_up())["user"]["id"]
+
+    def hold_twice(tx: sqlite3.Connection) -> None:
+        wallet.credit(tx, account_id, 1_000, description="", now_seconds=1.0)
+        wallet.hold(tx, account_id, "hold_1", 30, 1.0)
+        wallet.hold(tx, account_id, "hold_2", 12, 1.0)
+
+    assert (await gauge(service, "svc_holds"), await gauge(service, "svc_held_micros")) == (0, 0)
+    await service.state["db"].write(hold_twice)
+    assert (await gauge(service, "svc_holds"), await gauge(service, "svc_held_micros")) == (2, 42)
+
+
+async def test_the_last_backup_is_at_0_until_there_is_one(service: Service) -> None:
+    folder = service.config.data_dir
+    assert await gauge(service, "svc_last_backup_timestamp_seconds") == 0
+    backup.note_made(folder)
+    os.utime(folder / "last-backup", (1_790_000_000, 1_790_000_000))
+    assert await gauge(service, "svc_last_backup_timestamp_seconds") == 1_790_000_000
+
+
+async def test_the_certificate_tells_when_it_expires_and_a_missing_one_nothing(service: Service) -> None:
+    assert await gauge(service, "svc_certificate_expiry_timestamp_seconds") is None
+    tls_files(service.config.data_dir, ["localhost"], service.clocks.now)
+    days = (await gauge(service, "svc_certificate_expiry_timestamp_seconds") - service.clocks.now) / 86400  # type: ignore[operator]
+    assert 396 < days < 397
+
+
+async def test_what_waits_and_what_is_open_is_told(service: Service) -> None:
+    db = service.state["db"]
+    writes = [asyncio.create_task(db.write(lambda tx: None)) for _ in range(3)]
+    await asyncio.sleep(0)
+    named = {(name, *labels.values()): number for name, labels, number in gauges.at_work(State(**service.state))}
+    assert named["svc_writer_waiting_jobs",] == 3 and named["svc_open_answers",] == 0 and named["svc_workers", "speech"] == 0
+    for write in writes:
+        await write
+    assert await gauge(service, "svc_writer_waiting_jobs") == 0
+
+
+async def test_files_and_the_process_are_measured(service: Service) -> None:
+    service.clocks.advance(100)
+    assert await gauge(service, "process_start_time_seconds") == service.clocks.now - 100
+    for name in ("svc_database_bytes", "svc_disk_free_bytes", "process_resident_memory_bytes", "process_open_fds"):
+        assert await gauge(service, name) > 0, name  # type: ignore[operator]
