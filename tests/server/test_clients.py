@@ -1,4 +1,4 @@
-"""The official `openai` client and the README's own lines against the real server."""
+"""The official `openai` client and the pages' own lines against the real server."""
 
 import asyncio
 import json
@@ -17,6 +17,7 @@ from tests.support.people import Person, new_person
 from tests.support.server import ROOT, RunningServer, running_server
 
 README = (ROOT / "README.md").read_text()
+REFERENCE = (ROOT / "svc" / "README.md").read_text()
 TOOLS = [
     {
         "type": "function",
@@ -100,38 +101,56 @@ async def test_openai_raises_its_own_exception_for_each_refusal(client: openai.A
     assert 1 <= int(limited.value.response.headers["retry-after"]) <= 59
 
 
-def block(mark: str) -> str:
-    """The code block that follows `<!-- mark -->` in the README."""
-    found = re.search(rf"<!-- {mark} -->\n```\w+\n(.*?)```", README, re.DOTALL)
-    assert found, mark
-    return found[1]
+EXAMPLE = re.compile(r"^<!-- ([\w-]+) -->\n```\w+\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+EXAMPLES = dict(EXAMPLE.findall(README + REFERENCE))
 
 
 def here(text: str, server: RunningServer) -> str:
-    return text.replace("https://127.0.0.1:8443", server.base_url).replace("data/tls/ca.pem", str(server.ca))
+    text = text.replace("https://127.0.0.1:8443", server.base_url).replace("data/tls/ca.pem", str(server.ca))
+    return text.replace(".venv/bin/svc", f"{sys.executable} -m svc")
+
+
+def test_every_example_of_the_pages_is_one_that_is_run() -> None:
+    run = {
+        "start",
+        "tests",
+        "curl",
+        "openai",
+        "catalog",
+        "byok-curl",
+        "agent-curl",
+        "media-curl",
+        "agent-python",
+        "agent-javascript",
+    }
+    assert set(EXAMPLES) == run
+    assert len(re.findall(r"^```(?:sh|python|js|toml)$", README + REFERENCE, re.MULTILINE)) == len(EXAMPLES)
 
 
 async def test_the_curl_lines_of_the_readme_work_as_pasted(server: RunningServer) -> None:
-    script = here(block("curl") + "echo; echo ---\n" + block("agent-curl"), server)
+    script = "echo; echo ---\n".join(EXAMPLES[mark] for mark in ("curl", "byok-curl", "agent-curl", "media-curl"))
     done = await asyncio.to_thread(
         subprocess.run,
-        ["bash", "-euo", "pipefail", "-c", script],
+        ["bash", "-euo", "pipefail", "-c", here(script, server)],
         capture_output=True,
         text=True,
         timeout=60,
         cwd=server.data_dir,
+        env={**os.environ, "SVC_DATA_DIR": str(server.data_dir), "PYTHONPATH": str(ROOT)},
     )
     assert done.returncode == 0, done.stderr
-    chats, _, agents = done.stdout.partition("\n---\n")
+    chats, providers, agents, media = done.stdout.split("\n---\n")
     assert '"id":"builtin/assistant"' in chats and "84" in chats and chats.endswith("data: [DONE]\n\n")
+    assert json.loads(providers)["name"] == "mine" and "sk-..." not in providers
     run, _, runs = agents.rpartition("\n\n")
     assert '"type":"final"' in run.rpartition("data: ")[2] and json.loads(runs)["data"][0]["status"] == "final"
+    assert '"url":"https://' in media and (server.data_dir / "hello.wav").read_bytes()[:4] == b"RIFF"
 
 
 async def test_the_python_lines_of_the_readme_work_as_pasted(server: RunningServer, person: Person) -> None:
     done = await asyncio.to_thread(
         subprocess.run,
-        [sys.executable, "-c", here(block("openai"), server)],
+        [sys.executable, "-c", here(EXAMPLES["openai"], server)],
         capture_output=True,
         text=True,
         timeout=60,
@@ -142,7 +161,7 @@ async def test_the_python_lines_of_the_readme_work_as_pasted(server: RunningServ
 
 @pytest.mark.parametrize("mark", ["agent-python", "agent-javascript"])
 async def test_the_agent_clients_of_the_readme_work_as_printed(server: RunningServer, person: Person, mark: str) -> None:
-    program = here(block(mark), server)
+    program = here(EXAMPLES[mark], server)
     command = [sys.executable, "-c", program] if mark == "agent-python" else ["node", "--input-type=module", "-e", program]
     env = {**os.environ, "KEY": person.key, "NODE_EXTRA_CA_CERTS": str(server.ca)}
     done = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True, timeout=60, env=env)
@@ -157,15 +176,23 @@ async def test_the_agent_clients_of_the_readme_work_as_printed(server: RunningSe
 def test_the_catalog_of_the_readme_is_one_that_loads(tmp_path: Path) -> None:
     from svc.inference.catalog import read_file
 
-    (tmp_path / "catalog.toml").write_text(block("catalog"))
+    (tmp_path / "catalog.toml").write_text(EXAMPLES["catalog"])
     models, listed, default_model = read_file(tmp_path / "catalog.toml", {"OLLAMA_KEY": "x"})
     assert [model.id for model in models] == [default_model] == ["ollama/llama3.2"] and listed == []
 
 
-def test_every_setting_stands_in_the_readme() -> None:
-    from svc.config import SETTINGS
+def test_every_setting_stands_in_the_reference_and_every_secret_has_its_mark() -> None:
+    from svc.config import SECRET_SETTINGS, SETTINGS
 
     for name in SETTINGS:
-        assert f"`{name}`" in README, name
-    for name in re.findall(r"`(SVC_\w+)`", README):
+        assert f"`{name}`{' *' if name in SECRET_SETTINGS else ''}" in REFERENCE, name
+    for name in re.findall(r"`(SVC_\w+)`", README + REFERENCE):
         assert name in SETTINGS, name
+
+
+def test_every_command_stands_in_the_reference() -> None:
+    table = REFERENCE.partition("## Commands")[2].partition("\n## ")[0]
+    named = set(re.findall(r"`svc ([a-z-]+)", table))
+    usage = subprocess.run([sys.executable, "-m", "svc", "--help"], capture_output=True, text=True, cwd=ROOT, timeout=30).stdout
+    commands = set(re.findall(r"^    ([a-z-]+)  ", usage, re.MULTILINE))
+    assert {"serve", "backup"} <= commands == named

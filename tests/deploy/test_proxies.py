@@ -1,0 +1,212 @@
+"""svc/deploy/Caddyfile and svc/deploy/nginx.conf: the real proxies, with those files, in front of a real server."""
+
+import contextlib
+import hashlib
+import json
+import os
+import socket
+import ssl
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from svc.secrets import tls_files
+from tests.support.people import PASSWORD
+from tests.support.server import ROOT, RunningServer, running_server_sync
+
+NAME = "ai.example"
+DEPLOY = ROOT / "svc" / "deploy"
+SETTINGS = {"SVC_TLS": "proxy", "SVC_TRUSTED_PROXIES": "127.0.0.1", "SVC_BASE_URL": f"https://{NAME}"}
+
+
+@dataclass
+class Proxy:
+    """A proxy that listens on 127.0.0.1."""
+
+    port: int
+    http_port: int
+    ca: Path
+
+    def client(self, source: str = "127.0.0.1", **options: Any) -> httpx.Client:
+        """A client of https://ai.example that connects from the address `source`."""
+        transport = httpx.HTTPTransport(verify=ssl.create_default_context(cafile=self.ca), local_address=source)
+
+        def name_it(request: httpx.Request) -> None:
+            request.extensions["sni_hostname"] = NAME
+
+        options.setdefault("headers", {})["host"] = NAME
+        base_url = f"https://127.0.0.1:{self.port}"
+        return httpx.Client(base_url=base_url, transport=transport, event_hooks={"request": [name_it]}, timeout=30, **options)
+
+    def curl(self, path: str, *arguments: str) -> list[str]:
+        """The command that asks for `path`, over HTTP/2 where the proxy has it."""
+        resolve = ["--resolve", f"{NAME}:{self.port}:127.0.0.1", "--cacert", str(self.ca)]
+        return ["curl", "-sSN", "--http2", *resolve, f"https://{NAME}:{self.port}{path}", *arguments]
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as found:
+        port: int = found.getsockname()[1]
+        return port
+
+
+def replaced(text: str, changes: dict[str, str]) -> str:
+    """`text` with what is this machine's own; everything that is replaced must be there."""
+    for old, new in changes.items():
+        assert old in text, old
+        text = text.replace(old, new)
+    return text
+
+
+@contextlib.contextmanager
+def caddy(folder: Path, backend: int) -> Iterator[Proxy]:
+    proxy = Proxy(free_port(), free_port(), folder / "pki" / "authorities" / "local" / "root.crt")
+    here = f"admin off\nhttp_port {proxy.http_port}\nhttps_port {proxy.port}\nlocal_certs\nskip_install_trust\n"
+    here += f"storage file_system {folder}\n"
+    site = replaced((DEPLOY / "Caddyfile").read_text(), {"127.0.0.1:8443": f"127.0.0.1:{backend}"})
+    (folder / "Caddyfile").write_text(f"{{\n{here}}}\n{site}")
+    with running(["caddy", "run", "--config", str(folder / "Caddyfile"), "--adapter", "caddyfile"], folder, proxy):
+        yield proxy
+
+
+@contextlib.contextmanager
+def nginx(folder: Path, backend: int) -> Iterator[Proxy]:
+    files = tls_files(folder, [NAME], time.time())
+    proxy = Proxy(free_port(), free_port(), files.ca)
+    changes = {
+        "127.0.0.1:8443": f"127.0.0.1:{backend}",
+        "    listen [::]:80;\n": "",
+        "    listen [::]:443 ssl http2;\n": "",
+        "listen 80;": f"listen 127.0.0.1:{proxy.http_port};",
+        "listen 443 ssl": f"listen 127.0.0.1:{proxy.port} ssl",
+        "/etc/letsencrypt/live/ai.example/fullchain.pem": str(files.cert),
+        "/etc/letsencrypt/live/ai.example/privkey.pem": str(files.key),
+    }
+    (folder / "site").write_text(replaced((DEPLOY / "nginx.conf").read_text(), changes))
+    temporary = "".join(f"{kind}_temp_path {folder};\n" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
+    (folder / "nginx.conf").write_text(
+        f"user root;\npid {folder}/pid;\nerror_log {folder}/error.log;\nevents {{}}\n"
+        f"http {{\naccess_log off;\n{temporary}include {folder}/site;\n}}\n"
+    )
+    with running(["nginx", "-p", str(folder), "-c", str(folder / "nginx.conf"), "-g", "daemon off;"], folder, proxy):
+        yield proxy
+
+
+@contextlib.contextmanager
+def running(command: list[str], folder: Path, proxy: Proxy) -> Iterator[None]:
+    env = {**os.environ, "HOME": str(folder), "XDG_DATA_HOME": str(folder), "XDG_CONFIG_HOME": str(folder)}
+    with (folder / "output").open("wb") as output:
+        process = subprocess.Popen(command, env=env, stdout=output, stderr=output)
+    try:
+        until = time.monotonic() + 30
+        while not _answers(proxy):
+            assert process.poll() is None and time.monotonic() < until, (folder / "output").read_text()
+            time.sleep(0.05)
+        yield
+    finally:
+        process.terminate()
+        process.wait(10)
+
+
+def _answers(proxy: Proxy) -> bool:
+    with contextlib.suppress(OSError, httpx.TransportError), proxy.client() as client:
+        return client.get("/healthz").status_code == 200
+    return False
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    with running_server_sync(tmp_path_factory.mktemp("server"), SETTINGS) as running:
+        yield running
+
+
+@pytest.fixture(scope="module", params=[caddy, nginx], ids=["caddy", "nginx"])
+def proxy(request: pytest.FixtureRequest, server: RunningServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxy]:
+    with request.param(tmp_path_factory.mktemp(request.param.__name__), server.port) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def key(proxy: Proxy) -> str:
+    with proxy.client() as client:
+        person = {"email": f"ada{proxy.port}@example.com", "password": PASSWORD}
+        session = client.post("/auth/signup", json=person).raise_for_status().json()["access_token"]
+        made = client.post("/user/api-keys", json={"name": "x"}, headers={"authorization": f"Bearer {session}"})
+        key: str = made.raise_for_status().json()["key"]
+        return key
+
+
+def test_the_settings_in_the_files_are_those_that_are_tested_here() -> None:
+    for name in ("Caddyfile", "nginx.conf"):
+        assert " ".join(f"{setting}={value}" for setting, value in SETTINGS.items()) in (DEPLOY / name).read_text()
+
+
+def test_every_event_of_a_stream_leaves_at_once_over_http_2(proxy: Proxy, key: str) -> None:
+    script = "say one\nwait 1500\nsay two"
+    body = {"model": "builtin/script", "stream": True, "messages": [{"role": "user", "content": script}]}
+    command = proxy.curl(
+        "/v1/chat/completions", "-d", json.dumps(body), "-H", "Content-Type: application/json", "-D", "/dev/stderr"
+    )
+    seen: dict[str, float] = {}
+    with subprocess.Popen(
+        [*command, "-H", f"Authorization: Bearer {key}"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout and process.stderr
+        for line in process.stdout:
+            for word in ("one", "two", "[DONE]"):
+                if word in line:
+                    seen.setdefault(word, time.monotonic())
+        head = process.stderr.read()
+    assert head.startswith("HTTP/2 200") and "strict-transport-security" in head.lower()
+    assert seen["two"] - seen["one"] > 1.0 and seen["[DONE]"] >= seen["two"]
+
+
+def test_large_bodies_pass_and_what_is_too_large_is_refused_in_our_words(proxy: Proxy, key: str, tmp_path: Path) -> None:
+    headers = {"authorization": f"Bearer {key}"}
+    with proxy.client(headers=headers) as client:
+        artifact = client.post("/artifacts", json={"name": "x", "content": "x"}).raise_for_status().json()["id"]
+        large = os.urandom(1024) * 20 * 1024
+        kept = client.put(f"/artifacts/{artifact}/content", content=large, headers={"content-type": "application/octet-stream"})
+        assert (kept.status_code, kept.json()["sha256"]) == (200, hashlib.sha256(large).hexdigest())
+        assert client.get(f"/artifacts/{artifact}/content").content == large
+    (tmp_path / "larger").write_bytes(bytes(33 * 1024 * 1024))
+    command = proxy.curl(f"/artifacts/{artifact}/content", "-T", str(tmp_path / "larger"), "-H", f"Authorization: Bearer {key}")
+    refused = subprocess.run([*command, "-w", "%{http_code}"], capture_output=True, text=True, timeout=60)
+    assert refused.stdout.endswith("413") and "PAYLOAD_TOO_LARGE" in refused.stdout, refused
+
+
+def test_limits_count_by_the_clients_address_whatever_it_claims(proxy: Proxy) -> None:
+    def log_in(client: httpx.Client, claimed: str) -> int:
+        wrong = {"email": "nobody@example.com", "password": PASSWORD}
+        return client.post("/auth/login", json=wrong, headers={"x-forwarded-for": claimed}).status_code
+
+    with proxy.client(f"127.0.{proxy.port % 250}.2") as one, proxy.client(f"127.0.{proxy.port % 250}.3") as another:
+        # Five a minute; of eleven in at most two minutes one is refused.
+        assert 429 in {log_in(one, f"198.51.100.{number}") for number in range(11)}
+        assert log_in(another, "198.51.100.1") == 401
+
+
+def test_plain_http_is_sent_to_https_and_what_comes_past_the_proxy_is_refused(proxy: Proxy, server: RunningServer) -> None:
+    sent = httpx.get(f"http://127.0.0.1:{proxy.http_port}/docs?x=1", headers={"host": NAME})
+    assert sent.status_code == 308
+    assert sent.headers["location"].startswith(f"https://{NAME}") and sent.headers["location"].endswith("/docs?x=1")
+    past = httpx.get(f"http://127.0.0.1:{server.port}/user/me", headers={"host": NAME})
+    assert (past.status_code, past.json()["error"]["code"]) == (403, "https_required")
+
+
+def test_a_run_stops_when_its_client_leaves_the_proxy(proxy: Proxy, key: str) -> None:
+    with proxy.client(headers={"authorization": f"Bearer {key}"}) as client:
+        goal = {"goal": "wait 60000\nsay late", "model": "builtin/script"}
+        with client.stream("POST", "/v1/agents/run", json=goal) as answer:
+            assert '"started"' in next(answer.iter_lines())
+        until = time.monotonic() + 10
+        while (run := client.get("/v1/agents/runs?limit=1").json()["data"][0])["status"] == "running":
+            assert time.monotonic() < until
+            time.sleep(0.1)
+        assert (run["status"], run["reason"]) == ("stopped", "client_disconnected")
