@@ -1,0 +1,24 @@
+"""tests/bench.py in its short form: the figures come out, and make sense."""
+
+from pathlib import Path
+
+import pytest
+
+from tests import bench
+from tests.support.server import ROOT
+
+NAMES = ["free", "paid", "stream-8", "run"]
+
+
+@pytest.mark.slow
+async def test_the_benchmark_tells_what_a_request_and_an_event_cost_beside_a_pass_through(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    took = await bench.measure_rows(NAMES, [ROOT], tmp_path, rows=10, rounds=1, share=0.02)
+    assert list(took) == NAMES
+    # Microseconds, wide enough for any machine: a server that answers without working, or works without end, is outside.
+    assert all(30 < took[name] < 20_000 for name in ("free", "paid"))
+    assert all(1 < took[name] < 5_000 for name in ("stream-8", "run"))
+    printed = capsys.readouterr().out.splitlines()
+    assert len(printed) == len(NAMES) and all("µs" in line for line in printed)
+    assert all(kind in printed[0] for kind in bench.KINDS)
