@@ -3,6 +3,9 @@
 import contextlib
 import gc
 import itertools
+import os
+import shutil
+import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +21,7 @@ from tests.support.watchdog import WATCHDOG
 
 PASSWORD = "correct horse battery"
 SERVERS = {"RunningServer", "running_server", "running_server_sync"}
+MEMORY = Path("/dev/shm")
 JSON = {"content-type": "application/json"}  # for a body that httpx is given as bytes
 
 
@@ -33,6 +37,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if not SERVERS.isdisjoint(vars(getattr(item, "module", item))):
             item.add_marker("slow")
+
+
+def pytest_configure() -> None:
+    """Temporary folders lie in memory where there is room: each commit of the tests' databases would wait for the disk."""
+    if "TMPDIR" not in os.environ and MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > 4 << 30:
+        os.environ["TMPDIR"] = tempfile.tempdir = str(MEMORY)
 
 
 def pytest_collection_finish() -> None:
