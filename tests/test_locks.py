@@ -12,7 +12,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS = PROJECT["optional-dependencies"]
 LOCKS = {
     "svc/requirements.lock": PROJECT["dependencies"] + EXTRAS["voice"],
-    "tests/requirements.lock": PROJECT["dependencies"] + EXTRAS["voice"] + EXTRAS["test"] + ["hatchling"],
+    "tests/requirements.lock": PROJECT["dependencies"] + EXTRAS["voice"] + EXTRAS["test"],
 }
 
 

@@ -13,11 +13,10 @@ import httpx
 import openai
 import pytest
 
+from tests.support.pages import EXAMPLES, README, REFERENCE
 from tests.support.people import Person, new_person
 from tests.support.server import ROOT, RunningServer, running_server
 
-README = (ROOT / "README.md").read_text()
-REFERENCE = (ROOT / "svc" / "README.md").read_text()
 TOOLS = [
     {
         "type": "function",
@@ -99,10 +98,6 @@ async def test_openai_raises_its_own_exception_for_each_refusal(client: openai.A
     with pytest.raises(openai.RateLimitError) as limited:
         await asyncio.gather(*(impatient.chat.completions.create(model="builtin/echo", **ask) for _ in range(25)))
     assert 1 <= int(limited.value.response.headers["retry-after"]) <= 59
-
-
-EXAMPLE = re.compile(r"^<!-- ([\w-]+) -->\n```\w+\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-EXAMPLES = dict(EXAMPLE.findall(README + REFERENCE))
 
 
 def here(text: str, server: RunningServer) -> str:
