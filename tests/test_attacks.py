@@ -1,22 +1,37 @@
 """Every attack in its short form: nobody else notices it. `python -m tests.attacks` plays the long forms and prints figures."""
 
-from pathlib import Path
+from collections.abc import AsyncIterator
 
 import pytest
+import pytest_asyncio
 
-from tests.attacks.lab import load, measure
+from tests.attacks.lab import Laboratory, Outcome, laboratory, load
 
+pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="module")]
 ATTACKS = load()
-# Twice to thrice what is measured on a machine that does nothing else.
-MOST_STALL_MS = 150
-MOST_WRITE_MS = 5000
+MOST_STALL_MS = 50
 MOST_MEMORY_MB = 400
+# Another's write waits while the attack, its client and the probe share this machine's cores with the server: so much longer than
+# when nobody attacks.
+MOST_WRITE_MS, MOST_WRITE_TIMES = 500, 20
 
 
-@pytest.mark.slow
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def lab(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Laboratory]:
+    async with laboratory(tmp_path_factory.mktemp("attacks"), short=True) as lab:
+        yield lab
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def calm(lab: Laboratory) -> Outcome:
+    """What others notice when nobody attacks."""
+    return await lab.watch(1.0)
+
+
 @pytest.mark.parametrize("name", sorted(ATTACKS))
-async def test_an_attack_stops_nobody_else(name: str, tmp_path: Path) -> None:
-    found = await measure(ATTACKS[name], tmp_path, short=True)
+async def test_an_attack_stops_nobody_else(lab: Laboratory, calm: Outcome, name: str) -> None:
+    found = await lab.play(ATTACKS[name])
     assert not found.over_time and found.failures == 0, found
-    assert found.stall_ms < MOST_STALL_MS and found.write_ms < MOST_WRITE_MS and found.memory_mb < MOST_MEMORY_MB, found
+    assert found.stall_ms < MOST_STALL_MS and found.memory_mb < MOST_MEMORY_MB, found
+    assert found.write_ms < MOST_WRITE_MS + MOST_WRITE_TIMES * calm.write_ms, (found, calm)
     assert "500" not in found.statuses, found

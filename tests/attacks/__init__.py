@@ -6,5 +6,6 @@ To add one: in the module of its part (or a new module here, which is found by i
     async def name_of_it(lab: Lab) -> None:
         await lab.post("/v1/chat/completions", {...})
 
-A probe from another address and account measures meanwhile what others notice; the attack itself judges nothing.
+A probe from another address and account measures meanwhile what others notice, and the server's own loop its stalls; the attack
+itself judges nothing. Each has an account and addresses of its own, so that many can meet one server.
 """

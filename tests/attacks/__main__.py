@@ -5,7 +5,7 @@ import asyncio
 import tempfile
 from pathlib import Path
 
-from tests.attacks.lab import load, measure
+from tests.attacks.lab import Outcome, laboratory, load
 from tests.support.server import ROOT
 
 
@@ -19,19 +19,22 @@ async def main() -> None:
     print("| attack | longest stall (CPU) | longest wait | another's write | memory | failed probes | answers |")
     print("|---|--:|--:|--:|--:|--:|---|")
     for name in arguments.names or sorted(attacks):
+        about = attacks[name].about
         with tempfile.TemporaryDirectory() as folder:
             try:
-                found = await measure(attacks[name], Path(folder), arguments.root.resolve(), short=arguments.short)
+                async with laboratory(Path(folder), arguments.root.resolve(), short=arguments.short) as lab:
+                    print(_line(about, await lab.play(attacks[name])), flush=True)
             except Exception as error:  # the next attack meets a server of its own
-                print(f"| {attacks[name].about} | {type(error).__name__}: {str(error)[:200]} |", flush=True)
-                continue
-        answers = ", ".join(f"{status}: {number}" for status, number in sorted(found.statuses.items()))
-        answers += ", not over in time" if found.over_time else ""
-        print(
-            f"| {attacks[name].about} | {found.stall_ms:.0f} ms | {found.wait_ms:.0f} ms | {found.write_ms:.0f} ms "
-            f"| {found.memory_mb:.0f} MB | {found.failures} | {answers} |",
-            flush=True,
-        )
+                print(f"| {about} | {type(error).__name__}: {str(error)[:200]} |", flush=True)
+
+
+def _line(about: str, found: Outcome) -> str:
+    answers = ", ".join(f"{status}: {number}" for status, number in sorted(found.statuses.items()))
+    answers += ", not over in time" if found.over_time else ""
+    return (
+        f"| {about} | {found.stall_ms:.0f} ms | {found.wait_ms:.0f} ms | {found.write_ms:.0f} ms "
+        f"| {found.memory_mb:.0f} MB | {found.failures} | {answers} |"
+    )
 
 
 if __name__ == "__main__":

@@ -4,8 +4,6 @@ import asyncio
 import time
 from typing import Any
 
-import httpx
-
 from tests.attacks.lab import PASSWORD, Lab, attack
 
 # A mark that stands above and one that stands below, in turn: normalizing sorts them, which takes quadratic time.
@@ -42,8 +40,7 @@ async def marked_names(lab: Lab) -> None:
 
 async def _logins_beside(lab: Lab, flood: list["asyncio.Task[Any]"]) -> None:
     """Somebody else signs in three times from an address of their own while the flood goes on; each must get in, and soon."""
-    transport = httpx.AsyncHTTPTransport(verify=lab.server.tls or False, local_address="127.0.0.8")
-    async with lab.server.client(transport=transport, timeout=20) as client:
+    async with lab.from_elsewhere(1, timeout=20) as client:
         for _ in range(3):
             began = time.monotonic()
             answer = await client.post("/auth/login", json={"email": "somebody@example.com", "password": PASSWORD})
@@ -87,7 +84,7 @@ async def listed_keys(lab: Lab) -> None:
 
 @attack("an account opens checkouts as fast as it can")
 async def checkouts(lab: Lab) -> None:
-    login = await lab.post("/auth/login", {"email": "attacker@example.com", "password": PASSWORD}, headers={"authorization": ""})
+    login = await lab.post("/auth/login", {"email": lab.email, "password": PASSWORD}, headers={"authorization": ""})
     cookie = login.headers["set-cookie"].partition(";")[0] if login is not None else ""
     headers = {**FORM, "origin": lab.server.base_url, "cookie": cookie}
     await lab.at_once(40, lambda: lab.request("POST", "/checkout", content=b"amount=5", headers=headers))

@@ -1,4 +1,4 @@
-"""The laboratory of the attacks: a server of any checkout, an attacker, somebody else, and the measuring of one attack."""
+"""The laboratory of the attacks: a server of any checkout whose loop is watched, attackers, and somebody else."""
 
 import asyncio
 import contextlib
@@ -6,6 +6,7 @@ import importlib
 import json
 import os
 import pkgutil
+import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -19,20 +20,66 @@ import tests.attacks
 from tests.support.server import ROOT, RunningServer, hang_up, running_server
 
 PASSWORD = "correct horse battery"
-ATTACKER = "127.0.0.3"
 MOST_SECONDS = 25.0
+# The server itself, whose event loop has a pulse: the CPU time of its thread between two beats is what kept it from all else,
+# however busy the machine is. SIGUSR1 writes the longest such time in milliseconds into the file PULSE_FILE, and begins anew.
+_COMMAND = (
+    "-c",
+    """
+import os, signal, sys, time, uvloop
+import app
+
+make_loop, longest, last = uvloop.new_event_loop, 0.0, time.thread_time()
+
+def new_event_loop():
+    loop = make_loop()
+    def beat():
+        global longest, last
+        now = time.thread_time()
+        longest, last = max(longest, now - last), now
+        loop.call_later(0.002, beat)
+    loop.call_soon(beat)
+    return loop
+
+def write(*_):
+    global longest
+    with open(os.environ["PULSE_FILE"] + ".new", "w") as file:
+        file.write(str(max(longest, time.thread_time() - last) * 1000))
+    os.replace(os.environ["PULSE_FILE"] + ".new", os.environ["PULSE_FILE"])
+    longest = 0.0
+
+uvloop.new_event_loop = new_event_loop
+signal.signal(signal.SIGUSR1, write)
+sys.exit(app.main())
+""",
+)
 
 
 @dataclass
 class Lab:
-    """What an attack may use. `headers` are those of the attacker's session; `short`: a smaller or shorter form will do."""
+    """What an attack may use. `headers` are those of the attacker's session; `short`: a smaller or shorter form will do.
+
+    `network` is the part of the loopback addresses that is the attack's own: its limits per address are nobody else's.
+    """
 
     server: RunningServer
     client: httpx.AsyncClient
     headers: dict[str, str]
+    email: str
     short: bool
+    network: str
     root: Path = ROOT
     statuses: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def address(self) -> str:
+        """Where the attacker comes from."""
+        return f"{self.network}.0.3"
+
+    @property
+    def seconds(self) -> float:
+        """How long to go on with what is only a matter of time."""
+        return 0.3 if self.short else 3.0
 
     async def request(self, method: str, path: str, **options: Any) -> httpx.Response | None:
         """A request of the attacker; None when the server did not answer it at all. Its outcome is counted."""
@@ -53,13 +100,15 @@ class Lab:
         """A chat with the built-in assistant, unless `body` names another model."""
         return await self.post("/v1/chat/completions", {"model": "builtin/assistant", **body})
 
+    def from_elsewhere(self, last: int, **options: Any) -> httpx.AsyncClient:
+        """A client at another address of the attack's."""
+        transport = httpx.AsyncHTTPTransport(verify=self.server.tls or False, local_address=f"{self.network}.1.{last}")
+        return self.server.client(transport=transport, **options)
+
     async def account(self, number: int) -> dict[str, str]:
         """The headers of a further account, made from an address of its own."""
-        options = {
-            "transport": httpx.AsyncHTTPTransport(verify=self.server.tls or False, local_address=f"127.1.{number // 250}.9")
-        }
-        async with self.server.client(**options) as client:
-            return await _sign_up(client, f"attacker{number}@example.com")
+        async with self.from_elsewhere(10 + number) as client:
+            return await _sign_up(client, f"{number}-{self.email}")
 
     @contextlib.asynccontextmanager
     async def connections(self, number: int, data: bytes = b"") -> AsyncIterator[list[asyncio.StreamWriter]]:
@@ -68,7 +117,7 @@ class Lab:
         for _ in range(number):
             try:
                 async with asyncio.timeout(10):
-                    _, writer = await self.server.raw(local_addr=(ATTACKER, 0))
+                    _, writer = await self.server.raw(local_addr=(self.address, 0))
                 writer.write(data)
                 opened.append(writer)
             except (OSError, TimeoutError) as error:
@@ -81,7 +130,7 @@ class Lab:
 
     async def fund(self) -> None:
         """Gives the attacker's account 20 dollars."""
-        arguments = [sys.executable, "-m", "svc", "credit", "attacker@example.com", "20"]
+        arguments = [sys.executable, "-m", "svc", "credit", self.email, "20"]
         env = {**os.environ, "PYTHONPATH": str(self.root), "SVC_DATA_DIR": str(self.server.data_dir)}
         process = await asyncio.create_subprocess_exec(*arguments, cwd=self.root, env=env, stdout=subprocess.DEVNULL)
         assert await process.wait() == 0
@@ -109,18 +158,17 @@ class Attack:
     name: str
     about: str
     play: Play
-    env: dict[str, str]
 
 
 ATTACKS: dict[str, Attack] = {}
 
 
-def attack(about: str, **env: str) -> Callable[[Play], Play]:
-    """Registers an attack; `env` are settings that its server needs, such as SVC_SIGNUP="closed"."""
+def attack(about: str) -> Callable[[Play], Play]:
+    """Registers an attack."""
 
     def register(play: Play) -> Play:
         name = getattr(play, "__name__")  # noqa: B009 - a callable need not have one, for mypy
-        ATTACKS[name] = Attack(name, about, play, env)
+        ATTACKS[name] = Attack(name, about, play)
         return play
 
     return register
@@ -136,57 +184,105 @@ def load() -> dict[str, Attack]:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What an attack did. `stall_ms`: the CPU time of the longest wait for /healthz, which nothing else explains; `wait_ms`: the
-    wait itself; `write_ms`: of another account's small write over a new connection; `memory_mb`: what the server grew by at most.
-    """
+    """What an attack did. `stall_ms`: the most CPU time for which the loop's thread came to nothing else; `wait_ms`: the longest
+    wait for /healthz; `write_ms`: for another account's small write over a new connection; `memory_mb`: what the server grew by
+    at most."""
 
     stall_ms: float
     wait_ms: float
     write_ms: float
     memory_mb: float
     failures: int
-    over_time: bool
-    statuses: dict[str, int]
+    over_time: bool = False
+    statuses: dict[str, int] = field(default_factory=dict)
 
 
-async def measure(attack: Attack, folder: Path, root: Path = ROOT, *, short: bool = False) -> Outcome:
-    """Plays `attack` against a server of the checkout `root` with its data in `folder`."""
-    folder.mkdir(parents=True, exist_ok=True)
-    env = {**attack.env, "PYTHONPATH": str(root)}
-    async with running_server(folder, env, (root / "app.py",), cwd=root) as server:
+class Laboratory:
+    """A server, and somebody else who asks it again and again."""
+
+    def __init__(self, server: RunningServer, probe: asyncio.subprocess.Process, root: Path, *, short: bool) -> None:
+        self._server = server
+        self._probe = probe
+        self._root = root
+        self._short = short
+        self._pulse_file = server.data_dir.parent / "pulse"
+        self._played = 0
+        self._before_mb = 0.0
+
+    async def watch(self, seconds: float) -> Outcome:
+        """What somebody else notices while nobody attacks."""
+        await self._begin()
+        await asyncio.sleep(seconds)
+        return await self._noticed()
+
+    async def play(self, attack: Attack) -> Outcome:
+        """Plays `attack` with an account and addresses of its own."""
+        self._played += 1
+        network = f"127.{self._played}"
+        email = f"attacker{self._played}@example.com"
+        transport = httpx.AsyncHTTPTransport(
+            verify=self._server.tls or False, local_address=f"{network}.0.3", limits=httpx.Limits(max_connections=None)
+        )
+        async with self._server.client(transport=transport, timeout=MOST_SECONDS) as client:
+            headers = await _sign_up(client, email)
+            lab = Lab(self._server, client, headers, email, self._short, network, self._root)
+            await self._begin()
+            over_time = False
+            try:
+                async with asyncio.timeout(MOST_SECONDS):
+                    await attack.play(lab)
+            except TimeoutError:
+                over_time = True
+            found = await self._noticed(over_time=over_time, statuses=lab.statuses)
+        if over_time:  # it may never come to its end
+            self._server.kill()
+        return found
+
+    async def _begin(self) -> None:
+        await self._report()
+        await self._longest_stall_ms()
+        self._before_mb = _peak_mb(self._server.pid, reset=True)
+
+    async def _noticed(self, **more: Any) -> Outcome:
+        found = await self._report()
+        grown_mb = _peak_mb(self._server.pid) - self._before_mb
+        stall_ms = await self._longest_stall_ms()
+        return Outcome(stall_ms, found["wait_ms"], found["write_ms"], grown_mb, int(found["failures"]), **more)
+
+    async def _report(self) -> dict[str, float]:
+        """What the probe has found since the last report."""
+        assert self._probe.stdin is not None and self._probe.stdout is not None
+        self._probe.stdin.write(b"report\n")
+        found: dict[str, float] = json.loads(await self._probe.stdout.readline())
+        return found
+
+    async def _longest_stall_ms(self) -> float:
+        """Since it was asked for the last time; infinite where the loop does not even come to the signal."""
+        self._pulse_file.unlink(missing_ok=True)
+        self._server.send_signal(signal.SIGUSR1)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(MOST_SECONDS):
+                while not self._pulse_file.exists():
+                    await asyncio.sleep(0.005)
+                return float(self._pulse_file.read_text())
+        return float("inf")
+
+
+@contextlib.asynccontextmanager
+async def laboratory(folder: Path, root: Path = ROOT, *, short: bool = False) -> AsyncIterator[Laboratory]:
+    """A server of the checkout `root` with its data in `folder`, and the probe."""
+    env = {"PYTHONPATH": str(root), "PULSE_FILE": str(folder / "pulse")}
+    async with running_server(folder, env, _COMMAND, cwd=root) as server:
         async with server.client() as client:
             other = await _sign_up(client, "somebody@example.com")
-        transport = httpx.AsyncHTTPTransport(
-            verify=server.tls or False, local_address=ATTACKER, limits=httpx.Limits(max_connections=None)
-        )
-        async with server.client(transport=transport, timeout=MOST_SECONDS) as client:
-            lab = Lab(server, client, await _sign_up(client, "attacker@example.com"), short, root)
-            outcome = await _watched(lab, attack, other)
-        if outcome.over_time:
-            server.kill()
-        return outcome
-
-
-async def _watched(lab: Lab, attack: Attack, other: dict[str, str]) -> Outcome:
-    token = other["authorization"].removeprefix("Bearer ")
-    await asyncio.sleep(0.3)  # what the start left to do
-    before_mb = _peak_mb(lab.server.pid, reset=True)
-    what = [lab.server.host, str(lab.server.port), str(lab.server.ca), token, str(lab.server.pid)]
-    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    probe = await asyncio.create_subprocess_exec(sys.executable, "-m", "tests.attacks.probe", *what, cwd=ROOT, **pipes)
-    over_time = False
-    try:
-        await asyncio.sleep(0.5)
-        async with asyncio.timeout(MOST_SECONDS):
-            await attack.play(lab)
-    except TimeoutError:
-        over_time = True
-    finally:
-        output, _ = await probe.communicate(b"")
-    found = json.loads(output)
-    grown_mb = _peak_mb(lab.server.pid) - before_mb
-    failures = int(found["failures"])
-    return Outcome(found["stall_ms"], found["wait_ms"], found["write_ms"], grown_mb, failures, over_time, lab.statuses)
+        token = other["authorization"].removeprefix("Bearer ")
+        what = [server.host, str(server.port), str(server.ca), token]
+        pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        probe = await asyncio.create_subprocess_exec(sys.executable, "-m", "tests.attacks.probe", *what, cwd=ROOT, **pipes)
+        try:
+            yield Laboratory(server, probe, root, short=short)
+        finally:
+            await probe.communicate(b"")
 
 
 async def _sign_up(client: httpx.AsyncClient, email: str) -> dict[str, str]:
