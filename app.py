@@ -1,4 +1,4 @@
-"""The map: every endpoint with its guards, the error handlers, and what lives as long as the server. `python app.py` serves."""
+"""The map: every endpoint with its guards, and what lives as long as the server. `python app.py` serves."""
 
 import contextlib
 import os
@@ -6,13 +6,10 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import Any
 
 import httpx
 import orjson
 from starlette.applications import Starlette
-from starlette.exceptions import HTTPException
-from starlette.middleware import Middleware
 
 from svc import quota, secrets
 from svc.agents import runs
@@ -31,7 +28,7 @@ from svc.builtin.workshop import Workshop
 from svc.config import Config, from_environ
 from svc.content import contents, fulltext
 from svc.db import Database, open_database
-from svc.errors import ApiError, ClientGone, StartError
+from svc.errors import ApiError, StartError
 from svc.inference import upstream
 from svc.inference.catalog import BUILTIN, Catalog, Model, local_servers, read_file
 from svc.inference.models import Models
@@ -64,7 +61,7 @@ from svc.routes import (
 from svc.routes.checkout import from_our_page, in_html, recognised
 from svc.server.body_budget import BodyBudget
 from svc.server.departures import departures_noticed
-from svc.server.edge import Edge, Entrance, cors_for_v1
+from svc.server.edge import Edge
 from svc.server.gate import linked, metered, per_ip, session_only, signed_in
 from svc.server.limits import AtOnce, Limits
 from svc.server.offload import Offload
@@ -72,7 +69,7 @@ from svc.server.serve import run
 from svc.server.sse import Drain
 from svc.server.state import State
 from svc.server.status import now, status_told
-from svc.server.web import error_reply, gone_reply, http_error_reply, routes
+from svc.server.web import ExactFirst, routes
 from svc.version import version
 
 ROUTES = [
@@ -164,19 +161,10 @@ ROUTES = [
 def create_app(config: Config) -> Starlette:
     """The ASGI application for `config`. Opens nothing: that is the lifespan's work, which raises StartError."""
     ground = Ground(config, Log(config.log_fd), Metrics(), Drain(), BodyBudget())
-    # Starlette's type for these does not know that a request may have a state of another type than its own.
-    replies: dict[Any, Any] = {ApiError: error_reply, HTTPException: http_error_reply, ClientGone: gone_reply}
-    app = Starlette(
-        routes=routes(ROUTES),
-        middleware=[
-            Middleware(Edge, log=ground.log, count=ground.metrics.count, bodies=ground.bodies),
-            Middleware(cors_for_v1, config=config),
-            Middleware(Entrance, config=config, draining=lambda: ground.drain.draining),
-        ],
-        exception_handlers=replies,
-        lifespan=partial(_lifespan, ground=ground),
-    )
-    app.router.redirect_slashes = False  # it would build a redirect from the Host header, and drop the body
+    app = Starlette()
+    app.router = ExactFirst(routes(ROUTES), lifespan=partial(_lifespan, ground=ground))
+    # In the place of Starlette's own layers, which take as long as a short answer itself.
+    app.middleware_stack = Edge(app.router, config, ground.log, ground.metrics, ground.bodies, lambda: ground.drain.draining)
     app.state.drain = ground.drain
     app.state.start_error = None
     return app

@@ -1,75 +1,67 @@
-"""What stands around every request: its id, headers and log line, the host and scheme it may come by, CORS on /v1.
+"""What stands around every request: its id, headers and log line, the host and scheme it may come by, its last resort.
 
-Edge (request id, headers, log line, last resort) -> CORS for /v1 -> Entrance (host, https, drain) -> routes -> handler
+Edge: request id -> CORS preflight -> host (421), https behind a proxy (403), drain (503) -> router -> handler
+      -> an error becomes its answer, every answer gets the standing headers, one line goes to the log
 """
 
 import ipaddress
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
-from starlette.middleware.cors import CORSMiddleware
+from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from svc.config import LOOPBACK_NAMES, Config
-from svc.errors import ApiError, describe
+from svc.errors import ApiError, ClientGone, describe
 from svc.ids import random_base62
+from svc.log import Log
+from svc.metrics import Metrics
 from svc.server.body_budget import BodyBudget
+from svc.server.cors import Cors
 from svc.server.web import refusal
 
 _HOST = re.compile(r"(?:\[([0-9a-f:.]*)\]|([^\[\]:@/\s]*))(?::[0-9]{0,5})?")
-_REQUEST_ID = re.compile(r"[\x21-\x7e]{1,128}")
-EXPOSED_HEADERS = (
-    "retry-after",
-    "x-request-id",
-    "x-should-retry",
-    "x-ratelimit-limit-requests",
-    "x-ratelimit-remaining-requests",
-    "x-ratelimit-reset-requests",
-    "x-service-conversation",
-    "x-service-memory",
-    "x-service-run",
-    "x-service-cost-micros",
-    "x-audio-seconds",
-    "x-audio-truncated",
+_REQUEST_ID = re.compile(rb"[\x21-\x7e]{1,128}")
+_STANDING = (
+    (b"strict-transport-security", b"max-age=31536000"),
+    (b"x-content-type-options", b"nosniff"),
 )
 
 
 class Edge:
-    """The outermost ASGI layer: the request id, the headers of every answer, one log line, and a 500 for what nobody caught."""
+    """The one ASGI layer around the router. `draining()` tells whether the service shuts down."""
 
     def __init__(
-        self,
-        app: ASGIApp,
-        log: Callable[..., None],
-        count: Callable[[str, str, int, float, object], None],
-        bodies: BodyBudget,
+        self, router: ASGIApp, config: Config, log: Log, metrics: Metrics, bodies: BodyBudget, draining: Callable[[], bool]
     ) -> None:
-        self._app = app
+        self._router = router
+        self._config = config
         self._log = log
-        self._count = count
+        self._metrics = metrics
         self._bodies = bodies
+        self._draining = draining
+        self._cors = Cors(config.cors_origins)
+        base_host = urlsplit(config.base_url).hostname or ""
+        self._names = {base_host, config.host, *(LOOPBACK_NAMES if config.local_posture else ())}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
-            await self._app(scope, receive, send)
+            await self._router(scope, receive, send)
             return
-        began = time.monotonic()
-        own_id = Headers(scope=scope).get("x-request-id", "")
-        request_id = own_id if _REQUEST_ID.fullmatch(own_id) else "req_" + random_base62(22)
-        headers: list[tuple[bytes, bytes]] = [
-            (b"x-request-id", request_id.encode()),
-            (b"strict-transport-security", b"max-age=31536000"),
-            (b"x-content-type-options", b"nosniff"),
-        ]
+        began, status = time.monotonic(), 0
+        sent = dict(reversed(scope["headers"]))  # of each name the first line
+        own_id = sent.get(b"x-request-id", b"")
+        request_id = own_id.decode() if _REQUEST_ID.fullmatch(own_id) else "req_" + random_base62(22)
+        headers = [(b"x-request-id", request_id.encode()), *_STANDING]
         fields: dict[str, Any] = {}
         scope["svc.headers"], scope["svc.log_fields"], scope["svc.request_id"] = headers, fields, request_id
-        status = 0
 
         async def send_with_headers(message: Message) -> None:
             nonlocal status
@@ -79,20 +71,26 @@ class Edge:
             await send(message)
 
         try:
-            await self._app(scope, receive, send_with_headers)
+            preflight = self._cors.preflight(scope, sent)
+            if preflight is None:
+                headers += self._cors.headers(scope, sent)
+                scope["svc.client_ip"] = self._entered(scope, sent)
+                await self._router(scope, receive, send_with_headers)
+            else:
+                await preflight(scope, receive, send_with_headers)
         except ClientDisconnect:
             status = status or 499
         except Exception as error:
-            fields["level"], fields["error"] = "error", describe(error)
-            if status:  # the answer has begun: only a cut connection can tell that it is not whole
+            answer = _answer_to(error, fields, begun=status > 0)
+            if answer is None:  # only a cut connection can tell that an answer which has begun is not whole
                 raise
-            await refusal(ApiError("internal_error"))(scope, receive, send_with_headers)
+            await answer(scope, receive, send_with_headers)
         finally:
             self._bodies.give_back(scope)
             route = getattr(scope.get("route"), "path", "")  # the pattern: a path may hold what nobody should log
             method = scope["method"] if route else ""
             seconds = time.monotonic() - began
-            self._count(method, route, status, seconds, fields.get("code"))
+            self._metrics.count(method, route, status, seconds, fields.get("code"))
             self._log(
                 "request",
                 request_id=request_id,
@@ -103,53 +101,53 @@ class Edge:
                 **fields,
             )
 
-
-class Entrance:
-    """Refuses what may not enter at all: a foreign host name, plain HTTP behind the proxy, all during the drain."""
-
-    def __init__(self, app: ASGIApp, config: Config, draining: Callable[[], bool]) -> None:
-        self._app = app
-        self._config = config
-        self._draining = draining
-        base_host = urlsplit(config.base_url).hostname or ""
-        self._names = {base_host, config.host, *(LOOPBACK_NAMES if config.local_posture else ())}
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http":
-            try:
-                scope["svc.client_ip"] = self._check(scope)
-            except ApiError as error:
-                scope["svc.log_fields"]["code"] = error.code
-                await refusal(error)(scope, receive, send)
-                return
-        await self._app(scope, receive, send)
-
-    def _check(self, scope: Scope) -> str:
-        headers = Headers(scope=scope)
-        host = _host_name(headers.get("host", ""))
+    def _entered(self, scope: Scope, sent: Mapping[bytes, bytes]) -> str:
+        """The client's address. Raises ApiError for what may not enter: a foreign host, plain HTTP behind the proxy, all during
+        the drain."""
+        host = _host_name(sent.get(b"host", b""))
         if host not in self._names and host != (scope.get("server") or ("",))[0]:
             raise ApiError("misdirected_request")
-        peer = (scope.get("client") or ("",))[0]
+        peer: str = (scope.get("client") or ("",))[0]
         trusted = self._config.trusts(peer)
-        protocols = [value.strip().lower() for value in headers.getlist("x-forwarded-proto")]
-        if self._config.tls == "proxy" and not (trusted and protocols == ["https"]):
+        if self._config.tls == "proxy" and not (trusted and _forwarded_as_https(scope)):
             raise ApiError("https_required")
         if self._draining() and scope["path"] != "/healthz":
             raise ApiError("shutting_down", headers={"connection": "close"})
-        return _client_ip(peer, headers, self._config) if trusted else peer
+        return _client_ip(peer, scope, self._config) if trusted else peer
 
 
-def _host_name(host: str) -> str:
+def _answer_to(error: Exception, fields: dict[str, Any], *, begun: bool) -> Response | None:
+    """The answer to what a request ended in, and what its log line says of it; None where one has `begun`."""
+    if isinstance(error, HTTPException):  # Starlette's own
+        code = {404: "not_found", 405: "method_not_allowed"}.get(error.status_code, "invalid_request")
+        error = ApiError(code, headers=error.headers)
+    if isinstance(error, ClientGone) and not begun:
+        return Response(status_code=499)  # nobody is there to read it; the status is for the log
+    if isinstance(error, ApiError) and not begun:
+        cause = error.__cause__
+        fields["code"] = error.error.get("code")
+        fields["cause"] = getattr(cause, "sqlite_errorname", type(cause).__name__) if cause else None
+        return refusal(error)
+    fields["level"], fields["error"] = "error", describe(error)
+    return None if begun else refusal(ApiError("internal_error"))
+
+
+@lru_cache(256)
+def _host_name(host: bytes) -> str:
     """`Host` without its port, in lower case, an IPv6 address without brackets. Raises ApiError `invalid_request`."""
-    match = _HOST.fullmatch(host.lower())
+    match = _HOST.fullmatch(host.decode("latin-1").lower())
     if match is None:
         raise ApiError("invalid_request", "The Host header must be a name or an address, and perhaps a port.")
     return match[1] or match[2] or ""
 
 
-def _client_ip(peer: str, headers: Headers, config: Config) -> str:
+def _forwarded_as_https(scope: Scope) -> bool:
+    return [value.strip().lower() for value in Headers(scope=scope).getlist("x-forwarded-proto")] == ["https"]
+
+
+def _client_ip(peer: str, scope: Scope, config: Config) -> str:
     # The last address that is no proxy of ours: all before it may be forged by the caller.
-    for part in reversed(",".join(headers.getlist("x-forwarded-for")).split(",")):
+    for part in reversed(",".join(Headers(scope=scope).getlist("x-forwarded-for")).split(",")):
         address = part.strip()
         try:
             ipaddress.ip_address(address)
@@ -158,33 +156,3 @@ def _client_ip(peer: str, headers: Headers, config: Config) -> str:
         if not config.trusts(address):
             return address
     return peer
-
-
-class _Cors(CORSMiddleware):
-    """Starlette's CORS, whose refusals have our shape."""
-
-    def preflight_response(self, request_headers: Headers) -> Response:
-        answer = super().preflight_response(request_headers)
-        if answer.status_code == 200:
-            return answer
-        return refusal(
-            ApiError("invalid_request", "A browser may not send this request from this origin.", headers={"vary": "Origin"})
-        )
-
-
-def cors_for_v1(app: ASGIApp, config: Config) -> ASGIApp:
-    """`app` with CORS on /v1 alone, for any origin or those of the configuration, without credentials."""
-    with_cors = _Cors(
-        app,
-        allow_origins=config.cors_origins,
-        allow_methods=("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"),
-        allow_headers=("*",),
-        expose_headers=EXPOSED_HEADERS,
-        max_age=600,
-    )
-
-    async def dispatch(scope: Scope, receive: Receive, send: Send) -> None:
-        inner = with_cors if scope["type"] == "http" and scope["path"].startswith("/v1/") else app
-        await inner(scope, receive, send)
-
-    return dispatch

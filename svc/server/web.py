@@ -1,14 +1,14 @@
 """The mechanics of HTTP answers: the route map, JSON out, lists, errors in our shape, and a request's fields in the log."""
 
 import re
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import orjson
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
+from starlette.routing import Route, Router
+from starlette.types import Lifespan, Receive, Scope, Send
 
 from svc.db import Page
 from svc.errors import ApiError
@@ -27,17 +27,35 @@ def routes(table: Iterable[Row]) -> list[Route]:
     by_path: dict[str, dict[str, Endpoint]] = {}
     for method, path, endpoint in table:
         by_path.setdefault(path, {})[method] = endpoint
-    return [Route(path, _by_method(endpoints), methods=list(endpoints)) for path, endpoints in by_path.items()]
+    return [Route(path, _ByMethod(endpoints), methods=list(endpoints)) for path, endpoints in by_path.items()]
 
 
-def _by_method(endpoints: Mapping[str, Endpoint]) -> Endpoint:
-    if "GET" in endpoints:
-        endpoints = {**endpoints, "HEAD": endpoints["GET"]}
+class _ByMethod:
+    """The endpoints of one path. It is an ASGI application, around which Starlette puts nothing of its own."""
 
-    async def dispatch(request: Request[State]) -> Response:
-        return await endpoints[request.method](request)
+    def __init__(self, endpoints: Mapping[str, Endpoint]) -> None:
+        self._endpoints = {"HEAD": endpoints["GET"], **endpoints} if "GET" in endpoints else endpoints
 
-    return dispatch
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        answer = await self._endpoints[scope["method"]](Request(scope, receive, send))
+        await answer(scope, receive, send)
+
+
+class ExactFirst(Router):
+    """Starlette's router, which finds a path without parameters in a dictionary; the routes are tried in turn for the others."""
+
+    def __init__(self, routes: Sequence[Route], lifespan: Lifespan[Any]) -> None:
+        # A redirect to the path without its slash would be built from the Host header, and drop the body.
+        super().__init__(routes, redirect_slashes=False, lifespan=lifespan)
+        self._exact = {route.path: route for route in routes if not route.param_convertors}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        route = self._exact.get(scope.get("path", ""))
+        if route is None or scope["method"] not in (route.methods or ()):
+            await super().__call__(scope, receive, send)
+            return
+        scope["route"] = route
+        await route.app(scope, receive, send)
 
 
 def reply(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
@@ -81,27 +99,6 @@ def add_log_fields(request: Request[State], **fields: Any) -> None:
 # --- errors
 
 
-async def error_reply(request: Request[State], error: Exception) -> Response:
-    """The answer to an ApiError."""
-    assert isinstance(error, ApiError)
-    cause = error.__cause__
-    name = getattr(cause, "sqlite_errorname", type(cause).__name__) if cause else None
-    add_log_fields(request, code=error.error.get("code"), cause=name)
-    return refusal(error)
-
-
 def refusal(error: ApiError) -> Response:
-    """An ApiError in its shape, where there is no request to log it with."""
+    """An ApiError as an answer."""
     return reply(error.body(), error.status, error.headers)
-
-
-async def http_error_reply(request: Request[State], error: Exception) -> Response:
-    """Starlette's own 404 and 405 in our shape."""
-    assert isinstance(error, HTTPException)
-    code = {404: "not_found", 405: "method_not_allowed"}.get(error.status_code, "invalid_request")
-    return await error_reply(request, ApiError(code, headers=error.headers))
-
-
-async def gone_reply(request: Request[State], error: Exception) -> Response:
-    """Nobody is there to read it; the status is for the log."""
-    return Response(status_code=499)
