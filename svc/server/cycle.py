@@ -1,15 +1,74 @@
-"""One request and its answer: uvicorn's cycle, whose last resort has the shape of our errors and which knows HTTP/1.0."""
+"""One request and its answer: uvicorn's cycle, with an answer that is written at once, errors in our shape, and HTTP/1.0."""
 
 import orjson
 from uvicorn._types import ASGISendEvent
-from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, RequestResponseCycle
 
 from svc.errors import ApiError
 from svc.ids import random_base62
 
+_CONTROLS = bytes([*range(9), *range(10, 32), 127])
+
 
 class Cycle(RequestResponseCycle):
-    """One request and its answer, whose last resort has the error shape."""
+    """One request and its answer. The head of an answer waits for the first of its body: most are one write."""
+
+    chunks = True  # a body without a length is sent in chunks; otherwise it ends with its connection
+    _head = b""
+
+    async def send(self, message: ASGISendEvent) -> None:
+        if self.flow.write_paused and not self.disconnected:
+            await self.flow.drain()
+        if self.disconnected:
+            return
+        if message["type"] == "http.response.start" and not self.response_started:
+            self._head = self._begin(message["status"], [*self.default_headers, *message.get("headers", ())])
+        elif message["type"] == "http.response.body" and self.response_started and not self.response_complete:
+            self._go_on(message.get("body", b""), message.get("more_body", False))
+        else:
+            raise RuntimeError(f"{message['type']} makes no sense here")
+
+    def _begin(self, status: int, headers: list[tuple[bytes, bytes]]) -> bytes:
+        self.response_started = True
+        self.waiting_for_100_continue = False
+        lines = [b"%s: %s" % header for header in headers]
+        block = b"".join(lines)
+        if len(block.translate(None, _CONTROLS)) != len(block):
+            raise RuntimeError("a header holds a control character")
+        length = closes = None
+        for name, value in headers:
+            if name == b"content-length":
+                length = int(value)
+            elif name == b"connection":
+                closes = value
+        self.keep_alive = self.keep_alive and closes != b"close"
+        if not self.keep_alive and closes is None:
+            lines.append(b"connection: close")
+        bodiless = self.scope["method"] == "HEAD" or status in (204, 304)
+        self.chunked_encoding = self.chunks and length is None and not bodiless
+        if self.chunked_encoding:
+            lines.append(b"transfer-encoding: chunked")
+        self.expected_content_length = length or 0
+        return STATUS_LINE[status] + b"\r\n".join(lines) + b"\r\n\r\n"
+
+    def _go_on(self, body: bytes, more_body: bool) -> None:
+        head, self._head = self._head, b""
+        if self.scope["method"] == "HEAD":
+            body, self.expected_content_length = b"", 0
+        elif self.chunked_encoding:
+            body = b"%x\r\n%s\r\n" % (len(body), body) if body else b""
+            body += b"" if more_body else b"0\r\n\r\n"
+        elif self.chunks:
+            self.expected_content_length -= len(body)
+            if self.expected_content_length < 0 or (self.expected_content_length and not more_body):
+                raise RuntimeError("the answer is not as long as its head says")
+        self.transport.write(head + body)
+        if not more_body:
+            self.response_complete = True
+            self.message_event.set()
+            if not self.keep_alive:
+                self.transport.close()
+            self.on_response()
 
     async def send_500_response(self) -> None:
         headers, body = error_answer(ApiError("internal_error"))
@@ -20,11 +79,7 @@ class Cycle(RequestResponseCycle):
 class UnchunkedCycle(Cycle):
     """An answer to HTTP/1.0, which knows no chunks: one without a length ends with its connection."""
 
-    async def send(self, message: ASGISendEvent) -> None:
-        self.chunked_encoding = False
-        if message["type"] == "http.response.body":
-            self.expected_content_length = len(message.get("body", b""))
-        await super().send(message)
+    chunks = False
 
 
 def error_answer(error: ApiError) -> tuple[list[tuple[bytes, bytes]], bytes]:
