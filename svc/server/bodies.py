@@ -1,13 +1,11 @@
 """Reading a request's body: bounded, counted as it arrives, JSON only where JSON is expected."""
 
 import re
-from collections.abc import AsyncGenerator, Callable
-from contextlib import aclosing
+from collections.abc import Callable
 from typing import Any, TypeVar
 
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 
-from svc.bounded import read_bounded
 from svc.errors import ApiError
 from svc.json_text import parse_json
 from svc.server.body_budget import KIB, MIB
@@ -30,16 +28,18 @@ async def read_body(request: Request[State], limit_bytes: int) -> bytes:
     length = request.headers.get("content-length", "0")
     if not re.fullmatch(r"[0-9]{1,18}", length) or int(length) > limit_bytes:
         raise too_large
-    async with aclosing(_counted(request)) as chunks:
-        return await read_bounded(chunks, limit_bytes, too_large)
-
-
-async def _counted(request: Request[State]) -> AsyncGenerator[bytes, None]:
-    budget, size_bytes = request.state.bodies, 0
-    async for chunk in request.stream():
-        size_bytes += len(chunk)
-        budget.count(request.scope, size_bytes)
-        yield chunk
+    pieces, size_bytes, more = [], 0, True
+    while more:
+        message = await request.receive()
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        pieces.append(message["body"])
+        more = message["more_body"]
+        size_bytes += len(message["body"])
+        if size_bytes > limit_bytes:
+            raise too_large
+        request.state.bodies.count(request.scope, size_bytes)
+    return b"".join(pieces)
 
 
 async def read_json(request: Request[State], limit_bytes: int = MIB) -> dict[str, Any]:
