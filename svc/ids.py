@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 
 BASE62 = string.digits + string.ascii_uppercase + string.ascii_lowercase
 _CROCKFORD = "0123456789abcdefghjkmnpqrstvwxyz"
+_CROCKFORD_PAIRS = [first + second for first in _CROCKFORD for second in _CROCKFORD]
 # 248 of the 256 byte values stand for a character, four for each; the other eight are dropped, or some would be likelier.
 _CHARACTER_OF_BYTE = (BASE62 * 4).encode() + bytes(8)
 _DROPPED = bytes(range(248, 256))
@@ -34,7 +35,7 @@ def new_id(prefix: str, now_seconds: float | None = None) -> str:
     with _newest.one_at_a_time:
         _newest.time = max(_millis(time.time() if now_seconds is None else now_seconds) << 12, _newest.time + 1)
         number = (_newest.time << 68) | secrets.randbits(68)
-    return f"{prefix}_" + "".join(_CROCKFORD[(number >> shift) & 31] for shift in range(125, -1, -5))
+    return f"{prefix}_" + "".join([_CROCKFORD_PAIRS[(number >> shift) & 1023] for shift in range(120, -1, -10)])
 
 
 def random_base62(length: int) -> str:

@@ -27,6 +27,8 @@ _SECRET = re.compile(
     """,
     re.VERBOSE,
 )
+# Each of these has one of them in it, in small letters, however JSON writes the characters around it.
+_MARKS = (b"svc-v1-", b"eyj", b"bearer", b"@", b"sk-", b"sk_", b"rk-", b"rk_", b"whsec")
 _QUEUE_LINES = 10_000
 _PAUSE_SECONDS = 0.05
 _TEXT_CHARACTERS = 2_000
@@ -77,11 +79,22 @@ class Log:
             record = self._waiting.popleft()
             with contextlib.suppress(Exception):  # a value that cannot be shown
                 record["time"] = timestamp(record["time"])
-                lines.append(orjson.dumps({key: _loggable(value) for key, value in record.items() if value is not None}))
+                lines.append(_line({key: value for key, value in record.items() if value is not None}))
         data = b"".join(line + b"\n" for line in lines)
         with contextlib.suppress(OSError):  # stderr is closed: there is nowhere to say so
             while data:
                 data = data[os.write(self._fd, data) :]
+
+
+def _line(record: dict[str, Any]) -> bytes:
+    try:
+        line = orjson.dumps(record)
+        small = line.lower()
+        if len(line) <= _TEXT_CHARACTERS and not any(mark in small for mark in _MARKS):
+            return line
+    except TypeError:  # a number or a text that JSON does not take
+        pass
+    return orjson.dumps({key: _loggable(value) for key, value in record.items()})
 
 
 def _loggable(value: Any) -> bool | int | float | str:
