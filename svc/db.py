@@ -1,8 +1,9 @@
 """SQLite under asyncio: whole functions on a connection's own thread, and writers that share one commit.
 
-write(fn) -> waits in its account's list -> the writer's thread takes from the lists in turn: BEGIN, each fn in a SAVEPOINT, after
-             20 ms of work at the latest one COMMIT (one fsync)
+write(fn) -> waits in its account's list -> the writer's thread takes from the lists in turn: BEGIN, one fn after the other, after
+             20 ms of work at the latest one COMMIT (one fsync); where one fails halfway, once more, each in a SAVEPOINT
 read(fn)  -> the same, on one of a few read-only connections: one snapshot for the whole list
+look_up(fn) -> at once, on the event loop: for a row or two by their keys
 """
 
 import asyncio
@@ -10,29 +11,26 @@ import contextlib
 import sqlite3
 import time
 import traceback
-from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Concatenate, Generic, NamedTuple, ParamSpec, TypeVar
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, cast
 
 import aiosqlite
 
 from svc.errors import ApiError
+from svc.lanes import ConnectionLane, Job, Outcome, Ran
 from svc.schema import connect, newest_schema, prepare, start_errors
 
 P = ParamSpec("P")
 T = TypeVar("T")
 U = TypeVar("U")
-Outcome = tuple[Any, BaseException | None]
 Between = Callable[[sqlite3.Connection], bool]
 Committed = Callable[[int, float], None]
-Ran = tuple[list[Outcome], bool]  # the outcomes of those jobs that were run, and whether there is more to do without any
 
 READERS = 2
-_BATCH = 256
 # A transaction ends after so much work, so that nobody waits for what others do; the first half of it may go to work that waits
 # for nobody.
 _SLICE_SECONDS = 0.02
@@ -53,17 +51,6 @@ _STORAGE_FAULTS = {
 }
 
 
-class Job(NamedTuple):
-    """A function that waits for a connection."""
-
-    fn: Callable[..., Any]
-    args: tuple[Any, ...]
-    future: "asyncio.Future[Any]"
-    account_id: str
-    first: bool
-    much: bool
-
-
 # Whose request it is that reads or writes: the accounts take turns.
 acting_for: ContextVar[str] = ContextVar("acting_for", default="")
 
@@ -75,13 +62,15 @@ class Database:
         self,
         writer: aiosqlite.Connection,
         readers: Sequence[aiosqlite.Connection],
+        own: sqlite3.Connection,
         between: Between | None = None,
         committed: Committed = lambda jobs, seconds: None,
     ) -> None:
-        self._writer = _Lane(writer, partial(_run_transaction, between, committed))
+        self._own = own
+        self._writer = ConnectionLane(writer, partial(_run_transaction, between, committed))
         if between is not None:
             self._writer.wake()  # a crash may have left work
-        self._readers = [_Lane(reader, _run_reads) for reader in readers]
+        self._readers = [ConnectionLane(reader, _run_reads) for reader in readers]
 
     async def write(self, fn: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Runs `fn(conn, *args)` as one transaction and returns its result once it is on disk.
@@ -89,26 +78,43 @@ class Database:
         It runs whole even if the caller is cancelled meanwhile; what it raises rolls back itself alone.
         Raises ApiError `storage_unavailable` when the disk does not take it, `shutting_down` after `close`.
         """
-        return await self._writer.submit(fn, args, kwargs)
+        return await self._writer.submit(acting_for.get(), fn, args, kwargs)
 
     async def write_first(self, fn: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """As `write`, before all that waits: for what takes microseconds and somebody's money depends on."""
-        return await self._writer.submit(fn, args, kwargs, first=True)
+        return await self._writer.submit(acting_for.get(), fn, args, kwargs, first=True)
 
     async def write_much(self, fn: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """As `write`, for what makes the commit itself take long: its transaction ends with it."""
-        return await self._writer.submit(fn, args, kwargs, much=True)
+        return await self._writer.submit(acting_for.get(), fn, args, kwargs, much=True)
+
+    async def write_unsynced(self, fn: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """As `write_first`, but it may return before it is on disk: for what means nothing any more when the machine has stopped.
+
+        Whoever reads sees it at once, it survives the end of this process, and no later write is on disk without it.
+        """
+        return await self._writer.submit(acting_for.get(), fn, args, kwargs, first=True, synced=False)
 
     async def read(self, fn: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Runs `fn(conn, *args)` on a read-only connection and returns its result.
 
         It sees one state of the database throughout, with every write that was acknowledged before this call.
         """
-        return await min(self._readers, key=_Lane.ahead).submit(fn, args, kwargs)
+        return await min(self._readers, key=ConnectionLane.ahead).submit(acting_for.get(), fn, args, kwargs)
+
+    def look_up(self, fn: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """As `read`, at once and on the event loop: for a row or two by their keys, which takes less time than to change threads.
+
+        Raises ApiError `storage_unavailable`.
+        """
+        result, error = _outcome(self._own, partial(fn, **kwargs) if kwargs else fn, *args)
+        if error is not None:
+            raise error
+        return cast(T, result)
 
     def waiting(self) -> tuple[int, int]:
         """How many functions wait for the writer, and how many for the readers."""
-        return self._writer.waiting(), sum(map(_Lane.waiting, self._readers))
+        return self._writer.waiting(), sum(map(ConnectionLane.waiting, self._readers))
 
     async def empty_log(self) -> None:
         """Folds the write-ahead log into the file and empties it: what was deleted stands in it until then."""
@@ -118,136 +124,9 @@ class Database:
         """Runs what waits, then closes every connection."""
         async with contextlib.AsyncExitStack() as stack:
             stack.push_async_callback(self._writer.close)  # closed last: it folds the WAL back into the file
+            stack.callback(self._own.close)
             for reader in self._readers:
                 stack.push_async_callback(reader.close)
-
-
-class _Turns:
-    """The jobs that wait: what goes first, then one of each account in turn."""
-
-    def __init__(self) -> None:
-        self._first: deque[Job] = deque()
-        self._by_account: OrderedDict[str, deque[Job]] = OrderedDict()
-        self._count = 0
-
-    def __len__(self) -> int:
-        return self._count
-
-    def add(self, job: Job) -> None:
-        self._count += 1
-        (self._first if job.first else self._by_account.setdefault(job.account_id, deque())).append(job)
-
-    def take(self, most: int) -> list[Job]:
-        taken: list[Job] = []
-        while self._first and len(taken) < most:
-            taken.append(self._first.popleft())
-        while self._by_account and len(taken) < most:
-            account_id, jobs = self._by_account.popitem(last=False)
-            taken.append(jobs.popleft())
-            if jobs:
-                self._by_account[account_id] = jobs
-        self._count -= len(taken)
-        return taken
-
-    def put_back(self, jobs: Sequence[Job]) -> None:
-        """Takes jobs again for which there was no time, each before the others of its account, and their accounts in that order
-        before the others."""
-        self._count += len(jobs)
-        for job in reversed(jobs):
-            if job.first:
-                self._first.appendleft(job)
-                continue
-            self._by_account.setdefault(job.account_id, deque()).appendleft(job)
-            self._by_account.move_to_end(job.account_id, last=False)
-
-
-class _Lane:
-    """A connection and the jobs that wait for its thread.
-
-    submit -> _start, once for all jobs of this turn of the loop -> _run on the thread -> _finish, back on the loop
-    """
-
-    def __init__(self, connection: aiosqlite.Connection, run_jobs: Callable[[sqlite3.Connection, list[Job]], Ran]) -> None:
-        self._connection = connection
-        self._conn = connection._conn
-        self._run_jobs = run_jobs
-        self._loop = asyncio.get_running_loop()
-        self._waiting = _Turns()
-        self._active = False  # from the first job that waits until none is left
-        self._idle = asyncio.Event()
-        self._on_thread = 0
-        self._closed = False
-
-    def ahead(self) -> int:
-        """How many jobs end before one that is submitted now can begin."""
-        return self._on_thread + len(self._waiting) if self._on_thread else 0
-
-    def waiting(self) -> int:
-        return len(self._waiting)
-
-    def submit(
-        self,
-        fn: Callable[..., T],
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        *,
-        first: bool = False,
-        much: bool = False,
-    ) -> "asyncio.Future[T]":
-        if self._closed:
-            raise ApiError("shutting_down")
-        future: asyncio.Future[T] = self._loop.create_future()
-        self._waiting.add(Job(partial(fn, **kwargs) if kwargs else fn, args, future, acting_for.get(), first, much))
-        self.wake()
-        return future
-
-    def wake(self) -> None:
-        """Lets the thread look for work."""
-        if not self._active:
-            self._active = True
-            self._idle.clear()
-            self._loop.call_soon(self._start)
-
-    async def outside(self, statement: str) -> None:
-        """Runs a statement that no transaction may hold, between two of them."""
-        await self._connection.execute_fetchall(statement)
-
-    def _start(self) -> None:
-        jobs = self._waiting.take(_BATCH)
-        self._on_thread = len(jobs)
-        # aiosqlite has no public call that runs a whole function on its thread; tests/test_db.py holds this one.
-        self._connection._tx.put_nowait((None, lambda: self._run(jobs)))
-
-    def _run(self, jobs: list[Job]) -> None:
-        try:
-            outcomes, more = self._run_jobs(self._conn, jobs)
-        except BaseException as error:  # nobody may wait for ever
-            outcomes, more = [(None, error)] * len(jobs), False
-        # A batch wakes the loop once, whatever its size: that is what makes many small transactions cheap.
-        self._loop.call_soon_threadsafe(self._finish, jobs, outcomes, more)
-
-    def _finish(self, jobs: list[Job], outcomes: list[Outcome], more: bool) -> None:
-        self._on_thread = 0
-        self._waiting.put_back(jobs[len(outcomes) :])
-        for job, (result, error) in zip(jobs, outcomes, strict=False):
-            if job.future.done():  # its caller was cancelled
-                continue
-            if error is not None:
-                job.future.set_exception(error)
-                continue
-            job.future.set_result(result)
-        # Not at once: who has just been answered may come again, and then shares the next commit with those who wait.
-        if self._waiting or (more and not self._closed):
-            self._loop.call_soon(self._start)
-        else:
-            self._active = False
-            self._idle.set()
-
-    async def close(self) -> None:
-        self._closed = True
-        if self._active:
-            await self._idle.wait()
-        await self._connection.close()
 
 
 def _run_reads(conn: sqlite3.Connection, jobs: list[Job]) -> Ran:
@@ -266,14 +145,17 @@ def _run_reads(conn: sqlite3.Connection, jobs: list[Job]) -> Ran:
 def _run_transaction(between: Between | None, committed: Committed, conn: sqlite3.Connection, jobs: list[Job]) -> Ran:
     """Runs jobs for 20 ms, at least one, and in what is left of the first half of that what is done between them."""
     began = time.monotonic()
-    outcomes: list[Outcome] = []
     more = False
     try:
+        # A commit that does not wait for the disk keeps its place before the next one that does.
+        conn.execute(f"PRAGMA synchronous = {'FULL' if any(job.synced for job in jobs) or not jobs else 'NORMAL'}")
         conn.execute("BEGIN IMMEDIATE")
-        for job in jobs:
-            outcomes.append(_savepoint(conn, job.fn, *job.args))
-            if job.much or time.monotonic() - began > _SLICE_SECONDS:
-                break
+        ends = began + _SLICE_SECONDS
+        outcomes = _run_writes(conn, jobs, ends, _outcome)
+        if outcomes is None:
+            conn.execute("ROLLBACK")
+            conn.execute("BEGIN IMMEDIATE")
+            outcomes = _run_writes(conn, jobs, ends, _savepoint) or []
         more = between is not None
         while between is not None and more and time.monotonic() - began < _BETWEEN_SECONDS:
             more = _savepoint(conn, between)[0] is True
@@ -288,12 +170,28 @@ def _run_transaction(between: Between | None, committed: Committed, conn: sqlite
     return outcomes, more
 
 
+def _run_writes(conn: sqlite3.Connection, jobs: list[Job], ends: float, run: Callable[..., Outcome]) -> list[Outcome] | None:
+    """The outcomes of the jobs for which there was time; None where one has failed and left behind what it had written."""
+    outcomes: list[Outcome] = []
+    for job in jobs:
+        written = conn.total_changes
+        outcome = run(conn, job.fn, *job.args)
+        if not conn.in_transaction:  # a full disk or an I/O error has rolled back the jobs before this one too
+            raise outcome[1] or sqlite3.OperationalError("the transaction is gone")
+        if outcome[1] is not None and run is not _savepoint and conn.total_changes != written:
+            return None
+        outcomes.append(outcome)
+        if job.much or time.monotonic() > ends:
+            break
+    return outcomes
+
+
 def _savepoint(conn: sqlite3.Connection, fn: Callable[..., Any], *args: Any) -> Outcome:
     """Runs one function of a transaction; where it fails, what it wrote is taken back alone."""
     conn.execute("SAVEPOINT job")
     outcome = _outcome(conn, fn, *args)
     if outcome[1] is not None:
-        if not conn.in_transaction:  # a full disk or an I/O error has rolled back the jobs before this one too
+        if not conn.in_transaction:
             raise outcome[1]
         conn.execute("ROLLBACK TO job")
     conn.execute("RELEASE job")
@@ -402,5 +300,7 @@ async def open_database(
                 connection = await aiosqlite.Connection(partial(connect, path, query_only), iter_chunk_size=64)
             stack.push_async_callback(connection.close)
             connections.append(connection)
+        with start_errors(path):
+            own = connect(path, query_only=True)
         stack.pop_all()
-    return Database(connections[0], connections[1:], between, committed)
+    return Database(connections[0], connections[1:], own, between, committed)

@@ -148,7 +148,7 @@ async def test_a_failing_function_rolls_back_itself_alone(db: Database) -> None:
     assert [str(answer) for answer in answers] == ["before", "gone", "after"]
     assert isinstance(answers[1], ValueError)
     assert await db.read(texts) == {"before", "after"}
-    assert statements == ["BEGIN IMMEDIATE", "COMMIT"]
+    assert statements == ["BEGIN IMMEDIATE", "ROLLBACK", "BEGIN IMMEDIATE", "COMMIT"]
 
 
 async def test_a_failing_function_alone_or_first_leaves_no_trace(db: Database) -> None:
@@ -287,6 +287,34 @@ async def test_a_transaction_ends_with_what_makes_its_commit_long_and_the_others
     assert statements.count("COMMIT") >= 20
 
 
+def synchronous(tx: sqlite3.Connection) -> int:
+    level: int = tx.execute("PRAGMA synchronous").fetchone()[0]
+    return level
+
+
+async def test_a_commit_waits_for_the_disk_unless_nothing_in_it_must_be_there(db: Database) -> None:
+    full, normal = 2, 1
+    assert await db.write_unsynced(synchronous) == normal
+    assert await db.write(synchronous) == full
+    assert await asyncio.gather(db.write_unsynced(synchronous), db.write_unsynced(synchronous)) == [normal] * 2
+    assert await asyncio.gather(db.write_unsynced(synchronous), db.write(synchronous)) == [full] * 2
+    await db.write_unsynced(insert, "seen at once")
+    assert await db.read(texts) == {"seen at once"}
+
+
+async def test_a_function_that_refuses_before_it_wrote_undoes_nothing(db: Database) -> None:
+    def refuse(tx: sqlite3.Connection) -> None:
+        raise ApiError("insufficient_funds")
+
+    await db.write(insert, "a")
+    statements = await traced(db)
+    answers = await asyncio.gather(
+        db.write(insert, "b"), db.write(refuse), db.write(insert, "a"), db.write(insert, "c"), return_exceptions=True
+    )
+    assert [type(answer) for answer in answers] == [str, ApiError, sqlite3.IntegrityError, str]
+    assert statements == ["BEGIN IMMEDIATE", "COMMIT"] and await db.read(texts) == {"a", "b", "c"}
+
+
 async def test_work_that_waits_for_nobody_is_done_between_and_its_faults_harm_nobody(tmp_path: Path) -> None:
     left, faults = 500, 0
 
@@ -356,6 +384,16 @@ async def test_a_failed_read_keeps_no_old_state_open(db: Database) -> None:
     await db.write(insert, "new")
     assert [await db.read(count) for _ in range(4)] == [6] * 4
     assert len(kept) == 4
+
+
+async def test_what_is_looked_up_on_the_loop_is_as_new_as_what_is_read_and_keeps_no_old_state_open(db: Database) -> None:
+    for text in ("a", "b"):
+        await db.write(insert, text)
+        assert text in db.look_up(texts)
+    with pytest.raises(ApiError) as caught:
+        db.look_up(insert, "c")
+    assert caught.value.code == "storage_unavailable"
+    assert db.look_up(texts) == {"a", "b"}
 
 
 async def test_readers_cannot_write(db: Database) -> None:

@@ -1,0 +1,165 @@
+"""Jobs that wait for a connection to the database: what goes first, then one of each account in turn, many at a time.
+
+submit -> WaitingJobs -> _start, once for all of this turn of the loop -> on the connection's thread -> _finish, on the loop
+"""
+
+import asyncio
+import sqlite3
+from collections import OrderedDict, deque
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
+
+import aiosqlite
+
+from svc.errors import ApiError
+
+T = TypeVar("T")
+Outcome = tuple[Any, BaseException | None]
+
+_BATCH = 256
+
+
+class Job(NamedTuple):
+    """A function that waits for a connection."""
+
+    fn: Callable[..., Any]
+    args: tuple[Any, ...]
+    future: "asyncio.Future[Any]"
+    account_id: str
+    first: bool
+    much: bool
+    synced: bool
+
+
+Ran = tuple[list[Outcome], bool]  # the outcomes of those jobs that were run, and whether there is more to do without any
+
+
+class WaitingJobs:
+    """The jobs that wait: what goes first, then one of each account in turn."""
+
+    def __init__(self) -> None:
+        self._first: deque[Job] = deque()
+        self._by_account: OrderedDict[str, deque[Job]] = OrderedDict()
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def add(self, job: Job) -> None:
+        self._count += 1
+        (self._first if job.first else self._by_account.setdefault(job.account_id, deque())).append(job)
+
+    def take(self, most: int) -> list[Job]:
+        taken: list[Job] = []
+        while self._first and len(taken) < most:
+            taken.append(self._first.popleft())
+        while self._by_account and len(taken) < most:
+            account_id, jobs = self._by_account.popitem(last=False)
+            taken.append(jobs.popleft())
+            if jobs:
+                self._by_account[account_id] = jobs
+        self._count -= len(taken)
+        return taken
+
+    def put_back(self, jobs: Sequence[Job]) -> None:
+        """Takes jobs again for which there was no time, each before the others of its account, and their accounts in that order
+        before the others."""
+        self._count += len(jobs)
+        for job in reversed(jobs):
+            if job.first:
+                self._first.appendleft(job)
+                continue
+            self._by_account.setdefault(job.account_id, deque()).appendleft(job)
+            self._by_account.move_to_end(job.account_id, last=False)
+
+
+class ConnectionLane:
+    """A connection and the jobs that wait for its thread.
+
+    submit -> _start, once for all jobs of this turn of the loop -> _run on the thread -> _finish, back on the loop
+    """
+
+    def __init__(self, connection: aiosqlite.Connection, run_jobs: Callable[[sqlite3.Connection, list[Job]], Ran]) -> None:
+        self._connection = connection
+        self._conn = connection._conn
+        self._run_jobs = run_jobs
+        self._loop = asyncio.get_running_loop()
+        self._waiting = WaitingJobs()
+        self._active = False  # from the first job that waits until none is left
+        self._idle = asyncio.Event()
+        self._on_thread = 0
+        self._closed = False
+
+    def ahead(self) -> int:
+        """How many jobs end before one that is submitted now can begin."""
+        return self._on_thread + len(self._waiting) if self._on_thread else 0
+
+    def waiting(self) -> int:
+        return len(self._waiting)
+
+    def submit(
+        self,
+        account_id: str,
+        fn: Callable[..., T],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        *,
+        first: bool = False,
+        much: bool = False,
+        synced: bool = True,
+    ) -> "asyncio.Future[T]":
+        if self._closed:
+            raise ApiError("shutting_down")
+        future: asyncio.Future[T] = self._loop.create_future()
+        self._waiting.add(Job(partial(fn, **kwargs) if kwargs else fn, args, future, account_id, first, much, synced))
+        self.wake()
+        return future
+
+    def wake(self) -> None:
+        """Lets the thread look for work."""
+        if not self._active:
+            self._active = True
+            self._idle.clear()
+            self._loop.call_soon(self._start)
+
+    async def outside(self, statement: str) -> None:
+        """Runs a statement that no transaction may hold, between two of them."""
+        await self._connection.execute_fetchall(statement)
+
+    def _start(self) -> None:
+        jobs = self._waiting.take(_BATCH)
+        self._on_thread = len(jobs)
+        # aiosqlite has no public call that runs a whole function on its thread; tests/test_db.py holds this one.
+        self._connection._tx.put_nowait((None, lambda: self._run(jobs)))
+
+    def _run(self, jobs: list[Job]) -> None:
+        try:
+            outcomes, more = self._run_jobs(self._conn, jobs)
+        except BaseException as error:  # nobody may wait for ever
+            outcomes, more = [(None, error)] * len(jobs), False
+        # A batch wakes the loop once, whatever its size: that is what makes many small transactions cheap.
+        self._loop.call_soon_threadsafe(self._finish, jobs, outcomes, more)
+
+    def _finish(self, jobs: list[Job], outcomes: list[Outcome], more: bool) -> None:
+        self._on_thread = 0
+        self._waiting.put_back(jobs[len(outcomes) :])
+        for job, (result, error) in zip(jobs, outcomes, strict=False):
+            if job.future.done():  # its caller was cancelled
+                continue
+            if error is not None:
+                job.future.set_exception(error)
+                continue
+            job.future.set_result(result)
+        # Not at once: who has just been answered may come again, and then shares the next commit with those who wait.
+        if self._waiting or (more and not self._closed):
+            self._loop.call_soon(self._start)
+        else:
+            self._active = False
+            self._idle.set()
+
+    async def close(self) -> None:
+        self._closed = True
+        if self._active:
+            await self._idle.wait()
+        await self._connection.close()
