@@ -22,7 +22,6 @@ from svc.billing import wallet
 from svc.billing.payments import Payments
 from svc.billing.stripe import Stripe
 from svc.billing.usage import UsageCounter
-from svc.builtin import provider
 from svc.builtin.voice import Voice
 from svc.builtin.workshop import Workshop
 from svc.config import Config, from_environ
@@ -30,7 +29,7 @@ from svc.content import contents, fulltext
 from svc.db import Database, open_database
 from svc.errors import ApiError, StartError
 from svc.inference import upstream
-from svc.inference.catalog import BUILTIN, Catalog, Model, local_servers, read_file
+from svc.inference.catalog import Catalog, on_offer
 from svc.inference.models import Models
 from svc.inference.paid_call import Engines
 from svc.inference.providers import KeyBox
@@ -333,13 +332,7 @@ def _mail(config: Config, log: Log, stack: contextlib.AsyncExitStack) -> Mail | 
 
 
 def _catalog(config: Config, outbound: Outbound) -> Catalog:
-    models, listed, default_model = read_file(config.catalog, config.environ) if config.catalog else ([], [], None)
-    if config.builtin:
-        models = [
-            Model(f"{BUILTIN}/{name}", name, None, model.kind, model.prices) for name, model in provider.offered().items()
-        ] + models
-    if config.discovers:
-        listed = listed + local_servers()
+    models, listed, default_model = on_offer(config)
     return Catalog(models, listed, default_model, partial(upstream.models, outbound), int(config.clock()))
 
 

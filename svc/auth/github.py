@@ -21,6 +21,19 @@ class GitHub:
         self._client = client
         self._api = _API_OF_GITHUB if self.issuer == GITHUB else f"{self.issuer}/api/v3"
 
+    async def check(self) -> None:
+        form = {
+            "client_id": self._settings.client_id,
+            "client_secret": self._settings.client_secret,
+            "code": "none",
+            "redirect_uri": "",
+            "code_verifier": "none",
+        }
+        status, answer = await ask(self._client, "POST", f"{self.issuer}/login/oauth/access_token", form=form)
+        # Of a code that is none GitHub says so, where it knows the client; the status is 200 either way.
+        if status != 200 or not isinstance(answer, dict) or answer.get("error") != "bad_verification_code":
+            raise refused(status)
+
     async def authorization_url(self, flow: Flow) -> str:
         query = {
             "client_id": self._settings.client_id,

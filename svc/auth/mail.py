@@ -8,7 +8,7 @@ import contextlib
 import smtplib
 import ssl
 import threading
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from email.headerregistry import Address
 from email.message import EmailMessage
 from email.utils import formatdate, make_msgid
@@ -87,8 +87,16 @@ class Mail:
             await asyncio.sleep(pause_seconds)
         return error
 
+    async def check(self) -> Exception | None:
+        """Greets the server and signs in, without a message; what went wrong, None for nothing."""
+        return await self._in_thread(lambda smtp: None)
+
     async def _send(self, message: EmailMessage) -> Exception | None:
         """One attempt; what went wrong, None for nothing."""
+        recipients = [address.addr_spec for address in message["To"].addresses]
+        return await self._in_thread(lambda smtp: smtp.send_message(message, to_addrs=recipients))
+
+    async def _in_thread(self, converse: Callable[[smtplib.SMTP], object]) -> Exception | None:
         loop = asyncio.get_running_loop()
         done: asyncio.Future[Exception | None] = loop.create_future()
 
@@ -99,7 +107,8 @@ class Mail:
         def run() -> None:
             outcome: Exception | None = None
             try:
-                self._converse(message)
+                with self._signed_in() as smtp:
+                    converse(smtp)
             except Exception as error:
                 outcome = error
             with contextlib.suppress(RuntimeError):  # the loop has closed: the service has ended
@@ -109,7 +118,8 @@ class Mail:
         threading.Thread(target=run, name="mail", daemon=True).start()
         return await done
 
-    def _converse(self, message: EmailMessage) -> None:
+    @contextlib.contextmanager
+    def _signed_in(self) -> Iterator[smtplib.SMTP]:
         server, tls = self._server, ssl.create_default_context()
         if server.tls == "implicit":
             smtp: smtplib.SMTP = smtplib.SMTP_SSL(server.host, server.port, self._domain, timeout=_STEP_SECONDS, context=tls)
@@ -121,7 +131,7 @@ class Mail:
                 smtp.starttls(context=tls)
             if server.user and server.password:
                 smtp.login(server.user, server.password)
-            smtp.send_message(message, to_addrs=[address.addr_spec for address in message["To"].addresses])
+            yield smtp
 
 
 def _is_final(error: Exception) -> bool:

@@ -50,6 +50,9 @@ class SignInProvider(Protocol):
     name: str
     issuer: str
 
+    async def check(self) -> None:
+        """Asks for what can be asked for before anybody signs in."""
+
     async def authorization_url(self, flow: Flow) -> str:
         """Where to send the browser."""
 

@@ -59,6 +59,9 @@ class OpenID:
         self._metadata = _Kept(self._discover, monotonic)
         self._keys = _Kept(self._fetch_keys, monotonic)
 
+    async def check(self) -> None:
+        await self._keys.get()  # after the discovery document, which says where they are
+
     async def authorization_url(self, flow: Flow) -> str:
         endpoint = (await self._metadata.get()).authorization_endpoint
         query = {

@@ -152,6 +152,16 @@ class Stripe:
     secret_key: str = field(repr=False)
     pause_seconds: float = _PAUSE_SECONDS
 
+    async def check(self) -> int:
+        """The status with which Stripe answers a question that changes nothing; 401 where the key is wrong.
+
+        Raises httpx.HTTPError, TimeoutError.
+        """
+        headers = {"authorization": f"Bearer {self.secret_key}"}
+        async with asyncio.timeout(_ATTEMPT_SECONDS):
+            answer = await self.client.get(f"{self.api}/v1/checkout/sessions", params={"limit": 1}, headers=headers)
+        return answer.status_code
+
     async def create_session(self, checkout_id: str, amount_cents: int, success_url: str, cancel_url: str) -> tuple[str, str]:
         """A hosted payment page for one checkout of ours: the session's id and the page's address.
 

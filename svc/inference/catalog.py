@@ -12,6 +12,8 @@ from typing import Any
 
 import httpx
 
+from svc.builtin import provider as builtin
+from svc.config import Config
 from svc.errors import StartError, UpstreamFault
 from svc.outbound.addresses import checked_url
 
@@ -199,6 +201,16 @@ def _listed_model(provider: Provider, name: str) -> Model:
 def local_servers() -> list[tuple[Provider, bool]]:
     """The model servers that may run on this machine, to be tried."""
     return [(Provider(name, f"http://127.0.0.1:{port}/v1"), False) for name, port in LOCAL_SERVERS.items()]
+
+
+def on_offer(config: Config) -> tuple[list[Model], list[tuple[Provider, bool]], str | None]:
+    """What `config` offers: the built-in models and those of the catalog file, the providers that are asked for their lists (and
+    whether the operator has named them, or they are merely looked for), and the default model. Raises StartError."""
+    models, listed, default_model = read_file(config.catalog, config.environ) if config.catalog else ([], [], None)
+    if config.builtin:
+        own = builtin.offered().items()
+        models = [Model(f"{BUILTIN}/{name}", name, None, model.kind, model.prices) for name, model in own] + models
+    return models, listed + local_servers() if config.discovers else listed, default_model
 
 
 # --- the catalog file

@@ -1,0 +1,48 @@
+"""`svc doctor` as a whole: a line for each finding, a status, a bounded time."""
+
+import socket
+import time
+from pathlib import Path
+
+import pytest
+
+from svc import cli
+from svc.commands import doctor
+
+
+@pytest.fixture(autouse=True)
+def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"DATA_DIR": str(tmp_path / "data"), "PORT": "0", "DISCOVER": "0"}.items():
+        monkeypatch.setenv(f"SVC_{name}", value)
+
+
+def test_with_nothing_wrong_the_status_is_0_and_nothing_is_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["doctor"]) == 0
+    *lines, last = capsys.readouterr().out.splitlines()
+    assert {line[:6].strip() for line in lines} <= {"ok", "look"} and last == f"nothing of {len(lines)} is wrong"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_with_something_wrong_the_status_is_1_and_the_rest_is_told_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "catalog.toml").write_text('[[providers]]\nname = "Not a slug"\n')
+    monkeypatch.setenv("SVC_CATALOG", str(tmp_path / "catalog.toml"))
+    assert cli.main(["doctor"]) == 1
+    *lines, last = capsys.readouterr().out.splitlines()
+    assert sum(line.startswith("wrong ") for line in lines) == 1 and last == f"1 of {len(lines)} are wrong"
+    assert any(line.startswith("ok    port: ") for line in lines)
+
+
+def test_a_server_that_never_answers_costs_a_deadline_and_no_more(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}/v1"
+        (tmp_path / "catalog.toml").write_text("".join(f'[[providers]]\nname = "a{n}"\nbase_url = "{url}"\n' for n in range(3)))
+        monkeypatch.setenv("SVC_CATALOG", str(tmp_path / "catalog.toml"))
+        monkeypatch.setattr(doctor, "_DEADLINE_SECONDS", 0.5)
+        began = time.monotonic()
+        assert cli.main(["doctor"]) == 1
+        assert time.monotonic() - began < 5
+    assert capsys.readouterr().out.count("no answer within 0.5 seconds") == 4, "three providers and the clock"

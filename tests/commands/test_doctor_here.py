@@ -1,0 +1,118 @@
+"""What `svc doctor` tells of this machine, with one thing after the other made wrong."""
+
+import asyncio
+import os
+import socket
+import time
+from pathlib import Path
+
+import pytest
+
+from svc import backup, secrets
+from svc.commands import doctor_here
+from svc.commands.finding import Finding
+from svc.config import Config
+from svc.schema import newest_schema, prepare
+from tests.conftest import Service
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A data folder that a server has made and left, in good order."""
+    path = tmp_path / "data"
+    secrets.open_folder(path).close()
+    prepare(path / "service.db", *newest_schema())
+    secrets.tls_files(path, ["127.0.0.1", "localhost"], time.time())
+    backup.note_made(path)
+    (path / "service.db").chmod(0o600)
+    return path
+
+
+def found(folder: Path, **settings: object) -> dict[str, list[Finding]]:
+    by_subject: dict[str, list[Finding]] = {}
+    for finding in doctor_here.examined(Config(data_dir=folder, **{"port": 0, **settings})):  # type: ignore[arg-type]
+        by_subject.setdefault(finding.about, []).append(finding)
+    return by_subject
+
+
+def grades(findings: list[Finding]) -> list[str]:
+    return [finding.grade for finding in findings]
+
+
+def test_a_folder_in_good_order_has_nothing_wrong_and_stays_as_it_is(folder: Path) -> None:
+    before = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
+    all_of_it = found(folder)
+    assert set(all_of_it) == {"data folder", "database", "port", "certificate", "disk", "backup"}
+    assert {grade for findings in all_of_it.values() for grade in grades(findings)} <= {"ok", "look"}
+    assert {path: path.stat().st_mtime_ns for path in folder.rglob("*")} == before
+
+
+def test_a_folder_that_is_not_there_will_be_made_and_is_not_made_here(tmp_path: Path) -> None:
+    all_of_it = found(tmp_path / "a" / "b")
+    assert grades(all_of_it["data folder"]) == grades(all_of_it["certificate"]) == ["ok"]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_others_may_read_is_told(folder: Path) -> None:
+    (folder / "master.key").chmod(0o644)
+    [finding] = found(folder)["data folder"]
+    assert finding.grade == "look" and str(folder / "master.key") in finding.text
+
+
+def test_a_database_that_is_newer_older_or_damaged_is_told(folder: Path) -> None:
+    newest = len(newest_schema()[1]) + 1
+    path = folder / "service.db"
+    content = bytearray(path.read_bytes())
+    for version, grade in ((newest + 1, "wrong"), (newest - 1, "look"), (newest, "ok")):
+        content[60:64] = version.to_bytes(4, "big")  # the header's user_version
+        path.write_bytes(content)
+        assert grades(found(folder)["database"]) == [grade]
+    path.write_bytes(b"no database" * 100)
+    assert grades(found(folder)["database"]) == ["wrong"]
+
+
+def test_a_port_that_another_has_is_wrong(folder: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        [finding] = found(folder, port=taken.getsockname()[1])["port"]
+    assert finding.grade == "wrong" and "in use" in finding.text
+
+
+async def test_a_port_that_the_server_of_the_folder_has_is_right(service: Service) -> None:
+    findings = await asyncio.to_thread(found, service.config.data_dir)
+    assert f"process {os.getpid()} " in findings["port"][0].text
+
+
+def test_a_certificate_for_another_name_or_about_to_expire_is_told(folder: Path) -> None:
+    assert grades(found(folder, base_url="https://ai.example")["certificate"]) == ["wrong", "ok"]
+    for days_ago, grade in ((397 - 10, "look"), (400, "wrong"), (-2, "wrong")):
+        for name in ("cert.pem", "key.pem", "ca.pem", "ca-key.pem"):
+            (folder / "tls" / name).unlink(missing_ok=True)
+        secrets.tls_files(folder, ["127.0.0.1"], time.time() - days_ago * 86400)
+        assert grades(found(folder)["certificate"]) == ["ok", grade], days_ago
+
+
+def test_certificate_files_that_do_not_belong_together_are_wrong(folder: Path, tmp_path: Path) -> None:
+    other = secrets.tls_files(tmp_path, ["127.0.0.1"], time.time())
+    mine = {"tls": "files", "tls_cert": folder / "tls" / "cert.pem"}
+    assert grades(found(folder, **mine, tls_key=other.key)["certificate"]) == ["wrong"]
+    assert grades(found(folder, **mine, tls_key=folder / "tls" / "key.pem")["certificate"]) == ["ok", "ok"]
+    (folder / "tls" / "key.pem").chmod(0o644)
+    assert grades(found(folder, **mine, tls_key=folder / "tls" / "key.pem")["certificate"]) == ["look", "ok", "ok"]
+
+
+def test_a_folder_without_a_backup_or_with_an_old_one_is_told(folder: Path) -> None:
+    assert grades(found(folder)["backup"]) == ["ok"]
+    os.utime(folder / "last-backup", (time.time() - 10 * 86400,) * 2)
+    assert grades(found(folder)["backup"]) == ["look"]
+    (folder / "last-backup").unlink()
+    assert grades(found(folder)["backup"]) == ["look"]
+
+
+def test_a_clock_that_was_set_back_shows_in_the_files(folder: Path) -> None:
+    assert "clock" not in found(folder)
+    os.utime(folder / "service.db", (time.time() + 600,) * 2)
+    assert grades(found(folder)["clock"]) == ["wrong"]
+
+
+def test_a_disk_with_little_room_is_told() -> None:
+    assert grades([doctor_here.room(free) for free in (10**8, 2 * 10**9, 10**11)]) == ["wrong", "look", "ok"]

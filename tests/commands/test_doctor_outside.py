@@ -1,0 +1,152 @@
+"""What `svc doctor` says of model servers, mail, payments, identity providers and the clock, well and broken; no secret shows."""
+
+import asyncio
+import contextlib
+import dataclasses
+import time
+from collections.abc import AsyncIterator
+from email.utils import formatdate
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from svc.commands import doctor_outside
+from svc.commands.finding import Finding
+from svc.config import Config, IdentityProvider, MailServer
+from tests.support.identity_provider import CLIENT_ID, CLIENT_SECRET, stand_in
+from tests.support.mail_server import PASSWORD, USER, mail_server
+from tests.support.model_server import ModelServer
+
+KEY = "sk_test_canary_0123456789"
+
+
+async def asked(config: Config) -> dict[str, list[Finding]]:
+    by_subject: dict[str, list[Finding]] = {}
+    async with doctor_outside.probes(config) as probes:
+        for findings in await asyncio.gather(*(probe for _, probe in probes)):
+            for finding in findings:
+                by_subject.setdefault(finding.about, []).append(finding)
+                assert not any(secret in finding.line() for secret in (KEY, PASSWORD, CLIENT_SECRET))
+    return by_subject
+
+
+def cataloged(config: Config, tmp_path: Path, *providers: str) -> Config:
+    path = tmp_path / "catalog.toml"
+    path.write_text("\n".join(f"[[providers]]\n{provider}" for provider in providers))
+    return dataclasses.replace(config, catalog=path, environ={"THE_KEY": KEY})
+
+
+@contextlib.asynccontextmanager
+async def answering(status: int, value: Any, *, ahead_seconds: float = 0.0) -> AsyncIterator[str]:
+    """A server on loopback with one answer to everything; its clock is `ahead_seconds` of ours."""
+    body = value if isinstance(value, bytes) else orjson.dumps(value)
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
+            await reader.readuntil(b"\r\n\r\n")
+            date = formatdate(time.time() + ahead_seconds, usegmt=True).encode()
+            head = b"HTTP/1.1 %d X\r\ndate: %b\r\nconnection: close\r\ncontent-length: %d\r\n\r\n" % (status, date, len(body))
+            writer.write(head + body)
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    try:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    finally:
+        server.close()
+
+
+async def test_a_model_server_with_all_models_is_fine_and_a_missing_one_is_named(config: Config, tmp_path: Path) -> None:
+    async with ModelServer(models=("one", "two:latest")) as server:
+        entry = f'name = "a"\nbase_url = "{server.base_url}"\n'
+        models = [f'[[providers.models]]\nid = "{name}"\n' for name in ("one", "two", "three")]
+        for count, grade, text in ((2, "ok", "all 2 models"), (3, "look", "three")):
+            [finding] = (await asked(cataloged(config, tmp_path, entry + "".join(models[:count]))))["provider a"]
+            assert finding.grade == grade and text in finding.text
+        [finding] = (await asked(cataloged(config, tmp_path, entry)))["provider a"]
+        assert finding.grade == "ok" and "2 models" in finding.text
+
+
+@pytest.mark.parametrize(
+    ("status", "value", "grade", "text"),
+    [
+        (401, {"error": {"message": f"Incorrect API key: {KEY}"}}, "wrong", "the API key is refused"),
+        (404, {"detail": "Not Found"}, "look", "no list"),
+        (500, {"error": KEY}, "wrong", "status 500"),
+        (200, b"<html>", "wrong", "no model server"),
+        (200, {"data": []}, "wrong", "no model"),
+    ],
+)
+async def test_a_model_server_that_refuses_or_makes_no_sense_is_told_without_its_words(
+    config: Config, tmp_path: Path, status: int, value: Any, grade: str, text: str
+) -> None:
+    async with answering(status, value) as url:
+        entry = f'name = "a"\nbase_url = "{url}/v1"\napi_key_env = "THE_KEY"\n'
+        prices = "input_micros_per_million_tokens = 0\noutput_micros_per_million_tokens = 0\n"
+        [finding] = (await asked(cataloged(config, tmp_path, entry + prices)))["provider a"]
+    assert finding.grade == grade and text in finding.text
+
+
+async def test_a_model_server_that_is_gone_and_a_catalog_that_is_wrong_are_told(config: Config, tmp_path: Path) -> None:
+    async with answering(200, {}) as url:
+        pass
+    [finding] = (await asked(cataloged(config, tmp_path, f'name = "a"\nbase_url = "{url}/v1"\n')))["provider a"]
+    assert finding.grade == "wrong" and "cannot be reached" in finding.text
+    assert (await asked(cataloged(config, tmp_path, 'name = "a"\nbase_url = "nowhere"\n')))["catalog"][0].grade == "wrong"
+    assert (await asked(dataclasses.replace(config, builtin=False)))["models"][0].grade == "wrong"
+
+
+async def test_a_mail_server_is_greeted_and_signed_in_to_without_a_message(
+    config: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with mail_server(tmp_path / "mail") as box:
+        monkeypatch.setenv("SSL_CERT_FILE", str(box.ca))
+        for password, grade, text in ((PASSWORD, "ok", "password"), (KEY, "wrong", "refuses")):
+            server = MailServer("127.0.0.1", box.port, "starttls", USER, password, USER)
+            [finding] = (await asked(dataclasses.replace(config, smtp_url=server)))["mail"]
+            assert finding.grade == grade and text in finding.text
+        monkeypatch.delenv("SSL_CERT_FILE")
+        [finding] = (await asked(dataclasses.replace(config, smtp_url=server)))["mail"]
+        assert finding.grade == "wrong" and "TLS" in finding.text
+        assert box.messages == []
+    [finding] = (await asked(dataclasses.replace(config, smtp_url=server)))["mail"]
+    assert finding.grade == "wrong" and "refused" in finding.text
+
+
+@pytest.mark.parametrize(("status", "grade"), [(200, "ok"), (401, "wrong"), (403, "wrong"), (500, "wrong")])
+async def test_stripe_is_asked_whether_it_takes_the_key(config: Config, status: int, grade: str) -> None:
+    async with answering(status, {"error": {"message": f"Invalid API Key provided: {KEY}"}}) as url:
+        stripe = {"payments": "stripe", "stripe_secret_key": KEY, "stripe_webhook_secret": KEY, "stripe_api": url}
+        findings = (await asked(dataclasses.replace(config, **stripe)))["payments"]  # type: ignore[arg-type]
+    assert findings[0].grade == grade
+    assert [finding.grade for finding in findings[1:]] == (["look", "look"] if status == 200 else []), "test money, odd secret"
+
+
+async def test_an_identity_provider_is_asked_for_its_discovery_and_its_keys(config: Config) -> None:
+    async with stand_in(time.time) as provider:
+        oidc = IdentityProvider("corp", provider.url, CLIENT_ID, CLIENT_SECRET)
+        github = IdentityProvider("github", provider.url, CLIENT_ID, CLIENT_SECRET)
+        both = dataclasses.replace(config, identity_providers=(oidc, github))
+        found = await asked(both)
+        assert [found[f"identity provider {name}"][0].grade for name in ("corp", "github")] == ["ok", "ok"]
+        assert provider.requests["/jwks"] == 1
+        provider.faults = {"/jwks": 500}
+        other = dataclasses.replace(github, client_secret="wrong")
+        found = await asked(dataclasses.replace(config, identity_providers=(oidc, other)))
+        assert [found[f"identity provider {name}"][0].grade for name in ("corp", "github")] == ["wrong", "wrong"]
+
+
+@pytest.mark.parametrize(("ahead_seconds", "grade"), [(0, "ok"), (-300, "wrong"), (300, "wrong")])
+async def test_the_clock_is_held_against_the_time_of_an_answer(
+    config: Config, tmp_path: Path, ahead_seconds: float, grade: str
+) -> None:
+    async with answering(404, {}, ahead_seconds=ahead_seconds) as url:
+        [finding] = (await asked(cataloged(config, tmp_path, f'name = "a"\nbase_url = "{url}/v1"\n')))["clock"]
+    assert finding.grade == grade
+
+
+async def test_without_anybody_to_ask_the_clock_is_only_told(config: Config) -> None:
+    [finding] = (await asked(config))["clock"]
+    assert finding.grade == "ok" and "nobody" in finding.text
