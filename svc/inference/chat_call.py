@@ -8,7 +8,7 @@ settle() -> the debit, at most the hold, exactly once: after success, fault, int
 import asyncio
 import contextlib
 import sqlite3
-from collections.abc import AsyncGenerator, Callable, Collection
+from collections.abc import AsyncGenerator, Collection
 from typing import Any
 
 from svc.billing import wallet
@@ -31,6 +31,23 @@ _COUNT_SECONDS = 2.0
 _LIMITS = ("max_completion_tokens", "max_tokens")
 
 RawChunks = list[dict[str, Any]]
+
+
+class _BuiltinAnswer:
+    """The built-in models' raw chunks, one at a time."""
+
+    def __init__(self, raws: AsyncGenerator[dict[str, Any], None]) -> None:
+        self._raws = raws
+
+    async def more(self) -> RawChunks | None:
+        raw = await anext(self._raws, None)
+        return None if raw is None else [raw]
+
+    async def aclose(self) -> None:
+        await self._raws.aclose()
+
+
+EngineAnswer = upstream.RawAnswer | _BuiltinAnswer
 
 
 class ChatCall(PaidCall):
@@ -143,24 +160,27 @@ class ChatCall(PaidCall):
         """The answer's chunks, as many at a time as came together. Raises ApiError for a fault of the upstream, at any moment."""
         self._streamed = True
         try:
-            async with contextlib.aclosing(self.with_retries(self._engine)) as answers:
-                async for raws in answers:
+            answer, raws = await self.tried(self._begin)
+            async with contextlib.aclosing(answer):
+                while raws is not None:
                     chunks, fault = self._read(raws)
                     if fault is None and self.paid and self._writer.finished:
-                        async with self._read_to_the_count(answers):
+                        async with self._read_to_the_count(answer):
                             yield chunks
                         break
                     if chunks:
                         yield chunks
                     if fault is not None:
                         raise fault
+                    raws = await answer.more()
             last = self._writer.finish()
             self._answered = True
             yield last
         except UpstreamFault as fault:
+            self.ended(fault)
             raise self.caller_error(fault) from fault
         finally:
-            self._log_usage()
+            self._note_end()
 
     def _read(self, raws: RawChunks) -> tuple[list[wire.Chunk], UpstreamFault | None]:
         """What came together, written anew up to the fault that there may be in it."""
@@ -175,7 +195,7 @@ class ChatCall(PaidCall):
         return chunks, fault
 
     @contextlib.asynccontextmanager
-    async def _read_to_the_count(self, answers: AsyncGenerator[RawChunks, None]) -> AsyncGenerator[None, None]:
+    async def _read_to_the_count(self, answer: EngineAnswer) -> AsyncGenerator[None, None]:
         """Reads on for the count of an answer that has told its end, for up to 2 s even where the block is left meanwhile.
 
         An answer that was cut has no end that could be waited for.
@@ -183,7 +203,7 @@ class ChatCall(PaidCall):
         if self._writer.cut:
             yield
             return
-        reading = asyncio.ensure_future(self._read_on(answers))
+        reading = asyncio.ensure_future(self._read_on(answer))
         try:
             yield
             await asyncio.wait([reading])
@@ -196,8 +216,8 @@ class ChatCall(PaidCall):
                 reading.add_done_callback(lambda task: task.cancelled() or task.exception())  # looked at, once there is nobody
                 await asyncio.wait([reading])  # what it reads from is closed next, which must not be running still
 
-    async def _read_on(self, answers: AsyncGenerator[RawChunks, None]) -> None:
-        async for raws in answers:
+    async def _read_on(self, answer: EngineAnswer) -> None:
+        while (raws := await answer.more()) is not None:
             fault = self._read(raws)[1]
             if fault is not None:
                 raise fault
@@ -206,38 +226,53 @@ class ChatCall(PaidCall):
         """The answer as one `chat.completion`. Raises ApiError for a fault of the upstream."""
         completion = wire.Completion(self._writer)
         try:
-            async with contextlib.aclosing(self.with_retries(self._engine)) as answers:
-                async for raws in answers:
+            answer, raws = await self.tried(self._begin)
+            try:
+                while raws is not None:
                     for raw in raws:
                         completion.feed(raw)
                     if self._writer.cut and self._writer.finished:
                         break  # a stream that nobody asked for, and that goes on beyond its grant
+                    raws = await answer.more()
+            finally:
+                await answer.aclose()
             self._answer = completion.finish()
             self.begun = True
         except UpstreamFault as fault:
+            self.ended(fault)
             raise self.caller_error(fault) from fault
         finally:
-            self._log_usage()
+            self._note_end()
         return self._answer
 
-    def _log_usage(self) -> None:
+    def _note_end(self) -> None:
         usage = self.usage
         self.log_fields.update(input_tokens=usage["prompt_tokens"], output_tokens=usage["completion_tokens"])
+        self.ended()
 
     # --- the engine
 
-    def _engine(self, model: Model) -> AsyncGenerator[RawChunks, None]:
+    async def _begin(self, model: Model) -> tuple[EngineAnswer, RawChunks | None]:
+        """The answer of `model` and what comes first of it. Raises UpstreamFault, ApiError."""
+        answer = await self._ask(model)
+        try:
+            return answer, await answer.more()
+        except BaseException:
+            await answer.aclose()
+            raise
+
+    async def _ask(self, model: Model) -> EngineAnswer:
         body = {**self._body, **self._limits, "model": model.name}
         if model.provider is None:
             self._note_reached()
-            return _builtin(model, body, self._engines.clock)
+            return _BuiltinAnswer(provider.chat(model.name, body, self._engines.clock))
         added = self._added
         if body.get("stream") and not (options := body.get("stream_options") or {}).get("include_usage"):
             body["stream_options"] = {**options, "include_usage": True}
             added = added if options else {*added, "stream_options"}
         self._added = added
         body = self._engines.concessions.apply(model, body, added)
-        return upstream.chat(self._engines.way_to(model.provider), model.provider, body, self._note_reached)
+        return await upstream.chat(self._engines.way_to(model.provider), model.provider, body, self._note_reached)
 
     def _note_reached(self) -> None:
         self._reached = True
@@ -252,9 +287,3 @@ class ChatCall(PaidCall):
             self._limits = {}  # the model's own limit is below ours, which the caller has not asked for
             return True
         return False
-
-
-async def _builtin(model: Model, body: dict[str, Any], clock: Callable[[], float]) -> AsyncGenerator[RawChunks, None]:
-    async with contextlib.aclosing(provider.chat(model.name, body, clock)) as raws:
-        async for raw in raws:
-            yield [raw]

@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import sqlite3
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -73,19 +73,23 @@ class Bill:
 class PaidCall:
     """One call of a model; each kind of call adds what it asks for (`reserve_in`) and what it has come to (`bill`).
 
-    `log_fields` are what the log may know: model, amounts, cost in micros, upstream time in milliseconds.
+    `paid` tells whether the model has a price. `log_fields` are what the log may know: model, amounts, cost in micros, upstream
+    time in milliseconds.
     """
 
     def __init__(self, model: Model, engines: Engines, payer: Payer) -> None:
         self._asked = self._model = model
+        self.paid = any(model.prices.values())
         self._engines = engines
         self._payer = payer
         # Made here, so that a hold whose writing nobody waited for is settled all the same.
-        self._hold_id = new_id("hold", engines.clock())
+        self._hold_id = new_id("hold", engines.clock()) if self.paid else ""
         self._held_micros = 0
         self._reserved = self._settled = False
         self._overrun_micros = 0
         self._paid: Bill | None = None  # what the settlement was for
+        self._began_at = 0.0  # monotonic seconds, as the next
+        self._asked_at: float | None = None  # of the try that is under way
         self.cost_micros = 0
         # What else is written in the transaction of the settlement, for instance how far the agent's run is.
         self.beside: Callable[[sqlite3.Connection], None] | None = None
@@ -95,11 +99,6 @@ class PaidCall:
     def settled(self) -> bool:
         """Whether what it cost is on disk."""
         return self._settled
-
-    @property
-    def paid(self) -> bool:
-        """Whether the model has a price."""
-        return any(self._asked.prices.values())
 
     def bill(self) -> Bill:
         """What the call has come to so far, at the prices of the model that answers."""
@@ -229,38 +228,56 @@ class PaidCall:
         provider = self._model.provider
         return BUILTIN if provider is None else "byok" if provider.byok else provider.name
 
-    async def with_retries(self, ask: Callable[[Model], AsyncGenerator[T, None]]) -> AsyncGenerator[T, None]:
-        """The engine's answers. Before the first one, an operator's provider gets a second try and then the fallback.
+    async def tried(self, ask: Callable[[Model], Awaitable[T]]) -> T:
+        """What the engine answers first. An operator's provider gets a second try and then the fallback.
 
-        Raises ApiError for a fault of the model server, at any moment.
+        Raises ApiError for a fault of the model server. `ended` is to be called when there is no more of the answer.
         """
-        began = time.monotonic()
-        metrics = self._engines.metrics
-        tries, answered = 0, False
+        self._began_at = time.monotonic()
+        tries = 0
         while True:
             tries += 1
-            asked, ended, answering = time.monotonic(), 0.0, self._answering
+            self._asked_at = asked_at = time.monotonic()
             try:
-                async with contextlib.aclosing(ask(self._model)) as answers:
-                    async for answer in answers:
-                        if not answered:
-                            metrics.first_answer_seconds.observe(time.monotonic() - asked, answering)
-                            answered = True
-                        yield answer
-                return
+                answer = await ask(self._model)
+                self._engines.metrics.first_answer_seconds.observe(time.monotonic() - asked_at, self._answering)
+                return answer
             except UpstreamFault as fault:
-                ended = time.monotonic()  # what follows may wait before the next try
-                metrics.faults.add(answering, fault.kind)
-                if answered:
-                    raise self.caller_error(fault) from fault
+                self.ended(fault)
                 if self.refused(fault):
                     tries -= 1  # asked again in another form, which is not a second try
                 elif not upstream_errors.retriable(fault) or not await self._try_again(fault, tries):
                     raise self.caller_error(fault) from fault
+
+    async def with_retries(self, ask: Callable[[Model], AsyncGenerator[T, None]]) -> AsyncGenerator[T, None]:
+        """The engine's answers one by one, the first as it is `tried`. Raises ApiError for a fault of the model server."""
+        async with contextlib.AsyncExitStack() as stack:
+
+            async def first(model: Model) -> tuple[T | None, AsyncGenerator[T, None]]:
+                answers = await stack.enter_async_context(contextlib.aclosing(ask(model)))
+                return await anext(answers, None), answers
+
+            try:
+                answer, answers = await self.tried(first)
+                while answer is not None:
+                    yield answer
+                    answer = await anext(answers, None)
+            except UpstreamFault as fault:
+                self.ended(fault)
+                raise self.caller_error(fault) from fault
             finally:
-                ended = ended or time.monotonic()
-                metrics.upstream_seconds.observe(ended - asked, answering)
-                self.log_fields.update(upstream_model=self._model.id, upstream_ms=round((ended - began) * 1000, 1))
+                self.ended()
+
+    def ended(self, fault: UpstreamFault | None = None) -> None:
+        """Counts the try that is under way, if there is one, and notes for the log which model has answered, and how long."""
+        if self._asked_at is None:
+            return
+        ended_at, metrics = time.monotonic(), self._engines.metrics
+        metrics.upstream_seconds.observe(ended_at - self._asked_at, self._answering)
+        if fault is not None:
+            metrics.faults.add(self._answering, fault.kind)
+        self.log_fields.update(upstream_model=self._model.id, upstream_ms=round((ended_at - self._began_at) * 1000, 1))
+        self._asked_at = None
 
     def refused(self, fault: UpstreamFault) -> bool:
         """Notes that the model server has done nothing; True where it should be asked at once in another form."""

@@ -1,6 +1,6 @@
 """The engine for one OpenAI-compatible model server over HTTP.
 
-chat(): request -> status -> the first bytes tell what the body is, whatever its content type says
+chat(): request -> status -> RawAnswer: the first bytes tell what the body is, whatever its content type says
         -> `{` or `[`: one JSON answer | `<`: a page, refused | else server-sent events, each one a raw chunk
         -> any fault becomes an UpstreamFault, which svc/inference/upstream_errors.py turns into what the caller sees
 """
@@ -10,9 +10,10 @@ import contextlib
 import json
 import math
 import time
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from types import TracebackType
 from typing import Any, Protocol
 
 import httpx
@@ -66,35 +67,18 @@ class Endpoint(Protocol):
 
 async def chat(
     client: Outbound, provider: Endpoint, body: dict[str, Any], on_sent: Callable[[], None] = lambda: None
-) -> AsyncGenerator[list[dict[str, Any]], None]:
-    """The raw chunks of a chat for the request `body`, as many at a time as a read of the network brought.
+) -> "RawAnswer":
+    """The answer to the chat request `body`, once its head is there.
 
     Without `stream` the one raw answer comes; a provider that streams all the same gives chunks, and one that sends JSON though
     a stream was asked for gives that answer as the only chunk. svc/inference/wire.py reads all of it. `on_sent` is called when
-    the server may have the request.
-    Raises UpstreamFault, and ApiError `address_not_allowed`. Closing the generator ends the request at once.
+    the server may have the request. Raises UpstreamFault, and ApiError `address_not_allowed`.
     """
     data = await dump(body)
     stream = bool(body.get("stream"))
     accept = b"text/event-stream" if stream else b"application/json"
     reply = await send(client, provider, "POST", "/chat/completions", accept, data, provider.timeout_seconds, on_sent)
-    answer = _AnswerReader(reply, provider, _STREAM_BYTES if stream else _ANSWER_BYTES)
-    try:
-        with faults():
-            async for data in reply:
-                if raws := answer.feed(data):
-                    yield raws
-                if answer.fault is not None:
-                    raise answer.fault
-                if answer.done:
-                    await _read_out(reply)
-                    return
-            if raws := await answer.rest():
-                yield raws
-            if answer.fault is not None:
-                raise answer.fault
-    finally:
-        await reply.aclose()
+    return RawAnswer(reply, provider, _STREAM_BYTES if stream else _ANSWER_BYTES)
 
 
 async def models(client: Outbound, endpoint: Endpoint) -> list[dict[str, Any]]:
@@ -102,7 +86,7 @@ async def models(client: Outbound, endpoint: Endpoint) -> list[dict[str, Any]]:
     timeout_seconds = min(endpoint.timeout_seconds, _SHORT_ANSWER_SECONDS)
     reply = await send(client, endpoint, "GET", "/models", b"application/json", b"", timeout_seconds)
     try:
-        with faults():
+        with Faults():
             async with asyncio.timeout(timeout_seconds):
                 document = parsed(await reply.read(_MODELS_BYTES), endpoint)
     finally:
@@ -137,7 +121,7 @@ async def send(
     if endpoint.api_key:
         headers.append((b"authorization", b"Bearer " + endpoint.api_key.encode()))
     url = endpoint.base_url.rstrip("/") + path
-    with faults(before_the_answer=True):
+    with Faults(before_the_answer=True):
         reply = await client.send(method, url, headers, body, timeout_seconds=timeout_seconds, on_sent=on_sent)
     if not 200 <= reply.status < 300:
         raise await _refusal(reply, endpoint)
@@ -152,44 +136,67 @@ async def dump(body: dict[str, Any]) -> bytes:
         return await asyncio.to_thread(lambda: json.dumps(body, separators=(",", ":")).encode())
 
 
-@contextlib.contextmanager
-def faults(before_the_answer: bool = False) -> Iterator[None]:
-    """Turns the client's exceptions in the block into faults; their texts are svc/outbound/client.py's and quote nothing."""
-    try:
-        yield
-    except AddressNotAllowed:
-        raise ApiError("address_not_allowed") from None
-    except (httpx.ConnectError, httpx.ConnectTimeout) as error:
-        raise UpstreamFault("unreachable", str(error)) from None
-    except (httpx.TimeoutException, TimeoutError):
-        raise UpstreamFault("timeout") from None
-    except (Cut, httpx.NetworkError) as error:
-        raise UpstreamFault("unreachable" if before_the_answer else "cut", str(error)) from None
-    except (httpx.InvalidURL, httpx.UnsupportedProtocol, httpx.LocalProtocolError):
-        raise UpstreamFault("unreachable", "The provider's address or key cannot be used.") from None
-    except httpx.HTTPError as error:
-        raise UpstreamFault("invalid", str(error)) from None
+class Faults:
+    """Turns the client's exceptions in a block into faults; their texts are svc/outbound/client.py's and quote nothing."""
+
+    def __init__(self, *, before_the_answer: bool = False) -> None:
+        self._before_the_answer = before_the_answer
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if isinstance(error, AddressNotAllowed):
+            raise ApiError("address_not_allowed") from None
+        if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
+            raise UpstreamFault("unreachable", str(error)) from None
+        if isinstance(error, httpx.TimeoutException | TimeoutError):
+            raise UpstreamFault("timeout") from None
+        if isinstance(error, Cut | httpx.NetworkError):
+            raise UpstreamFault("unreachable" if self._before_the_answer else "cut", str(error)) from None
+        if isinstance(error, httpx.InvalidURL | httpx.UnsupportedProtocol | httpx.LocalProtocolError):
+            raise UpstreamFault("unreachable", "The provider's address or key cannot be used.") from None
+        if isinstance(error, httpx.HTTPError):
+            raise UpstreamFault("invalid", str(error)) from None
 
 
 # --- reading answers
 
 
-class _AnswerReader:
-    """The body of one answer as it comes. `done` after `[DONE]`; `fault` is what came behind the chunks that `feed` returned."""
+class RawAnswer:
+    """The body of one answer as raw chunks, which come as they are read from the network. To be closed however it ends."""
 
     def __init__(self, reply: Reply, endpoint: Endpoint, limit_bytes: int) -> None:
-        self.done = False
-        self.fault: UpstreamFault | None = None
+        self._reply = reply
         self._endpoint = endpoint
         self._left_bytes = limit_bytes
         self._deadline = time.monotonic() + _ANSWER_SECONDS
         self._json: list[bytes] = []
         self._events: EventReader | None = None
+        self._done = self._ended = False  # `[DONE]` has come; so has the end of the body
+        self._fault: UpstreamFault | None = None  # what came behind the chunks that were returned
         # Without framing a cut connection looks like the end of the body: then the answer itself must have said that it ends.
         framed = any(name in (b"content-length", b"transfer-encoding") for name, _ in reply.raw_headers)
         self._unfinished: set[Any] | None = None if framed else {None}
 
-    def feed(self, data: bytes) -> list[dict[str, Any]]:
+    async def more(self) -> list[dict[str, Any]] | None:
+        """The next raw chunks, as many as a read of the network brought; None after the last. Raises UpstreamFault."""
+        with Faults():
+            while not self._ended and not self._done and self._fault is None:
+                data = await self._reply.more()
+                if raws := self._feed(data) if data else await self._rest():
+                    return raws
+            if self._fault is not None:
+                raise self._fault
+            if self._done:
+                await _read_out(self._reply)
+            return None
+
+    async def aclose(self) -> None:
+        """Ends the request at once where the answer has not come to its end."""
+        await self._reply.aclose()
+
+    def _feed(self, data: bytes) -> list[dict[str, Any]]:
         """The raw chunks that are whole with `data`. Raises UpstreamFault."""
         self._left_bytes -= len(data)
         if self._left_bytes < 0:
@@ -208,8 +215,9 @@ class _AnswerReader:
             self._json.append(data)
         return []
 
-    async def rest(self) -> list[dict[str, Any]]:
+    async def _rest(self) -> list[dict[str, Any]]:
         """What the end of the body makes whole. Raises UpstreamFault."""
+        self._ended = True
         if self._json:
             data = b"".join(self._json)
             big = len(data) > _BIG_JSON_BYTES
@@ -217,8 +225,8 @@ class _AnswerReader:
         if self._events is None:
             raise UpstreamFault("invalid", _NO_ANSWER)
         raws = self._chunks(self._events.end())
-        if self.fault is None and self._unfinished and not self.done:
-            self.fault = UpstreamFault("cut", "The connection ended before the answer did.")
+        if self._fault is None and self._unfinished and not self._done:
+            self._fault = UpstreamFault("cut", "The connection ended before the answer did.")
         return raws
 
     def _chunks(self, events: list[ServerSentEvent]) -> list[dict[str, Any]]:
@@ -227,7 +235,7 @@ class _AnswerReader:
             for name, data in events:
                 data = data.strip()
                 if data == b"[DONE]":
-                    self.done = True
+                    self._done = True
                     break
                 if has_more_values(data, _EVENT_VALUES):
                     raise UpstreamFault("invalid", _TOO_MANY_VALUES)
@@ -239,7 +247,7 @@ class _AnswerReader:
                     if self._unfinished is not None:
                         _note_finish(raw, self._unfinished)
         except UpstreamFault as fault:
-            self.fault = fault
+            self._fault = fault
         return raws
 
 

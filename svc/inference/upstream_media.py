@@ -13,7 +13,7 @@ import httpx
 from svc.errors import ApiError, UpstreamFault
 from svc.inference import audio
 from svc.inference.pictures import picture_type
-from svc.inference.upstream import Endpoint, dump, faults, parsed, send
+from svc.inference.upstream import Endpoint, Faults, dump, parsed, send
 from svc.outbound.client import Outbound
 from svc.outbound.connection import Reply
 
@@ -45,7 +45,7 @@ async def _ask_for_images(client: Outbound, provider: Endpoint, body: dict[str, 
     reply = await send(client, provider, "POST", "/images/generations", accept, await dump(body), provider.timeout_seconds)
     deadline, size_bytes = time.monotonic() + _ANSWER_SECONDS, 0
     try:
-        with faults():
+        with Faults():
             async for chunk in reply:
                 size_bytes += len(chunk)
                 _check_bounds(size_bytes, _IMAGES_BYTES, deadline)
@@ -73,7 +73,7 @@ async def fetch(client: Outbound, url: str, timeout_seconds: float) -> bytes:
     pieces: list[bytes] = []
     size_bytes = 0
     try:
-        with faults():
+        with Faults():
             reply = await client.send(
                 "GET", url, [(b"accept", b"image/*"), (b"user-agent", b"svc")], timeout_seconds=timeout_seconds
             )
@@ -104,7 +104,7 @@ async def speech(
     deadline, size_bytes = time.monotonic() + _ANSWER_SECONDS, 0
     start, track = b"", None
     try:
-        with faults():
+        with Faults():
             async for chunk in reply:
                 size_bytes += len(chunk)
                 _check_bounds(size_bytes, int(most_seconds * _BYTES_PER_SECOND) + 1024 * 1024, deadline)

@@ -1,6 +1,6 @@
 """The one HTTP/1.1 client for all outgoing traffic, on asyncio and httptools: an httpx transport, or called directly.
 
-send: URL -> (cached) origin and start of the head -> an idle connection of that origin, newest first
+send: URL and headers -> (cached) origin and checked head -> an idle connection of that origin, newest first
       or else: resolve once -> judge every address -> connect to those very addresses in turn
       -> write -> await the head -> Reply: chunks as they come
       -> body complete: the connection goes back to the pool; anything else: it is aborted
@@ -31,29 +31,28 @@ _OUR_HEADERS = frozenset(
 )  # fmt: skip
 
 
-def _start(method: str, text: str) -> tuple[Origin, bytes]:
+def _request(method: str, text: str, headers: tuple[tuple[bytes, bytes], ...]) -> tuple[Origin, bytes]:
+    """Where a request goes, and its head up to the length of its body; all of it checked."""
     origin, url = checked_url(text)
     name = method.encode("ascii", "replace")
     if _TOKEN.fullmatch(name) is None or _TARGET.fullmatch(url.raw_path) is None:
         raise httpx.LocalProtocolError("The method or the path has characters that are not allowed.")
-    return origin, b"%b %b HTTP/1.1\r\nhost: %b\r\naccept-encoding: identity\r\n" % (name, url.raw_path, url.netloc)
+    parts = [b"%b %b HTTP/1.1\r\nhost: %b\r\naccept-encoding: identity\r\n" % (name, url.raw_path, url.netloc)]
+    for header, value in headers:
+        if _TOKEN.fullmatch(header) is None or _NOT_IN_A_VALUE.search(value) is not None:
+            raise httpx.LocalProtocolError("A header has characters that are not allowed.")
+        if header.lower() not in _OUR_HEADERS:
+            parts += (header, b": ", value, b"\r\n")
+    return origin, b"".join(parts)
 
 
-def _head(start: bytes, method: str, headers: Headers, body_bytes: int) -> bytes:
+def _pairs(headers: Headers) -> tuple[tuple[bytes, bytes], ...]:
+    if not isinstance(headers, Mapping):
+        return tuple(headers)
     try:
-        pairs = [(n.encode("ascii"), v.encode("ascii")) for n, v in headers.items()] if isinstance(headers, Mapping) else headers
+        return tuple((name.encode("ascii"), value.encode("ascii")) for name, value in headers.items())
     except UnicodeEncodeError:  # it would quote the value
         raise httpx.LocalProtocolError("A header is not ASCII.") from None
-    parts = [start]
-    for name, value in pairs:
-        if _TOKEN.fullmatch(name) is None or _NOT_IN_A_VALUE.search(value) is not None:
-            raise httpx.LocalProtocolError("A header has characters that are not allowed.")
-        if name.lower() not in _OUR_HEADERS:
-            parts += (name, b": ", value, b"\r\n")
-    if body_bytes or method in ("POST", "PUT", "PATCH"):
-        parts.append(b"content-length: %d\r\n" % body_bytes)
-    parts.append(b"\r\n")
-    return b"".join(parts)
 
 
 class Outbound(httpx.AsyncBaseTransport):
@@ -78,7 +77,7 @@ class Outbound(httpx.AsyncBaseTransport):
         self._max_idle = max_idle
         self._idle_seconds = idle_seconds
         self._ssl_context = ssl_context
-        self._start = functools.lru_cache(maxsize=256)(_start)
+        self._request = functools.lru_cache(maxsize=256)(_request)
         self._idle: dict[Origin, list[Connection]] = {}
         self._connections: set[Connection] = set()
         self._closed = False
@@ -101,8 +100,9 @@ class Outbound(httpx.AsyncBaseTransport):
         `httpx.ReadTimeout`, `Cut`, `httpx.RemoteProtocolError`. A request is sent a second time only where a reused connection
         ended before the first byte of an answer.
         """
-        origin, start = self._start(method, str(url))
-        head = _head(start, method, headers, len(body))
+        origin, start = self._request(method, str(url), _pairs(headers))
+        framing = b"content-length: %d\r\n\r\n" % len(body) if body or method in ("POST", "PUT", "PATCH") else b"\r\n"
+        head = start + framing
         if (connection := self._take_idle(origin)) is not None:
             on_sent()
             try:

@@ -90,6 +90,8 @@ class Connection(asyncio.Protocol):
 
     def take(self) -> bytes:
         """The bytes of the body that have come since the last call."""
+        if not self._chunks:
+            return b""
         data = self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks)
         self._chunks = []
         self._buffered_bytes = 0
@@ -261,7 +263,15 @@ class Reply(httpx.AsyncByteStream):
         return self
 
     async def __anext__(self) -> bytes:
-        while (connection := self._connection) is not None:
+        data = await self.more()
+        if not data:
+            raise StopAsyncIteration
+        return data
+
+    async def more(self) -> bytes:
+        """The next bytes of the body, as many as have come; none after its end."""
+        data = b""
+        while not data and (connection := self._connection) is not None:
             data = connection.take()
             if connection.phase == _DONE:
                 self._connection = None
@@ -270,9 +280,7 @@ class Reply(httpx.AsyncByteStream):
                 raise connection.error
             elif not data:
                 await connection.wait()
-            if data:
-                return data
-        raise StopAsyncIteration
+        return data
 
     async def read(self, limit_bytes: int) -> bytes:
         """The whole body; raises `TooLarge`, and aborts the connection, once it is over `limit_bytes`."""

@@ -3,6 +3,8 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Iterator, Sequence
+from dataclasses import dataclass
+from types import TracebackType
 from typing import Any
 
 from starlette.requests import Request
@@ -24,7 +26,7 @@ from svc.server.bodies import read_checked
 from svc.server.body_budget import KIB, MIB
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Refusal, describes, parameter, path_id, string
-from svc.server.sse import EventStream, Interrupt, attended
+from svc.server.sse import EventStream, Interrupt, attended, reason_error
 from svc.server.state import State
 from svc.server.streamed import Streamed, json_array
 from svc.server.web import add_log_fields, reply
@@ -104,7 +106,7 @@ async def create(request: Request[State], caller: Caller) -> Response:
             on_fault=lambda fault: add_log_fields(request, level="error", error=describe(fault)),
             headers=headers,
         )
-    async with _recorded(request, call, exchange), call, attended(request.receive, state.drain, caller.id, interrupt):
+    async with _Recorded(request, call, exchange), call, attended(request.receive, state.drain, caller.id, interrupt):
         answer = await call.complete()
     return reply(answer, headers={**headers, "x-service-cost-micros": str(call.cost_micros)} if call.paid else headers)
 
@@ -114,13 +116,17 @@ async def _events(
 ) -> AsyncGenerator[bytes, None]:
     whole = False
     try:
-        async with _recorded(request, call, exchange), call:  # settled before `[DONE]`
-            with interrupt.told():
+        async with _Recorded(request, call, exchange), call:  # settled before `[DONE]`
+            try:
                 async with contextlib.aclosing(call.stream()) as chunks:
                     async for together in chunks:
                         for blocks in _blocks(together):
                             yield blocks
-                whole = True
+            except asyncio.CancelledError:
+                if interrupt.reason is None:
+                    raise
+                raise reason_error(interrupt.reason) from None
+            whole = True
     except asyncio.CancelledError:
         if not whole or interrupt.reason is None:
             raise
@@ -141,15 +147,21 @@ def _blocks(chunks: Sequence[wire.Chunk]) -> Iterator[bytes]:
         yield part
 
 
-@contextlib.asynccontextmanager
-async def _recorded(request: Request[State], call: ChatCall, exchange: Exchange | None) -> AsyncGenerator[None, None]:
+@dataclass(frozen=True)
+class _Recorded:
     """Logs the call however the block ends, and keeps what a session said and was told, as far as it came and is paid."""
-    try:
-        yield
-    finally:
-        add_log_fields(request, **call.log_fields)
-        if exchange is not None and call.begun and call.settled:
-            await _keep(request, call, exchange)
+
+    request: Request[State]
+    call: ChatCall
+    exchange: Exchange | None
+
+    async def __aenter__(self) -> None:
+        pass
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        add_log_fields(self.request, **self.call.log_fields)
+        if self.exchange is not None and self.call.begun and self.call.settled:
+            await _keep(self.request, self.call, self.exchange)
 
 
 async def _keep(request: Request[State], call: ChatCall, exchange: Exchange) -> None:

@@ -1,6 +1,6 @@
 """Answers that stay open: event streams, and the watch over a caller who may leave and a server that must stop.
 
-handler -> EventStream(events) -> attended(): a watcher reads receive(); drain and account deletion know the interrupt
+handler -> EventStream(events) -> attended(): who leaves is noticed; drain and account deletion know the interrupt
         -> each block is sent as it comes; `: ping` after 15 s of silence
         -> an interrupt cancels the generator's await (or is thrown in at its yield): it may still yield its last event
 """
@@ -8,7 +8,8 @@ handler -> EventStream(events) -> attended(): a watcher reads receive(); drain a
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
+from types import TracebackType
 
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
@@ -20,6 +21,8 @@ PING_SECONDS = 15.0
 # A producer that never waits would keep the event loop to itself: uvicorn's send() returns without yielding.
 _SLICE_SECONDS = 0.005
 _JSON_GRACE_SECONDS = 5.0
+# Before a moment is over nobody looks whether the caller has left: that takes a task, which a quick answer is done without.
+_MOMENT_SECONDS = 0.05
 
 
 class Interrupt:
@@ -38,16 +41,6 @@ class Interrupt:
         self.reason = reason
         if self._task is not None:
             self._task.cancel()
-
-    @contextlib.contextmanager
-    def told(self) -> Iterator[None]:
-        """Raises ClientGone, or the ApiError of the reason, in the place of the cancellation that this interrupt brought."""
-        try:
-            yield
-        except asyncio.CancelledError:
-            if self.reason is None:
-                raise
-            raise reason_error(self.reason) from None
 
 
 class Drain:
@@ -79,40 +72,58 @@ class Drain:
             if owner == account_id:
                 interrupt(reason)
 
-    @contextlib.contextmanager
-    def opened(self, interrupt: Interrupt, owner: str, grace_seconds: float) -> Iterator[None]:
+    def add(self, interrupt: Interrupt, owner: str, grace_seconds: float) -> None:
         """Registers an open answer of the account `owner`. Raises ApiError `shutting_down` when the drain has begun."""
         if self.draining:
             raise ApiError("shutting_down")
         self._open[interrupt] = (owner, grace_seconds)
-        try:
-            yield
-        finally:
-            del self._open[interrupt]
+
+    def remove(self, interrupt: Interrupt) -> None:
+        """The answer has ended."""
+        self._open.pop(interrupt, None)
 
 
-@contextlib.asynccontextmanager
-async def attended(
-    receive: Receive, drain: Drain, owner: str, interrupt: Interrupt, grace_seconds: float = _JSON_GRACE_SECONDS
-) -> AsyncIterator[Interrupt]:
+class attended:  # noqa: N801 - it reads as what it does
     """Runs the block so that it is cancelled when the caller leaves, the server drains or the account `owner` goes.
 
     Raises ClientGone or the ApiError of the reason in the place of that cancellation. The request's body must have been read.
     """
-    task = asyncio.current_task()
-    interrupt.attach(task)
-    watcher = asyncio.create_task(_watch(receive, interrupt))
-    try:
-        with interrupt.told(), drain.opened(interrupt, owner, grace_seconds):
-            yield interrupt
-    finally:
-        interrupt.attach(None)
-        watcher.cancel()
-        if interrupt.reason is not None and task is not None:
-            task.uncancel()
+
+    def __init__(
+        self, receive: Receive, drain: Drain, owner: str, interrupt: Interrupt, grace_seconds: float = _JSON_GRACE_SECONDS
+    ) -> None:
+        self._receive = receive
+        self._drain = drain
+        self._owner = owner
+        self._interrupt = interrupt
+        self._grace_seconds = grace_seconds
+        self._watcher: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Interrupt:
+        self._drain.add(self._interrupt, self._owner, self._grace_seconds)
+        self._task = asyncio.current_task()
+        self._interrupt.attach(self._task)
+        self._timer = asyncio.get_running_loop().call_later(_MOMENT_SECONDS, self._watch)
+        return self._interrupt
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._drain.remove(self._interrupt)
+        self._interrupt.attach(None)
+        self._timer.cancel()
+        if self._watcher is not None:
+            self._watcher.cancel()
+        if self._interrupt.reason is None:
+            return
+        if self._task is not None:
+            self._task.uncancel()
+        if isinstance(error, asyncio.CancelledError):
+            raise reason_error(self._interrupt.reason) from None
+
+    def _watch(self) -> None:
+        self._watcher = asyncio.create_task(_told_of_leaving(self._receive, self._interrupt))
 
 
-async def _watch(receive: Receive, interrupt: Interrupt) -> None:
+async def _told_of_leaving(receive: Receive, interrupt: Interrupt) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
     interrupt("client_disconnected")
@@ -167,11 +178,12 @@ class EventStream(Response):
         self._started = False
         self._unsent = b""
         self._sent_at = time.monotonic()
+        self._pinging: asyncio.Task[None] | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._send = send
         self._lock = asyncio.Lock()
-        pinging = asyncio.create_task(self._ping())
+        self._ping_later()
         try:
             async with contextlib.aclosing(self._events), attended(receive, self._drain, self._owner, self._interrupt, 0):
                 await self._pump()
@@ -187,7 +199,9 @@ class EventStream(Response):
             self._on_fault(error)
             await self._block(self._closing(ApiError("internal_error")))
         finally:
-            pinging.cancel()
+            self._timer.cancel()
+            if self._pinging is not None:
+                self._pinging.cancel()
         await self._flush(more_body=False)
 
     async def _pump(self) -> None:
@@ -226,9 +240,18 @@ class EventStream(Response):
                 self._unsent = self._unsent[len(body) :]
                 self._sent_at = time.monotonic()
 
-    async def _ping(self) -> None:
-        while True:
-            silent_seconds = time.monotonic() - self._sent_at
-            await asyncio.sleep(max(self._ping_seconds - silent_seconds, 0.01))
-            if time.monotonic() - self._sent_at >= self._ping_seconds:
-                await self._block(PING)
+    def _ping_later(self) -> None:
+        silent_seconds = time.monotonic() - self._sent_at
+        wait_seconds = max(self._ping_seconds - silent_seconds, 0.01)
+        self._timer = asyncio.get_running_loop().call_later(wait_seconds, self._ping_if_silent)
+
+    def _ping_if_silent(self) -> None:
+        if time.monotonic() - self._sent_at < self._ping_seconds:
+            self._ping_later()
+            return
+        self._pinging = asyncio.create_task(self._block(PING))
+        self._pinging.add_done_callback(self._pinged)
+
+    def _pinged(self, pinging: asyncio.Task[None]) -> None:
+        if not pinging.cancelled():
+            self._ping_later()

@@ -39,7 +39,7 @@ class Setup:
     def provider(self, **fields: Any) -> Provider:
         return Provider(**{"base_url": self.server.base_url, **fields})
 
-    def chat(
+    async def chat(
         self, model: str, stream: bool = True, provider: Provider | None = None, **fields: Any
     ) -> AsyncGenerator[list[dict[str, Any]], None]:
         body = {
@@ -48,7 +48,9 @@ class Setup:
             **({"stream": True, "stream_options": {"include_usage": True}} if stream else {}),
             **fields,
         }
-        return upstream.chat(self.client, provider or self.provider(), body)
+        async with contextlib.aclosing(await upstream.chat(self.client, provider or self.provider(), body)) as answer:
+            while (raws := await answer.more()) is not None:
+                yield raws
 
     async def chunks(self, model: str, **fields: Any) -> list[dict[str, Any]]:
         """The whole stream, read by wire as the service does."""
