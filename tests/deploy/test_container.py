@@ -1,0 +1,165 @@
+"""svc/deploy/Containerfile: its steps run in roots of their own, and what they make serves as a stranger in a read-only one."""
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import pytest
+
+from svc.config import from_environ
+from tests.deploy.test_wheel import BECOME
+from tests.support.server import ROOT, running_server_sync
+
+FILE = ROOT / "svc" / "deploy" / "Containerfile"
+Instruction = tuple[str, str]
+
+
+def stages() -> list[list[Instruction]]:
+    """The instructions of each stage, (name, rest), without comments and with continued lines as one."""
+    text = re.sub(r"\\\n", " ", re.sub(r"^#.*\n", "", FILE.read_text(), flags=re.MULTILINE))
+    found: list[list[Instruction]] = []
+    for line in filter(None, map(str.strip, text.splitlines())):
+        name, rest = line.split(maxsplit=1)
+        if name == "FROM":
+            found.append([])
+        found[-1].append((name, rest))
+    return found
+
+
+def values(stage: list[Instruction], name: str) -> list[str]:
+    return [rest for found, rest in stage if found == name]
+
+
+def environment() -> dict[str, str]:
+    """What the image sets for the program that it starts."""
+    return dict(pair.split("=", 1) for rest in values(stages()[-1], "ENV") for pair in shlex.split(rest))
+
+
+def test_the_image_is_pinned_holds_no_secret_and_runs_as_nobody_in_particular() -> None:
+    allowed = {"FROM", "COPY", "RUN", "ENV", "USER", "VOLUME", "EXPOSE", "HEALTHCHECK", "CMD"}
+    assert {name for stage in stages() for name, _ in stage} == allowed
+    for stage in stages():
+        assert re.match(r"docker\.io/library/python:3\.\d+-slim-\w+( AS \w+)?$", values(stage, "FROM")[0])
+    final = stages()[-1]
+    uid, gid = values(final, "USER")[-1].split(":")
+    assert int(uid) >= 10000 and int(gid) >= 10000
+    config = from_environ(environment())
+    assert (config.host, str(config.data_dir), values(final, "VOLUME")) == ("0.0.0.0", "/data", ["/data"])
+    assert config.metrics_token is None and str(config.port) == values(final, "EXPOSE")[0]
+    for stage in stages():
+        for rest in values(stage, "COPY"):
+            *sources, _ = rest.split()
+            assert not {".", "./", "svc/static/.."} & set(sources), "only what is named is copied"
+            assert sources[0].startswith("--from=") or all((ROOT / source).exists() for source in sources)
+
+
+def copy(rest: str, root: str, build: str) -> str:
+    """The command that does what `COPY rest` does: what is in a folder is copied, not the folder; `build` is the first stage."""
+    *sources, target = rest.split()
+    if sources[0] == "--from=build":
+        return f"mkdir -p {root}{target} && cp -a {build}{sources[1]}/. {root}{target}"
+    paths = [ROOT / source for source in sources]
+    if len(paths) == 1 and paths[0].is_file():
+        return f"mkdir -p {root}{Path(target).parent} && cp {paths[0]} {root}{target}"
+    contents = " ".join(f"{path}/." if path.is_dir() else str(path) for path in paths)
+    return f"mkdir -p {root}{target} && cp -r {contents} {root}{target}"
+
+
+def steps(folder: str) -> Iterator[str]:
+    """A shell script that takes the steps of the Containerfile: each stage is a layer over this machine's root, in memory."""
+    python = Path(sys.base_prefix)
+    yield f"mount -t tmpfs none {folder}"
+    for number, stage in enumerate(stages()):
+        root = f"{folder}/{number}"
+        yield f"mkdir {root} {root}-upper {root}-work"
+        yield f"mount -t overlay overlay -o lowerdir=/,upperdir={root}-upper,workdir={root}-work {root}"
+        yield f"mount --rbind /dev {root}/dev; mount --rbind /proc {root}/proc"
+        yield f"mount --bind /etc/resolv.conf {root}/etc/resolv.conf"
+        # The tests' Python plays that of the image, with its pip; everybody may run it.
+        yield f"printf '#!/bin/sh\\nexec {sys.executable} \"$@\"' >{root}/usr/local/bin/python"
+        yield f"chmod 755 {root}/usr/local/bin/python"
+        yield from (f"chmod a+rx {root}{place}" for place in (python, *python.parents))
+        for name, rest in stage:
+            if name == "RUN":
+                yield f"chroot {root} sh -euc {shlex.quote(rest)} >&2"
+            elif name == "COPY":
+                yield copy(rest, root, f"{folder}/0")
+    yield "echo built; exec cat"
+
+
+def inside(pid: int) -> list[str]:
+    """What comes before a command that is to run in the mount namespace of a process."""
+    return [str(shutil.which("nsenter")), f"--mount=/proc/{pid}/ns/mnt"]
+
+
+@dataclass
+class Image:
+    """The root that the last stage left, in the mount namespace of the process `pid`; `data` is its volume, from outside."""
+
+    pid: int
+    root: str
+    data: Path
+
+    def inside(self, *command: str) -> list[str]:
+        """The command line that runs `command` in the image, as its user."""
+        user = values(stages()[-1], "USER")[-1]
+        return [*inside(self.pid), str(shutil.which("chroot")), f"--userspec={user}", self.root, *command]
+
+
+@pytest.fixture(scope="module")
+def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Image]:
+    folder, data = tmp_path_factory.mktemp("image"), tmp_path_factory.mktemp("volume")
+    if subprocess.run(["unshare", "--mount", "mount", "-t", "tmpfs", "none", folder], capture_output=True).returncode:
+        pytest.skip("only root may make roots")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("SVC_", "PYTHON", "VIRTUAL_ENV"))}
+    script = "set -eu\n" + "\n".join(steps(str(folder)))
+    with subprocess.Popen(
+        ["unshare", "--mount", "sh", "-c", script],
+        env=kept,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as holder:
+        assert holder.stdin and holder.stdout and holder.stderr
+        try:
+            assert holder.stdout.readline() == b"built\n", holder.stderr.read().decode()
+            root = f"{folder}/{len(stages()) - 1}"
+            user = values(stages()[-1], "USER")[-1]
+            script = f"chown {user} {data}; mount --bind {data} {root}/data; mount -o remount,ro {root}"
+            subprocess.run([*inside(holder.pid), "sh", "-euc", script], check=True)
+            yield Image(holder.pid, root, data)
+        finally:
+            holder.stdin.close()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_the_image_serves_from_a_read_only_root_tells_its_health_and_stops(image: Image, tmp_path: Path) -> None:
+    final = stages()[-1]
+    env = {**environment(), "SVC_PORT": "0", "PYTHONPATH": ""}
+    health = json.loads(values(final, "HEALTHCHECK")[0].partition("CMD ")[2])
+
+    def healthy() -> bool:
+        return subprocess.run(image.inside(*health), env={**os.environ, **env}, capture_output=True, timeout=30).returncode == 0
+
+    assert not healthy()
+    program = json.loads(values(final, "CMD")[0])
+    with running_server_sync(tmp_path, env, (*BECOME, *image.inside(*program))) as server:
+        server.ca = image.data / "tls" / "ca.pem"
+        assert httpx.get(f"{server.base_url}/healthz", verify=server.tls or False).json()["status"] == "ok"
+        status = (Path("/proc") / str(server.pid) / "status").read_text()
+        assert "Uid:\t10001\t10001\t10001\t10001" in status and "CapEff:\t0000000000000000" in status
+        assert healthy()
+        refused = subprocess.run(image.inside("touch", "/opt/svc/x", "/tmp/x"), capture_output=True, text=True)
+        assert refused.stderr.count("Read-only file system") == 2
+        server.process.terminate()
+        assert server.process.wait(10) == 0
+    assert not healthy()
