@@ -426,6 +426,16 @@ CREATE TABLE usage_days (
     PRIMARY KEY (account_id, day, model, key_id)
 ) STRICT, WITHOUT ROWID;
 
+-- owner: svc/billing/usage.py
+-- What calls came to beyond what was held for them, the operator's loss. It names nobody, and so outlives every account.
+CREATE TABLE overruns (
+    day TEXT NOT NULL CONSTRAINT overrun_day_form CHECK (day GLOB '[0-9][0-9][0-9][0-9]-[01][0-9]-[0-3][0-9]'), -- in UTC
+    model TEXT NOT NULL,
+    calls INTEGER NOT NULL CONSTRAINT overrun_calls_positive CHECK (calls > 0),
+    micros INTEGER NOT NULL CONSTRAINT overrun_micros_positive CHECK (micros > 0),
+    PRIMARY KEY (day, model)
+) STRICT, WITHOUT ROWID;
+
 CREATE TRIGGER accounts_have_a_wallet AFTER INSERT ON accounts
 BEGIN
     INSERT INTO wallets (account_id) VALUES (NEW.id);

@@ -52,6 +52,7 @@ INSERT INTO holds VALUES ('i', 'a', 100, 1);
 UPDATE checkouts SET state = 'paid', paid_at = 2 WHERE id = 'c';
 INSERT INTO payment_events VALUES ('evt_1', 'paid', 'cs_1', 'c', 1, NULL, 2, NULL);
 INSERT INTO usage_days VALUES ('a', '2026-10-02', 'm', '', 1, 2, 3, 4), ('b', '2026-10-02', 'm', 'k', 1, 2, 3, 4);
+INSERT INTO overruns VALUES ('2026-10-02', 'm', 1, 2);
 """
 # The tables of money have their own raw SQL in tests/billing/test_wallet.py.
 MONEY = {"wallets", "ledger", "holds", "checkouts", "payment_events"}
@@ -234,6 +235,10 @@ BROKEN: dict[tuple[str, str], list[str | tuple[str, ...]]] = {
     ("usage_days", "input_tokens_not_negative"): ["UPDATE usage_days SET input_tokens = -1"],
     ("usage_days", "output_tokens_not_negative"): ["UPDATE usage_days SET output_tokens = -1"],
     ("usage_days", "cost_not_negative"): ["UPDATE usage_days SET cost_micros = -1"],
+    ("overruns", "overrun_day_form"): ["UPDATE overruns SET day = 'today'", "UPDATE overruns SET day = '2026-10-2'"],
+    ("overruns", "overrun_calls_positive"): ["UPDATE overruns SET calls = 0"],
+    ("overruns", "overrun_micros_positive"): ["UPDATE overruns SET micros = 0"],
+    ("overruns", "day, model"): ["INSERT INTO overruns VALUES ('2026-10-02', 'm', 1, 1)"],
     ("usage_days", "account_id, day, model, key_id"): ["INSERT INTO usage_days VALUES ('a', '2026-10-02', 'm', '', 1, 1, 1, 1)"],
 }
 

@@ -6,7 +6,7 @@ the processor -> POST /billing/webhook -> deliver: signature -> receive: judge, 
 
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from svc.billing import wallet
 from svc.billing.stripe import PaymentEvent, Stripe, check_signature, read_event, session_event, sign
@@ -272,6 +272,78 @@ _RULES = {
         WHERE credited AND state IS NOT 'paid'
     """,
 }
+
+
+RESEND = "Send the event again in Stripe's dashboard (Developers, Webhooks); it is credited once"
+_UNHEARD_SECONDS = 25 * 3600  # a session of Stripe's ends after a day, and then says so
+
+
+@dataclass(frozen=True)
+class Mismatch:
+    """A checkout and what the processor has said of it that do not fit; `since` is Unix seconds. `unheard`: it has said nothing,
+    which for a checkout that was begun and left may be all there is to say."""
+
+    text: str
+    todo: str
+    checkout_id: str | None
+    session_id: str | None
+    account_id: str | None
+    micros: int
+    since: float
+    unheard: bool = False
+
+    def told(self, text: str, todo: str = "") -> "Mismatch":
+        """The same with what is known better now."""
+        return replace(self, text=text, todo=todo)
+
+
+_MISMATCHES = (
+    """
+    SELECT 'paid, and not credited: ' || reason AS text,
+        'See the payment in the dashboard of the processor, then refund it there or book it with svc credit' AS todo,
+        checkout_id, payment_events.session_id, account_id, ifnull(amount_micros, 0) AS micros, received_at AS since, 0 AS unheard
+    FROM payment_events LEFT JOIN checkouts ON checkouts.id = checkout_id
+    WHERE NOT credited
+        AND reason IN ('unknown checkout', 'other checkout', 'account deleted', 'other currency', 'other amount', 'wallet full')
+        AND NOT EXISTS (SELECT 1 FROM payment_events AS other WHERE other.checkout_id = checkouts.id AND other.credited)
+    ORDER BY received_at
+    """,
+    # The command that the log gives for a refund or a dispute leaves its words in the ledger.
+    """
+    SELECT type || ' is not booked' AS text,
+        printf('svc debit %s %.2f --note "%s of %s"', account_id, (returned - booked) / 1e6, type, id) AS todo,
+        id AS checkout_id, session_id, account_id, returned - booked AS micros, since, 0 AS unheard
+    FROM (
+        SELECT type, checkouts.id, checkouts.session_id, checkouts.account_id, sum(returned_micros) AS returned,
+            max(received_at) AS since, (
+                SELECT ifnull(-sum(ledger.amount_micros), 0) FROM ledger
+                WHERE ledger.account_id = checkouts.account_id AND description = type || ' of ' || checkouts.id
+            ) AS booked
+        FROM payment_events JOIN checkouts ON checkouts.id = checkout_id
+        WHERE type IN ('charge.refunded', 'charge.dispute.created') AND returned_micros IS NOT NULL
+            AND checkouts.account_id IS NOT NULL AND state = 'paid'
+        GROUP BY type, checkouts.id
+    ) WHERE returned > booked ORDER BY since
+    """,
+    """
+    SELECT 'the processor has said nothing of it' AS text,
+        'See that its webhook comes here, and whether it was paid' AS todo,
+        id AS checkout_id, session_id, account_id, amount_micros AS micros, created_at AS since, 1 AS unheard
+    FROM checkouts
+    WHERE state = 'open' AND session_id IS NOT NULL AND session_id NOT LIKE 'sandbox\\_%' ESCAPE '\\' AND created_at < :heard_by
+        AND NOT EXISTS (SELECT 1 FROM payment_events WHERE checkout_id = checkouts.id)
+    ORDER BY created_at
+    """,
+)
+
+
+def mismatches(conn: sqlite3.Connection, now_seconds: float) -> list[Mismatch]:
+    """What does not fit between checkouts, events and ledger, also where the processor is in the right."""
+    broken = [Mismatch(finding, "svc check proves the rest", None, None, None, 0, now_seconds) for finding in verify(conn)]
+    values = {"heard_by": now_seconds - _UNHEARD_SECONDS}
+    return broken + [
+        Mismatch(**{**dict(row), "unheard": bool(row["unheard"])}) for query in _MISMATCHES for row in conn.execute(query, values)
+    ]
 
 
 def verify(conn: sqlite3.Connection) -> list[str]:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import httpx
 import orjson
@@ -161,6 +161,19 @@ class Stripe:
         async with asyncio.timeout(_ATTEMPT_SECONDS):
             answer = await self.client.get(f"{self.api}/v1/checkout/sessions", params={"limit": 1}, headers=headers)
         return answer.status_code
+
+    async def is_paid(self, session_id: str) -> bool:
+        """Whether the money of a Checkout Session has come. Raises ApiError `upstream_*`."""
+        headers = {"authorization": f"Bearer {self.secret_key}"}
+        try:
+            async with asyncio.timeout(_ATTEMPT_SECONDS):
+                answer = await self.client.get(f"{self.api}/v1/checkout/sessions/{quote(session_id, safe='')}", headers=headers)
+            session = _object(orjson.loads(answer.content))
+        except (httpx.HTTPError, TimeoutError, orjson.JSONDecodeError):
+            raise ApiError("upstream_unreachable", "no answer") from None
+        if answer.status_code != 200:
+            raise ApiError("upstream_error", f"status {answer.status_code}")
+        return session.get("payment_status") == "paid"
 
     async def create_session(self, checkout_id: str, amount_cents: int, success_url: str, cancel_url: str) -> tuple[str, str]:
         """A hosted payment page for one checkout of ours: the session's id and the page's address.

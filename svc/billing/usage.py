@@ -16,6 +16,7 @@ from svc.ids import timestamp
 _FLUSH_SECONDS = 2.0
 _MOST_WAITING = 1_000
 _MOST_ROWS = 10_000
+_MOST_OVERRUN_MICROS = 10**15
 _MOST_TOKENS = 10**12  # no real count is near it: absurd ones must not overflow a sum
 
 
@@ -63,6 +64,17 @@ def add_call(tx: sqlite3.Connection, call: CountedCall) -> None:
             call.cost_micros,
             call.account_id,
         ),
+    )
+
+
+def add_overrun(tx: sqlite3.Connection, day: str, model: str, micros: int) -> None:
+    """Adds what one call came to beyond its hold, over 0 micros, to the operator's loss of its day."""
+    tx.execute(
+        """
+        INSERT INTO overruns (day, model, calls, micros) VALUES (?, ?, 1, ?)
+        ON CONFLICT (day, model) DO UPDATE SET calls = calls + 1, micros = min(micros + excluded.micros, 1000000000000000000)
+        """,
+        (day, model, min(micros, _MOST_OVERRUN_MICROS)),
     )
 
 

@@ -235,6 +235,12 @@ def ledger_page(conn: sqlite3.Connection, account_id: str, limit: int, after: st
     return page(conn, "ledger", account_id, limit, after, order=("seq",)).of(_ledger_as_json)
 
 
+def ledger_after(conn: sqlite3.Connection, account_id: str, seq: int, limit: int) -> list[sqlite3.Row]:
+    """Up to `limit` rows of the account behind the number `seq`, in the order in which they were booked."""
+    query = "SELECT * FROM ledger WHERE account_id = ? AND seq > ? ORDER BY seq LIMIT ?"
+    return conn.execute(query, (account_id, seq, limit)).fetchall()
+
+
 def _ledger_as_json(row: sqlite3.Row) -> dict[str, Any]:
     values = dict(row)
     del values["seq"], values["account_id"]

@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from svc.billing import wallet
-from svc.billing.usage import CountedCall, UsageCounter, add_call, bounded_tokens, day_of
+from svc.billing.usage import CountedCall, UsageCounter, add_call, add_overrun, bounded_tokens, day_of
 from svc.db import Database
 from svc.durable import write_until_done
 from svc.errors import ApiError, ClientGone, UpstreamFault
@@ -208,6 +208,7 @@ class PaidCall:
         self._overrun_micros = bill.cost_micros - self.cost_micros
         if self._overrun_micros:  # more than was held: the operator's loss
             self.log_fields["overrun_micros"] = self._overrun_micros
+            add_overrun(tx, day_of(now_seconds), self._model.id, self._overrun_micros)
 
     def _counted(self, bill: Bill, cost_micros: int, now_seconds: float) -> CountedCall:
         return CountedCall(

@@ -405,3 +405,12 @@ BEGIN
     UPDATE stored SET bytes = bytes - (256 + ifnull(length(CAST(OLD.name AS BLOB)), 0) + ifnull(length(CAST(OLD.base_url AS BLOB)), 0) + ifnull(length(CAST(OLD.models AS BLOB)), 0))
     WHERE account_id = OLD.account_id;
 END;
+
+-- What calls came to beyond their holds is kept by day from now on; so far it was only logged.
+CREATE TABLE overruns (
+    day TEXT NOT NULL CONSTRAINT overrun_day_form CHECK (day GLOB '[0-9][0-9][0-9][0-9]-[01][0-9]-[0-3][0-9]'),
+    model TEXT NOT NULL,
+    calls INTEGER NOT NULL CONSTRAINT overrun_calls_positive CHECK (calls > 0),
+    micros INTEGER NOT NULL CONSTRAINT overrun_micros_positive CHECK (micros > 0),
+    PRIMARY KEY (day, model)
+) STRICT, WITHOUT ROWID;

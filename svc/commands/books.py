@@ -1,0 +1,154 @@
+"""`svc ledger`, `svc report` and `svc payments`: the operator's books, read beside a running server.
+
+Nothing is printed while the database is read: whoever stops reading our output would keep its log from being emptied.
+"""
+
+import argparse
+import asyncio
+import csv
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import httpx
+
+from svc.billing import payments, report, wallet
+from svc.billing.payments import Mismatch
+from svc.billing.stripe import Stripe
+from svc.commands.database import account_named, reading
+from svc.config import Config
+from svc.errors import ApiError
+from svc.ids import timestamp
+from svc.money import dollars
+from svc.outbound.client import Outbound
+
+_PAGE_ROWS = 1_000
+_SHOWN = 20
+_ASKED_AT_ONCE = 8
+
+
+def add_parsers(commands: Any) -> None:
+    ledger = commands.add_parser("ledger", help="print an account's credits and debits, the first one first")
+    ledger.add_argument("email", help="the e-mail, or the id")
+    ledger.set_defaults(run=_ledger)
+    month = commands.add_parser(
+        "report", help="print a month's income, spending by model and account, overruns, and what is owed"
+    )
+    month.add_argument("--month", metavar="YYYY-MM", help="in UTC; by default the one that is under way")
+    month.set_defaults(run=_report)
+    text = "list checkouts and the processor's events that do not match; exit status 1 where there are any"
+    mismatches = commands.add_parser("payments", help=text)
+    mismatches.set_defaults(run=_payments)
+    for parser in (ledger, month, mismatches):
+        parser.add_argument("--csv", action="store_true", help="as CSV, amounts in micros (millionths of a dollar)")
+
+
+def _ledger(config: Config, options: argparse.Namespace) -> int:
+    header = (
+        "time",
+        "id",
+        "amount_micros",
+        "balance_after_micros",
+        "model",
+        "input_tokens",
+        "output_tokens",
+        "key",
+        "description",
+    )
+    if options.csv:
+        _write_csv([header])
+    with reading(config) as conn:
+        account_id = account_named(conn, options.email).id
+    after = 0
+    while True:
+        with reading(config) as conn:
+            rows = wallet.ledger_after(conn, account_id, after, _PAGE_ROWS)
+        if not rows:
+            return 0
+        after = rows[-1]["seq"]
+        if options.csv:
+            names = (
+                "id",
+                "amount_micros",
+                "balance_after_micros",
+                "model",
+                "input_tokens",
+                "output_tokens",
+                "key_id",
+                "description",
+            )
+            _write_csv((timestamp(row["created_at"]), *(row[name] for name in names)) for row in rows)
+            continue
+        for row in rows:
+            amount, balance = dollars(row["amount_micros"]), dollars(row["balance_after_micros"])
+            print(f"{timestamp(row['created_at'])} {amount:>16} {balance:>16}  {_shown(row['description'])}")
+
+
+def _report(config: Config, options: argparse.Namespace) -> int:
+    month = options.month or timestamp(time.time())[:7]
+    bounds = report.month_bounds(month)
+    with reading(config) as conn:
+        lines = report.lines(conn, *bounds)
+    if options.csv:
+        _write_csv([("month", "part", "name", "count", "input_tokens", "output_tokens", "micros")])
+        _write_csv((month, one.part, one.name, one.count, one.input_tokens, one.output_tokens, one.micros) for one in lines)
+        return 0
+    print(f"{month}, in UTC")
+    for part in dict.fromkeys(line.part for line in lines):
+        own = [line for line in lines if line.part == part]
+        print(f"\n{part:44}{'count':>10}{'tokens in':>14}{'tokens out':>14}{dollars(sum(line.micros for line in own)):>18}")
+        for line in own[:_SHOWN]:
+            tokens = f"{line.input_tokens:>14}{line.output_tokens:>14}" if line.input_tokens or line.output_tokens else " " * 28
+            print(f"  {_shown(line.name):42}{line.count:>10}{tokens}{dollars(line.micros):>18}")
+        if len(own) > _SHOWN:
+            print(f"  and {len(own) - _SHOWN} more, which --csv has")
+    return 0
+
+
+def _payments(config: Config, options: argparse.Namespace) -> int:
+    with reading(config) as conn:
+        found = payments.mismatches(conn, time.time())
+    if config.payment_mode == "stripe":
+        found = asyncio.run(_with_states(config, found))
+    if options.csv:
+        _write_csv([("checkout", "session", "account", "amount_micros", "since", "what", "todo")])
+        _write_csv((m.checkout_id, m.session_id, m.account_id, m.micros, timestamp(m.since), m.text, m.todo) for m in found)
+        return 1 if found else 0
+    for one in found:
+        subject = one.checkout_id or one.session_id or "-"
+        print(f"{timestamp(one.since)} {subject} {dollars(one.micros)}: {_shown(one.text)}{f'. {one.todo}' if one.todo else ''}")
+    print(f"{len(found)} do not match" if found else "every checkout and every event match")
+    return 1 if found else 0
+
+
+async def _with_states(config: Config, found: Sequence[Mismatch]) -> list[Mismatch]:
+    """`found` without those unpaid checkouts of which Stripe says that nobody has paid them, the others with what it says."""
+    async with httpx.AsyncClient(transport=Outbound(), trust_env=False, timeout=None) as client:  # noqa: S113 - Stripe has its own
+        stripe = Stripe(client, config.stripe_api, config.stripe_secret_key or "")
+        turns = asyncio.Semaphore(_ASKED_AT_ONCE)
+
+        async def asked(one: Mismatch) -> Mismatch | None:
+            if not one.unheard or one.session_id is None:
+                return one
+            async with turns:
+                try:
+                    paid = await stripe.is_paid(one.session_id)
+                except ApiError as error:
+                    return one.told(f"{one.text}, and Stripe cannot be asked ({error})")
+            return one.told("Stripe has the money, and its event has not come", payments.RESEND) if paid else None
+
+        return [one for one in await asyncio.gather(*map(asked, found)) if one is not None]
+
+
+def _write_csv(rows: Iterable[Sequence[object]]) -> None:
+    csv.writer(sys.stdout, lineterminator="\n").writerows([_cell(value) for value in row] for row in rows)
+
+
+def _cell(value: object) -> object:
+    """A spreadsheet takes a text that begins like a formula for one: people choose e-mails and the names of models."""
+    return f"'{value}" if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r")) else value
+
+
+def _shown(text: str) -> str:
+    return "".join(character if character.isprintable() else "\ufffd" for character in text)

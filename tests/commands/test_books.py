@@ -1,0 +1,151 @@
+"""`svc ledger`, `svc report` and `svc payments`: exact, as lines and as CSV."""
+
+import asyncio
+import contextlib
+import csv
+import io
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from svc import cli
+from svc.auth import accounts
+from svc.billing import payments, wallet
+from svc.billing.stripe import PaymentEvent
+from svc.commands import books
+from svc.schema import command_connection
+
+EMAIL = "ada@example.com"
+AT = 1_790_000_000.0
+
+
+@pytest.fixture
+def account_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setenv("SVC_DATA_DIR", str(tmp_path))
+    with command_connection(tmp_path / "service.db") as tx:
+        account = accounts.add_account(tx, EMAIL, None, None, AT)
+        wallet.credit(tx, account.id, 5_000_000, description="Gift\x1b[2J", now_seconds=AT)
+        wallet.hold(tx, account.id, "hold_1", 700, AT)
+        details = {"model": "=1+1", "input_tokens": 1, "output_tokens": 2, "request_id": "r", "key_id": None}
+        wallet.settle(tx, account.id, "hold_1", 700, **details, now_seconds=AT)  # type: ignore[arg-type]
+    return account.id
+
+
+def rows(text: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def test_a_ledger_is_told_from_the_first_booking_on(account_id: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["ledger", EMAIL]) == 0
+    first, second = capsys.readouterr().out.splitlines()
+    assert first.split() == ["2026-09-21T14:13:20.000Z", "$5.00", "$5.00", "Gift\ufffd[2J"]
+    assert second.split()[1:3] == ["-$0.0007", "$4.9993"]
+    assert cli.main(["ledger", account_id, "--csv"]) == 0
+    told = rows(capsys.readouterr().out)
+    assert [row["amount_micros"] for row in told] == ["5000000", "-700"]
+    assert told[1]["model"] == "'=1+1", "no spreadsheet takes it for a formula"
+    assert cli.main(["ledger", "nobody@example.com"]) == 1
+
+
+def test_a_long_ledger_comes_in_pages_without_a_gap(
+    tmp_path: Path, account_id: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(books, "_PAGE_ROWS", 3)
+    with command_connection(tmp_path / "service.db") as tx:
+        for number in range(8):
+            wallet.credit(tx, account_id, number + 1, description=str(number), now_seconds=AT)
+    assert cli.main(["ledger", EMAIL, "--csv"]) == 0
+    assert [row["amount_micros"] for row in rows(capsys.readouterr().out)] == ["5000000", "-700", *map(str, range(1, 9))]
+
+
+def test_a_report_tells_the_month_as_lines_and_as_csv(account_id: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["report", "--month", "2026-09"]) == 0
+    out = capsys.readouterr().out
+    assert "2026-09, in UTC" in out and "ada@example.com" in out and "$4.9993" in out
+    assert cli.main(["report", "--month", "2026-09", "--csv"]) == 0
+    told = {(row["part"], row["name"]): int(row["micros"]) for row in rows(capsys.readouterr().out)}
+    assert told["income", "booked by hand"] == 5_000_000 and told["spent, by model", "'=1+1"] == 700
+    assert told["owed at its end", "in wallets"] == 4_999_300
+    assert cli.main(["report", "--month", "September"]) == 1
+    assert cli.main(["report"]) == 0
+
+
+def event(event_id: str, kind: str, checkout_id: str, **more: Any) -> PaymentEvent:
+    given = {"session_id": f"cs_{checkout_id}", "amount_cents": 500, "currency": "usd", "paid": True, **more}
+    return PaymentEvent(event_id, kind, checkout_id=checkout_id, **given)
+
+
+@pytest.fixture
+def mixed(account_id: str, tmp_path: Path) -> str:
+    """Checkouts that match, and of each kind one that does not."""
+    completed, now = "checkout.session.completed", time.time()
+    with command_connection(tmp_path / "service.db") as tx:
+        for name in ("fine", "refunded", "booked", "amount", "unheard", "young"):
+            payments.add_checkout(tx, account_id, f"chk_{name}", 5_000_000, now - (60 if name == "young" else 100_000))
+            payments.set_session(tx, account_id, f"chk_{name}", f"cs_chk_{name}")
+        for name in ("fine", "refunded", "booked"):
+            payments.receive(tx, event(f"evt_{name}", completed, f"chk_{name}", payment_intent=f"pi_{name}"), now)
+        payments.receive(tx, event("evt_amount", completed, "chk_amount", amount_cents=499), now)
+        payments.receive(tx, event("evt_lost", completed, "chk_unknown"), now)
+        for name in ("refunded", "booked"):
+            back = {"payment_intent": f"pi_{name}", "returned_cents": 200}
+            payments.receive(tx, event(f"evt_{name}_2", "charge.refunded", f"chk_{name}", **back), now)
+        wallet.debit(tx, account_id, 2_000_000, description="charge.refunded of chk_booked", now_seconds=now)
+    return account_id
+
+
+def test_what_does_not_match_is_listed_with_what_to_do(mixed: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["payments", "--csv"]) == 1
+    told = {row["checkout"] or row["session"]: row for row in rows(capsys.readouterr().out)}
+    assert set(told) == {"chk_amount", "cs_chk_unknown", "chk_refunded", "chk_unheard"}
+    assert "other amount" in told["chk_amount"]["what"] and "unknown checkout" in told["cs_chk_unknown"]["what"]
+    assert "said nothing" in told["chk_unheard"]["what"]
+    command = told["chk_refunded"]["todo"]
+    assert command == f'svc debit {mixed} 2.00 --note "charge.refunded of chk_refunded"'
+    assert cli.main(["debit", mixed, "2.00", "--note", "charge.refunded of chk_refunded"]) == 0
+    capsys.readouterr()
+    assert cli.main(["payments"]) == 1
+    out = capsys.readouterr().out
+    assert "chk_refunded" not in out and out.endswith("3 do not match\n")
+
+
+def test_where_all_match_the_status_is_0(account_id: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["payments"]) == 0
+    assert capsys.readouterr().out == "every checkout and every event match\n"
+
+
+@contextlib.asynccontextmanager
+async def stripe(paid: str | None) -> AsyncIterator[str]:
+    """Stripe on loopback: what it says of every session, None for that it does not know it."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        assert head.startswith(b"GET /v1/checkout/sessions/cs_chk_unheard HTTP/1.1\r\n") and b"Bearer sk_canary" in head
+        body = orjson.dumps({"payment_status": paid} if paid else {"error": {"message": "sk_canary"}})
+        writer.write(
+            b"HTTP/1.1 %d X\r\nconnection: close\r\ncontent-length: %d\r\n\r\n" % (200 if paid else 404, len(body)) + body
+        )
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    try:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    finally:
+        server.close()
+
+
+@pytest.mark.parametrize(("paid", "said"), [("paid", "Stripe has the money"), ("unpaid", None), (None, "cannot be asked")])
+async def test_stripe_itself_is_asked_about_what_it_has_said_nothing_of(
+    mixed: str, paid: str | None, said: str | None, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with stripe(paid) as url:
+        settings = {"PAYMENTS": "stripe", "STRIPE_SECRET_KEY": "sk_canary", "STRIPE_WEBHOOK_SECRET": "whsec_x", "STRIPE_API": url}
+        for name, value in settings.items():
+            monkeypatch.setenv(f"SVC_{name}", value)
+        assert await asyncio.to_thread(cli.main, ["payments"]) == 1
+    out = capsys.readouterr().out
+    assert ("chk_unheard" in out) == (said is not None) and (said or "") in out and "canary" not in out
