@@ -156,7 +156,7 @@ def _put_back(value: Any, texts: dict[str, str]) -> Any:
 
 def has_more_values(body: bytes, most: int = MOST_JSON_VALUES) -> bool:
     """Whether the JSON `body` may hold more than `most` values."""
-    return body.count(b"[") + body.count(b"{") + body.count(b",") > most and _values(body, most) > most
+    return len(body) > most and body.count(b"[") + body.count(b"{") + body.count(b",") > most and _values(body, most) > most
 
 
 def _whole_slice(body: bytes, position: int) -> bytes:

@@ -207,7 +207,7 @@ class GrowingChoice:
 
 def finish_reason(raw: Any) -> str | None:
     """The document's word for a provider's finish reason; None for none yet. Raises UpstreamFault `cut` for a failure."""
-    if not isinstance(raw, str) or raw.lower() in ("", "null", "none"):
+    if raw is None or not isinstance(raw, str) or raw.lower() in ("", "null", "none"):
         return None
     if raw.lower() in _BROKEN_OFF:
         raise UpstreamFault("cut", "The model server broke the answer off.")

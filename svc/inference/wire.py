@@ -77,7 +77,7 @@ class ChunkWriter:
     """
 
     def __init__(self, id: str, created: int, model: str, include_usage: bool, request: dict[str, Any]) -> None:
-        self.head = {"id": id, "object": "chat.completion.chunk", "created": created, "model": model}
+        self.head: dict[str, Any] = {"id": id, "object": "chat.completion.chunk", "created": created, "model": model}
         self._include_usage = include_usage
         self._request = request
         self._reported: dict[str, Any] = {}
@@ -114,14 +114,17 @@ class ChunkWriter:
         Raises UpstreamFault: `status` for an error object, `cut` for a choice that broke off, `invalid` for an answer without
         end or one that JSON cannot carry.
         """
-        _refuse_error(raw)
-        self._parts = 0
-        self._note_parts(len(raw))
-        self._note_usage(raw)
-        for name, value in raw.items():
-            if name not in _TOP_FIELDS and value is not None:
-                json_bytes({name: value})
-                self._waiting[name] = value
+        if raw.get("error") or raw.get("object") == "error":
+            raise _error_in(raw)
+        self._parts = len(raw)
+        if "usage" in raw:
+            self._note_usage(raw)
+        if not raw.keys() <= _TOP_FIELDS:
+            _check_parts(self._parts)
+            for name, value in raw.items():
+                if name not in _TOP_FIELDS and value is not None:
+                    json_bytes({name: value})
+                    self._waiting[name] = value
         choices = raw.get("choices")
         if not isinstance(choices, list) or self._closed:
             return []
@@ -164,12 +167,6 @@ class ChunkWriter:
         choice = self._choices.get(index)
         return choice.reason() if choice is not None and self._closed else None
 
-    def _note_parts(self, count: int) -> None:
-        # No chunk of a real provider holds thousands of parts; each costs time on the event loop.
-        self._parts += count
-        if self._parts > _PARTS_MAX:
-            raise UpstreamFault("invalid", "The answer holds too many parts at once.")
-
     def _note_usage(self, raw: dict[str, Any]) -> None:
         usage = raw.get("usage")
         if isinstance(usage, dict):
@@ -177,8 +174,11 @@ class ChunkWriter:
 
     def _chunks(self, choice: GrowingChoice, delta: dict[str, Any]) -> list[Chunk]:
         """The chunk of `delta`, or several that together say the same where a text in it is long."""
-        first, *more = _in_pieces(delta)
-        return [self._chunk(choice, first), *(self._chunk(choice, piece, goes_on=True) for piece in more)]
+        for value in delta.values():
+            if type(value) is str and len(value) > _PIECE_CHARACTERS:
+                first, *more = _in_pieces(delta)
+                return [self._chunk(choice, first), *(self._chunk(choice, piece, goes_on=True) for piece in more)]
+        return [self._chunk(choice, delta)]
 
     def _chunk(self, choice: GrowingChoice, delta: dict[str, Any], reason: str | None = None, *, goes_on: bool = False) -> Chunk:
         written = {"index": choice.index, "delta": delta, "logprobs": None, "finish_reason": reason}
@@ -186,28 +186,38 @@ class ChunkWriter:
         if choice.waiting and "role" not in delta:
             written.update(choice.waiting)
             choice.waiting = {}
-        chunk = {**self.head, **({} if goes_on else self._waiting), "choices": [written]}
+        chunk = self.head.copy()
+        if self._waiting and not goes_on:
+            chunk.update(self._waiting)
+        chunk["choices"] = [written]
         if self._include_usage:
             chunk["usage"] = None
         return chunk
 
     def _read_choice(self, raw: dict[str, Any], position: int) -> list[Chunk]:
-        _refuse_error(raw)
+        if raw.get("error") or raw.get("object") == "error":
+            raise _error_in(raw)
         delta = _delta_of(raw)
         calls = delta.get("tool_calls") if delta else None
-        self._note_parts(len(raw) + len(delta or ()) + (len(calls) if isinstance(calls, list) else 0))
+        self._parts += len(raw) + (len(delta) if delta else 0) + (len(calls) if isinstance(calls, list) else 0)
+        _check_parts(self._parts)
         choice = self._choice_at(raw.get("index"), position, begins=delta is not None)
         if choice is None:
             return []
-        self._note_usage(raw)  # Moonshot puts it here
+        if "usage" in raw:
+            self._note_usage(raw)  # Moonshot puts it here
         if choice.finish_reason is not None:
             return []
-        for name, value in raw.items():
-            if value is not None and (name not in _CHOICE_FIELDS or (name == "logprobs" and isinstance(value, dict))):
-                json_bytes({name: value})
-                choice.waiting[name] = value
+        if raw.get("logprobs") is not None or not raw.keys() <= _CHOICE_FIELDS:
+            for name, value in raw.items():
+                if value is not None and (name not in _CHOICE_FIELDS or (name == "logprobs" and isinstance(value, dict))):
+                    json_bytes({name: value})
+                    choice.waiting[name] = value
         chunks = [] if delta is None else self._read_delta(choice, delta)
-        choice.finish_reason = "length" if choice.cut else finish_reason(raw.get("finish_reason"))
+        if choice.cut:
+            choice.finish_reason = "length"
+        elif (reason := raw.get("finish_reason")) is not None:
+            choice.finish_reason = finish_reason(reason)
         return chunks
 
     def _choice_at(self, index: Any, position: int, *, begins: bool) -> GrowingChoice | None:
@@ -230,6 +240,12 @@ class ChunkWriter:
                 raw["reasoning_content"] = f"{raw.get('reasoning_content') or ''}{thinking}"
         if delta := self._read_fields(choice, raw):
             chunks += self._chunks(choice, delta)
+        if "tool_calls" in raw or "function_call" in raw:
+            chunks += self._read_calls(choice, raw)
+        return chunks
+
+    def _read_calls(self, choice: GrowingChoice, raw: dict[str, Any]) -> list[Chunk]:
+        chunks: list[Chunk] = []
         calls = raw.get("tool_calls")
         for position, call in enumerate(calls if isinstance(calls, list) else ()):
             if isinstance(call, dict):
@@ -262,7 +278,7 @@ class ChunkWriter:
             text = choice.texts[name] = GrowingText()
             self._kept_bytes += _FIELD_OVERHEAD_BYTES
         piece = text.take(choice.within(value))
-        self.text_bytes += text_size_bytes(piece)
+        self.text_bytes += len(piece) if piece.isascii() else text_size_bytes(piece)
         return piece
 
     def _keep(self, choice: GrowingChoice, name: str, value: Any) -> None:
@@ -365,21 +381,26 @@ def _in_pieces(delta: dict[str, Any]) -> list[dict[str, Any]]:
     return pieces
 
 
-def _refuse_error(raw: dict[str, Any]) -> None:
+def _check_parts(count: int) -> None:
+    # No chunk of a real provider holds thousands of parts; each costs time on the event loop.
+    if count > _PARTS_MAX:
+        raise UpstreamFault("invalid", "The answer holds too many parts at once.")
+
+
+def _error_in(raw: dict[str, Any]) -> UpstreamFault:
     error = raw.get("error")
-    if not error and raw.get("object") != "error":
-        return
     if not isinstance(error, dict):
         error = {"message": error if isinstance(error, str) else str(raw.get("message") or "")}
-    raise UpstreamFault("status", "The answer is an error.", status=error_status(raw), error=error)
+    return UpstreamFault("status", "The answer is an error.", status=error_status(raw), error=error)
 
 
 def _delta_of(raw: dict[str, Any]) -> dict[str, Any] | None:
     """What a choice says: its delta, its whole message, or the text of the older completions."""
-    for name in ("delta", "message"):
-        if isinstance(raw.get(name), dict):
-            found: dict[str, Any] = raw[name]
-            return found
+    found = raw.get("delta")
+    if type(found) is not dict:
+        found = raw.get("message")
+    if type(found) is dict:
+        return found
     return {"content": raw["text"]} if isinstance(raw.get("text"), str) else None
 
 

@@ -23,7 +23,7 @@ class EventReader:
         self._limit_bytes = limit_bytes
         self._line = bytearray()  # what has come of the line that has not ended yet; never scanned again
         self._name = b""
-        self._data: bytearray | None = None
+        self._data: bytes | bytearray | None = None  # of several lines it grows
         self._after_cr = False
         self._bom = b"\xef\xbb\xbf"
 
@@ -37,7 +37,7 @@ class EventReader:
         self._after_cr = chunk.endswith(b"\r")
         lines = chunk.splitlines()
         rest = b"" if chunk.endswith((b"\n", b"\r")) else lines.pop()
-        if lines:
+        if lines and (self._line or self._bom):
             lines[0] = (bytes(self._line) + lines[0]).removeprefix(self._bom)
             self._line.clear()
             self._bom = b""
@@ -45,10 +45,11 @@ class EventReader:
         for line in lines:
             if line:
                 self._field(line)
-                continue
-            if self._data is not None:
+            elif self._data is not None:
                 events.append(ServerSentEvent(self._name, bytes(self._data)))
-            self._name, self._data = b"", None
+                self._name, self._data = b"", None
+            else:
+                self._name = b""
         self._line += rest
         self._check(self._line)
         return events
@@ -61,14 +62,15 @@ class EventReader:
         self._check(line)
         name, _, value = line.partition(b":")
         value = value.removeprefix(b" ")
-        if name == b"event" or name == b"error":
-            self._name = value if name == b"event" else name
         if name == b"data" or name == b"error":
             if self._data is None:
-                self._data = bytearray(value)
+                self._data = value
             else:
+                self._data = bytearray(self._data) if type(self._data) is bytes else self._data
                 self._data += b"\n" + value
                 self._check(self._data)
+        if name == b"event" or name == b"error":
+            self._name = value if name == b"event" else name
 
     def _check(self, held: bytes | bytearray) -> None:
         if len(held) > self._limit_bytes:
