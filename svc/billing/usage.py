@@ -5,6 +5,7 @@ The calls that cost nothing are counted in memory first, so that no answer waits
 
 import asyncio
 import contextlib
+import functools
 import sqlite3
 from dataclasses import dataclass
 from typing import Any
@@ -35,7 +36,12 @@ class CountedCall:
 
 def day_of(now_seconds: float) -> str:
     """The UTC day of a moment, as `CountedCall` has it."""
-    return timestamp(now_seconds)[:10]
+    return _day(int(now_seconds // 86_400))
+
+
+@functools.lru_cache(maxsize=4)
+def _day(number: int) -> str:
+    return timestamp(number * 86_400)[:10]
 
 
 def bounded_tokens(tokens: int) -> int:

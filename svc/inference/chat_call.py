@@ -146,7 +146,7 @@ class ChatCall(PaidCall):
     def bill(self) -> Bill:
         usage = self.usage
         tokens = (usage["prompt_tokens"], usage["completion_tokens"])
-        return Bill(*tokens, wallet.cost_micros(self._model.prices, *tokens))
+        return Bill(*tokens, wallet.cost_micros(self._model.prices, *tokens) if self.paid else 0)
 
     def void(self) -> None:
         self._answer = None  # what was streamed has been had

@@ -10,6 +10,7 @@ ROLES = ("developer", "system", "user", "assistant", "tool", "function")
 _TOKENS_MAX = 2**31 - 1
 _INT64_MAX = 2**63 - 1
 _CONTENT = "a string, a list of parts or null"
+_ROLE = one_of(*ROLES)
 
 
 def check_chat(body: dict[str, Any]) -> dict[str, Any]:
@@ -21,7 +22,8 @@ def check_chat(body: dict[str, Any]) -> dict[str, Any]:
     """
     required(body, "messages", list_of(_message, least=1))
     for name, check in _FIELDS.items():
-        optional(body, name, check, None)
+        if name in body:
+            optional(body, name, check, None)
     return body
 
 
@@ -105,7 +107,7 @@ def _schema(value: Any, param: str) -> None:
 
 def _message(value: Any, param: str) -> None:
     message = mapping(value, param)
-    role = required(message, "role", one_of(*ROLES), param)
+    role = required(message, "role", _ROLE, param)
     if role == "tool":
         required(message, "tool_call_id", string, param)
     # The assistant's turn may come back without the key at all (litellm), the others' may not.
@@ -113,7 +115,8 @@ def _message(value: Any, param: str) -> None:
         raise refusal(None, f"{param}.content", _CONTENT)
     optional(message, "content", _content, None, param)
     optional(message, "name", string, None, param)
-    optional(message, "tool_calls", list_of(_tool_call), None, param)
+    if "tool_calls" in message:
+        optional(message, "tool_calls", list_of(_tool_call), None, param)
 
 
 def _content(value: Any, param: str) -> None:
@@ -284,9 +287,11 @@ def drop_aiming_fields(body: dict[str, Any]) -> dict[str, Any]:
     read destinations out of it.
     """
     return {
-        key: value if key in _OPAQUE_FIELDS else _without_aim(value, _OPAQUE.get(key, frozenset()), key in _SPREAD_AT_TOP)
+        key: value
+        if key in _OPAQUE_FIELDS or type(value) is str
+        else _without_aim(value, _OPAQUE.get(key, frozenset()), key in _SPREAD_AT_TOP)
         for key, value in body.items()
-        if not _aims(key, at_top=True)
+        if key in _HARMLESS or not _aims(key, at_top=True)
     }
 
 
@@ -295,9 +300,15 @@ def _without_aim(value: Any, opaque: frozenset[str], at_top: bool = False) -> An
         return [_without_aim(item, opaque) for item in value]
     if isinstance(value, dict):
         return {
-            key: item if key in opaque else _without_aim(item, opaque) for key, item in value.items() if not _aims(key, at_top)
+            key: item if key in opaque or type(item) is str else _without_aim(item, opaque)
+            for key, item in value.items()
+            if key in _HARMLESS or not _aims(key, at_top)
         }
     return value
+
+
+# The documented names, which most requests have and no other, need no closer look.
+_HARMLESS = frozenset({*_FIELDS, "messages", "role", "content", "type", "text", "name", "tool_calls", "tool_call_id", "function"})
 
 
 def _aims(key: str, at_top: bool) -> bool:

@@ -11,7 +11,7 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 from svc.billing import wallet
 from svc.billing.usage import CountedCall, UsageCounter, add_call, add_overrun, bounded_tokens, day_of
@@ -60,8 +60,7 @@ class Payer:
     key_id: str | None
 
 
-@dataclass(frozen=True)
-class Bill:
+class Bill(NamedTuple):
     """What a call has used and costs; the ledger says `description`, or the tokens."""
 
     input_tokens: int

@@ -146,6 +146,8 @@ class Faults:
         pass
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if error is None:
+            return
         if isinstance(error, AddressNotAllowed):
             raise ApiError("address_not_allowed") from None
         if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):

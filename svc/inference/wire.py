@@ -351,10 +351,12 @@ class Completion:
 
     def _add(self, chunks: list[Chunk]) -> None:
         for chunk in chunks:
-            self._extra.update((name, value) for name, value in chunk.items() if name not in _TOP_FIELDS)
+            if not chunk.keys() <= _TOP_FIELDS:
+                self._extra.update((name, value) for name, value in chunk.items() if name not in _TOP_FIELDS)
             for part in chunk["choices"]:
-                empty = {"index": part["index"], "message": None, "logprobs": None}
-                choice = self._choices.setdefault(part["index"], empty)
+                choice = self._choices.get(part["index"])
+                if choice is None:
+                    choice = self._choices[part["index"]] = {"index": part["index"], "message": None, "logprobs": None}
                 choice.update(part, logprobs=_join_logprobs(choice["logprobs"], part["logprobs"]))
 
 
