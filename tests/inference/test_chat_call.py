@@ -5,18 +5,20 @@ import contextlib
 import re
 import sqlite3
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import httpx
 import orjson
 import pytest
+import pytest_asyncio
 
 from tests.support.model_server import ModelServer
-from tests.support.people import Person, command, new_person
+from tests.support.people import Person, another_person, command
 from tests.support.server import RunningServer, running_server
 
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 COMPLETIONS = "/v1/chat/completions"
 MODELS = (
     *("ok", "silent", "silent-after-3-chunks", "endless", "late-usage-800ms", "tools", "reasoning", "mid-line", "mid-bare"),
@@ -40,6 +42,11 @@ class Lab:
     upstream: ModelServer
     person: Person
     client: httpx.AsyncClient
+    logged_before: int = 0
+
+    def lines(self) -> list[dict[str, Any]]:
+        """What the server has logged since the test began."""
+        return self.server.log_lines()[self.logged_before :]
 
     def body(self, model: str, **fields: Any) -> dict[str, Any]:
         return {"model": f"lab/{model}", "messages": [{"role": "user", "content": "hi"}], **fields}
@@ -68,15 +75,39 @@ def events(answer: httpx.Response) -> list[Any]:
     return [orjson.loads(block[6:]) for block in answer.text.split("\n\n")[:-1] if block != "data: [DONE]"]
 
 
-@pytest.fixture
-async def lab(tmp_path: Path) -> AsyncIterator[Lab]:
+async def person_with_funds(server: RunningServer) -> Person:
+    person = await another_person(server)
+    assert command(server, "credit", person.email, "5").returncode == 0
+    return person
+
+
+@contextlib.asynccontextmanager
+async def laboratory(folder: Path) -> AsyncIterator[Lab]:
     async with ModelServer() as upstream:
-        (tmp_path / "catalog.toml").write_text(catalog(upstream))
-        async with running_server(tmp_path, {"SVC_CATALOG": str(tmp_path / "catalog.toml")}) as server:
-            person = await new_person(server)
-            assert command(server, "credit", person.email, "5").returncode == 0
-            async with server.client(timeout=30) as client:
-                yield Lab(server, upstream, person, client)
+        (folder / "catalog.toml").write_text(catalog(upstream))
+        settings = {"SVC_CATALOG": str(folder / "catalog.toml")}
+        async with running_server(folder, settings) as server, server.client(timeout=30) as client:
+            yield Lab(server, upstream, await person_with_funds(server), client)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def shared(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Lab]:
+    async with laboratory(tmp_path_factory.mktemp("lab")) as lab:
+        yield lab
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def lab(shared: Lab) -> Lab:
+    """Somebody new on the server that these tests share."""
+    shared.upstream.requests.clear()
+    return replace(shared, person=await person_with_funds(shared.server), logged_before=len(shared.server.log_lines()))
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def own_lab(tmp_path: Path) -> AsyncIterator[Lab]:
+    """A server of its own, for what a server remembers, counts, or ends by."""
+    async with laboratory(tmp_path) as lab:
+        yield lab
 
 
 async def test_no_other_name_of_the_output_limit_passes(lab: Lab) -> None:
@@ -89,15 +120,15 @@ async def test_no_other_name_of_the_output_limit_passes(lab: Lab) -> None:
     assert body["extra_body"] == {"kept": 1, "options": {"kept": 1}} and body["options"] == {"kept": 1}
 
 
-async def test_an_answer_beyond_its_grant_is_cut_with_length_and_ends_upstream(lab: Lab) -> None:
-    found = events(await lab.chat("endless", stream=True, max_tokens=10))
+async def test_an_answer_beyond_its_grant_is_cut_with_length_and_ends_upstream(own_lab: Lab) -> None:
+    found = events(await own_lab.chat("endless", stream=True, max_tokens=10))
     text = "".join(chunk["choices"][0]["delta"].get("content") or "" for chunk in found)
     assert len(text) == 320 and found[-1]["choices"][0]["finish_reason"] == "length"
-    await asyncio.wait_for(lab.upstream.requests[-1].gone.wait(), 2)
-    assert await lab.spent() == 16 + 4 + 2 + len("lab/endless") + 2 * 10  # all that was held
-    metrics = (await lab.client.get("/metrics")).text
+    await asyncio.wait_for(own_lab.upstream.requests[-1].gone.wait(), 2)
+    assert await own_lab.spent() == 16 + 4 + 2 + len("lab/endless") + 2 * 10  # all that was held
+    metrics = (await own_lab.client.get("/metrics")).text
     micros = int(re.search(r"^svc_overrun_micros_total ([1-9]\d*)$", metrics, re.MULTILINE)[1])  # type: ignore[index]
-    with contextlib.closing(sqlite3.connect(lab.server.data_dir / "service.db")) as conn:
+    with contextlib.closing(sqlite3.connect(own_lab.server.data_dir / "service.db")) as conn:
         kept = conn.execute("SELECT model, calls, micros FROM overruns").fetchall()
     assert "svc_overruns_total 1\n" in metrics and kept == [("lab/endless", 1, micros)]
 
@@ -158,37 +189,37 @@ async def test_a_stopped_run_pays_for_the_input_of_its_silent_model(lab: Lab) ->
     assert spent > 1 and orjson.loads(last)["cost_micros"] == spent
 
 
-async def test_a_shutdown_charges_nothing_for_a_silent_model(lab: Lab) -> None:
-    asking = asyncio.create_task(lab.chat("silent", stream=True))
-    await lab.asked()
-    assert await lab.server.stop() == 0
+async def test_a_shutdown_charges_nothing_for_a_silent_model(own_lab: Lab) -> None:
+    asking = asyncio.create_task(own_lab.chat("silent", stream=True))
+    await own_lab.asked()
+    assert await own_lab.server.stop() == 0
     assert (await asking).status_code == 503
-    with contextlib.closing(sqlite3.connect(lab.server.data_dir / "service.db")) as conn:
+    with contextlib.closing(sqlite3.connect(own_lab.server.data_dir / "service.db")) as conn:
         assert conn.execute("SELECT count(*) FROM ledger WHERE kind = 'debit'").fetchone() == (0,)
         assert conn.execute("SELECT count(*) FROM holds").fetchone() == (0,)
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_what_we_add_and_a_model_refuses_is_asked_again_as_it_wants_it_and_remembered(lab: Lab, stream: bool) -> None:
+async def test_what_we_add_and_a_model_refuses_is_asked_again_as_it_wants_it_and_remembered(own_lab: Lab, stream: bool) -> None:
     for times in (2, 1):
-        before = len(lab.upstream.requests)
-        assert (await lab.chat("refuses-max_tokens", stream=stream)).status_code == 200
-        assert len(lab.upstream.requests) == before + times
-        assert lab.upstream.requests[-1].body["max_completion_tokens"] == 4096
-    before = len(lab.upstream.requests)
-    assert (await lab.chat("small-output", stream=stream)).status_code == 200
-    assert len(lab.upstream.requests) == before + 2 and "max_tokens" not in lab.upstream.requests[-1].body
+        before = len(own_lab.upstream.requests)
+        assert (await own_lab.chat("refuses-max_tokens", stream=stream)).status_code == 200
+        assert len(own_lab.upstream.requests) == before + times
+        assert own_lab.upstream.requests[-1].body["max_completion_tokens"] == 4096
+    before = len(own_lab.upstream.requests)
+    assert (await own_lab.chat("small-output", stream=stream)).status_code == 200
+    assert len(own_lab.upstream.requests) == before + 2 and "max_tokens" not in own_lab.upstream.requests[-1].body
     if stream:
         for times in (2, 1):
-            before = len(lab.upstream.requests)
-            assert (await lab.chat("refuses-stream_options", stream=True)).status_code == 200
-            assert len(lab.upstream.requests) == before + times and "stream_options" not in lab.upstream.requests[-1].body
+            before = len(own_lab.upstream.requests)
+            assert (await own_lab.chat("refuses-stream_options", stream=True)).status_code == 200
+            assert len(own_lab.upstream.requests) == before + times and "stream_options" not in own_lab.upstream.requests[-1].body
 
 
-async def test_what_the_caller_sent_itself_is_the_callers_to_mend(lab: Lab) -> None:
-    answer = await lab.chat("refuses-max_tokens", max_tokens=50)
+async def test_what_the_caller_sent_itself_is_the_callers_to_mend(own_lab: Lab) -> None:
+    answer = await own_lab.chat("refuses-max_tokens", max_tokens=50)
     assert (answer.status_code, answer.json()["error"]["param"]) == (400, "max_tokens")
-    assert len(lab.upstream.requests) == 1 and await lab.spent() == 0
+    assert len(own_lab.upstream.requests) == 1 and await own_lab.spent() == 0
 
 
 async def test_the_thoughts_of_an_agents_step_go_back_only_to_a_model_that_takes_them(lab: Lab) -> None:
@@ -207,9 +238,9 @@ async def test_an_error_in_mid_stream_ends_as_one_with_its_words(lab: Lab, model
     run = await lab.client.post("/v1/agents/run", json={"model": f"lab/{model}", "goal": "hi"}, headers=lab.person.headers)
     assert "exceeds the context size" in events(run)[-1]["error"]["message"]
     await asyncio.sleep(0.2)
-    (line,) = [line for line in lab.server.log_lines() if line.get("route") == COMPLETIONS]
+    (line,) = [line for line in lab.lines() if line.get("route") == COMPLETIONS]
     assert line["upstream_status"] in (500, 502)
-    assert not [line for line in lab.server.log_lines() if "exceeds the context size" in str(line)], "it may quote the message"
+    assert not [line for line in lab.lines() if "exceeds the context size" in str(line)], "it may quote the message"
 
 
 @pytest.mark.parametrize("status", [401, 402])
@@ -218,5 +249,5 @@ async def test_what_only_the_operator_can_mend_is_not_retried_and_stands_in_the_
     assert (answer.status_code, answer.headers["x-should-retry"]) == (502, "false")
     assert "on_command" not in answer.text and "asked for it" not in answer.text
     await asyncio.sleep(0.2)
-    (line,) = [line for line in lab.server.log_lines() if line.get("route") == COMPLETIONS]
+    (line,) = [line for line in lab.lines() if line.get("route") == COMPLETIONS]
     assert (line["upstream_status"], line["upstream_error"]) == (status, "the test asked for it")

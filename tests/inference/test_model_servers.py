@@ -1,20 +1,23 @@
 """Chat through the real server and a model server that misbehaves on command."""
 
 import asyncio
+import contextlib
 import time
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import httpx
 import orjson
 import pytest
+import pytest_asyncio
 
 from tests.support.model_server import ModelServer
-from tests.support.people import Person, new_person
+from tests.support.people import Person, another_person
 from tests.support.server import RunningServer, running_server
 
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 COMPLETIONS = "/v1/chat/completions"
 MODELS = (
     *("ok", "echo", "unicode", "tools-bare", "no-usage", "no-done", "status-400", "status-401", "status-404", "status-500"),
@@ -55,15 +58,34 @@ class Lab:
         ]
 
 
-@pytest.fixture
-async def lab(tmp_path: Path) -> AsyncIterator[Lab]:
+@contextlib.asynccontextmanager
+async def laboratory(folder: Path) -> AsyncIterator[Lab]:
     async with ModelServer() as upstream:
-        (tmp_path / "catalog.toml").write_text(catalog(upstream))
-        async with running_server(tmp_path, {"SVC_CATALOG": str(tmp_path / "catalog.toml")}) as server:
-            person = await new_person(server)
+        (folder / "catalog.toml").write_text(catalog(upstream))
+        async with running_server(folder, {"SVC_CATALOG": str(folder / "catalog.toml")}) as server:
             async with server.client(timeout=30) as client:
-                yield Lab(server, upstream, person, client)
+                yield Lab(server, upstream, await another_person(server), client)
             assert "sk-the-operators-secret" not in server.stderr()
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def shared(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Lab]:
+    async with laboratory(tmp_path_factory.mktemp("lab")) as lab:
+        yield lab
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def lab(shared: Lab) -> Lab:
+    """Somebody new on the server that these tests share."""
+    shared.upstream.requests.clear()
+    return replace(shared, person=await another_person(shared.server))
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def own_lab(tmp_path: Path) -> AsyncIterator[Lab]:
+    """A server of its own, for what a server remembers, counts, or ends by."""
+    async with laboratory(tmp_path) as lab:
+        yield lab
 
 
 async def text_of(answer: httpx.Response) -> str:
@@ -141,40 +163,40 @@ async def test_a_fault_in_mid_stream_is_an_error_event_and_never_a_finish(lab: L
     assert chunks and all(chunk["choices"][0]["finish_reason"] is None for chunk in chunks)
 
 
-async def test_a_refusal_is_tried_once_more(lab: Lab) -> None:
-    assert await text_of(await lab.chat("fail-once")) == "Hello, world!"
-    assert [seen.model for seen in lab.upstream.requests] == ["fail-once", "fail-once"]
+async def test_a_refusal_is_tried_once_more(own_lab: Lab) -> None:
+    assert await text_of(await own_lab.chat("fail-once")) == "Hello, world!"
+    assert [seen.model for seen in own_lab.upstream.requests] == ["fail-once", "fail-once"]
 
 
-async def test_retry_after_is_honoured_up_to_5_seconds(lab: Lab) -> None:
+async def test_retry_after_is_honoured_up_to_5_seconds(own_lab: Lab) -> None:
     began = time.monotonic()
-    assert (await lab.chat("retry-after-1")).status_code == 503
+    assert (await own_lab.chat("retry-after-1")).status_code == 503
     assert 0.9 < time.monotonic() - began < 4
-    assert len(lab.upstream.requests) == 2
-    answer = await lab.chat("retry-after-30")
-    assert answer.status_code == 503 and len(lab.upstream.requests) == 3 and 1 <= int(answer.headers["retry-after"]) <= 59
+    assert len(own_lab.upstream.requests) == 2
+    answer = await own_lab.chat("retry-after-30")
+    assert answer.status_code == 503 and len(own_lab.upstream.requests) == 3 and 1 <= int(answer.headers["retry-after"]) <= 59
 
 
-async def test_the_fallback_answers_under_the_name_that_was_asked_for(lab: Lab) -> None:
+async def test_the_fallback_answers_under_the_name_that_was_asked_for(own_lab: Lab) -> None:
     for model, tried in (("status-503", ["status-503", "status-503", "ok"]), ("retry-after-60", ["retry-after-60", "ok"])):
-        lab.upstream.requests.clear()
-        answer = await lab.chat(model)
+        own_lab.upstream.requests.clear()
+        answer = await own_lab.chat(model)
         assert await text_of(answer) == "Hello, world!" and answer.json()["model"] == f"lab/{model}"
-        assert [seen.model for seen in lab.upstream.requests] == tried
+        assert [seen.model for seen in own_lab.upstream.requests] == tried
 
 
 async def test_a_dearer_model_is_never_a_fallback(lab: Lab) -> None:
     assert (await lab.chat("status-502")).status_code == 502
 
 
-async def test_a_model_server_that_is_down_is_502_and_answers_again_within_2_seconds_of_its_return(lab: Lab) -> None:
-    assert (await lab.chat("ok")).status_code == 200
-    await lab.upstream.stop()
-    answer = await lab.chat("ok")
+async def test_a_model_server_that_is_down_is_502_and_answers_again_within_2_seconds_of_its_return(own_lab: Lab) -> None:
+    assert (await own_lab.chat("ok")).status_code == 200
+    await own_lab.upstream.stop()
+    answer = await own_lab.chat("ok")
     assert (answer.status_code, answer.json()["error"]["code"]) == (502, "upstream_unreachable")
-    await lab.upstream.start()
+    await own_lab.upstream.start()
     began = time.monotonic()
-    assert (await lab.chat("ok")).status_code == 200 and time.monotonic() - began < 2
+    assert (await own_lab.chat("ok")).status_code == 200 and time.monotonic() - began < 2
 
 
 @pytest.mark.parametrize(
@@ -221,7 +243,7 @@ async def test_the_providers_own_list_is_offered_when_the_catalog_has_none(tmp_p
             f'default_model = "lab/org/chat:7b"\n[[providers]]\nname = "lab"\nbase_url = "{upstream.base_url}"\n'
         )
         async with running_server(tmp_path, {"SVC_CATALOG": str(tmp_path / "catalog.toml"), "SVC_BUILTIN": "0"}) as server:
-            person = await new_person(server)
+            person = await another_person(server)
             async with server.client() as client:
                 listed = (await client.get("/v1/models", headers=person.headers)).json()["data"]
                 assert [model["id"] for model in listed] == ["lab/org/chat:7b", "lab/echo"]
@@ -234,11 +256,11 @@ async def test_the_providers_own_list_is_offered_when_the_catalog_has_none(tmp_p
                 assert unknown.status_code == 404
 
 
-async def test_the_log_tells_model_tokens_and_times_and_nothing_of_the_content(lab: Lab) -> None:
-    await lab.chat("echo", messages=[{"role": "user", "content": "a private matter"}])
+async def test_the_log_tells_model_tokens_and_times_and_nothing_of_the_content(own_lab: Lab) -> None:
+    await own_lab.chat("echo", messages=[{"role": "user", "content": "a private matter"}])
     await asyncio.sleep(0.1)
-    (line,) = [line for line in lab.server.log_lines() if line.get("route") == COMPLETIONS]
+    (line,) = [line for line in own_lab.server.log_lines() if line.get("route") == COMPLETIONS]
     assert line["status"] == 200 and line["model"] == "lab/echo" and line["input_tokens"] > 0 and line["upstream_ms"] > 0
-    log = lab.server.stderr()
-    for secret in ("private matter", lab.person.key, lab.person.session, lab.person.email, "correct horse"):
+    log = own_lab.server.stderr()
+    for secret in ("private matter", own_lab.person.key, own_lab.person.session, own_lab.person.email, "correct horse"):
         assert secret not in log

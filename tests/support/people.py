@@ -1,6 +1,8 @@
 """Accounts and keys on a real server, made through its API or by the operator's command (which no sign-up limit slows)."""
 
+import itertools
 import os
+import ssl
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -39,12 +41,22 @@ def command(server: RunningServer, *arguments: str, stdin: str = "", **env: str)
     )
 
 
-async def new_person(server: RunningServer, email: str = "ada@example.com") -> Person:
-    """Signs up (10 an hour are let in) and makes a key."""
-    async with server.client() as client:
+async def new_person(server: RunningServer, email: str = "ada@example.com", address: str = "127.0.0.1") -> Person:
+    """Signs up from `address` (10 an hour are let in from each) and makes a key."""
+    context = server.tls or ssl.create_default_context()
+    async with server.client(transport=httpx.AsyncHTTPTransport(verify=context, local_address=address)) as client:
         signed_up = await client.post("/auth/signup", json={"email": email, "password": PASSWORD})
         assert signed_up.status_code == 201, signed_up.text
         return await with_key(client, email, signed_up.json()["access_token"])
+
+
+_numbers = itertools.count(1)
+
+
+async def another_person(server: RunningServer) -> Person:
+    """Somebody new, from an address of its own, as often as a test asks."""
+    number = next(_numbers)
+    return await new_person(server, f"person{number}@example.com", f"127.0.{number // 250 + 1}.{number % 250 + 1}")
 
 
 async def with_key(client: httpx.AsyncClient, email: str, session: str) -> Person:
