@@ -10,9 +10,30 @@ from datetime import UTC, datetime
 BASE62 = string.digits + string.ascii_uppercase + string.ascii_lowercase
 _CROCKFORD = "0123456789abcdefghjkmnpqrstvwxyz"
 _CROCKFORD_PAIRS = [first + second for first in _CROCKFORD for second in _CROCKFORD]
+_CROCKFORD_OF_BYTE = (_CROCKFORD * 8).encode()
 # 248 of the 256 byte values stand for a character, four for each; the other eight are dropped, or some would be likelier.
 _CHARACTER_OF_BYTE = (BASE62 * 4).encode() + bytes(8)
 _DROPPED = bytes(range(248, 256))
+_RANDOM_BYTES = 4096
+
+
+class _Random:
+    """Random bytes, which the system gives 4 KiB at a time: to ask it for each id would take longer than all else."""
+
+    def __init__(self) -> None:
+        self._left = b""
+        self._one_at_a_time = threading.Lock()
+
+    def take(self, count: int) -> bytes:
+        """`count` bytes that nobody else has had or can guess."""
+        with self._one_at_a_time:
+            if len(self._left) < count:
+                self._left = secrets.token_bytes(count + _RANDOM_BYTES)
+            taken, self._left = self._left[:count], self._left[count:]
+        return taken
+
+
+_random = _Random()
 
 
 @dataclass
@@ -34,15 +55,18 @@ def new_id(prefix: str, now_seconds: float | None = None) -> str:
     """
     with _newest.one_at_a_time:
         _newest.time = max(_millis(time.time() if now_seconds is None else now_seconds) << 12, _newest.time + 1)
-        number = (_newest.time << 68) | secrets.randbits(68)
-    return f"{prefix}_" + "".join([_CROCKFORD_PAIRS[(number >> shift) & 1023] for shift in range(120, -1, -10)])
+        newest = _newest.time
+    random = _random.take(14)
+    first = (newest << 3) | (random[0] & 7)  # 13 characters, to which the time and 3 bits go
+    text = "".join([_CROCKFORD_PAIRS[(first >> shift) & 1023] for shift in (55, 45, 35, 25, 15, 5)])
+    return f"{prefix}_{text}{_CROCKFORD[first & 31]}{random[1:].translate(_CROCKFORD_OF_BYTE).decode()}"
 
 
 def random_base62(length: int) -> str:
     """`length` random characters out of 0-9A-Za-z that nobody can guess, for tokens."""
     characters = b""
     while len(characters) < length:
-        characters += secrets.token_bytes(length + 8).translate(_CHARACTER_OF_BYTE, _DROPPED)
+        characters += _random.take(length + 8).translate(_CHARACTER_OF_BYTE, _DROPPED)
     return characters[:length].decode()
 
 

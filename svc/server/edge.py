@@ -43,6 +43,7 @@ class Edge:
     ) -> None:
         self._router = router
         self._config = config
+        self._trusts = lru_cache(256)(config.trusts)
         self._log = log
         self._metrics = metrics
         self._bodies = bodies
@@ -108,7 +109,7 @@ class Edge:
         if host not in self._names and host != (scope.get("server") or ("",))[0]:
             raise ApiError("misdirected_request")
         peer: str = (scope.get("client") or ("",))[0]
-        trusted = self._config.trusts(peer)
+        trusted = self._trusts(peer)
         if self._config.tls == "proxy" and not (trusted and _forwarded_as_https(scope)):
             raise ApiError("https_required")
         if self._draining() and scope["path"] != "/healthz":
