@@ -46,11 +46,6 @@ def hold(tx: sqlite3.Connection, account_id: str, hold_id: str, amount_micros: i
         raise
 
 
-def is_held(tx: sqlite3.Connection, account_id: str, hold_id: str) -> bool:
-    """Whether a hold has not ended yet."""
-    return tx.execute("SELECT 1 FROM holds WHERE account_id = ? AND id = ?", (account_id, hold_id)).fetchone() is not None
-
-
 def settle(
     tx: sqlite3.Connection,
     account_id: str,
@@ -64,21 +59,22 @@ def settle(
     key_id: str | None,
     description: str | None = None,
     now_seconds: float,
-) -> int:
+) -> int | None:
     """Ends a hold and debits what the call cost, at most the hold; a cost of 0 merely releases it.
 
-    Returns the micros charged: 0, without effect, when the hold was settled or released before. What the cost is over them is
-    the operator's loss, for the caller to count.
+    Returns the micros charged; None, without effect, when the hold was settled or released before. What the cost is over them
+    is the operator's loss, for the caller to count.
     """
     row = tx.execute(
         "DELETE FROM holds WHERE account_id = ? AND id = ? RETURNING amount_micros", (account_id, hold_id)
     ).fetchone()
-    charged_micros: int = 0 if row is None else min(max(cost_micros, 0), row["amount_micros"])
+    if row is None:
+        return None
+    charged_micros: int = min(max(cost_micros, 0), row[0])
     if charged_micros:
-        tokens = {"input_tokens": bounded_tokens(input_tokens), "output_tokens": bounded_tokens(output_tokens)}
         text = description or f"{model}: {input_tokens} input and {output_tokens} output tokens"
-        details = {"model": model, **tokens, "request_id": request_id, "key_id": key_id}
-        _book(tx, account_id, -charged_micros, text, hold_id, now_seconds, details)
+        tokens = (bounded_tokens(input_tokens), bounded_tokens(output_tokens))
+        _book(tx, account_id, -charged_micros, text, hold_id, now_seconds, (model, *tokens, request_id, key_id))
     return charged_micros
 
 
@@ -110,7 +106,7 @@ def credit(
     booked before or an account that is gone.
     """
     try:
-        _book(tx, account_id, amount_micros, description, reference, now_seconds, {})
+        _book(tx, account_id, amount_micros, description, reference, now_seconds)
     except sqlite3.IntegrityError as error:
         if "in_bounds" in str(error):
             raise ApiError("invalid_value", f"A wallet holds at most {dollars(MOST_MICROS)}.") from None
@@ -128,7 +124,7 @@ def debit(
 ) -> None:
     """Takes `amount_micros` (over 0) away. Raises ApiError `insufficient_funds` when not so much is there that is not held."""
     try:
-        _book(tx, account_id, -amount_micros, description, reference, now_seconds, {})
+        _book(tx, account_id, -amount_micros, description, reference, now_seconds)
     except sqlite3.IntegrityError as error:
         if "in_bounds" in str(error) or "held_within_balance" in str(error):
             raise _insufficient(tx, account_id, amount_micros) from None
@@ -142,25 +138,30 @@ def _book(
     description: str,
     reference: str | None,
     now_seconds: float,
-    details: Mapping[str, Any],
+    call: tuple[str | None, int | None, int | None, str | None, str | None] = (None,) * 5,
 ) -> None:
-    row = {
-        "id": new_id("led", now_seconds),
-        "account_id": account_id,
-        "kind": "credit" if amount_micros > 0 else "debit",
-        "amount_micros": amount_micros,
-        "description": description,
-        "reference": reference,
-        "created_at": now_seconds,
-        **details,
-    }
-    columns, values = ", ".join(row), ", ".join(f":{name}" for name in row)
+    """`call` has the model, the tokens in and out, the request's id and the key's."""
     tx.execute(
-        f"""
-        INSERT INTO ledger ({columns}, balance_after_micros)
-        VALUES ({values}, (SELECT balance_micros FROM wallets WHERE account_id = :account_id) + :amount_micros)
-        """,  # noqa: S608 - our own names
-        row,
+        """
+        INSERT INTO ledger (
+            id, account_id, kind, amount_micros, description, reference, created_at,
+            model, input_tokens, output_tokens, request_id, key_id, balance_after_micros
+        )
+        VALUES (
+            ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12,
+            (SELECT balance_micros FROM wallets WHERE account_id = ?2) + ?4
+        )
+        """,
+        (
+            new_id("led", now_seconds),
+            account_id,
+            "credit" if amount_micros > 0 else "debit",
+            amount_micros,
+            description,
+            reference,
+            now_seconds,
+            *call,
+        ),
     )
 
 

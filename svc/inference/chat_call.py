@@ -13,7 +13,7 @@ from typing import Any
 
 from svc.billing import wallet
 from svc.builtin import provider
-from svc.errors import UpstreamFault
+from svc.errors import ApiError, UpstreamFault
 from svc.ids import random_base62
 from svc.inference import upstream, wire
 from svc.inference.catalog import Model
@@ -133,11 +133,15 @@ class ChatCall(PaidCall):
         prices = self._asked.prices
         asked_for = [name for name in _LIMITS if self._body.get(name) is not None]
         wanted = min((int(self._body[name]) for name in asked_for if self._body[name] >= 1), default=DEFAULT_OUTPUT_TOKENS)
-        available_micros = wallet.available_micros(tx, self._payer.account_id)
-        affordable = wallet.affordable_output_tokens(prices, self._input_tokens, available_micros) // self._choices
-        # Below the least useful answer the hold is tried as it is, and refused with what is missing.
-        granted = min(wanted, max(affordable, LEAST_OUTPUT_TOKENS))
-        self.hold(tx, wallet.cost_micros(prices, self._input_tokens, granted * self._choices))
+        granted = wanted
+        try:
+            self.hold(tx, wallet.cost_micros(prices, self._input_tokens, wanted * self._choices))
+        except ApiError:
+            available_micros = wallet.available_micros(tx, self._payer.account_id)
+            affordable = wallet.affordable_output_tokens(prices, self._input_tokens, available_micros) // self._choices
+            # Below the least useful answer the hold is tried as it is, and refused with what is missing.
+            granted = min(wanted, max(affordable, LEAST_OUTPUT_TOKENS))
+            self.hold(tx, wallet.cost_micros(prices, self._input_tokens, granted * self._choices))
         self._limits = dict.fromkeys(asked_for or ("max_tokens",), granted)
         self._writer.choice_bytes = granted * _BYTES_PER_GRANTED_TOKEN
         if not asked_for:

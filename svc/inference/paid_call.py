@@ -135,7 +135,9 @@ class PaidCall:
             return
         self._reserved = True  # from here on there may be a hold, even if this task is cancelled
         try:
-            await self._engines.db.write_first(self.reserve_in)
+            # Unsynced: what a power failure takes from the disk is a hold whose call has ended with it, and which the next start
+            # would have released. The settlement, which is synced, cannot be there without it.
+            await self._engines.db.write_unsynced(self.reserve_in)
         except ApiError:
             self._reserved = False
             raise
@@ -181,15 +183,23 @@ class PaidCall:
             self.beside(tx)
 
     def _debit_in(self, tx: sqlite3.Connection) -> None:
-        if (
-            not self.paid
-            or not self._reserved
-            or (self._held_micros and not wallet.is_held(tx, self._payer.account_id, self._hold_id))
-        ):
+        if not self.paid or not self._reserved:
             return
         bill, now_seconds = self.bill(), self._engines.clock()
-        self._paid = bill
-        self.cost_micros = wallet.settle(
+        charged_micros = self._charged_in(tx, bill, now_seconds) if self._held_micros else 0
+        if charged_micros is None:
+            return
+        self._paid, self.cost_micros = bill, charged_micros
+        add_call(tx, self._counted(bill, charged_micros, now_seconds))
+        self.log_fields["cost_micros"] = charged_micros
+        self._overrun_micros = bill.cost_micros - charged_micros
+        if self._overrun_micros:  # more than was held: the operator's loss
+            self.log_fields["overrun_micros"] = self._overrun_micros
+            add_overrun(tx, day_of(now_seconds), self._model.id, self._overrun_micros)
+
+    def _charged_in(self, tx: sqlite3.Connection, bill: Bill, now_seconds: float) -> int | None:
+        """What the hold was charged; None where it had ended before."""
+        return wallet.settle(
             tx,
             self._payer.account_id,
             self._hold_id,
@@ -202,12 +212,6 @@ class PaidCall:
             description=bill.description,
             now_seconds=now_seconds,
         )
-        add_call(tx, self._counted(bill, self.cost_micros, now_seconds))
-        self.log_fields["cost_micros"] = self.cost_micros
-        self._overrun_micros = bill.cost_micros - self.cost_micros
-        if self._overrun_micros:  # more than was held: the operator's loss
-            self.log_fields["overrun_micros"] = self._overrun_micros
-            add_overrun(tx, day_of(now_seconds), self._model.id, self._overrun_micros)
 
     def _counted(self, bill: Bill, cost_micros: int, now_seconds: float) -> CountedCall:
         return CountedCall(

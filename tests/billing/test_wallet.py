@@ -43,7 +43,7 @@ def add_account(conn: sqlite3.Connection, email: str = "ada@example.com", micros
 
 
 def settle(conn: sqlite3.Connection, account_id: str, hold_id: str, cost_micros: int) -> int:
-    return wallet.settle(
+    charged_micros = wallet.settle(
         conn,
         account_id,
         hold_id,
@@ -55,6 +55,7 @@ def settle(conn: sqlite3.Connection, account_id: str, hold_id: str, cost_micros:
         key_id="key_1",
         now_seconds=NOW,
     )
+    return charged_micros or 0
 
 
 def shown(conn: sqlite3.Connection, account_id: str) -> tuple[int, int]:
