@@ -9,7 +9,7 @@ import pkgutil
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -197,15 +197,47 @@ class Outcome:
     statuses: dict[str, int] = field(default_factory=dict)
 
 
+class Pulse:
+    """How long the loop of a server of `pulsing_server` stood still."""
+
+    def __init__(self, server: RunningServer, file: Path) -> None:
+        self._server = server
+        self._file = file
+
+    async def longest_stall_ms(self) -> float:
+        """Since it was asked for the last time; infinite where the loop does not even come to the signal."""
+        self._file.unlink(missing_ok=True)
+        self._server.send_signal(signal.SIGUSR1)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(MOST_SECONDS):
+                while not self._file.exists():
+                    await asyncio.sleep(0.005)
+                return float(self._file.read_text())
+        return float("inf")
+
+
+@contextlib.asynccontextmanager
+async def pulsing_server(
+    folder: Path, env: Mapping[str, str] | None = None, root: Path = ROOT
+) -> AsyncIterator[tuple[RunningServer, Pulse]]:
+    """A server of the checkout `root` with its data in `folder`, and its pulse."""
+    file = folder / "pulse"
+    env = {"PYTHONPATH": str(root), "PULSE_FILE": str(file), **(env or {})}
+    async with running_server(folder, env, _COMMAND, cwd=root) as server:
+        yield server, Pulse(server, file)
+
+
 class Laboratory:
     """A server, and somebody else who asks it again and again."""
 
-    def __init__(self, server: RunningServer, probe: asyncio.subprocess.Process, root: Path, *, short: bool) -> None:
+    def __init__(
+        self, server: RunningServer, pulse: Pulse, probe: asyncio.subprocess.Process, root: Path, *, short: bool
+    ) -> None:
         self._server = server
+        self._pulse = pulse
         self._probe = probe
         self._root = root
         self._short = short
-        self._pulse_file = server.data_dir.parent / "pulse"
         self._played = 0
         self._before_mb = 0.0
 
@@ -240,13 +272,13 @@ class Laboratory:
 
     async def _begin(self) -> None:
         await self._report()
-        await self._longest_stall_ms()
+        await self._pulse.longest_stall_ms()
         self._before_mb = _peak_mb(self._server.pid, reset=True)
 
     async def _noticed(self, **more: Any) -> Outcome:
         found = await self._report()
         grown_mb = _peak_mb(self._server.pid) - self._before_mb
-        stall_ms = await self._longest_stall_ms()
+        stall_ms = await self._pulse.longest_stall_ms()
         return Outcome(stall_ms, found["wait_ms"], found["write_ms"], grown_mb, int(found["failures"]), **more)
 
     async def _report(self) -> dict[str, float]:
@@ -256,23 +288,11 @@ class Laboratory:
         found: dict[str, float] = json.loads(await self._probe.stdout.readline())
         return found
 
-    async def _longest_stall_ms(self) -> float:
-        """Since it was asked for the last time; infinite where the loop does not even come to the signal."""
-        self._pulse_file.unlink(missing_ok=True)
-        self._server.send_signal(signal.SIGUSR1)
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(MOST_SECONDS):
-                while not self._pulse_file.exists():
-                    await asyncio.sleep(0.005)
-                return float(self._pulse_file.read_text())
-        return float("inf")
-
 
 @contextlib.asynccontextmanager
 async def laboratory(folder: Path, root: Path = ROOT, *, short: bool = False) -> AsyncIterator[Laboratory]:
     """A server of the checkout `root` with its data in `folder`, and the probe."""
-    env = {"PYTHONPATH": str(root), "PULSE_FILE": str(folder / "pulse")}
-    async with running_server(folder, env, _COMMAND, cwd=root) as server:
+    async with pulsing_server(folder, root=root) as (server, pulse):
         async with server.client() as client:
             other = await _sign_up(client, "somebody@example.com")
         token = other["authorization"].removeprefix("Bearer ")
@@ -280,7 +300,7 @@ async def laboratory(folder: Path, root: Path = ROOT, *, short: bool = False) ->
         pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
         probe = await asyncio.create_subprocess_exec(sys.executable, "-m", "tests.attacks.probe", *what, cwd=ROOT, **pipes)
         try:
-            yield Laboratory(server, probe, root, short=short)
+            yield Laboratory(server, pulse, probe, root, short=short)
         finally:
             await probe.communicate(b"")
 

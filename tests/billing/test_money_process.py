@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import hashlib
 import math
 import os
 import random
@@ -311,12 +312,14 @@ async def test_sigterm_settles_every_open_answer_once(tmp_path: Path, model_port
 
 @dataclass
 class Told:
-    """What clients were told, of which nothing may be missing: the cost of each request, checkouts and notes of credits."""
+    """What clients were told, of which nothing may be missing: the cost of each request, checkouts and notes of credits, and the
+    hash of each artifact's content, or those that it may have by now."""
 
     costs: dict[str, int] = field(default_factory=dict)
     sent: set[str] = field(default_factory=set)  # the requests that make one call of a model
     credited: set[str] = field(default_factory=set)
     notes: set[str] = field(default_factory=set)
+    contents: dict[str, set[bytes]] = field(default_factory=dict)
 
     def assert_kept(self, path: Path, *, idle: bool) -> None:
         assert_exact(path, idle=idle)
@@ -325,9 +328,22 @@ class Told:
             booked = {row[0]: (row[1], row[2]) for row in conn.execute(query)}
             credits = dict(conn.execute("SELECT reference, count(*) FROM ledger WHERE kind = 'credit' GROUP BY 1").fetchall())
             notes = dict(conn.execute("SELECT description, count(*) FROM ledger WHERE kind = 'credit' GROUP BY 1").fetchall())
+            found = {
+                row["id"]: (row["sha256"], content_of(conn, row["content_id"])) for row in conn.execute("SELECT * FROM artifacts")
+            }
+            contents = conn.execute("SELECT count(*) FROM artifact_contents").fetchone()[0]
         assert {id: booked.get(id, (0, 0))[1] for id in self.costs} == self.costs
         assert all(booked.get(id, (0, 0))[0] <= 1 for id in self.sent)
         assert {credits.get(id) for id in self.credited} <= {1} and {notes.get(note) for note in self.notes} <= {1}
+        for id, hashes in self.contents.items():
+            sha256, content = found[id]
+            assert sha256 in hashes and hashlib.sha256(content).digest() == sha256
+        assert not idle or contents == len(found)
+
+
+def content_of(conn: sqlite3.Connection, content_id: str) -> bytes:
+    rows = conn.execute("SELECT content FROM artifact_pieces WHERE content_id = ? ORDER BY number", (content_id,))
+    return b"".join(row["content"] for row in rows)
 
 
 def cost_of(model: str, usage: dict[str, int]) -> int:
@@ -359,6 +375,19 @@ async def spend(server: RunningServer, who: Account, told: Told, rnd: random.Ran
             else:
                 assert said[-1]["type"] == "final" if kind == "run" else stream.blocks[-1] == DONE
                 told.costs[id] = said[-1]["cost_micros"] if kind == "run" else cost_of(model, said[-1]["usage"])
+
+
+async def keep(server: RunningServer, who: Account, told: Told, rnd: random.Random) -> None:
+    """Replaces the content of an artifact again and again, until the server is gone."""
+    async with server.client(headers=who.headers) as client:
+        with contextlib.suppress(httpx.TransportError):
+            made = await client.post("/artifacts", json={"name": "file", "content": ""})
+            while made.status_code == 201:
+                content = rnd.randbytes(64) * rnd.randrange(50_000)
+                hashes = told.contents.setdefault(made.json()["id"], {hashlib.sha256().digest()})
+                hashes.add(hashlib.sha256(content).digest())
+                if (await client.put(f"/artifacts/{made.json()['id']}/content", content=content)).status_code == 200:
+                    told.contents[made.json()["id"]] = {hashlib.sha256(content).digest()}
 
 
 async def fund(server: RunningServer, checkouts: list[tuple[str, str]], told: Told) -> None:
@@ -423,7 +452,7 @@ async def test_after_kill_9_at_any_moment_all_that_was_acknowledged_is_there_and
         if round_ % 4 == 3 and round_ < kills:  # a start that has something to mend
             kill_while_it_starts(tmp_path, env, rnd.uniform(0.1, 0.5))
             continue
-        async with asyncio.timeout(30), running_server(tmp_path, env) as server:
+        async with asyncio.timeout(30 + kills // 4), running_server(tmp_path, env) as server:
             if not people:
                 watch(database(server))
                 people = add_accounts(server, 12, micros=1_000_000)
@@ -432,6 +461,7 @@ async def test_after_kill_9_at_any_moment_all_that_was_acknowledged_is_there_and
             if round_ == kills:
                 break
             working = [asyncio.create_task(spend(server, who, told, rnd)) for who in people]
+            working.append(asyncio.create_task(keep(server, people[0], told, rnd)))
             working.append(asyncio.create_task(fund(server, checkouts, told)))
             if round_ % 8 == 4:
                 working.append(asyncio.create_task(credit_by_command(server, people[0], f"round {round_}", told)))
@@ -443,6 +473,7 @@ async def test_after_kill_9_at_any_moment_all_that_was_acknowledged_is_there_and
             await asyncio.gather(*working)
             told.assert_kept(database(server), idle=False)
     assert len(told.costs) >= kills and len(told.credited) >= kills // 3  # or it has proved little
+    assert told.contents
 
 
 async def credit_by_command(server: RunningServer, who: Account, note: str, told: Told) -> None:

@@ -1,0 +1,151 @@
+"""Whether the memory stays: mixed load upon a server process, and the slope of what it holds of its own.
+
+`python -m tests.soak_memory [--minutes 30]` prints a line a minute, and at the end the slope in MB an hour of load, without the
+first third, in which caches and pools fill.
+"""
+
+import argparse
+import asyncio
+import random
+import statistics
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from tests.support.agent_runs import Account, add_accounts
+from tests.support.server import RunningServer, running_server
+
+MOST_MB_AN_HOUR = 1.0
+_PEOPLE = 24
+_PAUSE_SECONDS = 1.0  # of each of them between two requests: 120 a minute are theirs
+_SAMPLE_SECONDS = 5.0
+
+
+@dataclass
+class Load:
+    """What was sent and how it was answered."""
+
+    rnd: random.Random
+    statuses: Counter[int] = field(default_factory=Counter)
+
+    async def ask(self, client: httpx.AsyncClient, method: str, path: str, **options: Any) -> httpx.Response:
+        answer = await client.request(method, path, **options)
+        self.statuses[answer.status_code] += 1
+        return answer
+
+
+async def _chat(load: Load, client: httpx.AsyncClient) -> None:
+    messages = [{"role": "user", "content": "hello " * load.rnd.randrange(1, 2_000)}]
+    model = load.rnd.choice(["builtin/echo", "builtin/assistant", "builtin/assistant-paid"])
+    body = {"model": model, "messages": messages, "stream": load.rnd.random() < 0.7}
+    await load.ask(client, "POST", "/v1/chat/completions", json=body)
+
+
+async def _leave(load: Load, client: httpx.AsyncClient) -> None:
+    body = {"model": "builtin/script", "messages": [{"role": "user", "content": "repeat 100 say x\nwait 5000"}], "stream": True}
+    async with client.stream("POST", "/v1/chat/completions", json=body) as answer:
+        load.statuses[answer.status_code] += 1
+        await anext(answer.aiter_bytes())
+
+
+async def _run(load: Load, client: httpx.AsyncClient) -> None:
+    await load.ask(client, "POST", "/v1/agents/run", json={"goal": "Compute 12 * (3 + 4)", "model": "builtin/assistant"})
+    await load.ask(client, "GET", "/v1/agents/runs?limit=5")
+
+
+async def _files(load: Load, client: httpx.AsyncClient) -> None:
+    made = (await load.ask(client, "POST", "/artifacts", json={"name": "x", "content": "x"})).json()
+    path = f"/artifacts/{made['id']}"
+    await load.ask(client, "PUT", f"{path}/content", content=bytes(load.rnd.randrange(3_000_000)))
+    await load.ask(client, "GET", f"{path}/content")
+    await load.ask(client, "DELETE", path)
+
+
+async def _talk(load: Load, client: httpx.AsyncClient) -> None:
+    made = (await load.ask(client, "POST", "/conversations", json={"title": "x"})).json()
+    path = f"/conversations/{made['id']}"
+    words = " ".join(load.rnd.choices(["alpha", "beta", "gamma", "delta", "epsilon"], k=load.rnd.randrange(1, 3_000)))
+    await load.ask(client, "POST", f"{path}/messages", json={"role": "user", "content": words})
+    await load.ask(client, "GET", "/conversations?q=gamma")
+    await load.ask(client, "DELETE", path)
+
+
+async def _key(load: Load, client: httpx.AsyncClient) -> None:
+    made = (await load.ask(client, "POST", "/user/api-keys", json={"name": "x"})).json()
+    await load.ask(client, "GET", "/user/me", headers={"authorization": f"Bearer {made['key']}"})
+    await load.ask(client, "DELETE", f"/user/api-keys/{made['id']}")
+
+
+async def _wrong(load: Load, client: httpx.AsyncClient) -> None:
+    await load.ask(client, "POST", "/v1/chat/completions", content=b"{" * load.rnd.randrange(1, 100_000))
+    await load.ask(client, "GET", f"/artifacts/art_{load.rnd.getrandbits(64)}")
+
+
+KINDS: tuple[Callable[[Load, httpx.AsyncClient], Awaitable[None]], ...] = (_chat, _leave, _run, _files, _talk, _key, _wrong)
+
+
+async def measure(folder: Path, seconds: float, tell: Callable[[str], None] = print) -> tuple[list[tuple[float, float]], Load]:
+    """Plays the load for `seconds`: the samples, (seconds, MB), and what was answered."""
+    load = Load(random.Random(0))
+    samples: list[tuple[float, float]] = []
+    async with running_server(folder) as server:
+        people = add_accounts(server, _PEOPLE, micros=1_000_000_000)
+        began = time.monotonic()
+        working = [asyncio.create_task(_work(server, who, load)) for who in people]
+        try:
+            while time.monotonic() - began < seconds:
+                await asyncio.sleep(min(_SAMPLE_SECONDS, seconds / 10))
+                samples.append((time.monotonic() - began, _own_mb(server.pid)))
+                if len(samples) % 12 == 0:
+                    tell(f"{samples[-1][0]:5.0f} s {samples[-1][1]:7.2f} MB {sum(load.statuses.values())} requests")
+                for task in working:
+                    if task.done():
+                        await task
+        finally:
+            for task in working:
+                task.cancel()
+            await asyncio.gather(*working, return_exceptions=True)
+    return samples, load
+
+
+async def _work(server: RunningServer, who: Account, load: Load) -> None:
+    async with server.client(headers={**who.headers, "content-type": "application/json"}, timeout=60) as client:
+        while True:
+            await load.rnd.choice(KINDS)(load, client)
+            await asyncio.sleep(load.rnd.uniform(0.5, 1.5) * _PAUSE_SECONDS)
+
+
+def _own_mb(pid: int) -> float:
+    """What the process holds of its own; the pages of files are left out."""
+    for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+        if line.startswith("Anonymous:"):
+            return int(line.split()[1]) / 1024
+    raise AssertionError("the kernel does not tell it")
+
+
+def mb_an_hour(samples: list[tuple[float, float]]) -> float:
+    """The slope of the samples, (seconds, MB), behind the first third."""
+    late = [sample for sample in samples if sample[0] > samples[-1][0] / 3]
+    return statistics.linear_regression(*zip(*late, strict=True)).slope * 3600
+
+
+async def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--minutes", type=float, default=30)
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        samples, load = await measure(Path(folder), arguments.minutes * 60, lambda line: print(line, flush=True))
+    slope = mb_an_hour(samples)
+    print(f"{slope:+.2f} MB an hour of load; answers: {dict(sorted(load.statuses.items()))}")
+    return 0 if slope < MOST_MB_AN_HOUR else 1
+
+
+if __name__ == "__main__":
+    sys.exit(asyncio.run(main()))

@@ -1,0 +1,20 @@
+"""Requests that nobody would think of, in short: `python -m tests.fuzz` sends a million."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.fuzz import documented, wire
+
+pytestmark = pytest.mark.slow
+
+
+async def test_what_is_made_from_the_interface_document_is_answered_as_it_says(
+    tmp_path: Path, pytestconfig: pytest.Config
+) -> None:
+    seed = str(pytestconfig.getoption("--seed"))
+    assert await documented.play(tmp_path, seed, 800, operations=16, each=3) == []
+
+
+async def test_bytes_that_were_http_get_no_500_and_no_stall(tmp_path: Path, pytestconfig: pytest.Config) -> None:
+    assert await wire.play(tmp_path, str(pytestconfig.getoption("--seed")), 1_500) == []
