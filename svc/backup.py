@@ -2,6 +2,7 @@
 
 make(): the secrets -> SQLite's online backup from one snapshot, in steps -> verified -> digests -> the archive gets its name
 restore(): the archive's list -> each member against its digest -> the database verified -> the folder gets its name
+           or a plain database, as a replica or an upgrade leaves it, with the secrets that stand beside it
 """
 
 import contextlib
@@ -13,6 +14,7 @@ import sqlite3
 import tarfile
 import tempfile
 from collections.abc import Callable, Iterator
+from io import BufferedReader
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -20,8 +22,10 @@ import orjson
 
 from svc.errors import StartError
 from svc.schema import APPLICATION_ID, connect, newest_schema
+from svc.secrets import write_private
 
 DATABASE = "service.db"
+_SQLITE = b"SQLite format 3\0"
 MANIFEST = "manifest.json"
 _NOTE = "last-backup"  # its time is that of the last backup
 # What clients and rows rely on: the master secret (sessions, sealed provider keys) and the certificates that were handed out.
@@ -75,10 +79,11 @@ def make(folder: Path, target: Path, verify: Verify, version: str, created_at: s
     return manifest
 
 
-def restore(archive: BinaryIO, folder: Path, verify: Verify) -> dict[str, Any]:
+def restore(archive: BufferedReader, folder: Path, verify: Verify, beside: Path | None = None) -> dict[str, Any]:
     """Makes the data folder `folder`, which must be new or empty, out of an archive of `make`; the archive's manifest.
 
-    The folder appears only once everything in it is proved. Raises StartError with one line.
+    A database file will do, with the secrets out of the folder `beside`, if they are there; its manifest knows the schema's
+    version alone. The folder appears only once everything in it is proved. Raises StartError with one line.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise StartError(f"{folder} is not empty; a backup is restored into a new folder (set SVC_DATA_DIR)")
@@ -89,10 +94,12 @@ def restore(archive: BinaryIO, folder: Path, verify: Verify) -> dict[str, Any]:
     ):
         made = Path(work) / "data"
         made.mkdir(mode=0o700)
-        manifest = _extract(archive, made)
+        plain = archive.peek(len(_SQLITE)).startswith(_SQLITE)
+        manifest = _take_database(archive, made, beside) if plain else _extract(archive, made)
         newest = len(newest_schema()[1]) + 1
         if manifest["schema_version"] > newest:
-            raise StartError(f"the backup is of a newer version ({manifest.get('version')}); install that version first")
+            told = manifest.get("version") or f"schema {manifest['schema_version']}"
+            raise StartError(f"the backup is of a newer version ({told}); install that version first")
         _prove(made / DATABASE, verify)
         _sync_folder(made)
         made.rename(folder)
@@ -153,6 +160,25 @@ def _prove(path: Path, verify: Verify) -> None:
     if findings:
         more = f" (and {len(findings) - 1} more)" if len(findings) > 1 else ""
         raise StartError(f"the database is not sound: {findings[0]}{more}; 'svc check' shows all")
+
+
+def _take_database(file: BufferedReader, folder: Path, beside: Path | None) -> dict[str, Any]:
+    """Writes a database file into `folder`, and what stands in `beside` of the secrets that it needs."""
+    path = folder / DATABASE
+    with _private(path) as copy:
+        shutil.copyfileobj(file, copy, _PIECE_BYTES)
+        copy.flush()
+        os.fsync(copy.fileno())
+    with contextlib.closing(sqlite3.connect(path)) as conn:
+        application_id, version = (conn.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version"))
+        if application_id != APPLICATION_ID:
+            raise StartError("the file is no database of this service")
+        conn.execute("PRAGMA journal_mode = DELETE")
+    for name in _SECRETS:
+        if beside is not None and (beside / name).exists():
+            (folder / name).parent.mkdir(mode=0o700, exist_ok=True)
+            write_private(folder / name, (beside / name).read_bytes())
+    return {"schema_version": version, "with_secrets": (folder / "master.key").exists()}
 
 
 # --- the archive

@@ -58,7 +58,10 @@ def command_connection(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def prepare(path: Path, schema: str, migrations: Sequence[str]) -> None:
-    """Makes or migrates the file at `path` in one transaction. Raises StartError as `open_database` does."""
+    """Makes or migrates the file at `path` in one transaction; an older database is kept beside it first (`kept_path`).
+
+    Raises StartError as `open_database` does.
+    """
     newest = len(migrations) + 1
     with start_errors(path), _alone_in(path.parent):
         if not _is_blank(path):
@@ -70,6 +73,8 @@ def prepare(path: Path, schema: str, migrations: Sequence[str]) -> None:
             conn.execute("BEGIN IMMEDIATE")
             version = _version(conn, path, newest)
             if version != newest:
+                if version:
+                    _keep(path, version)
                 for script in migrations[version - 1 :] if version else [schema]:
                     for statement in _statements(script):
                         conn.execute(statement)
@@ -78,6 +83,34 @@ def prepare(path: Path, schema: str, migrations: Sequence[str]) -> None:
                 conn.execute(f"PRAGMA application_id = {APPLICATION_ID}")
                 conn.execute(f"PRAGMA user_version = {newest}")
             conn.execute("COMMIT")
+
+
+def kept_path(path: Path, version: int) -> Path:
+    """Where the database at `path` is kept as it was at `version`, when it is taken to a newer one."""
+    return path.with_name(f"{path.name}.version-{version}")
+
+
+def _keep(path: Path, version: int) -> None:
+    """Copies the database to `kept_path`, whole and on disk. Raises StartError, and leaves no half copy."""
+    kept = kept_path(path, version)
+    fresh = kept.with_name(f"{kept.name}.new")
+    try:
+        fresh.unlink(missing_ok=True)
+        fresh.touch(mode=0o600)
+        # The connection that migrates cannot be copied from while it is in its transaction; this one sees the state before it.
+        with contextlib.closing(connect(path, query_only=True)) as source, contextlib.closing(sqlite3.connect(fresh)) as copy:
+            source.backup(copy)
+            copy.execute("PRAGMA journal_mode = DELETE")  # what it holds is in this one file
+            verdict = copy.execute("PRAGMA quick_check(1)").fetchone()[0]
+        if verdict != "ok":
+            raise StartError(f"the database {path} is damaged ({' '.join(verdict.split())}); restore a backup")
+        with fresh.open("rb") as file:
+            os.fsync(file.fileno())
+        fresh.rename(kept)
+    except (OSError, sqlite3.Error) as error:
+        raise StartError(f"the database {path} is not migrated: no copy of it can be kept as {kept}: {error}") from error
+    finally:
+        fresh.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager
@@ -155,10 +188,19 @@ def _version(conn: sqlite3.Connection, path: Path, newest: int) -> int:
     if application_id != APPLICATION_ID:
         raise _foreign(path)
     if version > newest:
-        raise StartError(f"the database {path} is of a newer version ({version}, known here up to {newest}); update the service")
+        raise _newer(path, version, newest)
     if version < 1:
         raise StartError(f"the database {path} is damaged (version {version}); restore a backup")
     return version
+
+
+def _newer(path: Path, version: int, newest: int) -> StartError:
+    kept = next((kept_path(path, older) for older in range(newest, 0, -1) if kept_path(path, older).exists()), None)
+    back = f"'svc restore {kept}' makes a new folder of what it was before" if kept else "restore a backup from before"
+    return StartError(
+        f"the database {path} is of a newer version ({version}, known here up to {newest}), from which there is no way back: "
+        f"install the newer service again, or {back}"
+    )
 
 
 def shape(conn: sqlite3.Connection) -> dict[tuple[str, str], str]:

@@ -2,11 +2,13 @@
 
 import argparse
 import contextlib
+import os
 import re
 import shutil
 import sys
 import tempfile
 import time
+from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +27,7 @@ def add_parsers(commands: Any) -> None:
     copy.add_argument("--keep", type=int, metavar="N", help="in a folder: remove all but the newest N backups")
     copy.set_defaults(run=_backup)
     back = commands.add_parser("restore", help="make the data folder, which must be new or empty, out of a backup")
-    back.add_argument("archive", metavar="FILE", help="what 'svc backup' wrote, or - for standard input")
+    back.add_argument("archive", metavar="FILE", help="what 'svc backup' wrote, a database file, or - for standard input")
     back.set_defaults(run=_restore)
 
 
@@ -61,10 +63,27 @@ def _show_progress(done_bytes: int, all_bytes: int) -> None:
 
 def _restore(config: Config, options: argparse.Namespace) -> int:
     try:
-        with contextlib.nullcontext(sys.stdin.buffer) if options.archive == "-" else Path(options.archive).open("rb") as file:
-            manifest = backup.restore(file, config.data_dir, findings)
+        with _opened(options.archive) as file:
+            beside = None if options.archive == "-" else Path(options.archive).parent
+            manifest = backup.restore(file, config.data_dir, findings, beside)
     except OSError as error:
         raise StartError(f"cannot read {options.archive}: {error.strerror}") from None
     with contextlib.closing(connect(config.data_dir / backup.DATABASE, query_only=True)) as conn:
-        print(f"{config.data_dir}: {sizes(conn)} as of {manifest['created_at']} (version {manifest['version']}), verified")
+        sized = sizes(conn)
+    if "created_at" in manifest:
+        print(f"{config.data_dir}: {sized} as of {manifest['created_at']} (version {manifest['version']}), verified")
+        return 0
+    print(f"{config.data_dir}: {sized} out of a database of schema {manifest['schema_version']}, verified")
+    if not manifest["with_secrets"]:
+        print("no master.key stood beside it: put the old one there, or sessions end and users give their providers' keys again")
     return 0
+
+
+def _opened(archive: str) -> BufferedReader:
+    if archive == "-":
+        return os.fdopen(sys.stdin.fileno(), "rb", closefd=False)
+    path = Path(archive)
+    log = path.with_name(f"{path.name}-wal")
+    if log.exists() and log.stat().st_size:
+        raise StartError(f"{log} holds a part of this database, which is in use or was not closed; take 'svc backup' of it")
+    return path.open("rb")
