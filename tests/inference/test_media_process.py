@@ -33,7 +33,7 @@ done, took = [], []
 while not done:
     began = time.perf_counter()
     connection.request("GET", "/healthz")
-    assert connection.getresponse().read() == b'{"status":"ok"}'
+    assert connection.getresponse().read().startswith(b'{"status":"ok"')
     took.append(time.perf_counter() - began)
     time.sleep(0.01)
 print(*sorted(took))
