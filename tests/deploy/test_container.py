@@ -7,6 +7,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,11 +55,15 @@ def test_the_image_is_pinned_holds_no_secret_and_runs_as_nobody_in_particular() 
     config = from_environ(environment())
     assert (config.host, str(config.data_dir), values(final, "VOLUME")) == ("0.0.0.0", "/data", ["/data"])
     assert config.metrics_token is None and str(config.port) == values(final, "EXPOSE")[0]
+    given = set((ROOT / ".dockerignore").read_text().splitlines())
+    assert "*" in given
     for stage in stages():
         for rest in values(stage, "COPY"):
             *sources, _ = rest.split()
             assert not {".", "./", "svc/static/.."} & set(sources), "only what is named is copied"
-            assert sources[0].startswith("--from=") or all((ROOT / source).exists() for source in sources)
+            if not sources[0].startswith("--from="):
+                assert all((ROOT / source).exists() for source in sources)
+                assert {f"!{source.partition('/')[0]}" for source in sources} <= given, "the builder gets what it copies"
 
 
 def copy(rest: str, root: str, build: str) -> str:
@@ -163,3 +168,31 @@ def test_the_image_serves_from_a_read_only_root_tells_its_health_and_stops(image
         server.process.terminate()
         assert server.process.wait(10) == 0
     assert not healthy()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_podman_builds_the_image_and_runs_it_read_only_and_healthy() -> None:
+    base = values(stages()[-1], "FROM")[0]
+    if not shutil.which("podman") or subprocess.run(["podman", "image", "exists", base]).returncode:
+        pytest.skip(f"needs podman, and what the image is built from: podman pull {base}")
+
+    def podman(*arguments: str) -> str:
+        done = subprocess.run(["podman", *arguments], capture_output=True, text=True, timeout=500)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip()
+
+    built = podman("build", "-q", "--network=host", "--pull=never", "--format=docker", f"--file={FILE}", str(ROOT))
+    container = podman("run", "--detach", "--read-only", "--network=host", "--env=SVC_PORT=0", built)
+    try:
+        deadline = time.monotonic() + 60
+        while not podman("logs", container).startswith("listening on"):
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        podman("healthcheck", "run", container)
+        assert podman("exec", container, "id", "-u") == "10001"
+        podman("stop", container)
+        assert podman("inspect", "--format={{.State.ExitCode}}", container) == "0"
+    finally:
+        podman("rm", "--force", "--volumes", container)
+        podman("rmi", built)
