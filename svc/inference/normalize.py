@@ -37,7 +37,7 @@ class GrowingText:
 
     def take(self, piece: str) -> str:
         """Adds `piece`; returns what of it can be sent now."""
-        if self.half or not piece.isascii():
+        if not piece.isascii() or self.half:
             piece, self.half = self.half + piece, ""
             if _SURROGATE.search(piece):
                 if "\ud800" <= piece[-1] <= "\udbff":

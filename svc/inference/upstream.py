@@ -239,7 +239,7 @@ class RawAnswer:
                 if data == b"[DONE]":
                     self._done = True
                     break
-                if has_more_values(data, _EVENT_VALUES):
+                if len(data) > _EVENT_VALUES and has_more_values(data, _EVENT_VALUES):
                     raise UpstreamFault("invalid", _TOO_MANY_VALUES)
                 if data and name == b"error":
                     raise _told_fault(data, self._endpoint)
@@ -294,8 +294,8 @@ def parsed(data: bytes, endpoint: Endpoint) -> Any:
         value = _parsed_loosely(data)
     if key and b"\\" in data:  # JSON can spell the key in other ways
         value = _without(key, value)
-    first = value[0] if isinstance(value, list) and value else value  # Gemini wraps errors in a list
-    if isinstance(first, dict) and (first.get("error") or first.get("object") == "error"):
+    first = value[0] if type(value) is list and value else value  # Gemini wraps errors in a list
+    if type(first) is dict and (first.get("error") or first.get("object") == "error"):
         raise _error_fault(first, endpoint)
     return value
 

@@ -120,7 +120,8 @@ class ChunkWriter:
         if "usage" in raw:
             self._note_usage(raw)
         if not raw.keys() <= _TOP_FIELDS:
-            _check_parts(self._parts)
+            if self._parts > _PARTS_MAX:
+                raise _too_many_parts()
             for name, value in raw.items():
                 if name not in _TOP_FIELDS and value is not None:
                     json_bytes({name: value})
@@ -199,8 +200,9 @@ class ChunkWriter:
             raise _error_in(raw)
         delta = _delta_of(raw)
         calls = delta.get("tool_calls") if delta else None
-        self._parts += len(raw) + (len(delta) if delta else 0) + (len(calls) if isinstance(calls, list) else 0)
-        _check_parts(self._parts)
+        self._parts += len(raw) + (len(delta) if delta else 0) + (len(calls) if calls and isinstance(calls, list) else 0)
+        if self._parts > _PARTS_MAX:
+            raise _too_many_parts()
         choice = self._choice_at(raw.get("index"), position, begins=delta is not None)
         if choice is None:
             return []
@@ -223,9 +225,10 @@ class ChunkWriter:
     def _choice_at(self, index: Any, position: int, *, begins: bool) -> GrowingChoice | None:
         if type(index) is not int or not 0 <= index < _CHOICES_MAX:
             index = position
-        if index not in self._choices and begins and index < _CHOICES_MAX:
-            self._choices[index] = GrowingChoice(index, self.choice_bytes)
-        return self._choices.get(index)
+        choice = self._choices.get(index)
+        if choice is None and begins and index < _CHOICES_MAX:
+            choice = self._choices[index] = GrowingChoice(index, self.choice_bytes)
+        return choice
 
     def _read_delta(self, choice: GrowingChoice, raw: dict[str, Any]) -> list[Chunk]:
         chunks: list[Chunk] = []
@@ -259,27 +262,23 @@ class ChunkWriter:
         """What is new in the fields of a delta beside its calls."""
         delta: dict[str, Any] = {}
         for name, value in raw.items():
-            if name in _DELTA_FIELDS or value is None:
+            if value is None or name in _DELTA_FIELDS:
                 continue
             if type(value) is str:
-                if piece := self._take_text(choice, name, value):
+                text = choice.texts.get(name) or (self._new_text(choice, name) if value else None)
+                if text is not None and (piece := text.take(choice.within(value))):
+                    self.text_bytes += len(piece) if piece.isascii() else text_size_bytes(piece)
                     delta[name] = piece
             elif name not in ("content", "refusal"):
                 delta[name] = value
                 self._keep(choice, name, value)
         return delta
 
-    def _take_text(self, choice: GrowingChoice, name: str, value: str) -> str:
-        text = choice.texts.get(name)
-        if text is None:
-            if not value:
-                return ""
-            json_bytes(name)
-            text = choice.texts[name] = GrowingText()
-            self._kept_bytes += _FIELD_OVERHEAD_BYTES
-        piece = text.take(choice.within(value))
-        self.text_bytes += len(piece) if piece.isascii() else text_size_bytes(piece)
-        return piece
+    def _new_text(self, choice: GrowingChoice, name: str) -> GrowingText:
+        json_bytes(name)
+        self._kept_bytes += _FIELD_OVERHEAD_BYTES
+        text = choice.texts[name] = GrowingText()
+        return text
 
     def _keep(self, choice: GrowingChoice, name: str, value: Any) -> None:
         """Keeps a field of the message that this service does not know; lists of several deltas are joined."""
@@ -383,10 +382,9 @@ def _in_pieces(delta: dict[str, Any]) -> list[dict[str, Any]]:
     return pieces
 
 
-def _check_parts(count: int) -> None:
+def _too_many_parts() -> UpstreamFault:
     # No chunk of a real provider holds thousands of parts; each costs time on the event loop.
-    if count > _PARTS_MAX:
-        raise UpstreamFault("invalid", "The answer holds too many parts at once.")
+    return UpstreamFault("invalid", "The answer holds too many parts at once.")
 
 
 def _error_in(raw: dict[str, Any]) -> UpstreamFault:

@@ -50,8 +50,10 @@ class EventReader:
                 self._name, self._data = b"", None
             else:
                 self._name = b""
-        self._line += rest
-        self._check(self._line)
+        if rest:
+            self._line += rest
+            if len(self._line) > self._limit_bytes:
+                raise _too_large()
         return events
 
     def end(self) -> list[ServerSentEvent]:
@@ -59,7 +61,8 @@ class EventReader:
         return self.feed(b"\n\n")
 
     def _field(self, line: bytes) -> None:
-        self._check(line)
+        if len(line) > self._limit_bytes:
+            raise _too_large()
         name, _, value = line.partition(b":")
         value = value.removeprefix(b" ")
         if name == b"data" or name == b"error":
@@ -68,10 +71,11 @@ class EventReader:
             else:
                 self._data = bytearray(self._data) if type(self._data) is bytes else self._data
                 self._data += b"\n" + value
-                self._check(self._data)
+                if len(self._data) > self._limit_bytes:
+                    raise _too_large()
         if name == b"event" or name == b"error":
             self._name = value if name == b"event" else name
 
-    def _check(self, held: bytes | bytearray) -> None:
-        if len(held) > self._limit_bytes:
-            raise TooLarge("A line or an event of the stream is too large.")
+
+def _too_large() -> TooLarge:
+    return TooLarge("A line or an event of the stream is too large.")

@@ -175,15 +175,14 @@ class EventStream(Response):
         self._closing = closing
         self._on_fault = on_fault
         self._ping_seconds = ping_seconds
-        self._started = False
+        self._started = self._flushing = False
         self._unsent = b""
         self._sent_at = time.monotonic()
         self._pinging: asyncio.Task[None] | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._send = send
-        self._lock = asyncio.Lock()
-        self._ping_later()
+        self._ping_in(self._ping_seconds)
         try:
             async with contextlib.aclosing(self._events), attended(receive, self._drain, self._owner, self._interrupt, 0):
                 await self._pump()
@@ -205,7 +204,7 @@ class EventStream(Response):
         await self._flush(more_body=False)
 
     async def _pump(self) -> None:
-        slice_end = time.monotonic() + _SLICE_SECONDS
+        self._begin_slice()
         step = self._events.__anext__()
         while True:
             try:
@@ -214,9 +213,10 @@ class EventStream(Response):
                 return
             try:
                 await self._block(block)
-                if self._sent_at > slice_end:
+                if self._others_had_a_turn:
+                    self._begin_slice()
+                elif self._sent_at > self._slice_end:
                     await asyncio.sleep(0)
-                    slice_end = time.monotonic() + _SLICE_SECONDS
             except asyncio.CancelledError as cancelled:
                 if self._interrupt.reason is None:
                     raise
@@ -224,34 +224,51 @@ class EventStream(Response):
             else:
                 step = self._events.__anext__()
 
+    def _begin_slice(self) -> None:
+        self._slice_end = self._sent_at + _SLICE_SECONDS
+        self._others_had_a_turn = False
+        asyncio.get_running_loop().call_soon(self._note_turn)
+
+    def _note_turn(self) -> None:
+        self._others_had_a_turn = True
+
     async def _block(self, block: bytes) -> None:
+        if self._pinging is not None:  # to a reader who takes nothing
+            await asyncio.wait([self._pinging])
         self._unsent += block
         await self._flush(more_body=True)
 
     async def _flush(self, more_body: bool) -> None:
         """Sends what has not been sent. The server's send waits first and writes then: one that was interrupted sent nothing."""
-        async with self._lock:
+        self._flushing = True
+        try:
             if not self._started:
                 await self._send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
                 self._started = True
             body = self._unsent
             if body or not more_body:
                 await self._send({"type": "http.response.body", "body": body, "more_body": more_body})
-                self._unsent = self._unsent[len(body) :]
+                self._unsent = b""
                 self._sent_at = time.monotonic()
+        finally:
+            self._flushing = False
 
-    def _ping_later(self) -> None:
-        silent_seconds = time.monotonic() - self._sent_at
-        wait_seconds = max(self._ping_seconds - silent_seconds, 0.01)
-        self._timer = asyncio.get_running_loop().call_later(wait_seconds, self._ping_if_silent)
+    def _ping_in(self, seconds: float) -> None:
+        self._timer = asyncio.get_running_loop().call_later(seconds, self._ping_if_silent)
 
     def _ping_if_silent(self) -> None:
-        if time.monotonic() - self._sent_at < self._ping_seconds:
-            self._ping_later()
+        silent_seconds = time.monotonic() - self._sent_at
+        if self._flushing:  # to a reader who takes nothing now: what waits will break the silence as well
+            self._ping_in(self._ping_seconds)
             return
-        self._pinging = asyncio.create_task(self._block(PING))
+        if silent_seconds < self._ping_seconds:
+            self._ping_in(self._ping_seconds - silent_seconds)
+            return
+        self._unsent += PING
+        self._pinging = asyncio.create_task(self._flush(more_body=True))
         self._pinging.add_done_callback(self._pinged)
 
     def _pinged(self, pinging: asyncio.Task[None]) -> None:
+        self._pinging = None
         if not pinging.cancelled():
-            self._ping_later()
+            self._ping_in(self._ping_seconds)
