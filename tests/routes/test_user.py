@@ -127,8 +127,8 @@ async def test_exactly_one_authorization_header_is_taken(service: Service) -> No
 async def test_a_malformed_key_costs_no_query(service: Service) -> None:
     queries = []
     state_db = service.state["db"]
-    original = state_db.read
-    state_db.read = lambda *args: queries.append(args) or original(*args)
+    original = state_db.look_up
+    state_db.look_up = lambda *args: queries.append(args) or original(*args)
     key = tokens.new_key_token()
     wrong = key[:-1] + ("A" if key[-1] != "A" else "B")
     assert (await service.client.get("/user/me", headers=bearer(wrong))).status_code == 401
