@@ -33,8 +33,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Whatever starts a server of its own is slow, so that a plain run stays short."""
+    """Whatever starts a server of its own is slow, so that a plain run stays short. What plays with a program that is not on
+    this machine is left out; .ci/run installs them all."""
     for item in items:
+        missing = [tool for mark in item.iter_markers("needs") for tool in mark.args if not shutil.which(tool)]
+        if missing:
+            item.add_marker(pytest.mark.skip(reason=f"needs {' and '.join(missing)}, which this machine does not have"))
         if not SERVERS.isdisjoint(vars(getattr(item, "module", item))):
             item.add_marker("slow")
 

@@ -74,7 +74,7 @@ def test_every_line_is_prometheus_text_and_each_name_is_explained_and_typed_once
     assert {re.sub(r"_(bucket|sum|count)$", "", re.split(r"[{ ]", line)[0]) for line in samples} == set(typed)
 
 
-@pytest.mark.slow  # promtool is one of Debian's programs, which a plain run does without
+@pytest.mark.needs("promtool")
 def test_promtool_finds_nothing_against_names_units_and_help_with_and_without_samples() -> None:
     for text in (full(), Metrics().text([])):
         checked = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, text=True, timeout=30)

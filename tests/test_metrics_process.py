@@ -17,6 +17,7 @@ from tests.support.agent_runs import add_accounts
 from tests.support.people import command
 from tests.support.server import ROOT, RunningServer, running_server
 
+pytestmark = pytest.mark.needs("promtool", "prometheus")
 OPS = ROOT / "svc" / "static" / "ops"
 ALERTS = OPS / "alerts.yml"
 PANELS: list[dict[str, Any]] = json.loads((OPS / "dashboard.json").read_text())["panels"]

@@ -2,7 +2,6 @@
 
 import os
 import random
-import shutil
 import signal
 import socket
 import ssl
@@ -310,7 +309,7 @@ def test_a_client_without_the_ca_refuses_it(files: TlsFiles) -> None:
         ssl.create_default_context().wrap_socket(plain, server_hostname="localhost")
 
 
-@pytest.mark.skipif(not shutil.which("curl"), reason="there is no curl")
+@pytest.mark.needs("curl")
 def test_curl_accepts_the_certificate(files: TlsFiles) -> None:
     with serving(files) as port:
         done = subprocess.run(
@@ -319,7 +318,7 @@ def test_curl_accepts_the_certificate(files: TlsFiles) -> None:
     assert (done.stdout, done.stderr) == (b"ok", b"")
 
 
-@pytest.mark.skipif(not shutil.which("node"), reason="there is no node")
+@pytest.mark.needs("node")
 def test_node_accepts_the_certificate(files: TlsFiles) -> None:
     code = "fetch(process.argv[1]).then(r => r.text()).then(console.log, e => console.log(e.cause))"
     with serving(files) as port:
@@ -332,7 +331,7 @@ def test_node_accepts_the_certificate(files: TlsFiles) -> None:
     assert done.stdout == b"ok\n"
 
 
-@pytest.mark.skipif(not shutil.which("openssl"), reason="there is no openssl")
+@pytest.mark.needs("openssl")
 def test_openssl_verifies_the_chain_strictly(files: TlsFiles) -> None:
     command = ["openssl", "verify", "-x509_strict", "-purpose", "sslserver", "-CAfile", files.ca, files.cert]
     assert subprocess.run(command, capture_output=True, timeout=20).returncode == 0

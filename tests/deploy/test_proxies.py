@@ -21,6 +21,7 @@ from tests.support.people import PASSWORD
 from tests.support.server import ROOT, RunningServer, running_server_sync
 
 NAME = "ai.example"
+pytestmark = pytest.mark.needs("caddy", "nginx")
 DEPLOY = ROOT / "svc" / "deploy"
 SETTINGS = {"SVC_TLS": "proxy", "SVC_TRUSTED_PROXIES": "127.0.0.1", "SVC_BASE_URL": f"https://{NAME}"}
 

@@ -15,6 +15,7 @@ from svc.config import from_environ
 from tests.support.people import command, new_person
 from tests.support.server import APP, ROOT, running_server
 
+pytestmark = pytest.mark.needs("systemd-analyze", "strace")
 UNIT = ROOT / "svc" / "deploy" / "svc.service"
 TOKEN = "a token of the operator's"
 # Refuses memory that is written and then run, as MemoryDenyWriteExecute= does, for the process and all that it starts.

@@ -3,7 +3,6 @@
 import itertools
 import json
 import re
-import shutil
 import subprocess
 import tomllib
 from collections.abc import Callable, Iterator
@@ -71,7 +70,7 @@ def test_it_is_valid_openapi_3_1() -> None:
     assert DOCUMENT["info"]["license"]["identifier"] == project["license"]
 
 
-@pytest.mark.skipif(shutil.which("node") is None, reason="ECMA-262 is asked through node")
+@pytest.mark.needs("node")
 def test_every_pattern_is_one_of_ecma_262_with_the_flag_u() -> None:
     patterns = [node["pattern"] for _, node in NODES if isinstance(node.get("pattern"), str)]
     program = "for (const one of JSON.parse(process.argv[1])) new RegExp(one, 'u')"

@@ -13,7 +13,7 @@ from tests.support.browser import new_context, opened
 from tests.support.browser_chat import answered, choose_model
 from tests.support.server import RunningServer
 
-pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.needs("chromium"), pytest.mark.asyncio(loop_scope="module")]
 
 FIRST_VIEW_BYTES = 120_000
 WORDS = 2_500

@@ -11,7 +11,7 @@ from tests.support.browser import LOOKS, PASSWORD, findings, new_context, opened
 from tests.support.browser_chat import answered, choose_model, say
 from tests.support.server import RunningServer
 
-pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.needs("chromium"), pytest.mark.asyncio(loop_scope="module")]
 
 MARKDOWN = """# Results
 

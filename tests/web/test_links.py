@@ -13,7 +13,7 @@ from tests.support.server import RunningServer
 
 # A link tells the page no name: that is nobody's business but the person's.
 HINTS = ["Password forms should have"]
-pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.needs("chromium"), pytest.mark.asyncio(loop_scope="module")]
 
 
 def make_link(server: RunningServer, email: str, purpose: str) -> str:

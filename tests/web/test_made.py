@@ -10,7 +10,7 @@ from tests.support.browser import LOOKS, findings, new_context, signed_up
 from tests.support.people import command
 from tests.support.server import RunningServer
 
-pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.needs("chromium"), pytest.mark.asyncio(loop_scope="module")]
 EVIL = '<img src=x onerror="document.title=1"><script>document.title=2</script>'
 VIEWS = ("agents", "media", "artifacts", "projects")
 SCRIPT = f"""say {EVIL}

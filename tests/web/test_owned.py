@@ -16,7 +16,7 @@ from tests.support.browser import LOOKS, PASSWORD, findings, new_context, signed
 from tests.support.people import command
 from tests.support.server import RunningServer
 
-pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.needs("chromium"), pytest.mark.asyncio(loop_scope="module")]
 EVIL = '<img src=x onerror="document.title=1"><script>document.title=2</script>'
 PROVIDER = {"name": "mine", "base_url": "http://127.0.0.1:9/v1", "api_key": "sk-0123456789"}
 VIEWS = ("keys", "providers", "wallet", "settings", "support")

@@ -10,7 +10,7 @@ from tests.support.browser import new_context, signed_up
 from tests.support.browser_chat import choose_model, say
 from tests.support.server import running_server
 
-pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.needs("chromium"), pytest.mark.asyncio(loop_scope="module")]
 
 
 def free_port() -> str:

@@ -6,7 +6,7 @@ from playwright.async_api import Browser, expect
 from tests.support.browser import LOOKS, PASSWORD, findings, new_context, signed_up
 from tests.support.server import RunningServer
 
-pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.needs("chromium"), pytest.mark.asyncio(loop_scope="module")]
 
 
 @pytest.mark.parametrize(("width", "theme"), LOOKS)

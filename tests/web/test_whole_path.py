@@ -16,7 +16,7 @@ from tests.support.browser import PASSWORD, new_context, signed_up
 from tests.support.browser_chat import answered, choose_model, say
 from tests.support.server import RunningServer
 
-pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.needs("chromium"), pytest.mark.asyncio(loop_scope="module")]
 
 
 def run_curl(command: str, ca: Path) -> str:
