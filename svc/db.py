@@ -116,9 +116,12 @@ class Database:
         """How many functions wait for the writer, and how many for the readers."""
         return self._writer.waiting(), sum(map(ConnectionLane.waiting, self._readers))
 
-    async def empty_log(self) -> None:
-        """Folds the write-ahead log into the file and empties it: what was deleted stands in it until then."""
-        await self._writer.outside("PRAGMA wal_checkpoint(TRUNCATE)")
+    async def empty_log(self) -> bool:
+        """Folds the write-ahead log into the file and empties it: what was deleted stands in it until then.
+
+        False where another process's reader, a backup or a replica, still needs it: then it stays, and no write waits for that.
+        """
+        return await self._writer.outside(_empty_log)
 
     async def close(self) -> None:
         """Runs what waits, then closes every connection."""
@@ -184,6 +187,16 @@ def _run_writes(conn: sqlite3.Connection, jobs: list[Job], ends: float, run: Cal
         if job.much or time.monotonic() > ends:
             break
     return outcomes
+
+
+def _empty_log(conn: sqlite3.Connection) -> bool:
+    patience_ms = conn.execute("PRAGMA busy_timeout").fetchone()[0]
+    conn.execute("PRAGMA busy_timeout = 0")
+    try:
+        busy: int = conn.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+        return not busy
+    finally:
+        conn.execute(f"PRAGMA busy_timeout = {patience_ms}")
 
 
 def _savepoint(conn: sqlite3.Connection, fn: Callable[..., Any], *args: Any) -> Outcome:

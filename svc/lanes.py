@@ -123,9 +123,11 @@ class ConnectionLane:
             self._idle.clear()
             self._loop.call_soon(self._start)
 
-    async def outside(self, statement: str) -> None:
-        """Runs a statement that no transaction may hold, between two of them."""
-        await self._connection.execute_fetchall(statement)
+    async def outside(self, fn: Callable[[sqlite3.Connection], T]) -> T:
+        """Runs what no transaction may hold, between two of them."""
+        done: asyncio.Future[T] = self._loop.create_future()
+        self._connection._tx.put_nowait((done, lambda: fn(self._conn)))
+        return await done
 
     def _start(self) -> None:
         jobs = self._waiting.take(_BATCH)

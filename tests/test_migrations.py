@@ -151,4 +151,5 @@ def test_a_migration_that_fails_leaves_the_database_as_it_was(statement: str, ol
         prepare(old, schema, [*migrations[:-1], migrations[-1] + statement])
     assert rows(old) == before == rows(kept_path(old, 1))
     prepare(old, schema, migrations)
-    assert wallet.verify(connect(old)) == payments.verify(connect(old)) == []
+    with contextlib.closing(connect(old)) as conn:
+        assert wallet.verify(conn) == payments.verify(conn) == []
