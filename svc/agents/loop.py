@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, Self, TypeVar
 
 import orjson
 
@@ -41,6 +41,8 @@ class ModelCall(Protocol):
     def message(self) -> dict[str, Any]: ...
 
 
+Event = dict[str, Any]
+T = TypeVar("T")
 # Runs one tool: name, arguments -> what JSON can carry. Raises ToolFailure, whose text the model sees.
 RunTool = Callable[[str, dict[str, Any]], Awaitable[Any]]
 
@@ -72,8 +74,9 @@ async def run(
     step_seconds: float = STEP_SECONDS,
     tool_seconds: float = TOOL_SECONDS,
     run_seconds: float = RUN_SECONDS,
-) -> AsyncGenerator[dict[str, Any], None]:
-    """Yields `step`, `delta`, `tool_call` and `tool_result` events; `progress.output` is set when the model has answered.
+) -> AsyncGenerator[list[Event], None]:
+    """Yields `step`, `delta`, `tool_call` and `tool_result` events, as many at a time as came together; `progress.output` is set
+    when the model has answered.
 
     It returns without an output when `max_steps` are used up. `messages` is the conversation so far and is extended.
     Raises ApiError when the model fails, or takes over `step_seconds` for one answer, or the run over `run_seconds`.
@@ -82,12 +85,12 @@ async def run(
     run_ends = loop.time() + run_seconds
     while progress.steps < max_steps:
         progress.steps += 1
-        yield {"type": "step", "step": progress.steps}
+        yield [{"type": "step", "step": progress.steps}]
         model_call = ask(messages)
         await model_call.reserve()
         async with contextlib.aclosing(_texts(model_call, progress, min(loop.time() + step_seconds, run_ends))) as texts:
-            async for text in texts:
-                yield {"type": "delta", "text": text}
+            async for together in texts:
+                yield [{"type": "delta", "text": text} for text in together]
         message = model_call.message
         calls = message.get("tool_calls") or []
         if not calls:
@@ -100,32 +103,70 @@ async def run(
         messages.append({name: value for name, value in message.items() if value is not None or name == "content"})
         for call in calls:
             name, arguments, problem = _read_call(call)
-            yield {"type": "tool_call", "id": call["id"], "name": name, "arguments": arguments}
+            yield [{"type": "tool_call", "id": call["id"], "name": name, "arguments": arguments}]
             deadline = min(loop.time() + tool_seconds, run_ends)
             ok, result = (False, problem) if problem else await _result(call_tool, name, arguments, deadline)
-            yield {"type": "tool_result", "id": call["id"], "name": name, "ok": ok, "result": result}
+            yield [{"type": "tool_result", "id": call["id"], "name": name, "ok": ok, "result": result}]
             content = result if isinstance(result, str) else orjson.dumps(result).decode()
             messages.append({"role": "tool", "tool_call_id": call["id"], "content": content if ok else f"Error: {content}"})
 
 
-async def _texts(model_call: ModelCall, progress: Progress, deadline: float) -> AsyncGenerator[str, None]:
-    """The text of the answer, or the one that refuses it, as it comes."""
+async def _texts(model_call: ModelCall, progress: Progress, deadline: float) -> AsyncGenerator[list[str], None]:
+    """The texts of the answer, or of the one that refuses it, as they come."""
     loop = asyncio.get_running_loop()
     async with contextlib.aclosing(model_call.stream()) as chunks:
-        while loop.time() < deadline:  # a model that never waits would not feel the timeout
-            try:
-                async with asyncio.timeout_at(deadline):
-                    together = await anext(chunks, None)
-            except TimeoutError:
-                break
-            if together is None:
-                return
-            for choice in (choice for chunk in together for choice in chunk["choices"]):
-                progress.finish_reason = choice.get("finish_reason") or progress.finish_reason
-                text = choice["delta"].get("content") or choice["delta"].get("refusal")
-                if text:
-                    yield text
+        with _Deadline(deadline) as in_time:
+            while loop.time() < deadline:  # a model that never waits would not feel the timer
+                try:
+                    together = await in_time(anext(chunks, None))
+                except TimeoutError:
+                    break
+                if together is None:
+                    return
+                texts = []
+                for choice in (choice for chunk in together for choice in chunk["choices"]):
+                    progress.finish_reason = choice.get("finish_reason") or progress.finish_reason
+                    if text := choice["delta"].get("content") or choice["delta"].get("refusal"):
+                        texts.append(text)
+                if texts:
+                    yield texts
     raise ApiError("upstream_timeout", "The model took too long for a step of the agent, or the run for all of them.")
+
+
+class _Deadline:
+    """Ends the wait of this task that is under way at `when` (the loop's time): one timer for many short waits."""
+
+    def __init__(self, when: float) -> None:
+        self._when = when
+        self._passed = False
+        self._waiting: asyncio.Task[Any] | None = None
+
+    def __enter__(self) -> Self:
+        self._timer = asyncio.get_running_loop().call_at(self._when, self._pass)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._timer.cancel()
+
+    def _pass(self) -> None:
+        self._passed = True
+        if self._waiting is not None:
+            self._waiting.cancel()
+
+    async def __call__(self, awaited: Awaitable[T]) -> T:
+        """What is awaited. Raises TimeoutError."""
+        task = asyncio.current_task()
+        assert task is not None
+        cancelled = task.cancelling()
+        self._waiting = task
+        try:
+            return await awaited
+        except asyncio.CancelledError:
+            if self._passed and task.uncancel() <= cancelled:
+                raise TimeoutError from None
+            raise
+        finally:
+            self._waiting = None
 
 
 def _read_call(call: dict[str, Any]) -> tuple[str, dict[str, Any], str | None]:

@@ -84,9 +84,9 @@ class AgentRun:
     def note_fault(self, fault: BaseException) -> None:
         self._add_log_fields(level="error", error=describe(fault))
 
-    async def _events(self, messages: list[dict[str, Any]], first: ChatCall) -> AsyncGenerator[dict[str, Any], None]:
+    async def _events(self, messages: list[dict[str, Any]], first: ChatCall) -> AsyncGenerator[list[loop.Event], None]:
         order = self._order
-        yield {"type": "started", "model": order.model.id, "max_steps": order.max_steps, "tools": list(order.tools)}
+        yield [{"type": "started", "model": order.model.id, "max_steps": order.max_steps, "tools": list(order.tools)}]
         async with contextlib.aclosing(
             loop.run(
                 messages,
@@ -97,8 +97,8 @@ class AgentRun:
             )
         ) as events:
             try:
-                async for event in events:
-                    yield event
+                async for together in events:
+                    yield together
             except ApiError as error:
                 if self._progress.steps == 1 and order.tools and _is_about_tools(error):
                     raise _tools_refused(error) from error
@@ -167,7 +167,8 @@ class AgentRun:
 
     def _outcome(self, end: End) -> runs.RunOutcome:
         names = ("prompt_tokens", "completion_tokens", "total_tokens")
-        usage = {name: sum(call.usage[name] for call in self._calls) for name in names}
+        usages = [call.usage for call in self._calls]
+        usage = {name: sum(one[name] for one in usages) for name in names}
         cost_micros = sum(call.cost_micros for call in self._calls) + self._maker.cost_micros
         return runs.RunOutcome(end.status, self._progress.steps, usage, cost_micros, end.output, end.error, end.reason)
 

@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
-from svc.agents.loop import Progress
+from svc.agents.loop import Event, Progress
 from svc.agents.runs import RunOutcome
 from svc.durable import write_until_done
 from svc.errors import ApiError
@@ -47,13 +47,13 @@ class Record:
 
 async def run_blocks(
     run_id: str,
-    events: AsyncGenerator[dict[str, Any], None],
+    events: AsyncGenerator[list[Event], None],
     *,
     record: Record,
     progress: Progress,
     interrupt: Interrupt,
 ) -> AsyncGenerator[bytes, None]:
-    """The blocks of a run's stream: each event with `run_id` and `seq`, then the one that ends it.
+    """The blocks of a run's stream, as many at a time as `events` gives: each with `run_id` and `seq`, then the one that ends it.
 
     What `record.opened()` raises is raised here, before any block. The end is stored whatever happens to this task; only a
     cancellation that is not the interrupt's keeps the last block back.
@@ -66,17 +66,18 @@ async def run_blocks(
         raise
     seq = 0
 
-    def block(fields: dict[str, Any]) -> bytes:
+    def blocks(together: list[Event]) -> bytes:
         nonlocal seq
-        written = event({"type": fields["type"], "run_id": run_id, "seq": seq + 1, **fields})
-        seq += 1  # not before: what cannot be written leaves no gap
+        numbered = enumerate(together, seq + 1)
+        written = b"".join([event({"type": fields["type"], "run_id": run_id, "seq": n, **fields}) for n, fields in numbered])
+        seq += len(together)  # not before: what cannot be written leaves no gap
         return written
 
     cancelled: BaseException | None = None
     try:
         async with contextlib.aclosing(events):
-            async for fields in events:
-                yield block(fields)
+            async for together in events:
+                yield blocks(together)
         end = End("stopped", reason="max_steps") if progress.output is None else End("final", output=progress.output)
     except asyncio.CancelledError as error:
         end = End("stopped", reason=interrupt.reason or "shutdown")
@@ -92,7 +93,7 @@ async def run_blocks(
     if cancelled is not None:
         raise cancelled
     try:
-        yield block(_last_event(outcome, progress))
+        yield blocks([_last_event(outcome, progress)])
     except asyncio.CancelledError:
         if interrupt.reason is None:
             raise
@@ -129,7 +130,7 @@ async def _stored(record: Record, end: End, interrupt: Interrupt) -> RunOutcome:
     return record.outcome(end)
 
 
-def _last_event(outcome: RunOutcome, progress: Progress) -> dict[str, Any]:
+def _last_event(outcome: RunOutcome, progress: Progress) -> Event:
     own: dict[str, dict[str, Any]] = {
         "final": {"output": outcome.output, "finish_reason": progress.finish_reason},
         "error": {"error": outcome.error},

@@ -308,7 +308,12 @@ def _without_aim(value: Any, opaque: frozenset[str], at_top: bool = False) -> An
 
 
 # The documented names, which most requests have and no other, need no closer look.
-_HARMLESS = frozenset({*_FIELDS, "messages", "role", "content", "type", "text", "name", "tool_calls", "tool_call_id", "function"})
+_HARMLESS = frozenset(
+    {
+        *(*_FIELDS, "messages", "role", "content", "type", "text", "name", "tool_calls", "tool_call_id"),
+        *("function", "description", "parameters", "strict", "id", "arguments"),
+    }
+)
 
 
 def _aims(key: str, at_top: bool) -> bool:

@@ -71,7 +71,7 @@ async def played(turns: list[PlayedCall], call_tool: Any = None, **limits: Any) 
         "call_tool": call_tool or no_tool,
         "progress": progress,
     }
-    return [event async for event in loop.run([], **{**settings, **limits})], progress
+    return [event async for together in loop.run([], **{**settings, **limits}) for event in together], progress
 
 
 @pytest.mark.parametrize("texts", [drip, flood, lambda: waiting_for_ever()])

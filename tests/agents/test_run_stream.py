@@ -57,7 +57,7 @@ class Run:
 
     def blocks(self) -> AsyncGenerator[bytes, None]:
         record = Record(self.opened, self.decided, self.store, self.outcome, self.faults.append)
-        return run_blocks("run_1", self.play(self), record=record, progress=self.progress, interrupt=self.interrupt)
+        return run_blocks("run_1", one_by_one(self.play(self)), record=record, progress=self.progress, interrupt=self.interrupt)
 
     async def served(self, caller: Caller, drain: Drain | None = None) -> None:
         stream = EventStream(
@@ -73,6 +73,12 @@ class Run:
     @property
     def stored(self) -> list[End]:
         return [entry for entry in self.log if isinstance(entry, End)]
+
+
+async def one_by_one(events: AsyncGenerator[dict[str, Any], None]) -> AsyncGenerator[list[dict[str, Any]], None]:
+    async with contextlib.aclosing(events):
+        async for event in events:
+            yield [event]
 
 
 def events_in(body: bytes) -> list[dict[str, Any]]:
