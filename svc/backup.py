@@ -6,6 +6,7 @@ restore(): the archive's list -> each member against its digest -> the database 
 """
 
 import contextlib
+import fcntl
 import hashlib
 import io
 import os
@@ -50,8 +51,8 @@ def make(folder: Path, target: Path, verify: Verify, version: str, created_at: s
     """
     if not (folder / DATABASE).exists():
         raise StartError(f"there is no database in {folder} to back up")
-    with _one_line("back up to", target), tempfile.TemporaryDirectory(prefix=".svc-backup-", dir=target.parent) as work:
-        copy = Path(work) / DATABASE
+    with _one_line("back up to", target), _workplace(target.parent, ".svc-backup-") as work:
+        copy = work / DATABASE
         # First the secrets: a row that was sealed later than they were read has a secret that was there already.
         secrets = {name: (folder / name).read_bytes() for name in _SECRETS if (folder / name).exists()}
         schema_version = _copy_database(folder / DATABASE, copy, progress)
@@ -64,7 +65,7 @@ def make(folder: Path, target: Path, verify: Verify, version: str, created_at: s
             "created_at": created_at,
             "sha256": digests,
         }
-        whole = Path(work) / "archive"
+        whole = work / "archive"
         with _private(whole) as file:
             with tarfile.open(fileobj=file, mode="w", format=tarfile.PAX_FORMAT) as archive:
                 _add(archive, MANIFEST, orjson.dumps(manifest, option=orjson.OPT_INDENT_2))
@@ -88,11 +89,8 @@ def restore(archive: BufferedReader, folder: Path, verify: Verify, beside: Path 
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise StartError(f"{folder} is not empty; a backup is restored into a new folder (set SVC_DATA_DIR)")
     folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with (
-        _one_line("restore into", folder),
-        tempfile.TemporaryDirectory(prefix=".svc-restore-", dir=folder.parent) as work,
-    ):
-        made = Path(work) / "data"
+    with _one_line("restore into", folder), _workplace(folder.parent, ".svc-restore-") as work:
+        made = work / "data"
         made.mkdir(mode=0o700)
         plain = archive.peek(len(_SQLITE)).startswith(_SQLITE)
         manifest = _take_database(archive, made, beside) if plain else _extract(archive, made)
@@ -234,6 +232,30 @@ def _manifest(tar: tarfile.TarFile, member: tarfile.TarInfo) -> dict[str, Any]:
     if not known or manifest.get("format") != _FORMAT or type(manifest.get("schema_version")) is not int:
         raise foreign
     return dict(manifest)
+
+
+@contextlib.contextmanager
+def _workplace(folder: Path, prefix: str) -> Iterator[Path]:
+    """A locked folder in `folder` for the block; those that have lost their owner, which was killed, are removed."""
+    with _locked(folder):  # so that nobody takes ours for such a one before it is locked
+        for left in folder.glob(f"{prefix}*"):
+            with contextlib.suppress(BlockingIOError), _locked(left, fcntl.LOCK_NB):
+                shutil.rmtree(left)
+        stack = contextlib.ExitStack()
+        work = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix=prefix, dir=folder)))
+        stack.enter_context(_locked(work))
+    with stack:
+        yield work
+
+
+@contextlib.contextmanager
+def _locked(folder: Path, how: int = 0) -> Iterator[None]:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | how)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 @contextlib.contextmanager
