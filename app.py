@@ -1,5 +1,6 @@
 """The map: every endpoint with its guards, and what lives as long as the server. `python app.py` serves."""
 
+import asyncio
 import contextlib
 import os
 import sys
@@ -46,6 +47,7 @@ from svc.routes import (
     chat,
     checkout,
     conversations,
+    departure,
     export,
     links,
     media,
@@ -264,6 +266,7 @@ async def _start_work(
     ground.log("start", version=version(), base_url=config.base_url)
     outside.catalog.start()
     await stack.enter_async_context(departures_noticed(db, ground.drain))
+    stack.callback(asyncio.create_task(departure.finish_all(db)).cancel)
     if outside.payments.mode == "sandbox" and not config.local_posture:
         message = "SVC_PAYMENTS=sandbox: whoever signs in here can give themselves test money"
         ground.log("payments", level="warning", message=message)

@@ -4,7 +4,7 @@
 -- owner: svc/auth/accounts.py
 CREATE TABLE accounts (
     id TEXT PRIMARY KEY,
-    email TEXT NOT NULL CONSTRAINT email_length CHECK (length(email) BETWEEN 3 AND 254),
+    email TEXT NOT NULL CONSTRAINT email_length CHECK (length(email) BETWEEN 3 AND 254), -- 'deleted' from when its rows begin to go
     email_key TEXT NOT NULL UNIQUE, -- the e-mail in one case: one account per e-mail
     name TEXT CONSTRAINT name_length CHECK (length(name) <= 200),
     password_hash TEXT, -- NULL: this account signs in elsewhere
@@ -460,7 +460,7 @@ BEGIN
 END;
 
 CREATE TRIGGER wallets_stay BEFORE DELETE ON wallets
-WHEN EXISTS (SELECT 1 FROM accounts WHERE id = OLD.account_id)
+WHEN EXISTS (SELECT 1 FROM accounts WHERE id = OLD.account_id AND email <> 'deleted')
 BEGIN
     SELECT RAISE(ABORT, 'a wallet stays as long as its account');
 END;
@@ -495,7 +495,7 @@ BEGIN
 END;
 
 CREATE TRIGGER ledger_stays BEFORE UPDATE ON ledger
-WHEN OLD.account_id IS NULL OR EXISTS (SELECT 1 FROM accounts WHERE id = OLD.account_id)
+WHEN OLD.account_id IS NULL OR EXISTS (SELECT 1 FROM accounts WHERE id = OLD.account_id AND email <> 'deleted')
     OR (NEW.account_id, NEW.request_id, NEW.key_id) IS NOT (NULL, NULL, NULL) OR NEW.description <> ''
     OR (NEW.seq, NEW.id, NEW.kind, NEW.amount_micros, NEW.balance_after_micros, NEW.created_at)
         IS NOT (OLD.seq, OLD.id, OLD.kind, OLD.amount_micros, OLD.balance_after_micros, OLD.created_at)
@@ -569,7 +569,7 @@ END;
 CREATE TRIGGER checkouts_keep_their_terms BEFORE UPDATE ON checkouts
 WHEN (NEW.id, NEW.amount_micros, NEW.created_at) IS NOT (OLD.id, OLD.amount_micros, OLD.created_at)
     OR (NEW.account_id IS NOT OLD.account_id
-        AND (NEW.account_id IS NOT NULL OR EXISTS (SELECT 1 FROM accounts WHERE id = OLD.account_id)))
+        AND (NEW.account_id IS NOT NULL OR EXISTS (SELECT 1 FROM accounts WHERE id = OLD.account_id AND email <> 'deleted')))
     OR (NEW.session_id IS NOT OLD.session_id AND OLD.session_id IS NOT NULL)
     OR (NEW.payment_intent IS NOT OLD.payment_intent AND OLD.payment_intent IS NOT NULL)
     OR (OLD.state = 'paid' AND (NEW.state, NEW.paid_at) IS NOT (OLD.state, OLD.paid_at))

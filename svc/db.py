@@ -35,6 +35,8 @@ READERS = 2
 # for nobody.
 _SLICE_SECONDS = 0.02
 _BETWEEN_SECONDS = 0.01
+_SOME_SECONDS = 0.005
+_SOME_ROWS = 20  # long ones have 100,000 characters each
 _PAGE_CHARACTERS = 4_000_000
 _STORAGE_FAULTS = {
     sqlite3.SQLITE_FULL,
@@ -85,7 +87,7 @@ class Database:
         return await self._writer.submit(acting_for.get(), fn, args, kwargs, first=True)
 
     async def write_much(self, fn: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """As `write`, for what makes the commit itself take long: its transaction ends with it."""
+        """As `write`, in a transaction of its own: for what takes milliseconds, or makes the commit take long."""
         return await self._writer.submit(acting_for.get(), fn, args, kwargs, much=True)
 
     async def write_unsynced(self, fn: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -184,7 +186,7 @@ def _run_writes(conn: sqlite3.Connection, jobs: list[Job], ends: float, run: Cal
         if outcome[1] is not None and run is not _savepoint and conn.total_changes != written:
             return None
         outcomes.append(outcome)
-        if job.much or time.monotonic() > ends:
+        if time.monotonic() > ends:
             break
     return outcomes
 
@@ -236,6 +238,15 @@ def without_overwriting(tx: sqlite3.Connection) -> Iterator[None]:
         yield
     finally:
         tx.execute("PRAGMA secure_delete = ON")
+
+
+def run_some(tx: sqlite3.Connection, statement: str, account_id: str) -> bool:
+    """Runs a statement that takes up to ?2 rows of the account ?1 again and again, for 5 ms; whether it leaves any."""
+    ends = time.monotonic() + _SOME_SECONDS
+    while tx.execute(statement, (account_id, _SOME_ROWS)).rowcount == _SOME_ROWS:
+        if time.monotonic() > ends:
+            return True
+    return False
 
 
 @dataclass(frozen=True)

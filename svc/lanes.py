@@ -35,12 +35,17 @@ class Job(NamedTuple):
 Ran = tuple[list[Outcome], bool]  # the outcomes of those jobs that were run, and whether there is more to do without any
 
 
+Queues = OrderedDict[str, deque[Job]]  # of each account, in the order of their turns
+
+
 class WaitingJobs:
-    """The jobs that wait: what goes first, then one of each account in turn."""
+    """The jobs that wait: what goes first, then one of each account in turn; every other time, alone, one that is much."""
 
     def __init__(self) -> None:
         self._first: deque[Job] = deque()
-        self._by_account: OrderedDict[str, deque[Job]] = OrderedDict()
+        self._little: Queues = OrderedDict()
+        self._much: Queues = OrderedDict()
+        self._much_is_next = False
         self._count = 0
 
     def __len__(self) -> int:
@@ -48,17 +53,22 @@ class WaitingJobs:
 
     def add(self, job: Job) -> None:
         self._count += 1
-        (self._first if job.first else self._by_account.setdefault(job.account_id, deque())).append(job)
+        if job.first:
+            self._first.append(job)
+        else:
+            (self._much if job.much else self._little).setdefault(job.account_id, deque()).append(job)
 
     def take(self, most: int) -> list[Job]:
         taken: list[Job] = []
-        while self._first and len(taken) < most:
-            taken.append(self._first.popleft())
-        while self._by_account and len(taken) < most:
-            account_id, jobs = self._by_account.popitem(last=False)
-            taken.append(jobs.popleft())
-            if jobs:
-                self._by_account[account_id] = jobs
+        if self._much and (self._much_is_next or not (self._first or self._little)):
+            taken.append(_next(self._much))
+            self._much_is_next = False
+        else:
+            while self._first and len(taken) < most:
+                taken.append(self._first.popleft())
+            while self._little and len(taken) < most:
+                taken.append(_next(self._little))
+            self._much_is_next = True
         self._count -= len(taken)
         return taken
 
@@ -70,8 +80,16 @@ class WaitingJobs:
             if job.first:
                 self._first.appendleft(job)
                 continue
-            self._by_account.setdefault(job.account_id, deque()).appendleft(job)
-            self._by_account.move_to_end(job.account_id, last=False)
+            self._little.setdefault(job.account_id, deque()).appendleft(job)
+            self._little.move_to_end(job.account_id, last=False)
+
+
+def _next(queues: Queues) -> Job:
+    account_id, jobs = queues.popitem(last=False)
+    job = jobs.popleft()
+    if jobs:
+        queues[account_id] = jobs
+    return job
 
 
 class ConnectionLane:

@@ -6,10 +6,10 @@ from svc.lanes import Job, WaitingJobs
 
 
 async def waiting(*names: str) -> WaitingJobs:
-    """Jobs `name` of the account that is its first letter; those in capitals go first."""
+    """Jobs `name` of the account that is its first letter; those in capitals go first, those with a `!` are much."""
     turns, loop = WaitingJobs(), asyncio.get_running_loop()
     for name in names:
-        turns.add(Job(len, (name,), loop.create_future(), name[0], name.isupper(), False, True))
+        turns.add(Job(len, (name,), loop.create_future(), name[0], name.isupper(), "!" in name, True))
     return turns
 
 
@@ -28,3 +28,10 @@ async def test_a_job_for_which_there_was_no_time_comes_before_all_others() -> No
     taken = turns.take(2)
     turns.put_back(taken[1:])
     assert names(taken) == ["a1", "b1"] and names(turns.take(4)) == ["b1", "a2", "b2"]
+
+
+async def test_what_is_much_runs_alone_and_every_other_time() -> None:
+    turns = await waiting("a1!", "a2!", "b1", "B2", "a3", "c1!")
+    assert [names(turns.take(9)) for _ in range(5)] == [["B2", "b1", "a3"], ["a1!"], ["c1!"], ["a2!"], []]
+    turns = await waiting("a1!", "a2!", "b1", "b2")
+    assert [names(turns.take(1)) for _ in range(5)] == [["b1"], ["a1!"], ["b2"], ["a2!"], []]

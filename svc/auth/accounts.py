@@ -97,7 +97,7 @@ def add_account(tx: sqlite3.Connection, email: str, name: str | None, password_h
 
 
 def account_by_id(conn: sqlite3.Connection, account_id: str) -> Account | None:
-    row = conn.execute("SELECT * FROM accounts WHERE id = ?", (account_id,)).fetchone()
+    row = conn.execute("SELECT * FROM accounts WHERE id = ? AND email <> 'deleted'", (account_id,)).fetchone()
     return None if row is None else account_of(row)
 
 
@@ -120,13 +120,13 @@ def login_by_email(conn: sqlite3.Connection, email: str) -> tuple[Account | None
 
 
 def all_accounts(conn: sqlite3.Connection) -> list[Account]:
-    return [account_of(row) for row in conn.execute("SELECT * FROM accounts ORDER BY id")]
+    return [account_of(row) for row in conn.execute("SELECT * FROM accounts WHERE email <> 'deleted' ORDER BY id")]
 
 
 def missing_accounts(conn: sqlite3.Connection, ids: Iterable[str]) -> list[str]:
     """Those of the ids that no account has."""
     rows = conn.execute(
-        "SELECT value FROM json_each(?) WHERE NOT EXISTS (SELECT 1 FROM accounts WHERE id = value)",
+        "SELECT value FROM json_each(?) WHERE NOT EXISTS (SELECT 1 FROM accounts WHERE id = value AND email <> 'deleted')",
         (orjson.dumps(list(ids)).decode(),),
     )
     return [row[0] for row in rows]
@@ -152,6 +152,23 @@ def prove_email(tx: sqlite3.Connection, account_id: str, now_seconds: float) -> 
     that was known."""
     query = "UPDATE accounts SET email_proved_at = ? WHERE id = ? AND email_proved_at IS NULL"
     return tx.execute(query, (now_seconds, account_id)).rowcount == 1
+
+
+def begin_deletion(tx: sqlite3.Connection, account_id: str) -> None:
+    """Lets an account be gone for all who look for it, and its e-mail free, while its rows are still being deleted."""
+    tx.execute(
+        """
+        UPDATE accounts
+        SET email = 'deleted', email_key = 'deleted ' || id, name = NULL, password_hash = NULL, default_model = NULL
+        WHERE id = ?
+        """,
+        (account_id,),
+    )
+
+
+def half_deleted(conn: sqlite3.Connection) -> list[str]:
+    """The ids of the accounts whose deletion has begun and not ended."""
+    return [row[0] for row in conn.execute("SELECT id FROM accounts WHERE email_key GLOB 'deleted *'")]
 
 
 def delete_account(tx: sqlite3.Connection, account_id: str) -> bool:

@@ -62,3 +62,8 @@ def use_link(tx: sqlite3.Connection, purpose: str, token: str, now_seconds: floa
     link = find_link(tx, purpose, token, now_seconds)
     tx.execute("DELETE FROM links WHERE account_id = ? AND purpose = ?", (link.account_id, purpose))
     return link
+
+
+def end_all_of(tx: sqlite3.Connection, account_id: str) -> None:
+    """Voids every link of an account."""
+    tx.execute("DELETE FROM links WHERE account_id = ?", (account_id,))

@@ -51,7 +51,7 @@ _PARTS = {
     "spent, by account": """
         SELECT ifnull(email, '(deleted accounts)') AS name, count(*) AS count, -sum(amount_micros) AS micros,
             sum(input_tokens) AS input_tokens, sum(output_tokens) AS output_tokens
-        FROM ledger LEFT JOIN accounts ON accounts.id = account_id
+        FROM ledger LEFT JOIN accounts ON accounts.id = account_id AND email <> 'deleted'
         WHERE model IS NOT NULL AND ledger.created_at >= :begins AND ledger.created_at < :ends
         GROUP BY account_id ORDER BY micros DESC, name
     """,
@@ -62,12 +62,12 @@ _PARTS = {
     "owed at its end": """
         SELECT 'in wallets' AS name, count(DISTINCT account_id) AS count, ifnull(sum(amount_micros), 0) AS micros,
             0 AS input_tokens, 0 AS output_tokens
-        FROM ledger WHERE created_at < :ends AND account_id IS NOT NULL
+        FROM ledger WHERE created_at < :ends AND account_id IN (SELECT account_id FROM wallets)
     """,
     "nobody's any more": """
         SELECT 'left by deleted accounts' AS name, count(*) AS count, sum(amount_micros) AS micros,
             0 AS input_tokens, 0 AS output_tokens
-        FROM ledger WHERE created_at < :ends AND account_id IS NULL HAVING count(*)
+        FROM ledger WHERE created_at < :ends AND ifnull(account_id, '') NOT IN (SELECT account_id FROM wallets) HAVING count(*)
     """,
 }
 

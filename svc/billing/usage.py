@@ -10,7 +10,7 @@ import sqlite3
 from dataclasses import dataclass
 from typing import Any
 
-from svc.db import Database, Page
+from svc.db import Database, Page, run_some
 from svc.errors import ApiError
 from svc.ids import timestamp
 
@@ -84,6 +84,18 @@ def add_overrun(tx: sqlite3.Connection, day: str, model: str, micros: int) -> No
     )
 
 
+def forget_some(tx: sqlite3.Connection, account_id: str) -> bool:
+    """Deletes usage of an account that is being deleted, for 5 ms; whether there is more."""
+    return run_some(
+        tx,
+        """
+        DELETE FROM usage_days WHERE (account_id, day, model, key_id) IN (
+            SELECT account_id, day, model, key_id FROM usage_days WHERE account_id = ?1 LIMIT ?2)
+        """,
+        account_id,
+    )
+
+
 def usage_by_model(conn: sqlite3.Connection, account_id: str, first_day: str) -> Page[dict[str, Any]]:
     """Requests, tokens and cost per day and model since `first_day`, newest first; at most 10,000 rows."""
     return _usage(conn, account_id, first_day, "model")
@@ -112,12 +124,12 @@ _RULES = {
             SELECT account_id, model, ifnull(key_id, '') AS key_id, -amount_micros AS debited, 0 AS used
             FROM ledger WHERE account_id IS NOT NULL AND model IS NOT NULL
             UNION ALL SELECT account_id, model, key_id, 0, cost_micros FROM usage_days
-        ) GROUP BY 1, 2, 3 HAVING debited_micros <> used_micros
+        ) WHERE account_id IN (SELECT account_id FROM wallets) GROUP BY 1, 2, 3 HAVING debited_micros <> used_micros
     """,
     "key {0}: {1} micros are said to be spent, the ledger has debits of {2}": """
         SELECT api_keys.id, spent_micros, -ifnull(sum(amount_micros), 0) AS total
         FROM api_keys LEFT JOIN ledger ON ledger.key_id = api_keys.id AND ledger.account_id = api_keys.account_id
-        GROUP BY api_keys.id HAVING spent_micros <> total
+        WHERE api_keys.account_id IN (SELECT account_id FROM wallets) GROUP BY api_keys.id HAVING spent_micros <> total
     """,
 }
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from svc.billing.usage import bounded_tokens
-from svc.db import Page, page
+from svc.db import Page, page, run_some
 from svc.errors import ApiError
 from svc.ids import new_id, timestamp
 from svc.money import dollars
@@ -176,6 +176,27 @@ def _insufficient(conn: sqlite3.Connection, account_id: str, needed_micros: int)
     )
 
 
+# --- an account that is being deleted: it has no wallet any more
+
+
+def close(tx: sqlite3.Connection, account_id: str) -> None:
+    """Drops the wallet of an account whose deletion has begun, and its holds: calls under way are not charged any more."""
+    tx.execute("DELETE FROM wallets WHERE account_id = ?", (account_id,))
+
+
+def forget_some(tx: sqlite3.Connection, account_id: str) -> bool:
+    """Takes what tells of the person out of ledger rows of such an account, the oldest first, for 5 ms; whether there are
+    more."""
+    return run_some(
+        tx,
+        """
+        UPDATE ledger SET account_id = NULL, description = '', request_id = NULL, key_id = NULL
+        WHERE seq IN (SELECT seq FROM ledger WHERE account_id = ?1 ORDER BY seq LIMIT ?2)
+        """,
+        account_id,
+    )
+
+
 # --- prices
 
 
@@ -259,7 +280,7 @@ _RULES = {
         SELECT id, balance_after_micros, due FROM (
             SELECT id, balance_after_micros,
                 amount_micros + lag(balance_after_micros, 1, 0) OVER (PARTITION BY account_id ORDER BY seq) AS due
-            FROM ledger WHERE account_id IS NOT NULL
+            FROM ledger WHERE account_id IN (SELECT account_id FROM wallets)
         ) WHERE balance_after_micros <> due
     """,
     "wallet {0}: {1} micros are held, its holds add up to {2}": """
@@ -270,17 +291,20 @@ _RULES = {
         SELECT account_id, balance_micros, held_micros FROM wallets
         WHERE balance_micros < 0 OR held_micros < 0 OR held_micros > balance_micros
     """,
-    "account {0} has no wallet": "SELECT id FROM accounts WHERE id NOT IN (SELECT account_id FROM wallets)",
+    "account {0} has no wallet": """
+        SELECT id FROM accounts WHERE id NOT IN (SELECT account_id FROM wallets) AND email <> 'deleted'
+    """,
     "the ledger has {0} rows up to number {1}": """
         SELECT count(*), max(seq) FROM ledger HAVING count(*) <> ifnull(max(seq), 0)
     """,
     "account {0} has paid 5 dollars at once and is not pro": """
         SELECT DISTINCT accounts.id FROM accounts JOIN ledger ON ledger.account_id = accounts.id
-        WHERE tier = 'free' AND amount_micros >= 5000000
+        WHERE tier = 'free' AND amount_micros >= 5000000 AND email <> 'deleted'
     """,
     "account {0} is pro and has never paid 5 dollars at once": """
         SELECT id FROM accounts
-        WHERE tier = 'pro' AND NOT EXISTS (SELECT 1 FROM ledger WHERE account_id = accounts.id AND amount_micros >= 5000000)
+        WHERE tier = 'pro' AND email <> 'deleted'
+            AND NOT EXISTS (SELECT 1 FROM ledger WHERE account_id = accounts.id AND amount_micros >= 5000000)
     """,
     "ledger {0}: its account is deleted, and it still tells of the person": """
         SELECT id FROM ledger

@@ -7,18 +7,18 @@ import sys
 import time
 from typing import Any
 
-from svc.agents import runs
-from svc.auth import accounts, links, tokens
+from svc.auth import accounts, links
 from svc.auth.emails import check_email
 from svc.auth.passwords import Passwords
 from svc.commands.database import account_named, database, reading, served_base_url
 from svc.config import Config
-from svc.content import artifacts, conversations, fulltext
+from svc.content import fulltext
 from svc.errors import StartError
 from svc.ids import random_base62, timestamp
+from svc.routes import departure
 from svc.schema import command_connection
 
-_BUNDLES = 20
+_BUNDLES = 2
 
 
 def add_parsers(commands: Any) -> None:
@@ -61,9 +61,6 @@ def _read_password() -> str:
     return first
 
 
-_FORGET = (conversations.forget_some, artifacts.forget_some, runs.forget_some, tokens.delete_some_keys)
-
-
 def _list(config: Config, options: argparse.Namespace) -> int:
     with reading(config) as conn:
         found = accounts.all_accounts(conn)
@@ -73,13 +70,14 @@ def _list(config: Config, options: argparse.Namespace) -> int:
 
 
 def _delete(config: Config, options: argparse.Namespace) -> int:
+    with command_connection(database(config)) as tx:
+        account_id = account_named(tx, options.email).id
+        departure.begin(tx, account_id)
     more = True
-    while more:  # some bundles in each transaction, between which a running server writes
+    while more:  # some slices in each transaction, between which a running server writes
         with command_connection(database(config)) as tx:
-            account_id = account_named(tx, options.email).id
-            more = all(any(forget(tx, account_id) for forget in _FORGET) for _ in range(_BUNDLES))
+            more = all(departure.go_on(tx, account_id) for _ in range(_BUNDLES))
             if not more:
-                accounts.delete_account(tx, account_id)
                 fulltext.begin_merge(tx)
     more = True
     while more:  # what was deleted still stands in old parts of the indexes

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from svc.checks import label, nullable, text
-from svc.db import Page, page
+from svc.db import Page, page, run_some
 from svc.errors import ApiError
 from svc.ids import new_id, timestamp
 
@@ -169,3 +169,18 @@ def account_of(conn: sqlite3.Connection, support_id: str) -> str | None:
     """Whose support conversation it is, for the operator, who knows its id alone; None if there is none."""
     row = conn.execute("SELECT account_id FROM support_conversations WHERE id = ?", (support_id,)).fetchone()
     return None if row is None else str(row["account_id"])
+
+
+def forget_some(tx: sqlite3.Connection, account_id: str) -> bool:
+    """Deletes what an account that is being deleted said to the support and was told, for 5 ms; whether there is more."""
+    messages = "SELECT number FROM support_messages WHERE account_id = ?1 LIMIT ?2"
+    own = "SELECT id FROM support_conversations WHERE account_id = ?1 LIMIT ?2"
+    return run_some(
+        tx,
+        f"DELETE FROM support_messages WHERE number IN ({messages})",  # noqa: S608 - our own words
+        account_id,
+    ) or run_some(
+        tx,
+        f"DELETE FROM support_conversations WHERE account_id = ?1 AND id IN ({own})",  # noqa: S608 - our own words
+        account_id,
+    )

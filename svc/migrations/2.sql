@@ -110,7 +110,7 @@ CREATE UNIQUE INDEX payment_events_credit_once ON payment_events (checkout_id) W
 CREATE TRIGGER checkouts_keep_their_terms BEFORE UPDATE ON checkouts
 WHEN (NEW.id, NEW.amount_micros, NEW.created_at) IS NOT (OLD.id, OLD.amount_micros, OLD.created_at)
     OR (NEW.account_id IS NOT OLD.account_id
-        AND (NEW.account_id IS NOT NULL OR EXISTS (SELECT 1 FROM accounts WHERE id = OLD.account_id)))
+        AND (NEW.account_id IS NOT NULL OR EXISTS (SELECT 1 FROM accounts WHERE id = OLD.account_id AND email <> 'deleted')))
     OR (NEW.session_id IS NOT OLD.session_id AND OLD.session_id IS NOT NULL)
     OR (NEW.payment_intent IS NOT OLD.payment_intent AND OLD.payment_intent IS NOT NULL)
     OR (OLD.state = 'paid' AND (NEW.state, NEW.paid_at) IS NOT (OLD.state, OLD.paid_at))
@@ -414,3 +414,23 @@ CREATE TABLE overruns (
     micros INTEGER NOT NULL CONSTRAINT overrun_micros_positive CHECK (micros > 0),
     PRIMARY KEY (day, model)
 ) STRICT, WITHOUT ROWID;
+
+-- An account is gone for its owner before its rows are: what told of the person goes while they are being deleted.
+DROP TRIGGER wallets_stay;
+CREATE TRIGGER wallets_stay BEFORE DELETE ON wallets
+WHEN EXISTS (SELECT 1 FROM accounts WHERE id = OLD.account_id AND email <> 'deleted')
+BEGIN
+    SELECT RAISE(ABORT, 'a wallet stays as long as its account');
+END;
+
+DROP TRIGGER ledger_stays;
+CREATE TRIGGER ledger_stays BEFORE UPDATE ON ledger
+WHEN OLD.account_id IS NULL OR EXISTS (SELECT 1 FROM accounts WHERE id = OLD.account_id AND email <> 'deleted')
+    OR (NEW.account_id, NEW.request_id, NEW.key_id) IS NOT (NULL, NULL, NULL) OR NEW.description <> ''
+    OR (NEW.seq, NEW.id, NEW.kind, NEW.amount_micros, NEW.balance_after_micros, NEW.created_at)
+        IS NOT (OLD.seq, OLD.id, OLD.kind, OLD.amount_micros, OLD.balance_after_micros, OLD.created_at)
+    OR (NEW.reference, NEW.model, NEW.input_tokens, NEW.output_tokens)
+        IS NOT (OLD.reference, OLD.model, OLD.input_tokens, OLD.output_tokens)
+BEGIN
+    SELECT RAISE(ABORT, 'the ledger is append-only');
+END;

@@ -8,12 +8,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from svc import checks
-from svc.agents import runs
 from svc.auth import accounts, tokens
 from svc.auth.accounts import Account
-from svc.content import artifacts, conversations, fulltext
 from svc.db import Database
 from svc.errors import ApiError
+from svc.routes import departure
 from svc.routes.schemas.accounts import (
     API_KEY,
     CREATE_API_KEY_REQUEST,
@@ -89,24 +88,10 @@ async def delete_me(request: Request[State], caller: Caller) -> Response:
             raise ApiError("invalid_credentials", "The password is wrong.", param="password")
     elif body.get("confirm") != caller.account.email:
         raise ApiError("invalid_value", "confirm must be the e-mail of this account.", param="confirm")
-    # In bundles, between which others write.
-    for forget_some in (conversations.forget_some, artifacts.forget_some, runs.forget_some, tokens.delete_some_keys):
-        while await state.db.write(forget_some, caller.id):
-            pass
-    await state.db.write(_delete, caller.id)
+    await state.db.write(departure.begin, caller.id)
     state.drain.end_all_of(caller.id, "account_deleted")
-    # What was deleted still stands in old parts of the indexes and in the log.
-    await state.db.write(fulltext.begin_merge)
-    while await state.db.write(fulltext.merge_some):
-        pass
-    await state.db.empty_log()
+    await departure.finish(state.db, caller.id)
     return no_content()
-
-
-def _delete(tx: sqlite3.Connection, account_id: str) -> None:
-    while conversations.forget_some(tx, account_id):
-        pass
-    accounts.delete_account(tx, account_id)
 
 
 @describes("Account", "getSettings", "Show the settings", answers={200: Answer("The settings.", SETTINGS)})

@@ -1,0 +1,111 @@
+"""The deletion of an account: gone at once for its owner, while its rows go in slices, also after a restart."""
+
+import sqlite3
+
+import pytest
+
+from svc.auth import accounts
+from svc.billing import payments, usage, wallet
+from svc.billing.usage import CountedCall, add_call
+from svc.config import Config
+from svc.content import conversations
+from svc.db import Database
+from svc.errors import ApiError
+from svc.routes import departure
+from tests.conftest import PASSWORD, Clocks, Service, bearer, serving
+from tests.support.answers import assert_error
+
+NOW = 1_790_000_000.0
+EMAIL = "ada@example.com"
+OWN = (
+    *("api_keys", "artifacts", "checkouts", "conversations", "holds", "identities", "ledger", "links", "messages", "projects"),
+    *("runs", "stored", "support_conversations", "support_messages", "usage_days", "vocabulary", "wallets"),
+)
+
+
+def fill(tx: sqlite3.Connection, account_id: str, rows: int) -> None:
+    """So many rows in the account's ledger, usage and projects."""
+    wallet.credit(tx, account_id, 10_000_000, description="ada's money", now_seconds=NOW)
+    payments.add_checkout(tx, account_id, "chk_1", 5_000_000, NOW)
+    wallet.hold(tx, account_id, "hold_open", 100, NOW)
+    for number in range(rows):
+        wallet.debit(tx, account_id, 1, description=f"ada's call {number}", now_seconds=NOW)
+        add_call(tx, CountedCall(account_id, None, f"m{number}", 1, 1, 0, "2026-09-21"))
+    tx.executemany(
+        "INSERT INTO projects (id, account_id, name, instructions, created_at, updated_at) VALUES (?, ?, 'p', '', 1, 1)",
+        ((f"proj_{number}", account_id) for number in range(50)),
+    )
+    conversation = conversations.add_conversation(tx, account_id, NOW)
+    conversations.add_message(tx, account_id, conversation.id, role="user", content="a secret plan", now_seconds=NOW)
+
+
+def left(conn: sqlite3.Connection, account_id: str) -> dict[str, int]:
+    """How many rows of each table are still the account's."""
+    found = {
+        table: conn.execute(f"SELECT count(*) FROM {table} WHERE account_id = ?", (account_id,)).fetchone()[0] for table in OWN
+    }
+    return {table: count for table, count in found.items() if count}
+
+
+def findings(conn: sqlite3.Connection) -> list[str]:
+    return wallet.verify(conn) + usage.verify(conn) + payments.verify(conn)
+
+
+async def test_an_account_is_gone_for_its_owner_while_its_rows_are_still_there(service: Service) -> None:
+    session = await service.sign_up(EMAIL)
+    headers, account_id = bearer(session["access_token"]), session["user"]["id"]
+    key = await service.make_key(headers)
+    db: Database = service.state["db"]
+    await db.write(fill, account_id, 300)
+    await db.write(departure.begin, account_id)
+
+    for answer in (
+        await service.client.get("/user/me", headers=headers),
+        await service.client.get("/user/me", headers=bearer(key["key"])),
+        await service.client.post("/v1/chat/completions", headers=bearer(key["key"]), json={}),
+    ):
+        assert_error(answer, 401, "invalid_api_key")
+    login = await service.client.post("/auth/login", json={"email": EMAIL, "password": PASSWORD})
+    assert_error(login, 401, "invalid_credentials")
+    again = await service.sign_up(EMAIL)
+    assert again["user"]["id"] != account_id, "its address is free"
+    assert await db.read(accounts.missing_accounts, [account_id]) == [account_id], "its open streams end"
+    with pytest.raises(ApiError) as refused:
+        await db.write(wallet.hold, account_id, "hold_late", 100, NOW)
+    assert refused.value.code == "invalid_api_key"
+    with pytest.raises(sqlite3.IntegrityError):  # a payment that comes late
+        await db.write(wallet.credit, account_id, 5_000_000, description="", now_seconds=NOW)
+    assert {"ledger", "usage_days", "messages"} <= set(await db.read(left, account_id))
+    assert "wallets" not in await db.read(left, account_id)
+
+
+async def test_the_books_add_up_after_each_slice_and_at_the_end_nothing_is_left_of_the_person(service: Service) -> None:
+    session = await service.sign_up(EMAIL)
+    account_id = session["user"]["id"]
+    db: Database = service.state["db"]
+    await db.write(fill, account_id, 3_000)
+    before = await db.read(lambda conn: conn.execute("SELECT count(*), sum(amount_micros) FROM ledger").fetchone()[:])
+    await db.write(departure.begin, account_id)
+    slices = 1
+    while await db.write(departure.go_on, account_id):
+        slices += 1
+        assert await db.read(findings) == []
+    assert slices > 1
+    assert await db.read(left, account_id) == {}
+    assert await db.read(lambda conn: conn.execute("SELECT count(*) FROM accounts").fetchone()[0]) == 0
+    after = await db.read(lambda conn: conn.execute("SELECT count(*), sum(amount_micros) FROM ledger").fetchone()[:])
+    assert after == before, "the money stays"
+    told = "SELECT count(*) FROM ledger WHERE account_id IS NOT NULL OR description <> ''"
+    assert await db.read(lambda conn: conn.execute(told).fetchone()[0]) == 0
+
+
+async def test_a_deletion_goes_on_after_a_restart(config: Config, clocks: Clocks) -> None:
+    async with serving(config, clocks) as service:
+        account_id = (await service.sign_up(EMAIL))["user"]["id"]
+        await service.state["db"].write(fill, account_id, 100)
+        await service.state["db"].write(departure.begin, account_id)
+    async with serving(config, clocks) as service:
+        db: Database = service.state["db"]
+        while await db.read(accounts.half_deleted):
+            pass
+        assert await db.read(left, account_id) == {} and await db.read(findings) == []
