@@ -18,8 +18,7 @@ from svc.errors import ApiError
 # How many JSON values one body may hold: an object takes up to 35 times its bytes, and so many are parsed in 30 ms.
 MOST_JSON_VALUES = 100_000
 _JSON_DEPTH = 100
-_SLICE_BYTES = 64 * 1024
-_LONG_BYTES = 1024 * 1024
+_SLICE_BYTES = _LONG_BYTES = 64 * 1024
 _INTEGER_DIGITS = 1_000
 _LONG_DIGITS = 19  # more than 64 bits may have
 _DIGITS = bytes(b"0"[0] if byte in b"0123456789" else 0 for byte in range(256))
@@ -48,6 +47,45 @@ def parse_json(body: bytes) -> Any:
     if body.count(b"[") + body.count(b"{") > _JSON_DEPTH and _too_deep(value):
         raise ApiError("invalid_json", f"The JSON body is nested more than {_JSON_DEPTH} levels deep.")
     return _put_back(value, texts) if texts else value
+
+
+def loads(body: bytes) -> Any:
+    """`body` as orjson reads it, but long texts piece by piece, so that it does not keep other threads waiting. Raises
+    orjson.JSONDecodeError."""
+    texts: dict[str, str] = {}
+    if len(body) > _LONG_BYTES:
+        body = _without_long_texts(body, texts)
+    value = orjson.loads(body)
+    return _put_back(value, texts) if texts else value
+
+
+def dumps(value: Any) -> bytes:
+    """JSON of what `parse_json` gives, written piece by piece, so that it does not keep other threads waiting."""
+    pieces: list[bytes] = []
+    _write(value, pieces)
+    return b"".join(pieces)
+
+
+def _write(value: Any, pieces: list[bytes]) -> None:
+    if isinstance(value, str):
+        slices = (value[start : start + _SLICE_BYTES] for start in range(0, len(value), _SLICE_BYTES))
+        pieces += [b'"', *(orjson.dumps(text)[1:-1] for text in slices), b'"']
+    elif isinstance(value, list):
+        pieces.append(b"[")
+        for place, item in enumerate(value):
+            pieces.append(b"," if place else b"")
+            _write(item, pieces)
+        pieces.append(b"]")
+    elif isinstance(value, dict):
+        pieces.append(b"{")
+        for place, (name, item) in enumerate(value.items()):
+            pieces.append(b"," if place else b"")
+            _write(name, pieces)
+            pieces.append(b":")
+            _write(item, pieces)
+        pieces.append(b"}")
+    else:  # an integer of over 64 bits goes on digit by digit
+        pieces.append(json.dumps(value).encode())
 
 
 # --- long integers

@@ -2,6 +2,7 @@
 
 import json
 import random
+import threading
 import time
 import tracemalloc
 from typing import Any
@@ -140,3 +141,34 @@ def test_digits_in_texts_and_after_escapes_are_left_alone() -> None:
     text = "\u00e91234567890123456789012345 "
     for body in (json.dumps([text]), '["\\u0031' + "9" * 100_000 + '"]'):
         assert parse_json(body.encode()) == json.loads(body)
+
+
+def test_long_texts_are_read_and_written_as_others_are() -> None:
+    for text in ("x" * 200_000, "\n" * 200_000, '\U0001f642\\"' * 40_000, "é" * 65_536 + "\x01"):
+        value = {"a": [text, {"b": text}, 1, None, True, 0.5, 10**400], text[:70_000]: ""}
+        assert json.loads(json_text.dumps(value)) == value
+        del value["a"][-1]  # type: ignore[attr-defined]
+        assert json_text.loads(orjson.dumps(value)) == value == orjson.loads(json_text.dumps(value))
+    with pytest.raises(orjson.JSONDecodeError):
+        json_text.loads(b'{"a": "' + b"x" * 200_000)
+
+
+@pytest.mark.parametrize("text", ["\n" * 8_000_000, "é" * 7_000_000, "\x01" * 2_000_000])
+def test_no_thread_waits_long_for_the_writing_of_a_long_text(text: str) -> None:
+    longest, over = 0.0, threading.Event()
+
+    def tick() -> None:
+        nonlocal longest
+        while not over.is_set():
+            began, busy = time.monotonic(), time.process_time()
+            time.sleep(0.001)
+            longest = max(longest, min(time.monotonic() - began, time.process_time() - busy))
+
+    ticking = threading.Thread(target=tick)
+    ticking.start()
+    try:
+        written = json_text.dumps([text])
+    finally:
+        over.set()
+        ticking.join()
+    assert longest < 0.05 and orjson.loads(written) == [text]

@@ -25,6 +25,7 @@ from svc.inference.paid_call import Payer
 from svc.server.sse import Interrupt
 from svc.server.state import State
 
+_HEAVY_CHARACTERS = 64 * 1024
 _LEFT = ("client_disconnected", "requested", "account_deleted")
 
 
@@ -108,7 +109,8 @@ class AgentRun:
         body: dict[str, Any] = {"model": self._order.model.id, "messages": list(messages), "stream": True}
         if self._order.tools:
             body["tools"] = self._toolbox.as_functions()
-        call = ChatCall(self._order.model, body, self._state.engines, self._payer, added=("reasoning_content",))
+        heavy = sum(len(message["content"] or "") for message in messages) > _HEAVY_CHARACTERS
+        call = ChatCall(self._order.model, body, self._state.engines, self._payer, added=("reasoning_content",), heavy=heavy)
         call.beside = self._note_progress_in
         self._calls.append(call)
         return call

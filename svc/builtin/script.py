@@ -25,7 +25,7 @@ from svc.builtin.request import Request, refusal
 from svc.errors import UpstreamFault
 
 # An answer's bounds, shared evenly by its choices; past them it ends with `length`.
-MAX_DIRECTIVES = 100_000
+MAX_DIRECTIVES = 20_000
 MAX_WAIT_TOTAL_SECONDS = 600.0
 MAX_WAIT_SECONDS = 60.0
 MAX_LINES = 10_000

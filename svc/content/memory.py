@@ -58,11 +58,12 @@ async def begin(
     `replaces` is the id of a message of that conversation: with all after it, it goes when the exchange is kept. Raises ApiError
     `not_found` for another's or no such conversation or message.
     """
-    texts = [_text(message.get("content")) for message in messages]
-    asked = max((position for position, message in enumerate(messages) if message["role"] == "user"), default=None)
-    question = "" if asked is None else texts[asked]
 
-    def read(conn: sqlite3.Connection) -> tuple[str, list[Passage], int | None]:
+    def read(conn: sqlite3.Connection) -> tuple[str, int | None, str, list[Passage], int | None]:
+        # Here, because there may be tens of thousands of messages, and this is not the event loop's thread.
+        texts = [_text(message.get("content")) for message in messages]
+        asked = max((position for position, message in enumerate(messages) if message["role"] == "user"), default=None)
+        question = "" if asked is None else texts[asked]
         instructions, replaced = "", None
         quota.check_room(conn, account.id, len(question.encode("utf-8", "replace")))
         if conversation_id:
@@ -72,9 +73,10 @@ async def begin(
         if replaces:
             replaced = history.message_by_id(conn, account.id, conversation_id or "", replaces, REPLACES).number
         recalls = account.memory_enabled
-        return instructions, recall.matching_passages(conn, account.id, question, texts) if recalls else [], replaced
+        passages = recall.matching_passages(conn, account.id, question, texts) if recalls else []
+        return question, asked, instructions, passages, replaced
 
-    instructions, passages, replaced = await db.read(read)
+    question, asked, instructions, passages, replaced = await db.read(read)
     leading = "\n\n".join(part for part in (instructions.strip(), _memory(passages)) if part)
     return Exchange(
         account.id,

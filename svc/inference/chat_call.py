@@ -54,7 +54,7 @@ class ChatCall(PaidCall):
     """One chat-completions request to `model`; `body` has been checked.
 
     `added` names the fields of its messages that are ours and not the caller's, which a provider need not take.
-    Making it walks the whole body: one of many values belongs off the event loop.
+    Making it walks the whole body: one that is `heavy`, with many values or long texts, belongs off the event loop.
     """
 
     def __init__(
@@ -65,6 +65,7 @@ class ChatCall(PaidCall):
         payer: Payer,
         *,
         added: Collection[str] = (),
+        heavy: bool = False,
     ) -> None:
         super().__init__(model, engines, payer)
         options = body.get("stream_options") or {}
@@ -79,6 +80,7 @@ class ChatCall(PaidCall):
             self._body = self._body if model.provider.byok else drop_aiming_fields(self._body)
         self._limits: dict[str, int] = {}  # of the output, once a paid call has its hold
         self._added = set(added)
+        self._heavy = heavy
         if self.paid:
             _ = self._writer.estimated_input  # counted here, once, and not in the transaction that settles
         self.begun = False  # whether there is anything of an answer
@@ -276,7 +278,8 @@ class ChatCall(PaidCall):
             added = added if options else {*added, "stream_options"}
         self._added = added
         body = self._engines.concessions.apply(model, body, added)
-        return await upstream.chat(self._engines.way_to(model.provider), model.provider, body, self._note_reached)
+        way = self._engines.way_to(model.provider)
+        return await upstream.chat(way, model.provider, body, self._note_reached, heavy=self._heavy)
 
     def _note_reached(self) -> None:
         self._reached = True

@@ -19,9 +19,10 @@ from typing import Any, Protocol
 import httpx
 import orjson
 
+from svc import json_text
 from svc.errors import ApiError, UpstreamFault
 from svc.inference.upstream_errors import error_object, error_status, is_error
-from svc.json_text import has_more_values
+from svc.json_text import MOST_JSON_VALUES, has_more_values
 from svc.outbound.addresses import AddressNotAllowed
 from svc.outbound.client import Outbound
 from svc.outbound.connection import Cut, Reply
@@ -37,6 +38,9 @@ _ERROR_BYTES = 64 * 1024
 _BIG_JSON_BYTES = 64 * 1024
 # An event is read on the event loop; no real one holds so many values.
 _EVENT_VALUES = 20_000
+_OPERATOR_VALUES = 200_000
+# The parser that takes almost anything lets nobody else have a turn until it is done.
+_LOOSE_BYTES = 2 * 1024 * 1024
 # How long the rest of the body may take after `[DONE]`, so that the connection can be used again.
 _AFTERWARDS_SECONDS = 0.05
 # A shorter key is no secret but a placeholder ("ollama"), which may well stand in a model's text.
@@ -66,15 +70,21 @@ class Endpoint(Protocol):
 
 
 async def chat(
-    client: Outbound, provider: Endpoint, body: dict[str, Any], on_sent: Callable[[], None] = lambda: None
+    client: Outbound,
+    provider: Endpoint,
+    body: dict[str, Any],
+    on_sent: Callable[[], None] = lambda: None,
+    *,
+    heavy: bool = False,
 ) -> "RawAnswer":
     """The answer to the chat request `body`, once its head is there.
 
     Without `stream` the one raw answer comes; a provider that streams all the same gives chunks, and one that sends JSON though
     a stream was asked for gives that answer as the only chunk. svc/inference/wire.py reads all of it. `on_sent` is called when
-    the server may have the request. Raises UpstreamFault, and ApiError `address_not_allowed`.
+    the server may have the request; what is `heavy` is written off the event loop. Raises UpstreamFault, and ApiError
+    `address_not_allowed`.
     """
-    data = await dump(body)
+    data = await asyncio.to_thread(json_text.dumps, body) if heavy else await dump(body)
     stream = bool(body.get("stream"))
     accept = b"text/event-stream" if stream else b"application/json"
     reply = await send(client, provider, "POST", "/chat/completions", accept, data, provider.timeout_seconds, on_sent)
@@ -133,7 +143,7 @@ async def dump(body: dict[str, Any]) -> bytes:
     try:
         return orjson.dumps(body)
     except TypeError:  # an integer of over 64 bits: it goes on digit by digit
-        return await asyncio.to_thread(lambda: json.dumps(body, separators=(",", ":")).encode())
+        return await asyncio.to_thread(json_text.dumps, body)
 
 
 class Faults:
@@ -282,14 +292,14 @@ def _chunk(data: bytes, endpoint: Endpoint) -> dict[str, Any]:
 
 def parsed(data: bytes, endpoint: Endpoint) -> Any:
     """`data` as JSON, our key taken out. Raises UpstreamFault `invalid`, or `status` for an error object."""
-    # A parser lets nobody else have a turn. How much the operator's own servers send is the operator's choice.
-    if endpoint.byok and has_more_values(data):
+    # A parser lets nobody else have a turn. The operator's own servers are asked for long lists of probabilities, too.
+    if has_more_values(data, MOST_JSON_VALUES if endpoint.byok else _OPERATOR_VALUES):
         raise UpstreamFault("invalid", _TOO_MANY_VALUES)
     key = endpoint.api_key if endpoint.api_key and len(endpoint.api_key) >= _SECRET_CHARACTERS else None
     if key:
         data = data.replace(key.encode(), b"***")
     try:
-        value = orjson.loads(data)
+        value = json_text.loads(data)
     except orjson.JSONDecodeError:
         value = _parsed_loosely(data)
     if key and b"\\" in data:  # JSON can spell the key in other ways
@@ -332,9 +342,11 @@ def _without(key: str, value: Any) -> Any:
 def _parsed_loosely(data: bytes) -> Any:
     # Invalid UTF-8, emoji in two halves and NaN are common enough that an answer should not fail for them.
     try:
-        return json.loads(data.decode("utf-8", "replace"), parse_constant=lambda _: None)
+        if len(data) <= _LOOSE_BYTES:
+            return json.loads(data.decode("utf-8", "replace"), parse_constant=lambda _: None)
     except (ValueError, RecursionError):
-        raise UpstreamFault("invalid", "The answer is not valid JSON.") from None
+        pass  # told below
+    raise UpstreamFault("invalid", "The answer is not valid JSON.")
 
 
 # --- reading refusals

@@ -132,7 +132,8 @@ class Outbound(httpx.AsyncBaseTransport):
     async def _connect(self, origin: Origin) -> Connection:
         tls = None
         if origin.scheme == "https":
-            tls = self._ssl_context = self._ssl_context or ssl.create_default_context()
+            # In a thread, because it reads all the system's certificates.
+            tls = self._ssl_context = self._ssl_context or await asyncio.to_thread(ssl.create_default_context)
         keep, lost = functools.partial(self._keep, origin), functools.partial(self._lost, origin)
         connection = await self._dial(origin, lambda: Connection(keep, lost), tls)
         if self._closed or connection.transport.is_closing():

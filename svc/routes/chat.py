@@ -91,7 +91,7 @@ async def create(request: Request[State], caller: Caller) -> Response:
         body = {**body, "messages": exchange.messages}
     payer = Payer(caller.id, request.scope["svc.request_id"], caller.key_id)
     if int(request.headers.get("content-length", _BODY_BYTES)) > _HEAVY_BYTES:  # making it walks the whole body
-        call = await state.offload.run(caller.id, ChatCall, model, body, state.engines, payer)
+        call = await state.offload.run(caller.id, ChatCall, model, body, state.engines, payer, heavy=True)
     else:
         call = ChatCall(model, body, state.engines, payer)
     interrupt = Interrupt()

@@ -356,7 +356,7 @@ async def test_a_client_that_leaves_in_any_phase_and_any_way_stops_its_run(
     server: RunningServer, leaver: Account, how: str, phase: str
 ) -> None:
     goals = {"waiting": "say hi\nwait 60000", "tools": "repeat 10 tool current_time {}\n---\n" * 19 + "wait 60000"}
-    goal = goals.get(phase, "repeat 100000 say some text that goes on and on")
+    goal = goals.get(phase, "repeat 20000 say " + "some text that goes on and on " * 20)
     body = {"goal": goal, "model": "builtin/script", "max_steps": 20}
     stream = await Stream.send(server, RUN, leaver.key, body, cut={"head": 60, "body": 250}.get(phase))
     began = phase in goals or phase == "streaming"
@@ -415,7 +415,7 @@ async def stands_still(server: RunningServer, stall_seconds: float, readers: int
     await server.exchange(b"GET /healthz HTTP/1.1\r\nhost: here\r\nconnection: close\r\n\r\n")
     before = await server.settled_descriptors(at_first + 1)
     assert before <= at_first + 1
-    streams = [await begun(server, account, "repeat 100000 say some text that goes on and on") for _ in range(readers)]
+    streams = [await begun(server, account, "repeat 20000 say " + "some text that goes on and on " * 20) for _ in range(readers)]
     began = time.monotonic()
     async with server.client() as client:
         for stream in streams:
