@@ -64,7 +64,7 @@ def picture_type(content: bytes) -> str | None:
 def pictures_in(data: bytes, provider: Endpoint, most: int) -> Pictures:
     """What a provider's answer holds, at most `most` pictures. Raises UpstreamFault."""
     try:
-        document = parsed(data, provider)
+        document = parsed(data, provider, apart=True)
     except RecursionError:
         raise UpstreamFault("invalid", "The answer is nested too deep.") from None
     entries = document.get("data") if isinstance(document, dict) else None

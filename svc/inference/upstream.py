@@ -232,8 +232,9 @@ class RawAnswer:
         self._ended = True
         if self._json:
             data = b"".join(self._json)
-            big = len(data) > _BIG_JSON_BYTES
-            return [await asyncio.to_thread(_chunk, data, self._endpoint) if big else _chunk(data, self._endpoint)]
+            if len(data) > _BIG_JSON_BYTES:
+                return [await asyncio.to_thread(_chunk, data, self._endpoint, apart=True)]
+            return [_chunk(data, self._endpoint)]
         if self._events is None:
             raise UpstreamFault("invalid", _NO_ANSWER)
         raws = self._chunks(self._events.end())
@@ -280,9 +281,9 @@ def _note_finish(raw: dict[str, Any], unfinished: set[Any]) -> None:
             (unfinished.discard if choice.get("finish_reason") else unfinished.add)(index)
 
 
-def _chunk(data: bytes, endpoint: Endpoint) -> dict[str, Any]:
+def _chunk(data: bytes, endpoint: Endpoint, *, apart: bool = False) -> dict[str, Any]:
     """`data` as a chunk or an answer. Raises UpstreamFault, also for an object that tells of an error in its place."""
-    value = parsed(data, endpoint)
+    value = parsed(data, endpoint, apart=apart)
     if not isinstance(value, dict):
         raise UpstreamFault("invalid", "The answer is no JSON object.")
     if "choices" not in value and is_error(value):
@@ -290,8 +291,11 @@ def _chunk(data: bytes, endpoint: Endpoint) -> dict[str, Any]:
     return value
 
 
-def parsed(data: bytes, endpoint: Endpoint) -> Any:
-    """`data` as JSON, our key taken out. Raises UpstreamFault `invalid`, or `status` for an error object."""
+def parsed(data: bytes, endpoint: Endpoint, *, apart: bool = False) -> Any:
+    """`data` as JSON, our key taken out; `apart` from the event loop, it takes care that this gets its turns.
+
+    Raises UpstreamFault `invalid`, or `status` for an error object.
+    """
     # A parser lets nobody else have a turn. The operator's own servers are asked for long lists of probabilities, too.
     if has_more_values(data, MOST_JSON_VALUES if endpoint.byok else _OPERATOR_VALUES):
         raise UpstreamFault("invalid", _TOO_MANY_VALUES)
@@ -299,7 +303,7 @@ def parsed(data: bytes, endpoint: Endpoint) -> Any:
     if key:
         data = data.replace(key.encode(), b"***")
     try:
-        value = json_text.loads(data)
+        value = json_text.loads(data) if apart else orjson.loads(data)
     except orjson.JSONDecodeError:
         value = _parsed_loosely(data)
     if key and b"\\" in data:  # JSON can spell the key in other ways
