@@ -70,15 +70,21 @@ class Histogram:
         self._about = about
         self._bounds = bounds
         self._labels = labels
-        self._series: dict[tuple[str, ...], list[float]] = {} if labels else {(): [0] * (len(bounds) + 2)}
+        self._series: dict[tuple[str | int, ...], list[float]] = {} if labels else {(): [0] * (len(bounds) + 2)}
 
-    def observe(self, value: float, *values: str) -> None:
+    def observe(self, value: float, *values: str | int) -> None:
         """Counts one observation in the series of these label values."""
         series = self._series.get(values)
         if series is None:
             series = self._series[values] = [0] * (len(self._bounds) + 2)
         series[bisect_left(self._bounds, value)] += 1
         series[-1] += value  # behind the buckets stands the sum
+
+    def totals(self, name: str, about: str) -> Iterator[str]:
+        """A counter of all observations, out of the same numbers."""
+        yield from _head(name, "counter", about)
+        for values, (*counts, _) in sorted(self._series.items()):
+            yield f"{name}{_labelled(zip(self._labels, values, strict=True))} {sum(counts)}"
 
     def lines(self) -> Iterator[str]:
         yield from _head(self._name, "histogram", self._about)
@@ -96,13 +102,13 @@ class Metrics:
     """What has been counted since the start. `provider` is an operator's (as the catalog names it), `builtin` or `byok`."""
 
     def __init__(self) -> None:
-        self._requests = Tally("svc_requests_total", "HTTP requests answered.", "method", "route", "status")
-        self._request_seconds = Histogram(
+        self._requests = Histogram(
             "svc_request_duration_seconds",
             "From a request's head to the end of its answer.",
             _REQUEST_SECONDS,
             "method",
             "route",
+            "status",
         )
         self._refusals = Tally(
             "svc_refusals_total",
@@ -142,8 +148,7 @@ class Metrics:
 
     def count(self, method: str, route: str, status: int, seconds: float, code: object = None) -> None:
         """Counts one request. `route` is the pattern, never the path; `code` its error's, which may be a model server's own."""
-        self._requests.add(method, route, str(status))
-        self._request_seconds.observe(seconds, method, route)
+        self._requests.observe(seconds, method, route, status)
         if code is not None:
             self._refusals.add(route, code if isinstance(code, str) and code in ERRORS else "other")
 
@@ -165,7 +170,8 @@ class Metrics:
 
     def text(self, readings: Iterable[Reading]) -> str:
         """Everything in the text format, with the gauges' `readings`."""
-        lines = [line for family in vars(self).values() for line in family.lines()]
+        lines = [*self._requests.totals("svc_requests_total", "HTTP requests answered.")]
+        lines += [line for family in vars(self).values() for line in family.lines()]
         given = list(readings)
         for name, about in GAUGES.items():
             lines += _head(name, "counter" if name.endswith("_total") else "gauge", about)
@@ -177,8 +183,8 @@ def _head(name: str, kind: str, about: str) -> tuple[str, str]:
     return f"# HELP {name} {about}", f"# TYPE {name} {kind}"
 
 
-def _labelled(labels: Iterable[tuple[str, str]]) -> str:
-    text = ",".join(f'{name}="{_escaped(value)}"' for name, value in labels)
+def _labelled(labels: Iterable[tuple[str, str | int]]) -> str:
+    text = ",".join(f'{name}="{_escaped(str(value))}"' for name, value in labels)
     return f"{{{text}}}" if text else ""
 
 

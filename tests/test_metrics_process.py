@@ -13,7 +13,9 @@ import httpx
 import pytest
 import pytest_asyncio
 
+from svc.version import version
 from tests.support.agent_runs import add_accounts
+from tests.support.pages import EXAMPLES
 from tests.support.people import command
 from tests.support.server import ROOT, RunningServer, running_server
 
@@ -84,6 +86,12 @@ async def test_calls_runs_faults_and_commits_are_counted(used: RunningServer) ->
 
 
 @pytest.mark.asyncio(loop_scope="module")
+async def test_the_first_line_of_the_log_tells_the_version(used: RunningServer) -> None:
+    first = used.log_lines()[0]
+    assert (first["event"], first["version"], first["base_url"]) == ("start", version(), used.base_url)
+
+
+@pytest.mark.asyncio(loop_scope="module")
 async def test_every_metric_of_the_dashboard_and_the_alerts_is_one_of_the_service_s(used: RunningServer) -> None:
     known = set(re.findall(r"^# TYPE (\w+)", await text(used), re.MULTILINE))
     for source in ("\n".join(QUERIES), re.sub("#.*", "", ALERTS.read_text())):
@@ -127,6 +135,20 @@ def wait_for(client: httpx.Client, query: str) -> bool:
             pass  # it is still starting
         time.sleep(0.2)
     return False
+
+
+def test_promtool_takes_the_readmes_configuration(tmp_path: Path) -> None:
+    (tmp_path / "data" / "tls").mkdir(parents=True)
+    for name, content in {
+        "prometheus.yml": EXAMPLES["prometheus"],
+        "alerts.yml": ALERTS.read_text(),
+        "metrics-token": "t" * 16,
+        "data/tls/ca.pem": "",
+    }.items():
+        (tmp_path / name).write_text(content)
+    arguments = ["promtool", "check", "config", str(tmp_path / "prometheus.yml")]
+    checked = subprocess.run(arguments, capture_output=True, text=True, timeout=60)
+    assert checked.returncode == 0, checked.stdout + checked.stderr
 
 
 def test_promtool_takes_the_rules_and_they_say_what_they_should() -> None:

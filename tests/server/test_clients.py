@@ -112,6 +112,7 @@ def test_every_example_of_the_pages_is_one_that_is_run() -> None:
         "curl",
         "openai",
         "catalog",
+        "prometheus",
         "byok-curl",
         "agent-curl",
         "media-curl",
@@ -119,7 +120,7 @@ def test_every_example_of_the_pages_is_one_that_is_run() -> None:
         "agent-javascript",
     }
     assert set(EXAMPLES) == run
-    assert len(re.findall(r"^```(?:sh|python|js|toml)$", README + REFERENCE, re.MULTILINE)) == len(EXAMPLES)
+    assert len(re.findall(r"^```(?:sh|python|js|toml|yaml)$", README + REFERENCE, re.MULTILINE)) == len(EXAMPLES)
 
 
 async def test_the_curl_lines_of_the_readme_work_as_pasted(server: RunningServer) -> None:
