@@ -1,6 +1,6 @@
 """What a month has brought and cost, and what is owed, for the operator's books: every figure out of the ledger.
 
-It reads the whole ledger, some seconds for ten million rows, from one state of the database.
+It reads the whole ledger, two or three seconds for a million rows, from one state of the database.
 """
 
 import re

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import pwd
 import shutil
 import sqlite3
 import stat
@@ -52,15 +53,26 @@ def _folder(folder: Path) -> Iterator[Finding]:
     if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
         yield wrong(about, f"{shown} may not be written by this user", "Run as the user of the service, or give it the folder")
         return
+    owner = folder.stat().st_uid
+    if owner != os.geteuid():
+        # Root may do everything here, and would leave files that the service cannot open.
+        yield wrong(about, f"{shown} belongs to {_user(owner)}", f"Run svc as that user: sudo -u {_user(owner)} ...")
     mine = [path for path in (folder, *folder.rglob("*")) if not path.is_symlink()]
-    strange = [path for path in mine if path.stat().st_uid != os.geteuid()]
+    strange = [path for path in mine if path.stat().st_uid != owner]
     if strange:
-        yield wrong(about, f"{strange[0]} belongs to another user", f"chown -R it to {os.geteuid()}, the user of the service")
+        yield wrong(about, f"{strange[0]} belongs to {_user(strange[0].stat().st_uid)}", f"chown -R {_user(owner)} {shown}")
     open_to_others = [path for path in mine if stat.S_IMODE(path.stat().st_mode) & 0o077]
     if open_to_others:
         yield look(about, f"others may read {open_to_others[0]}", "The next start closes it; until then: chmod -R go= it")
-    if not strange and not open_to_others:
+    if owner == os.geteuid() and not strange and not open_to_others:
         yield fine(about, f"{shown} is this user's alone")
+
+
+def _user(number: int) -> str:
+    try:
+        return pwd.getpwuid(number).pw_name
+    except KeyError:
+        return str(number)
 
 
 def _there(folder: Path) -> Path:

@@ -59,6 +59,16 @@ def test_what_others_may_read_is_told(folder: Path) -> None:
     assert finding.grade == "look" and str(folder / "master.key") in finding.text
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may give files away")
+def test_a_folder_or_a_file_of_another_user_is_wrong(folder: Path) -> None:
+    os.chown(folder / "service.db", 12345, -1)
+    [finding] = found(folder)["data folder"]
+    assert finding.grade == "wrong" and str(folder / "service.db") in finding.text and "12345" in finding.text
+    os.chown(folder, 12345, -1)
+    first, second = found(folder)["data folder"]
+    assert first.grade == "wrong" and "sudo -u 12345" in first.todo and "chown -R 12345" in second.todo
+
+
 def test_a_database_that_is_newer_older_or_damaged_is_told(folder: Path) -> None:
     newest = len(newest_schema()[1]) + 1
     path = folder / "service.db"
