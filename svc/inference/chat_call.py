@@ -30,7 +30,7 @@ _BYTES_PER_GRANTED_TOKEN = 32
 _COUNT_SECONDS = 2.0
 _LIMITS = ("max_completion_tokens", "max_tokens")
 
-RawChunks = list[dict[str, Any]]
+RawChunks = list[upstream.RawChunk]
 
 
 class _BuiltinAnswer:

@@ -10,7 +10,10 @@ import orjson
 from svc.errors import UpstreamFault
 from svc.ids import random_base62
 
+# A longer text goes out in several chunks: one of megabytes takes the event loop from everybody else.
+PIECE_CHARACTERS = 64 * 1024
 _CALLS_MAX = 128
+_PARTS_MAX = 5_000
 # More tokens than any model reads: such a count is noise, and would only drain a wallet.
 _TOKENS_MAX = 10**9
 _FINISH_REASONS = {reason: reason for reason in ("stop", "length", "tool_calls", "content_filter", "function_call")} | {
@@ -285,3 +288,50 @@ def _count(value: Any) -> int | None:
 def _details(value: Any) -> dict[str, int]:
     counts = {name: _count(count) for name, count in value.items()} if isinstance(value, dict) else {}
     return {name: count for name, count in counts.items() if count is not None}
+
+
+def join_logprobs(known: dict[str, Any] | None, more: dict[str, Any] | None) -> dict[str, Any] | None:
+    """`known`, which is changed, and what a later chunk adds to its lists."""
+    if more is None:
+        return known
+    if known is None:
+        return {name: list(value) if isinstance(value, list) else value for name, value in more.items()}
+    for name, value in more.items():
+        if isinstance(known.get(name), list) and isinstance(value, list):
+            known[name] += value
+        else:
+            known[name] = value
+    return known
+
+
+def in_pieces(delta: dict[str, Any]) -> list[dict[str, Any]]:
+    """A delta whose texts are short, and those that go on where it leaves off."""
+    texts = {name: value for name, value in delta.items() if type(value) is str and len(value) > PIECE_CHARACTERS}
+    pieces = [{**delta, **{name: text[:PIECE_CHARACTERS] for name, text in texts.items()}}]
+    for start in range(PIECE_CHARACTERS, max(map(len, texts.values()), default=0), PIECE_CHARACTERS):
+        pieces.append({name: text[start : start + PIECE_CHARACTERS] for name, text in texts.items() if len(text) > start})
+    return pieces
+
+
+def delta_of(raw: dict[str, Any]) -> dict[str, Any] | None:
+    """What a choice says: its delta, its whole message, or the text of the older completions."""
+    found = raw.get("delta")
+    if type(found) is not dict:
+        found = raw.get("message")
+    if type(found) is dict:
+        return found
+    return {"content": raw["text"]} if isinstance(raw.get("text"), str) else None
+
+
+def numbered(choices: list[Any]) -> list[Any]:
+    """Whole messages under one and the same index are several answers, not one in pieces."""
+    whole = [choice for choice in choices if isinstance(choice, dict) and isinstance(choice.get("message"), dict)]
+    if len({repr(choice.get("index")) for choice in whole}) == len(whole):
+        return choices
+    return [{**choice, "index": position} for position, choice in enumerate(whole)]
+
+
+def check_parts(count: int) -> None:
+    """Raises UpstreamFault `invalid` for a chunk of so many parts: no real one holds thousands, and each takes its time."""
+    if count > _PARTS_MAX:
+        raise UpstreamFault("invalid", "The answer holds too many parts at once.")

@@ -21,6 +21,7 @@ import orjson
 
 from svc import json_text
 from svc.errors import ApiError, UpstreamFault
+from svc.inference.repeats import Repeat, Repeats
 from svc.inference.upstream_errors import error_object, error_status, is_error
 from svc.json_text import MOST_JSON_VALUES, has_more_values
 from svc.outbound.addresses import AddressNotAllowed
@@ -47,6 +48,7 @@ _AFTERWARDS_SECONDS = 0.05
 _SECRET_CHARACTERS = 12
 _TOO_MANY_VALUES = "The answer holds too many values."
 _NO_ANSWER = "The answer is neither JSON nor an event stream."
+RawChunk = dict[str, Any] | Repeat
 _BLANKS = b"\xef\xbb\xbf \t\r\n"
 
 
@@ -185,13 +187,14 @@ class RawAnswer:
         self._deadline = time.monotonic() + _ANSWER_SECONDS
         self._json: list[bytes] = []
         self._events: EventReader | None = None
+        self._repeats = Repeats(_secret(endpoint))
         self._done = self._ended = False  # `[DONE]` has come; so has the end of the body
         self._fault: UpstreamFault | None = None  # what came behind the chunks that were returned
         # Without framing a cut connection looks like the end of the body: then the answer itself must have said that it ends.
         framed = any(name in (b"content-length", b"transfer-encoding") for name, _ in reply.raw_headers)
         self._unfinished: set[Any] | None = None if framed else {None}
 
-    async def more(self) -> list[dict[str, Any]] | None:
+    async def more(self) -> list[RawChunk] | None:
         """The next raw chunks, as many as a read of the network brought; None after the last. Raises UpstreamFault."""
         with Faults():
             while not self._ended and not self._done and self._fault is None:
@@ -208,7 +211,7 @@ class RawAnswer:
         """Ends the request at once where the answer has not come to its end."""
         await self._reply.aclose()
 
-    def _feed(self, data: bytes) -> list[dict[str, Any]]:
+    def _feed(self, data: bytes) -> list[RawChunk]:
         """The raw chunks that are whole with `data`. Raises UpstreamFault."""
         self._left_bytes -= len(data)
         if self._left_bytes < 0:
@@ -227,7 +230,7 @@ class RawAnswer:
             self._json.append(data)
         return []
 
-    async def _rest(self) -> list[dict[str, Any]]:
+    async def _rest(self) -> list[RawChunk]:
         """What the end of the body makes whole. Raises UpstreamFault."""
         self._ended = True
         if self._json:
@@ -242,11 +245,14 @@ class RawAnswer:
             self._fault = UpstreamFault("cut", "The connection ended before the answer did.")
         return raws
 
-    def _chunks(self, events: list[ServerSentEvent]) -> list[dict[str, Any]]:
-        raws: list[dict[str, Any]] = []
+    def _chunks(self, events: list[ServerSentEvent]) -> list[RawChunk]:
+        raws: list[RawChunk] = []
         try:
             for name, data in events:
                 data = data.strip()
+                if name != b"error" and (again := self._repeats.find(data)) is not None:
+                    raws.append(again)
+                    continue
                 if data == b"[DONE]":
                     self._done = True
                     break
@@ -256,6 +262,7 @@ class RawAnswer:
                     raise _told_fault(data, self._endpoint)
                 if data:
                     raw = _chunk(data, self._endpoint)
+                    self._repeats.learn(data, raw)
                     raws.append(raw)
                     if self._unfinished is not None:
                         _note_finish(raw, self._unfinished)
@@ -299,19 +306,23 @@ def parsed(data: bytes, endpoint: Endpoint, *, apart: bool = False) -> Any:
     # A parser lets nobody else have a turn. The operator's own servers are asked for long lists of probabilities, too.
     if has_more_values(data, MOST_JSON_VALUES if endpoint.byok else _OPERATOR_VALUES):
         raise UpstreamFault("invalid", _TOO_MANY_VALUES)
-    key = endpoint.api_key if endpoint.api_key and len(endpoint.api_key) >= _SECRET_CHARACTERS else None
-    if key:
-        data = data.replace(key.encode(), b"***")
+    secret = _secret(endpoint)
+    if secret:
+        data = data.replace(secret, b"***")
     try:
         value = json_text.loads(data) if apart else orjson.loads(data)
     except orjson.JSONDecodeError:
         value = _parsed_loosely(data)
-    if key and b"\\" in data:  # JSON can spell the key in other ways
-        value = _without(key, value)
+    if secret and b"\\" in data:  # JSON can spell the key in other ways
+        value = _without(secret.decode(), value)
     first = value[0] if type(value) is list and value else value  # Gemini wraps errors in a list
     if type(first) is dict and (first.get("error") or first.get("object") == "error"):
         raise _error_fault(first, endpoint)
     return value
+
+
+def _secret(endpoint: Endpoint) -> bytes | None:
+    return endpoint.api_key.encode() if endpoint.api_key and len(endpoint.api_key) >= _SECRET_CHARACTERS else None
 
 
 def _error_fault(document: Any, endpoint: Endpoint) -> UpstreamFault:

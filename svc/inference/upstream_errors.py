@@ -55,6 +55,14 @@ def error_status(document: Any) -> int:
     return code if type(code) is int and 400 <= code < 500 else 502
 
 
+def told_in(raw: dict[str, Any]) -> UpstreamFault:
+    """The fault that a chunk, or a choice of one, tells of."""
+    error = raw.get("error")
+    if not isinstance(error, dict):
+        error = {"message": error if isinstance(error, str) else str(raw.get("message") or "")}
+    return UpstreamFault("status", "The answer is an error.", status=error_status(raw), error=error)
+
+
 def is_error(document: dict[str, Any]) -> bool:
     """Whether an object without `choices` is an error: it says something, or has a status of one."""
     if document.get("usage") or str(document.get("object")).startswith("chat.completion"):

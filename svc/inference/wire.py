@@ -8,32 +8,36 @@ raw dicts -> Completion.feed() and finish() -> one JSON answer: the same reading
 import functools
 import json
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
 from svc.errors import UpstreamFault
 from svc.inference.normalize import (
+    PIECE_CHARACTERS,
     GrowingCall,
     GrowingChoice,
     GrowingText,
     arguments_text,
+    check_parts,
+    delta_of,
     finish_reason,
+    in_pieces,
+    join_logprobs,
     json_bytes,
     normalized_usage,
+    numbered,
     text_size_bytes,
     texts_of_parts,
 )
+from svc.inference.repeats import Repeat
 from svc.inference.tokens import estimated_input_tokens, estimated_tokens
-from svc.inference.upstream_errors import error_status
+from svc.inference.upstream_errors import told_in
 
 DONE = b"data: [DONE]\n\n"
 # More than twice the longest answer of today's models; what goes on beyond is endless.
 ANSWER_LIMIT_BYTES = 8 * 1024 * 1024
-# A longer text goes out in several chunks: one of megabytes takes the event loop from everybody else.
-_PIECE_CHARACTERS = 64 * 1024
 _CHOICES_MAX = 128
-_PARTS_MAX = 5_000
 _FIELD_OVERHEAD_BYTES = 200
 _TOP_FIELDS = frozenset({"id", "object", "created", "model", "choices", "usage", "error"})
 _CHOICE_FIELDS = frozenset({"index", "delta", "message", "text", "finish_reason", "logprobs", "usage", "error"})
@@ -66,6 +70,14 @@ def error_event(error: dict[str, Any]) -> bytes:
 # --- streams
 
 
+class _Plain(NamedTuple):
+    """A raw chunk, the choice that it was a text of, and the chunk that was sent of it."""
+
+    raw: dict[str, Any]
+    choice: GrowingChoice
+    chunk: Chunk
+
+
 class ChunkWriter:
     """Writes one answer of a provider anew, chunk by chunk.
 
@@ -86,6 +98,7 @@ class ChunkWriter:
         self._closed = False
         self._kept_bytes = 0
         self._parts = 0  # of the chunk that is being read
+        self._plain: _Plain | None = None  # the last chunk, if it was a text and nothing else
         self.text_bytes = 0
         self.choice_bytes = math.inf
 
@@ -108,20 +121,47 @@ class ChunkWriter:
         """The tokens of the request where nobody has counted them."""
         return estimated_input_tokens(self._request)
 
-    def feed(self, raw: dict[str, Any]) -> list[Chunk]:
+    def feed(self, raw: dict[str, Any] | Repeat) -> list[Chunk]:
         """The chunks that a raw chunk, or a whole raw `chat.completion`, gives to send now.
 
         Raises UpstreamFault: `status` for an error object, `cut` for a choice that broke off, `invalid` for an answer without
         end or one that JSON cannot carry.
         """
+        like, text = raw if isinstance(raw, Repeat) else (raw, "")
+        plain = self._plain
+        if plain is not None and plain.raw is like and 0 < len(text) <= min(PIECE_CHARACTERS, plain.choice.left_bytes / 4):
+            chunks = self._read_text(plain, text)
+        else:
+            chunks = self._read(like, raw.whole() if isinstance(raw, Repeat) else raw)
+        if self.text_bytes + self._kept_bytes > ANSWER_LIMIT_BYTES:
+            raise UpstreamFault("invalid", "The answer is too long.")
+        return chunks
+
+    def _read_text(self, plain: _Plain, text: str) -> list[Chunk]:
+        """The chunk of a further text that is within bounds, where nothing else is new."""
+        choice = plain.choice
+        if self._closed or choice.finish_reason is not None:
+            return []
+        piece = choice.texts["content"].take(choice.within(text))
+        self.text_bytes += len(piece) if piece.isascii() else text_size_bytes(piece)
+        return [{**plain.chunk, "choices": [{**plain.chunk["choices"][0], "delta": {"content": piece}}]}]
+
+    def _read(self, like: dict[str, Any], raw: dict[str, Any]) -> list[Chunk]:
+        """The chunks of `raw`; what it holds is `like` what comes next, but for the text, where that is all it holds."""
+        late = self._waiting or any(choice.waiting for choice in self._choices.values())  # it came before and goes out now
+        chunks, self._plain = self._read_chunk(raw), None
+        if len(chunks) == 1 and not late and chunks[0]["choices"][0]["delta"].keys() == {"content"}:
+            self._plain = _Plain(like, self._choices[chunks[0]["choices"][0]["index"]], chunks[0])
+        return chunks
+
+    def _read_chunk(self, raw: dict[str, Any]) -> list[Chunk]:
         if raw.get("error") or raw.get("object") == "error":
-            raise _error_in(raw)
+            raise told_in(raw)
         self._parts = len(raw)
         if "usage" in raw:
             self._note_usage(raw)
         if not raw.keys() <= _TOP_FIELDS:
-            if self._parts > _PARTS_MAX:
-                raise _too_many_parts()
+            check_parts(self._parts)
             for name, value in raw.items():
                 if name not in _TOP_FIELDS and value is not None:
                     json_bytes({name: value})
@@ -130,11 +170,9 @@ class ChunkWriter:
         if not isinstance(choices, list) or self._closed:
             return []
         chunks: list[Chunk] = []
-        for position, choice in enumerate(choices if len(choices) == 1 else _numbered(choices)):
+        for position, choice in enumerate(choices if len(choices) == 1 else numbered(choices)):
             if isinstance(choice, dict):
                 chunks += self._read_choice(choice, position)
-        if self.text_bytes + self._kept_bytes > ANSWER_LIMIT_BYTES:
-            raise UpstreamFault("invalid", "The answer is too long.")
         if chunks:
             self._waiting = {}
         return chunks
@@ -176,8 +214,8 @@ class ChunkWriter:
     def _chunks(self, choice: GrowingChoice, delta: dict[str, Any]) -> list[Chunk]:
         """The chunk of `delta`, or several that together say the same where a text in it is long."""
         for value in delta.values():
-            if type(value) is str and len(value) > _PIECE_CHARACTERS:
-                first, *more = _in_pieces(delta)
+            if type(value) is str and len(value) > PIECE_CHARACTERS:
+                first, *more = in_pieces(delta)
                 return [self._chunk(choice, first), *(self._chunk(choice, piece, goes_on=True) for piece in more)]
         return [self._chunk(choice, delta)]
 
@@ -197,12 +235,11 @@ class ChunkWriter:
 
     def _read_choice(self, raw: dict[str, Any], position: int) -> list[Chunk]:
         if raw.get("error") or raw.get("object") == "error":
-            raise _error_in(raw)
-        delta = _delta_of(raw)
+            raise told_in(raw)
+        delta = delta_of(raw)
         calls = delta.get("tool_calls") if delta else None
         self._parts += len(raw) + (len(delta) if delta else 0) + (len(calls) if calls and isinstance(calls, list) else 0)
-        if self._parts > _PARTS_MAX:
-            raise _too_many_parts()
+        check_parts(self._parts)
         choice = self._choice_at(raw.get("index"), position, begins=delta is not None)
         if choice is None:
             return []
@@ -315,7 +352,7 @@ class ChunkWriter:
             chunks.append(self._chunk(choice, call.first_delta()))
             piece, extra = str(call.arguments), {}
         if piece or extra:
-            first, *more = _in_pieces({"piece": piece})
+            first, *more = in_pieces({"piece": piece})
             chunks.append(self._chunk(choice, call.delta(first["piece"], extra)))
             chunks += [self._chunk(choice, call.delta(rest["piece"], {}), goes_on=True) for rest in more]
         return chunks
@@ -332,7 +369,7 @@ class Completion:
         self._choices: dict[int, dict[str, Any]] = {}
         self._extra: dict[str, Any] = {}
 
-    def feed(self, raw: dict[str, Any]) -> None:
+    def feed(self, raw: dict[str, Any] | Repeat) -> None:
         """Raises what ChunkWriter.feed does."""
         self._add(self._writer.feed(raw))
 
@@ -356,57 +393,4 @@ class Completion:
                 choice = self._choices.get(part["index"])
                 if choice is None:
                     choice = self._choices[part["index"]] = {"index": part["index"], "message": None, "logprobs": None}
-                choice.update(part, logprobs=_join_logprobs(choice["logprobs"], part["logprobs"]))
-
-
-def _join_logprobs(known: dict[str, Any] | None, more: dict[str, Any] | None) -> dict[str, Any] | None:
-    """`known`, which is changed, and what a later chunk adds to its lists."""
-    if more is None:
-        return known
-    if known is None:
-        return {name: list(value) if isinstance(value, list) else value for name, value in more.items()}
-    for name, value in more.items():
-        if isinstance(known.get(name), list) and isinstance(value, list):
-            known[name] += value
-        else:
-            known[name] = value
-    return known
-
-
-def _in_pieces(delta: dict[str, Any]) -> list[dict[str, Any]]:
-    """A delta whose texts are short, and those that go on where it leaves off."""
-    texts = {name: value for name, value in delta.items() if type(value) is str and len(value) > _PIECE_CHARACTERS}
-    pieces = [{**delta, **{name: text[:_PIECE_CHARACTERS] for name, text in texts.items()}}]
-    for start in range(_PIECE_CHARACTERS, max(map(len, texts.values()), default=0), _PIECE_CHARACTERS):
-        pieces.append({name: text[start : start + _PIECE_CHARACTERS] for name, text in texts.items() if len(text) > start})
-    return pieces
-
-
-def _too_many_parts() -> UpstreamFault:
-    # No chunk of a real provider holds thousands of parts; each costs time on the event loop.
-    return UpstreamFault("invalid", "The answer holds too many parts at once.")
-
-
-def _error_in(raw: dict[str, Any]) -> UpstreamFault:
-    error = raw.get("error")
-    if not isinstance(error, dict):
-        error = {"message": error if isinstance(error, str) else str(raw.get("message") or "")}
-    return UpstreamFault("status", "The answer is an error.", status=error_status(raw), error=error)
-
-
-def _delta_of(raw: dict[str, Any]) -> dict[str, Any] | None:
-    """What a choice says: its delta, its whole message, or the text of the older completions."""
-    found = raw.get("delta")
-    if type(found) is not dict:
-        found = raw.get("message")
-    if type(found) is dict:
-        return found
-    return {"content": raw["text"]} if isinstance(raw.get("text"), str) else None
-
-
-def _numbered(choices: list[Any]) -> list[Any]:
-    """Whole messages under one and the same index are several answers, not one in pieces."""
-    whole = [choice for choice in choices if isinstance(choice, dict) and isinstance(choice.get("message"), dict)]
-    if len({repr(choice.get("index")) for choice in whole}) == len(whole):
-        return choices
-    return [{**choice, "index": position} for position, choice in enumerate(whole)]
+                choice.update(part, logprobs=join_logprobs(choice["logprobs"], part["logprobs"]))
