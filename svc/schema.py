@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from svc.errors import StartError
+from svc.secrets import is_locked
 
 APPLICATION_ID = 0x53564331  # "SVC1" in the file's header: tells our databases from anybody else's
 SCHEMA = Path(__file__).parent.parent / "schema.sql"
@@ -49,7 +50,7 @@ def command_connection(path: Path) -> Iterator[sqlite3.Connection]:
 
     Raises StartError as `open_database` does, sqlite3.OperationalError when another process writes for over 5 seconds.
     """
-    prepare(path, *newest_schema())
+    prepare(path, *newest_schema(), may_upgrade=not is_locked(path.parent))
     with contextlib.closing(connect(path)) as conn:
         conn.execute("PRAGMA wal_autocheckpoint = 0")
         conn.execute("BEGIN IMMEDIATE")
@@ -57,10 +58,10 @@ def command_connection(path: Path) -> Iterator[sqlite3.Connection]:
         conn.execute("COMMIT")
 
 
-def prepare(path: Path, schema: str, migrations: Sequence[str]) -> None:
+def prepare(path: Path, schema: str, migrations: Sequence[str], *, may_upgrade: bool = True) -> None:
     """Makes or migrates the file at `path` in one transaction; an older database is kept beside it first (`kept_path`).
 
-    Raises StartError as `open_database` does.
+    Raises StartError as `open_database` does, and for an older database unless it `may_upgrade`: an older server is using it.
     """
     newest = len(migrations) + 1
     with start_errors(path), _alone_in(path.parent):
@@ -73,6 +74,10 @@ def prepare(path: Path, schema: str, migrations: Sequence[str]) -> None:
             conn.execute("BEGIN IMMEDIATE")
             version = _version(conn, path, newest)
             if version != newest:
+                if version and not may_upgrade:
+                    raise StartError(
+                        f"the server that uses {path} is of an older version: restart it, which upgrades the database"
+                    )
                 if version:
                     _keep(path, version)
                 for script in migrations[version - 1 :] if version else [schema]:

@@ -86,6 +86,21 @@ def open_folder(path: Path) -> DataFolder:
         raise StartError(f"cannot use the data folder {path}: {error.strerror}") from None
 
 
+def is_locked(folder: Path) -> bool:
+    """Whether a server holds the data folder now."""
+    try:
+        descriptor = os.open(folder / "lock", os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
 def write_address(folder: Path, base_url: str) -> None:
     """Keeps where the server of this data folder can be reached, for the commands: with port 0 nobody else knows."""
     try:

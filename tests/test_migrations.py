@@ -16,6 +16,7 @@ from svc.billing import payments, usage, wallet
 from svc.commands.check import findings, schema_findings
 from svc.errors import StartError
 from svc.schema import connect, kept_path, newest_schema, prepare
+from svc.secrets import open_folder
 from tests.support.server import ROOT
 
 SCHEMAS = ROOT / "tests" / "schemas"
@@ -110,6 +111,20 @@ def test_what_was_there_before_an_upgrade_is_kept_beside_it_and_can_be_restored(
     assert rows(old.parent / "back" / "service.db") == before
     prepare(old, *newest_schema())
     assert rows(kept) == before, "a start on the newest version keeps nothing anew"
+
+
+def test_a_command_of_a_newer_version_upgrades_nothing_under_a_server_of_an_older_one(
+    old: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = rows(old)
+    monkeypatch.setenv("SVC_DATA_DIR", str(old.parent))
+    server = open_folder(old.parent)
+    for arguments in (["user", "list"], ["credit", "ada@example.com", "5"]):
+        assert cli.main(arguments) == 1
+        assert "of an older version: restart it" in capsys.readouterr().err
+    assert rows(old) == before and not kept_path(old, 1).exists()
+    server.close()
+    assert cli.main(["user", "list"]) == 0 and kept_path(old, 1).exists()
 
 
 def test_an_older_service_says_that_there_is_no_way_back_and_names_what_was_kept(old: Path) -> None:

@@ -1,8 +1,6 @@
 """Where the commands work: the database of the data folder, the accounts in it, and the server beside them."""
 
 import contextlib
-import fcntl
-import os
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +10,7 @@ from svc.auth.accounts import Account
 from svc.config import Config
 from svc.errors import StartError
 from svc.schema import connect, newest_schema, prepare
-from svc.secrets import served_address
+from svc.secrets import is_locked, served_address
 
 
 def database(config: Config) -> Path:
@@ -25,7 +23,7 @@ def database(config: Config) -> Path:
 def reading(config: Config) -> Iterator[sqlite3.Connection]:
     """One state of the database, read without holding up whoever writes. Raises StartError."""
     path = database(config)
-    prepare(path, *newest_schema())
+    prepare(path, *newest_schema(), may_upgrade=not is_served(config))
     with contextlib.closing(connect(path, query_only=True)) as conn:
         conn.execute("BEGIN")
         yield conn
@@ -46,14 +44,4 @@ def served_base_url(config: Config) -> str:
 
 def is_served(config: Config) -> bool:
     """Whether a server holds the data folder now."""
-    try:
-        descriptor = os.open(config.data_dir / "lock", os.O_RDONLY | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(descriptor)
-    return False
+    return is_locked(config.data_dir)

@@ -96,7 +96,7 @@ def _database(path: Path) -> Iterator[Finding]:
     if version > newest:
         yield wrong(about, f"its schema is version {version}, known here up to {newest}", "Install the newer service again")
     elif version < newest:
-        yield look(about, f"its schema is version {version}", f"The next start makes a backup and takes it to {newest}")
+        yield look(about, f"its schema is version {version}", f"The next start keeps it beside and takes it to {newest}")
     else:
         yield fine(about, f"schema {version}, {path.stat().st_size:,} bytes; 'svc check' proves all of it")
 
