@@ -761,6 +761,25 @@ BEGIN
     WHERE account_id = OLD.account_id;
 END;
 
+CREATE TRIGGER support_conversations_are_stored AFTER INSERT ON support_conversations
+BEGIN
+    UPDATE stored SET bytes = bytes + 256 + ifnull(length(CAST(NEW.subject AS BLOB)), 0)
+    WHERE account_id = NEW.account_id;
+END;
+
+CREATE TRIGGER support_conversations_are_stored_anew AFTER UPDATE OF subject ON support_conversations
+BEGIN
+    UPDATE stored SET bytes = bytes + (256 + ifnull(length(CAST(NEW.subject AS BLOB)), 0))
+        - (256 + ifnull(length(CAST(OLD.subject AS BLOB)), 0))
+    WHERE account_id = NEW.account_id;
+END;
+
+CREATE TRIGGER support_conversations_are_stored_no_more AFTER DELETE ON support_conversations
+BEGIN
+    UPDATE stored SET bytes = bytes - (256 + ifnull(length(CAST(OLD.subject AS BLOB)), 0))
+    WHERE account_id = OLD.account_id;
+END;
+
 CREATE TRIGGER support_messages_are_stored AFTER INSERT ON support_messages
 BEGIN
     UPDATE stored SET bytes = bytes + 256 + length(CAST(NEW.content AS BLOB))

@@ -17,6 +17,11 @@ Check = Callable[[Any, str], T]
 
 # Unicode's categories Cc and Cs: what may stand in no name, title or subject.
 CONTROL_CHARACTERS = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+# What shows nothing: spaces, controls, what only formats (zero width, direction, fillers, variation, tags), surrogates.
+_INVISIBLE = re.compile(
+    "[\\s\x00-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e"
+    "\u2060-\u206f\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U000e0000-\U000e0fff\ud800-\udfff]*"
+)
 
 
 def refusal(value: Any, param: str, expected: str) -> ApiError:
@@ -58,9 +63,14 @@ def string(value: Any, param: str) -> str:
     return value
 
 
+def is_blank(text: str) -> bool:
+    """Whether nothing of it shows."""
+    return _INVISIBLE.fullmatch(text) is not None
+
+
 def filled(value: Any, param: str) -> str:
     """A string that is not blank."""
-    if not isinstance(value, str) or not value.strip():
+    if not isinstance(value, str) or is_blank(value):
         raise refusal(value, param, "a string that is not blank")
     return value
 
@@ -75,7 +85,7 @@ def text(most: int, *, least: int = 0, blank: bool = True, controls: bool = True
         if (
             not isinstance(value, str)
             or not least <= len(value) <= most
-            or not (blank or value.strip())
+            or (not blank and is_blank(value))
             or not (controls or CONTROL_CHARACTERS.search(value) is None)
         ):
             raise refusal(value, param, expected)

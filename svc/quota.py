@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 from svc.errors import ApiError
 
+ROW_BYTES = 256  # which each row counts beside its texts, as schema.sql has it
+
 
 @dataclass(frozen=True)
 class Stored:

@@ -33,6 +33,9 @@ slug = matching(re.compile("[a-z]+"), "a slug", 5)
     [
         (string, "", ""),
         (filled, " a ", " a "),
+        (filled, "\u200ba", "\u200ba"),
+        (filled, "\u0301", "\u0301"),
+        (text(4, blank=False), "\U0001f642\ufe0f", "\U0001f642\ufe0f"),
         (text(3), "a\nb", "a\nb"),
         (label(3), "abc", "abc"),
         (slug, "abc", "abc"),
@@ -55,7 +58,11 @@ def test_what_fits_is_returned_as_we_read_it(check: Check[Any], value: Any, pass
     ("check", "values", "expected"),
     [
         (string, [1, True, [], {}], "a string"),
-        (filled, ["", " \n", 1], "a string that is not blank"),
+        (
+            filled,
+            ["", " \n", 1, "\0", "\u200b\u2060", "\ufeff", "\u3164 \u2800", "\u034f\ufe0f\U000e0020"],
+            "a string that is not blank",
+        ),
         (text(3, least=2), ["a", "abcd", 12], "a string of 2 to 3 characters"),
         (label(3), ["", "  ", "abcd", "a\nb", "\x7f", "\x9f", "\ud800"], "not blank, without control characters"),
         (slug, ["", "A", "abcdef", "a\n", 1], "a slug"),

@@ -418,6 +418,7 @@ COUNTED = {
     "conversations": "ifnull(title, '')",
     "messages": "content",
     "answers": "ifnull(reasoning, '') || memory",
+    "support_conversations": "ifnull(subject, '')",
     "support_messages": "content",
     "providers": "name || base_url || ifnull(models, '')",
 }
@@ -443,6 +444,8 @@ def test_what_an_account_stores_is_counted_whatever_is_written(conn: sqlite3.Con
         "UPDATE providers SET models = '[\"a\"]' WHERE id = 'v'",
         "UPDATE answers SET reasoning = printf('%5000s', '\u00f6'), memory = '[{}]' WHERE message_id = 'm1'",
         "UPDATE answers SET reasoning = NULL WHERE message_id = 'm1'",
+        "UPDATE support_conversations SET subject = 'h\u00f6her' WHERE id = 'u'",
+        "UPDATE support_conversations SET subject = NULL WHERE id = 'u'",
         "UPDATE support_messages SET content = 'gr\u00fc\u00dfe' WHERE id = 's1'",
         "DELETE FROM support_conversations WHERE id = 'u'",
         "DELETE FROM artifacts WHERE id = 'f'",

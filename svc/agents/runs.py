@@ -11,6 +11,8 @@ from svc.db import Page, page
 from svc.errors import ApiError
 from svc.ids import timestamp
 
+GOAL_LENGTH = 1_000_000
+_LISTED_CHARACTERS = 10_000
 STATUSES = ("running", "final", "error", "stopped")
 INTERRUPTED = {
     "message": "The server stopped in the middle of this run. Start it again.",
@@ -38,7 +40,7 @@ def add_run(tx: sqlite3.Connection, account_id: str, run: dict[str, Any], now_se
 
     Raises ApiError `not_found` for a project that is not the account's, `invalid_api_key` when the account is gone.
     """
-    quota.check_room(tx, account_id, len(run["goal"].encode("utf-8", "replace")))
+    quota.check_room(tx, account_id, quota.ROW_BYTES + len(run["goal"].encode("utf-8", "replace")))
     try:
         tx.execute(
             """
@@ -140,6 +142,15 @@ def as_json(row: sqlite3.Row) -> dict[str, Any]:
         "created_at": timestamp(row["created_at"]),
         "finished_at": None if row["finished_at"] is None else timestamp(row["finished_at"]),
     }
+
+
+def in_a_list(row: sqlite3.Row) -> dict[str, Any]:
+    """A run as a list shows it: of a long goal or output the beginning."""
+    run = as_json(row)
+    for name in ("goal", "output"):
+        if run[name] is not None and len(run[name]) > _LISTED_CHARACTERS:
+            run[name] = run[name][: _LISTED_CHARACTERS - 1] + "\u2026"
+    return run
 
 
 def forget_some(tx: sqlite3.Connection, account_id: str) -> bool:

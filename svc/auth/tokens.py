@@ -12,7 +12,7 @@ import jwt
 
 from svc import quota
 from svc.auth.accounts import Account, account_of
-from svc.checks import refusal
+from svc.checks import is_blank, refusal
 from svc.db import run_some
 from svc.errors import ApiError
 from svc.ids import BASE62, new_id, random_base62, timestamp
@@ -132,14 +132,14 @@ def token_hash(token: str) -> bytes:
 
 def check_key_name(value: Any, param: str = "name") -> str:
     """`value` as the name of a key. Raises ApiError `missing_field` or `invalid_value`."""
-    if not isinstance(value, str) or not value.strip() or len(value) > NAME_LENGTH or "\0" in value:
+    if not isinstance(value, str) or is_blank(value) or len(value) > NAME_LENGTH or "\0" in value:
         raise refusal(value, param, f"a string of 1 to {NAME_LENGTH} characters that is not blank")
     return value
 
 
 def add_key(tx: sqlite3.Connection, account_id: str, name: str, token: str, now_seconds: float) -> ApiKey:
     """Stores a new key by its hash. Raises ApiError `quota_exceeded`, sqlite3.IntegrityError if the account is gone."""
-    quota.check_room(tx, account_id, len(name.encode()))
+    quota.check_room(tx, account_id, quota.ROW_BYTES + len(name.encode()))
     row = tx.execute(
         """
         INSERT INTO api_keys (id, account_id, token_hash, key_prefix, name, created_at)

@@ -94,7 +94,7 @@ async def add_artifact(
     }
 
     def check(tx: sqlite3.Connection) -> None:
-        quota.check_room(tx, account_id, len(data))
+        quota.check_room(tx, account_id, quota.ROW_BYTES + len(data))
 
     return await add_content(db, account_id, data, check=check, finish=partial(_add, values))
 

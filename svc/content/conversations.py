@@ -75,7 +75,7 @@ def add_conversation(
 
     Raises ApiError `not_found` (param `project_id`) for another's or no project, `invalid_api_key` when the account is gone.
     """
-    quota.check_room(tx, account_id, 1)
+    quota.check_room(tx, account_id, quota.ROW_BYTES)
     try:
         row = tx.execute(
             """
@@ -166,7 +166,7 @@ def add_message(
     """Adds a message, the first of which titles a conversation without a title, and returns it. Raises ApiError `not_found`."""
     conversation = conversation_by_id(tx, account_id, conversation_id)
     if role != "assistant":  # an answer is paid for, and there was room for what it answers
-        quota.check_room(tx, account_id, len(content.encode("utf-8", "replace")))
+        quota.check_room(tx, account_id, quota.ROW_BYTES + len(content.encode("utf-8", "replace")))
     title = title_of(content) if conversation.title is None and role != "system" else None
     if title is not None:
         _add_title(tx, account_id, conversation.number, title)

@@ -61,7 +61,7 @@ def add_project(tx: sqlite3.Connection, account_id: str, values: Mapping[str, An
 
     Raises ApiError `quota_exceeded` where the account has 1,000 or no room, `invalid_api_key` if the account is gone.
     """
-    quota.check_room(tx, account_id, len(values.get("instructions", "").encode()))
+    quota.check_room(tx, account_id, quota.ROW_BYTES + len(values.get("instructions", "").encode()))
     try:
         row = tx.execute(
             """

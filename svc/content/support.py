@@ -4,6 +4,7 @@ import sqlite3
 from dataclasses import dataclass
 from typing import Any
 
+from svc import quota
 from svc.checks import label, nullable, text
 from svc.db import Page, page, run_some
 from svc.errors import ApiError
@@ -69,8 +70,9 @@ def add_support(
 ) -> dict[str, Any]:
     """Opens a support conversation, perhaps with its first message, and returns it as it is shown whole.
 
-    Raises ApiError `already_active`, `invalid_api_key` when the account is gone.
+    Raises ApiError `already_active`, `quota_exceeded`, `invalid_api_key` when the account is gone.
     """
+    quota.check_room(tx, account_id, quota.ROW_BYTES + len((subject or "").encode()))
     support_id = new_id("sup", now_seconds)
     try:
         tx.execute(
@@ -111,8 +113,10 @@ def add_message(
     tx: sqlite3.Connection, account_id: str, support_id: str, role: str, content: str, now_seconds: float
 ) -> SupportMessage:
     """Adds a message of the `user` or the `operator`. Raises ApiError `not_found`, `already_ended` for a closed conversation,
-    `PAYLOAD_TOO_LARGE` for a full one."""
+    `PAYLOAD_TOO_LARGE` for a full one, `quota_exceeded` for a user whose account is full."""
     support_by_id(tx, account_id, support_id)
+    if role == "user":
+        quota.check_room(tx, account_id, quota.ROW_BYTES + len(content.encode()))
     try:
         row = tx.execute(
             """

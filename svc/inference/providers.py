@@ -132,7 +132,7 @@ def add_provider(
 
     Raises ApiError `name_taken`, `invalid_value` for one too many, `invalid_api_key` if the account is gone.
     """
-    quota.check_room(tx, account_id, len(fields.get("models") or ""))
+    quota.check_room(tx, account_id, quota.ROW_BYTES + len(fields.get("models") or ""))
     own: dict[str, Any] = {"id": new_id("prov", now_seconds), "account_id": account_id, "created_at": now_seconds}
     with _refusals():
         row: sqlite3.Row = tx.execute(

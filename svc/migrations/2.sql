@@ -257,6 +257,8 @@ UPDATE stored SET bytes = bytes + (SELECT ifnull(sum(256 + ifnull(length(CAST(co
     FROM conversations WHERE conversations.account_id = stored.account_id);
 UPDATE stored SET bytes = bytes + (SELECT ifnull(sum(256 + ifnull(length(CAST(messages.content AS BLOB)), 0)), 0)
     FROM messages WHERE messages.account_id = stored.account_id);
+UPDATE stored SET bytes = bytes + (SELECT ifnull(sum(256 + ifnull(length(CAST(support_conversations.subject AS BLOB)), 0)), 0)
+    FROM support_conversations WHERE support_conversations.account_id = stored.account_id);
 UPDATE stored SET bytes = bytes + (SELECT ifnull(sum(256 + length(CAST(support_messages.content AS BLOB))), 0)
     FROM support_messages WHERE support_messages.account_id = stored.account_id);
 UPDATE stored SET bytes = bytes + (SELECT ifnull(sum(256 + ifnull(length(CAST(providers.name AS BLOB)), 0) + ifnull(length(CAST(providers.base_url AS BLOB)), 0) + ifnull(length(CAST(providers.models AS BLOB)), 0)), 0)
@@ -371,6 +373,22 @@ END;
 CREATE TRIGGER answers_are_stored_no_more AFTER DELETE ON answers
 BEGIN
     UPDATE stored SET bytes = bytes - (256 + ifnull(length(CAST(OLD.reasoning AS BLOB)), 0) + length(CAST(OLD.memory AS BLOB)))
+    WHERE account_id = OLD.account_id;
+END;
+CREATE TRIGGER support_conversations_are_stored AFTER INSERT ON support_conversations
+BEGIN
+    UPDATE stored SET bytes = bytes + 256 + ifnull(length(CAST(NEW.subject AS BLOB)), 0)
+    WHERE account_id = NEW.account_id;
+END;
+CREATE TRIGGER support_conversations_are_stored_anew AFTER UPDATE OF subject ON support_conversations
+BEGIN
+    UPDATE stored SET bytes = bytes + (256 + ifnull(length(CAST(NEW.subject AS BLOB)), 0))
+        - (256 + ifnull(length(CAST(OLD.subject AS BLOB)), 0))
+    WHERE account_id = NEW.account_id;
+END;
+CREATE TRIGGER support_conversations_are_stored_no_more AFTER DELETE ON support_conversations
+BEGIN
+    UPDATE stored SET bytes = bytes - (256 + ifnull(length(CAST(OLD.subject AS BLOB)), 0))
     WHERE account_id = OLD.account_id;
 END;
 CREATE TRIGGER support_messages_are_stored AFTER INSERT ON support_messages

@@ -10,7 +10,7 @@ from svc.agents import loop, runs
 from svc.agents.run import AgentRun, RunOrder
 from svc.agents.toolbox import AgentTool, Offer
 from svc.agents.tools import tools_for
-from svc.checks import filled, integer, list_of, one_of, optional, required
+from svc.checks import integer, list_of, one_of, optional, required, text
 from svc.content import projects
 from svc.errors import ApiError
 from svc.inference.paid_call import Payer
@@ -42,7 +42,7 @@ _DEFAULT_STEPS = 6
     answers={200: RUN_ANSWER},
     errors=[
         NO_ROOM,
-        Refusal("missing_field", "goal is required: a string that is not blank.", "goal"),
+        Refusal("missing_field", "goal is required: a string of 1 to 1000000 characters, not blank.", "goal"),
         Refusal("invalid_value", "max_steps must be a whole number from 1 to 20.", "max_steps"),
         NO_FUNDS,
         MODEL_NOT_FOUND,
@@ -68,7 +68,7 @@ async def run(request: Request[State], caller: Caller) -> Response:
 
 async def _order(state: State, caller: Caller, body: dict[str, Any]) -> RunOrder:
     session = caller.auth == "session"
-    goal = required(body, "goal", filled)
+    goal = required(body, "goal", text(runs.GOAL_LENGTH, blank=False))
     image, speech = [await state.models.first(caller.id, kind) for kind in ("image", "speech")]
     tools = _tools(body, tools_for(Offer(session, state.config.agent_fetch, image is not None, speech is not None)))
     max_steps = optional(body, "max_steps", integer(1, _MOST_STEPS), _DEFAULT_STEPS)
@@ -106,7 +106,7 @@ async def list_runs(request: Request[State], caller: Caller) -> Response:
     project_id = query.get("project_id")
     if project_id is not None:
         await db.read(projects.project_by_id, caller.id, project_id, "project_id")
-    return listing(await db.read(runs.runs_page, caller.id, limit, page_after(request), project_id, status), runs.as_json)
+    return listing(await db.read(runs.runs_page, caller.id, limit, page_after(request), project_id, status), runs.in_a_list)
 
 
 @describes("Agents", "getRun", "Show one run", parameters=[_RUN_ID], answers={200: Answer("The run.", RUN)}, errors=[_NOT_FOUND])

@@ -18,7 +18,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from svc.checks import integer, matching, number, one_of, optional, required, string
+from svc.checks import integer, is_blank, matching, number, one_of, optional, required, string
 from svc.content import artifacts, content_links
 from svc.errors import ApiError, ClientGone, describe
 from svc.ids import new_id
@@ -68,8 +68,6 @@ _SLOWEST, _FASTEST = 0.25, 4.0
 _FORMAT = re.compile(r"[a-z0-9_-]{1,32}")
 _DEFAULT_VOICE = "alloy"
 _VOICE_LENGTH = 200
-# What is no text to speak or paint: white space and control characters alone.
-_BLANK = re.compile(r"[\s\x00-\x1f\x7f-\x9f]*")
 
 
 # --- images
@@ -380,7 +378,7 @@ async def _pieces(file: BinaryIO) -> AsyncGenerator[bytes, None]:
 def _text(body: dict[str, Any], field: str, most_length: int) -> str:
     text = required(body, field, string)
     _check_length(text, field, most_length)
-    if _BLANK.fullmatch(text):
+    if is_blank(text):
         raise ApiError("invalid_value", f"{field} must not be blank.", param=field)
     return text
 

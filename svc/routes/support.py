@@ -14,6 +14,7 @@ from svc.routes.schemas.content import (
     SUPPORT_CONVERSATION_WITH_MESSAGES,
     SUPPORT_MESSAGE,
 )
+from svc.routes.schemas.refusals import NO_ROOM
 from svc.server.bodies import read_json
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Refusal, describes, path_id
@@ -38,6 +39,7 @@ _ALREADY_ENDED = Refusal("already_ended", "This support conversation is closed. 
         _NO_CONTENT,
         _WRONG_CONTENT,
         Refusal("pro_required", when="Live support is for pro accounts."),
+        NO_ROOM,
         Refusal(
             "already_active",
             "One support conversation is active already. Go on there, or close it first.",
@@ -94,6 +96,7 @@ async def show_support(request: Request[State], caller: Caller) -> Response:
         _WRONG_CONTENT,
         _NOT_FOUND,
         _ALREADY_ENDED,
+        NO_ROOM,
         Refusal(
             "PAYLOAD_TOO_LARGE",
             "This support conversation is full. Close it and open a new one.",

@@ -114,3 +114,13 @@ def test_a_page_tells_whether_more_follow(conn: sqlite3.Connection, count: int) 
         add(conn, ada, f"run_{number}")
     listed = runs.runs_page(conn, ada, 3, None)
     assert len(listed.items) == min(count, 3) and listed.has_more is (count > 3)
+
+
+def test_a_list_shows_the_beginning_of_a_long_goal_and_output_and_the_run_itself_the_whole(conn: sqlite3.Connection) -> None:
+    ada = account(conn)
+    add(conn, ada, goal="g" * 10_001)
+    runs.end_run(conn, ada, "run_1", RunOutcome("final", 1, USAGE, 0, output="o" * 10_000), NOW)
+    row = runs.run_by_id(conn, ada, "run_1")
+    listed = runs.in_a_list(row)
+    assert listed["goal"] == "g" * 9_999 + "\u2026" and listed["output"] == "o" * 10_000
+    assert runs.as_json(row) == {**listed, "goal": "g" * 10_001}

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from svc import quota
 from svc.billing import wallet
 from tests.conftest import Service, bearer
 
@@ -52,7 +53,17 @@ async def test_a_conversation_ends_at_200_messages(service: Service, headers: di
     assert [message["content"] for message in shown["messages"]] == [str(number) for number in range(200)]
 
 
-async def test_what_is_said_to_support_counts_as_stored(service: Service, headers: dict[str, str]) -> None:
-    made = await post(service, headers, body={"message": "größer"})
+async def test_what_is_said_to_support_counts_as_stored_and_is_refused_where_there_is_no_room(
+    service: Service, headers: dict[str, str]
+) -> None:
+    made = await post(service, headers, body={"subject": "höher", "message": "größer"})
     await post(service, headers, f"/{made['id']}/messages", {"content": "x" * 10_000})
-    assert (await service.client.get("/billing/account", headers=headers)).json()["stored_bytes"] == 256 + 8 + 256 + 10_000
+    assert (await service.client.get("/billing/account", headers=headers)).json()[
+        "stored_bytes"
+    ] == 256 + 6 + 256 + 8 + 256 + 10_000
+    await service.state["db"].write(quota.set_limit, 10_800)
+    refused = await post(service, headers, f"/{made['id']}/messages", {"content": "x"}, status=413)
+    assert refused["error"]["code"] == "quota_exceeded"
+    assert (await service.client.post(f"{PATH}/{made['id']}/close", headers=headers)).status_code == 200
+    assert (await post(service, headers, body={"subject": "x"}, status=413))["error"]["code"] == "quota_exceeded"
+    assert (await post(service, headers, status=413))["error"]["code"] == "quota_exceeded"

@@ -160,6 +160,8 @@ async def test_a_projects_lower_cap_applies_silently_and_its_instructions_lead(s
         ({}, 400, "goal"),
         ({"goal": None}, 400, "goal"),
         ({"goal": "  "}, 400, "goal"),
+        ({"goal": "\u200b\0"}, 400, "goal"),
+        ({"goal": "g" * 1_000_001}, 400, "goal"),
         ({"goal": 5}, 400, "goal"),
         ({"goal": "g", "max_steps": 0}, 400, "max_steps"),
         ({"goal": "g", "max_steps": 21}, 400, "max_steps"),

@@ -25,7 +25,7 @@ from svc.server.openapi import ERROR_DETAIL
 RUN_REQUEST = record(
     "RunRequest",
     {
-        "goal": string("What the agent is to reach; not blank.", pattern="\\S"),
+        "goal": string("What the agent is to reach; not blank.", pattern="\\S", maxLength=1_000_000),
         "model": or_null(string("As in a chat request.")),
         "max_steps": or_null(
             integer("The most calls of the model; 6 without. A project's lower cap applies.", minimum=1, maximum=20)
@@ -154,7 +154,7 @@ RUN = record(
     {
         "id": ID,
         "status": choice("running", "final", "error", "stopped"),
-        "goal": string(),
+        "goal": string("In a list the first 10,000 characters of a longer one, as of the output."),
         "model": string(),
         "max_steps": integer(minimum=1),
         "steps": integer(minimum=0),
