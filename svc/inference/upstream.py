@@ -72,12 +72,7 @@ class Endpoint(Protocol):
 
 
 async def chat(
-    client: Outbound,
-    provider: Endpoint,
-    body: dict[str, Any],
-    on_sent: Callable[[], None] = lambda: None,
-    *,
-    heavy: bool = False,
+    client: Outbound, provider: Endpoint, body: dict[str, Any], on_sent: Callable[[], None] = lambda: None, *, heavy: bool = False
 ) -> "RawAnswer":
     """The answer to the chat request `body`, once its head is there.
 
@@ -235,9 +230,8 @@ class RawAnswer:
         self._ended = True
         if self._json:
             data = b"".join(self._json)
-            if len(data) > _BIG_JSON_BYTES:
-                return [await asyncio.to_thread(_chunk, data, self._endpoint, apart=True)]
-            return [_chunk(data, self._endpoint)]
+            big = len(data) > _BIG_JSON_BYTES
+            return [await asyncio.to_thread(_chunk, data, self._endpoint, big) if big else _chunk(data, self._endpoint)]
         if self._events is None:
             raise UpstreamFault("invalid", _NO_ANSWER)
         raws = self._chunks(self._events.end())
@@ -288,7 +282,7 @@ def _note_finish(raw: dict[str, Any], unfinished: set[Any]) -> None:
             (unfinished.discard if choice.get("finish_reason") else unfinished.add)(index)
 
 
-def _chunk(data: bytes, endpoint: Endpoint, *, apart: bool = False) -> dict[str, Any]:
+def _chunk(data: bytes, endpoint: Endpoint, apart: bool = False) -> dict[str, Any]:
     """`data` as a chunk or an answer. Raises UpstreamFault, also for an object that tells of an error in its place."""
     value = parsed(data, endpoint, apart=apart)
     if not isinstance(value, dict):
