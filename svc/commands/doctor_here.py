@@ -39,6 +39,10 @@ def examined(config: Config) -> Iterator[Finding]:
     yield room(shutil.disk_usage(_there(config.data_dir)).free)
     yield from _backup(config.data_dir)
     yield from _clock(config.data_dir)
+    if config.smtp_url is None:
+        yield fine("mail", "there is no mail server; 'svc user reset-link' prints the links that it would send")
+    if not config.local_posture and config.metrics_token is None:
+        yield look("metrics", "they are switched off", "Set SVC_METRICS_TOKEN, and give it to Prometheus")
 
 
 def _folder(folder: Path) -> Iterator[Finding]:

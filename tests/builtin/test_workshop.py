@@ -28,11 +28,12 @@ async def test_only_two_run_at_once_the_rest_wait_and_beyond_that_it_is_overload
     while not tasks[0].done():
         seen = max(seen, len(children()))
         await asyncio.sleep(0.02)
-    assert seen == 2
+    assert seen == 2 and workshop.at_work() <= 2
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
     await until_children(0)
+    assert workshop.at_work() == 0
     await workshop.close()
 
 

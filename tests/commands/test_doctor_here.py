@@ -42,7 +42,7 @@ def grades(findings: list[Finding]) -> list[str]:
 def test_a_folder_in_good_order_has_nothing_wrong_and_stays_as_it_is(folder: Path) -> None:
     before = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
     all_of_it = found(folder)
-    assert set(all_of_it) == {"data folder", "database", "port", "certificate", "disk", "backup"}
+    assert set(all_of_it) == {"data folder", "database", "port", "certificate", "disk", "backup", "mail"}
     assert {grade for findings in all_of_it.values() for grade in grades(findings)} <= {"ok", "look"}
     assert {path: path.stat().st_mtime_ns for path in folder.rglob("*")} == before
 
@@ -122,6 +122,11 @@ def test_a_clock_that_was_set_back_shows_in_the_files(folder: Path) -> None:
     assert "clock" not in found(folder)
     os.utime(folder / "service.db", (time.time() + 600,) * 2)
     assert grades(found(folder)["clock"]) == ["wrong"]
+
+
+def test_metrics_that_are_off_are_told(folder: Path) -> None:
+    assert grades(found(folder, host="0.0.0.0")["metrics"]) == ["look"]
+    assert "metrics" not in found(folder, host="0.0.0.0", metrics_token="t" * 16)
 
 
 def test_a_disk_with_little_room_is_told() -> None:
