@@ -350,11 +350,9 @@ def _without(key: str, value: Any) -> Any:
 
 def _parsed_loosely(data: bytes) -> Any:
     # Invalid UTF-8, emoji in two halves and NaN are common enough that an answer should not fail for them.
-    try:
-        if len(data) <= _LOOSE_BYTES:
+    if len(data) <= _LOOSE_BYTES:
+        with contextlib.suppress(ValueError, RecursionError):
             return json.loads(data.decode("utf-8", "replace"), parse_constant=lambda _: None)
-    except (ValueError, RecursionError):
-        pass  # told below
     raise UpstreamFault("invalid", "The answer is not valid JSON.")
 
 
