@@ -35,6 +35,8 @@ _FILE_HEADERS = {
 }
 _NOT_CHANGED = Answer("Not changed since it was asked for (`If-None-Match`).", headers=_FILE_HEADERS)
 _COMPRESSED = (".css", ".js", ".mjs", ".svg", ".html")
+# For what is no page: shown by itself, it may load and run nothing.
+_NOTHING = "default-src 'none'; frame-ancestors 'none'"
 _IMPORT_MAP = re.compile(rb'<script type="importmap">(.*?)</script>', re.DOTALL)
 
 
@@ -83,7 +85,7 @@ def _page(name: str) -> tuple[File, str]:
     return File(content, ".html"), policy(content)
 
 
-def policy(html: bytes = b"") -> str:
+def policy(html: bytes) -> str:
     """The Content-Security-Policy of a page: scripts and styles of this origin and nothing else.
 
     An import map can only stand in the page itself; it is let in by its hash.
@@ -170,7 +172,7 @@ async def static(request: Request[State]) -> Response:
     if file is None:
         raise ApiError("not_found")
     caching = "public, max-age=31536000, immutable" if current else "no-cache"
-    headers = {"content-security-policy": policy(), "referrer-policy": "no-referrer", "cache-control": caching}
+    headers = {"content-security-policy": _NOTHING, "referrer-policy": "no-referrer", "cache-control": caching}
     return _answer(request, file, _TYPES[file.suffix], headers)
 
 

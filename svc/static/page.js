@@ -49,7 +49,7 @@ export function jsonText(value, indent = "") {
 
 /** A block of code that can be scrolled and copied. `label` says what it is to who cannot see it. */
 export function codeBlock(text, label) {
-  const pre = el("pre", { tabindex: "0", role: "region", "aria-label": label }, el("code", {}, text));
+  const pre = el("pre", { tabindex: "0", role: "group", "aria-label": label }, el("code", {}, text));
   return withCopyButton(pre);
 }
 

@@ -1,14 +1,24 @@
 """A real browser on the real server, for the tests of the page: Debian's Chromium, driven by Playwright over TLS."""
 
+import asyncio
+import itertools
+import json
 import os
+import secrets
 import shutil
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+import sqlite3
+import time
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+import httpx
+import pytest
 from playwright.async_api import Browser, BrowserContext, Page, async_playwright, expect
 
+from svc.billing import wallet
+from svc.schema import command_connection
 from tests.support.server import RunningServer
 from tests.support.vendor import TESTS
 
@@ -19,9 +29,12 @@ FLAGS = """
 """
 # A machine that others use may stall: a test waits longer for what it expects, and ends at once when it is there.
 expect.set_options(timeout=15_000)
-WIDTHS = (390, 1440)
-THEMES = ("light", "dark")
-LOOKS = [(width, theme) for width in WIDTHS for theme in THEMES]
+# Both widths and both themes; the other two pairs take as long again.
+LOOKS = [
+    (390, "light"),
+    (1440, "dark"),
+    *(pytest.param(*look, marks=pytest.mark.soak) for look in ((390, "dark"), (1440, "light"))),
+]
 PASSWORD = "correct horse battery"
 _AXE = TESTS / "axe-core" / "axe.min.js"
 
@@ -51,6 +64,76 @@ class Watch:
         assert self.seen == [], self.seen
 
 
+@dataclass(frozen=True)
+class Visitor:
+    """Somebody with a new account: `token` of a session, and what a browser remembers of it (Playwright's storage_state)."""
+
+    email: str
+    id: str
+    token: str
+    storage: dict[str, Any]
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {"authorization": f"Bearer {self.token}"}
+
+
+_addresses = itertools.count(2)
+
+
+def new_email() -> str:
+    """An address of its own for every try of a test: what the one before it has made is still there."""
+    return f"{secrets.token_hex(4)}@example.com"
+
+
+@contextmanager
+def database(server: RunningServer) -> Iterator[sqlite3.Connection]:
+    """A transaction on the server's database, as the operator's commands have it."""
+    with command_connection(server.data_dir / "service.db") as tx:
+        yield tx
+
+
+def new_visitor(server: RunningServer, *, dollars: int = 0, **remembered: Any) -> Visitor:
+    """Signs up through the interface and puts `dollars` into the wallet. `remembered`: what else the page keeps in the browser,
+    such as `model`.
+
+    10 an hour can sign up from one address; so each comes from another one of this machine's.
+    """
+    transport = httpx.HTTPTransport(verify=server.tls or False, local_address=f"127.0.1.{next(_addresses)}")
+    email = new_email()
+    with httpx.Client(base_url=server.base_url, transport=transport, trust_env=False) as client:
+        answer = client.post("/auth/signup", json={"email": email, "password": PASSWORD})
+        assert answer.status_code == 201, answer.text
+        cookies = [
+            {"name": cookie.name, "value": cookie.value, "domain": server.host, "path": "/", "secure": True, "sameSite": "Lax"}
+            for cookie in client.cookies.jar
+        ]
+    session = answer.json()
+    if dollars:
+        _credit(server, session["user"]["id"], dollars)
+    kept = {"session": {"token": session["access_token"], "expiresAt": (time.time() + 28_000) * 1000, "user": session["user"]}}
+    local = [{"name": f"svc.{name}", "value": json.dumps(value)} for name, value in {**kept, **remembered}.items()]
+    local.append({"name": "svc-known", "value": "1"})
+    storage = {"cookies": cookies, "origins": [{"origin": server.base_url, "localStorage": local}]}
+    return Visitor(email, session["user"]["id"], session["access_token"], storage)
+
+
+def _credit(server: RunningServer, account_id: str, dollars: float) -> None:
+    with database(server) as tx:
+        wallet.credit(tx, account_id, round(dollars * 1_000_000), description="Credit", now_seconds=time.time())
+
+
+async def credit(server: RunningServer, page: Page, dollars: float) -> None:
+    """Puts money into the wallet of who is signed in on `page`."""
+    await asyncio.to_thread(_credit, server, (await user_of(page))["id"], dollars)
+
+
+async def user_of(page: Page) -> dict[str, Any]:
+    """Who is signed in on `page`."""
+    user: dict[str, Any] = await page.evaluate("JSON.parse(localStorage['svc.session']).user")
+    return user
+
+
 @asynccontextmanager
 async def chromium() -> AsyncIterator[Browser]:
     async with async_playwright() as playwright:
@@ -61,15 +144,26 @@ async def chromium() -> AsyncIterator[Browser]:
 
 @asynccontextmanager
 async def new_context(
-    browser: Browser, server: RunningServer, *, width: int = 1440, allow: Sequence[str] = (), **options: Any
+    browser: Browser,
+    server: RunningServer,
+    visitor: Visitor | None = None,
+    *,
+    width: int = 1440,
+    allow: Sequence[str] = (),
+    **options: Any,
 ) -> AsyncIterator[BrowserContext]:
     """A browser of one person, watched: at its end there was no console line, no error and no request to elsewhere.
 
     `allow`: pieces of the console lines that a test provokes on purpose. `options` go to Playwright's new_context.
     """
     height = 844 if width < 800 else 900
+    storage: Any = visitor and visitor.storage
     context = await browser.new_context(
-        base_url=server.base_url, ignore_https_errors=True, viewport={"width": width, "height": height}, **options
+        base_url=server.base_url,
+        ignore_https_errors=True,
+        viewport={"width": width, "height": height},
+        storage_state=storage,
+        **options,
     )
     watch = Watch(server.base_url, list(allow))
     watch.follow(context)
@@ -80,15 +174,22 @@ async def new_context(
     watch.check()
 
 
-async def signed_up(context: BrowserContext, email: str = "ada@example.com", address: str = "/") -> Page:
-    """A page of a new account, signed up by its form."""
-    page = await context.new_page()
-    await page.goto(address)
-    await page.get_by_label("E-mail").fill(email)
-    await page.get_by_label("Password", exact=True).fill(PASSWORD)
-    await page.get_by_role("button", name="Create account").click()
-    await page.locator(".shell").wait_for(timeout=20_000)
-    return page
+@asynccontextmanager
+async def signed_in(
+    browser: Browser,
+    server: RunningServer,
+    address: str = "/",
+    *,
+    dollars: int = 0,
+    model: str | None = None,
+    allow: Sequence[str] = (),
+    **options: Any,
+) -> AsyncIterator[Page]:
+    """A watched page of somebody with a new account, at `address`. `model`: the built-in one that was chosen last."""
+    remembered = {"model": f"builtin/{model}"} if model else {}
+    visitor = await asyncio.to_thread(new_visitor, server, dollars=dollars, **remembered)
+    async with new_context(browser, server, visitor, allow=allow, **options) as context:
+        yield await opened(context, address)
 
 
 async def opened(context: BrowserContext, address: str = "/") -> Page:
@@ -99,9 +200,21 @@ async def opened(context: BrowserContext, address: str = "/") -> Page:
     return page
 
 
+async def sign_up(page: Page, address: str = "/") -> str:
+    """Signs up in the form at `address`; the e-mail."""
+    email = new_email()
+    await page.goto(address)
+    await page.get_by_label("E-mail").fill(email)
+    await page.get_by_label("Password", exact=True).fill(PASSWORD)
+    await page.get_by_role("button", name="Create account").click()
+    await page.locator(".shell").wait_for()
+    return email
+
+
 async def findings(page: Page) -> list[str]:
     """What axe-core has against the page as it is now, a line each."""
-    await page.evaluate(_AXE.read_text())
+    if not await page.evaluate("'axe' in window"):
+        await page.evaluate(_AXE.read_text())
     result = await page.evaluate("axe.run(document, {resultTypes: ['violations']})")
     return [
         f"{violation['id']}: {node['html'][:160]} {node['any'][:1] and node['any'][0]['message']}"

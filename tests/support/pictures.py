@@ -3,12 +3,10 @@
 import asyncio
 import tempfile
 from pathlib import Path
-from typing import Any
 
 from playwright.async_api import BrowserContext, Page
 
-from tests.support.browser import chromium, new_context, opened, signed_up
-from tests.support.people import command
+from tests.support.browser import chromium, new_context, new_visitor, opened
 from tests.support.server import ROOT, running_server
 
 FOLDER = ROOT / ".github" / "pictures"
@@ -80,16 +78,15 @@ async def main() -> None:
     FOLDER.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         async with running_server(Path(folder)) as server, chromium() as browser:
-            async with new_context(browser, server) as context:
-                page = await signed_up(context, "ada@example.com")
-                await asyncio.to_thread(command, server, "credit", "ada@example.com", "25")
+            visitor = new_visitor(server, dollars=25)
+            async with new_context(browser, server, visitor) as context:
+                page = await opened(context)
                 conversation = await fill(page)
                 await page.goto("/#/agents")
                 await page.get_by_label("Goal").fill(GOAL)
                 await page.get_by_role("button", name="Run", exact=True).click()
                 await page.locator(".run-end").wait_for()
                 run = page.url.rpartition("/")[2]
-                state: Any = await context.storage_state()
             for theme, width, name, address, ready in (
                 ("light", 1200, "chat", f"/#/chat/{conversation}", ".token-keyword"),
                 ("dark", 1200, "agents", f"/#/agents/{run}", ".run-end"),
@@ -98,7 +95,7 @@ async def main() -> None:
                 ("dark", 1200, "keys", "/#/keys", ".list"),
                 ("dark", 390, "phone", f"/#/chat/{conversation}", ".token-keyword"),
             ):
-                async with new_context(browser, server, storage_state=state, color_scheme=theme, width=width) as context:
+                async with new_context(browser, server, visitor, color_scheme=theme, width=width) as context:
                     await take(context, address, name, ready)
 
 

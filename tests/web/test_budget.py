@@ -1,26 +1,56 @@
-"""The page stays small and quick: what the first view weighs, what a long conversation shows, what a fast stream leaves idle.
+"""The page stays small and quick: what the first view weighs, what long conversations, long answers and fast streams cost.
 
-The bounds on time are loose, so that a busy machine does not fail them; the measured values stand in the messages.
+Time is the main thread's CPU time, so that it does not matter much what else this machine does meanwhile. What is promised is a
+task of at most 50 ms; on a busy machine the same work takes up to twice as long.
 """
 
+import asyncio
+import json
 import time
-from typing import Any
 
 import pytest
-from playwright.async_api import Browser, Page, expect
+from playwright.async_api import Browser, BrowserContext, Page, expect
 
-from tests.support.browser import new_context, opened
-from tests.support.browser_chat import answered, choose_model
+from tests.support.browser import new_context, new_visitor, opened, signed_in
+from tests.support.browser_chat import answered, keep_conversation
+from tests.support.browser_cpu import tasks
 from tests.support.server import RunningServer
 
-pytestmark = [pytest.mark.needs("chromium"), pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.needs("chromium"), pytest.mark.asyncio(loop_scope="session")]
 
 FIRST_VIEW_BYTES = 120_000
-WORDS = 2_500
-MESSAGES = 400
+OPEN_MS = 500
+TASK_MS = 100
+MESSAGES = 2_000
+TOKENS = 1_500
+SECTION = """## Part {n}
+
+Some **bold** text with `code` and a [link](https://example.com/{n}), which goes on until it is a paragraph of a usual length.
+
+1. one
+2. two with *emphasis*
+
+```python
+def f{n}(x):
+    return [y * {n} for y in range(x) if y % 2 == 0]  # a comment
+```
+
+| a | b |
+|---|---|
+| {n} | text |
+
+"""
+LONG_TEXTS = {
+    "of many kinds of blocks": "".join(SECTION.replace("{n}", str(number)) for number in range(620)),
+    "that is one block of code": "```python\n" + "def f(x):\n    return [y for y in range(x)]  # a comment\n" * 3_600 + "```\n",
+    "that is one list": "- an item with **bold** text and `code` and more words\n" * 3_700,
+    "that is one table": "| a | b | c |\n|---|---|---|\n" + "| cell | **bold** | `code` and more |\n" * 5_300,
+    "that is one paragraph": "a line of a text without empty lines in between, as logs are\n" * 3_300,
+    "that is one line": "word " * 40_000,
+}
 
 
-async def weight(context: Any, address: str, ready: str) -> int:
+async def weight(context: BrowserContext, address: str, ready: str) -> int:
     """The bytes over the wire, heads included, until `ready` can be seen."""
     page = await context.new_page()
     session = await context.new_cdp_session(page)
@@ -35,91 +65,98 @@ async def weight(context: Any, address: str, ready: str) -> int:
     return int(sum(received))
 
 
-async def test_the_first_view_is_small_signed_in_or_not(server: RunningServer, browser: Browser, ada: Any) -> None:
+async def test_the_first_view_is_small_signed_in_or_not_and_is_kept(server: RunningServer, browser: Browser) -> None:
+    visitor = await asyncio.to_thread(new_visitor, server)
     async with new_context(browser, server) as context:
         assert await weight(context, "/", ".welcome-form") < FIRST_VIEW_BYTES
-    async with new_context(browser, server, storage_state=ada) as context:
+    async with new_context(browser, server, visitor) as context:
         assert await weight(context, "/", "#composer") < FIRST_VIEW_BYTES
-
-
-async def test_a_second_visit_takes_the_files_from_the_browser(server: RunningServer, browser: Browser) -> None:
-    async with new_context(browser, server) as context:
-        page = await context.new_page()
-        await page.goto("/")
-        await page.locator(".welcome-form").wait_for()
+        page = await opened(context)
         await page.reload()
-        await page.locator(".welcome-form").wait_for()
+        await page.locator("#composer").wait_for()
         sizes = await page.evaluate(
             "performance.getEntriesByType('resource').filter(one => one.name.includes('/static/')).map(one => one.transferSize)"
         )
         assert len(sizes) > 10 and sum(sizes) < 1_000  # a browser may look at the icon anew
 
 
-async def busy_seconds(page: Page) -> float:
-    """The main thread's own CPU time so far."""
-    session = await page.context.new_cdp_session(page)
-    await session.send("Performance.setTimeDomain", {"timeDomain": "threadTicks"})
-    await session.send("Performance.enable")
-    metrics = (await session.send("Performance.getMetrics"))["metrics"]
-    return float(next(metric["value"] for metric in metrics if metric["name"] == "ScriptDuration"))
+async def test_the_first_view_can_be_used_at_once(server: RunningServer, browser: Browser) -> None:
+    async with new_context(browser, server) as context:
+        page = await context.new_page()
+        async with tasks(page) as spent:
+            await page.goto("/")
+            await page.get_by_label("E-mail").fill("ada@example.com")
+        assert sum(spent) < OPEN_MS, spent[:5]
 
 
-async def test_a_fast_stream_leaves_the_page_idle_half_of_the_time(server: RunningServer, browser: Browser, ada: Any) -> None:
-    async with new_context(browser, server, storage_state=ada) as context:
+async def test_a_conversation_of_2000_messages_opens_at_once_and_scrolls_without_stalls(
+    server: RunningServer, browser: Browser
+) -> None:
+    visitor = await asyncio.to_thread(new_visitor, server)
+    texts = [
+        f"Message **{number}** of many\n\n- one\n- `two`\n" if number % 2 else f"Message {number}" for number in range(MESSAGES)
+    ]
+    conversation = await asyncio.to_thread(keep_conversation, server, visitor, texts)
+    async with new_context(browser, server, visitor) as context:
+        page = await context.new_page()
+        async with tasks(page) as opening:
+            await page.goto(f"/#/chat/{conversation}")
+            await expect(page.get_by_text(f"Message {MESSAGES - 1}")).to_be_in_viewport()
+        assert sum(opening) < OPEN_MS, opening[:5]
+        messages = page.locator("article.message")
+        assert await messages.count() < 100
+        await page.locator(".chat-scroll").hover()
+        async with tasks(page) as scrolling:
+            while await messages.count() < MESSAGES:
+                await page.mouse.wheel(0, -2_500)
+        assert scrolling[0] < TASK_MS, scrolling[:5]
+        first = page.get_by_text("Message 0")
+        while not await first.is_visible():
+            await page.mouse.wheel(0, -10_000)
+        numbers = await messages.evaluate_all(r"messages => messages.map(message => Number(/\d+/.exec(message.textContent)[0]))")
+        assert numbers == list(range(MESSAGES))
+
+
+@pytest.mark.parametrize("kind", LONG_TEXTS)
+async def test_an_answer_of_200_kb_never_stalls_the_page(server: RunningServer, browser: Browser, kind: str) -> None:
+    text = LONG_TEXTS[kind]
+    assert len(text) > 180_000
+    visitor = await asyncio.to_thread(new_visitor, server)
+    conversation = await asyncio.to_thread(keep_conversation, server, visitor, ["Go on", text])
+    async with new_context(browser, server, visitor) as context:
         page = await opened(context)
-        await choose_model(page, "script")
-        script = "\n".join(f"say word{number} \nwait 2" for number in range(WORDS))
-        await page.get_by_label("Message", exact=True).focus()
-        await page.evaluate("text => document.execCommand('insertText', false, text.slice(0, 1))", script)
-        await page.evaluate(
-            """text => {
-                const area = document.getElementById("composer");
+        await page.locator("#composer").wait_for()
+        async with tasks(page) as drawing:
+            await page.goto(f"/#/chat/{conversation}")
+            await all_is_drawn(page, text)
+        assert drawing[0] < TASK_MS, drawing[:5]
+
+
+async def all_is_drawn(page: Page, text: str) -> None:
+    """Waits until all words of `text` stand on the page, markup apart."""
+    words = len(text) * 0.55
+    await page.wait_for_function("words => document.querySelector('.said-assistant .md')?.textContent.length > words", arg=words)
+
+
+async def test_a_fast_stream_leaves_the_page_idle_half_of_the_time(server: RunningServer, browser: Browser) -> None:
+    async with signed_in(browser, server, model="script") as page:
+        text = "".join(SECTION.replace("{n}", str(number)) for number in range(20))
+        size = len(text) // TOKENS + 1
+        said = [json.dumps(text[at : at + size]) for at in range(0, len(text), size)]
+        script = "\n".join(f"say {token}\nwait 2" for token in said)
+        composer = page.locator("#composer")
+        await composer.evaluate(
+            """(area, text) => {
                 Object.getOwnPropertyDescriptor(HTMLTextAreaElement.prototype, "value").set.call(area, text);
                 area.dispatchEvent(new Event("input", { bubbles: true }));
             }""",
             script,
         )
-        before, began = await busy_seconds(page), time.monotonic()
-        await page.keyboard.press("Enter")
-        await answered(page)
-        share = (await busy_seconds(page) - before) / (time.monotonic() - began)
-        assert share < 0.5
-        await expect(page.locator(".said-assistant .md")).to_contain_text(f"word{WORDS - 1}")
-
-
-async def test_a_long_conversation_opens_with_its_end_and_goes_back_as_one_reads(
-    server: RunningServer, browser: Browser, ada: Any
-) -> None:
-    async with new_context(browser, server, storage_state=ada) as context:
-        page = await opened(context)
-        conversation = await page.evaluate(
-            """async count => {
-                const headers = {
-                    authorization: `Bearer ${JSON.parse(localStorage["svc.session"]).token}`, "content-type": "application/json",
-                };
-                const post = async (path, body) =>
-                    (await fetch(path, { method: "POST", headers, body: JSON.stringify(body) })).json();
-                const { id } = await post("/conversations", { title: "A long one" });
-                for (let number = 0; number < count; number++) {
-                    const role = number % 2 ? "assistant" : "user";
-                    await post(`/conversations/${id}/messages`, { role, content: `Message **${number}**` });
-                }
-                return id;
-            }""",
-            MESSAGES,
-        )
-        await page.goto("about:blank")
-        await page.goto(f"/#/chat/{conversation}")
-        await expect(page.get_by_text(f"Message {MESSAGES - 1}")).to_be_in_viewport()
-        shown = page.locator("article.message")
-        assert await shown.count() < 50
-        box = page.locator(".chat-scroll")
-        await box.hover()
-        for _ in range(60):
-            await page.mouse.wheel(0, -1500)
-            if await page.get_by_text("Message **0**").count():
-                break
-            await page.wait_for_timeout(100)
-        await expect(shown).to_have_count(MESSAGES)
-        numbers = await shown.evaluate_all(r"messages => messages.map(message => Number(/\d+/.exec(message.textContent)[0]))")
-        assert numbers == list(range(MESSAGES))
+        await composer.focus()
+        async with tasks(page) as spent:
+            began = time.monotonic()
+            await page.keyboard.press("Enter")
+            await answered(page)
+            seconds = time.monotonic() - began
+        assert sum(spent) / 1000 < seconds / 2, (sum(spent), seconds)
+        assert spent[0] < TASK_MS, spent[:5]

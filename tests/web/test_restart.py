@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Browser, expect
 
-from tests.support.browser import new_context, signed_up
-from tests.support.browser_chat import choose_model, say
+from tests.support.browser import signed_in
+from tests.support.browser_chat import say
 from tests.support.server import running_server
 
-pytestmark = [pytest.mark.needs("chromium"), pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.needs("chromium"), pytest.mark.asyncio(loop_scope="session")]
 
 
 def free_port() -> str:
@@ -19,12 +19,11 @@ def free_port() -> str:
         return str(taken.getsockname()[1])
 
 
-@pytest.mark.parametrize("end", ["terminated", "killed"])
+@pytest.mark.parametrize("end", ["terminated", pytest.param("killed", marks=pytest.mark.soak)])
 async def test_a_restart_in_mid_stream_is_told_and_the_chat_goes_on(tmp_path: Path, browser: Browser, end: str) -> None:
     env = {"SVC_PORT": free_port()}
-    async with running_server(tmp_path, env) as server, new_context(browser, server, allow=["ERR_", "503", "502"]) as context:
-        page = await signed_up(context)
-        await choose_model(page, "script")
+    told = ["ERR_", "503", "502"]
+    async with running_server(tmp_path, env) as server, signed_in(browser, server, model="script", allow=told) as page:
         await say(page, "say the first half\nwait 60000\nsay never")
         await expect(page.locator(".live")).to_contain_text("the first half")
         if end == "killed":

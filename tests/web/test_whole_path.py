@@ -12,11 +12,11 @@ from playwright.async_api import Browser, expect
 
 from tests.routes.test_oauth_process import issuer as issuer  # a fixture
 from tests.routes.test_oauth_process import serving
-from tests.support.browser import PASSWORD, new_context, signed_up
-from tests.support.browser_chat import answered, choose_model, say
+from tests.support.browser import PASSWORD, new_context, sign_up
+from tests.support.browser_chat import answered, say
 from tests.support.server import RunningServer
 
-pytestmark = [pytest.mark.needs("chromium"), pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.needs("chromium"), pytest.mark.asyncio(loop_scope="session")]
 
 
 def run_curl(command: str, ca: Path) -> str:
@@ -29,8 +29,8 @@ def run_curl(command: str, ca: Path) -> str:
 
 async def test_from_sign_up_through_chat_agent_key_and_funds_to_deletion(server: RunningServer, browser: Browser) -> None:
     async with new_context(browser, server, allow=["401", "403"]) as context:
-        page = await signed_up(context, "whole@example.com")
-
+        page = await context.new_page()
+        email = await sign_up(page)
         await page.get_by_role("button", name="What is 12 * (3 + 4)?").click()
         await expect(page.locator(".said-assistant .md")).to_contain_text("84")
 
@@ -39,7 +39,7 @@ async def test_from_sign_up_through_chat_agent_key_and_funds_to_deletion(server:
         await page.get_by_role("button", name="Run", exact=True).click()
         await expect(page.locator(".run-end-final")).to_contain_text("42")
 
-        await page.get_by_role("button", name="whole@example.com").click()
+        await page.get_by_role("button", name=email).click()
         await page.get_by_role("menuitem", name="API keys").click()
         await page.get_by_role("button", name="New key").first.click()
         await page.get_by_label("Name").fill("curl")
@@ -56,7 +56,9 @@ async def test_from_sign_up_through_chat_agent_key_and_funds_to_deletion(server:
         await page.get_by_role("button", name=re.compile("Pay")).first.click()
         await page.wait_for_url("**/checkout/return**")
         await page.goto("/#/chat")
-        await choose_model(page, "assistant-paid")
+        await page.get_by_role("button", name="Model:").click()
+        await page.get_by_role("combobox", name="Search models").fill("paid")
+        await page.keyboard.press("Enter")
         await say(page, "What is 5 + 6?")
         await answered(page)
         await expect(page.locator(".facts .money")).to_contain_text("$0.0")
@@ -64,7 +66,7 @@ async def test_from_sign_up_through_chat_agent_key_and_funds_to_deletion(server:
         await page.goto("/#/settings")
         await page.get_by_role("button", name="Delete my account").click()
         dialog = page.get_by_role("dialog")
-        await dialog.get_by_label("to confirm").fill("whole@example.com")
+        await dialog.get_by_label("to confirm").fill(email)
         await dialog.get_by_label("Password").fill(PASSWORD)
         await dialog.get_by_role("button", name="Delete my account").click()
         await expect(page.get_by_role("heading", name="Sign in")).to_be_visible()

@@ -2,11 +2,13 @@
 import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { CopyButton } from "./components.js";
-import { html } from "./html.js";
+import { html, memo } from "./html.js";
+import { whenNear } from "./near.js";
+import { linesOf, piecesOf } from "./pieces.js";
 import { texts } from "./texts.js";
 
-const COLOURED_CHARACTERS = 60_000;
-const SETTLED_MS = 250; // code that grows is coloured when it has come to rest
+const COLOUR_EVERY_MS = 150;
+const idle = globalThis.requestIdleCallback ?? ((act) => setTimeout(act, 50));
 const ALIASES = {
   js: "javascript", mjs: "javascript", ts: "typescript", py: "python", sh: "bash", shell: "bash", zsh: "bash", console: "bash", html: "markup",
   xml: "markup", svg: "markup", yml: "yaml", md: "markdown", rb: "ruby", rs: "rust", cs: "csharp", "c++": "cpp", dockerfile: "docker", kt: "kotlin",
@@ -49,27 +51,35 @@ const coloured = (token) => {
   return html`<span class="token-${token.type}">${coloured(token.content)}</span>`;
 };
 
-export function CodeBlock({ text, language = "", label }) {
-  const content = useSignal(null), box = useRef();
-  const name = ALIASES[language.toLowerCase()] ?? language.toLowerCase();
+/** A piece of code, coloured while it grows: what came since the last time stands plain behind it. */
+function CodePiece({ text, name, alone }) {
+  const content = useSignal({ text: "", elements: [] }), box = useRef(), now = useRef({ timer: 0, stop: null });
+  now.current.text = text;
   useEffect(() => {
-    if (!LANGUAGES.has(name) || text.length > COLOURED_CHARACTERS) return undefined;
-    let left = false, timer = 0;
+    if (!LANGUAGES.has(name) || now.current.timer || content.peek().text === text) return;
     const colour = async () => {
       const rules = await grammar(name).catch(() => null);
-      if (!left && rules) content.value = { text, elements: globalThis.Prism.tokenize(text, rules).map(coloured) };
+      if (!rules || now.current.left) return;
+      const all = now.current.text;
+      content.value = { text: all, elements: globalThis.Prism.tokenize(all, rules).map(coloured) };
+      now.current.timer = 0;
     };
-    const seen = new IntersectionObserver(([entry]) => {
-      if (!entry.isIntersecting) return;
-      seen.disconnect();
-      timer = setTimeout(colour, SETTLED_MS);
-    }, { rootMargin: "400px" });
-    seen.observe(box.current);
-    return () => { left = true; clearTimeout(timer); seen.disconnect(); };
-  }, [text, name]);
-  const title = label ?? (language || texts.common.code);
-  return html`<figure class="code" ref=${box}>
+    now.current.timer = setTimeout(() => { now.current.stop = whenNear(box.current, () => { idle(colour); }); }, COLOUR_EVERY_MS);
+  }, [text, name, content.value]);
+  useEffect(() => () => { now.current.left = true; clearTimeout(now.current.timer); now.current.stop?.(); }, []);
+  const { text: known, elements } = content.value;
+  const shown = known && text.startsWith(known) ? [elements, text.slice(known.length)] : text;
+  const style = alone ? undefined : { containIntrinsicBlockSize: `auto ${linesOf(text, Infinity)}lh` };
+  return html`<span class=${alone ? undefined : "piece"} style=${style} ref=${box}>${shown}</span>`;
+}
+
+const Coloured = memo(CodePiece);
+
+export function CodeBlock({ text, language = "", label }) {
+  const name = ALIASES[language.toLowerCase()] ?? language.toLowerCase();
+  const title = label ?? (language || texts.common.code), pieces = piecesOf(text);
+  return html`<figure class="code">
     <figcaption><span>${title}</span><${CopyButton} text=${text} label=${texts.common.copyCode} /></figcaption>
-    <pre tabindex="0" role="region" aria-label=${title}><code>${content.value?.text === text ? content.value.elements : text}</code></pre>
+    <pre tabindex="0" role="region" aria-label=${title}><code>${pieces.map((piece, at) => html`<${Coloured} key=${at} text=${piece} name=${name} alone=${pieces.length === 1} />`)}</code></pre>
   </figure>`;
 }

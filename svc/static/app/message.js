@@ -1,18 +1,21 @@
 // One message of a conversation: what was said, and under an answer what it cost, how long it took and what was recalled for it.
-import { useComputed, useSignal } from "@preact/signals";
-import { useEffect, useRef } from "preact/hooks";
+import { computed, signal, useSignal } from "@preact/signals";
+import { useEffect, useMemo, useRef } from "preact/hooks";
 import { Button, CopyButton, IconButton, Money, Time } from "./components.js";
 import { duration } from "./format.js";
 import { html, memo } from "./html.js";
 import { Icon } from "./icons.js";
-import { LiveMarkdown, Markdown } from "./markdown.js";
+import { Markdown } from "./markdown.js";
+import { whenNear } from "./near.js";
 import { Picture } from "./picture.js";
 import { split } from "./pictures.js";
+import { Pieces, linesOf } from "./pieces.js";
 import { link } from "./router.js";
 import { texts } from "./texts.js";
 
 const t = texts.chat;
 const THOUGHT = /^\s*<think(?:ing)?>([\s\S]*?)(?:<\/think(?:ing)?>\s*|$)/;
+const FOLDED_LINES = 24;
 const ENDINGS = { length: t.cutShort, content_filter: t.filtered };
 
 /** `text` without the reasoning that some models put before it in tags, and that. */
@@ -21,12 +24,29 @@ function apart(text, reasoning) {
   return found ? { text: text.slice(found[0].length), reasoning: found[1].trim() } : { text, reasoning: reasoning ?? "" };
 }
 
-/** `actions`: {edit, cancel, send, retry} of the conversation, each told the message; it must stay the same object. */
-export const Message = memo(({ message, ...rest }) => {
-  if (message.role === "user") return html`<${Question} message=${message} ...${rest} />`;
-  if (message.role === "assistant") return html`<${Answer} message=${message} ...${rest} />`;
-  return html`<article class="message said-system"><h2 class="label">${t.system}</h2><${Markdown} text=${message.content} /></article>`;
+const Roles = { user: Question, assistant: Answer, system: Instructions };
+
+/**
+ * `actions`: {edit, cancel, send, retry} of the conversation, each told the message; it must stay the same object. `near`: whether
+ * it can be seen at once. One that is far away is no more than its text, until it comes near.
+ */
+export const Message = memo(({ message, near: nearAtOnce, ...rest }) => {
+  const near = useSignal(nearAtOnce), box = useRef();
+  useEffect(() => (near.peek() ? undefined : whenNear(box.current, () => { near.value = true; })), []);
+  if (near.value) return html`<${Roles[message.role]} message=${message} ...${rest} />`;
+  return html`<${FarMessage} message=${message} box=${box} />`;
 });
+
+/** A message that nobody can see now: its text alone, to be found by a search in the page. */
+export const FarMessage = ({ message, box }) => html`<article class="message said-${message.role} far" data-id=${message.id} ref=${box}>
+  <p class="said"><${Pieces} text=${message.content} /></p></article>`;
+
+/** How high a message will be, roughly. */
+export const remsOf = (message) => (message.live ? 0 : 4.5 + 1.6 * linesOf(message.content));
+
+function Instructions({ message }) {
+  return html`<article class="message said-system"><h2 class="label">${t.system}</h2><${Markdown} text=${message.content} /></article>`;
+}
 
 function Question({ message, editing, actions, canEdit }) {
   const { text, ids } = split(message.content);
@@ -36,13 +56,20 @@ function Question({ message, editing, actions, canEdit }) {
     <div class="bubble">
       ${(ids.length > 0 || message.pictures?.length > 0) && html`<div class="pictures">
         ${ids.length ? ids.map((id) => html`<${Picture} key=${id} id=${id} name="" />`) : message.pictures.map((one) => html`<img src=${one.url} alt=${one.name} />`)}</div>`}
-      ${text && html`<p class="said">${text}</p>`}
+      ${text && html`<${Said} text=${text} />`}
     </div>
     <div class="message-actions">
       <${CopyButton} text=${text} label=${t.copyMessage} />
-      ${canEdit && html`<${IconButton} icon="edit" size=${18} label=${t.edit} onClick=${() => actions.edit(message)} />`}
+      ${canEdit && !message.unkept && html`<${IconButton} icon="edit" size=${18} label=${t.edit} onClick=${() => actions.edit(message)} />`}
     </div>
   </article>`;
+}
+
+/** What a person said; a long text is folded until it is asked for. */
+function Said({ text }) {
+  const open = useSignal(false), long = linesOf(text) > FOLDED_LINES;
+  return html`<p class=${long && !open.value ? "said folded" : "said"}><${Pieces} text=${text} /></p>
+    ${long && html`<button type="button" class="link" aria-expanded=${String(open.value)} onClick=${() => { open.value = !open.value; }}>${open.value ? t.less : t.more}</button>`}`;
 }
 
 function Editor({ text, references, onSend, onCancel }) {
@@ -61,21 +88,33 @@ function Editor({ text, references, onSend, onCancel }) {
   </form>`;
 }
 
+/** One that is still being written has `live` (thread.js), and keeps its elements when it is whole. */
 function Answer({ message, actions, canRetry, isLast }) {
-  const { text, reasoning } = apart(message.content, message.answer?.reasoning);
-  const ending = ENDINGS[message.answer?.finish_reason];
-  return html`<article class="message said-assistant ${isLast ? "last" : ""}" data-id=${message.id}>
+  const { live, answer } = message;
+  const { text, reasoning, begun, thinks } = useMemo(() => (live ? apartLive(live) : { ...apart(message.content, answer?.reasoning), begun: whole }), [message]);
+  const ending = ENDINGS[answer?.finish_reason], thought = live ? thinks.value : reasoning;
+  return html`<article class="message said-assistant ${live ? "live" : ""} ${isLast ? "last" : ""}" data-id=${message.id} aria-busy=${live ? "true" : undefined}>
     <h2 class="hidden-text">${t.assistant}</h2>
-    <${Recalled} passages=${message.answer?.memory} />
-    ${reasoning && html`<${Reasoning} text=${reasoning} />`}
-    <${Markdown} text=${text} />
+    <${Recalled} passages=${answer?.memory} number=${live?.memory.value} />
+    ${thought && html`<${Reasoning} text=${reasoning} done=${begun.value} />`}
+    ${begun.value ? html`<${Markdown} text=${text} />` : !thought && html`<p class="dots" aria-hidden="true"><i></i><i></i><i></i></p>`}
     ${ending && html`<p class="ending">${ending}</p>`}
-    <div class="message-actions">
+    ${message.untold > 0 && html`<p class="ending">${t.untold(message.untold)}</p>`}
+    ${!live && html`<div class="message-actions">
       <${CopyButton} text=${text} label=${t.copyAnswer} class="copy-answer" />
       ${canRetry && html`<${IconButton} icon="retry" size=${18} label=${t.again} onClick=${actions.retry} />`}
       <${Facts} message=${message} />
-    </div>
+    </div>`}
   </article>`;
+}
+
+const whole = signal(true);
+
+/** What `apart` tells of an answer that is being written, as signals. */
+function apartLive(live) {
+  const parts = computed(() => apart(live.text.value, live.reasoning.value));
+  const text = computed(() => parts.value.text), reasoning = computed(() => parts.value.reasoning);
+  return { text, reasoning, begun: computed(() => text.value.trim() !== ""), thinks: computed(() => reasoning.value !== "") };
 }
 
 function Facts({ message: { model, answer, created_at: at } }) {
@@ -90,14 +129,12 @@ function Facts({ message: { model, answer, created_at: at } }) {
   return html`<p class="facts">${facts}</p>`;
 }
 
-function Reasoning({ text }) {
-  return html`<details class="fold"><summary>${t.thought}</summary><div class="fold-body"><${Markdown} text=${text} /></div></details>`;
-}
-
-/** Reasoning that goes on; `text` is a signal. */
-function Thinking({ text, done }) {
-  return html`<details class="fold"><summary>${done ? t.thought : html`<span class="spinner" aria-hidden="true"></span>${t.thinking}`}</summary>
-    <div class="fold-body"><${LiveMarkdown} text=${text} /></div></details>`;
+/** Reasoning, folded away. `text`: a string, or a signal while it goes on. */
+function Reasoning({ text, done }) {
+  const open = useSignal(false);
+  return html`<details class="fold" onToggle=${(event) => { open.value = event.currentTarget.open; }}>
+    <summary>${done ? t.thought : html`<span class="spinner" aria-hidden="true"></span>${t.thinking}`}</summary>
+    <div class="fold-body">${open.value && html`<${Markdown} text=${text} />`}</div></details>`;
 }
 
 function Recalled({ passages, number: many = passages?.length }) {
@@ -107,17 +144,4 @@ function Recalled({ passages, number: many = passages?.length }) {
   return html`<details class="fold"><summary>${head}</summary><ul class="fold-body">${passages.map(({ text, source, message_id: id, created_at: at }) => html`<li>
     <blockquote>${text}</blockquote><p class="quiet">${source?.startsWith("conv_") ? html`<a href=${link("chat", source, { message: id })}>${t.recalledFrom}</a>` : t.recalledFrom}
       ${at && html`, <${Time} at=${at} />`}</p></li>`)}</ul></details>`;
-}
-
-/** The answer that is being written. Only its text is drawn at each paint: what is asked of it here changes seldom. */
-export function Live({ live }) {
-  const parts = useComputed(() => apart(live.text.value, live.reasoning.value));
-  const text = useComputed(() => parts.value.text), thought = useComputed(() => parts.value.reasoning);
-  const begun = useComputed(() => text.value.trim() !== ""), thinks = useComputed(() => thought.value !== "");
-  return html`<article class="message said-assistant live" aria-busy="true">
-    <h2 class="hidden-text">${t.assistant}</h2>
-    <${Recalled} number=${live.memory.value} />
-    ${thinks.value && html`<${Thinking} text=${thought} done=${begun.value} />`}
-    ${begun.value ? html`<${LiveMarkdown} text=${text} />` : !thinks.value && html`<p class="dots" aria-hidden="true"><i></i><i></i><i></i></p>`}
-  </article>`;
 }

@@ -8,6 +8,7 @@ import { pictureParts } from "./pictures.js";
 import { wallet } from "./state.js";
 
 const PAGE = 30;
+const OLDER_PAGE = 50;
 const SENT_CHARACTERS = 400_000; // of the messages before; what is older, the model is not told
 const HIDDEN_TAB_MS = 250;
 const threads = new Map();
@@ -32,10 +33,11 @@ class Thread {
     this.key = ++Thread.#made; // tells one from another even before they have an id
     this.conversation = signal(null);
     this.messages = signal(id ? undefined : []); // oldest first; undefined before they came
+    this.starts = new Set(); // the keys of messages with which a page of them began, as they were loaded
     this.older = signal(false); // whether there are some before them
     this.loading = signal(false);
     this.failed = signal(null); // why the messages could not be loaded
-    this.live = signal(null); // the answer that is being written: {text, reasoning, model, startedAt} of signals
+    this.live = signal(null); // the answer that is being written: {message, text, reasoning, …}, most of it signals
     this.problem = signal(null); // {error, again}: why the last answer is not whole
   }
 
@@ -56,18 +58,23 @@ class Thread {
     this.loading.value = false;
   }
 
-  async loadOlder(limit = PAGE) {
+  async loadOlder(limit = OLDER_PAGE) {
     if (this.loading.peek() || !this.older.peek()) return;
     this.loading.value = true;
     try {
-      const page = await api.conversations.messages(this.id, { limit, after: this.messages.peek()[0].id });
-      batch(() => {
-        this.messages.value = [...page.data.reverse(), ...this.messages.peek()];
-        this.older.value = page.has_more;
-      });
+      this.#prepend(await api.conversations.messages(this.id, { limit, after: this.messages.peek()[0].id }));
     } finally {
       this.loading.value = false;
     }
+  }
+
+  #prepend(page) {
+    const [first] = this.messages.peek();
+    this.starts.add(first.key ?? first.id);
+    batch(() => {
+      this.messages.value = [...page.data.reverse(), ...this.messages.peek()];
+      this.older.value = page.has_more;
+    });
   }
 
   /** Takes in what another tab has brought. */
@@ -76,10 +83,10 @@ class Thread {
     try {
       const { data, has_more: more } = await api.conversations.messages(this.id, { limit: PAGE });
       if (this.live.peek()) return;
-      const known = this.messages.peek().filter(({ unkept }) => !unkept);
+      const known = this.messages.peek().filter(({ unkept }) => !unkept), byId = new Map(known.map((message) => [message.id, message]));
       const joins = known.findIndex(({ id }) => id === data.at(-1)?.id);
       batch(() => {
-        this.messages.value = [...known.slice(0, Math.max(0, joins)), ...data.reverse()];
+        this.messages.value = [...known.slice(0, Math.max(0, joins)), ...data.reverse().map((message) => byId.get(message.id) ?? message)];
         if (joins < 0) this.older.value = more;
       });
     } catch { /* what is here stays */ }
@@ -99,8 +106,10 @@ class Thread {
     const known = this.messages.peek() ?? [];
     const from = replaces ? known.findIndex(({ id }) => id === replaces) : -1;
     const before = (from < 0 ? known : known.slice(0, from)).filter((message) => !message.unkept);
-    const question = { id: `new-${Date.now()}`, role: "user", content: text, pictures, created_at: new Date().toISOString(), unkept: true };
-    const live = { text: signal(""), reasoning: signal(""), model: signal(model), startedAt: Date.now(), memory: signal(0), stop: new AbortController() };
+    const key = `new-${Date.now()}`;
+    const question = { id: key, key, role: "user", content: text, pictures, created_at: new Date().toISOString(), unkept: true };
+    const live = { text: signal(""), reasoning: signal(""), model: signal(model), startedAt: Date.now(), memory: signal(0), untold: 0, stop: new AbortController() };
+    live.message = { id: `${question.id}-answer`, key: `${question.id}-answer`, role: "assistant", live };
     batch(() => {
       this.problem.value = null;
       this.messages.value = [...before, question];
@@ -111,7 +120,7 @@ class Thread {
       if (!this.id) await this.#create(projectId, text);
       const stored = pictures.length ? await Promise.all(pictures.map((picture) => picture.store())) : [];
       if (stored.length) question.content = [text, ...stored.map((one) => one.reference)].filter(Boolean).join("\n\n");
-      const history = await this.#history(before, live.stop.signal);
+      const history = await this.#history(before, live);
       const messages = [...history, { role: "user", content: await pictureParts(question.content, pictures) }];
       const headers = { "x-service-conversation": this.id, ...(replaces && { "x-service-replaces": replaces }) };
       const write = this.#writer(live);
@@ -135,19 +144,16 @@ class Thread {
     used({ ...made, title: text.replace(/\s+/g, " ").trim().slice(0, 80) || null });
   }
 
-  /** What was said before, as the model is told it: the newest of it, as far as it fits. */
-  async #history(before, abort) {
+  /** What was said before, as the model is told it: the newest of it, as far as it fits. `live.untold` counts what is left out. */
+  async #history(before, live) {
     let all = before;
     while (this.older.peek() && size(all) < SENT_CHARACTERS) {
-      const page = await api.conversations.messages(this.id, { limit: 100, after: all[0].id }, { signal: abort });
-      all = [...page.data.reverse(), ...all];
-      batch(() => {
-        this.messages.value = [...page.data, ...this.messages.peek()];
-        this.older.value = page.has_more;
-      });
+      const page = await api.conversations.messages(this.id, { limit: 100, after: all[0].id }, { signal: live.stop.signal });
+      this.#prepend(page);
+      all = [...page.data, ...all];
     }
-    let left = SENT_CHARACTERS;
-    const told = all.filter(({ role }) => role !== "system").reverse().filter(({ content }) => (left -= content.length) > 0).reverse();
+    const spoken = all.filter(({ role }) => role !== "system"), told = spoken.slice(firstTold(spoken));
+    live.untold = spoken.length - told.length;
     return Promise.all(told.map(async ({ role, content }) => ({ role, content: await pictureParts(content) })));
   }
 
@@ -174,11 +180,14 @@ class Thread {
   /** Puts in place of the answer that was written here what the service keeps of it, which tells its id, tokens and cost. */
   async #settle({ live, begun, error, again, question, replaced }) {
     const written = { ...question, unkept: !begun };
+    const { key } = live.message, { untold } = live;
     const answer = {
-      id: `${question.id}-answer`, role: "assistant", content: live.text.peek(), model: live.model.peek(), created_at: new Date().toISOString(),
+      id: key, key, untold, role: "assistant", content: live.text.peek(), model: live.model.peek(), created_at: new Date().toISOString(),
       answer: { reasoning: live.reasoning.peek() || null, duration_ms: Date.now() - live.startedAt },
     };
-    const kept = begun ? await this.#kept(question, live.stop.signal.aborted) : null;
+    // They keep the keys, and so the elements, of what was shown while they were written.
+    const kept = begun ? (await this.#kept(question, live.stop.signal.aborted))
+      ?.map((message) => (message.role === "user" ? { ...message, key: question.key } : { ...message, key, untold })) : null;
     batch(() => {
       const before = this.messages.peek().filter(({ id }) => id !== question.id);
       if (kept) this.messages.value = [...before, ...kept];
@@ -235,6 +244,13 @@ class Thread {
   edit(message, text, model) {
     return this.send({ text, model, replaces: message.unkept ? null : message.id });
   }
+}
+
+/** Where in `messages` those begin that the model is told. */
+function firstTold(messages) {
+  let left = SENT_CHARACTERS, first = messages.length;
+  while (first > 0 && (left -= messages[first - 1].content.length) > 0) first--;
+  return first;
 }
 
 const size = (messages) => messages.reduce((sum, { content }) => sum + content.length, 0);

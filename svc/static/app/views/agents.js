@@ -77,7 +77,8 @@ function Form({ project: given }) {
 
 function Runs({ project }) {
   const list = useMemo(() => pagedList((after) => api.agents.list({ limit: 20, after, status: filter.peek(), project_id: project })), [project]);
-  useEffect(() => { if (list.items.peek()) list.reload(); }, [runsChanged.value, filter.value]);
+  const first = useRef(true);
+  useEffect(() => { if (!first.current) list.reload(); first.current = false; }, [runsChanged.value, filter.value]);
   const empty = filter.value ? html`<p class="quiet">${t.noneOfKind}</p>` : html`<${Empty} icon="agents" title=${t.none} text=${t.noneText} />`;
   return html`<div class="section-head"><h2>${t.runs}</h2>
       <${Field} label=${t.filter} hideLabel value=${filter.value} options=${[["", t.all], ...Object.entries(t.statuses)]} onChange=${(event) => { filter.value = event.currentTarget.value; }} /></div>
@@ -136,7 +137,7 @@ function Run({ id }) {
     <p class="run-facts"><${Status} of=${goesOn ? "running" : run.status} /><span>${run.model}</span><span><${Time} at=${run.created_at} /></span>
       ${!goesOn && html`<${Facts} of=${run} />`}</p>
     ${error.value && html`<${Failed} error=${error.value} retry=${load} />`}
-    ${live && html`<${Timeline} entries=${live.timeline.value} goesOn=${goesOn} />`}
+    ${live && html`<h2 class="hidden-text">${t.timeline}</h2><${Timeline} entries=${live.timeline.value} goesOn=${goesOn} />`}
     ${!live && goesOn && html`<${Notice} kind="info" icon="agents">${t.elsewhere}<p>${t.steps_used(run.steps)}<//><//>`}
     ${live?.lost.value && html`<${Notice} kind="warn" icon="warning">${t.lost}<//>`}
     ${!goesOn && run.status !== "running" && html`<${End} run=${run} finishReason=${ended?.finish_reason} />`}

@@ -7,7 +7,7 @@ import { Button, Empty, Failed, IconButton, Loading, Menu } from "../components.
 import { search } from "../conversations.js";
 import { putDraft } from "../drafts.js";
 import { html } from "../html.js";
-import { Live, Message } from "../message.js";
+import { Messages } from "../messages.js";
 import { ModelPicker, PICKER_ID, chosenModel } from "../model-picker.js";
 import { go, link, route } from "../router.js";
 import { projects } from "../state.js";
@@ -16,7 +16,7 @@ import { threadOf } from "../thread.js";
 
 const t = texts.chat;
 const AT_END_PX = 60;
-const NEAR_TOP_PX = 600;
+const NEAR_TOP_PX = 1_500;
 
 export default function Chat({ path: [id], query }) {
   const thread = useRef(null);
@@ -57,6 +57,7 @@ function Conversation({ thread, projectId, messageId }) {
   useKeys({ stop: () => thread.stop(), busy: live !== null });
   if (thread.failed.value) return html`<div class="page"><${Failed} error=${thread.failed.value.status === 404 ? { message: t.gone } : thread.failed.value}
     retry=${thread.failed.value.status === 404 ? null : () => thread.load()}><a href=${link("chat")}>${texts.shell.newChat}</a><//></div>`;
+  const said = live ? [...messages, live.message] : messages;
   const isNew = messages?.length === 0 && !live && !problem;
   return html`<div class="chat ${isNew ? "chat-new" : ""}">
     <${Head} thread=${thread} filedUnder=${filedUnder} />
@@ -65,10 +66,8 @@ function Conversation({ thread, projectId, messageId }) {
       <div class="column" role="log" aria-live="off">
         ${thread.older.value && html`<div class="more">${thread.loading.value ? html`<${Loading} label=${t.loadingOlder} />`
           : html`<${Button} small onClick=${() => thread.loadOlder()}>${t.older}<//>`}</div>`}
-        ${messages.map((message, at) => html`<${Message} key=${message.id} message=${message} actions=${actions} isLast=${at === messages.length - 1}
-          editing=${editing.value === message.id} canEdit=${!live && !message.unkept}
-          canRetry=${!live && at === messages.length - 1 && messages.some(({ role }) => role === "user")} />`)}
-        ${live && html`<${Live} live=${live} />`}
+        <${Messages} messages=${said} starts=${thread.starts} actions=${actions} editing=${editing.value} canEdit=${!live}
+          canRetry=${!live && said.some(({ role }) => role === "user")} />
         ${problem && html`<${Failed} error=${problem.error} retry=${() => { scroll.follow(); problem.again(); }}>
           ${problem.text && html`<button type="button" class="link" onClick=${() => takeBack(thread)}>${t.discard}</button>`}<//>`}
       </div>`}
@@ -151,14 +150,18 @@ function useKeys({ stop, busy }) {
 function useReadingPlace(column, thread) {
   const away = useSignal(false), following = useRef(true), before = useRef(null);
   const toEnd = () => { const box = column.current; if (box) box.scrollTop = box.scrollHeight; };
+  // The browser holds a reader's place as well; at the end there is none to hold, and to look for one at each paint takes long.
+  const hold = () => column.current?.classList.toggle("following", following.current);
   useEffect(() => {
     const box = column.current;
     if (!box) return undefined;
+    hold();
     let last = box.scrollTop;
     const onScroll = () => {
       const left = box.scrollHeight - box.scrollTop - box.clientHeight;
       if (box.scrollTop < last - 2) following.current = left < 4;
       else if (left < AT_END_PX) following.current = true;
+      hold();
       last = box.scrollTop;
       away.value = left > 300;
       if (box.scrollTop < NEAR_TOP_PX && !following.current) thread.loadOlder();
@@ -183,9 +186,10 @@ function useReadingPlace(column, thread) {
   useEffect(() => highlightFound(column.current, thread), [thread.messages.value, search.value]);
   return useMemo(() => ({
     away,
-    follow() { following.current = true; queueMicrotask(toEnd); requestAnimationFrame(toEnd); },
+    follow() { following.current = true; hold(); queueMicrotask(toEnd); requestAnimationFrame(toEnd); },
     async show(messageId) {
       following.current = false;
+      hold();
       if (!await thread.loadBackTo(messageId)) return;
       const message = () => column.current?.querySelector(`[data-id="${CSS.escape(messageId)}"]`);
       // Twice, for what was out of sight takes its real size only now.

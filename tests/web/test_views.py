@@ -1,0 +1,141 @@
+"""Every view at both widths and in both themes: axe-core finds nothing, markup in names stays text, nothing overflows."""
+
+import asyncio
+import re
+from typing import Any
+
+import httpx
+import pytest
+from playwright.async_api import Browser, Page, expect
+
+from tests.support.browser import LOOKS, Visitor, findings, new_context, new_visitor, opened
+from tests.support.browser_chat import keep_conversation
+from tests.support.server import RunningServer
+
+pytestmark = [pytest.mark.needs("chromium"), pytest.mark.asyncio(loop_scope="session")]
+
+EVIL = '<img src=x onerror="document.title=1"><script>document.title=2</script>'
+MARKDOWN = """# Results
+
+Some **bold**, *emphasis*, `code` and a [link](https://example.com/page).
+
+- one
+- [x] two
+
+| Name | Price |
+|:-----|------:|
+| alpha | 12.50 |
+
+> said before
+
+```python
+def greet(name):
+    return f"Hello, {name}!"
+```
+"""
+GOAL = f"""say {EVIL}
+tool write_artifact {{"name": "note.md", "content": "# Hi <script>document.title=3</script>"}}
+---
+say Done: **{EVIL}**"""
+# Where it is, and what opens it when it is not shown by the address alone.
+VIEWS = {
+    "/#/chat": None,
+    "/#/agents": "Tools: All tools",
+    "/#/agents/{run}": None,
+    "/#/media": None,
+    "/#/artifacts": None,
+    "/#/artifacts/{artifact}": None,
+    "/#/projects": None,
+    "/#/projects/{project}": None,
+    "/#/keys": "New key",
+    "/#/providers": "Add a provider",
+    "/#/wallet": "As a table",
+    "/#/settings": "Delete my account",
+    "/#/support": None,
+    "/#/support/{support}": None,
+}
+SIGNED_OUT = ("/password-reset#token", "/verify-email#token", "/")
+
+
+def somebody_with_everything(server: RunningServer) -> tuple[Visitor, dict[str, str]]:
+    """An account with something in every view, most of it with markup in its names, and the ids of that."""
+    visitor = new_visitor(server, dollars=25)
+    with httpx.Client(base_url=server.base_url, verify=server.tls or False, headers=visitor.headers, trust_env=False) as client:
+
+        def post(path: str, **body: Any) -> Any:
+            answer = client.post(path, json=body)
+            assert answer.is_success, answer.text
+            return answer
+
+        project = post("/projects", name=EVIL, instructions=EVIL).json()["id"]
+        run = post("/v1/agents/run", goal=GOAL, model="builtin/script", project_id=project).headers["x-service-run"]
+        artifact = client.get("/artifacts").json()["data"][0]["id"]
+        post("/v1/images/generations", prompt="the sea", size="256x256", response_format="url")
+        post("/user/api-keys", name=EVIL)
+        post("/user/providers", name="mine", base_url="http://127.0.0.1:9/v1", api_key="sk-0123456789")
+        support = post("/support/conversations", subject=EVIL, message=EVIL).json()["id"]
+    conversation = keep_conversation(server, visitor, [EVIL, MARKDOWN])
+    return visitor, {"project": project, "run": run, "artifact": artifact, "support": support, "conversation": conversation}
+
+
+async def check(page: Page, view: str) -> None:
+    """Holds what is shown now against axe, and against what no page may do."""
+    await expect(page.locator(".state")).to_have_count(0)
+    assert await findings(page) == [], view
+    assert not re.fullmatch("[123]", await page.title()), f"a script ran in {view}"
+    assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth"), f"{view} is wider than the screen"
+
+
+@pytest.mark.parametrize(("width", "theme"), LOOKS)
+async def test_every_view_can_be_used_by_everybody(server: RunningServer, browser: Browser, width: int, theme: str) -> None:
+    visitor, ids = await asyncio.to_thread(somebody_with_everything, server)
+    async with new_context(browser, server, visitor, width=width, color_scheme=theme) as context:
+        page = await opened(context)
+        for view, opens in VIEWS.items():
+            await page.goto(view.format(**ids))
+            await page.locator(".page, .chat").wait_for()
+            if opens:
+                await page.get_by_text(opens).or_(page.get_by_role("button", name=opens)).first.click()
+            await check(page, view)
+            await page.keyboard.press("Escape")
+
+
+@pytest.mark.parametrize(("width", "theme"), LOOKS)
+async def test_chat_can_be_used_by_everybody(server: RunningServer, browser: Browser, width: int, theme: str) -> None:
+    visitor, ids = await asyncio.to_thread(somebody_with_everything, server)
+    async with new_context(browser, server, visitor, width=width, color_scheme=theme) as context:
+        page = await opened(context, f"/#/chat/{ids['conversation']}")
+        await expect(page.locator(".token-keyword").first).to_be_visible()
+        await page.get_by_role("button", name="Model:").click()
+        await check(page, "the model picker")
+        await page.keyboard.press("Escape")
+        if width < 800:
+            await page.get_by_role("button", name="Open the navigation").click()
+        await page.get_by_role("button", name="Actions for A kept one").click()
+        await check(page, "the menu of a conversation")
+
+
+@pytest.mark.parametrize(("width", "theme"), LOOKS)
+async def test_the_first_visit_and_the_pages_of_links_can_be_used_by_everybody(
+    server: RunningServer, browser: Browser, width: int, theme: str
+) -> None:
+    # A link tells the page no name, which the browser would like beside a password.
+    async with new_context(browser, server, width=width, color_scheme=theme, allow=["Password forms should have"]) as context:
+        page = await context.new_page()
+        for address in SIGNED_OUT:
+            await page.goto(address)
+            await page.get_by_role("button").first.wait_for()
+            await check(page, address)
+        for button in ("I have an account", "Forgot your password?"):
+            await page.get_by_role("button", name=button).click()
+            await check(page, button)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize(("width", "theme"), LOOKS)
+async def test_the_reference_can_be_used_by_everybody(server: RunningServer, browser: Browser, width: int, theme: str) -> None:
+    async with new_context(browser, server, width=width, color_scheme=theme) as context:
+        page = await context.new_page()
+        await page.goto("/docs")
+        await page.get_by_role("button").first.wait_for()
+        await check(page, "/docs")
