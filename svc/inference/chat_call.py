@@ -228,8 +228,8 @@ class ChatCall(PaidCall):
             if fault is not None:
                 raise fault
 
-    async def complete(self) -> dict[str, Any]:
-        """The answer as one `chat.completion`. Raises ApiError for a fault of the upstream."""
+    async def complete(self) -> bytes:
+        """The answer as one `chat.completion` in JSON. Raises ApiError for a fault of the upstream."""
         completion = wire.Completion(self._writer)
         try:
             answer, raws = await self.tried(self._begin)
@@ -249,7 +249,7 @@ class ChatCall(PaidCall):
             raise self.caller_error(fault) from fault
         finally:
             self._note_end()
-        return self._answer
+        return completion.data
 
     def _note_end(self) -> None:
         usage = self.usage

@@ -85,7 +85,8 @@ class ChunkWriter:
     `finish()`, so that a stream that is cut off after them never looks finished.
     `text_bytes` is the size of all text produced so far, reasoning and arguments included. A choice whose text goes beyond
     `choice_bytes`, where that is set before the first `feed`, ends there with `length`; `cut` tells of it. `finished` tells
-    that all choices that were asked for have their end, or that `finish()` was called.
+    that all choices that were asked for have their end, or that `finish()` was called. Where `whole` is set, nothing is sent on
+    the way: there are no chunks, and `Completion` takes it all in the end.
     """
 
     def __init__(self, id: str, created: int, model: str, include_usage: bool, request: dict[str, Any]) -> None:
@@ -99,6 +100,7 @@ class ChunkWriter:
         self._kept_bytes = 0
         self._parts = 0  # of the chunk that is being read
         self._plain: _Plain | None = None  # the last chunk, if it was a text and nothing else
+        self.whole = False
         self.text_bytes = 0
         self.choice_bytes = math.inf
 
@@ -148,6 +150,8 @@ class ChunkWriter:
 
     def _read(self, like: dict[str, Any], raw: dict[str, Any]) -> list[Chunk]:
         """The chunks of `raw`; what it holds is `like` what comes next, but for the text, where that is all it holds."""
+        if self.whole:
+            return self._read_chunk(raw)
         late = self._waiting or any(choice.waiting for choice in self._choices.values())  # it came before and goes out now
         chunks, self._plain = self._read_chunk(raw), None
         if len(chunks) == 1 and not late and chunks[0]["choices"][0]["delta"].keys() == {"content"}:
@@ -188,14 +192,23 @@ class ChunkWriter:
         for _, choice in sorted(self._choices.items()):
             for name, text in choice.texts.items():
                 if rest := text.rest():
-                    chunks.append(self._chunk(choice, {name: rest}))
+                    chunks += self._chunks(choice, {name: rest})
             for call in choice.sent_calls():
                 if not choice.cut and (piece := call.closing_piece()):
-                    chunks.append(self._chunk(choice, call.delta(piece, {})))
-            chunks.append(self._chunk(choice, {}, choice.reason()))
-        if self._include_usage:
+                    chunks += self._chunks(choice, call.delta(piece, {}))
+            if not self.whole:
+                chunks.append(self._chunk(choice, {}, choice.reason()))
+        if self._include_usage and not self.whole:
             chunks.append({**self.head, **self._waiting, "choices": [], "usage": self.usage})
         return chunks
+
+    def answer(self) -> dict[str, Any]:
+        """All of it as one `chat.completion`, after `finish()`."""
+        choices = []
+        for _, choice in sorted(self._choices.items()):
+            told = {"index": choice.index, "message": choice.message(), "logprobs": None, "finish_reason": choice.reason()}
+            choices.append({**told, **choice.waiting})
+        return {**self.head, "object": "chat.completion", **self._waiting, "choices": choices, "usage": self.usage}
 
     def content(self, index: int = 0) -> dict[str, Any]:
         """The assistant's message of the choice `index` as far as it has come."""
@@ -213,6 +226,8 @@ class ChunkWriter:
 
     def _chunks(self, choice: GrowingChoice, delta: dict[str, Any]) -> list[Chunk]:
         """The chunk of `delta`, or several that together say the same where a text in it is long."""
+        if self.whole:
+            return []
         for value in delta.values():
             if type(value) is str and len(value) > PIECE_CHARACTERS:
                 first, *more = in_pieces(delta)
@@ -251,7 +266,7 @@ class ChunkWriter:
             for name, value in raw.items():
                 if value is not None and (name not in _CHOICE_FIELDS or (name == "logprobs" and isinstance(value, dict))):
                     json_bytes({name: value})
-                    choice.waiting[name] = value
+                    choice.waiting[name] = join_logprobs(choice.waiting.get(name), value) if name == "logprobs" else value
         chunks = [] if delta is None else self._read_delta(choice, delta)
         if choice.cut:
             choice.finish_reason = "length"
@@ -272,7 +287,7 @@ class ChunkWriter:
         if not choice.begun:
             choice.begun = True
             bare = (raw.get("tool_calls") or raw.get("function_call")) and not raw.get("content")
-            chunks.append(self._chunk(choice, {"role": "assistant", "content": None if bare else ""}))
+            chunks += self._chunks(choice, {"role": "assistant", "content": None if bare else ""})
         if isinstance(raw.get("content"), list):
             text, thinking = texts_of_parts(raw["content"])
             raw = {**raw, "content": text}
@@ -349,9 +364,9 @@ class ChunkWriter:
             call.name = name
             call.index = len(choice.sent_calls())
             self.text_bytes += text_size_bytes(name)
-            chunks.append(self._chunk(choice, call.first_delta()))
+            chunks += self._chunks(choice, call.first_delta())
             piece, extra = str(call.arguments), {}
-        if piece or extra:
+        if (piece or extra) and not self.whole:
             first, *more = in_pieces({"piece": piece})
             chunks.append(self._chunk(choice, call.delta(first["piece"], extra)))
             chunks += [self._chunk(choice, call.delta(rest["piece"], {}), goes_on=True) for rest in more]
@@ -362,35 +377,23 @@ class ChunkWriter:
 
 
 class Completion:
-    """One `chat.completion`, put together from what a fresh `writer` makes of a raw one or of the chunks of a stream."""
+    """One `chat.completion`, put together from what a fresh `writer` reads: a raw one, or the chunks of a stream.
+
+    `data` is it as JSON, once it is finished.
+    """
 
     def __init__(self, writer: ChunkWriter) -> None:
         self._writer = writer
-        self._choices: dict[int, dict[str, Any]] = {}
-        self._extra: dict[str, Any] = {}
+        writer.whole = True
+        self.data = b""
 
     def feed(self, raw: dict[str, Any] | Repeat) -> None:
         """Raises what ChunkWriter.feed does."""
-        self._add(self._writer.feed(raw))
+        self._writer.feed(raw)
 
     def finish(self) -> dict[str, Any]:
         """The whole answer. Raises UpstreamFault `invalid` when there is no usable choice or JSON cannot carry the answer."""
-        self._add(self._writer.finish())
-        choices = [self._choices[index] for index in sorted(self._choices)]
-        for choice in choices:
-            del choice["delta"]
-            choice["message"] = self._writer.content(choice["index"])
-        head = {**self._writer.head, "object": "chat.completion"}
-        answer = {**head, **self._extra, "choices": choices, "usage": self._writer.usage}
-        json_bytes(answer)  # raises before the 200
+        self._writer.finish()
+        answer = self._writer.answer()
+        self.data = json_bytes(answer)  # raises before the 200
         return answer
-
-    def _add(self, chunks: list[Chunk]) -> None:
-        for chunk in chunks:
-            if not chunk.keys() <= _TOP_FIELDS:
-                self._extra.update((name, value) for name, value in chunk.items() if name not in _TOP_FIELDS)
-            for part in chunk["choices"]:
-                choice = self._choices.get(part["index"])
-                if choice is None:
-                    choice = self._choices[part["index"]] = {"index": part["index"], "message": None, "logprobs": None}
-                choice.update(part, logprobs=join_logprobs(choice["logprobs"], part["logprobs"]))

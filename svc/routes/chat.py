@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
+import orjson
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -108,7 +109,9 @@ async def create(request: Request[State], caller: Caller) -> Response:
         )
     async with _Recorded(request, call, exchange), call, attended(request.receive, state.drain, caller.id, interrupt):
         answer = await call.complete()
-    return reply(answer, headers={**headers, "x-service-cost-micros": str(call.cost_micros)} if call.paid else headers)
+    if call.paid:
+        headers = {**headers, "x-service-cost-micros": str(call.cost_micros)}
+    return reply(orjson.Fragment(answer), headers=headers)
 
 
 async def _events(
