@@ -7,8 +7,7 @@ import asyncio
 import contextlib
 import functools
 import sqlite3
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from svc.db import Database, Page, run_some
 from svc.errors import ApiError
@@ -21,8 +20,7 @@ _MOST_OVERRUN_MICROS = 10**15
 _MOST_TOKENS = 10**12  # no real count is near it: absurd ones must not overflow a sum
 
 
-@dataclass(frozen=True)
-class CountedCall:
+class CountedCall(NamedTuple):
     """One call of a model, as `GET /billing/usage` counts it; `day` as 2026-09-21, in UTC."""
 
     account_id: str
@@ -32,6 +30,7 @@ class CountedCall:
     output_tokens: int
     cost_micros: int
     day: str
+    requests: int = 1
 
 
 def day_of(now_seconds: float) -> str:
@@ -54,9 +53,9 @@ def add_call(tx: sqlite3.Connection, call: CountedCall) -> None:
     tx.execute(
         """
         INSERT INTO usage_days (account_id, day, model, key_id, requests, input_tokens, output_tokens, cost_micros)
-        SELECT id, ?, ?, ?, 1, ?, ?, ? FROM accounts WHERE id = ?
+        SELECT id, ?, ?, ?, ?, ?, ?, ? FROM accounts WHERE id = ?
         ON CONFLICT (account_id, day, model, key_id) DO UPDATE SET
-            requests = requests + 1,
+            requests = requests + excluded.requests,
             input_tokens = input_tokens + excluded.input_tokens,
             output_tokens = output_tokens + excluded.output_tokens,
             cost_micros = cost_micros + excluded.cost_micros
@@ -65,6 +64,7 @@ def add_call(tx: sqlite3.Connection, call: CountedCall) -> None:
             call.day,
             call.model,
             call.key_id or "",
+            call.requests,
             bounded_tokens(call.input_tokens),
             bounded_tokens(call.output_tokens),
             call.cost_micros,
@@ -175,5 +175,12 @@ class UsageCounter:
 
 
 def _add_calls(tx: sqlite3.Connection, calls: list[CountedCall]) -> None:
+    together: dict[tuple[str, str | None, str, str], list[CountedCall]] = {}
     for call in calls:
-        add_call(tx, call)
+        together.setdefault((call.account_id, call.key_id, call.model, call.day), []).append(call)
+    for some in together.values():
+        tokens = (sum(call.input_tokens for call in some), sum(call.output_tokens for call in some))
+        cost_micros, requests = sum(call.cost_micros for call in some), sum(call.requests for call in some)
+        add_call(
+            tx, some[0]._replace(input_tokens=tokens[0], output_tokens=tokens[1], cost_micros=cost_micros, requests=requests)
+        )

@@ -51,8 +51,7 @@ class Engines:
         return self.guarded if provider.byok else self.outbound
 
 
-@dataclass(frozen=True)
-class Payer:
+class Payer(NamedTuple):
     """Whose wallet pays, and under which request and key it stands in the ledger."""
 
     account_id: str
