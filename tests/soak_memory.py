@@ -30,7 +30,7 @@ _SAMPLE_SECONDS = 5.0
 
 @dataclass
 class Load:
-    """What was sent and how it was answered."""
+    """What was sent and how it was answered; 0 counts the connections that broke, as a kept one may when it is used again."""
 
     rnd: random.Random
     statuses: Counter[int] = field(default_factory=Counter)
@@ -118,7 +118,10 @@ async def measure(folder: Path, seconds: float, tell: Callable[[str], None] = pr
 async def _work(server: RunningServer, who: Account, load: Load) -> None:
     async with server.client(headers={**who.headers, "content-type": "application/json"}, timeout=60) as client:
         while True:
-            await load.rnd.choice(KINDS)(load, client)
+            try:
+                await load.rnd.choice(KINDS)(load, client)
+            except httpx.TransportError:
+                load.statuses[0] += 1
             await asyncio.sleep(load.rnd.uniform(0.5, 1.5) * _PAUSE_SECONDS)
 
 

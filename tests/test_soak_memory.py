@@ -18,7 +18,9 @@ def test_the_slope_is_that_of_the_later_samples() -> None:
 @pytest.mark.slow
 async def test_the_load_is_answered_and_the_memory_stays_within_bounds(tmp_path: Path) -> None:
     samples, load = await measure(tmp_path, 5.0, lambda line: None)
-    assert set(load.statuses) <= {200, 201, 204, 400, 404} and load.statuses[200] > len(KINDS), load.statuses
+    assert load.statuses.pop(0, 0) < 3 and set(load.statuses) <= {200, 201, 204, 400, 404} and load.statuses[200] > len(KINDS), (
+        load.statuses
+    )
     assert max(mb for _, mb in samples) < 250
 
 

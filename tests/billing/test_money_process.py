@@ -501,7 +501,12 @@ async def traced(server: RunningServer, *arguments: str) -> AsyncIterator[asynci
     finally:
         if strace.returncode is None:
             strace.terminate()
-        await strace.wait()
+        try:
+            async with asyncio.timeout(5):
+                await strace.wait()
+        except TimeoutError:  # it may wait for ever for a thread of a server that it has killed
+            strace.kill()
+            await strace.wait()
 
 
 async def killed_by_its_disk(server: RunningServer, rnd: random.Random) -> None:
