@@ -41,7 +41,7 @@ def _status(config: Config, options: argparse.Namespace) -> int:
     ending = ", shutting down" if told["draining"] else ""
     print(f"svc {told['version']}, process {told['pid']}, {told['base_url']}, since {told['started_at']}{ending}")
     for name, title in _TITLES.items():
-        print(f"{title:24}{told[name]}")
+        print(f"{title:24}{told.get(name, 'unknown')}")  # a server of another version may not tell it
     print(f"{'held for calls':24}{dollars(held_micros)} in {holds} holds")
     print(f"{'owed to accounts':24}{dollars(balance_micros)} in {wallets} wallets")
     return 0
