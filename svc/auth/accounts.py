@@ -2,8 +2,7 @@
 
 import sqlite3
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -16,8 +15,7 @@ PASSWORD_LENGTH = (8, 1024)
 NAME_LENGTH = 200
 
 
-@dataclass(frozen=True)
-class Account:
+class Account(NamedTuple):
     """An account as it is now, without its password hash; times are Unix seconds."""
 
     id: str
@@ -51,15 +49,15 @@ class Account:
 def account_of(row: sqlite3.Row) -> Account:
     """The account in a row with all columns of `accounts`."""
     return Account(
-        id=row["id"],
-        email=row["email"],
-        name=row["name"],
-        tier=row["tier"],
-        default_model=row["default_model"],
-        memory_enabled=bool(row["memory_enabled"]),
-        created_at=row["created_at"],
-        email_proved_at=row["email_proved_at"],
-        has_password=row["password_hash"] is not None,
+        row["id"],
+        row["email"],
+        row["name"],
+        row["tier"],
+        row["default_model"],
+        bool(row["memory_enabled"]),
+        row["created_at"],
+        row["email_proved_at"],
+        row["password_hash"] is not None,
     )
 
 

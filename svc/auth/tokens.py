@@ -6,7 +6,7 @@ import re
 import sqlite3
 import zlib
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import jwt
 
@@ -174,8 +174,7 @@ def delete_key(tx: sqlite3.Connection, account_id: str, key_id: str) -> bool:
     return tx.execute("DELETE FROM api_keys WHERE account_id = ? AND id = ?", (account_id, key_id)).rowcount == 1
 
 
-@dataclass(frozen=True)
-class KeyHolder:
+class KeyHolder(NamedTuple):
     """Whose key a token is, which one, and the minute in which it was last used (Unix seconds; 0 for never)."""
 
     account: Account

@@ -14,6 +14,7 @@ from svc.server.state import State
 T = TypeVar("T")
 
 _BIG_JSON_BYTES = 64 * KIB
+_LENGTH = re.compile(rb"[0-9]{1,18}")
 
 
 async def read_body(request: Request[State], limit_bytes: int) -> bytes:
@@ -22,13 +23,13 @@ async def read_body(request: Request[State], limit_bytes: int) -> bytes:
     Raises ApiError `PAYLOAD_TOO_LARGE` over `limit_bytes`, as soon as that is known, `overloaded` where its address or account
     holds too much already, and `unsupported_media_type` for a coded (compressed) body.
     """
-    if request.headers.get("content-encoding", "identity").strip().lower() not in ("identity", ""):
+    sent = request.scope["svc.sent"]
+    if sent.get(b"content-encoding", b"").strip().lower() not in (b"identity", b""):
         raise ApiError("unsupported_media_type", "Send the body as it is, without a Content-Encoding.")
-    too_large = ApiError("PAYLOAD_TOO_LARGE", f"The request body is over {limit_bytes} bytes. Send less.")
-    length = request.headers.get("content-length", "0")
-    if not re.fullmatch(r"[0-9]{1,18}", length) or int(length) > limit_bytes:
-        raise too_large
-    pieces, size_bytes, more = [], 0, True
+    length = sent.get(b"content-length", b"0")
+    if not _LENGTH.fullmatch(length) or int(length) > limit_bytes:
+        raise _too_large(limit_bytes)
+    budget, pieces, size_bytes, more = request.state.bodies, [], 0, True
     while more:
         message = await request.receive()
         if message["type"] == "http.disconnect":
@@ -37,9 +38,13 @@ async def read_body(request: Request[State], limit_bytes: int) -> bytes:
         more = message["more_body"]
         size_bytes += len(message["body"])
         if size_bytes > limit_bytes:
-            raise too_large
-        request.state.bodies.count(request.scope, size_bytes)
+            raise _too_large(limit_bytes)
+        budget.count(request.scope, size_bytes)
     return b"".join(pieces)
+
+
+def _too_large(limit_bytes: int) -> ApiError:
+    return ApiError("PAYLOAD_TOO_LARGE", f"The request body is over {limit_bytes} bytes. Send less.")
 
 
 async def read_json(request: Request[State], limit_bytes: int = MIB) -> dict[str, Any]:
@@ -53,15 +58,23 @@ async def read_checked(request: Request[State], check: Callable[[dict[str, Any]]
     Raises what `read_body` raises, ApiError `unsupported_media_type` without `Content-Type: application/json`, and
     `invalid_json` for anything that is not one object of valid UTF-8 JSON, at most 100 levels deep.
     """
-    kind, _, parameters = request.headers.get("content-type", "").lower().partition(";")
-    charset = parameters.strip().removeprefix("charset=").strip('"')
-    if kind.strip() != "application/json" or (parameters.strip().startswith("charset=") and charset not in ("utf-8", "utf8")):
+    if not _is_json(request.scope["svc.sent"].get(b"content-type", b"")):
         raise ApiError("unsupported_media_type")
     body = await read_body(request, limit_bytes)
     if len(body) <= _BIG_JSON_BYTES:
         return check(_parse_object(body))
     owner = request.scope.get("svc.account_id") or request.scope.get("svc.client_ip", "")
     return await request.state.offload.run(owner, lambda: check(_parse_object(body)))
+
+
+def _is_json(content_type: bytes) -> bool:
+    if content_type == b"application/json":
+        return True
+    kind, _, parameters = content_type.lower().partition(b";")
+    charset = parameters.strip().removeprefix(b"charset=").strip(b'"')
+    return kind.strip() == b"application/json" and (
+        not parameters.strip().startswith(b"charset=") or charset in (b"utf-8", b"utf8")
+    )
 
 
 def _parse_object(body: bytes) -> dict[str, Any]:

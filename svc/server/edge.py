@@ -62,7 +62,8 @@ class Edge:
         request_id = own_id.decode() if _REQUEST_ID.fullmatch(own_id) else "req_" + random_base62(22)
         headers = [(b"x-request-id", request_id.encode()), *_STANDING]
         fields: dict[str, Any] = {}
-        scope["svc.headers"], scope["svc.log_fields"], scope["svc.request_id"] = headers, fields, request_id
+        scope["svc.sent"], scope["svc.headers"], scope["svc.log_fields"] = sent, headers, fields
+        scope["svc.request_id"] = request_id
 
         async def send_with_headers(message: Message) -> None:
             nonlocal status
@@ -114,7 +115,7 @@ class Edge:
             raise ApiError("https_required")
         if self._draining() and scope["path"] != "/healthz":
             raise ApiError("shutting_down", headers={"connection": "close"})
-        return _client_ip(peer, scope, self._config) if trusted else peer
+        return _client_ip(peer, scope, self._trusts) if trusted and b"x-forwarded-for" in sent else peer
 
 
 def _answer_to(error: Exception, fields: dict[str, Any], *, begun: bool) -> Response | None:
@@ -146,7 +147,7 @@ def _forwarded_as_https(scope: Scope) -> bool:
     return [value.strip().lower() for value in Headers(scope=scope).getlist("x-forwarded-proto")] == ["https"]
 
 
-def _client_ip(peer: str, scope: Scope, config: Config) -> str:
+def _client_ip(peer: str, scope: Scope, trusts: Callable[[str], bool]) -> str:
     # The last address that is no proxy of ours: all before it may be forged by the caller.
     for part in reversed(",".join(Headers(scope=scope).getlist("x-forwarded-for")).split(",")):
         address = part.strip()
@@ -154,6 +155,6 @@ def _client_ip(peer: str, scope: Scope, config: Config) -> str:
             ipaddress.ip_address(address)
         except ValueError:
             return peer
-        if not config.trusts(address):
+        if not trusts(address):
             return address
     return peer

@@ -4,7 +4,7 @@ signed_in(metered(handler)): bearer -> Caller (401) -> one admission (429) -> ha
 """
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -17,7 +17,7 @@ from svc.errors import ApiError
 from svc.server.interface import Component, Refusal, implies, integer, named_header, string
 from svc.server.limits import CHAT_PER_MINUTE
 from svc.server.state import State
-from svc.server.web import Endpoint, add_header, add_log_fields
+from svc.server.web import Endpoint, add_log_fields
 
 LINK = "link"
 _TOKEN_LENGTH = 4096
@@ -58,8 +58,7 @@ _RATE_LIMIT_HEADERS = {
 }
 
 
-@dataclass(frozen=True)
-class Caller:
+class Caller(NamedTuple):
     """Who sent a request: the account as it is now, and by what (`session`, `api_key`, or LINK); `key_id` is a key's."""
 
     account: Account
@@ -173,9 +172,11 @@ def per_ip(rule: str) -> Callable[[Endpoint], Endpoint]:
 
 
 def _tell_limits(request: Request[State], limit: int, remaining: int, reset_seconds: int) -> None:
-    add_header(request, "x-ratelimit-limit-requests", str(limit))
-    add_header(request, "x-ratelimit-remaining-requests", str(remaining))
-    add_header(request, "x-ratelimit-reset-requests", f"{reset_seconds}s")
+    request.scope["svc.headers"] += (
+        (b"x-ratelimit-limit-requests", b"%d" % limit),
+        (b"x-ratelimit-remaining-requests", b"%d" % remaining),
+        (b"x-ratelimit-reset-requests", b"%ds" % reset_seconds),
+    )
 
 
 async def _caller(request: Request[State]) -> Caller:

@@ -4,7 +4,7 @@ import contextlib
 import math
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from svc.errors import ApiError
 from svc.server.body_budget import network_of
@@ -15,8 +15,7 @@ CHAT_PER_MINUTE = {"free": 20, "pro": 120}
 _MOST_CALLERS = 30_000
 
 
-@dataclass(frozen=True)
-class Admission:
+class Admission(NamedTuple):
     """What one window still allows: `limit`, `remaining`, and `reset_seconds` until the window ends."""
 
     limit: int

@@ -17,6 +17,7 @@ from svc.server.state import State
 Endpoint = Callable[[Request[State]], Awaitable[Response]]
 Row = tuple[str, str, Endpoint]
 T = TypeVar("T")
+_JSON_HEADERS = ((b"content-type", b"application/json"), (b"cache-control", b"no-store"))
 
 
 # --- routes and replies
@@ -60,8 +61,11 @@ class ExactFirst(Router):
 
 def reply(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     """`value` as a JSON answer."""
-    headers = {"content-type": "application/json", "cache-control": "no-store", **(headers or {})}
-    return Response(orjson.dumps(value), status, headers)
+    answer = Response(orjson.dumps(value), status)
+    answer.raw_headers += _JSON_HEADERS
+    if headers:
+        answer.headers.update(headers)
+    return answer
 
 
 def no_content() -> Response:
