@@ -19,6 +19,8 @@ from svc.errors import ApiError
 MOST_JSON_VALUES = 100_000
 _JSON_DEPTH = 100
 _SLICE_BYTES = _LONG_BYTES = 64 * 1024
+_BIG_BYTES = 4 * 1024 * 1024
+_BIG_BODYS_LONG_BYTES = 64
 _INTEGER_DIGITS = 1_000
 _LONG_DIGITS = 19  # more than 64 bits may have
 _DIGITS = bytes(b"0"[0] if byte in b"0123456789" else 0 for byte in range(256))
@@ -133,26 +135,29 @@ def _float(digits: str) -> float:
 def _without_long_texts(body: bytes, texts: dict[str, str]) -> bytes:
     """`body` with a short stand-in for each long text; `texts` then tells what each stands for. Raises JSONDecodeError."""
     name, kept, position = os.urandom(12).hex(), [], 0
-    for start, end in _long_texts(body):
+    # Of a big body short texts, too: as many as there may be of them would take the parser long.
+    for start, end in _long_texts(body, _LONG_BYTES if len(body) <= _BIG_BYTES else _BIG_BODYS_LONG_BYTES):
         stand_in = f"{name}-{len(texts)}"
-        texts[stand_in] = "".join(_pieces(body, start, end))
+        short = end - start <= _SLICE_BYTES
+        texts[stand_in] = orjson.loads(body[start - 1 : end + 1]) if short else "".join(_pieces(body, start, end))
         kept += [body[position:start], stand_in.encode()]
         position = end
     return b"".join([*kept, body[position:]]) if kept else body
 
 
-def _long_texts(body: bytes) -> Iterator[tuple[int, int]]:
-    """Where the long texts in `body` begin and end, without their quotes."""
-    position, start = 0, -1
+def _long_texts(body: bytes, long_bytes: int) -> Iterator[tuple[int, int]]:
+    """Where the texts in `body` of more than `long_bytes` begin and end, without their quotes."""
+    position, start, inside = 0, 0, False
     while position < len(body):
         # Escapes are blotted out by as many bytes, so that the quotes which are left begin or end a text.
         piece = _whole_slice(body, position).replace(rb"\\", b"__").replace(rb"\"", b"__")
-        first = piece.find(b'"')
-        if first >= 0:
-            if start >= 0 and position + first - start > _LONG_BYTES:
-                yield start, position + first
-            inside = (start >= 0) ^ (piece.count(b'"') % 2 == 1)
-            start = position + piece.rfind(b'"') + 1 if inside else -1
+        place = position
+        for part in piece.split(b'"')[:-1]:
+            place += len(part)
+            if inside and place - start > long_bytes:
+                yield start, place
+            inside = not inside
+            start = place = place + 1
         position += len(piece)
 
 
@@ -178,9 +183,10 @@ def _put_back(value: Any, texts: dict[str, str]) -> Any:
     holders = [value]
     while holders:
         holder = holders.pop()
-        if isinstance(holder, dict):
-            for name in [name for name in holder if name in texts]:
-                holder[texts[name]] = holder.pop(name)
+        if isinstance(holder, dict) and any(name in texts for name in holder):
+            items = [(texts.get(name, name), item) for name, item in holder.items()]
+            holder.clear()
+            holder.update(items)
         for place, item in list(holder.items() if isinstance(holder, dict) else enumerate(holder)):
             if isinstance(item, dict | list):
                 holders.append(item)
