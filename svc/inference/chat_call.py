@@ -28,6 +28,8 @@ LEAST_OUTPUT_TOKENS = 16
 _BYTES_PER_GRANTED_TOKEN = 32
 # How long the count of an answer may take that has told its end, when its caller is gone.
 _COUNT_SECONDS = 2.0
+# To write an answer of more text holds up the event loop.
+_LONG_BYTES = 1024 * 1024
 _LIMITS = ("max_completion_tokens", "max_tokens")
 
 RawChunks = list[upstream.RawChunk]
@@ -242,7 +244,8 @@ class ChatCall(PaidCall):
                     raws = await answer.more()
             finally:
                 await answer.aclose()
-            self._answer = completion.finish()
+            long = self._writer.text_bytes > _LONG_BYTES
+            self._answer = await asyncio.to_thread(completion.finish, True) if long else completion.finish()
             self.begun = True
         except UpstreamFault as fault:
             self.ended(fault)

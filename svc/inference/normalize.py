@@ -7,6 +7,7 @@ from typing import Any
 
 import orjson
 
+from svc import json_text
 from svc.errors import UpstreamFault
 from svc.ids import random_base62
 
@@ -241,10 +242,13 @@ def arguments_text(body: dict[str, Any]) -> str:
     return json_bytes(value).decode()
 
 
-def json_bytes(value: Any) -> bytes:
-    """`value` as JSON. Raises UpstreamFault `invalid` for what JSON cannot carry: lone surrogates, hundreds of levels."""
+def json_bytes(value: Any, apart: bool = False) -> bytes:
+    """`value` as JSON; `apart` from the event loop, that gets its turns meanwhile.
+
+    Raises UpstreamFault `invalid` for what JSON cannot carry: lone surrogates, hundreds of levels.
+    """
     try:
-        return orjson.dumps(value)
+        return json_text.dumps(value) if apart else orjson.dumps(value)
     except TypeError:
         raise UpstreamFault("invalid", "The answer holds what JSON cannot carry.") from None
 

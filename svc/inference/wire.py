@@ -391,9 +391,9 @@ class Completion:
         """Raises what ChunkWriter.feed does."""
         self._writer.feed(raw)
 
-    def finish(self) -> dict[str, Any]:
+    def finish(self, apart: bool = False) -> dict[str, Any]:
         """The whole answer. Raises UpstreamFault `invalid` when there is no usable choice or JSON cannot carry the answer."""
         self._writer.finish()
         answer = self._writer.answer()
-        self.data = json_bytes(answer)  # raises before the 200
+        self.data = json_bytes(answer, apart)  # raises before the 200
         return answer

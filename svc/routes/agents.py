@@ -23,12 +23,13 @@ from svc.server.gate import Caller
 from svc.server.interface import Answer, Refusal, choice, describes, parameter, path_id, string
 from svc.server.sse import EventStream
 from svc.server.state import State
-from svc.server.web import add_log_fields, listing, page_after, page_limit, reply
+from svc.server.web import add_log_fields, listing, page_after, page_limit, reply, reply_apart
 
 _RUN_ID = path_id("run_id", "The run's id.", "run_01m3250v3vn4qvxnatpwzmywwn")
 _NOT_FOUND = Refusal("not_found", "There is no such run.", when="The account has no such run.")
 
 _BODY_BYTES = 16 * MIB
+_LONG_CHARACTERS = 1_000_000
 _MOST_STEPS = 20
 _DEFAULT_STEPS = 6
 
@@ -111,7 +112,8 @@ async def list_runs(request: Request[State], caller: Caller) -> Response:
 
 @describes("Agents", "getRun", "Show one run", parameters=[_RUN_ID], answers={200: Answer("The run.", RUN)}, errors=[_NOT_FOUND])
 async def show_run(request: Request[State], caller: Caller) -> Response:
-    return reply(runs.as_json(await request.state.db.read(runs.run_by_id, caller.id, request.path_params["run_id"])))
+    run = runs.as_json(await request.state.db.read(runs.run_by_id, caller.id, request.path_params["run_id"]))
+    return await reply_apart(run) if len(run["goal"]) + len(run["output"] or "") > _LONG_CHARACTERS else reply(run)
 
 
 @describes(

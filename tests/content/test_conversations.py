@@ -49,7 +49,7 @@ async def test_a_page_of_long_messages_is_shorter_and_none_is_left_out(service: 
         if not page["has_more"]:
             break
         after = {"after": page["data"][-1]["id"]}
-    assert seen == list("6543210") and pages == 2
+    assert seen == list("6543210") and pages == 3
 
 
 async def test_the_first_message_titles_a_conversation_that_has_no_title(service: Service, headers: dict[str, str]) -> None:

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import orjson
 import pytest
 
 from svc.errors import UpstreamFault
@@ -289,6 +290,19 @@ def test_thinking_in_a_list_of_parts_becomes_reasoning_content(part: dict[str, A
 
 
 # --- JSON answers
+
+
+@pytest.mark.parametrize("text", ["\n" * 200_000, "\u00e9\U0001f642" * 50_000])
+def test_an_answer_that_is_written_apart_is_the_same(text: str) -> None:
+    raw = {"choices": [{"message": {"content": text, "x": [1.5, None, {"y": text}]}, "finish_reason": "stop"}], "z": -(2**63)}
+    written = []
+    for apart in (False, True):
+        completion = wire.Completion(writer())
+        completion.feed(raw)
+        whole = completion.finish(apart)
+        written.append(orjson.loads(completion.data))
+        assert whole["choices"][0]["message"]["content"] == text
+    assert written[0] == written[1]
 
 
 def test_a_bare_answer_gets_all_that_is_always_there() -> None:
