@@ -91,6 +91,7 @@ def test_addresses_are_the_same_when_the_case_of_ascii_letters_is_all_that_diffe
         assert not same_email(one, other)
 
 
+@pytest.mark.slow
 @given(st.emails(), st.emails())
 def test_what_is_the_same_looks_alike(one: str, other: str) -> None:
     assert same_email(one, one.swapcase()) == one.isascii()

@@ -34,6 +34,7 @@ async def a_piece_is_there(db: Database) -> None:
             await asyncio.sleep(0)
 
 
+@pytest.mark.slow
 async def test_a_transaction_holds_a_mebibyte_of_contents_and_others_write_between_them(service: Service) -> None:
     ada, bob = (await service.sign_up())["user"]["id"], (await service.sign_up())["user"]["id"]
     db, transactions = service.state["db"], [0]

@@ -180,6 +180,7 @@ def test_among_too_many_callers_the_oldest_is_forgotten_and_nobody_else(ticks: T
     assert [is_admitted(lambda caller=caller: window.take(caller, 1)) for caller in (b"c", b"d", b"a")] == [False] * 3
 
 
+@pytest.mark.slow
 def test_a_million_addresses_cost_under_50_mb() -> None:
     program = """
         from pathlib import Path

@@ -36,6 +36,7 @@ def both_loops(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
 
     def run(loop_factory: Callable[[], asyncio.AbstractEventLoop], **arguments: Any) -> None:
         gc.collect()
+        gc.freeze()  # the collection at the end then looks through what this test has made only
         before, faults = descriptors(), []
 
         async def main() -> None:
