@@ -1,6 +1,6 @@
 """Whether the memory stays: mixed load upon a server process, and the slope of what it holds of its own.
 
-`python -m tests.soak_memory [--minutes 30]` prints a line a minute, and at the end the slope in MB an hour of load, without the
+`python -m tests.soak_memory [--minutes 30]` prints a line for each sample, and at the end the slope in MB an hour of load, without the
 first third, in which caches and pools fill.
 """
 
@@ -25,7 +25,8 @@ from tests.support.server import RunningServer, running_server
 MOST_MB_AN_HOUR = 1.0
 _PEOPLE = 24
 _PAUSE_SECONDS = 1.0  # of each of them between two requests: 120 a minute are theirs
-_SAMPLE_SECONDS = 5.0
+_SAMPLE_SECONDS = 20.0
+_REST_SECONDS = 0.5
 
 
 @dataclass
@@ -34,6 +35,15 @@ class Load:
 
     rnd: random.Random
     statuses: Counter[int] = field(default_factory=Counter)
+    goes_on: asyncio.Event = field(default_factory=asyncio.Event)
+    under_way: int = 0
+
+    async def at_rest(self) -> None:
+        """Returns when nothing is under way and nothing begins."""
+        self.goes_on.clear()
+        while self.under_way:
+            await asyncio.sleep(0.05)
+        await asyncio.sleep(_REST_SECONDS)
 
     async def ask(self, client: httpx.AsyncClient, method: str, path: str, **options: Any) -> httpx.Response:
         answer = await client.request(method, path, **options)
@@ -101,10 +111,11 @@ async def measure(folder: Path, seconds: float, tell: Callable[[str], None] = pr
         working = [asyncio.create_task(_work(server, who, load)) for who in people]
         try:
             while time.monotonic() - began < seconds:
-                await asyncio.sleep(min(_SAMPLE_SECONDS, seconds / 10))
+                load.goes_on.set()
+                await asyncio.sleep(min(_SAMPLE_SECONDS, seconds / 4))
+                await load.at_rest()  # what requests hold while they are under way would hide a slope
                 samples.append((time.monotonic() - began, _own_mb(server.pid)))
-                if len(samples) % 12 == 0:
-                    tell(f"{samples[-1][0]:5.0f} s {samples[-1][1]:7.2f} MB {sum(load.statuses.values())} requests")
+                tell(f"{samples[-1][0]:5.0f} s {samples[-1][1]:7.2f} MB {sum(load.statuses.values())} requests")
                 for task in working:
                     if task.done():
                         await task
@@ -118,10 +129,14 @@ async def measure(folder: Path, seconds: float, tell: Callable[[str], None] = pr
 async def _work(server: RunningServer, who: Account, load: Load) -> None:
     async with server.client(headers={**who.headers, "content-type": "application/json"}, timeout=60) as client:
         while True:
+            await load.goes_on.wait()
+            load.under_way += 1
             try:
                 await load.rnd.choice(KINDS)(load, client)
             except httpx.TransportError:
                 load.statuses[0] += 1
+            finally:
+                load.under_way -= 1
             await asyncio.sleep(load.rnd.uniform(0.5, 1.5) * _PAUSE_SECONDS)
 
 

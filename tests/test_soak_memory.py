@@ -28,4 +28,4 @@ async def test_the_load_is_answered_and_the_memory_stays_within_bounds(tmp_path:
 @pytest.mark.timeout(2400)
 async def test_memory_is_flat_over_30_minutes_of_load(tmp_path: Path) -> None:
     samples, load = await measure(tmp_path, 1800.0)
-    assert mb_an_hour(samples) < MOST_MB_AN_HOUR, (samples[:: len(samples) // 30], load.statuses)
+    assert mb_an_hour(samples) < MOST_MB_AN_HOUR, (samples, load.statuses)
