@@ -1,7 +1,7 @@
 """Whether the memory stays: mixed load upon a server process, and the slope of what it holds of its own.
 
-`python -m tests.soak_memory [--minutes 30]` prints a line for each sample, and at the end the slope in MB an hour of load, without the
-first third, in which caches and pools fill.
+`python -m tests.soak_memory [--minutes 30]` prints a line for each sample, and at the end the slope in MB an hour of load,
+without the first third, in which caches and pools fill.
 """
 
 import argparse
