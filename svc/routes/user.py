@@ -134,7 +134,12 @@ async def change_settings(request: Request[State], caller: Caller) -> Response:
 
 def _settings(state: State, account: Account) -> dict[str, Any]:
     chat_model = state.models.default(account)
-    return {"default_model": account.default_model, "chat_model": chat_model, "memory_enabled": account.memory_enabled}
+    return {
+        "default_model": account.default_model,
+        "chat_model": chat_model,
+        "memory_enabled": account.memory_enabled,
+        "mail_enabled": state.mail is not None,
+    }
 
 
 @describes(

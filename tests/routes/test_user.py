@@ -148,7 +148,7 @@ async def test_the_name_can_be_changed_and_other_fields_in_the_body_are_ignored(
     assert (await service.client.patch("/user/me", json={"name": None}, headers=headers)).json()["name"] is None
 
 
-AS_MADE = {"default_model": None, "chat_model": "builtin/assistant", "memory_enabled": True}
+AS_MADE = {"default_model": None, "chat_model": "builtin/assistant", "memory_enabled": True, "mail_enabled": False}
 
 
 async def test_settings_are_changed_one_by_one(service: Service) -> None:
@@ -158,7 +158,8 @@ async def test_settings_are_changed_one_by_one(service: Service) -> None:
     assert answer.json() == {**AS_MADE, "memory_enabled": False}
     await service.client.patch("/user/settings", json={"default_model": "builtin/echo"}, headers=headers)
     read_back = (await service.client.get("/user/settings", headers=headers)).json()
-    assert read_back == {"default_model": "builtin/echo", "chat_model": "builtin/echo", "memory_enabled": False}
+    changed = {"default_model": "builtin/echo", "chat_model": "builtin/echo", "memory_enabled": False}
+    assert read_back == {**AS_MADE, **changed}
 
 
 @pytest.mark.parametrize(

@@ -78,7 +78,7 @@ class Visitor:
         return {"authorization": f"Bearer {self.token}"}
 
 
-_addresses = itertools.count(2)
+_addresses = (f"127.0.{1 + number // 250}.{2 + number % 250}" for number in itertools.count())
 
 
 def new_email() -> str:
@@ -99,7 +99,7 @@ def new_visitor(server: RunningServer, *, dollars: int = 0, **remembered: Any) -
 
     10 an hour can sign up from one address; so each comes from another one of this machine's.
     """
-    transport = httpx.HTTPTransport(verify=server.tls or False, local_address=f"127.0.1.{next(_addresses)}")
+    transport = httpx.HTTPTransport(verify=server.tls or False, local_address=next(_addresses))
     email = new_email()
     with httpx.Client(base_url=server.base_url, transport=transport, trust_env=False) as client:
         answer = client.post("/auth/signup", json={"email": email, "password": PASSWORD})

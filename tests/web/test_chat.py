@@ -186,6 +186,23 @@ async def test_a_picture_is_pasted_kept_and_sent_to_the_model(server: RunningSer
         await expect(page.locator(".said-user img")).to_be_visible()
 
 
+async def test_a_model_that_refuses_pictures_is_told_in_place_and_one_that_is_gone_is_left(
+    server: RunningServer, browser: Browser
+) -> None:
+    async with signed_in(browser, server, model="gone", allow=["status of 400"]) as page:
+        await expect(page.get_by_text("builtin/gone is not offered any more")).to_be_visible()
+        await paste_picture(page)
+        await expect(page.get_by_role("img", name="dot.png")).to_be_visible()
+        refused = {"message": "This model takes no images.", "type": "invalid_request_error", "code": "invalid_value"}
+        await refuse_once(page, "**/v1/chat/completions", 400, refused)
+        await page.get_by_role("button", name="Send").click()
+        alert = page.get_by_role("alert")
+        await expect(alert).to_contain_text("This model takes no images.")
+        await expect(alert).to_contain_text("send it without them")
+        await alert.get_by_role("button", name="Try again").click()
+        await answered(page)
+
+
 async def paste_picture(page: Page) -> None:
     await page.evaluate("""async () => {
         const canvas = new OffscreenCanvas(8, 8);

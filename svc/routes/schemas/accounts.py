@@ -151,8 +151,9 @@ SETTINGS = record(
         "default_model": or_null(string("The model of a chat request that names none; null: the operator's.")),
         "chat_model": string("What that comes to: the model that answers a chat request that names none."),
         "memory_enabled": boolean("Whether chats with a session may recall earlier ones."),
+        "mail_enabled": boolean("Whether this service can send e-mails, such as the link that confirms an address."),
     },
-    example={"default_model": None, "chat_model": "builtin/assistant", "memory_enabled": True},
+    example={"default_model": None, "chat_model": "builtin/assistant", "memory_enabled": True, "mail_enabled": False},
 )
 UPDATE_SETTINGS_REQUEST = record(
     "UpdateSettingsRequest",

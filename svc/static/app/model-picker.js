@@ -1,7 +1,7 @@
 // Chooses a model: a button that names it, and a list with search, prices and the person's own providers marked.
 import { useComputed, useSignal } from "@preact/signals";
 import { useEffect, useId, useLayoutEffect, useRef } from "preact/hooks";
-import { Failed, Loading, placeBeside } from "./components.js";
+import { Failed, Loading, placeBeside, toast } from "./components.js";
 import { price } from "./format.js";
 import { html } from "./html.js";
 import { Icon } from "./icons.js";
@@ -18,6 +18,12 @@ export function ModelPicker({ value, onChange, kind = "chat", optional = true, i
   const open = useSignal(false), query = useSignal(""), active = useSignal(0);
   const box = useRef(), listId = useId();
   useEffect(() => { models.ensure(); if (optional && kind === "chat") settings.ensure(); }, []);
+  const known = modelsOf(kind);
+  useEffect(() => {
+    if (!value || !known || known.some(({ id: one }) => one === value)) return;
+    onChange(null);
+    toast(t.gone(value));
+  }, [value, known === undefined]);
   const entries = useComputed(() => {
     const words = query.value.toLowerCase().split(/\s+/).filter(Boolean);
     const found = (modelsOf(kind) ?? []).filter((model) => words.every((word) => model.id.toLowerCase().includes(word)));

@@ -195,7 +195,7 @@ class Thread {
       else if (error && replaced.length) this.messages.value = [...before, ...replaced]; // what was to be replaced is still kept
       else this.messages.value = [...before, written];
       this.live.value = null;
-      this.problem.value = error ? { error, again: kept ? () => this.retry() : again, text: begun ? "" : question.content } : null;
+      this.problem.value = error ? { error, again: kept ? () => this.retry() : again, text: begun ? "" : question.content, hasPictures: Boolean(question.pictures.length) } : null;
     });
     // What could not be sent is there again after a reload.
     if (!begun && !draftOf(this.id)) keepDraft(this.id, question.content);

@@ -15,6 +15,7 @@ import { texts } from "../texts.js";
 import { threadOf } from "../thread.js";
 
 const t = texts.chat;
+const REFUSED = [400, 404, 415, 422]; // how model servers answer to what a model does not take
 const AT_END_PX = 60;
 const NEAR_TOP_PX = 1_500;
 
@@ -69,6 +70,7 @@ function Conversation({ thread, projectId, messageId }) {
         <${Messages} messages=${said} starts=${thread.starts} actions=${actions} editing=${editing.value} canEdit=${!live}
           canRetry=${!live && said.some(({ role }) => role === "user")} />
         ${problem && html`<${Failed} error=${problem.error} retry=${() => { scroll.follow(); problem.again(); }}>
+          ${problem.hasPictures && REFUSED.includes(problem.error.status) && html`<p>${t.noPictures}</p>`}
           ${problem.text && html`<button type="button" class="link" onClick=${() => takeBack(thread)}>${t.discard}</button>`}<//>`}
       </div>`}
     </div>

@@ -46,7 +46,7 @@ function Provider({ of }) {
   return html`<li class="list-tall">
     <div class="list-row"><${Icon} name="provider" />
       <div class="grow"><p class="item-title">${of.name}</p>
-        <p class="quiet small">${of.base_url} · ${of.api_key_hint ? t.keyEnding(of.api_key_hint) : t.noKey} · ${of.models ? t.narrowed(of.models.length) : t.allModels}</p></div>
+        <p class="quiet small">${of.base_url} · ${!of.api_key_hint ? t.noKey : of.api_key_hint.length > 1 ? t.keyEnding(of.api_key_hint) : t.withKey} · ${of.models ? t.narrowed(of.models.length) : t.allModels}</p></div>
       <${Button} small busy=${busy} onClick=${run}>${t.test}<//>
       <${Menu} icon="more" label=${t.actions(of.name)} items=${[
         { label: t.edit, icon: "edit", onSelect: () => { edited.value = of; } },

@@ -46,7 +46,7 @@ function Profile({ user }) {
   };
   const sendMail = async () => {
     try {
-      toast((await api.user.verifyEmail()).message, { seconds: 8 }); // which says, too, where no mail is set up
+      toast((await api.user.verifyEmail()).message, { seconds: 8 });
     } catch (problem) {
       toast(problem.message, { kind: "bad" });
     }
@@ -54,7 +54,9 @@ function Profile({ user }) {
   return html`<form class="card stack" onSubmit=${save}>
     <dl class="account-facts"><div><dt>${texts.signIn.email}</dt><dd>${user.email}</dd></div><div><dt>${texts.wallet.tier}</dt><dd>${texts.wallet.tiers[user.tier]}</dd></div>
       <div><dt>${t.since}</dt><dd><${Time} at=${user.created_at} /></dd></div></dl>
-    ${user.email_verified === false && html`<${Notice} kind="warn" icon="warning" action=${html`<${Button} small onClick=${sendMail}>${t.sendMail}<//>`}>${t.unverified}<//>`}
+    ${user.email_verified === false && settings.data.value && (settings.data.value.mail_enabled
+      ? html`<${Notice} kind="warn" icon="warning" action=${html`<${Button} small onClick=${sendMail}>${t.sendMail}<//>`}>${t.unverified}<//>`
+      : html`<p class="hint">${t.noMail}</p>`)}
     <${Field} label=${texts.signIn.name} maxlength="200" autocomplete="name" value=${name.value} onInput=${(event) => { name.value = event.currentTarget.value; }}
       error=${error.value?.param === "name" ? error.value.message : null} />
     ${error.value && error.value.param !== "name" && html`<${Failed} error=${error.value} />`}

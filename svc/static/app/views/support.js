@@ -84,7 +84,7 @@ function Conversation({ id }) {
     }
   };
   return html`
-    <div class="section-head"><div><a href=${link("support")}>${t.back}</a><h2>${subject || t.untitled}</h2><p class="quiet small">${t.statuses[status]}</p></div>
+    <div class="section-head"><div><p class="back"><a href=${link("support")}>${t.back}</a></p><h2>${subject || t.untitled}</h2><p class="quiet small">${t.statuses[status]}</p></div>
       ${status === "active" && html`<${Button} small onClick=${close}>${t.close}<//>`}</div>
     ${error.value && html`<${Failed} error=${error.value} retry=${load} />`}
     <ol class="desk-messages" aria-live="polite" aria-label=${t.messages}>${messages.map((message) => html`<li key=${message.id} class="desk-message desk-message-${message.role}">
