@@ -31,13 +31,13 @@ async def deep_pictures(lab: Lab) -> None:
     deep = b'{"a":' * 900 + b"1" + b"}" * 900
     answer = b'{"data": [{"b64_json": "iVBORw0KGgo=", "x": ' + deep + b'}], "usage": ' + deep + b"}"
     head = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n" % len(answer)
-    async with _server(head + answer) as port:
+    async with server_that_says(head + answer) as port:
         await lab.post("/user/providers", {"name": "own", "base_url": f"http://127.0.0.1:{port}/v1", "models": ["x"]})
         await lab.at_once(5 if lab.short else 40, lambda: lab.post(IMAGES, {"prompt": "a cat", "model": "own/x"}))
 
 
 @contextlib.asynccontextmanager
-async def _server(answer: bytes | None) -> AsyncIterator[int]:
+async def server_that_says(answer: bytes | None) -> AsyncIterator[int]:
     """A server that gives each connection one answer, or None: says nothing; its port."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -59,4 +59,4 @@ async def _server(answer: bytes | None) -> AsyncIterator[int]:
 
 
 def _silent_server() -> contextlib.AbstractAsyncContextManager[int]:
-    return _server(None)
+    return server_that_says(None)

@@ -3,7 +3,20 @@
 import orjson
 
 from tests.attacks.lab import Lab, attack
+from tests.attacks.media import server_that_says
 from tests.attacks.server import CHAT
+
+
+@attack("8 chats at once with an own provider, each of 16 MiB of escaped text, answered with 4 MB of it")
+async def escapes_passed_on(lab: Lab) -> None:
+    text = b"\\n" * 2_000_000
+    answer = b'{"choices": [{"message": {"role": "assistant", "content": "%b"}, "finish_reason": "stop"}]}' % text
+    head = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n" % len(answer)
+    async with server_that_says(head + answer) as port:
+        await lab.post("/user/providers", {"name": "own", "base_url": f"http://127.0.0.1:{port}/v1", "models": ["x"]})
+        message = b'{"role": "user", "content": "%b"}' % (b"\\n" * 30_000)
+        body = b'{"model": "own/x", "messages": [%b]}' % b",".join([message] * 250)
+        await lab.flood("/v1/chat/completions", body, 8)
 
 
 @attack("a tool whose schema has 90,000 enum entries")
