@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import hashlib
 import sqlite3
+import threading
 
 import pytest
 
@@ -66,11 +67,16 @@ async def test_a_content_is_seen_when_it_is_whole_and_until_then_the_old_one(ser
     made = await make_artifact(service, headers, content="old")
     replacing = asyncio.create_task(put_content(service, headers, made["id"], BIG))
     adding = asyncio.create_task(make_artifact(service, headers, name="new", content="x" * (3 * MIB)))
-    while (await kept(db))[1] < 3:
-        await asyncio.sleep(0)
+    async with asyncio.timeout(30):
+        while (await kept(db))[2] < 2:
+            await asyncio.sleep(0)
+    looked_at = threading.Event()
+    holding = asyncio.create_task(db.write(lambda tx: looked_at.wait(30)))  # the writer, between two pieces
     assert (await get_content(service, headers, made["id"])).content == b"old"
     assert (await service.client.get("/artifacts", headers=headers)).json()["data"] == [made]
-    assert (await replacing).status_code == 200 and (await adding)["size"] == 3 * MIB
+    assert not replacing.done()
+    looked_at.set()
+    assert await holding and (await replacing).status_code == 200 and (await adding)["size"] == 3 * MIB
     whole = await get_content(service, headers, made["id"])
     assert whole.content == BIG and whole.headers["etag"] == f'"{hashlib.sha256(BIG).hexdigest()}"'
     assert await kept(db) == (2, 2, 33 + 12)
