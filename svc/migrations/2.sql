@@ -452,3 +452,26 @@ WHEN OLD.account_id IS NULL OR EXISTS (SELECT 1 FROM accounts WHERE id = OLD.acc
 BEGIN
     SELECT RAISE(ABORT, 'the ledger is append-only');
 END;
+
+-- What a call changes of a wallet is looked at, and not what it leaves as it was.
+DROP TRIGGER wallets_follow_the_ledger;
+CREATE TRIGGER wallets_follow_the_ledger BEFORE UPDATE ON wallets
+WHEN NEW.account_id <> OLD.account_id
+    OR (NEW.balance_micros <> OLD.balance_micros AND NEW.balance_micros <> ifnull(
+        (SELECT balance_after_micros FROM ledger WHERE account_id = NEW.account_id ORDER BY seq DESC LIMIT 1), 0))
+    OR (NEW.held_micros <> OLD.held_micros
+        AND NEW.held_micros <> (SELECT ifnull(sum(amount_micros), 0) FROM holds WHERE account_id = NEW.account_id))
+BEGIN
+    SELECT RAISE(ABORT, 'a wallet follows the ledger and the holds');
+END;
+
+DROP TRIGGER ledger_continues;
+CREATE TRIGGER ledger_continues BEFORE INSERT ON ledger
+BEGIN
+    SELECT RAISE(ABORT, 'a ledger row is never replaced')
+    WHERE EXISTS (SELECT 1 FROM ledger WHERE seq = NEW.seq) OR EXISTS (SELECT 1 FROM ledger WHERE id = NEW.id)
+        OR EXISTS (SELECT 1 FROM ledger WHERE reference = NEW.reference);
+    SELECT RAISE(ABORT, 'a ledger row continues the balance of a wallet')
+    WHERE NEW.balance_after_micros
+        IS NOT (SELECT balance_micros FROM wallets WHERE account_id = NEW.account_id) + NEW.amount_micros;
+END;
