@@ -95,7 +95,7 @@ async def pass_through(kind: str, url: str) -> AsyncIterator[Target]:
 
 @contextlib.asynccontextmanager
 async def service(root: Path, folder: Path, port: int, over: str, rows: int = 0) -> AsyncIterator[tuple[RunningServer, Target]]:
-    """The service of the checkout `root`, its model server at `port`, with accounts, and `rows` in each large table."""
+    """The service of the checkout `root`, its model server at `port`, with accounts and `rows` rows in each large table."""
     folder.mkdir(parents=True)
     (folder / "catalog.toml").write_text(CATALOG.format(port=port))
     env = {"SVC_CATALOG": str(folder / "catalog.toml"), "PYTHONPATH": str(root)}
@@ -108,7 +108,8 @@ async def service(root: Path, folder: Path, port: int, over: str, rows: int = 0)
         )
         keys = (await filling.communicate())[0].decode().split()
         assert filling.returncode == 0
-        yield server, Target(root.name, server.pid, server.port, keys, server.tls)
+        name = f"{root.name} with {rows:,} rows" if rows else root.name
+        yield server, Target(name, server.pid, server.port, keys, server.tls)
 
 
 # --- the table
@@ -143,7 +144,7 @@ def show(title: str, found: dict[str, list[Figures]], yardstick: str = "aiohttp"
 async def measure_rows(
     names: list[str], roots: list[Path], folder: Path, rows: int, rounds: int, share: float
 ) -> dict[str, float]:
-    """Plays the rows; what the service of the first root took, by row."""
+    """Plays the rows, with `rows` also on a service that has so many in each large table; what the first root's took, by row."""
     model, took = BenchModel(), {}
     await model.start()
     url = f"http://127.0.0.1:{model.port}/v1/chat/completions"
@@ -153,9 +154,9 @@ async def measure_rows(
         yardsticks = {kind: await stack.enter_async_context(pass_through(kind, url)) for kind in kinds}
         services: dict[str, list[Target]] = {}
         for over in dict.fromkeys(row.over for row in wanted):
-            for root in roots:
+            for root, filled in [*((root, 0) for root in roots), *([(roots[0], rows)] if rows else [])]:
                 place = folder / f"{over}-{len(services.get(over, []))}"
-                _, target = await stack.enter_async_context(service(root, place, model.port, over, rows))
+                _, target = await stack.enter_async_context(service(root, place, model.port, over, filled))
                 services.setdefault(over, []).append(target)
         for name in names:
             if row := ROWS.get(name):
@@ -241,7 +242,7 @@ async def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--only", action="append", choices=[*ROWS, *OTHERS], help="this row alone; may be given several times")
     parser.add_argument("--root", action="append", type=Path, default=[], help="another checkout to measure beside this one")
-    parser.add_argument("--rows", type=int, default=0, help="how many rows each large table has")
+    parser.add_argument("--rows", type=int, default=0, help="measure beside it one with so many rows in each large table")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--share", type=float, default=1.0, help="of the requests of a round: less is quicker and less exact")
     parser.add_argument("--streams", type=int, default=1000, help="how many are open when memory is looked at")

@@ -64,6 +64,7 @@ def main() -> None:
     path, count, rows = sys.argv[1:]
     with closing(connect(Path(path))) as tx:
         tx.execute("PRAGMA synchronous = OFF")
+        tx.execute("PRAGMA cache_size = -600000")  # KiB: what does not fit is written twice
         tx.execute("BEGIN IMMEDIATE")
         keys = fill(tx, int(count), int(rows))
         tx.execute("COMMIT")
