@@ -226,6 +226,22 @@ async def test_memory_is_told_with_its_passages(server: RunningServer, browser: 
         await expect(page.locator(".fold-body")).to_contain_text("Zora")
 
 
+async def test_what_the_model_was_not_told_is_said_under_its_answer(server: RunningServer, browser: Browser) -> None:
+    visitor = await asyncio.to_thread(new_visitor, server, model="builtin/script")
+    long = [f"{number} {'word ' * 30_000}" for number in range(4)]
+    kept = await asyncio.to_thread(keep_conversation, server, visitor, long)
+    async with new_context(browser, server, visitor) as context:
+        page = await opened(context, f"/#/chat/{kept}")
+        await page.locator(".said-assistant").first.wait_for()
+        async with page.expect_request("**/v1/chat/completions") as asked:
+            await say(page, "say briefly")
+        told = [message["content"][:1] for message in (await asked.value).post_data_json["messages"]]
+        assert told == ["2", "3", "s"]
+        answer = page.locator(".said-assistant:not(.live)").last
+        await expect(answer).to_contain_text("briefly")
+        await expect(answer).to_contain_text("the first 2 messages did not fit")
+
+
 async def test_a_reader_is_never_moved_while_an_answer_comes(server: RunningServer, browser: Browser) -> None:
     async with signed_in(browser, server, model="script") as page:
         await say(page, "".join(f'say "line {number} and more words\\n\\n"\nwait 10\n' for number in range(160)))
