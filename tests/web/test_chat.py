@@ -145,7 +145,8 @@ async def test_a_session_that_ends_before_a_question_or_in_mid_stream_loses_noth
 async def test_conversations_are_found_renamed_and_deleted_with_a_way_back(server: RunningServer, browser: Browser) -> None:
     visitor = await asyncio.to_thread(new_visitor, server)
     await asyncio.to_thread(keep_conversation, server, visitor, ["A kind of bread", "It is called rye"])
-    await asyncio.to_thread(keep_conversation, server, visitor, ["The zebra crossing", "is white"])
+    long = ["The zebra crossing", "A **zebra** is striped", *(f"message {number}" for number in range(60))]
+    await asyncio.to_thread(keep_conversation, server, visitor, long)
     async with new_context(browser, server, visitor) as context:
         page = await opened(context)
         await page.get_by_label("Search", exact=True).fill("zeb")
@@ -153,6 +154,12 @@ async def test_conversations_are_found_renamed_and_deleted_with_a_way_back(serve
         await expect(found).to_have_count(1)
         await expect(found.locator("mark").first).to_have_text("zebra")
         await found.click()
+        striped = page.locator(".said-assistant", has_text="striped")
+        await expect(striped.locator("strong")).to_be_in_viewport()
+        await page.wait_for_function(
+            """word => [...CSS.highlights.get("found") ?? []].some(range => word.contains(range.startContainer))""",
+            arg=await striped.locator("strong").element_handle(),
+        )
         await page.get_by_label("Search", exact=True).fill("")
         await expect(found).to_have_count(2)
         here = page.locator(".conversation.here")

@@ -36,14 +36,24 @@ class Thread {
     this.starts = new Set(); // the keys of messages with which a page of them began, as they were loaded
     this.older = signal(false); // whether there are some before them
     this.loading = signal(false);
+    this.asked = null; // the request for messages that is under way
     this.failed = signal(null); // why the messages could not be loaded
     this.live = signal(null); // the answer that is being written: {message, text, reasoning, …}, most of it signals
     this.problem = signal(null); // {error, again}: why the last answer is not whole
   }
 
-  async load() {
-    if (this.loading.peek() || this.messages.peek()) return;
+  /** One request for messages at a time: who asks meanwhile waits for the one that is under way. */
+  #ask(work) {
+    this.asked ??= work().finally(() => { this.asked = null; this.loading.value = false; });
     this.loading.value = true;
+    return this.asked;
+  }
+
+  load() {
+    return this.messages.peek() ? undefined : this.#ask(() => this.#loadNewest());
+  }
+
+  async #loadNewest() {
     try {
       const [conversation, page] = await Promise.all([api.conversations.show(this.id), api.conversations.messages(this.id, { limit: PAGE })]);
       batch(() => {
@@ -55,20 +65,15 @@ class Thread {
     } catch (error) {
       if (!wasAborted(error)) this.failed.value = error;
     }
-    this.loading.value = false;
   }
 
+  /** Loads a page of what was said before, where there is some. Throws what refused it. */
   async loadOlder(limit = OLDER_PAGE) {
-    if (this.loading.peek() || !this.older.peek()) return;
-    this.loading.value = true;
-    try {
-      this.#prepend(await api.conversations.messages(this.id, { limit, after: this.messages.peek()[0].id }));
-    } finally {
-      this.loading.value = false;
-    }
+    if (this.older.peek()) await this.#ask(() => this.#loadBefore(limit));
   }
 
-  #prepend(page) {
+  async #loadBefore(limit) {
+    const page = await api.conversations.messages(this.id, { limit, after: this.messages.peek()[0].id });
     const [first] = this.messages.peek();
     this.starts.add(first.key ?? first.id);
     batch(() => {
@@ -120,7 +125,7 @@ class Thread {
       if (!this.id) await this.#create(projectId, text);
       const stored = pictures.length ? await Promise.all(pictures.map((picture) => picture.store())) : [];
       if (stored.length) question.content = [text, ...stored.map((one) => one.reference)].filter(Boolean).join("\n\n");
-      const history = await this.#history(before, live);
+      const history = await this.#history(live);
       const messages = [...history, { role: "user", content: await pictureParts(question.content, pictures) }];
       const headers = { "x-service-conversation": this.id, ...(replaces && { "x-service-replaces": replaces }) };
       const write = this.#writer(live);
@@ -145,14 +150,13 @@ class Thread {
   }
 
   /** What was said before, as the model is told it: the newest of it, as far as it fits. `live.untold` counts what is left out. */
-  async #history(before, live) {
-    let all = before;
-    while (this.older.peek() && size(all) < SENT_CHARACTERS) {
-      const page = await api.conversations.messages(this.id, { limit: 100, after: all[0].id }, { signal: live.stop.signal });
-      this.#prepend(page);
-      all = [...page.data, ...all];
+  async #history(live) {
+    const before = () => this.messages.peek().filter(({ role, unkept }) => role !== "system" && !unkept);
+    while (this.older.peek() && size(before()) < SENT_CHARACTERS) {
+      await this.loadOlder(100);
+      live.stop.signal.throwIfAborted();
     }
-    const spoken = all.filter(({ role }) => role !== "system"), told = spoken.slice(firstTold(spoken));
+    const spoken = before(), told = spoken.slice(firstTold(spoken));
     live.untold = spoken.length - told.length;
     return Promise.all(told.map(async ({ role, content }) => ({ role, content: await pictureParts(content) })));
   }

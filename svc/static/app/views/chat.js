@@ -3,7 +3,7 @@ import { effect, useSignal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { api, session } from "../api.js";
 import { Composer, focusComposer } from "../composer.js";
-import { Button, Empty, Failed, IconButton, Loading, Menu } from "../components.js";
+import { Button, Empty, Failed, IconButton, Loading, Menu, toast } from "../components.js";
 import { search } from "../conversations.js";
 import { putDraft } from "../drafts.js";
 import { html } from "../html.js";
@@ -16,6 +16,7 @@ import { threadOf } from "../thread.js";
 
 const t = texts.chat;
 const REFUSED = [400, 404, 415, 422]; // how model servers answer to what a model does not take
+const MARKED_EVERY_MS = 300;
 const AT_END_PX = 60;
 const NEAR_TOP_PX = 1_500;
 
@@ -66,7 +67,7 @@ function Conversation({ thread, projectId, messageId }) {
       ${messages === undefined ? html`<${Loading} />` : isNew ? (thread.id ? html`<${Empty} icon="chat" title=${t.empty} />` : html`<${Welcome} onSend=${send} />`) : html`
       <div class="column" role="log" aria-live="off">
         ${thread.older.value && html`<div class="more">${thread.loading.value ? html`<${Loading} label=${t.loadingOlder} />`
-          : html`<${Button} small onClick=${() => thread.loadOlder()}>${t.older}<//>`}</div>`}
+          : html`<${Button} small onClick=${() => thread.loadOlder().catch((error) => toast(error.message, { kind: "bad" }))}>${t.older}<//>`}</div>`}
         <${Messages} messages=${said} starts=${thread.starts} actions=${actions} editing=${editing.value} canEdit=${!live}
           canRetry=${!live && said.some(({ role }) => role === "user")} />
         ${problem && html`<${Failed} error=${problem.error} retry=${() => { scroll.follow(); problem.again(); }}>
@@ -166,7 +167,7 @@ function useReadingPlace(column, thread) {
       hold();
       last = box.scrollTop;
       away.value = left > 300;
-      if (box.scrollTop < NEAR_TOP_PX && !following.current) thread.loadOlder();
+      if (box.scrollTop < NEAR_TOP_PX && !following.current) thread.loadOlder().catch(() => {});
     };
     const grown = new ResizeObserver(() => { if (following.current) toEnd(); });
     box.addEventListener("scroll", onScroll, { passive: true });
@@ -192,7 +193,7 @@ function useReadingPlace(column, thread) {
     async show(messageId) {
       following.current = false;
       hold();
-      if (!await thread.loadBackTo(messageId)) return;
+      if (!await thread.loadBackTo(messageId).catch(() => false)) return;
       const message = () => column.current?.querySelector(`[data-id="${CSS.escape(messageId)}"]`);
       // Twice, for what was out of sight takes its real size only now.
       requestAnimationFrame(() => { message()?.scrollIntoView({ block: "center" }); requestAnimationFrame(() => message()?.scrollIntoView({ block: "center" })); });
@@ -200,12 +201,20 @@ function useReadingPlace(column, thread) {
   }), [thread]);
 }
 
-/** Marks the words that are searched for, where they stand. */
+/** Marks the words that are searched for, where they stand, and again as more is drawn. */
 function highlightFound(box, thread) {
   if (!globalThis.Highlight || !box) return undefined;
   CSS.highlights.delete("found");
   const words = search.peek().toLowerCase().split(/\s+/).filter(Boolean);
   if (!words.length || !thread.messages.peek()?.length) return undefined;
+  let timer = 0;
+  const drawn = new MutationObserver(() => { timer ||= setTimeout(() => { timer = 0; mark(box, words); }, MARKED_EVERY_MS); });
+  drawn.observe(box, { childList: true, subtree: true });
+  mark(box, words);
+  return () => { clearTimeout(timer); drawn.disconnect(); CSS.highlights.delete("found"); };
+}
+
+function mark(box, words) {
   const ranges = [], walker = document.createTreeWalker(box, NodeFilter.SHOW_TEXT);
   for (let node = walker.nextNode(); node && ranges.length < 1000; node = walker.nextNode()) {
     const text = node.data.toLowerCase();
@@ -220,5 +229,4 @@ function highlightFound(box, thread) {
     }
   }
   CSS.highlights.set("found", new Highlight(...ranges));
-  return () => CSS.highlights.delete("found");
 }
