@@ -326,5 +326,6 @@ async def open_database(
             connections.append(connection)
         with start_errors(path):
             own = connect(path, query_only=True)
+            own.execute("PRAGMA busy_timeout = 0")  # the event loop waits for nobody
         stack.pop_all()
     return Database(connections[0], connections[1:], own, between, committed)

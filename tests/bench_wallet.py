@@ -1,4 +1,4 @@
-"""What the wallet adds to a paid request: hold before, settle and usage after, each on disk (synchronous FULL).
+"""What the wallet adds to a paid request: hold before, settle and usage after, these on disk (synchronous FULL).
 
 python -m tests.bench_wallet [SECONDS]
 """
@@ -54,7 +54,7 @@ async def measure(db: Database, ids: list[str], seconds: float) -> None:
             number += 1
             hold_id = f"hold_{began}_{worker}_{number}"
             started = time.perf_counter()
-            await db.write(wallet.hold, ids[worker], hold_id, 100, NOW)
+            await db.write_unsynced(wallet.hold, ids[worker], hold_id, 100, NOW)
             assert await db.write(finish, ids[worker], hold_id) == 40
             took_seconds.append(time.perf_counter() - started)
 

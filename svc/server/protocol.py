@@ -165,14 +165,16 @@ class Protocol(HttpToolsProtocol):
         if len(self.pipeline) >= _PIPELINED_REQUESTS:
             raise ApiError("invalid_request", "Too many requests were sent before their answers were read.")
         super().on_message_begin()
+        self.scope["state"] = self.app_state  # nobody changes it, so that nobody needs a copy
         self._in_head = True
         if self._running is not None:  # the first head's deadline began with the connection
             self._deadline = self._watch.now + self.head_seconds
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if len(self.headers) >= _HEAD_LINES:
+        headers = self.headers
+        if len(headers) >= _HEAD_LINES:
             raise ApiError("headers_too_large")
-        self.headers.append((name.lower(), value))
+        headers.append((name.lower(), value))
 
     def on_headers_complete(self) -> None:
         headers, scope, version = self.headers, self.scope, self.parser.get_http_version()
@@ -184,11 +186,13 @@ class Protocol(HttpToolsProtocol):
             raise ApiError("invalid_request", "Speak HTTP/1.1.")
         if names.count(b"host") != 1 and not (version == "1.0" and b"host" not in names):
             raise ApiError("invalid_request", "Send exactly one Host header.")
-        codings = [value.lower() for name, value in headers if name == b"transfer-encoding"]
-        if codings and (version == "1.0" or codings != [b"chunked"]):
+        coded = b"transfer-encoding" in names
+        if coded and (
+            version == "1.0" or [value.lower() for name, value in headers if name == b"transfer-encoding"] != [b"chunked"]
+        ):
             raise ApiError("invalid_request", "The only Transfer-Encoding here is 'chunked', in HTTP/1.1.")
         # httptools skips the body of such a request, which would then be read as the next request.
-        if self.parser.should_upgrade() and (b"content-length" in names or b"transfer-encoding" in names):
+        if self.parser.should_upgrade() and (b"content-length" in names or coded):
             raise ApiError("invalid_request", "A request with a body cannot ask for an upgrade.")
         path, _, query = self.url.partition(b"?")
         if b"#" in self.url or not (path.startswith(b"/") or (path == b"*" and method == "OPTIONS")):
@@ -365,6 +369,10 @@ def _as_refusal(error: httptools.HttpParserError, data: bytes) -> ApiError:
     if isinstance(error, httptools.HttpParserInvalidMethodError) and _REQUEST_LINE.match(data):
         return ApiError("method_not_allowed", headers={"allow": _METHODS})
     return ApiError("invalid_request")
+
+
+def _codings(headers: list[tuple[bytes, bytes]]) -> list[bytes]:
+    return [value.lower() for name, value in headers if name == b"transfer-encoding"]
 
 
 def _expects_100(headers: list[tuple[bytes, bytes]]) -> bool:
