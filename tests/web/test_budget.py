@@ -1,7 +1,8 @@
 """The page stays small and quick: what the first view weighs, what long conversations, long answers and fast streams cost.
 
-Time is the main thread's CPU time, so that it does not matter much what else this machine does meanwhile. What is promised is half a
-second and tasks of at most 50 ms; where other programs take the processor's caches away, the same work takes up to twice as long.
+Time is the main thread's CPU time, so that it does not matter much what else this machine does meanwhile. What is promised is
+half a second and tasks of at most 50 ms; where other programs take the processor's caches away, the same work takes up to twice
+as long.
 """
 
 import asyncio
