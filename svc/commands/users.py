@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 import getpass
+import sqlite3
 import sys
 import time
 from typing import Any
@@ -18,7 +19,7 @@ from svc.ids import random_base62, timestamp
 from svc.routes import departure
 from svc.schema import command_connection
 
-_BUNDLES = 2
+_PAUSE_SECONDS = 0.01
 
 
 def add_parsers(commands: Any) -> None:
@@ -73,18 +74,21 @@ def _delete(config: Config, options: argparse.Namespace) -> int:
     with command_connection(database(config)) as tx:
         account_id = account_named(tx, options.email).id
         departure.begin(tx, account_id)
-    more = True
-    while more:  # some slices in each transaction, between which a running server writes
-        with command_connection(database(config)) as tx:
-            more = all(departure.go_on(tx, account_id) for _ in range(_BUNDLES))
-            if not more:
-                fulltext.begin_merge(tx)
-    more = True
-    while more:  # what was deleted still stands in old parts of the indexes
-        with command_connection(database(config)) as tx:
-            more = all(fulltext.merge_some(tx) for _ in range(_BUNDLES))
+        _let_others_write(tx)
+        while departure.go_on(tx, account_id):
+            _let_others_write(tx)
+        fulltext.begin_merge(tx)  # what was deleted still stands in old parts of the indexes
+        while fulltext.merge_some(tx):
+            _let_others_write(tx)
     print("deleted")
     return 0
+
+
+def _let_others_write(tx: sqlite3.Connection) -> None:
+    """Commits, and begins anew after a pause in which a running server, which looks now and then, finds the database free."""
+    tx.execute("COMMIT")
+    time.sleep(_PAUSE_SECONDS)
+    tx.execute("BEGIN IMMEDIATE")
 
 
 def _reset_link(config: Config, options: argparse.Namespace) -> int:
