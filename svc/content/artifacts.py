@@ -96,7 +96,7 @@ async def add_artifact(
     def check(tx: sqlite3.Connection) -> None:
         quota.check_room(tx, account_id, quota.ROW_BYTES + len(data))
 
-    return await add_content(db, account_id, data, check=check, finish=partial(_add, values))
+    return await add_content(db, account_id, [data], check=check, finish=partial(_add, values))
 
 
 def _add(values: dict[str, Any], tx: sqlite3.Connection, content: ArtifactContent) -> Artifact:
@@ -165,18 +165,20 @@ def change_artifact(
 
 
 async def replace_content(
-    db: Database, account_id: str, artifact_id: str, data: bytes, *, content_type: str | None, now_seconds: float
+    db: Database, account_id: str, artifact_id: str, chunks: list[bytes], *, content_type: str | None, now_seconds: float
 ) -> Artifact:
-    """Puts `data` in the place of the artifact's content when it is whole, and returns the artifact; without a `content_type` the
-    old one stays.
+    """Puts `chunks`, a list that is emptied, in the place of the artifact's content when it is whole, and returns the artifact;
+    without a `content_type` the old one stays.
 
     Raises ApiError `not_found`, `invalid_value` for the type, `PAYLOAD_TOO_LARGE` or `quota_exceeded` beyond a bound.
     """
     if content_type is not None:
         _check_content_type(content_type, "content_type")
 
+    size = sum(map(len, chunks))
+
     def check(tx: sqlite3.Connection) -> None:
-        quota.check_room(tx, account_id, len(data) - artifact_by_id(tx, account_id, artifact_id).size)
+        quota.check_room(tx, account_id, size - artifact_by_id(tx, account_id, artifact_id).size)
 
     def finish(tx: sqlite3.Connection, content: ArtifactContent) -> Artifact:
         with without_overwriting(tx):  # a trigger deletes the old one
@@ -190,7 +192,7 @@ async def replace_content(
             ).fetchone()
         return Artifact(**row)
 
-    return await add_content(db, account_id, data, check=check, finish=finish)
+    return await add_content(db, account_id, chunks, check=check, finish=finish)
 
 
 def delete_artifact(tx: sqlite3.Connection, account_id: str, artifact_id: str) -> None:

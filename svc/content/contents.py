@@ -20,7 +20,7 @@ from svc.ids import new_id
 T = TypeVar("T")
 CONTENT_BYTES = 32 * 1024 * 1024
 PIECE_BYTES = 256 * 1024
-_AT_ONCE_BYTES = 4 * PIECE_BYTES
+_PIECES_AT_ONCE = 4
 
 
 class ContentReplaced(Exception):
@@ -39,34 +39,38 @@ class ArtifactContent:
 async def add_content(
     db: Database,
     account_id: str,
-    data: bytes,
+    chunks: list[bytes],
     *,
     check: Callable[[sqlite3.Connection], object],
     finish: Callable[[sqlite3.Connection, ArtifactContent], T],
 ) -> T:
-    """Writes `data`, and returns the result of `finish(tx, content)`, which makes it an artifact's in the last transaction.
+    """Writes `chunks`, and returns the result of `finish(tx, content)`, which makes it an artifact's in the last transaction.
 
     `check(tx)` refuses, before anything is written and again at the end. The content is not seen before it is whole, and nothing
-    of it stays if it never is.
+    of it stays if it never is. The list is emptied.
+
     Raises what they raise, ApiError `PAYLOAD_TOO_LARGE`, and `invalid_api_key` where the account goes meanwhile.
     """
-    if len(data) > CONTENT_BYTES:
+    size = sum(map(len, chunks))
+    if size > CONTENT_BYTES:
         raise ApiError("PAYLOAD_TOO_LARGE", f"A content may have at most {CONTENT_BYTES} bytes. Send less.", param="content")
-    content = ArtifactContent(new_id("content"), len(data), await _sha256_of(data))
-    last = max(len(data) - 1, 0) // _AT_ONCE_BYTES * _AT_ONCE_BYTES
+    pieces, sha256 = await asyncio.to_thread(_cut, chunks) if size > PIECE_BYTES else _cut(chunks)
+    chunks.clear()  # or it would be held twice while it is written
+    content = ArtifactContent(new_id("content"), size, sha256)
+    last = max(len(pieces) - 1, 0) // _PIECES_AT_ONCE * _PIECES_AT_ONCE
 
-    def add(tx: sqlite3.Connection, start: int) -> None:
-        if start in (0, last):
+    def add(tx: sqlite3.Connection, first: int) -> None:
+        if first in (0, last):
             check(tx)
-        _add_pieces(tx, account_id, content.id, data, start)
+        _add_pieces(tx, account_id, content.id, pieces, first)
 
     def add_last(tx: sqlite3.Connection) -> T:
         add(tx, last)
         return finish(tx, content)
 
     try:
-        for start in range(0, last, _AT_ONCE_BYTES):
-            await db.write_much(add, start)
+        for first in range(0, last, _PIECES_AT_ONCE):
+            await db.write_much(add, first)
         return await db.write_much(add_last)
     except BaseException:
         if last:
@@ -75,21 +79,28 @@ async def add_content(
         raise
 
 
-async def _sha256_of(data: bytes) -> bytes:
-    digest = await asyncio.to_thread(hashlib.sha256, data) if len(data) > _AT_ONCE_BYTES else hashlib.sha256(data)
-    return digest.digest()
+def _cut(chunks: list[bytes]) -> tuple[list[bytes], bytes]:
+    """The pieces that `chunks` make, and their hash."""
+    pieces, held, digest = [], bytearray(), hashlib.sha256()
+    for chunk in chunks:
+        digest.update(chunk)
+        for start in range(0, len(chunk), PIECE_BYTES):  # never much at once, so that other threads get their turns
+            held += chunk[start : start + PIECE_BYTES]
+            if len(held) >= PIECE_BYTES:
+                pieces.append(bytes(held[:PIECE_BYTES]))
+                del held[:PIECE_BYTES]
+    return [*pieces, bytes(held)] if held else pieces, digest.digest()
 
 
-def _add_pieces(tx: sqlite3.Connection, account_id: str, content_id: str, data: bytes, start: int) -> None:
-    """Adds a MiB of the pieces, from the byte `start` on."""
-    whole = memoryview(data)
-    begins = range(start, min(start + _AT_ONCE_BYTES, len(data)), PIECE_BYTES)
+def _add_pieces(tx: sqlite3.Connection, account_id: str, content_id: str, pieces: list[bytes], first: int) -> None:
+    """Adds some of the pieces, from the number `first` on."""
+    numbers = range(first, min(first + _PIECES_AT_ONCE, len(pieces)))
     try:
-        if start == 0:
+        if first == 0:
             tx.execute("INSERT INTO artifact_contents (account_id, id) VALUES (?, ?)", (account_id, content_id))
         tx.executemany(
             "INSERT INTO artifact_pieces (account_id, content_id, number, content) VALUES (?, ?, ?, ?)",
-            ((account_id, content_id, begin // PIECE_BYTES, whole[begin : begin + PIECE_BYTES]) for begin in begins),
+            ((account_id, content_id, number, pieces[number]) for number in numbers),
         )
     except sqlite3.IntegrityError as error:
         if error.sqlite_errorname != "SQLITE_CONSTRAINT_FOREIGNKEY":

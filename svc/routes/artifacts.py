@@ -19,7 +19,7 @@ from svc.db import Database
 from svc.errors import ApiError
 from svc.routes.schemas.content import ARTIFACT, ARTIFACT_LIST, CREATE_ARTIFACT_REQUEST, UPDATE_ARTIFACT_REQUEST
 from svc.routes.schemas.refusals import NO_ROOM, PROJECT_NOT_FOUND
-from svc.server.bodies import read_body, read_json
+from svc.server.bodies import read_chunks, read_json
 from svc.server.body_budget import MIB
 from svc.server.gate import LINK, Caller
 from svc.server.interface import Answer, Body, Content, Refusal, choice, describes, header, parameter, path_id, string
@@ -238,7 +238,7 @@ async def replace_content(request: Request[State], caller: Caller) -> Response:
         state.db,
         caller.id,
         request.path_params["artifact_id"],
-        await read_body(request, CONTENT_BYTES),
+        await read_chunks(request, CONTENT_BYTES),
         content_type=request.headers.get("content-type"),
         now_seconds=state.clock(),
     )

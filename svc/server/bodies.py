@@ -18,7 +18,12 @@ _LENGTH = re.compile(rb"[0-9]{1,18}")
 
 
 async def read_body(request: Request[State], limit_bytes: int) -> bytes:
-    """The request's body.
+    """The request's body. Raises what `read_chunks` raises."""
+    return b"".join(await read_chunks(request, limit_bytes))
+
+
+async def read_chunks(request: Request[State], limit_bytes: int) -> list[bytes]:
+    """The request's body as it came: to put one of many MiB together takes the event loop from everybody else.
 
     Raises ApiError `PAYLOAD_TOO_LARGE` over `limit_bytes`, as soon as that is known, `overloaded` where its address or account
     holds too much already, and `unsupported_media_type` for a coded (compressed) body.
@@ -40,7 +45,7 @@ async def read_body(request: Request[State], limit_bytes: int) -> bytes:
         if size_bytes > limit_bytes:
             raise _too_large(limit_bytes)
         budget.count(request.scope, size_bytes)
-    return b"".join(pieces)
+    return pieces
 
 
 def _too_large(limit_bytes: int) -> ApiError:

@@ -82,12 +82,27 @@ async def test_a_content_is_seen_when_it_is_whole_and_until_then_the_old_one(ser
     assert await kept(db) == (2, 2, 33 + 12)
 
 
+@pytest.mark.parametrize(
+    "sizes", [[], [0], [1, 0, 2], [PIECE_BYTES - 1, 2], [PIECE_BYTES] * 2, [3 * PIECE_BYTES + 5, 7, PIECE_BYTES]]
+)
+async def test_chunks_of_any_size_become_one_content(service: Service, sizes: list[int]) -> None:
+    session, db = await service.sign_up(), service.state["db"]
+    account_id, headers = session["user"]["id"], bearer(session["access_token"])
+    made = await make_artifact(service, headers, content="old")
+    chunks = [bytes([number + 1]) * size for number, size in enumerate(sizes)]
+    changed = await artifacts.replace_content(db, account_id, made["id"], list(chunks), content_type=None, now_seconds=1.0)
+    assert (changed.size, changed.sha256) == (sum(sizes), hashlib.sha256(b"".join(chunks)).digest())
+    assert (await get_content(service, headers, made["id"])).content == b"".join(chunks)
+
+
 @pytest.mark.parametrize("what", ["cancelled", "deleted", "full", "gone"])
 async def test_a_content_that_never_becomes_whole_leaves_nothing(service: Service, what: str) -> None:
     session, db = await service.sign_up(), service.state["db"]
     account_id, headers = session["user"]["id"], bearer(session["access_token"])
     made = await make_artifact(service, headers, content="")
-    writing = asyncio.create_task(artifacts.replace_content(db, account_id, made["id"], BIG, content_type=None, now_seconds=1.0))
+    writing = asyncio.create_task(
+        artifacts.replace_content(db, account_id, made["id"], [BIG], content_type=None, now_seconds=1.0)
+    )
     await a_piece_is_there(db)
     left = (1, 1, 0)
     if what == "cancelled":
