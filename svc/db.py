@@ -21,6 +21,7 @@ from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, cast
 import aiosqlite
 
 from svc.errors import ApiError
+from svc.folding import LogFolder
 from svc.lanes import ConnectionLane, Job, Outcome, Ran
 from svc.schema import connect, newest_schema, prepare, start_errors
 
@@ -62,6 +63,7 @@ class Database:
 
     def __init__(
         self,
+        path: Path,
         writer: aiosqlite.Connection,
         readers: Sequence[aiosqlite.Connection],
         own: sqlite3.Connection,
@@ -69,7 +71,13 @@ class Database:
         committed: Committed = lambda jobs, seconds: None,
     ) -> None:
         self._own = own
-        self._writer = ConnectionLane(writer, partial(_run_transaction, between, committed))
+
+        def note(jobs: int, seconds: float) -> None:
+            committed(jobs, seconds)
+            folder.committed(jobs)
+
+        self._writer = ConnectionLane(writer, partial(_run_transaction, between, note))
+        self._folder = folder = LogFolder(path, self._writer.soon)
         if between is not None:
             self._writer.wake()  # a crash may have left work
         self._readers = [ConnectionLane(reader, _run_reads) for reader in readers]
@@ -129,6 +137,7 @@ class Database:
         """Runs what waits, then closes every connection."""
         async with contextlib.AsyncExitStack() as stack:
             stack.push_async_callback(self._writer.close)  # closed last: it folds the WAL back into the file
+            stack.push_async_callback(asyncio.to_thread, self._folder.close)
             stack.callback(self._own.close)
             for reader in self._readers:
                 stack.push_async_callback(reader.close)
@@ -327,5 +336,6 @@ async def open_database(
         with start_errors(path):
             own = connect(path, query_only=True)
             own.execute("PRAGMA busy_timeout = 0")  # the event loop waits for nobody
+        await connections[0].execute_fetchall("PRAGMA wal_autocheckpoint = 0")  # see svc/folding.py
         stack.pop_all()
-    return Database(connections[0], connections[1:], own, between, committed)
+    return Database(path, connections[0], connections[1:], own, between, committed)

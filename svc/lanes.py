@@ -4,6 +4,7 @@ submit -> WaitingJobs -> _start, once for all of this turn of the loop -> on the
 """
 
 import asyncio
+import contextlib
 import sqlite3
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
@@ -146,6 +147,15 @@ class ConnectionLane:
         done: asyncio.Future[T] = self._loop.create_future()
         self._connection._tx.put_nowait((done, lambda: fn(self._conn)))
         return await done
+
+    def soon(self, fn: Callable[[sqlite3.Connection], object]) -> None:
+        """As `outside`, from any thread and without waiting for it."""
+
+        def run() -> None:
+            with contextlib.suppress(sqlite3.Error):
+                fn(self._conn)
+
+        self._connection._tx.put_nowait((None, run))
 
     def _start(self) -> None:
         jobs = self._waiting.take(_BATCH)

@@ -16,6 +16,7 @@ SCHEMA = Path(__file__).parent.parent / "schema.sql"
 # `2.sql` takes a database from version 1 to 2, and so on; schema.sql is always the newest as a whole.
 _MIGRATIONS = Path(__file__).parent / "migrations"
 _BUSY_SECONDS = 5.0
+_LOG_BYTES = 64 * 1024 * 1024
 _PAGE_BYTES = 4096
 _READ_WHOLE_BYTES = 8 * 1024 * 1024
 
@@ -35,6 +36,8 @@ def connect(path: Path, query_only: bool = False) -> sqlite3.Connection:
         conn.execute("PRAGMA synchronous = FULL")
         conn.execute("PRAGMA foreign_keys = ON")
         conn.execute("PRAGMA trusted_schema = OFF")
+        # A log that a long reader made big is cut when it begins anew.
+        conn.execute(f"PRAGMA journal_size_limit = {_LOG_BYTES}")
         # What is deleted was somebody's words: it is overwritten, also where an index is only put together anew.
         conn.execute("PRAGMA secure_delete = ON")
         conn.execute(f"PRAGMA query_only = {int(query_only)}")

@@ -1,0 +1,71 @@
+"""The write-ahead log is folded in beside the writer, and stays small, also after somebody has read for long."""
+
+import asyncio
+import contextlib
+import sqlite3
+from pathlib import Path
+
+from svc.db import Database, open_database
+from svc.schema import connect
+
+SCHEMA = "CREATE TABLE notes (text TEXT) STRICT;"
+TEXT = "x" * 20_000  # five pages
+
+
+def note(tx: sqlite3.Connection) -> None:
+    tx.execute("INSERT INTO notes VALUES (?)", (TEXT,))
+
+
+def begun(path: Path) -> bytes:
+    """What changes in the log's head whenever it begins anew."""
+    return Path(f"{path}-wal").read_bytes()[16:24]
+
+
+async def write_until_begun_anew(db: Database, path: Path) -> None:
+    before = begun(path)
+    async with asyncio.timeout(60):
+        while begun(path) == before:
+            await asyncio.gather(*(db.write(note) for _ in range(20)))
+
+
+async def test_the_log_begins_anew_again_and_again_while_it_is_written(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    db = await open_database(path, SCHEMA)
+    await db.write(note)
+    for _ in range(3):
+        await write_until_begun_anew(db, path)
+    await db.close()
+    assert not Path(f"{path}-wal").exists()
+
+
+async def test_no_commit_folds_the_log_in(tmp_path: Path) -> None:
+    db = await open_database(tmp_path / "a.db", SCHEMA)
+    assert await db.write(lambda tx: tx.execute("PRAGMA wal_autocheckpoint").fetchone()[0]) == 0
+    await db.close()
+
+
+async def test_after_a_long_reader_the_log_is_folded_in_and_cut(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    db = await open_database(path, SCHEMA)
+    await db.write(note)
+    with contextlib.closing(connect(path, query_only=True)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM notes").fetchone()
+        before = begun(path)
+        while (size := Path(f"{path}-wal").stat().st_size) < 70 * 1024 * 1024:
+            await asyncio.gather(*(db.write(note) for _ in range(100)))
+        assert begun(path) == before and reader.execute("SELECT count(*) FROM notes").fetchone()[0] == 1
+        reader.execute("COMMIT")
+    await write_until_begun_anew(db, path)
+    assert Path(f"{path}-wal").stat().st_size <= 64 * 1024 * 1024 < size
+    await db.close()
+
+
+async def test_closing_loses_nothing_that_comes_until_then(tmp_path: Path) -> None:
+    db = await open_database(tmp_path / "a.db", SCHEMA)
+    writes = [asyncio.create_task(db.write(note)) for _ in range(500)]
+    await asyncio.sleep(0)
+    await db.close()
+    await asyncio.gather(*writes)
+    with contextlib.closing(sqlite3.connect(tmp_path / "a.db")) as conn:
+        assert conn.execute("SELECT count(*) FROM notes").fetchone()[0] == 500
