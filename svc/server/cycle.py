@@ -31,7 +31,7 @@ class Cycle(RequestResponseCycle):
     def _begin(self, status: int, headers: list[tuple[bytes, bytes]]) -> bytes:
         self.response_started = True
         self.waiting_for_100_continue = False
-        lines = [b"%s: %s" % header for header in headers]
+        lines = list(map(b": ".join, headers))
         block = b"".join(lines)
         if len(block.translate(None, _CONTROLS)) != len(block):
             raise RuntimeError("a header holds a control character")
