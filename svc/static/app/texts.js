@@ -440,6 +440,7 @@ export const texts = {
     },
     finishReasons: { length: "The answer was cut off: the model had no more room.", content_filter: "The model server's filter ended the answer." },
     started: (model) => `Begun with ${model}`,
+    wholeGoal: "The whole goal",
     timeline: "What it does",
     step: (n) => `Step ${n}`,
     called: (name) => `Uses ${name}`,

@@ -9,6 +9,7 @@ import { html } from "../html.js";
 import { Icon } from "../icons.js";
 import { Markdown } from "../markdown.js";
 import { ModelPicker } from "../model-picker.js";
+import { Pieces } from "../pieces.js";
 import { go, link } from "../router.js";
 import { beginRun, liveRun, runsChanged } from "../run.js";
 import { pagedList, projects, remembered } from "../state.js";
@@ -17,6 +18,7 @@ import { texts } from "../texts.js";
 const t = texts.agents;
 const LOOK_AGAIN_MS = 2000;
 const MOST_STEPS = 20;
+const TITLE_CHARACTERS = 300;
 const chosen = remembered("agent", { model: null, steps: 6, tools: null });
 const goal = remembered("agent-goal", "");
 const filter = signal("");
@@ -132,10 +134,11 @@ function Run({ id }) {
   const files = made.value.filter((artifact) => !inTimeline.has(artifact.id));
   return html`<div class="page">
     <p class="back"><a href=${link("agents")}>${t.back}</a></p>
-    <div class="section-head"><h1 tabindex="-1" class="plain-text run-goal">${run.goal}</h1><div class="actions">
+    <div class="section-head"><h1 tabindex="-1" class="plain-text run-goal">${short(run.goal)}</h1><div class="actions">
       ${goesOn ? html`<${Button} icon="stop" onClick=${stop}>${t.stop}<//>` : html`<${Button} icon="retry" onClick=${again}>${t.again}<//>`}</div></div>
     <p class="run-facts"><${Status} of=${goesOn ? "running" : run.status} /><span>${run.model}</span><span><${Time} at=${run.created_at} /></span>
       ${!goesOn && html`<${Facts} of=${run} />`}</p>
+    ${short(run.goal) !== run.goal && html`<details class="table-fold"><summary>${t.wholeGoal}</summary><p class="plain-text"><${Pieces} text=${run.goal} /></p></details>`}
     ${error.value && html`<${Failed} error=${error.value} retry=${load} />`}
     ${live && html`<h2 class="hidden-text">${t.timeline}</h2><${Timeline} entries=${live.timeline.value} goesOn=${goesOn} />`}
     ${!live && goesOn && html`<${Notice} kind="info" icon="agents">${t.elsewhere}<p>${t.steps_used(run.steps)}<//><//>`}
@@ -144,6 +147,8 @@ function Run({ id }) {
     ${files.length > 0 && html`<h2>${t.artifacts}</h2><div class="stack">${files.map((artifact) => html`<${ArtifactCard} key=${artifact.id} of=${artifact} />`)}</div>`}
   </div>`;
 }
+
+const short = (goal) => (goal.length > TITLE_CHARACTERS ? `${goal.slice(0, TITLE_CHARACTERS)}…` : goal);
 
 function Facts({ of: run }) {
   const took = run.finished_at && new Date(run.finished_at) - new Date(run.created_at);
