@@ -93,14 +93,14 @@ def database(server: RunningServer) -> Iterator[sqlite3.Connection]:
         yield tx
 
 
-def new_visitor(server: RunningServer, *, dollars: int = 0, **remembered: Any) -> Visitor:
+def new_visitor(server: RunningServer, email: str | None = None, *, dollars: int = 0, **remembered: Any) -> Visitor:
     """Signs up through the interface and puts `dollars` into the wallet. `remembered`: what else the page keeps in the browser,
     such as `model`.
 
     10 an hour can sign up from one address; so each comes from another one of this machine's.
     """
     transport = httpx.HTTPTransport(verify=server.tls or False, local_address=next(_addresses))
-    email = new_email()
+    email = email or new_email()
     with httpx.Client(base_url=server.base_url, transport=transport, trust_env=False) as client:
         answer = client.post("/auth/signup", json={"email": email, "password": PASSWORD})
         assert answer.status_code == 201, answer.text

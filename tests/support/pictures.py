@@ -78,7 +78,7 @@ async def main() -> None:
     FOLDER.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         async with running_server(Path(folder)) as server, chromium() as browser:
-            visitor = new_visitor(server, dollars=25)
+            visitor = new_visitor(server, "ada@example.com", dollars=25)
             async with new_context(browser, server, visitor) as context:
                 page = await opened(context)
                 conversation = await fill(page)
