@@ -159,11 +159,10 @@ async def _work(server: RunningServer, who: Account, load: Load) -> None:
 
 
 def _own_mb(pid: int) -> float:
-    """What the process holds of its own; the pages of files are left out."""
-    for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
-        if line.startswith("Anonymous:"):
-            return int(line.split()[1]) / 1024
-    raise AssertionError("the kernel does not tell it")
+    """What the process holds of its own, in memory or swapped out; the pages of files are left out."""
+    lines = (line.split() for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:])
+    kib = {name: int(number) for name, number, *_ in lines}
+    return (kib["Anonymous:"] + kib["Swap:"]) / 1024
 
 
 def mb_an_hour(samples: list[tuple[float, float]]) -> float:
