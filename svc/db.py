@@ -76,7 +76,7 @@ class Database:
             committed(jobs, seconds)
             folder.committed(jobs)
 
-        self._writer = ConnectionLane(writer, partial(_run_transaction, between, note))
+        self._writer = ConnectionLane(writer, partial(_run_transaction, between, note, _Disk()))
         self._folder = folder = LogFolder(path, self._writer.soon)
         if between is not None:
             self._writer.wake()  # a crash may have left work
@@ -156,13 +156,23 @@ def _run_reads(conn: sqlite3.Connection, jobs: list[Job]) -> Ran:
     return outcomes, False
 
 
-def _run_transaction(between: Between | None, committed: Committed, conn: sqlite3.Connection, jobs: list[Job]) -> Ran:
+@dataclass
+class _Disk:
+    """Whether the last transaction failed: the next ones wait for the disk then, so that nothing begins which it cannot record."""
+
+    failed: bool = False
+
+
+def _run_transaction(
+    between: Between | None, committed: Committed, disk: _Disk, conn: sqlite3.Connection, jobs: list[Job]
+) -> Ran:
     """Runs jobs for 20 ms, at least one, and in what is left of the first half of that what is done between them."""
     began = time.monotonic()
     more = False
     try:
         # A commit that does not wait for the disk keeps its place before the next one that does.
-        conn.execute(f"PRAGMA synchronous = {'FULL' if any(job.synced for job in jobs) or not jobs else 'NORMAL'}")
+        synced = disk.failed or not jobs or any(job.synced for job in jobs)
+        conn.execute(f"PRAGMA synchronous = {'FULL' if synced else 'NORMAL'}")
         conn.execute("BEGIN IMMEDIATE")
         ends = began + _SLICE_SECONDS
         outcomes = _run_writes(conn, jobs, ends, _outcome)
@@ -175,8 +185,10 @@ def _run_transaction(between: Between | None, committed: Committed, conn: sqlite
             more = _savepoint(conn, between)[0] is True
         ended = time.monotonic()
         conn.execute("COMMIT")
+        disk.failed = False
         committed(len(outcomes), time.monotonic() - ended)
     except BaseException as error:
+        disk.failed = True
         if conn.in_transaction:
             with contextlib.suppress(sqlite3.Error):
                 conn.execute("ROLLBACK")

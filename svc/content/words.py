@@ -135,7 +135,8 @@ def places_of(text: str, wanted: Collection[str], beginning: str | None = None) 
         for word in wanted:  # signs keep their number when they are folded, or the place is a little off
             place = run.find(word)
             while place >= 0:
-                found.append((match.start() + place, min(match.start() + place + len(word), match.end())))
+                start = min(match.start() + place, match.end() - 1)
+                found.append((start, min(start + len(word), match.end())))
                 place = run.find(word, place + 1)
     joined: list[tuple[int, int]] = []
     for start, end in sorted(found):

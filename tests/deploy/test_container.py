@@ -125,7 +125,7 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Image]:
     if subprocess.run(["unshare", "--mount", "mount", "-t", "tmpfs", "none", folder], capture_output=True).returncode:
         pytest.skip("only root may make roots")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("SVC_", "PYTHON", "VIRTUAL_ENV"))}
-    script = "set -eu\n" + "\n".join(steps(str(folder)))
+    script = "set -eu\numask 022\n" + "\n".join(steps(str(folder)))
     with subprocess.Popen(
         ["unshare", "--mount", "sh", "-c", script],
         env=kept,
