@@ -158,7 +158,7 @@ def _run_reads(conn: sqlite3.Connection, jobs: list[Job]) -> Ran:
 
 @dataclass
 class _Disk:
-    """Whether the last transaction failed: the next ones wait for the disk then, so that nothing begins which it cannot record."""
+    """Whether the last transaction failed: the next ones wait for the disk then, so that nothing begins which cannot be kept."""
 
     failed: bool = False
 
