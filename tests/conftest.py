@@ -31,6 +31,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--kills", type=int, default=8, help="how often tests/billing/test_money_process.py kills the server")
 
 
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """Two workers for each core, since tests also wait; none for tests that are asked for by name."""
+    return 0 if config.args_source is pytest.Config.ArgsSource.ARGS else min(2 * (os.cpu_count() or 1), 8)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Whatever starts a server of its own is slow, so that a plain run stays short. What plays with a program that is not on

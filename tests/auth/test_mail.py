@@ -4,7 +4,6 @@ import asyncio
 import dataclasses
 import json
 import re
-import statistics
 import time
 from collections.abc import AsyncIterator
 from email.message import EmailMessage
@@ -142,7 +141,7 @@ async def test_known_and_unknown_emails_get_the_same_answer_in_the_same_time(ser
             taken.append(time.perf_counter() - began)
             await asyncio.sleep(0.02)  # what comes afterwards is not in the next one's time
     await box.wait_for(15)
-    known, unknown = (statistics.median(taken) for taken in seconds.values())
+    known, unknown = (min(taken) for taken in seconds.values())  # what a busy machine adds is in none
     assert len(answers) == 1 and 0.4 < known / unknown < 2.5
     assert {recipients[0] for _, recipients, _ in box.messages} == {"ada@example.com"}
 
