@@ -932,6 +932,7 @@ def test_a_database_with_a_damaged_page_is_refused(tmp_path: Path) -> None:
             refused(path)
 
 
+@pytest.mark.slow
 def test_of_a_big_database_the_start_reads_little_and_still_sees_a_missing_end(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     made(path, 200)

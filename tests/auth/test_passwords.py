@@ -39,6 +39,7 @@ async def test_beyond_the_line_the_oldest_waiting_is_the_first_out_with_503() ->
     assert isinstance(first, ApiError) and first.status == 503 and first.headers["retry-after"] == "1"
 
 
+@pytest.mark.slow
 async def test_130_that_hash_anything_else_leave_a_login_as_quick_as_if_it_were_alone(slow: Passwords) -> None:
     stored = await slow.hash(PASSWORD)
 

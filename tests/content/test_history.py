@@ -220,6 +220,7 @@ def test_the_syntax_of_the_index_means_nothing_in_a_query(conn: sqlite3.Connecti
     assert not listed or all(word in "the zebra and near not content" for word in wanted)
 
 
+@pytest.mark.slow
 @given(text=st.text(st.characters(exclude_categories=["Cs"]), max_size=60), query=st.text(max_size=60))
 @example(text="\u0e33", query="\u0e33")  # becomes two signs when it is folded
 @settings(max_examples=150, deadline=None)

@@ -504,6 +504,7 @@ def due_hold(model: str, prices: tuple[int, int], messages: list[Any], limit: in
     return (cost(fitting[-1] * n), fitting[-1]) if fitting else None
 
 
+@pytest.mark.slow
 @settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(
     name=st.sampled_from([name for name in PRICES if name not in ("free", "")]),

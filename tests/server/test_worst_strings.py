@@ -72,6 +72,7 @@ def test_the_fields_of_many_endpoints_are_known() -> None:
     assert len({(method, path) for method, path, _, _ in CASES}) > 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", WORST)
 async def test_no_text_field_of_any_endpoint_holds_up_the_loop(service: Service, kind: str) -> None:
     text = WORST[kind]
@@ -87,6 +88,7 @@ async def test_no_text_field_of_any_endpoint_holds_up_the_loop(service: Service,
         assert answer.status_code < 500 or answer.status_code in (501, 502, 503, 504), (method, path, place, answer.text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", WORST)
 async def test_no_address_query_or_header_holds_up_the_loop(service: Service, kind: str) -> None:
     text = WORST[kind][:1_500]
