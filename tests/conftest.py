@@ -46,7 +46,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.skip(reason=f"needs {' and '.join(missing)}, which this machine does not have"))
         if not SERVERS.isdisjoint(vars(getattr(item, "module", item))):
             item.add_marker("slow")
-    items.sort(key=lambda item: item.get_closest_marker("slow") is None)  # long ones first, or one is left alone at the end
 
 
 def pytest_configure() -> None:
