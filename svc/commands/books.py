@@ -26,6 +26,16 @@ from svc.outbound.client import Outbound
 _PAGE_ROWS = 1_000
 _SHOWN = 20
 _ASKED_AT_ONCE = 8
+_LEDGER_COLUMNS = (
+    "id",
+    "amount_micros",
+    "balance_after_micros",
+    "model",
+    "input_tokens",
+    "output_tokens",
+    "key_id",
+    "description",
+)
 
 
 def add_parsers(commands: Any) -> None:
@@ -45,19 +55,8 @@ def add_parsers(commands: Any) -> None:
 
 
 def _ledger(config: Config, options: argparse.Namespace) -> int:
-    header = (
-        "time",
-        "id",
-        "amount_micros",
-        "balance_after_micros",
-        "model",
-        "input_tokens",
-        "output_tokens",
-        "key",
-        "description",
-    )
     if options.csv:
-        _write_csv([header])
+        _write_csv([("time", *_LEDGER_COLUMNS)])
     with reading(config) as conn:
         account_id = account_named(conn, options.email).id
     after = 0
@@ -68,17 +67,7 @@ def _ledger(config: Config, options: argparse.Namespace) -> int:
             return 0
         after = rows[-1]["seq"]
         if options.csv:
-            names = (
-                "id",
-                "amount_micros",
-                "balance_after_micros",
-                "model",
-                "input_tokens",
-                "output_tokens",
-                "key_id",
-                "description",
-            )
-            _write_csv((timestamp(row["created_at"]), *(row[name] for name in names)) for row in rows)
+            _write_csv((timestamp(row["created_at"]), *(row[name] for name in _LEDGER_COLUMNS)) for row in rows)
             continue
         for row in rows:
             amount, balance = dollars(row["amount_micros"]), dollars(row["balance_after_micros"])

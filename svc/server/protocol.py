@@ -371,9 +371,5 @@ def _as_refusal(error: httptools.HttpParserError, data: bytes) -> ApiError:
     return ApiError("invalid_request")
 
 
-def _codings(headers: list[tuple[bytes, bytes]]) -> list[bytes]:
-    return [value.lower() for name, value in headers if name == b"transfer-encoding"]
-
-
 def _expects_100(headers: list[tuple[bytes, bytes]]) -> bool:
     return any(name == b"expect" and value.lower() == b"100-continue" for name, value in headers)

@@ -97,11 +97,6 @@ def page_after(request: Request[State]) -> str | None:
     return request.query_params.get("after")
 
 
-def add_header(request: Request[State], name: str, value: str) -> None:
-    """Puts a header on the answer to this request, whatever becomes of it, an error included."""
-    request.scope["svc.headers"].append((name.encode("latin-1"), value.encode("latin-1")))
-
-
 def add_log_fields(request: Request[State], **fields: Any) -> None:
     """Adds fields to the request's log line: ids and numbers, never content."""
     request.scope["svc.log_fields"].update(fields)

@@ -112,9 +112,11 @@ def test_every_figure_is_drawable(name: str) -> None:
 
 @pytest.mark.parametrize("layers", [*(row[1] for row in (*PLACES.values(), *WEATHER.values())), *ABSTRACT])
 def test_every_layer_of_a_place_and_weather_is_paintable(layers: str) -> None:
-    stage = Stage(Canvas(64, 64), Scene("night sky"))
+    canvas = Canvas(64, 64)
+    blank, stage = canvas.png(), Stage(canvas, Scene("night sky"))
     stage.colors["scheme"] = (200, 60, 60)
     stage.layers(layers)
+    assert canvas.png() != blank
 
 
 def test_every_thing_has_words_and_a_home_that_exists() -> None:

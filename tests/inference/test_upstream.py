@@ -302,7 +302,7 @@ async def test_closing_the_generator_ends_the_request_at_once(setup: Setup, mode
     raws = setup.chat(model)
     await anext(raws)
     await raws.aclose()
-    await asyncio.wait_for(setup.server.requests[0].gone.wait(), 1)
+    assert await asyncio.wait_for(setup.server.requests[0].gone.wait(), 1)
 
 
 @pytest.mark.parametrize(("model", "stream"), [("silent", True), ("silent", False), ("silent-after-1-chunks", False)])

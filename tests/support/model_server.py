@@ -120,10 +120,6 @@ class ModelServer:
     def base_url(self) -> str:
         return f"http://127.0.0.1:{self.port}/v1"
 
-    @property
-    def open_connections(self) -> int:
-        return len(self._connections)
-
     async def start(self) -> None:
         self._server = await asyncio.start_server(self._connected, "127.0.0.1", self.port, limit=1024 * 1024)
         self.port = self._server.sockets[0].getsockname()[1]
