@@ -94,7 +94,7 @@ async def add_artifact(
     }
 
     def check(tx: sqlite3.Connection) -> None:
-        quota.check_room(tx, account_id, quota.ROW_BYTES + len(data))
+        check_room(tx, account_id, 1, quota.ROW_BYTES + len(data))
 
     return await add_content(db, account_id, [data], check=check, finish=partial(_add, values))
 
@@ -164,6 +164,14 @@ def change_artifact(
     return artifact_by_id(tx, account_id, artifact_id)
 
 
+def check_replacing(conn: sqlite3.Connection, account_id: str, artifact_id: str, content_type: str | None) -> Artifact:
+    """The artifact whose content is to be replaced by one of `content_type`; None is the old one. Raises ApiError `not_found`, or
+    `invalid_value` for the type."""
+    if content_type is not None:
+        _check_content_type(content_type, "content_type")
+    return artifact_by_id(conn, account_id, artifact_id)
+
+
 async def replace_content(
     db: Database, account_id: str, artifact_id: str, chunks: list[bytes], *, content_type: str | None, now_seconds: float
 ) -> Artifact:
@@ -172,13 +180,10 @@ async def replace_content(
 
     Raises ApiError `not_found`, `invalid_value` for the type, `PAYLOAD_TOO_LARGE` or `quota_exceeded` beyond a bound.
     """
-    if content_type is not None:
-        _check_content_type(content_type, "content_type")
-
     size = sum(map(len, chunks))
 
     def check(tx: sqlite3.Connection) -> None:
-        quota.check_room(tx, account_id, size - artifact_by_id(tx, account_id, artifact_id).size)
+        quota.check_room(tx, account_id, size - check_replacing(tx, account_id, artifact_id, content_type).size)
 
     def finish(tx: sqlite3.Connection, content: ArtifactContent) -> Artifact:
         with without_overwriting(tx):  # a trigger deletes the old one

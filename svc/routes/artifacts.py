@@ -82,14 +82,17 @@ async def create_artifact(request: Request[State], caller: Caller) -> Response:
     """`{name, content | content_base64, content_type?, project_id?}` -> 201."""
     state = request.state
     body = await read_json(request, _BODY_BYTES)
-    project_id = projects.check_project_id(body.get("project_id"), "project_id")
     text, decode, usual_type = _content_field(body)
+    content_type = usual_type if body.get("content_type") is None else body["content_type"]
+    checked = artifacts.check_fields({"name": body.get("name"), "content_type": content_type})
+    project_id = projects.check_project_id(body.get("project_id"), "project_id")
+    if project_id is not None:  # before a content of many megabytes is written for nothing
+        state.db.look_up(projects.project_by_id, caller.id, project_id, "project_id")
     artifact = await artifacts.add_artifact(
         state.db,
         caller.id,
         await _apart_if_big(text, decode),
-        name=body.get("name"),
-        content_type=usual_type if body.get("content_type") is None else body["content_type"],
+        **checked,
         project_id=project_id,
         run_id=None,
         now_seconds=state.clock(),
@@ -234,12 +237,14 @@ async def replace_content(request: Request[State], caller: Caller) -> Response:
     state = request.state
     if "content-range" in request.headers:  # RFC 9110 14.5: taken for the whole, a part would destroy the rest
         raise ApiError("invalid_value", "Send the whole content, without Content-Range.", param="content-range")
+    artifact_id, content_type = request.path_params["artifact_id"], request.headers.get("content-type")
+    state.db.look_up(artifacts.check_replacing, caller.id, artifact_id, content_type)
     artifact = await artifacts.replace_content(
         state.db,
         caller.id,
-        request.path_params["artifact_id"],
+        artifact_id,
         await read_chunks(request, CONTENT_BYTES),
-        content_type=request.headers.get("content-type"),
+        content_type=content_type,
         now_seconds=state.clock(),
     )
     return reply(_as_json(state, artifact))

@@ -384,6 +384,34 @@ async def test_a_content_with_a_wrong_type_or_in_part_is_400_and_changes_nothing
     assert (await get_content(service, headers, made["id"])).content == b"text"
 
 
+@pytest.mark.parametrize(
+    ("artifact_id", "content_type", "status"), [(UNKNOWN, "a/b", 404), (None, "nonsense", 400), (None, "a/b", 200)]
+)
+async def test_what_refuses_a_content_whatever_it_is_does_so_before_any_of_it_is_read(
+    service: Service, artifact_id: str | None, content_type: str, status: int
+) -> None:
+    headers, read = await service.bearer(), []
+    artifact_id = artifact_id or (await make_artifact(service, headers))["id"]
+
+    async def chunks() -> AsyncIterator[bytes]:
+        read.append(True)
+        yield b"x"
+
+    answer = await put_content(service, headers, artifact_id, chunks(), **{"content-type": content_type})
+    assert answer.status_code == status and bool(read) == (status == 200)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "status"), [({"project_id": "proj_unknown"}, 404), ({"name": ""}, 400), ({"content_type": "nonsense"}, 400)]
+)
+async def test_a_refused_artifact_writes_none_of_its_content(service: Service, wrong: dict[str, str], status: int) -> None:
+    headers, db = await service.bearer(), service.state["db"]
+    before = await db.write(lambda tx: tx.total_changes)
+    body = {"name": "x", "content": "x" * (9 * PIECE_BYTES), **wrong}
+    assert (await service.client.post("/artifacts", json=body, headers=headers)).status_code == status
+    assert await db.write(lambda tx: tx.total_changes) == before
+
+
 @pytest.mark.slow
 async def test_a_content_of_32_mib_is_taken_and_of_a_byte_more_refused(service: Service) -> None:
     headers = await service.bearer()
