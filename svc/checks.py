@@ -45,6 +45,13 @@ def optional(holder: Mapping[str, Any], name: str, check: Check[T], default: D, 
     return default if value is None else check(value, _place(within, name))
 
 
+def known(holder: Mapping[str, Any], checks: Mapping[str, Check[Any]], within: str = "") -> None:
+    """Checks those of the fields of `holder` that `checks` has a check for and that are not null."""
+    for name, value in holder.items():
+        if value is not None and (check := checks.get(name)) is not None:
+            check(value, _place(within, name))
+
+
 def fields(holder: Mapping[str, Any], checks: Mapping[str, Check[Any]]) -> dict[str, Any]:
     """Those of the fields in `checks` that `holder` has, checked: what a partial update changes."""
     return {name: check(holder[name], name) for name, check in checks.items() if name in holder}

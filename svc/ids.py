@@ -18,22 +18,29 @@ _RANDOM_BYTES = 4096
 
 
 class _Random:
-    """Random bytes, which the system gives 4 KiB at a time: to ask it for each id would take longer than all else."""
+    """Random bytes, which the system gives 4 KiB at a time: to ask it for each id would take longer than all else.
 
-    def __init__(self) -> None:
-        self._left = b""
+    `translation` is what `bytes.translate` makes of them.
+    """
+
+    def __init__(self, *translation: bytes) -> None:
+        self._translation = translation or (None,)
+        self._made, self._taken = b"", 0
         self._one_at_a_time = threading.Lock()
 
     def take(self, count: int) -> bytes:
         """`count` bytes that nobody else has had or can guess."""
         with self._one_at_a_time:
-            if len(self._left) < count:
-                self._left = secrets.token_bytes(count + _RANDOM_BYTES)
-            taken, self._left = self._left[:count], self._left[count:]
-        return taken
+            start, self._taken = self._taken, self._taken + count
+            if self._taken > len(self._made):
+                self._made, start, self._taken = b"", 0, count
+                while len(self._made) < count:
+                    self._made += secrets.token_bytes(_RANDOM_BYTES).translate(*self._translation)
+            return self._made[start : self._taken]
 
 
 _random = _Random()
+_base62 = _Random(_CHARACTER_OF_BYTE, _DROPPED)
 
 
 @dataclass
@@ -64,10 +71,7 @@ def new_id(prefix: str, now_seconds: float | None = None) -> str:
 
 def random_base62(length: int) -> str:
     """`length` random characters out of 0-9A-Za-z that nobody can guess, for tokens."""
-    characters = b""
-    while len(characters) < length:
-        characters += _random.take(length + 8).translate(_CHARACTER_OF_BYTE, _DROPPED)
-    return characters[:length].decode()
+    return _base62.take(length).decode()
 
 
 def timestamp(seconds: float) -> str:

@@ -23,6 +23,7 @@ _BIG_BYTES = 4 * 1024 * 1024
 _BIG_BODYS_LONG_BYTES = 64
 _INTEGER_DIGITS = 1_000
 _LONG_DIGITS = 19  # more than 64 bits may have
+_LONG_ZEROS = b"0" * _LONG_DIGITS
 _DIGITS = bytes(b"0"[0] if byte in b"0123456789" else 0 for byte in range(256))
 _LONG_NUMBER = re.compile(rb"([0-9]{%d})[0-9]+" % (_LONG_DIGITS - 1))
 _NUMBER = re.compile(rb"[0-9]*")
@@ -96,7 +97,7 @@ def _write(value: Any, pieces: list[bytes]) -> None:
 def _loads(body: bytes) -> Any:
     """`body` as orjson reads it, but an integer beyond 64 bits, which orjson makes a float of, stays what it is. Raises
     ValueError."""
-    if not any(b"0" * _LONG_DIGITS in piece.translate(_DIGITS) for piece in _between_numbers(body)):
+    if not _has_long_number(body):
         return orjson.loads(body)
     # The other parser takes much that JSON is not: so the same text is judged first, with shorter numbers.
     orjson.loads(b"".join(_LONG_NUMBER.sub(rb"\1", piece) for piece in _between_numbers(body)))
@@ -104,6 +105,12 @@ def _loads(body: bytes) -> Any:
         return json.loads(body, parse_int=_integer, parse_float=_float)
     except RecursionError:
         raise ValueError("it is nested too deep") from None
+
+
+def _has_long_number(body: bytes) -> bool:
+    if len(body) <= _SLICE_BYTES:
+        return _LONG_ZEROS in body.translate(_DIGITS)
+    return any(_LONG_ZEROS in piece.translate(_DIGITS) for piece in _between_numbers(body))
 
 
 def _between_numbers(body: bytes) -> Iterator[bytes]:

@@ -146,7 +146,7 @@ async def serving(config: Config, clocks: Clocks) -> AsyncIterator[Service]:
         transport = httpx.ASGITransport(_WithState(app, state), raise_app_exceptions=False)
         hooks: dict[str, Any] = {"response": [_hold_against_the_document]}
         async with httpx.AsyncClient(transport=transport, base_url=config.base_url, event_hooks=hooks) as client:
-            yield Service(client, dict(state), config, clocks)
+            yield Service(client, dict(vars(state["service"])), config, clocks)
 
 
 @pytest.fixture

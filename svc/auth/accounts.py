@@ -15,6 +15,12 @@ PASSWORD_LENGTH = (8, 1024)
 NAME_LENGTH = 200
 
 
+# What is read of an account, in the order of its fields. (`RETURNING password_hash IS NOT NULL` is always 1 in SQLite 3.40.)
+COLUMNS = """
+    accounts.id, email, accounts.name, tier, default_model, accounts.created_at, email_proved_at, memory_enabled, password_hash
+"""
+
+
 class Account(NamedTuple):
     """An account as it is now, without its password hash; times are Unix seconds."""
 
@@ -23,9 +29,9 @@ class Account(NamedTuple):
     name: str | None
     tier: str
     default_model: str | None
-    memory_enabled: bool
     created_at: float
     email_proved_at: float | None
+    memory_enabled: bool
     has_password: bool
 
     @property
@@ -47,18 +53,8 @@ class Account(NamedTuple):
 
 
 def account_of(row: sqlite3.Row) -> Account:
-    """The account in a row with all columns of `accounts`."""
-    return Account(
-        row["id"],
-        row["email"],
-        row["name"],
-        row["tier"],
-        row["default_model"],
-        bool(row["memory_enabled"]),
-        row["created_at"],
-        row["email_proved_at"],
-        row["password_hash"] is not None,
-    )
+    """The account in a row that begins with COLUMNS."""
+    return Account._make((*row[:7], bool(row[7]), row[8] is not None))
 
 
 def check_password(value: Any, param: str = "password") -> str:
@@ -82,11 +78,11 @@ def add_account(tx: sqlite3.Connection, email: str, name: str | None, password_h
     """Stores a new account. Raises ApiError `email_taken`."""
     try:
         row = tx.execute(
-            """
+            f"""
             INSERT INTO accounts (id, email, email_key, name, password_hash, created_at)
             VALUES (?, ?, ?, ?, ?, ?)
-            RETURNING *
-            """,
+            RETURNING {COLUMNS}
+            """,  # noqa: S608 - our own words
             (new_id("user", now_seconds), email, lookalike_key(email), name, password_hash, now_seconds),
         ).fetchone()
     except sqlite3.IntegrityError:
@@ -95,13 +91,13 @@ def add_account(tx: sqlite3.Connection, email: str, name: str | None, password_h
 
 
 def account_by_id(conn: sqlite3.Connection, account_id: str) -> Account | None:
-    row = conn.execute("SELECT * FROM accounts WHERE id = ? AND email <> 'deleted'", (account_id,)).fetchone()
+    row = conn.execute(f"SELECT {COLUMNS} FROM accounts WHERE id = ? AND email <> 'deleted'", (account_id,)).fetchone()  # noqa: S608
     return None if row is None else account_of(row)
 
 
 def account_by_email(conn: sqlite3.Connection, email: str) -> Account | None:
     """The account with this e-mail or one that looks like it."""
-    row = conn.execute("SELECT * FROM accounts WHERE email_key = ?", (lookalike_key(email),)).fetchone()
+    row = conn.execute(f"SELECT {COLUMNS} FROM accounts WHERE email_key = ?", (lookalike_key(email),)).fetchone()  # noqa: S608
     return None if row is None else account_of(row)
 
 
@@ -118,7 +114,8 @@ def login_by_email(conn: sqlite3.Connection, email: str) -> tuple[Account | None
 
 
 def all_accounts(conn: sqlite3.Connection) -> list[Account]:
-    return [account_of(row) for row in conn.execute("SELECT * FROM accounts WHERE email <> 'deleted' ORDER BY id")]
+    rows = conn.execute(f"SELECT {COLUMNS} FROM accounts WHERE email <> 'deleted' ORDER BY id")  # noqa: S608
+    return [account_of(row) for row in rows]
 
 
 def missing_accounts(conn: sqlite3.Connection, ids: Iterable[str]) -> list[str]:

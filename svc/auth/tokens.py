@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import jwt
 
 from svc import quota
-from svc.auth.accounts import Account, account_of
+from svc.auth.accounts import COLUMNS, Account, account_of
 from svc.checks import is_blank, refusal
 from svc.db import run_some
 from svc.errors import ApiError
@@ -22,6 +22,7 @@ KEY_PREFIX = "svc-v1-"
 KEY_LENGTH = 49
 NAME_LENGTH = 1_000
 _CHECKSUM_LENGTH = 6
+_PAIRS = [first + second for first in BASE62 for second in BASE62]
 _CLOCK_STEP_SECONDS = 60  # a clock that is set right by so much does not sign out who has just signed in
 _ISSUER = "svc"
 _KEY = re.compile(f"{KEY_PREFIX}[0-9A-Za-z]{{{KEY_LENGTH - len(KEY_PREFIX)}}}")
@@ -118,11 +119,9 @@ def is_well_formed_key(token: str) -> bool:
 
 
 def _checksum(text: str) -> str:
-    number, digits = zlib.crc32(text.encode()), ""
-    for _ in range(_CHECKSUM_LENGTH):
-        number, digit = divmod(number, 62)
-        digits = BASE62[digit] + digits
-    return digits
+    rest, last = divmod(zlib.crc32(text.encode()), 62 * 62)
+    first, middle = divmod(rest, 62 * 62)
+    return _PAIRS[first] + _PAIRS[middle] + _PAIRS[last]
 
 
 def token_hash(token: str) -> bytes:
@@ -185,14 +184,14 @@ class KeyHolder(NamedTuple):
 def holder_of(conn: sqlite3.Connection, token: str) -> KeyHolder | None:
     """The holder of a key's token; None for an unknown or deleted key."""
     row = conn.execute(
-        """
-        SELECT accounts.*, api_keys.id AS key_id, ifnull(api_keys.last_used_at, 0) AS key_last_used_at
+        f"""
+        SELECT {COLUMNS}, api_keys.id, ifnull(last_used_at, 0)
         FROM api_keys JOIN accounts ON accounts.id = api_keys.account_id
-        WHERE api_keys.token_hash = ? AND email <> 'deleted'
-        """,
+        WHERE token_hash = ? AND email <> 'deleted'
+        """,  # noqa: S608 - our own words
         (token_hash(token),),
     ).fetchone()
-    return None if row is None else KeyHolder(account_of(row), row["key_id"], row["key_last_used_at"])
+    return None if row is None else KeyHolder(account_of(row), row[-2], row[-1])
 
 
 def mark_key_used(tx: sqlite3.Connection, account_id: str, key_id: str, minute_seconds: float) -> None:

@@ -4,7 +4,21 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from svc.checks import Check, boolean, filled, integer, list_of, mapping, number, one_of, optional, refusal, required, string
+from svc.checks import (
+    Check,
+    boolean,
+    filled,
+    integer,
+    known,
+    list_of,
+    mapping,
+    number,
+    one_of,
+    optional,
+    refusal,
+    required,
+    string,
+)
 
 ROLES = ("developer", "system", "user", "assistant", "tool", "function")
 _TOKENS_MAX = 2**31 - 1
@@ -20,17 +34,14 @@ def check_chat(body: dict[str, Any]) -> dict[str, Any]:
     `tool_choice` and `response_format`, `max_tokens: -1`) the type alone is checked: a new word needs no new version of this
     service. What the built-in models take is `check_for_builtin`'s.
     """
-    required(body, "messages", list_of(_message, least=1))
-    for name, check in _FIELDS.items():
-        if name in body:
-            optional(body, name, check, None)
+    required(body, "messages", _messages)
+    known(body, _FIELDS)
     return body
 
 
 def check_for_builtin(body: dict[str, Any]) -> None:
     """Raises ApiError `invalid_value` or `missing_field` for what OpenAI would refuse in a checked `body`, too."""
-    for name, check in _BUILTIN_FIELDS.items():
-        optional(body, name, check, None)
+    known(body, _BUILTIN_FIELDS)
 
 
 def _whole(value: Any, param: str) -> None:
@@ -113,10 +124,7 @@ def _message(value: Any, param: str) -> None:
     # The assistant's turn may come back without the key at all (litellm), the others' may not.
     if "content" not in message and role not in ("assistant", "function"):
         raise refusal(None, f"{param}.content", _CONTENT)
-    optional(message, "content", _content, None, param)
-    optional(message, "name", string, None, param)
-    if "tool_calls" in message:
-        optional(message, "tool_calls", list_of(_tool_call), None, param)
+    known(message, _MESSAGE_FIELDS, param)
 
 
 def _content(value: Any, param: str) -> None:
@@ -151,6 +159,8 @@ def _called(value: Any, param: str) -> None:
     optional(function, "arguments", string, None, param)
 
 
+_messages = list_of(_message, least=1)
+_MESSAGE_FIELDS: Mapping[str, Check[Any]] = {"content": _content, "name": string, "tool_calls": list_of(_tool_call)}
 _FIELDS: Mapping[str, Check[Any]] = {
     "model": filled,
     "stream": boolean,

@@ -29,7 +29,7 @@ async def read_chunks(request: Request[State], limit_bytes: int) -> list[bytes]:
     holds too much already, and `unsupported_media_type` for a coded (compressed) body.
     """
     sent = request.scope["svc.sent"]
-    if sent.get(b"content-encoding", b"").strip().lower() not in (b"identity", b""):
+    if b"content-encoding" in sent and sent[b"content-encoding"].strip().lower() not in (b"identity", b""):
         raise ApiError("unsupported_media_type", "Send the body as it is, without a Content-Encoding.")
     length = sent.get(b"content-length", b"0")
     if not _LENGTH.fullmatch(length) or int(length) > limit_bytes:
@@ -65,7 +65,7 @@ async def read_checked(request: Request[State], check: Callable[[dict[str, Any]]
     """
     if not _is_json(request.scope["svc.sent"].get(b"content-type", b"")):
         raise ApiError("unsupported_media_type")
-    body = await read_body(request, limit_bytes)
+    body = b"".join(await read_chunks(request, limit_bytes))
     if len(body) <= _BIG_JSON_BYTES:
         return check(_parse_object(body))
     owner = request.scope.get("svc.account_id") or request.scope.get("svc.client_ip", "")

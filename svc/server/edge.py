@@ -7,12 +7,11 @@ Edge: request id -> CORS preflight -> host (421), https behind a proxy (403), dr
 import ipaddress
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
 
-from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
@@ -28,6 +27,8 @@ from svc.server.cors import Cors
 from svc.server.web import refusal
 
 _HOST = re.compile(r"(?:\[([0-9a-f:.]*)\]|([^\[\]:@/\s]*))(?::[0-9]{0,5})?")
+_ADDRESSES = 4096  # so many are remembered, none of which is longer than
+_ADDRESS_LENGTH = 64
 _REQUEST_ID = re.compile(rb"[\x21-\x7e]{1,128}")
 _STANDING = (
     (b"strict-transport-security", b"max-age=31536000"),
@@ -43,7 +44,7 @@ class Edge:
     ) -> None:
         self._router = router
         self._config = config
-        self._trusts = lru_cache(256)(config.trusts)
+        self._trusts = lru_cache(_ADDRESSES)(config.trusts)
         self._log = log
         self._metrics = metrics
         self._bodies = bodies
@@ -57,9 +58,9 @@ class Edge:
             await self._router(scope, receive, send)
             return
         began, status = time.monotonic(), 0
-        sent = dict(reversed(scope["headers"]))  # of each name the first line
-        own_id = sent.get(b"x-request-id", b"")
-        request_id = own_id.decode() if _REQUEST_ID.fullmatch(own_id) else "req_" + random_base62(22)
+        sent = _by_name(scope["headers"])
+        own_id = sent.get(b"x-request-id")
+        request_id = own_id.decode() if own_id and _REQUEST_ID.fullmatch(own_id) else "req_" + random_base62(22)
         headers = [(b"x-request-id", request_id.encode()), *_STANDING]
         fields: dict[str, Any] = {}
         scope["svc.sent"], scope["svc.headers"], scope["svc.log_fields"] = sent, headers, fields
@@ -111,11 +112,30 @@ class Edge:
             raise ApiError("misdirected_request")
         peer: str = (scope.get("client") or ("",))[0]
         trusted = self._trusts(peer)
-        if self._config.tls == "proxy" and not (trusted and _forwarded_as_https(scope)):
+        if self._config.tls == "proxy" and not (trusted and sent.get(b"x-forwarded-proto", b"").strip().lower() == b"https"):
             raise ApiError("https_required")
         if self._draining() and scope["path"] != "/healthz":
             raise ApiError("shutting_down", headers={"connection": "close"})
-        return _client_ip(peer, scope, self._trusts) if trusted and b"x-forwarded-for" in sent else peer
+        forwarded = sent.get(b"x-forwarded-for") if trusted else None
+        return peer if forwarded is None else self._client_ip(peer, forwarded)
+
+    def _client_ip(self, peer: str, forwarded: bytes) -> str:
+        # The last address that is no proxy of ours: all before it may be forged by the caller.
+        for part in reversed(forwarded.decode("latin-1").split(",")):
+            address = part.strip()
+            if len(address) > _ADDRESS_LENGTH or not _is_address(address):
+                break
+            if not self._trusts(address):
+                return address
+        return peer
+
+
+def _by_name(headers: Iterable[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
+    """The headers by their names; the values of several lines are one list (RFC 9110, 5.3)."""
+    sent: dict[bytes, bytes] = {}
+    for name, value in headers:
+        sent[name] = sent[name] + b", " + value if name in sent else value
+    return sent
 
 
 def _answer_to(error: Exception, fields: dict[str, Any], *, begun: bool) -> Response | None:
@@ -143,18 +163,10 @@ def _host_name(host: bytes) -> str:
     return match[1] or match[2] or ""
 
 
-def _forwarded_as_https(scope: Scope) -> bool:
-    return [value.strip().lower() for value in Headers(scope=scope).getlist("x-forwarded-proto")] == ["https"]
-
-
-def _client_ip(peer: str, scope: Scope, trusts: Callable[[str], bool]) -> str:
-    # The last address that is no proxy of ours: all before it may be forged by the caller.
-    for part in reversed(",".join(Headers(scope=scope).getlist("x-forwarded-for")).split(",")):
-        address = part.strip()
-        try:
-            ipaddress.ip_address(address)
-        except ValueError:
-            return peer
-        if not trusts(address):
-            return address
-    return peer
+@lru_cache(_ADDRESSES)
+def _is_address(text: str) -> bool:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True

@@ -17,7 +17,7 @@ from svc.errors import ApiError
 from svc.server.interface import Component, Refusal, implies, integer, named_header, string
 from svc.server.limits import CHAT_PER_MINUTE
 from svc.server.state import State
-from svc.server.web import Endpoint, add_log_fields
+from svc.server.web import Endpoint
 
 LINK = "link"
 _TOKEN_LENGTH = 4096
@@ -104,9 +104,8 @@ def signed_in(handler: Handler) -> Endpoint:
 
     async def endpoint(request: Request[State]) -> Response:
         caller = await _caller(request)
-        request.scope["svc.account_id"] = caller.id
-        acting_for.set(caller.id)
-        add_log_fields(request, account=caller.id)
+        account_id = request.scope["svc.account_id"] = request.scope["svc.log_fields"]["account"] = caller.id
+        acting_for.set(account_id)
         return await handler(request, caller)
 
     return endpoint
@@ -202,8 +201,8 @@ async def _caller(request: Request[State]) -> Caller:
 
 
 def _bearer(request: Request[State]) -> str:
-    values = [value for name, value in request.scope["headers"] if name == b"authorization"]
-    scheme, _, token = values[0].decode("latin-1").partition(" ") if len(values) == 1 else ("", "", "")
+    sent: bytes = request.scope["svc.sent"].get(b"authorization", b"")
+    scheme, _, token = sent.decode("latin-1").partition(" ")
     token = token.strip(" ")
     if scheme.lower() != "bearer" or not token or len(token) > _TOKEN_LENGTH:
         raise ApiError("invalid_api_key")

@@ -1,7 +1,7 @@
 """What lives as long as the server and what handlers need of it: the lifespan of app.py makes it, `request.state` is it."""
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 from svc.auth.mail import Mail
@@ -28,7 +28,7 @@ from svc.server.sse import Drain, Interrupt
 class State(Mapping[str, Any]):
     """Read as `Request[State]`: `request.state.db` and its kin, so that a misspelt name fails the type check.
 
-    It is a mapping of its own fields because that is what Starlette takes from a lifespan and hands to each request.
+    It is a mapping, of itself alone, because that is what Starlette takes from a lifespan and hands to each request.
     `clock` gives Unix seconds; `derived_keys` holds a key for each purpose, derived from the one secret of the data folder.
     `interface` gives the interface document in JSON, which is built when it is first asked for.
     """
@@ -60,12 +60,12 @@ class State(Mapping[str, Any]):
     started_at: float
 
     def __getitem__(self, name: str) -> Any:
-        if name in self.__dataclass_fields__:
-            return getattr(self, name)
+        if name == "service":
+            return self
         raise KeyError(name)
 
     def __iter__(self) -> Iterator[str]:
-        return (field.name for field in fields(self))
+        return iter(("service",))
 
     def __len__(self) -> int:
-        return len(fields(self))
+        return 1

@@ -33,6 +33,15 @@ def routes(table: Iterable[Row]) -> list[Route]:
     return [Route(path, _ByMethod(endpoints), methods=list(endpoints)) for path, endpoints in by_path.items()]
 
 
+class _Request(Request[State]):
+    """Starlette's request, whose state is ours itself and no wrapper that looks up each name in it."""
+
+    @property
+    def state(self) -> State:
+        state: State = self.scope["state"]["service"]
+        return state
+
+
 class _ByMethod:
     """The endpoints of one path. It is an ASGI application, around which Starlette puts nothing of its own."""
 
@@ -40,7 +49,7 @@ class _ByMethod:
         self._endpoints = {"HEAD": endpoints["GET"], **endpoints} if "GET" in endpoints else endpoints
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        answer = await self._endpoints[scope["method"]](Request(scope, receive, send))
+        answer = await self._endpoints[scope["method"]](_Request(scope, receive, send))
         await answer(scope, receive, send)
 
 
