@@ -32,6 +32,8 @@ _COUNT_SECONDS = 2.0
 _LONG_BYTES = 1024 * 1024
 _LIMITS = ("max_completion_tokens", "max_tokens")
 
+_NO_USAGE = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
+
 RawChunks = list[upstream.RawChunk]
 
 
@@ -118,8 +120,8 @@ class ChatCall(PaidCall):
         elif (self._streamed and self._writer.text_bytes) or (self._abandoned and self._reached):
             usage = self._usage_so_far()
         else:
-            usage = {}
-        return {name: usage.get(name, 0) for name in ("prompt_tokens", "completion_tokens", "total_tokens")}
+            return dict(_NO_USAGE)
+        return {name: usage[name] for name in _NO_USAGE}
 
     def _usage_so_far(self) -> dict[str, int]:
         # What a model server counts on the way may be a mere placeholder (0 until the end): it is not less than was produced.
@@ -263,26 +265,26 @@ class ChatCall(PaidCall):
 
     async def _begin(self, model: Model) -> tuple[EngineAnswer, RawChunks | None]:
         """The answer of `model` and what comes first of it. Raises UpstreamFault, ApiError."""
-        answer = await self._ask(model)
+        body = {**self._body, **self._limits, "model": model.name}
+        answer: EngineAnswer
+        if model.provider is None:
+            self._note_reached()
+            answer = _BuiltinAnswer(provider.chat(model.name, body, self._engines.clock))
+        else:
+            way, asked = self._engines.way_to(model.provider), self._in_its_form(model, body)
+            answer = await upstream.chat(way, model.provider, asked, self._note_reached, heavy=self._heavy)
         try:
             return answer, await answer.more()
         except BaseException:
             await answer.aclose()
             raise
 
-    async def _ask(self, model: Model) -> EngineAnswer:
-        body = {**self._body, **self._limits, "model": model.name}
-        if model.provider is None:
-            self._note_reached()
-            return _BuiltinAnswer(provider.chat(model.name, body, self._engines.clock))
-        added = self._added
+    def _in_its_form(self, model: Model, body: dict[str, Any]) -> dict[str, Any]:
+        """`body` as the provider of `model` takes it, and with what this service asks for itself."""
         if body.get("stream") and not (options := body.get("stream_options") or {}).get("include_usage"):
             body["stream_options"] = {**options, "include_usage": True}
-            added = added if options else {*added, "stream_options"}
-        self._added = added
-        body = self._engines.concessions.apply(model, body, added)
-        way = self._engines.way_to(model.provider)
-        return await upstream.chat(way, model.provider, body, self._note_reached, heavy=self._heavy)
+            self._added = self._added if options else {*self._added, "stream_options"}
+        return self._engines.concessions.apply(model, body, self._added)
 
     def _note_reached(self) -> None:
         self._reached = True

@@ -162,7 +162,7 @@ class GrowingChoice:
         return piece
 
     def sent_calls(self) -> list[GrowingCall]:
-        return [call for call in self.calls if call.index >= 0]
+        return [call for call in self.calls if call.index >= 0] if self.calls else []
 
     def call_for(self, raw: dict[str, Any], position: int, kind: str, name: str | None, piece: str) -> GrowingCall:
         """The call that a delta belongs to, or a new one.
@@ -266,25 +266,30 @@ def normalized_usage(reported: dict[str, Any], prompt_estimate: Callable[[], int
     prompt = _count(reported.get("prompt_tokens", reported.get("input_tokens")))
     completion = _count(reported.get("completion_tokens", reported.get("output_tokens")))
     total = _count(reported.get("total_tokens"))
-    kept = {name: _details(value) if name.endswith("_details") else value for name, value in reported.items()}
+    kept: dict[str, Any] = {}
+    for name, value in reported.items():
+        if name.endswith("_details"):
+            value = _details(value)
+        if value is not None and value != {}:
+            kept[name] = value
     if completion is None and prompt is not None and total is not None:
         completion = max(0, total - prompt)
     elif completion is None:
         completion = completion_estimate
     elif prompt is not None:
         # Some count the hidden reasoning in the total alone (Gemini, xAI); it is output like the rest.
-        reasoning = (kept.get("completion_tokens_details") or {}).get("reasoning_tokens", 0)
+        reasoning = kept.get("completion_tokens_details", {}).get("reasoning_tokens", 0)
         completion += reasoning if total == prompt + completion + reasoning else 0
     if prompt is None:
         prompt = prompt_estimate() if total is None else max(0, total - completion)
-    counts = {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
-    return {**{name: value for name, value in kept.items() if value is not None and value != {}}, **counts}
+    kept["prompt_tokens"], kept["completion_tokens"], kept["total_tokens"] = prompt, completion, prompt + completion
+    return kept
 
 
 def _count(value: Any) -> int | None:
-    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= len(str(_TOKENS_MAX)):
+    if type(value) is str and value.isascii() and value.isdigit() and len(value) <= len(str(_TOKENS_MAX)):
         value = int(value)
-    if isinstance(value, float) and math.isfinite(value):
+    elif type(value) is float and math.isfinite(value):
         value = math.ceil(value)
     return value if type(value) is int and 0 <= value <= _TOKENS_MAX else None
 

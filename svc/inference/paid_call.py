@@ -113,11 +113,12 @@ class PaidCall:
 
     async def __aenter__(self) -> Self:
         """Begins a call that is settled exactly once, however the block ends; raises what `reserve` does."""
-        try:
-            await self.reserve()
-        except BaseException:
-            await self.settle()
-            raise
+        if self.paid:
+            try:
+                await self.reserve()
+            except BaseException:
+                await self.settle()
+                raise
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:

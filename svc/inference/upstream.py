@@ -7,13 +7,13 @@ chat(): request -> status -> RawAnswer: the first bytes tell what the body is, w
 
 import asyncio
 import contextlib
+import functools
 import json
 import math
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from types import TracebackType
 from typing import Any, Protocol
 
 import httpx
@@ -81,7 +81,7 @@ async def chat(
     the server may have the request; what is `heavy` is written off the event loop. Raises UpstreamFault, and ApiError
     `address_not_allowed`.
     """
-    data = await asyncio.to_thread(json_text.dumps, body) if heavy else await dump(body)
+    data = await dump(body, heavy)
     stream = bool(body.get("stream"))
     accept = b"text/event-stream" if stream else b"application/json"
     reply = await send(client, provider, "POST", "/chat/completions", accept, data, provider.timeout_seconds, on_sent)
@@ -93,9 +93,10 @@ async def models(client: Outbound, endpoint: Endpoint) -> list[dict[str, Any]]:
     timeout_seconds = min(endpoint.timeout_seconds, _SHORT_ANSWER_SECONDS)
     reply = await send(client, endpoint, "GET", "/models", b"application/json", b"", timeout_seconds)
     try:
-        with Faults():
-            async with asyncio.timeout(timeout_seconds):
-                document = parsed(await reply.read(_MODELS_BYTES), endpoint)
+        async with asyncio.timeout(timeout_seconds):
+            document = parsed(await reply.read(_MODELS_BYTES), endpoint)
+    except CLIENT_FAULTS as error:
+        raise fault_of(error) from None
     finally:
         await reply.aclose()
     entries = document
@@ -122,51 +123,52 @@ async def send(
 
     Raises UpstreamFault, and ApiError `address_not_allowed`.
     """
-    headers = [(b"accept", accept), (b"user-agent", b"svc")]
-    if body:
-        headers.append((b"content-type", b"application/json"))
-    if endpoint.api_key:
-        headers.append((b"authorization", b"Bearer " + endpoint.api_key.encode()))
-    url = endpoint.base_url.rstrip("/") + path
-    with Faults(before_the_answer=True):
+    url, headers = _url_and_headers(endpoint.base_url, endpoint.api_key, path, accept, bool(body))
+    try:
         reply = await client.send(method, url, headers, body, timeout_seconds=timeout_seconds, on_sent=on_sent)
+    except CLIENT_FAULTS as error:
+        raise fault_of(error, before_the_answer=True) from None
     if not 200 <= reply.status < 300:
         raise await _refusal(reply, endpoint)
     return reply
 
 
-async def dump(body: dict[str, Any]) -> bytes:
-    """A request's body as JSON."""
-    try:
-        return orjson.dumps(body)
-    except TypeError:  # an integer of over 64 bits: it goes on digit by digit
-        return await asyncio.to_thread(json_text.dumps, body)
+@functools.lru_cache(256)
+def _url_and_headers(
+    base_url: str, api_key: str | None, path: str, accept: bytes, has_body: bool
+) -> tuple[str, tuple[tuple[bytes, bytes], ...]]:
+    headers = [(b"accept", accept), (b"user-agent", b"svc")]
+    if has_body:
+        headers.append((b"content-type", b"application/json"))
+    if api_key:
+        headers.append((b"authorization", b"Bearer " + api_key.encode()))
+    return base_url.rstrip("/") + path, tuple(headers)
 
 
-class Faults:
-    """Turns the client's exceptions in a block into faults; their texts are svc/outbound/client.py's and quote nothing."""
+async def dump(body: dict[str, Any], heavy: bool = False) -> bytes:
+    """A request's body as JSON; what is `heavy` is written off the event loop."""
+    if not heavy:
+        with contextlib.suppress(TypeError):  # an integer of over 64 bits: it goes on digit by digit
+            return orjson.dumps(body)
+    return await asyncio.to_thread(json_text.dumps, body)
 
-    def __init__(self, *, before_the_answer: bool = False) -> None:
-        self._before_the_answer = before_the_answer
 
-    def __enter__(self) -> None:
-        pass
+CLIENT_FAULTS = (httpx.HTTPError, httpx.InvalidURL, TimeoutError)
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        if error is None:
-            return
-        if isinstance(error, AddressNotAllowed):
-            raise ApiError("address_not_allowed") from None
-        if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
-            raise UpstreamFault("unreachable", str(error)) from None
-        if isinstance(error, httpx.TimeoutException | TimeoutError):
-            raise UpstreamFault("timeout") from None
-        if isinstance(error, Cut | httpx.NetworkError):
-            raise UpstreamFault("unreachable" if self._before_the_answer else "cut", str(error)) from None
-        if isinstance(error, httpx.InvalidURL | httpx.UnsupportedProtocol | httpx.LocalProtocolError):
-            raise UpstreamFault("unreachable", "The provider's address or key cannot be used.") from None
-        if isinstance(error, httpx.HTTPError):
-            raise UpstreamFault("invalid", str(error)) from None
+
+def fault_of(error: Exception, *, before_the_answer: bool = False) -> UpstreamFault | ApiError:
+    """What one of the client's exceptions comes to; their texts are svc/outbound/client.py's and quote nothing."""
+    if isinstance(error, AddressNotAllowed):
+        return ApiError("address_not_allowed")
+    if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
+        return UpstreamFault("unreachable", str(error))
+    if isinstance(error, httpx.TimeoutException | TimeoutError):
+        return UpstreamFault("timeout")
+    if isinstance(error, Cut | httpx.NetworkError):
+        return UpstreamFault("unreachable" if before_the_answer else "cut", str(error))
+    if isinstance(error, httpx.InvalidURL | httpx.UnsupportedProtocol | httpx.LocalProtocolError):
+        return UpstreamFault("unreachable", "The provider's address or key cannot be used.")
+    return UpstreamFault("invalid", str(error))
 
 
 # --- reading answers
@@ -182,25 +184,26 @@ class RawAnswer:
         self._deadline = time.monotonic() + _ANSWER_SECONDS
         self._json: list[bytes] = []
         self._events: EventReader | None = None
-        self._repeats = Repeats(_secret(endpoint))
+        self._repeats: Repeats
         self._done = self._ended = False  # `[DONE]` has come; so has the end of the body
         self._fault: UpstreamFault | None = None  # what came behind the chunks that were returned
         # Without framing a cut connection looks like the end of the body: then the answer itself must have said that it ends.
-        framed = any(name in (b"content-length", b"transfer-encoding") for name, _ in reply.raw_headers)
-        self._unfinished: set[Any] | None = None if framed else {None}
+        self._unfinished: set[Any] | None = None if reply.framed else {None}
 
     async def more(self) -> list[RawChunk] | None:
         """The next raw chunks, as many as a read of the network brought; None after the last. Raises UpstreamFault."""
-        with Faults():
+        try:
             while not self._ended and not self._done and self._fault is None:
                 data = await self._reply.more()
                 if raws := self._feed(data) if data else await self._rest():
                     return raws
-            if self._fault is not None:
-                raise self._fault
-            if self._done:
-                await _read_out(self._reply)
-            return None
+        except CLIENT_FAULTS as error:
+            raise fault_of(error) from None
+        if self._fault is not None:
+            raise self._fault
+        if self._done:
+            await _read_out(self._reply)
+        return None
 
     async def aclose(self) -> None:
         """Ends the request at once where the answer has not come to its end."""
@@ -218,7 +221,7 @@ class RawAnswer:
             if data.startswith(b"<"):
                 raise UpstreamFault("invalid", _NO_ANSWER)
             if data and not data.startswith((b"{", b"[")):
-                self._events = EventReader(_EVENT_BYTES)
+                self._events, self._repeats = EventReader(_EVENT_BYTES), Repeats(_secret(self._endpoint))
         if self._events is not None:
             return self._chunks(self._events.feed(data))
         if data:

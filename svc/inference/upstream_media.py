@@ -10,10 +10,10 @@ from typing import Any, BinaryIO
 
 import httpx
 
-from svc.errors import ApiError, UpstreamFault
+from svc.errors import UpstreamFault
 from svc.inference import audio
 from svc.inference.pictures import picture_type
-from svc.inference.upstream import Endpoint, Faults, dump, parsed, send
+from svc.inference.upstream import CLIENT_FAULTS, Endpoint, dump, fault_of, parsed, send
 from svc.outbound.client import Outbound
 from svc.outbound.connection import Reply
 
@@ -45,11 +45,12 @@ async def _ask_for_images(client: Outbound, provider: Endpoint, body: dict[str, 
     reply = await send(client, provider, "POST", "/images/generations", accept, await dump(body), provider.timeout_seconds)
     deadline, size_bytes = time.monotonic() + _ANSWER_SECONDS, 0
     try:
-        with Faults():
-            async for chunk in reply:
-                size_bytes += len(chunk)
-                _check_bounds(size_bytes, _IMAGES_BYTES, deadline)
-                file.write(chunk)
+        async for chunk in reply:
+            size_bytes += len(chunk)
+            _check_bounds(size_bytes, _IMAGES_BYTES, deadline)
+            file.write(chunk)
+    except CLIENT_FAULTS as error:
+        raise fault_of(error) from None
     finally:
         await reply.aclose()
 
@@ -73,16 +74,13 @@ async def fetch(client: Outbound, url: str, timeout_seconds: float) -> bytes:
     pieces: list[bytes] = []
     size_bytes = 0
     try:
-        with Faults():
-            reply = await client.send(
-                "GET", url, [(b"accept", b"image/*"), (b"user-agent", b"svc")], timeout_seconds=timeout_seconds
-            )
-            async with contextlib.aclosing(reply):
-                async for piece in reply:
-                    size_bytes += len(piece)
-                    _check_bounds(size_bytes, _IMAGES_BYTES, deadline)
-                    pieces.append(piece)
-    except (ApiError, UpstreamFault):
+        reply = await client.send("GET", url, [(b"accept", b"image/*"), (b"user-agent", b"svc")], timeout_seconds=timeout_seconds)
+        async with contextlib.aclosing(reply):
+            async for piece in reply:
+                size_bytes += len(piece)
+                _check_bounds(size_bytes, _IMAGES_BYTES, deadline)
+                pieces.append(piece)
+    except (*CLIENT_FAULTS, UpstreamFault):
         # One text for every fault: it must not tell which addresses answer.
         raise UpstreamFault("invalid", _NOT_FETCHED) from None
     content = b"".join(pieces)
@@ -104,27 +102,28 @@ async def speech(
     deadline, size_bytes = time.monotonic() + _ANSWER_SECONDS, 0
     start, track = b"", None
     try:
-        with Faults():
-            async for chunk in reply:
-                size_bytes += len(chunk)
-                _check_bounds(size_bytes, int(most_seconds * _BYTES_PER_SECOND) + 1024 * 1024, deadline)
-                if track is None:
-                    start += chunk
-                    if len(start) < _START_BYTES:
-                        continue
-                    content_type = reply.headers.get("content-type", "")
-                    if _is_text(start, content_type):
-                        raise await _no_speech(start, reply, provider)
-                    track = audio.track(start, str(body.get("response_format")), content_type, most_seconds, guess_seconds)
-                    chunk = start
-                file.write(track.feed(chunk))
-                yield track
-                if track.full:
-                    break
+        async for chunk in reply:
+            size_bytes += len(chunk)
+            _check_bounds(size_bytes, int(most_seconds * _BYTES_PER_SECOND) + 1024 * 1024, deadline)
             if track is None:
-                raise UpstreamFault("invalid", "The answer holds no audio.")
-            track.finish(file)
+                start += chunk
+                if len(start) < _START_BYTES:
+                    continue
+                content_type = reply.headers.get("content-type", "")
+                if _is_text(start, content_type):
+                    raise await _no_speech(start, reply, provider)
+                track = audio.track(start, str(body.get("response_format")), content_type, most_seconds, guess_seconds)
+                chunk = start
+            file.write(track.feed(chunk))
             yield track
+            if track.full:
+                break
+        if track is None:
+            raise UpstreamFault("invalid", "The answer holds no audio.")
+        track.finish(file)
+        yield track
+    except CLIENT_FAULTS as error:
+        raise fault_of(error) from None
     except ValueError as error:
         raise UpstreamFault("invalid", str(error)) from None
     finally:

@@ -222,7 +222,7 @@ class ChunkWriter:
     def _note_usage(self, raw: dict[str, Any]) -> None:
         usage = raw.get("usage")
         if isinstance(usage, dict):
-            self._reported.update((name, value) for name, value in usage.items() if value is not None)
+            self._reported.update({name: value for name, value in usage.items() if value is not None})
 
     def _chunks(self, choice: GrowingChoice, delta: dict[str, Any]) -> list[Chunk]:
         """The chunk of `delta`, or several that together say the same where a text in it is long."""
@@ -327,7 +327,8 @@ class ChunkWriter:
         return delta
 
     def _new_text(self, choice: GrowingChoice, name: str) -> GrowingText:
-        json_bytes(name)
+        if not name.isascii():
+            json_bytes(name)
         self._kept_bytes += _FIELD_OVERHEAD_BYTES
         text = choice.texts[name] = GrowingText()
         return text

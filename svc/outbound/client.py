@@ -100,7 +100,7 @@ class Outbound(httpx.AsyncBaseTransport):
         `httpx.ReadTimeout`, `Cut`, `httpx.RemoteProtocolError`. A request is sent a second time only where a reused connection
         ended before the first byte of an answer.
         """
-        origin, start = self._request(method, str(url), _pairs(headers))
+        origin, start = self._request(method, str(url), headers if type(headers) is tuple else _pairs(headers))
         framing = b"content-length: %d\r\n\r\n" % len(body) if body or method in ("POST", "PUT", "PATCH") else b"\r\n"
         head = start + framing
         if (connection := self._take_idle(origin)) is not None:

@@ -64,7 +64,7 @@ class Connection(asyncio.Protocol):
         self._head_only = method == "HEAD"
         self._header_count = self._interim_count = 0
         self._silent_bytes = 0  # since the last byte of a body: heads, chunk extensions, trailers
-        self._answered = self._until_close = self._reusable = self._paused = False
+        self._answered = self.until_close = self._reusable = self._paused = False
         self._chunks: list[bytes] = []
         self._buffered_bytes = 0
         if len(body) < PAUSE_AT_BYTES:
@@ -157,7 +157,7 @@ class Connection(asyncio.Protocol):
         self._lost(self)
 
     def _ended(self, clean: bool) -> None:
-        if self.phase == _BODY and self._until_close and clean:
+        if self.phase == _BODY and self.until_close and clean:
             self.phase = _DONE
             self._wake()
         elif self.phase in (_HEAD, _BODY):
@@ -207,12 +207,12 @@ class Connection(asyncio.Protocol):
         if not 200 <= status <= 599:
             raise httpx.RemoteProtocolError("The answer's status makes no sense.")
         self.status = status
-        self._until_close = not self._framed()
+        self.until_close = not self._is_framed()
         self._silent_bytes = 0
         self.phase = _DONE if self._head_only else _BODY
         self._wake()
 
-    def _framed(self) -> bool:
+    def _is_framed(self) -> bool:
         """Whether the head tells the body's length; refuses what could be read in two ways, and compression."""
         framed = False
         for name, value in self.headers:
@@ -246,13 +246,15 @@ class Connection(asyncio.Protocol):
 class Reply(httpx.AsyncByteStream):
     """An answer whose head is there; iterate over it once for the body's bytes as they come, then `aclose` it.
 
-    `status` is 200..599, `raw_headers` has lower-case names. Reading raises `httpx.ReadTimeout` after the request's
-    `timeout_seconds` without a byte of the body, `Cut` when the connection ends first, `httpx.RemoteProtocolError` otherwise.
+    `status` is 200..599, `raw_headers` has lower-case names, `framed` is whether they tell where the body ends. Reading raises
+    `httpx.ReadTimeout` after the request's `timeout_seconds` without a byte of the body, `Cut` when the connection ends first,
+    `httpx.RemoteProtocolError` otherwise.
     """
 
     def __init__(self, connection: Connection) -> None:
         self.status = connection.status
         self.raw_headers = connection.headers
+        self.framed = not connection.until_close
         self._connection: Connection | None = connection
 
     @functools.cached_property

@@ -3,8 +3,6 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Iterator, Sequence
-from dataclasses import dataclass
-from types import TracebackType
 from typing import Any
 
 import orjson
@@ -107,8 +105,12 @@ async def create(request: Request[State], caller: Caller) -> Response:
             on_fault=lambda fault: add_log_fields(request, level="error", error=describe(fault)),
             headers=headers,
         )
-    async with _Recorded(request, call, exchange), call, attended(request.receive, state.drain, caller.id, interrupt):
-        answer = await call.complete()
+    try:
+        async with call:
+            with attended(request.receive, state.drain, caller.id, interrupt):
+                answer = await call.complete()
+    finally:
+        await _record(request, call, exchange)
     if call.paid:
         headers = {**headers, "x-service-cost-micros": str(call.cost_micros)}
     return reply(orjson.Fragment(answer), headers=headers)
@@ -119,17 +121,20 @@ async def _events(
 ) -> AsyncGenerator[bytes, None]:
     whole = False
     try:
-        async with _Recorded(request, call, exchange), call:  # settled before `[DONE]`
-            try:
-                async with contextlib.aclosing(call.stream()) as chunks:
-                    async for together in chunks:
-                        for blocks in _blocks(together):
-                            yield blocks
-            except asyncio.CancelledError:
-                if interrupt.reason is None:
-                    raise
-                raise reason_error(interrupt.reason) from None
-            whole = True
+        try:
+            async with call:  # settled before `[DONE]`
+                try:
+                    async with contextlib.aclosing(call.stream()) as chunks:
+                        async for together in chunks:
+                            for blocks in _blocks(together):
+                                yield blocks
+                except asyncio.CancelledError:
+                    if interrupt.reason is None:
+                        raise
+                    raise reason_error(interrupt.reason) from None
+                whole = True
+        finally:
+            await _record(request, call, exchange)
     except asyncio.CancelledError:
         if not whole or interrupt.reason is None:
             raise
@@ -150,21 +155,11 @@ def _blocks(chunks: Sequence[wire.Chunk]) -> Iterator[bytes]:
         yield part
 
 
-@dataclass(frozen=True)
-class _Recorded:
-    """Logs the call however the block ends, and keeps what a session said and was told, as far as it came and is paid."""
-
-    request: Request[State]
-    call: ChatCall
-    exchange: Exchange | None
-
-    async def __aenter__(self) -> None:
-        pass
-
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        add_log_fields(self.request, **self.call.log_fields)
-        if self.exchange is not None and self.call.begun and self.call.settled:
-            await _keep(self.request, self.call, self.exchange)
+async def _record(request: Request[State], call: ChatCall, exchange: Exchange | None) -> None:
+    """Logs the call, however it ended, and keeps what a session said and was told, as far as it came and is paid."""
+    add_log_fields(request, **call.log_fields)
+    if exchange is not None and call.begun and call.settled:
+        await _keep(request, call, exchange)
 
 
 async def _keep(request: Request[State], call: ChatCall, exchange: Exchange) -> None:

@@ -333,8 +333,9 @@ async def _made(request: Request[State], caller: Caller, call: PaidCall) -> Asyn
     """The block makes what is paid for: it has its hold, ends with the caller or the server, and is settled."""
     interrupt = Interrupt()
     try:
-        async with call, attended(request.receive, request.state.drain, caller.id, interrupt):
-            yield
+        async with call:
+            with attended(request.receive, request.state.drain, caller.id, interrupt):
+                yield
     finally:
         add_log_fields(request, **call.log_fields)
 

@@ -99,14 +99,14 @@ class attended:  # noqa: N801 - it reads as what it does
         self._grace_seconds = grace_seconds
         self._watcher: asyncio.Task[None] | None = None
 
-    async def __aenter__(self) -> Interrupt:
+    def __enter__(self) -> Interrupt:
         self._drain.add(self._interrupt, self._owner, self._grace_seconds)
         self._task = asyncio.current_task()
         self._interrupt.attach(self._task)
         self._timer = asyncio.get_running_loop().call_later(_MOMENT_SECONDS, self._watch)
         return self._interrupt
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._drain.remove(self._interrupt)
         self._interrupt.attach(None)
         self._timer.cancel()
@@ -184,8 +184,9 @@ class EventStream(Response):
         self._send = send
         self._ping_in(self._ping_seconds)
         try:
-            async with contextlib.aclosing(self._events), attended(receive, self._drain, self._owner, self._interrupt, 0):
-                await self._pump()
+            async with contextlib.aclosing(self._events):
+                with attended(receive, self._drain, self._owner, self._interrupt, 0):
+                    await self._pump()
         except ClientGone:
             return
         except ApiError as error:

@@ -67,7 +67,7 @@ class Streamed(Response):
                 await self._begin(send, begun, more_body=True)
                 del begun
                 try:
-                    async with attended(receive, self._state.drain, self._owner, Interrupt()):
+                    with attended(receive, self._state.drain, self._owner, Interrupt()):
                         async for piece in self._pieces:
                             await send({"type": "http.response.body", "body": piece, "more_body": True})
                 except ClientGone:

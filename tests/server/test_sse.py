@@ -238,7 +238,7 @@ async def test_work_for_a_json_answer_is_cancelled_when_the_caller_leaves() -> N
     caller, drain = Caller(), Drain()
 
     async def answer() -> None:
-        async with attended(caller.receive, drain, "user_1", Interrupt()):
+        with attended(caller.receive, drain, "user_1", Interrupt()):
             await asyncio.sleep(60)
 
     task = asyncio.create_task(answer())
@@ -253,7 +253,7 @@ async def test_at_shutdown_a_json_answer_has_a_grace_and_is_then_refused() -> No
     drain = Drain()
 
     async def answer(seconds: float, grace_seconds: float) -> str:
-        async with attended(Caller().receive, drain, "user_1", Interrupt(), grace_seconds):
+        with attended(Caller().receive, drain, "user_1", Interrupt(), grace_seconds):
             await asyncio.sleep(seconds)
         return "done"
 
