@@ -15,6 +15,7 @@ from typing import Any, Protocol, Self, TypeVar
 import orjson
 
 from svc.errors import ApiError
+from svc.inference.wire import Chunk, Texts
 
 STEP_SECONDS = 600.0
 TOOL_SECONDS = 60.0
@@ -33,7 +34,7 @@ class ModelCall(Protocol):
 
     async def reserve(self) -> None: ...
 
-    def stream(self) -> AsyncGenerator[list[dict[str, Any]], None]: ...
+    def stream(self) -> AsyncGenerator[list[Chunk | Texts], None]: ...
 
     async def settle(self) -> None: ...
 
@@ -123,11 +124,15 @@ async def _texts(model_call: ModelCall, progress: Progress, deadline: float) -> 
                     break
                 if together is None:
                     return
-                texts = []
-                for choice in (choice for chunk in together for choice in chunk["choices"]):
-                    progress.finish_reason = choice.get("finish_reason") or progress.finish_reason
-                    if text := choice["delta"].get("content") or choice["delta"].get("refusal"):
-                        texts.append(text)
+                texts: list[str] = []
+                for chunk in together:
+                    if isinstance(chunk, Texts):
+                        texts += chunk.texts
+                        continue
+                    for choice in chunk["choices"]:
+                        progress.finish_reason = choice.get("finish_reason") or progress.finish_reason
+                        if text := choice["delta"].get("content") or choice["delta"].get("refusal"):
+                            texts.append(text)
                 if texts:
                     yield texts
     raise ApiError("upstream_timeout", "The model took too long for a step of the agent, or the run for all of them.")

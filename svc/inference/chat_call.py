@@ -166,7 +166,7 @@ class ChatCall(PaidCall):
 
     # --- the answer
 
-    async def stream(self) -> AsyncGenerator[list[wire.Chunk], None]:
+    async def stream(self) -> AsyncGenerator[list[wire.Chunk | wire.Texts], None]:
         """The answer's chunks, as many at a time as came together. Raises ApiError for a fault of the upstream, at any moment."""
         self._streamed = True
         try:
@@ -185,16 +185,16 @@ class ChatCall(PaidCall):
                     raws = await answer.more()
             last = self._writer.finish()
             self._answered = True
-            yield last
+            yield [*last]
         except UpstreamFault as fault:
             self.ended(fault)
             raise self.caller_error(fault) from fault
         finally:
             self._note_end()
 
-    def _read(self, raws: RawChunks) -> tuple[list[wire.Chunk], UpstreamFault | None]:
+    def _read(self, raws: RawChunks) -> tuple[list[wire.Chunk | wire.Texts], UpstreamFault | None]:
         """What came together, written anew up to the fault that there may be in it."""
-        chunks: list[wire.Chunk] = []
+        chunks: list[wire.Chunk | wire.Texts] = []
         fault = None
         try:
             for raw in raws:

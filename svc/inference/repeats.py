@@ -1,6 +1,7 @@
-"""Chunks of a stream that say what one before them said, but for their text: most do, and need neither parsing nor judging anew.
+"""Events of a stream that say what one before them said, but for their text: most do, and are read together.
 
-an event -> Repeats.find() -> a Repeat of the chunk that was learned last | None: it is parsed, and perhaps learned
+what a read of the network brought -> Repeats.find() -> a Repeat: the texts of the events that it begins with, and what is left
+                                   -> None: they are parsed one by one, and the last of them is perhaps learned
 """
 
 import re
@@ -15,54 +16,66 @@ _MISSES = 16
 
 
 class Repeat(NamedTuple):
-    """A raw chunk that is `like` another one, with `text` as the content of its only choice."""
+    """Raw chunks that came together, each `like` the same one, with the next of `texts` as the content of its only choice."""
 
     like: dict[str, Any]
-    text: str
+    texts: list[str]
 
-    def whole(self) -> dict[str, Any]:
-        """The raw chunk as it came."""
+    def raws(self) -> list[dict[str, Any]]:
+        """The raw chunks as they came."""
         (choice,) = self.like["choices"]
-        return {**self.like, "choices": [{**choice, "delta": {**choice["delta"], "content": self.text}}]}
+        return [{**self.like, "choices": [{**choice, "delta": {**choice["delta"], "content": text}}]} for text in self.texts]
 
 
 class Repeats:
     """Knows the last chunk of one stream that held a text, and finds those that differ from it in nothing but that.
 
-    `secret` is what is taken out of answers: a text that may hold it is left to the parser.
+    `secret` is what is taken out of answers: texts that hold it are left to the parser.
     """
 
-    def __init__(self, secret: bytes | None) -> None:
+    def __init__(self, secret: str | None) -> None:
         self._secret = secret
         self._like: dict[str, Any] | None = None
-        self._before = self._after = b""
+        self._before = self._after = self._between = b""
         self._misses = 0
 
     def learn(self, data: bytes, raw: dict[str, Any]) -> None:
-        """Notes a chunk and the event that it was read from, where its text stands in one place."""
+        """Notes a chunk and the data of the event that it was read from, where its text stands in one place."""
         self._like = None
         if self._misses > _MISSES or data.count(_MARK) != 1 or not _has_text(raw):
             return
         self._misses += 1
         start = data.index(_MARK) + len(_MARK)
         if (found := _TEXT.match(data, start)) is not None:
-            self._like, self._before, self._after = raw, data[: found.start(1)], data[found.end(1) :]
+            self._like = raw
+            self._before, self._after = b"data: " + data[: found.start(1)], data[found.end(1) :] + b"\n\n"
+            self._between = self._after + self._before
 
-    def find(self, data: bytes) -> Repeat | None:
-        """The event as a repeat: what stands where the text stood is one text again, and all else is the same."""
-        if self._like is None or not (data.startswith(self._before) and data.endswith(self._after)):
+    def find(self, data: bytes) -> tuple[Repeat, bytes] | None:
+        """The events at the beginning of `data`, which begins an event, that are repeats, and what comes after them.
+
+        What stands where the text stood is one text again, and all else is the same.
+        """
+        if self._like is None or not data.startswith(self._before):
             return None
-        middle = data[len(self._before) : len(data) - len(self._after)]
-        if self._secret is not None and (b"\\" in middle or self._secret in middle):  # JSON can spell it in other ways
+        parts = data[len(self._before) :].split(self._between)
+        parts[-1], whole, rest = parts[-1].partition(self._after)
+        if not whole:
+            rest = self._before + parts.pop()
+        # A tab, as a line's end, cannot stand in a text of JSON: so no part can hide that it is less than one, or more.
+        joined = b",\t".join(parts)
+        if b"\n" in joined or b"\r" in joined:
             return None
         try:
-            text = orjson.loads(middle)
+            texts = orjson.loads(b"[%b]" % joined)
         except orjson.JSONDecodeError:
             return None
-        if type(text) is not str:
+        if not texts or len(texts) != len(parts) or set(map(type, texts)) != {str}:
+            return None
+        if self._secret is not None and self._secret in "\n".join(texts):
             return None
         self._misses = 0
-        return Repeat(self._like, text)
+        return Repeat(self._like, texts), rest
 
 
 def _has_text(raw: dict[str, Any]) -> bool:

@@ -49,6 +49,8 @@ _SECRET_CHARACTERS = 12
 _TOO_MANY_VALUES = "The answer holds too many values."
 _NO_ANSWER = "The answer is neither JSON nor an event stream."
 RawChunk = dict[str, Any] | Repeat
+# How often what a read of the network brought is looked at anew for events that repeat another.
+_TURNS = 8
 _BLANKS = b"\xef\xbb\xbf \t\r\n"
 
 
@@ -201,7 +203,7 @@ class RawAnswer:
             raise fault_of(error) from None
         if self._fault is not None:
             raise self._fault
-        if self._done:
+        if self._done and not self._reply.ended:
             await _read_out(self._reply)
         return None
 
@@ -221,12 +223,31 @@ class RawAnswer:
             if data.startswith(b"<"):
                 raise UpstreamFault("invalid", _NO_ANSWER)
             if data and not data.startswith((b"{", b"[")):
-                self._events, self._repeats = EventReader(_EVENT_BYTES), Repeats(_secret(self._endpoint))
+                self._events = EventReader(_EVENT_BYTES)
+                self._repeats = Repeats(self._endpoint.api_key if _secret(self._endpoint) else None)
         if self._events is not None:
-            return self._chunks(self._events.feed(data))
+            return self._read_events(self._events, data)
         if data:
             self._json.append(data)
         return []
+
+    def _read_events(self, reader: EventReader, data: bytes) -> list[RawChunk]:
+        """The chunks of the events that `data` completes: those that repeat one before them together, the others one by one."""
+        raws: list[RawChunk] = []
+        for _ in range(_TURNS):
+            begun = reader.take_back()
+            if begun is None:
+                break
+            data = begun + data
+            if (found := self._repeats.find(data)) is not None:
+                repeat, data = found
+                raws.append(repeat)
+            else:
+                first, end, data = data.partition(b"\n\n")
+                raws += self._chunks(reader.feed(first + end))
+            if not data or self._done or self._fault is not None:
+                return raws
+        return raws + self._chunks(reader.feed(data))
 
     async def _rest(self) -> list[RawChunk]:
         """What the end of the body makes whole. Raises UpstreamFault."""
@@ -244,12 +265,10 @@ class RawAnswer:
 
     def _chunks(self, events: list[ServerSentEvent]) -> list[RawChunk]:
         raws: list[RawChunk] = []
+        last: tuple[bytes, dict[str, Any]] | None = None
         try:
             for name, data in events:
                 data = data.strip()
-                if name != b"error" and (again := self._repeats.find(data)) is not None:
-                    raws.append(again)
-                    continue
                 if data == b"[DONE]":
                     self._done = True
                     break
@@ -259,12 +278,14 @@ class RawAnswer:
                     raise _told_fault(data, self._endpoint)
                 if data:
                     raw = _chunk(data, self._endpoint)
-                    self._repeats.learn(data, raw)
+                    last = data, raw
                     raws.append(raw)
                     if self._unfinished is not None:
                         _note_finish(raw, self._unfinished)
         except UpstreamFault as fault:
             self._fault = fault
+        if last is not None:
+            self._repeats.learn(*last)
         return raws
 
 
@@ -272,7 +293,7 @@ async def _read_out(reply: Reply) -> None:
     """What comes after `[DONE]`, a second one too, means nothing; a body read to its end leaves a connection that can be kept."""
     with contextlib.suppress(TimeoutError, httpx.HTTPError):
         async with asyncio.timeout(_AFTERWARDS_SECONDS):
-            async for _ in reply:
+            while await reply.more():
                 pass
 
 

@@ -1,6 +1,6 @@
 """What a provider answered, of any quality, written anew in the shape of OpenAI's chat completions.
 
-raw dicts -> ChunkWriter.feed() -> the chunks to send now -> event() -> bytes
+raw dicts -> ChunkWriter.feed() -> the chunks to send now -> blocks() -> bytes
              ChunkWriter.finish() -> the closing chunks, after the provider's clean end
 raw dicts -> Completion.feed() and finish() -> one JSON answer: the same reading, put together again
 """
@@ -8,6 +8,7 @@ raw dicts -> Completion.feed() and finish() -> one JSON answer: the same reading
 import functools
 import json
 import math
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import orjson
@@ -39,6 +40,7 @@ DONE = b"data: [DONE]\n\n"
 ANSWER_LIMIT_BYTES = 8 * 1024 * 1024
 _CHOICES_MAX = 128
 _FIELD_OVERHEAD_BYTES = 200
+_PART_BYTES = 64 * 1024
 _TOP_FIELDS = frozenset({"id", "object", "created", "model", "choices", "usage", "error"})
 _CHOICE_FIELDS = frozenset({"index", "delta", "message", "text", "finish_reason", "logprobs", "usage", "error"})
 _DELTA_FIELDS = frozenset({"role", "tool_calls", "function_call"})
@@ -48,7 +50,35 @@ _ascii_json = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 Chunk = dict[str, Any]
 
 
+class Texts(NamedTuple):
+    """Chunks that differ in their text alone: what each holds, and the block of one before and after it."""
+
+    texts: list[str]
+    before: bytes
+    after: bytes
+
+
 # --- events
+
+
+def blocks(chunks: Sequence[Chunk | Texts]) -> Iterator[bytes]:
+    """The blocks of chunks that came together, so many at a time that others have the event loop in between."""
+    part = b""
+    for chunk in chunks:
+        part += _texts_events(chunk) if isinstance(chunk, Texts) else event(chunk)
+        if len(part) >= _PART_BYTES:
+            yield part
+            part = b""
+    if part:
+        yield part
+
+
+def _texts_events(chunk: Texts) -> bytes:
+    between = chunk.after + chunk.before
+    data = between.join(map(orjson.dumps, chunk.texts))
+    if not data.isascii():
+        data = between.join([_ascii_json(text).encode() for text in chunk.texts])
+    return chunk.before + data + chunk.after
 
 
 def event(chunk: Chunk) -> bytes:
@@ -77,6 +107,17 @@ class _Plain(NamedTuple):
     choice: GrowingChoice
     chunk: Chunk
 
+    def takes(self, text: str) -> bool:
+        """Whether further text goes out as it comes: not long, within what was granted, and no emoji waits for its half."""
+        return len(text) <= min(PIECE_CHARACTERS, self.choice.left_bytes / 4) and not self.choice.texts["content"].half
+
+    def frame(self) -> Texts:
+        """The same chunk around other texts, of which there are none yet."""
+        (choice,) = self.chunk["choices"]
+        empty = event({**self.chunk, "choices": [{**choice, "delta": {"content": ""}}]})
+        before, mark, after = empty.partition(b'"content":""')  # within a text of JSON the quotes would be escaped
+        return Texts([], before + mark[:-2], after)
+
 
 class ChunkWriter:
     """Writes one answer of a provider anew, chunk by chunk.
@@ -100,6 +141,7 @@ class ChunkWriter:
         self._kept_bytes = 0
         self._parts = 0  # of the chunk that is being read
         self._plain: _Plain | None = None  # the last chunk, if it was a text and nothing else
+        self._frame: Texts | None = None  # what repeats it
         self.whole = False
         self.text_bytes = 0
         self.choice_bytes = math.inf
@@ -123,37 +165,36 @@ class ChunkWriter:
         """The tokens of the request where nobody has counted them."""
         return estimated_input_tokens(self._request)
 
-    def feed(self, raw: dict[str, Any] | Repeat) -> list[Chunk]:
-        """The chunks that a raw chunk, or a whole raw `chat.completion`, gives to send now.
+    def feed(self, raw: dict[str, Any] | Repeat) -> Sequence[Chunk | Texts]:
+        """The chunks that a raw chunk, several that repeat another, or a whole raw `chat.completion`, give to send now.
 
         Raises UpstreamFault: `status` for an error object, `cut` for a choice that broke off, `invalid` for an answer without
         end or one that JSON cannot carry.
         """
-        like, text = raw if isinstance(raw, Repeat) else (raw, "")
-        plain = self._plain
-        if plain is not None and plain.raw is like and 0 < len(text) <= min(PIECE_CHARACTERS, plain.choice.left_bytes / 4):
-            chunks = self._read_text(plain, text)
-        else:
-            chunks = self._read(like, raw.whole() if isinstance(raw, Repeat) else raw)
+        chunks = self._read_repeat(raw) if isinstance(raw, Repeat) else self._read(raw, raw)
         if self.text_bytes + self._kept_bytes > ANSWER_LIMIT_BYTES:
             raise UpstreamFault("invalid", "The answer is too long.")
         return chunks
 
-    def _read_text(self, plain: _Plain, text: str) -> list[Chunk]:
-        """The chunk of a further text that is within bounds, where nothing else is new."""
-        choice = plain.choice
-        if self._closed or choice.finish_reason is not None:
+    def _read_repeat(self, repeat: Repeat) -> Sequence[Chunk | Texts]:
+        """The chunks of further texts: together where they are within bounds and nothing else is new."""
+        plain, together = self._plain, "".join(repeat.texts)
+        if plain is None or plain.raw is not repeat.like or not plain.takes(together):
+            return [chunk for raw in repeat.raws() for chunk in self._read(repeat.like, raw)]
+        if self._closed or plain.choice.finish_reason is not None or not together:
             return []
-        piece = choice.texts["content"].take(choice.within(text))
-        self.text_bytes += len(piece) if piece.isascii() else text_size_bytes(piece)
-        return [{**plain.chunk, "choices": [{**plain.chunk["choices"][0], "delta": {"content": piece}}]}]
+        plain.choice.texts["content"].take(plain.choice.within(together))
+        self.text_bytes += len(together) if together.isascii() else text_size_bytes(together)
+        if self._frame is None:
+            self._frame = plain.frame()
+        return [self._frame._replace(texts=[text for text in repeat.texts if text])]
 
     def _read(self, like: dict[str, Any], raw: dict[str, Any]) -> list[Chunk]:
         """The chunks of `raw`; what it holds is `like` what comes next, but for the text, where that is all it holds."""
         if self.whole:
             return self._read_chunk(raw)
         late = self._waiting or any(choice.waiting for choice in self._choices.values())  # it came before and goes out now
-        chunks, self._plain = self._read_chunk(raw), None
+        chunks, self._plain, self._frame = self._read_chunk(raw), None, None
         if len(chunks) == 1 and not late and chunks[0]["choices"][0]["delta"].keys() == {"content"}:
             self._plain = _Plain(like, self._choices[chunks[0]["choices"][0]["index"]], chunks[0])
         return chunks

@@ -261,6 +261,11 @@ class Reply(httpx.AsyncByteStream):
     def headers(self) -> httpx.Headers:
         return httpx.Headers(self.raw_headers)
 
+    @property
+    def ended(self) -> bool:
+        """Whether the end of the body has come, be it read or not."""
+        return self._connection is None or self._connection.phase == _DONE
+
     def __aiter__(self) -> AsyncIterator[bytes]:
         return self
 

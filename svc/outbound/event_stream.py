@@ -4,6 +4,8 @@ from typing import NamedTuple
 
 from svc.outbound.connection import TooLarge
 
+_SHORT_BYTES = 4096
+
 
 class ServerSentEvent(NamedTuple):
     """`name` is empty where the stream gave none; `data` is what its data lines said, joined by line feeds."""
@@ -55,6 +57,14 @@ class EventReader:
             if len(self._line) > self._limit_bytes:
                 raise _too_large()
         return events
+
+    def take_back(self) -> bytes | None:
+        """The beginning of an event whose first line has not ended, to be fed again; None where there is more of it."""
+        if self._data is not None or self._name or self._after_cr or len(self._line) > _SHORT_BYTES:
+            return None
+        begun = bytes(self._line)
+        self._line.clear()
+        return begun
 
     def end(self) -> list[ServerSentEvent]:
         """The event that the end of the stream leaves open, if there is one."""

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator
 from typing import Any
 
 import orjson
@@ -32,7 +32,6 @@ from svc.server.web import add_log_fields, reply
 
 _BODY_BYTES = 16 * MIB
 _HEAVY_BYTES = 64 * KIB
-_PART_BYTES = 64 * KIB
 
 
 @describes(
@@ -101,9 +100,10 @@ async def create(request: Request[State], caller: Caller) -> Response:
             drain=state.drain,
             owner=caller.id,
             interrupt=interrupt,
-            closing=lambda error: wire.error_event(error.error) + wire.DONE,
+            closing=lambda error: wire.error_event(error.error),
             on_fault=lambda fault: add_log_fields(request, level="error", error=describe(fault)),
             headers=headers,
+            last=wire.DONE,
         )
     try:
         async with call:
@@ -122,11 +122,11 @@ async def _events(
     whole = False
     try:
         try:
-            async with call:  # settled before `[DONE]`
+            async with call:  # settled before the stream's last block, `[DONE]`
                 try:
                     async with contextlib.aclosing(call.stream()) as chunks:
                         async for together in chunks:
-                            for blocks in _blocks(together):
+                            for blocks in wire.blocks(together):
                                 yield blocks
                 except asyncio.CancelledError:
                     if interrupt.reason is None:
@@ -139,20 +139,6 @@ async def _events(
         if not whole or interrupt.reason is None:
             raise
         # A shutdown while the answer was settled and kept, which has happened all the same, finds it whole.
-    with contextlib.suppress(asyncio.CancelledError):  # as does one that comes now
-        yield wire.DONE
-
-
-def _blocks(chunks: Sequence[wire.Chunk]) -> Iterator[bytes]:
-    """The events of chunks that came together, so many at a time that others have the event loop in between."""
-    part = b""
-    for chunk in chunks:
-        part += wire.event(chunk)
-        if len(part) >= _PART_BYTES:
-            yield part
-            part = b""
-    if part:
-        yield part
 
 
 async def _record(request: Request[State], call: ChatCall, exchange: Exchange | None) -> None:

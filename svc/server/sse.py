@@ -19,7 +19,7 @@ from svc.errors import ApiError, ClientGone
 PING = b": ping\n\n"
 PING_SECONDS = 15.0
 # A producer that never waits would keep the event loop to itself: uvicorn's send() returns without yielding.
-_SLICE_SECONDS = 0.005
+_SLICE_SECONDS = 0.01
 _JSON_GRACE_SECONDS = 5.0
 # Before a moment is over nobody looks whether the caller has left: that takes a task, which a quick answer is done without.
 _MOMENT_SECONDS = 0.05
@@ -142,8 +142,8 @@ class EventStream(Response):
     """A `text/event-stream` answer out of a generator of whole blocks.
 
     `events` yields bytes, each one or more blocks. An ApiError that it raises before the first block becomes an ordinary
-    error answer; after it, the block that `closing` makes of the error ends the stream. On an interrupt the generator sees
-    a CancelledError at its await or yield and may yield its last event before it returns.
+    error answer; after it, the block that `closing` makes of the error ends the stream. `last` comes behind all that. On an
+    interrupt the generator sees a CancelledError at its await or yield and may yield its last event before it returns.
     """
 
     def __init__(
@@ -156,6 +156,7 @@ class EventStream(Response):
         closing: Callable[[ApiError], bytes],
         on_fault: Callable[[BaseException], None],
         headers: Mapping[str, str] | None = None,
+        last: bytes = b"",
         ping_seconds: float = PING_SECONDS,
     ) -> None:
         super().__init__(
@@ -174,8 +175,10 @@ class EventStream(Response):
         self._interrupt = interrupt
         self._closing = closing
         self._on_fault = on_fault
+        self._last = last
         self._ping_seconds = ping_seconds
         self._started = self._flushing = False
+        self._others_had_a_turn = True
         self._unsent = b""
         self._sent_at = time.monotonic()
         self._pinging: asyncio.Task[None] | None = None
@@ -183,6 +186,7 @@ class EventStream(Response):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._send = send
         self._ping_in(self._ping_seconds)
+        last = self._last
         try:
             async with contextlib.aclosing(self._events):
                 with attended(receive, self._drain, self._owner, self._interrupt, 0):
@@ -192,20 +196,21 @@ class EventStream(Response):
         except ApiError as error:
             if not self._started:
                 raise
-            await self._block(self._closing(error))
+            last = self._closing(error) + last
         except Exception as error:
             if not self._started:
                 raise
             self._on_fault(error)
-            await self._block(self._closing(ApiError("internal_error")))
+            last = self._closing(ApiError("internal_error")) + last
         finally:
             self._timer.cancel()
             if self._pinging is not None:
                 self._pinging.cancel()
+        self._unsent += last
         await self._flush(more_body=False)
 
     async def _pump(self) -> None:
-        self._begin_slice()
+        self._slice_end = self._sent_at + _SLICE_SECONDS
         step = self._events.__anext__()
         while True:
             try:
@@ -213,11 +218,12 @@ class EventStream(Response):
             except StopAsyncIteration:
                 return
             try:
-                await self._block(block)
-                if self._others_had_a_turn:
-                    self._begin_slice()
-                elif self._sent_at > self._slice_end:
-                    await asyncio.sleep(0)
+                if self._pinging is not None:  # to a reader who takes nothing
+                    await asyncio.wait([self._pinging])
+                self._unsent += block
+                await self._flush(more_body=True)
+                if self._sent_at > self._slice_end:
+                    await self._let_others()
             except asyncio.CancelledError as cancelled:
                 if self._interrupt.reason is None:
                     raise
@@ -225,19 +231,16 @@ class EventStream(Response):
             else:
                 step = self._events.__anext__()
 
-    def _begin_slice(self) -> None:
-        self._slice_end = self._sent_at + _SLICE_SECONDS
+    async def _let_others(self) -> None:
+        """Gives the event loop a turn, unless it had one since this was last called: a producer that waits needs none."""
+        if not self._others_had_a_turn:
+            await asyncio.sleep(0)
         self._others_had_a_turn = False
         asyncio.get_running_loop().call_soon(self._note_turn)
+        self._slice_end = self._sent_at + _SLICE_SECONDS
 
     def _note_turn(self) -> None:
         self._others_had_a_turn = True
-
-    async def _block(self, block: bytes) -> None:
-        if self._pinging is not None:  # to a reader who takes nothing
-            await asyncio.wait([self._pinging])
-        self._unsent += block
-        await self._flush(more_body=True)
 
     async def _flush(self, more_body: bool) -> None:
         """Sends what has not been sent. The server's send waits first and writes then: one that was interrupted sent nothing."""

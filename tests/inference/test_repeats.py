@@ -1,6 +1,9 @@
-"""svc/inference/repeats.py: an event that repeats the one before it is read as if it had been parsed."""
+"""svc/inference/repeats.py: events that repeat the one before them are read as if they had been parsed."""
 
-from typing import Any
+import itertools
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, cast
 
 import orjson
 import pytest
@@ -9,6 +12,9 @@ from hypothesis import strategies as st
 
 from svc.inference import wire
 from svc.inference.repeats import Repeat, Repeats
+from svc.inference.upstream import RawAnswer
+from svc.outbound.connection import Reply
+from tests.support.wire_grammar import as_sent
 
 HEAD = {"id": "chatcmpl-x", "created": 1_790_000_000, "model": "here/it"}
 SECRET = "svc-secret-0123"
@@ -39,33 +45,77 @@ STREAMS = st.lists(
 ).map(lambda parts: [raw for part in parts for raw in part])
 
 
+class Scripted:
+    """An answer whose reads of the network are given."""
+
+    raw_headers = ((b"transfer-encoding", b"chunked"),)
+    ended = False
+
+    def __init__(self, reads: Iterable[bytes]) -> None:
+        self._reads = iter(reads)
+
+    async def more(self) -> bytes:
+        return next(self._reads, b"")
+
+
+@dataclass
+class Endpoint:
+    name = base_url = "lab"
+    timeout_seconds = 1.0
+    byok = False
+    api_key: str | None = None
+
+
 def writer(choice_bytes: float) -> wire.ChunkWriter:
     made = wire.ChunkWriter(**HEAD, include_usage=False, request={"messages": []})
     made.choice_bytes = choice_bytes
     return made
 
 
-@settings(max_examples=300, deadline=None)
-@given(STREAMS, st.sampled_from([float("inf"), 5]))
-def test_a_stream_reads_the_same_whether_its_repeats_are_found_or_not(stream: list[dict[str, Any]], choice_bytes: float) -> None:
-    repeats, with_repeats, without = Repeats(SECRET.encode()), writer(choice_bytes), writer(choice_bytes)
-    for raw in stream:
-        data = orjson.dumps(raw)
-        found = repeats.find(data)
-        if found is None:
-            repeats.learn(data, raw)
-        else:
-            assert found.whole() == raw
-        assert with_repeats.feed(found or raw) == without.feed(raw)
-    assert (with_repeats.content(), with_repeats.usage) == (without.content(), without.usage)
-    assert with_repeats.text_bytes == without.text_bytes and with_repeats.finished == without.finished
+def event_of(raw: dict[str, Any], ending: bytes = b"\n\n") -> bytes:
+    return b"data: " + orjson.dumps(raw) + ending
 
 
-def test_an_ordinary_stream_is_parsed_once() -> None:
-    repeats, first = Repeats(None), chunk("a", {}, {}, {})
-    repeats.learn(orjson.dumps(first), first)
-    for text in ("b", "", "\n", 'with "quotes" and \\', "é"):
-        assert repeats.find(orjson.dumps(chunk(text, {}, {}, {}))) == Repeat(first, text)
+@settings(max_examples=150, deadline=None)
+@given(
+    STREAMS,
+    st.sampled_from([float("inf"), 5]),
+    st.lists(st.integers(1, 400), min_size=1),
+    st.sampled_from([b"\n\n", b"\r\n\r\n"]),
+)
+async def test_a_stream_reads_the_same_however_its_events_come_together(
+    stream: list[dict[str, Any]], choice_bytes: float, sizes: list[int], ending: bytes
+) -> None:
+    data, cuts = b"".join(event_of(raw, ending) for raw in stream), itertools.accumulate(itertools.cycle(sizes))
+    places = [0, *itertools.takewhile(lambda place: place < len(data), cuts), len(data)]
+    reads = [data[start:end] for start, end in itertools.pairwise(places) if start < end] or [b": none\n\n"]
+    together, one_by_one = writer(choice_bytes), writer(choice_bytes)
+    answer = RawAnswer(cast(Reply, Scripted(reads)), Endpoint(SECRET), 1 << 30)
+    sent, found = [], []
+    while (raws := await answer.more()) is not None:
+        for raw in raws:
+            found += raw.raws() if isinstance(raw, Repeat) else [raw]
+            sent += together.feed(raw)
+    hidden = [orjson.loads(orjson.dumps(raw).replace(SECRET.encode(), b"***")) for raw in stream]
+    assert found == hidden
+    assert as_sent(sent) == as_sent([chunk for raw in hidden for chunk in one_by_one.feed(raw)])
+    assert (together.content(), together.usage) == (one_by_one.content(), one_by_one.usage)
+    assert together.text_bytes == one_by_one.text_bytes and together.finished == one_by_one.finished
+
+
+async def test_what_a_read_brings_of_an_ordinary_stream_comes_together() -> None:
+    texts = ["b", "", "\n", 'with "quotes" and \\', "\u00e9", "\U0001f642", "\u2028"]
+    stream = b"".join(event_of(chunk(text, {}, {}, {})) for text in ["a", *texts])
+    end = event_of(chunk("", {}, {"finish_reason": "stop"}, {})) + b"data: [DONE]\n\n"
+    answer = RawAnswer(cast(Reply, Scripted([stream[:-20], stream[-20:] + end])), Endpoint(), 1 << 20)
+    first = await answer.more()
+    assert first == [chunk("a", {}, {}, {}), Repeat(chunk("a", {}, {}, {}), texts[:-1])]
+    second = await answer.more()
+    assert second is not None and second[0] == Repeat(chunk("a", {}, {}, {}), texts[-1:]) and len(second) == 2
+    assert await answer.more() is None
+    made = writer(float("inf"))
+    blocks = b"".join(wire.blocks([chunk for raw in [*first, *second] for chunk in made.feed(raw)]))
+    assert blocks.isascii() and b'"content":"\\u2028"' in blocks and made.content()["content"] == "".join(["a", *texts])
 
 
 @pytest.mark.parametrize(
@@ -86,15 +136,24 @@ def test_an_ordinary_stream_is_parsed_once() -> None:
     ],
 )
 def test_what_differs_in_anything_else_or_may_hold_the_secret_is_left_to_the_parser(data: bytes) -> None:
-    repeats, first = Repeats(b"my-secret-key"), chunk("a", {}, {}, {})
+    repeats, first = Repeats("my-secret-key"), chunk("a", {}, {}, {})
     repeats.learn(orjson.dumps(first), first)
-    assert repeats.find(data) is None
+    assert repeats.find(event_of(first)) == (Repeat(first, ["a"]), b"")
+    assert repeats.find(b"data: " + data + b"\n\n") is None
+
+
+def test_events_that_are_whole_only_together_are_left_to_the_parser() -> None:
+    repeats, first = Repeats(None), chunk("a", {}, {}, {})
+    repeats.learn(orjson.dumps(first), first)
+    before, after = event_of(first).split(b'"a"')
+    for parts in ([b'"a', b'b"', b'"c","d"'], [b'["x"', b'"y"]'], [b'"a","b"', b""], [b'"a"\n'], [b'"a"\r'], [b'"a\tb"']):
+        assert repeats.find(b"".join(before + part + after for part in parts)) is None
 
 
 def test_a_stream_that_never_repeats_itself_is_soon_looked_at_no_more() -> None:
     repeats = Repeats(None)
     for number in range(100):
         raw = chunk("a", {"obfuscation": str(number)}, {}, {})
-        assert repeats.find(orjson.dumps(raw)) is None
+        assert repeats.find(event_of(raw)) is None
         repeats.learn(orjson.dumps(raw), raw)
-    assert repeats.find(orjson.dumps(raw)) is None
+    assert repeats.find(event_of(raw)) is None

@@ -17,6 +17,7 @@ from svc.outbound.addresses import public_address
 from svc.outbound.client import Outbound
 from tests.support.model_answers import ARGUMENTS, TEXT, UNICODE
 from tests.support.model_server import ModelServer
+from tests.support.wire_grammar import as_sent
 
 KEY = "test-key-0123456789-abcdef"
 HEAD = {"id": "chatcmpl-x", "created": 1_790_000_000, "model": "here/it"}
@@ -55,11 +56,11 @@ class Setup:
     async def chunks(self, model: str, **fields: Any) -> list[dict[str, Any]]:
         """The whole stream, read by wire as the service does."""
         writer = wire.ChunkWriter(**HEAD, include_usage=True, request={"messages": []})
-        sent: list[dict[str, Any]] = []
+        sent: list[wire.Chunk | wire.Texts] = []
         async with contextlib.aclosing(self.chat(model, **fields)) as raws:
             async for together in raws:
                 sent += [chunk for raw in together for chunk in writer.feed(raw)]
-        return sent + writer.finish()
+        return as_sent([*sent, *writer.finish()])
 
     async def answer(self, model: str, **fields: Any) -> dict[str, Any]:
         """The whole JSON answer."""

@@ -1,5 +1,6 @@
 """An independent reading of OpenAI's format, against which tests hold what our writer writes, and short names for its inputs."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import orjson
@@ -21,6 +22,12 @@ def streamed(*raws: dict[str, Any], include_usage: bool = False) -> list[dict[st
     chunks = [chunk for raw in raws for chunk in stream.feed(raw)] + stream.finish()
     check_grammar(chunks, include_usage, complete=True)
     return chunks
+
+
+def as_sent(chunks: Iterable[wire.Chunk | wire.Texts]) -> list[dict[str, Any]]:
+    """The chunks that a caller reads."""
+    blocks = b"".join(wire.blocks([*chunks])).split(b"\n\n")
+    return [orjson.loads(block.removeprefix(b"data: ")) for block in blocks if block]
 
 
 def delta(index: int = 0, finish_reason: str | None = None, **fields: Any) -> dict[str, Any]:
