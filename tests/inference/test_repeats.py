@@ -48,8 +48,7 @@ STREAMS = st.lists(
 class Scripted:
     """An answer whose reads of the network are given."""
 
-    raw_headers = ((b"transfer-encoding", b"chunked"),)
-    ended = False
+    framed, ended = True, False
 
     def __init__(self, reads: Iterable[bytes]) -> None:
         self._reads = iter(reads)
