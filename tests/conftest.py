@@ -13,6 +13,7 @@ from typing import Any
 
 import httpx
 import pytest
+from hypothesis import HealthCheck, settings
 
 from app import create_app
 from svc.config import Config
@@ -23,6 +24,11 @@ PASSWORD = "correct horse battery"
 SERVERS = {"RunningServer", "running_server", "running_server_sync"}
 MEMORY = Path("/dev/shm")
 JSON = {"content-type": "application/json"}  # for a body that httpx is given as bytes
+
+# No deadline for an example: a busy machine would break it. `--hypothesis-profile long` plays more.
+settings.register_profile("short", max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("long", settings.get_profile("short"), max_examples=2_000)
+settings.load_profile("short")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from svc.auth import emails
@@ -292,7 +292,6 @@ async def test_what_fails_before_a_message_is_made_is_logged() -> None:
 # --- the message
 
 
-@settings(deadline=None)
 @given(st.from_regex(emails._FORM, fullmatch=True))
 def test_an_address_that_an_account_may_have_is_one_recipient_and_no_header(email: str) -> None:
     mail = Mail(MailServer("127.0.0.1", 9, "offered"), BASE_URL, Logged())

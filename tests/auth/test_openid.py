@@ -11,7 +11,7 @@ import httpx
 import jwt
 import pytest
 from cryptography.hazmat.primitives import serialization
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from svc.auth import oauth
@@ -269,7 +269,6 @@ async def test_a_key_that_is_not_for_this_signature_does_not_count(client: Clien
         assert "none of its keys" in await client.refusal()
 
 
-@settings(deadline=None)
 @given(
     st.dictionaries(
         st.sampled_from(["kty", "n", "e", "d", "crv", "x", "y", "k", "alg", "use", "kid"]),

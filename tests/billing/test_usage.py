@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from svc.auth import accounts, tokens
@@ -24,7 +24,6 @@ CALLS = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=60)
 @given(CALLS)
 def test_every_view_of_the_same_calls_adds_up_to_the_same_money(calls: list[tuple[Any, ...]]) -> None:
     conn = empty_database()

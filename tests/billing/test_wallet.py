@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -194,9 +194,7 @@ class WalletMachine(RuleBasedStateMachine):
             assert (total, rows) == (model.balance, model.booked)
 
 
-WalletMachine.TestCase.settings = settings(
-    max_examples=60, stateful_step_count=40, deadline=None, suppress_health_check=[HealthCheck.too_slow]
-)
+WalletMachine.TestCase.settings = settings(stateful_step_count=40)
 TestAnyOrderOfHoldsSettlementsCreditsAndCrashesAddsUp = WalletMachine.TestCase
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.builtin import (
@@ -15,7 +15,6 @@ from tests.support.builtin import (
 
 
 @given(st.text(max_size=60), st.lists(st.text(max_size=3), max_size=3), st.integers(1, 12), st.integers(1, 3))
-@settings(deadline=None, max_examples=150)
 def test_stream_and_json_agree_and_keep_the_limits(message: str, stops: list[str], max_tokens: int, n: int) -> None:
     async def both() -> tuple[list[Body], list[Body]]:
         fields = {"stop": stops, "max_tokens": max_tokens, "max_completion_tokens": 9, "n": n}

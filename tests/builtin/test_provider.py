@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from svc.builtin.provider import MODELS, chat
@@ -172,7 +172,6 @@ _BODY = st.fixed_dictionaries(
 @pytest.mark.slow
 @pytest.mark.parametrize("model", ["echo", "assistant", "script"])
 @given(body=_BODY | st.dictionaries(st.sampled_from(["messages", "tools", "stop", "n"]), _JSON))
-@settings(deadline=None, max_examples=250, suppress_health_check=[HealthCheck.too_slow])
 def test_any_body_is_answered_or_refused(model: str, body: Body) -> None:
     async def run() -> list[Body]:
         return [answer async for answer in chat(model, body, lambda: NOW_SECONDS)]

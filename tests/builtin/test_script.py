@@ -5,7 +5,7 @@ import time
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from svc.builtin.provider import chat
@@ -122,7 +122,6 @@ _LINES = st.sampled_from(
 
 
 @given(st.lists(_LINES, max_size=8))
-@settings(deadline=None, max_examples=150)
 def test_scripts_play_as_written(lines: list[str]) -> None:
     expanded = [line for one in lines for line in ([one[9:]] * int(one[7]) if one.startswith("repeat") else [one])]
     ends = [number for number, line in enumerate(expanded) if line in ("length", "drop")]

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import itertools
 import re
 import sqlite3
 from collections.abc import AsyncIterator
@@ -14,16 +15,19 @@ import orjson
 import pytest
 import pytest_asyncio
 
+from tests.support.agent_runs import Account, add_accounts
 from tests.support.model_server import ModelServer
-from tests.support.people import Person, another_person, command
 from tests.support.server import RunningServer, running_server
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 COMPLETIONS = "/v1/chat/completions"
 MODELS = (
     *("ok", "silent", "silent-after-3-chunks", "endless", "late-usage-800ms", "tools", "reasoning", "mid-line", "mid-bare"),
-    *("refuses-max_tokens", "refuses-stream_options", "refuses-reasoning_content+tools+reasoning", "small-output", "status-401"),
-    *("status-402", "endless+stream-for-json", "echo", "echo+json-for-stream"),
+    *("refuses-max_tokens", "refuses-reasoning_content+tools+reasoning", "status-401", "status-402", "endless+stream-for-json"),
+    *("echo", "echo+json-for-stream"),
+    # The server remembers what these refuse, so each is for one test, which its name tells.
+    *("refuses-max_tokens+json", "refuses-max_tokens+stream", "small-output+json", "small-output+stream"),
+    *("refuses-stream_options",),
 )
 ESTIMATED_INPUT = 1  # tokens of "hi", which are a micro each; those of the output are two
 
@@ -40,7 +44,7 @@ class Lab:
 
     server: RunningServer
     upstream: ModelServer
-    person: Person
+    person: Account
     client: httpx.AsyncClient
     logged_before: int = 0
 
@@ -75,9 +79,11 @@ def events(answer: httpx.Response) -> list[Any]:
     return [orjson.loads(block[6:]) for block in answer.text.split("\n\n")[:-1] if block != "data: [DONE]"]
 
 
-async def person_with_funds(server: RunningServer) -> Person:
-    person = await another_person(server)
-    assert command(server, "credit", person.email, "5").returncode == 0
+_numbers = itertools.count(1)
+
+
+def person_with_funds(server: RunningServer) -> Account:
+    (person,) = add_accounts(server, 1, micros=5_000_000, name=f"person{next(_numbers)}-")
     return person
 
 
@@ -87,7 +93,7 @@ async def laboratory(folder: Path) -> AsyncIterator[Lab]:
         (folder / "catalog.toml").write_text(catalog(upstream))
         settings = {"SVC_CATALOG": str(folder / "catalog.toml")}
         async with running_server(folder, settings) as server, server.client(timeout=30) as client:
-            yield Lab(server, upstream, await person_with_funds(server), client)
+            yield Lab(server, upstream, person_with_funds(server), client)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -100,12 +106,12 @@ async def shared(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Lab]
 async def lab(shared: Lab) -> Lab:
     """Somebody new on the server that these tests share."""
     shared.upstream.requests.clear()
-    return replace(shared, person=await person_with_funds(shared.server), logged_before=len(shared.server.log_lines()))
+    return replace(shared, person=person_with_funds(shared.server), logged_before=len(shared.server.log_lines()))
 
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def own_lab(tmp_path: Path) -> AsyncIterator[Lab]:
-    """A server of its own, for what a server remembers, counts, or ends by."""
+    """A server of its own, for what it counts, or ends by."""
     async with laboratory(tmp_path) as lab:
         yield lab
 
@@ -200,26 +206,26 @@ async def test_a_shutdown_charges_nothing_for_a_silent_model(own_lab: Lab) -> No
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_what_we_add_and_a_model_refuses_is_asked_again_as_it_wants_it_and_remembered(own_lab: Lab, stream: bool) -> None:
+async def test_what_we_add_and_a_model_refuses_is_asked_again_as_it_wants_it_and_remembered(lab: Lab, stream: bool) -> None:
+    requests, form = lab.upstream.requests, "stream" if stream else "json"
     for times in (2, 1):
-        before = len(own_lab.upstream.requests)
-        assert (await own_lab.chat("refuses-max_tokens", stream=stream)).status_code == 200
-        assert len(own_lab.upstream.requests) == before + times
-        assert own_lab.upstream.requests[-1].body["max_completion_tokens"] == 4096
-    before = len(own_lab.upstream.requests)
-    assert (await own_lab.chat("small-output", stream=stream)).status_code == 200
-    assert len(own_lab.upstream.requests) == before + 2 and "max_tokens" not in own_lab.upstream.requests[-1].body
+        before = len(requests)
+        assert (await lab.chat(f"refuses-max_tokens+{form}", stream=stream)).status_code == 200
+        assert len(requests) == before + times and requests[-1].body["max_completion_tokens"] == 4096
+    before = len(requests)
+    assert (await lab.chat(f"small-output+{form}", stream=stream)).status_code == 200
+    assert len(requests) == before + 2 and "max_tokens" not in requests[-1].body
     if stream:
         for times in (2, 1):
-            before = len(own_lab.upstream.requests)
-            assert (await own_lab.chat("refuses-stream_options", stream=True)).status_code == 200
-            assert len(own_lab.upstream.requests) == before + times and "stream_options" not in own_lab.upstream.requests[-1].body
+            before = len(requests)
+            assert (await lab.chat("refuses-stream_options", stream=True)).status_code == 200
+            assert len(requests) == before + times and "stream_options" not in requests[-1].body
 
 
-async def test_what_the_caller_sent_itself_is_the_callers_to_mend(own_lab: Lab) -> None:
-    answer = await own_lab.chat("refuses-max_tokens", max_tokens=50)
+async def test_what_the_caller_sent_itself_is_the_callers_to_mend(lab: Lab) -> None:
+    answer = await lab.chat("refuses-max_tokens", max_tokens=50)
     assert (answer.status_code, answer.json()["error"]["param"]) == (400, "max_tokens")
-    assert len(own_lab.upstream.requests) == 1 and await own_lab.spent() == 0
+    assert len(lab.upstream.requests) == 1 and await lab.spent() == 0
 
 
 async def test_the_thoughts_of_an_agents_step_go_back_only_to_a_model_that_takes_them(lab: Lab) -> None:

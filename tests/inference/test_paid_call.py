@@ -505,7 +505,7 @@ def due_hold(model: str, prices: tuple[int, int], messages: list[Any], limit: in
 
 
 @pytest.mark.slow
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(
     name=st.sampled_from([name for name in PRICES if name not in ("free", "")]),
     contents=st.lists(st.one_of(TEXTS, PARTS), min_size=1, max_size=3),

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import orjson
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from svc.inference import wire
@@ -75,7 +75,6 @@ def event_of(raw: dict[str, Any], ending: bytes = b"\n\n") -> bytes:
     return b"data: " + orjson.dumps(raw) + ending
 
 
-@settings(max_examples=150, deadline=None)
 @given(
     STREAMS,
     st.sampled_from([float("inf"), 5]),

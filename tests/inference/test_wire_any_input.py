@@ -5,7 +5,7 @@ from typing import Any
 
 import orjson
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from svc.errors import UpstreamFault
@@ -72,7 +72,6 @@ raws = some(choices=st.lists(mostly(choices_), max_size=3), usage=usages, system
 
 @pytest.mark.slow
 @given(st.lists(raws, max_size=6), st.booleans())
-@settings(max_examples=300, deadline=None)
 def test_any_sequence_of_raw_chunks_gives_a_stream_that_obeys_the_grammar(sequence: list[dict[str, Any]], asked: bool) -> None:
     stream = writer(asked)
     sent: list[dict[str, Any]] = []
@@ -91,7 +90,6 @@ def test_any_sequence_of_raw_chunks_gives_a_stream_that_obeys_the_grammar(sequen
 
 
 @given(raws)
-@settings(max_examples=300, deadline=None)
 def test_any_raw_answer_gives_a_completion_of_the_right_shape_or_one_fault(raw: dict[str, Any]) -> None:
     try:
         whole = answer(raw)
@@ -115,7 +113,6 @@ def test_text_arrives_unchanged_even_when_emoji_are_split(text: str, cuts: list[
 
 
 @given(raws)
-@settings(max_examples=200, deadline=None)
 def test_json_and_stream_tell_the_same(raw: dict[str, Any]) -> None:
     try:
         whole = answer(raw)

@@ -6,7 +6,7 @@ import time
 
 import httpx
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from svc.outbound.connection import Connection, Cut, TooLarge
@@ -86,7 +86,6 @@ class Wire:
 chunked_bodies = st.lists(st.binary(min_size=1, max_size=40), max_size=6)
 
 
-@settings(max_examples=150, deadline=None)
 @given(chunked_bodies, st.sampled_from(["length", "chunked", "close"]), st.lists(st.integers(0, 400), max_size=12), st.booleans())
 def test_the_body_is_the_same_however_the_bytes_are_split(pieces: list[bytes], kind: str, cuts: list[int], whole: bool) -> None:
     body = b"".join(pieces)

@@ -4,7 +4,7 @@ import itertools
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from svc.outbound.connection import TooLarge
@@ -73,13 +73,11 @@ tokens = st.sampled_from(
 )
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.lists(tokens, max_size=30).map(b"".join), st.lists(st.integers(0, 120), max_size=12))
 def test_events_are_the_same_however_the_bytes_are_split(stream: bytes, cuts: list[int]) -> None:
     assert read(stream) == read(stream, cuts)
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.lists(st.text(st.characters(exclude_characters="\r\n", exclude_categories=["Cs"])).map(str.encode), max_size=5))
 def test_any_text_without_line_ends_arrives_unchanged(texts: list[bytes]) -> None:
     stream = b"".join(b"data: %b\n\n" % text for text in texts)
