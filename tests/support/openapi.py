@@ -145,9 +145,7 @@ def check(answer: httpx.Response) -> None:
     content_type = answer.headers.get("content-type", "")
     body: Any = answer.text if answer.content else None
     if body is not None and content_type == "application/json":
-        with contextlib.suppress(
-            orjson.JSONDecodeError
-        ):  # somebody's own file may be called JSON; no schema of ours takes a text
+        with contextlib.suppress(orjson.JSONDecodeError):  # a file may only say that it is JSON; no schema takes a text
             body = orjson.loads(answer.content)
     if request.method != "HEAD":
         validate_response(method, request.url.path, answer.status_code, body, content_type)
