@@ -1,5 +1,6 @@
 """Requests that nobody would think of, in short: `python -m tests.fuzz` sends a million."""
 
+import random
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,8 @@ async def test_what_is_made_from_the_interface_document_is_answered_as_it_says(
     tmp_path: Path, pytestconfig: pytest.Config
 ) -> None:
     seed = str(pytestconfig.getoption("--seed"))
-    assert await documented.play(tmp_path, seed, 800, operations=16, each=3) == []
+    corpus = documented.Corpus(random.Random(seed), operations=16, each=3)
+    assert await documented.play(tmp_path, seed, 800, corpus) == []
 
 
 async def test_bytes_that_were_http_get_no_500_and_no_stall(tmp_path: Path, pytestconfig: pytest.Config) -> None:

@@ -3,9 +3,11 @@
 import argparse
 import asyncio
 import gc
+import random
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 
 from tests.fuzz import documented, wire
@@ -23,8 +25,10 @@ async def main() -> int:
     gc.freeze()
     faults, began = 0, time.monotonic()
     rounds = -(-arguments.count // _ROUND)
+    corpus = documented.Corpus(random.Random(f"{arguments.seed}"))
+    plays = ((partial(documented.play, corpus=corpus), "documented"), (wire.play, "wire"))
     for number in range(arguments.first, rounds):
-        play, name = ((documented.play, "documented"), (wire.play, "wire"))[number % 2]
+        play, name = plays[number % 2]
         with tempfile.TemporaryDirectory() as folder, WATCHDOG.watching():
             found = await play(Path(folder), f"{arguments.seed} {number}", min(_ROUND, arguments.count - number * _ROUND))
         faults += len(found)

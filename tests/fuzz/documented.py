@@ -26,6 +26,7 @@ from tests.support.watchdog import WATCHDOG
 
 PATIENCE_SECONDS = 30.0
 _AT_ONCE = 8
+_MADE_ANEW = 8  # operations a round
 _CONTENT_TYPES = ("application/json", "text/plain", "application/x-www-form-urlencoded", "application/octet-stream", "a/b;c", "")
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
@@ -66,8 +67,8 @@ def _operations() -> list[Any]:
     return [found.ok() for found in schemathesis.openapi.from_dict(DOCUMENT).get_all_operations()]
 
 
-def cases(rnd: random.Random, operations: int, each: int) -> list[Sent]:
-    """`each` right and as many wrong requests to as many of the operations."""
+def _cases(operation: Any, rnd: random.Random, each: int) -> list[Sent]:
+    """`each` right and as many wrong requests to the operation."""
     made: list[Sent] = []
 
     def keep(case: Any) -> None:
@@ -78,17 +79,37 @@ def cases(rnd: random.Random, operations: int, each: int) -> list[Sent]:
         body = None if isinstance(body, dict) and "json" not in sent else body  # a form: the bytes of others do for it
         made.append(Sent(case.method, case.path, dict(case.path_parameters or {}), dict(case.query or {}), headers, body))
 
-    every = _operations()
-    for operation in rnd.sample(every, min(operations, len(every))):
-        for mode in (GenerationMode.POSITIVE, GenerationMode.NEGATIVE):
-            options: dict[str, Any] = {"database": None, "deadline": None, "suppress_health_check": list(HealthCheck)}
-            draw = settings(max_examples=each, phases=[Phase.generate], **options)(
-                given(operation.as_strategy(generation_mode=mode))(keep)
-            )
-            with warnings.catch_warnings(), contextlib.suppress(Exception):  # nothing in the operation can be wrong
-                warnings.simplefilter("ignore")
-                seed(rnd.getrandbits(32))(draw)()
+    for mode in (GenerationMode.POSITIVE, GenerationMode.NEGATIVE):
+        options: dict[str, Any] = {"database": None, "deadline": None, "suppress_health_check": list(HealthCheck)}
+        draw = settings(max_examples=each, phases=[Phase.generate], **options)(
+            given(operation.as_strategy(generation_mode=mode))(keep)
+        )
+        with warnings.catch_warnings(), contextlib.suppress(Exception):  # nothing in the operation can be wrong
+            warnings.simplefilter("ignore")
+            seed(rnd.getrandbits(32))(draw)()
     return made
+
+
+class Corpus:
+    """Right and wrong requests to each operation, kept from round to round: to make one takes ten times as long as to send it."""
+
+    def __init__(self, rnd: random.Random, operations: int = 1_000, each: int = 20) -> None:
+        every = _operations()
+        self._operations = rnd.sample(every, min(operations, len(every)))
+        self._each = each
+        self._made: list[list[Sent]] = []
+
+    def fresh(self, rnd: random.Random) -> list[Sent]:
+        """Those that nobody has sent yet: at first all, then those to a few operations, made anew."""
+        again = rnd.sample(range(len(self._operations)), min(_MADE_ANEW, len(self._operations)))
+        if not self._made:
+            self._made, again = [[] for _ in self._operations], list(range(len(self._operations)))
+        for place in again:
+            self._made[place] = _cases(self._operations[place], rnd, self._each)
+        return [sent for place in again for sent in self._made[place]]
+
+    def all(self) -> list[Sent]:
+        return [sent for made in self._made for sent in made]
 
 
 @dataclass
@@ -143,17 +164,17 @@ async def _service(folder: Path) -> AsyncIterator[Service]:
             yield service
 
 
-async def play(folder: Path, seed_: str, count: int, *, operations: int = 1_000, each: int = 20) -> list[str]:
+async def play(folder: Path, seed_: str, count: int, corpus: Corpus) -> list[str]:
     """Sends `count` requests made from `seed_`, a new database in `folder`; what did not hold, a line each.
 
-    The caller lets the watchdog watch."""
+    First comes what is fresh in the corpus, then mutations of all. The caller lets the watchdog watch."""
     rnd = random.Random(seed_)
-    corpus = cases(rnd, operations, each)
+    fresh, every = corpus.fresh(rnd), corpus.all()
     found: list[str] = []
     async with _service(folder) as service:
         people = await _people(service)
         for begin in range(0, count, _AT_ONCE):
-            chosen = [corpus[n] if n < len(corpus) else rnd.choice(corpus).mutated(rnd) for n in range(begin, begin + _AT_ONCE)]
+            chosen = [fresh[n] if n < len(fresh) else rnd.choice(every).mutated(rnd) for n in range(begin, begin + _AT_ONCE)]
             service.clocks.ticks += 3_600  # no limit of requests is in the way
             await asyncio.gather(*(_send(service, people, sent, rnd, found) for sent in chosen[: count - begin]))
             found += [f"a step of {seconds} s of CPU time: {name}" for name, seconds in WATCHDOG.stalls]
