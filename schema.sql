@@ -281,6 +281,9 @@ CREATE INDEX answers_by_account ON answers (account_id, message_id);
 -- not touch a virtual table.
 CREATE VIRTUAL TABLE conversations_text USING fts5 (words, content = '', detail = none, tokenize = 'ascii');
 CREATE VIRTUAL TABLE messages_text USING fts5 (words, content = '', detail = none, tokenize = 'ascii');
+-- FTS5 merges 64 pages for each level at once, within somebody's write: small ones, so that nobody waits for that.
+INSERT INTO conversations_text (conversations_text, rank) VALUES ('pgsz', 500);
+INSERT INTO messages_text (messages_text, rank) VALUES ('pgsz', 500);
 
 -- owner: svc/content/fulltext.py
 -- The words of an account's messages, each once and also backwards: where forms of a word and misspellings are looked up.

@@ -13,7 +13,6 @@ from svc.auth.emails import check_email
 from svc.auth.passwords import Passwords
 from svc.commands.database import account_named, database, reading, served_base_url
 from svc.config import Config
-from svc.content import fulltext
 from svc.errors import StartError
 from svc.ids import random_base62, timestamp
 from svc.routes import departure
@@ -75,10 +74,8 @@ def _delete(config: Config, options: argparse.Namespace) -> int:
         account_id = account_named(tx, options.email).id
         departure.begin(tx, account_id)
         _let_others_write(tx)
-        while departure.go_on(tx, account_id):
-            _let_others_write(tx)
-        fulltext.begin_merge(tx)  # what was deleted still stands in old parts of the indexes
-        while fulltext.merge_some(tx):
+        leaving = departure.Departure(account_id)
+        while leaving.go_on(tx):
             _let_others_write(tx)
     print("deleted")
     return 0

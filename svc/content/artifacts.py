@@ -18,7 +18,7 @@ from svc.ids import new_id, timestamp
 
 MOST_ARTIFACTS = 10_000  # as schema.sql has it
 NAME_LENGTH = 200
-_SLICE_SECONDS = 0.015
+_SLICE_SECONDS = 0.005
 CONTENT_TYPE_LENGTH = 200
 _TOKEN = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 _CONTENT_TYPE = re.compile(rf'{_TOKEN}/{_TOKEN}(?: *; *{_TOKEN}=(?:{_TOKEN}|"[ !#-\[\]-~]*"))*')
@@ -209,7 +209,7 @@ def delete_artifact(tx: sqlite3.Connection, account_id: str, artifact_id: str) -
 
 
 def forget_some(tx: sqlite3.Connection, account_id: str) -> bool:
-    """Deletes artifacts of an account for 15 ms; whether there are more. To be called until there are none, before the account is
+    """Deletes artifacts of an account for 5 ms; whether there are more. To be called until there are none, before the account is
     deleted: all at once would hold up everybody else's writes."""
     ends = time.monotonic() + _SLICE_SECONDS
     while time.monotonic() < ends:

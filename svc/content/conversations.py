@@ -1,6 +1,7 @@
 """Conversations: what a session's chat is kept in, filed under projects, found by words of titles and messages."""
 
 import sqlite3
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 from svc import quota
 from svc.checks import CONTROL_CHARACTERS, label, nullable, one_of, required, text
 from svc.content import history
+from svc.content.forgetting import Part
 from svc.content.fulltext import TITLES, distinct_words
 from svc.db import Page, page
 from svc.errors import ApiError
@@ -16,7 +18,7 @@ from svc.ids import new_id, timestamp
 TITLE_LENGTH = 200
 ROLES = ("system", "user", "assistant")
 _MADE_TITLE_LENGTH = 80
-_DELETED_ROWS = 200
+_SLICE_SECONDS = 0.008
 
 
 @dataclass(frozen=True)
@@ -203,15 +205,21 @@ def _delete(tx: sqlite3.Connection, conversation: Conversation) -> None:
     tx.execute("DELETE FROM conversations WHERE account_id = ? AND number = ?", (conversation.account_id, conversation.number))
 
 
-def forget_some(tx: sqlite3.Connection, account_id: str) -> bool:
-    """Deletes some messages or conversations of an account; whether there are more. To be called until there are none, before
-    the account is deleted."""
-    if history.forget_some(tx, account_id):
-        return True
-    rows = tx.execute("SELECT * FROM conversations WHERE account_id = ? LIMIT ?", (account_id, _DELETED_ROWS)).fetchall()
+def forget_some(tx: sqlite3.Connection, account_id: str, part: Part | None = None) -> bool:
+    """Deletes the conversations of an account that are of `part`, by default all, for 8 ms; whether there are more of them. To be
+    called when their messages are gone, and until there are none, before the account is deleted."""
+    ends, part = time.monotonic() + _SLICE_SECONDS, part or Part()
+    rows = tx.execute(
+        f"SELECT * FROM conversations WHERE account_id = :account_id AND {Part.WHERE} ORDER BY number DESC",  # noqa: S608
+        {"account_id": account_id, **vars(part)},
+    )
     for row in rows:
+        if time.monotonic() > ends:
+            rows.close()
+            return True
         _delete(tx, Conversation(**row))
-    return len(rows) == _DELETED_ROWS
+        part.note(row["number"], row["title"] or "")
+    return False
 
 
 def _add_title(tx: sqlite3.Connection, account_id: str, number: int, title: str) -> None:

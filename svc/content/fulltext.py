@@ -8,16 +8,19 @@ add -> the first pieces at once, of a long text a row of `unindexed` -> index_so
 """
 
 import sqlite3
+import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from svc.content.words import LEAST_MISSPELT, UNSPACED, are_forms, is_near, words_of
+from svc.db import run_some
 
 INDEXED_CHARACTERS = 100_000
 PIECE_CHARACTERS = 1_000
 PIECES = 128
 _PIECES_AT_ONCE = 4
-_MERGED_PAGES = 100
+_MERGED_PAGES = 16  # of 500 bytes each
+_MERGE_SECONDS = 0.005
 _FORMS_READ = 300
 _FORMS_KEPT = 12
 _NEAR_READ = 1_500
@@ -128,15 +131,19 @@ def index_some(tx: sqlite3.Connection) -> bool:
     return True
 
 
-def remove_message_words(tx: sqlite3.Connection, account_id: str, number: int, text: str) -> set[str]:
-    """Takes a message out of the index and out of what waits for it; its words, for `forget_words`."""
+def remove_last_words(tx: sqlite3.Connection, account_id: str, number: int, text: str) -> tuple[str, set[str]]:
+    """Takes the last pieces of a message out of the index, and out of what waits for it: what is left of its text, and the words
+    that are not in that any more, or still are, for `forget_words`."""
+    pieces = pieces_of(text)
     waiting = tx.execute("DELETE FROM unindexed WHERE number = ? RETURNING next_piece", (number,)).fetchone()
+    if waiting is not None:
+        del pieces[waiting[0] :]
     found: set[str] = set()
-    for piece, part in enumerate(pieces_of(text)[: None if waiting is None else waiting[0]]):
-        words = distinct_words(part)
+    for piece in range(max(len(pieces) - _PIECES_AT_ONCE, 0), len(pieces)):
+        words = distinct_words(pieces[piece])
         MESSAGES.remove_piece(tx, account_id, number * PIECES + piece, words)
         found.update(words)
-    return found
+    return "".join(pieces[:-_PIECES_AT_ONCE]), found
 
 
 def forget_words(tx: sqlite3.Connection, account_id: str, words: Iterable[str]) -> None:
@@ -146,13 +153,10 @@ def forget_words(tx: sqlite3.Connection, account_id: str, words: Iterable[str]) 
             tx.execute("DELETE FROM vocabulary WHERE account_id = ? AND word = ?", (account_id, word))
 
 
-def forget_vocabulary(tx: sqlite3.Connection, account_id: str, most: int) -> bool:
-    """Deletes up to `most` words of an account; whether there may be more."""
-    deleted = tx.execute(
-        "DELETE FROM vocabulary WHERE account_id = ?1 AND word IN (SELECT word FROM vocabulary WHERE account_id = ?1 LIMIT ?2)",
-        (account_id, most),
-    )
-    return deleted.rowcount == most
+def forget_vocabulary(tx: sqlite3.Connection, account_id: str) -> bool:
+    """Deletes words of an account for 5 ms; whether there are more."""
+    own = "SELECT word FROM vocabulary WHERE account_id = ?1 LIMIT ?2"
+    return run_some(tx, f"DELETE FROM vocabulary WHERE account_id = ?1 AND word IN ({own})", account_id)  # noqa: S608 - our own words
 
 
 def begin_merge(tx: sqlite3.Connection) -> None:
@@ -161,10 +165,15 @@ def begin_merge(tx: sqlite3.Connection) -> None:
 
 
 def merge_some(tx: sqlite3.Connection) -> bool:
-    """Merges some pages more; whether there are more."""
-    before = tx.total_changes
-    _merge(tx, _MERGED_PAGES)
-    return tx.total_changes - before > 2  # each of the two statements counts as one change itself
+    """Merges for 5 ms; whether there is more to do."""
+    ends = time.monotonic() + _MERGE_SECONDS
+    while True:
+        before = tx.total_changes
+        _merge(tx, _MERGED_PAGES)
+        if tx.total_changes - before <= 2:  # each of the two statements counts as one change itself
+            return False
+        if time.monotonic() > ends:
+            return True
 
 
 def _merge(tx: sqlite3.Connection, pages: int) -> None:

@@ -150,6 +150,9 @@ END;
 -- Words are indexed by pieces of a text, with a vocabulary: all messages wait for it.
 DROP TABLE messages_text;
 CREATE VIRTUAL TABLE messages_text USING fts5 (words, content = '', detail = none, tokenize = 'ascii');
+-- FTS5 merges 64 pages for each level at once, within somebody's write: small ones, so that nobody waits for that.
+INSERT INTO conversations_text (conversations_text, rank) VALUES ('pgsz', 500);
+INSERT INTO messages_text (messages_text, rank) VALUES ('pgsz', 500);
 CREATE TABLE vocabulary (
     account_id TEXT NOT NULL REFERENCES accounts (id),
     word TEXT NOT NULL,

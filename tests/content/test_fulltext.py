@@ -65,7 +65,8 @@ def test_what_a_message_said_goes_from_index_and_vocabulary_unless_another_says_
     text = "zebra and lion"
     number = say(conn, ada, text)
     say(conn, ada, "one more lion")
-    words = fulltext.remove_message_words(conn, ada, number, text)
+    left, words = fulltext.remove_last_words(conn, ada, number, text)
+    assert left == ""
     conn.execute("DELETE FROM messages WHERE number = ?", (number,))
     fulltext.forget_words(conn, ada, words)
     assert MESSAGES.newest(conn, ada, ["zebra"], 5) == [] and len(MESSAGES.newest(conn, ada, ["lion"], 5)) == 1
