@@ -32,7 +32,7 @@ settings.load_profile("short")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--runs", type=int, default=100, help="how many random agent runs tests/agents/test_endings.py plays")
+    parser.addoption("--runs", type=int, default=60, help="how many random agent runs tests/agents/test_endings.py plays")
     parser.addoption("--seed", type=int, default=0, help="which ones")
     parser.addoption("--kills", type=int, default=8, help="how often tests/billing/test_money_process.py kills the server")
 

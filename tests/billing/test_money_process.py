@@ -605,9 +605,7 @@ async def test_a_credit_by_command_is_there_at_once_and_a_debit_spares_what_is_h
     assert debits(server, who) == [17, math.ceil(5 / 4), 17]  # who leaves pays for what the model has read
 
 
-async def test_check_beside_a_busy_server_finds_nothing_and_in_a_broken_copy_what_is_wrong(
-    server: RunningServer, models: ModelServer, tmp_path: Path
-) -> None:
+async def test_check_beside_a_busy_server_finds_nothing(server: RunningServer, models: ModelServer) -> None:
     people = [person(server) for _ in range(4)]
     unwatch(database(server))
     working = [asyncio.create_task(spend(server, who, Told(), random.Random(who.id))) for who in people]
@@ -618,21 +616,3 @@ async def test_check_beside_a_busy_server_finds_nothing_and_in_a_broken_copy_wha
             task.cancel()
         await asyncio.gather(*working, return_exceptions=True)
     assert checked.returncode == 0 and re.fullmatch(r"ok: \d+ wallets and \d+ ledger rows add up\n", checked.stdout)
-    await until(lambda: all(is_idle(server, who) for who in people))
-    for statement, finding in (
-        ("UPDATE wallets SET balance_micros = balance_micros + 1 WHERE account_id = ?", "its ledger adds up to"),
-        ("UPDATE wallets SET held_micros = 1 WHERE account_id = ?", "its holds add up to 0"),
-        ("UPDATE ledger SET amount_micros = amount_micros + 1 WHERE account_id = ?", "it should be"),
-    ):
-        shutil.rmtree(tmp_path / "copy", ignore_errors=True)
-        (tmp_path / "copy").mkdir()
-        with (
-            contextlib.closing(sqlite3.connect(database(server))) as source,
-            contextlib.closing(sqlite3.connect(tmp_path / "copy" / "service.db", isolation_level=None)) as copy,
-        ):
-            source.backup(copy)
-            for (name,) in copy.execute("SELECT name FROM sqlite_schema WHERE type = 'trigger'").fetchall():
-                copy.execute(f"DROP TRIGGER {name}")
-            copy.execute(statement, (people[0].id,))
-        broken = await asyncio.to_thread(command, server, "check", SVC_DATA_DIR=str(tmp_path / "copy"))
-        assert broken.returncode == 1 and finding in broken.stdout and broken.stdout.endswith("findings\n"), broken

@@ -13,7 +13,7 @@ from svc.builtin.workshop import Turns, Workshop
 from svc.errors import ApiError, UpstreamFault
 from tests.support.voice import TEXT, children, program, say, until_children
 
-BUSY = {"prompt": "seven castles in the city at night, fireworks", "width": 1024, "height": 1024, "variation": 0}
+BUSY = {"prompt": "seven castles in the city at night, fireworks", "width": 512, "height": 512, "variation": 0}
 
 
 @pytest.mark.slow

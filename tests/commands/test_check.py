@@ -72,6 +72,21 @@ def test_check_tells_that_all_is_well_and_changes_nothing(database: Path, capsys
     assert database.read_bytes() == before
 
 
+@pytest.mark.parametrize(
+    ("statement", "finding"),
+    [
+        ("UPDATE wallets SET held_micros = 1", "its holds add up to 0"),
+        ("UPDATE ledger SET amount_micros = amount_micros + 1", "it should be"),
+    ],
+)
+def test_check_finds_money_that_no_row_explains(
+    database: Path, capsys: pytest.CaptureFixture[str], statement: str, finding: str
+) -> None:
+    cli.main(["credit", EMAIL, "10"])
+    without_triggers(database, statement)
+    assert any(finding in line for line in findings(capsys))
+
+
 def test_check_finds_a_broken_ledger_and_an_orphan(database: Path, capsys: pytest.CaptureFixture[str]) -> None:
     cli.main(["credit", EMAIL, "10"])
     without_triggers(database, "UPDATE wallets SET balance_micros = 11000000", "INSERT INTO wallets VALUES ('nobody', 0, 0)")

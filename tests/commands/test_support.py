@@ -35,4 +35,6 @@ def test_an_answer_is_kept_and_a_closed_conversation_takes_none(support_id: str,
     assert cli.main(["support", "close", support_id]) == 0
     assert cli.main(["support", "reply", support_id, "Still there?"]) == 1
     assert cli.main(["support", "close", "sup_unknown"]) == 1
-    assert capsys.readouterr().err.count("\n") == 2
+    assert cli.main(["support", "list", "sup_unknown"]) == 1
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 3 and all(line.startswith("svc: ") for line in lines)

@@ -11,7 +11,7 @@ import pytest
 from svc import quota
 from svc.config import Config
 from svc.content import artifacts
-from svc.content.contents import CONTENT_BYTES, PIECE_BYTES
+from svc.content.contents import PIECE_BYTES
 from svc.db import Database, acting_for
 from svc.errors import ApiError
 from tests.conftest import Clocks, Service, bearer, serving
@@ -48,7 +48,7 @@ async def test_a_transaction_holds_a_mebibyte_of_contents_and_others_write_betwe
 
     await db.write(lambda tx: tx.set_trace_callback(note))
     acting_for.set(ada)
-    flood = [asyncio.ensure_future(artifacts.add_artifact(db, ada, bytes(CONTENT_BYTES), **USUAL)) for _ in range(3)]
+    flood = [asyncio.ensure_future(artifacts.add_artifact(db, ada, bytes(8 * MIB), **USUAL)) for _ in range(3)]
     await a_piece_is_there(db)
     acting_for.set(bob)
     before = len(transactions)
@@ -59,7 +59,7 @@ async def test_a_transaction_holds_a_mebibyte_of_contents_and_others_write_betwe
     )
     assert not any(job.done() for job in flood)
     await asyncio.gather(*flood)
-    assert sum(transactions) == 3 * CONTENT_BYTES // PIECE_BYTES and max(transactions) == MIB // PIECE_BYTES
+    assert sum(transactions) == 3 * 8 * MIB // PIECE_BYTES and max(transactions) == MIB // PIECE_BYTES
 
 
 async def test_a_content_is_seen_when_it_is_whole_and_until_then_the_old_one(service: Service) -> None:

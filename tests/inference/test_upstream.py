@@ -273,8 +273,8 @@ async def test_a_server_that_is_down_is_unreachable_and_back_at_once_when_it_is_
 
 @pytest.mark.slow
 async def test_an_endless_answer_ends_in_bounded_memory(setup: Setup, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(upstream, "_STREAM_BYTES", 2_000_000)
-    monkeypatch.setattr(upstream, "_ANSWER_BYTES", 1_000_000)
+    monkeypatch.setattr(upstream, "_STREAM_BYTES", 800_000)
+    monkeypatch.setattr(upstream, "_ANSWER_BYTES", 400_000)
     writer = wire.ChunkWriter(**HEAD, include_usage=False, request={"messages": []})
     tracemalloc.start()
     with pytest.raises(UpstreamFault) as caught:
@@ -284,7 +284,7 @@ async def test_an_endless_answer_ends_in_bounded_memory(setup: Setup, monkeypatc
     assert caught.value.kind == "invalid"
     peak_bytes = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert peak_bytes < 2_000_000
+    assert peak_bytes < 800_000
     with pytest.raises(UpstreamFault) as caught:
         await setup.answer("endless+stream-for-json")
     assert caught.value.kind == "invalid"

@@ -102,7 +102,6 @@ async def test_the_operator_lists_answers_and_closes_beside_the_server(tmp_path:
             assert "\x1b" not in shown and "\n    \ufffd[2Jforged line" in shown
             assert command(server, "support", "reply", support_id, "First answer").returncode == 0
             assert command(server, "support", "reply", support_id, stdin="Second\nanswer\n").returncode == 0
-            assert command(server, "support", "list").stdout.split("\t")[2] == "answered"
             messages = (await client.get(f"{PATH}/{support_id}")).json()["messages"]
             assert [(message["role"], message["content"]) for message in messages[1:]] == [
                 ("operator", "First answer"),
@@ -111,6 +110,3 @@ async def test_the_operator_lists_answers_and_closes_beside_the_server(tmp_path:
             assert command(server, "support", "close", support_id).returncode == 0
             assert (await client.get(f"{PATH}/{support_id}")).json()["status"] == "closed"
             assert command(server, "support", "list").stdout == ""
-        for arguments in (("reply", support_id, "x"), ("close", "sup_x"), ("list", "sup_x")):
-            refused = command(server, "support", *arguments)
-            assert refused.returncode == 1 and refused.stderr.startswith("svc: ") and refused.stderr.count("\n") == 1

@@ -6,7 +6,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import httpx
@@ -14,8 +14,8 @@ import openai
 import pytest
 
 from tests.support.pages import EXAMPLES, README, REFERENCE
-from tests.support.people import Person, new_person
-from tests.support.server import ROOT, RunningServer, running_server
+from tests.support.people import Person, another_person
+from tests.support.server import ROOT, RunningServer, running_server_sync
 
 TOOLS = [
     {
@@ -29,15 +29,15 @@ TOOLS = [
 ]
 
 
-@pytest.fixture
-async def server(tmp_path: Path) -> AsyncIterator[RunningServer]:
-    async with running_server(tmp_path) as running:
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    with running_server_sync(tmp_path_factory.mktemp("server")) as running:
         yield running
 
 
 @pytest.fixture
 async def person(server: RunningServer) -> Person:
-    return await new_person(server)
+    return await another_person(server)
 
 
 @pytest.fixture

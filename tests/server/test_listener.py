@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from svc.secrets import tls_files
 from tests.support.server import RunningServer, hang_up, read_to_end, running_server
 
 HEALTH = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n"
@@ -92,8 +93,7 @@ async def test_a_certificate_of_files_is_read_again_at_sighup(tmp_path: Path) ->
     pairs = []
     for name in ("first", "second"):
         (tmp_path / name).mkdir()
-        async with running_server(tmp_path / name) as maker:
-            pairs.append(maker.data_dir / "tls")
+        pairs.append(tls_files(tmp_path / name, ["127.0.0.1"], time.time()).ca.parent)
     live = tmp_path / "live"
     live.mkdir()
     env = {"SVC_TLS": "files", "SVC_TLS_CERT": str(live / "cert.pem"), "SVC_TLS_KEY": str(live / "key.pem")}
