@@ -211,14 +211,14 @@ async def test_a_model_that_refuses_pictures_is_told_in_place_and_one_that_is_go
 
 
 async def paste_picture(page: Page) -> None:
-    await page.evaluate("""async () => {
+    await page.locator("#composer").evaluate("""async (composer) => {
         const canvas = new OffscreenCanvas(8, 8);
         canvas.getContext("2d").fillRect(0, 0, 8, 8);
         const blob = await canvas.convertToBlob({type: "image/png"});
         const data = new DataTransfer();
         data.items.add(new File([blob], "dot.png", {type: "image/png"}));
         const event = new ClipboardEvent("paste", {clipboardData: data, bubbles: true, cancelable: true});
-        document.getElementById("composer").dispatchEvent(event);
+        composer.dispatchEvent(event);
     }""")
 
 

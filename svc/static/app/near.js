@@ -10,7 +10,7 @@ const watcher = new IntersectionObserver((entries) => {
     waiting.delete(target);
     if (act) takeTurn(act);
   }
-}, { rootMargin: "600px", scrollMargin: "600px" });
+}, { rootMargin: "1500px", scrollMargin: "1500px" });
 
 /** Calls `act`, which draws it, once `element` is near the screen. Gives a function that calls it off. */
 export function whenNear(element, act) {

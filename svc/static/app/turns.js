@@ -1,7 +1,7 @@
 // Drawing in turns: what there is much of is drawn piece by piece, some milliseconds a frame, so that the page never stalls.
 import { options } from "preact";
 
-const FRAME_MS = 8;
+const FRAME_MS = 1.5; // of drawing; what the browser then does to lay it out and paint it takes several times as long
 const waiting = new Set();
 let isPlanned = false;
 
