@@ -1,28 +1,27 @@
 """The page stays small and quick: what the first view weighs, what long conversations, long answers and fast streams cost.
 
-Time is the main thread's CPU time, so that it does not matter much what else this machine does meanwhile. What is promised is
-half a second and tasks of at most 50 ms; where other programs take the processor's caches away, the same work takes up to twice
-as long.
+The limits are what is promised: half a second, tasks of at most 50 ms, half of the main thread's time. Time is its CPU
+time as on a quiet machine (tests/support/browser_cpu.py), and the best of up to three measurements counts.
 """
 
 import asyncio
 import json
 import time
+from functools import partial
 
 import pytest
 from playwright.async_api import Browser, BrowserContext, Page, expect
 
 from tests.support.browser import new_context, new_visitor, opened, signed_in
 from tests.support.browser_chat import answered, keep_conversation
-from tests.support.browser_cpu import tasks
+from tests.support.browser_cpu import Spent, holds, measured
 from tests.support.server import RunningServer
 
 pytestmark = [pytest.mark.needs("chromium"), pytest.mark.asyncio(loop_scope="session")]
 
 FIRST_VIEW_BYTES = 120_000
-BUSY = 2
-OPEN_MS = 500 * BUSY
-TASK_MS = 50 * BUSY
+OPEN_MS = 500
+TASK_MS = 50
 MESSAGES = 2_000
 TOKENS = 1_500
 SECTION = """## Part {n}
@@ -82,13 +81,20 @@ async def test_the_first_view_is_small_signed_in_or_not_and_is_kept(server: Runn
         assert len(sizes) > 10 and sum(sizes) < 1_000  # a browser may look at the icon anew
 
 
+def never_stalls(spent: Spent) -> bool:
+    return spent.longest < TASK_MS
+
+
 async def test_the_first_view_can_be_used_at_once(server: RunningServer, browser: Browser) -> None:
-    async with new_context(browser, server) as context:
-        page = await context.new_page()
-        async with tasks(page) as spent:
-            await page.goto("/")
-            await page.get_by_label("E-mail").fill("ada@example.com")
-        assert sum(spent) < OPEN_MS, spent[:5]
+    async def measure() -> Spent:
+        async with new_context(browser, server) as context:
+            page = await context.new_page()
+            async with measured(page) as spent:
+                await page.goto("/")
+                await page.get_by_label("E-mail").fill("ada@example.com")
+        return spent
+
+    await holds(lambda spent: spent.total < OPEN_MS, measure)
 
 
 async def test_a_conversation_of_2000_messages_opens_at_once_and_scrolls_without_stalls(
@@ -100,44 +106,72 @@ async def test_a_conversation_of_2000_messages_opens_at_once_and_scrolls_without
     ]
     conversation = await asyncio.to_thread(keep_conversation, server, visitor, texts)
     async with new_context(browser, server, visitor) as context:
-        page = await context.new_page()
-        async with tasks(page) as opening:
-            await page.goto(f"/#/chat/{conversation}")
-            await expect(page.get_by_text(f"Message {MESSAGES - 1}")).to_be_in_viewport()
-        assert sum(opening) < OPEN_MS, opening[:5]
-        messages = page.locator("article.message")
-        assert await messages.count() < 100
-        await page.locator(".chat-scroll").hover()
-        async with tasks(page) as scrolling:
-            while await messages.count() < MESSAGES:
-                await page.mouse.wheel(0, -2_500)
-        assert scrolling[0] < TASK_MS, scrolling[:5]
+
+        async def opening() -> Spent:
+            page = await context.new_page()
+            async with measured(page) as spent:
+                await page.goto(f"/#/chat/{conversation}")
+                await expect(page.get_by_text(f"Message {MESSAGES - 1}")).to_be_in_viewport()
+            return spent
+
+        async def scrolling() -> Spent:
+            page = context.pages[-1]
+            await page.reload()
+            messages = page.locator("article.message")
+            await messages.first.wait_for()
+            assert await messages.count() < 100
+            await page.locator(".chat-scroll").hover()
+            async with measured(page) as spent:
+                while await messages.count() < MESSAGES:
+                    await page.mouse.wheel(0, -2_500)
+            return spent
+
+        await holds(lambda spent: spent.total < OPEN_MS, opening)
+        await holds(never_stalls, scrolling)
+        page = context.pages[-1]
         first = page.get_by_text("Message 0")
         while not await first.is_visible():
             await page.mouse.wheel(0, -10_000)
-        numbers = await messages.evaluate_all(r"messages => messages.map(message => Number(/\d+/.exec(message.textContent)[0]))")
+        numbers = await page.locator("article.message").evaluate_all(
+            r"messages => messages.map(message => Number(/\d+/.exec(message.textContent)[0]))"
+        )
         assert numbers == list(range(MESSAGES))
 
 
-@pytest.mark.parametrize("kind", LONG_TEXTS)
-async def test_an_answer_of_200_kb_never_stalls_the_page(server: RunningServer, browser: Browser, kind: str) -> None:
-    text = LONG_TEXTS[kind]
-    assert len(text) > 180_000
+async def test_an_answer_of_200_kb_never_stalls_the_page(server: RunningServer, browser: Browser) -> None:
     visitor = await asyncio.to_thread(new_visitor, server)
-    conversation = await asyncio.to_thread(keep_conversation, server, visitor, ["Go on", text])
     async with new_context(browser, server, visitor) as context:
         page = await opened(context)
-        await page.locator("#composer").wait_for()
-        async with tasks(page) as drawing:
-            await page.goto(f"/#/chat/{conversation}")
-            await all_is_drawn(page, text)
-        assert drawing[0] < TASK_MS, drawing[:5]
+        for kind, text in LONG_TEXTS.items():
+            assert len(text) > 180_000, kind
+            kept = await asyncio.to_thread(keep_conversation, server, visitor, ["Go on", text])
+            await holds(never_stalls, partial(read_through, page, kept, words=len(text) * 0.55))
 
 
-async def all_is_drawn(page: Page, text: str) -> None:
-    """Waits until all words of `text` stand on the page, markup apart."""
-    words = len(text) * 0.55
-    await page.wait_for_function("words => document.querySelector('.said-assistant .md')?.textContent.length > words", arg=words)
+async def read_through(page: Page, conversation: str, *, words: float) -> Spent:
+    """Opens a conversation with one long answer and scrolls over its end, its middle and its beginning."""
+    await page.goto("/#/chat")
+    await page.locator(".greeting").wait_for()
+    async with measured(page) as spent:
+        await page.goto(f"/#/chat/{conversation}")
+        await page.locator(".said-assistant .md-part.last").first.wait_for()
+        answer, box = page.locator(".said-assistant .md"), page.locator(".chat-scroll")
+        assert await answer.evaluate("answer => answer.textContent.length") > words  # all of it can be found
+        await box.hover()
+        for share, wheel in ((1, -1_500), (0.5, -1_500), (0, 1_500)):
+            await box.evaluate("(box, share) => { box.scrollTop = share * box.scrollHeight; }", share)
+            for _ in range(3):
+                await page.mouse.wheel(0, wheel)
+            await is_drawn(page)
+    return spent
+
+
+async def is_drawn(page: Page) -> None:
+    """Waits until what can be seen of an answer is more than its bare text."""
+    await page.wait_for_function("""() => {
+        const {left, width, top, bottom} = document.querySelector(".chat-scroll").getBoundingClientRect();
+        return [top + 20, bottom - 200].every(y => document.elementFromPoint(left + width / 2, y)?.closest(".far") === null);
+    }""")
 
 
 async def test_a_fast_stream_leaves_the_page_idle_half_of_the_time(server: RunningServer, browser: Browser) -> None:
@@ -155,10 +189,10 @@ async def test_a_fast_stream_leaves_the_page_idle_half_of_the_time(server: Runni
             script,
         )
         await composer.focus()
-        async with tasks(page) as spent:
+        async with measured(page) as spent:
             began = time.monotonic()
             await page.keyboard.press("Enter")
             await answered(page)
             seconds = time.monotonic() - began
-        assert sum(spent) / 1000 < seconds / 2, (sum(spent), seconds)
-        assert spent[0] < TASK_MS, spent[:5]
+        assert spent.total / 1000 < seconds / 2, (spent, seconds)
+        assert spent.longest < TASK_MS, spent
