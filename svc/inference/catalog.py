@@ -154,6 +154,10 @@ class Catalog:
         await asyncio.gather(*(self._fresh(listed, _LIST_SECONDS) for listed in self._listed.values()))
         return [*self._models.values(), *(model for listed in self._listed.values() for model in listed.models.values())]
 
+    def configured(self, model_id: str) -> Model | None:
+        """The built-in model of that id, or the one that the operator has listed."""
+        return self._models.get(model_id)
+
     async def find(self, model_id: str) -> Model | None:
         """The model of that id, None if there is none. One of a configured provider that does not answer is taken on trust."""
         if model := self._models.get(model_id):

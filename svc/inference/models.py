@@ -55,7 +55,7 @@ class Models:
         model_id = self.default(account) if wanted is None else wanted
         if not isinstance(model_id, str):
             raise ApiError("invalid_value", "model must be a string, an id of GET /v1/models.", param="model")
-        model = await self.find(account.id, model_id, kind)
+        model = self.catalog.configured(model_id) or await self.find(account.id, model_id, kind)
         if model is None:
             raise ApiError("model_not_found", f"There is no model {model_id[:200]!r}. GET /v1/models lists them.", param="model")
         if model.kind != kind:

@@ -162,7 +162,7 @@ class GrowingChoice:
         return piece
 
     def sent_calls(self) -> list[GrowingCall]:
-        return [call for call in self.calls if call.index >= 0] if self.calls else []
+        return [call for call in self.calls if call.index >= 0]
 
     def call_for(self, raw: dict[str, Any], position: int, kind: str, name: str | None, piece: str) -> GrowingCall:
         """The call that a delta belongs to, or a new one.
@@ -190,10 +190,13 @@ class GrowingChoice:
 
     def message(self) -> dict[str, Any]:
         """The assistant's message."""
-        texts = {name: str(text) for name, text in self.texts.items()}
-        calls = [call.as_json() for call in self.sent_calls()]
-        content = texts.pop("content", "") or (None if calls or self.function_call else "")
-        message = {"role": "assistant", "content": content, "refusal": texts.pop("refusal", None), **texts, **self.extra}
+        calls = [call.as_json() for call in self.sent_calls()] if self.calls else []
+        message: dict[str, Any] = {"role": "assistant", "content": "", "refusal": None}
+        for name, text in self.texts.items():
+            message[name] = str(text)
+        if not message["content"] and (calls or self.function_call):
+            message["content"] = None
+        message.update(self.extra)
         if calls:
             message["tool_calls"] = calls
         if self.function_call:
@@ -204,14 +207,14 @@ class GrowingChoice:
         """The finish reason as the caller sees it: it agrees with the calls that were sent."""
         if self.cut or self.finish_reason in ("length", "content_filter"):
             return "length" if self.cut else str(self.finish_reason)
-        if self.sent_calls():
+        if self.calls and self.sent_calls():
             return "tool_calls"
         return "function_call" if self.function_call else "stop"
 
 
 def finish_reason(raw: Any) -> str | None:
     """The document's word for a provider's finish reason; None for none yet. Raises UpstreamFault `cut` for a failure."""
-    if raw is None or not isinstance(raw, str) or raw.lower() in ("", "null", "none"):
+    if not isinstance(raw, str) or raw.lower() in ("", "null", "none"):
         return None
     if raw.lower() in _BROKEN_OFF:
         raise UpstreamFault("cut", "The model server broke the answer off.")

@@ -11,7 +11,7 @@ import functools
 import json
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, Protocol
@@ -207,9 +207,9 @@ class RawAnswer:
             await _read_out(self._reply)
         return None
 
-    async def aclose(self) -> None:
+    def aclose(self) -> Awaitable[None]:
         """Ends the request at once where the answer has not come to its end."""
-        await self._reply.aclose()
+        return self._reply.aclose()
 
     def _feed(self, data: bytes) -> list[RawChunk]:
         """The raw chunks that are whole with `data`. Raises UpstreamFault."""

@@ -293,8 +293,11 @@ class ChunkWriter:
         if raw.get("error") or raw.get("object") == "error":
             raise told_in(raw)
         delta = delta_of(raw)
-        calls = delta.get("tool_calls") if delta else None
-        self._parts += len(raw) + (len(delta) if delta else 0) + (len(calls) if calls and isinstance(calls, list) else 0)
+        if delta:
+            self._parts += len(delta)
+            if "tool_calls" in delta and isinstance(calls := delta["tool_calls"], list):
+                self._parts += len(calls)
+        self._parts += len(raw)
         check_parts(self._parts)
         choice = self._choice_at(raw.get("index"), position, begins=delta is not None)
         if choice is None:
@@ -327,9 +330,10 @@ class ChunkWriter:
         chunks: list[Chunk] = []
         if not choice.begun:
             choice.begun = True
-            bare = (raw.get("tool_calls") or raw.get("function_call")) and not raw.get("content")
-            chunks += self._chunks(choice, {"role": "assistant", "content": None if bare else ""})
-        if isinstance(raw.get("content"), list):
+            if not self.whole:
+                bare = (raw.get("tool_calls") or raw.get("function_call")) and not raw.get("content")
+                chunks += self._chunks(choice, {"role": "assistant", "content": None if bare else ""})
+        if type(raw.get("content")) is list:
             text, thinking = texts_of_parts(raw["content"])
             raw = {**raw, "content": text}
             if thinking:
@@ -360,7 +364,7 @@ class ChunkWriter:
             if type(value) is str:
                 text = choice.texts.get(name) or (self._new_text(choice, name) if value else None)
                 if text is not None and (piece := text.take(choice.within(value))):
-                    self.text_bytes += len(piece) if piece.isascii() else text_size_bytes(piece)
+                    self.text_bytes += text_size_bytes(piece)
                     delta[name] = piece
             elif name not in ("content", "refusal"):
                 delta[name] = value

@@ -88,7 +88,7 @@ async def create(request: Request[State], caller: Caller) -> Response:
         exchange = await memory.begin(state.db, caller.account, body["messages"], conversation_id, replaces, state.clock())
         body = {**body, "messages": exchange.messages}
     payer = Payer(caller.id, request.scope["svc.request_id"], caller.key_id)
-    if int(request.headers.get("content-length", _BODY_BYTES)) > _HEAVY_BYTES:  # making it walks the whole body
+    if int(request.scope["svc.sent"].get(b"content-length", _BODY_BYTES)) > _HEAVY_BYTES:  # making it walks the whole body
         call = await state.offload.run(caller.id, ChatCall, model, body, state.engines, payer, heavy=True)
     else:
         call = ChatCall(model, body, state.engines, payer)

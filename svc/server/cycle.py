@@ -31,25 +31,19 @@ class Cycle(RequestResponseCycle):
     def _begin(self, status: int, headers: list[tuple[bytes, bytes]]) -> bytes:
         self.response_started = True
         self.waiting_for_100_continue = False
-        lines = list(map(b": ".join, headers))
-        block = b"".join(lines)
-        if len(block.translate(None, _CONTROLS)) != len(block):
+        block = b"\r\n".join(map(b": ".join, headers))
+        if len(block) - len(block.translate(None, _CONTROLS)) != 2 * len(headers) - 2:
             raise RuntimeError("a header holds a control character")
-        length = closes = None
-        for name, value in headers:
-            if name == b"content-length":
-                length = int(value)
-            elif name == b"connection":
-                closes = value
+        named = dict(headers)
+        length, closes = named.get(b"content-length"), named.get(b"connection")
         self.keep_alive = self.keep_alive and closes != b"close"
         if not self.keep_alive and closes is None:
-            lines.append(b"connection: close")
-        bodiless = self.scope["method"] == "HEAD" or status in (204, 304)
-        self.chunked_encoding = self.chunks and length is None and not bodiless
+            block += b"\r\nconnection: close"
+        self.chunked_encoding = self.chunks and length is None and not (self.scope["method"] == "HEAD" or status in (204, 304))
         if self.chunked_encoding:
-            lines.append(b"transfer-encoding: chunked")
-        self.expected_content_length = length or 0
-        return STATUS_LINE[status] + b"\r\n".join(lines) + b"\r\n\r\n"
+            block += b"\r\ntransfer-encoding: chunked"
+        self.expected_content_length = int(length or 0)
+        return b"%b%b\r\n\r\n" % (STATUS_LINE[status], block)
 
     def _go_on(self, body: bytes, more_body: bool) -> None:
         head, self._head = self._head, b""

@@ -7,7 +7,7 @@ Edge: request id -> CORS preflight -> host (421), https behind a proxy (403), dr
 import ipaddress
 import re
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
@@ -58,7 +58,9 @@ class Edge:
             await self._router(scope, receive, send)
             return
         began, status = time.monotonic(), 0
-        sent = _by_name(scope["headers"])
+        sent = dict(scope["headers"])
+        if len(sent) < len(scope["headers"]):
+            sent = _joined(scope["headers"])
         own_id = sent.get(b"x-request-id")
         request_id = own_id.decode() if own_id and _REQUEST_ID.fullmatch(own_id) else "req_" + random_base62(22)
         headers = [(b"x-request-id", request_id.encode()), *_STANDING]
@@ -66,12 +68,12 @@ class Edge:
         scope["svc.sent"], scope["svc.headers"], scope["svc.log_fields"] = sent, headers, fields
         scope["svc.request_id"] = request_id
 
-        async def send_with_headers(message: Message) -> None:
+        def send_with_headers(message: Message) -> Awaitable[None]:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
                 message["headers"] = [*message["headers"], *headers]
-            await send(message)
+            return send(message)
 
         try:
             preflight = self._cors.preflight(scope, sent)
@@ -130,7 +132,7 @@ class Edge:
         return peer
 
 
-def _by_name(headers: Iterable[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
+def _joined(headers: Iterable[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
     """The headers by their names; the values of several lines are one list (RFC 9110, 5.3)."""
     sent: dict[bytes, bytes] = {}
     for name, value in headers:

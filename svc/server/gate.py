@@ -136,14 +136,14 @@ def session_only(handler: Handler) -> Handler:
 def metered(handler: Handler) -> Handler:
     """Takes one admission from the account's chat bucket, before the body is read; the answer tells what is left."""
 
-    async def guarded(request: Request[State], caller: Caller) -> Response:
+    def guarded(request: Request[State], caller: Caller) -> Awaitable[Response]:
         try:
             admission = request.state.limits.take_chat(caller.id, caller.tier)
         except ApiError as error:
             _tell_limits(request, CHAT_PER_MINUTE[caller.tier], 0, error.retry_after_seconds or 1)
             raise
-        _tell_limits(request, admission.limit, admission.remaining, admission.reset_seconds)
-        return await handler(request, caller)
+        _tell_limits(request, *admission)
+        return handler(request, caller)
 
     return guarded
 

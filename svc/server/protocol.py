@@ -28,6 +28,7 @@ _HEAD_BYTES = 64 * 1024
 _HEAD_LINES = 100
 _PIPELINED_REQUESTS = 64
 _WRITE_BUFFER_BYTES = 64 * 1024
+_ASGI: Any = {"version": "3.0", "spec_version": "2.3"}
 _METHODS = "DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT"
 _REQUEST_LINE = re.compile(rb"[A-Za-z-]+ /")
 
@@ -164,8 +165,18 @@ class Protocol(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         if len(self.pipeline) >= _PIPELINED_REQUESTS:
             raise ApiError("invalid_request", "Too many requests were sent before their answers were read.")
-        super().on_message_begin()
-        self.scope["state"] = self.app_state  # nobody changes it, so that nobody needs a copy
+        self.url, self.headers = b"", []
+        self.scope = {
+            "type": "http",
+            "asgi": _ASGI,
+            "http_version": "1.1",
+            "server": self.server,
+            "client": self.client,
+            "scheme": self.scheme,  # type: ignore[typeddict-item]
+            "root_path": "",
+            "headers": self.headers,
+            "state": self.app_state,  # nobody changes it, so that nobody needs a copy
+        }
         self._in_head = True
         if self._running is not None:  # the first head's deadline began with the connection
             self._deadline = self._watch.now + self.head_seconds
@@ -212,18 +223,18 @@ class Protocol(HttpToolsProtocol):
     def _take(self, scope: Any, *, expects: bool) -> None:
         """Starts the application on the request, or lets it wait for the answers before it."""
         self.cycle = (Cycle if scope["http_version"] == "1.1" else UnchunkedCycle)(
-            scope=scope,
-            transport=self.transport,
-            flow=self.flow,
-            logger=self.logger,
-            access_logger=self.access_logger,
-            access_log=False,
-            default_headers=self.server_state.default_headers,
-            message_event=asyncio.Event(),
-            expect_100_continue=expects,
+            scope,
+            self.transport,
+            self.flow,
+            self.logger,
+            self.access_logger,
+            False,  # uvicorn's own access log
+            self.server_state.default_headers,
+            asyncio.Event(),
+            expects,
             # A body that was announced and refused may come or not: nobody could tell it from the next request.
-            keep_alive=scope["http_version"] == "1.1" and not expects and self.parser.should_keep_alive(),
-            on_response=self.on_response_complete,
+            scope["http_version"] == "1.1" and not expects and self.parser.should_keep_alive(),
+            self.on_response_complete,
         )
         if self._answering:
             self.flow.pause_reading()

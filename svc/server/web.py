@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import orjson
@@ -59,24 +59,29 @@ class ExactFirst(Router):
     def __init__(self, routes: Sequence[Route], lifespan: Lifespan[Any]) -> None:
         # A redirect to the path without its slash would be built from the Host header, and drop the body.
         super().__init__(routes, redirect_slashes=False, lifespan=lifespan)
-        self._exact = {route.path: route for route in routes if not route.param_convertors}
+        self._exact = {route.path: (route, route.methods or (), route.app) for route in routes if not route.param_convertors}
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        route = self._exact.get(scope.get("path", ""))
-        if route is None or scope["method"] not in (route.methods or ()):
-            await super().__call__(scope, receive, send)
-            return
-        scope["route"] = route
-        await route.app(scope, receive, send)
+    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Coroutine[Any, Any, None]:
+        found = self._exact.get(scope.get("path", ""))
+        if found is None or scope["method"] not in found[1]:
+            return super().__call__(scope, receive, send)
+        scope["route"], _, endpoint = found
+        return endpoint(scope, receive, send)  # type: ignore[return-value]  # a coroutine, as every ASGI application gives
+
+
+class _JsonResponse(Response):
+    def render(self, content: Any) -> bytes:
+        return orjson.dumps(content)
+
+    def init_headers(self, headers: Mapping[str, str] | None = None) -> None:
+        self.raw_headers = [(b"content-length", b"%d" % len(self.body)), *_JSON_HEADERS]
+        if headers:
+            self.headers.update(headers)
 
 
 def reply(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     """`value` as a JSON answer."""
-    answer = Response(orjson.dumps(value), status)
-    answer.raw_headers += _JSON_HEADERS
-    if headers:
-        answer.headers.update(headers)
-    return answer
+    return _JsonResponse(value, status, headers)
 
 
 async def reply_apart(value: Any) -> Response:
