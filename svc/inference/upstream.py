@@ -20,13 +20,12 @@ import httpx
 import orjson
 
 from svc import json_text
-from svc.errors import ApiError, UpstreamFault
+from svc.errors import UpstreamFault
 from svc.inference.repeats import Repeat, Repeats
-from svc.inference.upstream_errors import error_object, error_status, is_error
+from svc.inference.upstream_errors import CLIENT_FAULTS, error_object, error_status, fault_of, is_error
 from svc.json_text import MOST_JSON_VALUES, has_more_values
-from svc.outbound.addresses import AddressNotAllowed
 from svc.outbound.client import Outbound
-from svc.outbound.connection import Cut, Reply
+from svc.outbound.connection import Reply
 from svc.outbound.event_stream import EventReader, ServerSentEvent
 
 _ANSWER_BYTES = 16 * 1024 * 1024
@@ -153,24 +152,6 @@ async def dump(body: dict[str, Any], heavy: bool = False) -> bytes:
         with contextlib.suppress(TypeError):  # an integer of over 64 bits: it goes on digit by digit
             return orjson.dumps(body)
     return await asyncio.to_thread(json_text.dumps, body)
-
-
-CLIENT_FAULTS = (httpx.HTTPError, httpx.InvalidURL, TimeoutError)
-
-
-def fault_of(error: Exception, *, before_the_answer: bool = False) -> UpstreamFault | ApiError:
-    """What one of the client's exceptions comes to; their texts are svc/outbound/client.py's and quote nothing."""
-    if isinstance(error, AddressNotAllowed):
-        return ApiError("address_not_allowed")
-    if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
-        return UpstreamFault("unreachable", str(error))
-    if isinstance(error, httpx.TimeoutException | TimeoutError):
-        return UpstreamFault("timeout")
-    if isinstance(error, Cut | httpx.NetworkError):
-        return UpstreamFault("unreachable" if before_the_answer else "cut", str(error))
-    if isinstance(error, httpx.InvalidURL | httpx.UnsupportedProtocol | httpx.LocalProtocolError):
-        return UpstreamFault("unreachable", "The provider's address or key cannot be used.")
-    return UpstreamFault("invalid", str(error))
 
 
 # --- reading answers

@@ -7,10 +7,14 @@ import math
 import re
 from typing import Any
 
+import httpx
 import orjson
 
 from svc.errors import NO_RETRY, ApiError, UpstreamFault
+from svc.outbound.addresses import AddressNotAllowed
+from svc.outbound.connection import Cut
 
+CLIENT_FAULTS = (httpx.HTTPError, httpx.InvalidURL, TimeoutError)  # what svc/outbound/client.py raises
 _MESSAGE_CHARACTERS = 2000
 # No more is looked at of an error body, so that one of a million values costs no time.
 _DEEPEST = 5
@@ -27,6 +31,24 @@ _OUT_OF_QUOTA = frozenset({"insufficient_quota", "billing_hard_limit_reached", "
 _TYPES = {401: "authentication_error", 403: "permission_error", 404: "not_found_error", 429: "rate_limit_error"}
 # Where an error's words stand, in lower case: OpenAI's, FastAPI's, AWS's, OAuth's, RFC 9457's and proxies' own.
 _TOLD_UNDER = ("message", "msg", "detail", "error", "errors", "error_description", "error_message", "reason", "title")
+
+
+# --- what failed on the way
+
+
+def fault_of(error: Exception, *, before_the_answer: bool = False) -> UpstreamFault | ApiError:
+    """What one of the client's exceptions comes to; their texts are svc/outbound/client.py's and quote nothing."""
+    if isinstance(error, AddressNotAllowed):
+        return ApiError("address_not_allowed")
+    if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
+        return UpstreamFault("unreachable", str(error))
+    if isinstance(error, httpx.TimeoutException | TimeoutError):
+        return UpstreamFault("timeout")
+    if isinstance(error, Cut | httpx.NetworkError):
+        return UpstreamFault("unreachable" if before_the_answer else "cut", str(error))
+    if isinstance(error, httpx.InvalidURL | httpx.UnsupportedProtocol | httpx.LocalProtocolError):
+        return UpstreamFault("unreachable", "The provider's address or key cannot be used.")
+    return UpstreamFault("invalid", str(error))
 
 
 # --- reading what it says

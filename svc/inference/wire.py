@@ -293,11 +293,8 @@ class ChunkWriter:
         if raw.get("error") or raw.get("object") == "error":
             raise told_in(raw)
         delta = delta_of(raw)
-        if delta:
-            self._parts += len(delta)
-            if "tool_calls" in delta and isinstance(calls := delta["tool_calls"], list):
-                self._parts += len(calls)
-        self._parts += len(raw)
+        calls = delta.get("tool_calls") if delta else None
+        self._parts += len(raw) + (len(delta) if delta else 0) + (len(calls) if type(calls) is list else 0)
         check_parts(self._parts)
         choice = self._choice_at(raw.get("index"), position, begins=delta is not None)
         if choice is None:
