@@ -261,8 +261,7 @@ class ChunkWriter:
         return choice.reason() if choice is not None and self._closed else None
 
     def _note_usage(self, raw: dict[str, Any]) -> None:
-        usage = raw.get("usage")
-        if isinstance(usage, dict):
+        if isinstance(usage := raw.get("usage"), dict):
             self._reported.update({name: value for name, value in usage.items() if value is not None})
 
     def _chunks(self, choice: GrowingChoice, delta: dict[str, Any]) -> list[Chunk]:
