@@ -472,7 +472,7 @@ async def test_after_kill_9_at_any_moment_all_that_was_acknowledged_is_there_and
             server.kill()
             await asyncio.gather(*working)
             told.assert_kept(database(server), idle=False)
-    assert len(told.costs) >= kills and len(told.credited) >= kills // 3  # or it has proved little
+    assert len(told.costs) >= kills and len(told.credited) >= kills // 5  # or it has proved little
     assert told.contents
 
 
