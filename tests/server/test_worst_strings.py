@@ -103,8 +103,9 @@ async def test_no_address_query_or_header_holds_up_the_loop(service: Service, ki
         for one in parameters:
             if one["in"] == "path":
                 target = target.replace("{" + one["name"] + "}", quote(text, safe=""))
-        for name in ("cookie", "accept", "authorization", "x-request-id", "range", "if-none-match"):
+        # The others together, since whoever has no valid key is refused before they are read.
+        for names in (("authorization",), ("cookie", "accept", "x-request-id", "range", "if-none-match")):
             service.clocks.advance(61)
-            sent = {**headers, name: coded}
+            sent = {**headers, **dict.fromkeys(names, coded)}
             answer = await service.client.get(target, params=query, headers=sent)
             assert answer.status_code < 500 or answer.status_code in (502, 503, 504), (path, answer.text)
