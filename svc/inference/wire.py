@@ -8,7 +8,7 @@ raw dicts -> Completion.feed() and finish() -> one JSON answer: the same reading
 import functools
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import orjson
@@ -61,19 +61,22 @@ class Texts(NamedTuple):
 # --- events
 
 
-def blocks(chunks: Sequence[Chunk | Texts]) -> Iterator[bytes]:
-    """The blocks of chunks that came together, so many at a time that others have the event loop in between."""
-    part = b""
+def blocks(chunks: Sequence[Chunk | Texts]) -> list[bytes]:
+    """The blocks of chunks that came together, so many in one piece that others have the event loop in between."""
+    if len(chunks) == 1:
+        return [_written(chunks[0])]
+    parts, part = [], b""
     for chunk in chunks:
-        part += _texts_events(chunk) if isinstance(chunk, Texts) else event(chunk)
+        part += _written(chunk)
         if len(part) >= _PART_BYTES:
-            yield part
+            parts.append(part)
             part = b""
-    if part:
-        yield part
+    return [*parts, part] if part else parts
 
 
-def _texts_events(chunk: Texts) -> bytes:
+def _written(chunk: Chunk | Texts) -> bytes:
+    if not isinstance(chunk, Texts):
+        return event(chunk)
     between = chunk.after + chunk.before
     data = between.join(map(orjson.dumps, chunk.texts))
     if not data.isascii():
@@ -101,22 +104,23 @@ def error_event(error: dict[str, Any]) -> bytes:
 
 
 class _Plain(NamedTuple):
-    """A raw chunk, the choice that it was a text of, and the chunk that was sent of it."""
+    """A raw chunk, the choice that it was a text of, that text as it grows, and the chunk that was sent of it."""
 
     raw: dict[str, Any]
     choice: GrowingChoice
+    text: GrowingText
     chunk: Chunk
 
-    def takes(self, text: str) -> bool:
-        """Whether further text goes out as it comes: not long, within what was granted, and no emoji waits for its half."""
-        return len(text) <= min(PIECE_CHARACTERS, self.choice.left_bytes / 4) and not self.choice.texts["content"].half
+    def takes(self, size_bytes: int) -> bool:
+        """Whether so much further text goes out as it comes: it is within bounds, and no emoji waits for its other half."""
+        return size_bytes <= PIECE_CHARACTERS and size_bytes <= self.choice.left_bytes and not self.text.half
 
-    def frame(self) -> Texts:
-        """The same chunk around other texts, of which there are none yet."""
+    def frame(self) -> tuple[bytes, bytes]:
+        """The block of the chunk before and after its text."""
         (choice,) = self.chunk["choices"]
         empty = event({**self.chunk, "choices": [{**choice, "delta": {"content": ""}}]})
         before, mark, after = empty.partition(b'"content":""')  # within a text of JSON the quotes would be escaped
-        return Texts([], before + mark[:-2], after)
+        return before + mark[:-2], after
 
 
 class ChunkWriter:
@@ -141,7 +145,7 @@ class ChunkWriter:
         self._kept_bytes = 0
         self._parts = 0  # of the chunk that is being read
         self._plain: _Plain | None = None  # the last chunk, if it was a text and nothing else
-        self._frame: Texts | None = None  # what repeats it
+        self._frame: tuple[bytes, bytes] | None = None  # its block before and after the text, once another repeats it
         self.whole = False
         self.text_bytes = 0
         self.choice_bytes = math.inf
@@ -177,17 +181,19 @@ class ChunkWriter:
         return chunks
 
     def _read_repeat(self, repeat: Repeat) -> Sequence[Chunk | Texts]:
-        """The chunks of further texts: together where they are within bounds and nothing else is new."""
+        """The chunks of further texts: together where nothing else is new and none is long or beyond what was granted."""
         plain, together = self._plain, "".join(repeat.texts)
-        if plain is None or plain.raw is not repeat.like or not plain.takes(together):
+        size_bytes = len(together) if together.isascii() else text_size_bytes(together)
+        if plain is None or plain.raw is not repeat.like or not plain.takes(size_bytes):
             return [chunk for raw in repeat.raws() for chunk in self._read(repeat.like, raw)]
         if self._closed or plain.choice.finish_reason is not None or not together:
             return []
-        plain.choice.texts["content"].take(plain.choice.within(together))
-        self.text_bytes += len(together) if together.isascii() else text_size_bytes(together)
+        plain.text.pieces.append(together)
+        plain.choice.left_bytes -= size_bytes
+        self.text_bytes += size_bytes
         if self._frame is None:
             self._frame = plain.frame()
-        return [self._frame._replace(texts=[text for text in repeat.texts if text])]
+        return [Texts([text for text in repeat.texts if text], *self._frame)]
 
     def _read(self, like: dict[str, Any], raw: dict[str, Any]) -> list[Chunk]:
         """The chunks of `raw`; what it holds is `like` what comes next, but for the text, where that is all it holds."""
@@ -196,7 +202,8 @@ class ChunkWriter:
         late = self._waiting or any(choice.waiting for choice in self._choices.values())  # it came before and goes out now
         chunks, self._plain, self._frame = self._read_chunk(raw), None, None
         if len(chunks) == 1 and not late and chunks[0]["choices"][0]["delta"].keys() == {"content"}:
-            self._plain = _Plain(like, self._choices[chunks[0]["choices"][0]["index"]], chunks[0])
+            choice = self._choices[chunks[0]["choices"][0]["index"]]
+            self._plain = _Plain(like, choice, choice.texts["content"], chunks[0])
         return chunks
 
     def _read_chunk(self, raw: dict[str, Any]) -> list[Chunk]:
