@@ -15,7 +15,7 @@ from typing import Any, Protocol, Self, TypeVar
 import orjson
 
 from svc.errors import ApiError
-from svc.inference.wire import Chunk, Texts
+from svc.inference.blocks import Chunk, Texts
 
 STEP_SECONDS = 600.0
 TOOL_SECONDS = 60.0

@@ -110,7 +110,8 @@ class AgentRun:
         if self._order.tools:
             body["tools"] = self._toolbox.as_functions()
         heavy = sum(len(message["content"] or "") for message in messages) > _HEAVY_CHARACTERS
-        call = ChatCall(self._order.model, body, self._state.engines, self._payer, added=("reasoning_content",), heavy=heavy)
+        settings: dict[str, Any] = {"added": ("reasoning_content",), "ours": ("tools",), "heavy": heavy}
+        call = ChatCall(self._order.model, body, self._state.engines, self._payer, **settings)
         call.beside = self._note_progress_in
         self._calls.append(call)
         return call

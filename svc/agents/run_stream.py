@@ -14,7 +14,7 @@ from svc.agents.loop import Event, Progress
 from svc.agents.runs import RunOutcome
 from svc.durable import write_until_done
 from svc.errors import ApiError
-from svc.inference.wire import event
+from svc.inference.blocks import event
 from svc.server.sse import Interrupt
 
 _STORE_TRIES = 3

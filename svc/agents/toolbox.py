@@ -4,6 +4,7 @@ call() -> the arguments against the tool's schema -> its function -> what JSON c
 """
 
 import asyncio
+import functools
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -67,6 +68,7 @@ class AgentTool:
     function: Callable[..., Awaitable[Any]]
     offered: Callable[[Offer], bool] = always
 
+    @functools.cached_property
     def as_function(self) -> dict[str, Any]:
         """The tool as a chat request's `tools` have it."""
         names = list(self.arguments)
@@ -107,7 +109,7 @@ class Toolbox:
     on_fault: Callable[[BaseException], None]
 
     def as_functions(self) -> list[dict[str, Any]]:
-        return [tool.as_function() for tool in self.tools.values()]
+        return [tool.as_function for tool in self.tools.values()]
 
     async def call(self, name: str, arguments: dict[str, Any]) -> Any:
         """Runs the tool `name`; its result is what JSON can carry. Raises ToolFailure with a reason that the model can use."""

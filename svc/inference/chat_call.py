@@ -15,7 +15,8 @@ from svc.billing import wallet
 from svc.builtin import provider
 from svc.errors import ApiError, UpstreamFault
 from svc.ids import random_base62
-from svc.inference import upstream, wire
+from svc.inference import raw_answer, upstream, wire
+from svc.inference.blocks import Chunk, Texts
 from svc.inference.catalog import Model
 from svc.inference.chat_request import drop_aiming_fields, drop_output_limits
 from svc.inference.concessions import limit_too_large
@@ -34,7 +35,7 @@ _LIMITS = ("max_completion_tokens", "max_tokens")
 
 _NO_USAGE = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
 
-RawChunks = list[upstream.RawChunk]
+RawChunks = list[raw_answer.RawChunk]
 
 
 class _BuiltinAnswer:
@@ -51,13 +52,14 @@ class _BuiltinAnswer:
         await self._raws.aclose()
 
 
-EngineAnswer = upstream.RawAnswer | _BuiltinAnswer
+EngineAnswer = raw_answer.RawAnswer | _BuiltinAnswer
 
 
 class ChatCall(PaidCall):
     """One chat-completions request to `model`; `body` has been checked.
 
-    `added` names the fields of its messages that are ours and not the caller's, which a provider need not take.
+    `added` names the fields of its messages that are ours and not the caller's, which a provider need not take; `ours` those of
+    the body itself that no caller wrote.
     Making it walks the whole body: one that is `heavy`, with many values or long texts, belongs off the event loop.
     """
 
@@ -69,6 +71,7 @@ class ChatCall(PaidCall):
         payer: Payer,
         *,
         added: Collection[str] = (),
+        ours: Collection[str] = (),
         heavy: bool = False,
     ) -> None:
         super().__init__(model, engines, payer)
@@ -81,7 +84,7 @@ class ChatCall(PaidCall):
         self._body = body
         if model.provider is not None:
             self._body = drop_output_limits(self._body) if self.paid else self._body
-            self._body = self._body if model.provider.byok else drop_aiming_fields(self._body)
+            self._body = self._body if model.provider.byok else drop_aiming_fields(self._body, ours)
         self._limits: dict[str, int] = {}  # of the output, once a paid call has its hold
         self._added = set(added)
         self._heavy = heavy
@@ -166,7 +169,7 @@ class ChatCall(PaidCall):
 
     # --- the answer
 
-    async def stream(self) -> AsyncGenerator[list[wire.Chunk | wire.Texts], None]:
+    async def stream(self) -> AsyncGenerator[list[Chunk | Texts], None]:
         """The answer's chunks, as many at a time as came together. Raises ApiError for a fault of the upstream, at any moment."""
         self._streamed = True
         try:
@@ -192,9 +195,9 @@ class ChatCall(PaidCall):
         finally:
             self._note_end()
 
-    def _read(self, raws: RawChunks) -> tuple[list[wire.Chunk | wire.Texts], UpstreamFault | None]:
+    def _read(self, raws: RawChunks) -> tuple[list[Chunk | Texts], UpstreamFault | None]:
         """What came together, written anew up to the fault that there may be in it."""
-        chunks: list[wire.Chunk | wire.Texts] = []
+        chunks: list[Chunk | Texts] = []
         fault = None
         try:
             for raw in raws:

@@ -1,7 +1,7 @@
 """What a caller asks of chat: the checks before the 200, and what may not travel to an operator's provider."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from svc.checks import (
@@ -290,15 +290,15 @@ _OPAQUE: Mapping[str, frozenset[str]] = {
 _OPAQUE_FIELDS = frozenset({"guided_json", "json_schema"})
 
 
-def drop_aiming_fields(body: dict[str, Any]) -> dict[str, Any]:
+def drop_aiming_fields(body: dict[str, Any], ours: Collection[str] = ()) -> dict[str, Any]:
     """`body` without the fields, at any depth, by which a proxy at an operator's provider would send it elsewhere or under
     another key. Text is never touched; nor are the JSON schemas of tools and `response_format` and
     the arguments of tool calls, where such a word names a property of the caller's. `metadata` is no exception: proxies do
-    read destinations out of it.
+    read destinations out of it. The fields `ours`, which no caller wrote, are left as they are.
     """
     return {
         key: value
-        if key in _OPAQUE_FIELDS or type(value) is str
+        if key in _OPAQUE_FIELDS or key in ours or type(value) is str
         else _without_aim(value, _OPAQUE.get(key, frozenset()), key in _SPREAD_AT_TOP)
         for key, value in body.items()
         if key in _HARMLESS or not _aims(key, at_top=True)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from svc.errors import UpstreamFault
-from svc.inference.upstream import Endpoint, parsed
+from svc.inference.raw_answer import Endpoint, parsed
 
 _TEXTS = ("size", "quality", "background", "output_format")
 _COUNTS = ("input_tokens", "output_tokens", "total_tokens")

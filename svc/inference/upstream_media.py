@@ -13,7 +13,8 @@ import httpx
 from svc.errors import UpstreamFault
 from svc.inference import audio
 from svc.inference.pictures import picture_type
-from svc.inference.upstream import Endpoint, dump, parsed, send
+from svc.inference.raw_answer import Endpoint, parsed
+from svc.inference.upstream import dump, send
 from svc.inference.upstream_errors import CLIENT_FAULTS, fault_of
 from svc.outbound.client import Outbound
 from svc.outbound.connection import Reply

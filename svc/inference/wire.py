@@ -6,14 +6,12 @@ raw dicts -> Completion.feed() and finish() -> one JSON answer: the same reading
 """
 
 import functools
-import json
 import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import orjson
-
 from svc.errors import UpstreamFault
+from svc.inference.blocks import Chunk, Texts, event
 from svc.inference.normalize import (
     PIECE_CHARACTERS,
     GrowingCall,
@@ -35,70 +33,14 @@ from svc.inference.repeats import Repeat
 from svc.inference.tokens import estimated_input_tokens, estimated_tokens
 from svc.inference.upstream_errors import told_in
 
-DONE = b"data: [DONE]\n\n"
 # More than twice the longest answer of today's models; what goes on beyond is endless.
 ANSWER_LIMIT_BYTES = 8 * 1024 * 1024
 _CHOICES_MAX = 128
 _FIELD_OVERHEAD_BYTES = 200
-_PART_BYTES = 64 * 1024
 _TOP_FIELDS = frozenset({"id", "object", "created", "model", "choices", "usage", "error"})
 _CHOICE_FIELDS = frozenset({"index", "delta", "message", "text", "finish_reason", "logprobs", "usage", "error"})
 _DELTA_FIELDS = frozenset({"role", "tool_calls", "function_call"})
 _CALL_FIELDS = frozenset({"index", "id", "type", "function", "custom", "name", "arguments", "input"})
-_ascii_json = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
-
-Chunk = dict[str, Any]
-
-
-class Texts(NamedTuple):
-    """Chunks that differ in their text alone: what each holds, and the block of one before and after it."""
-
-    texts: list[str]
-    before: bytes
-    after: bytes
-
-
-# --- events
-
-
-def blocks(chunks: Sequence[Chunk | Texts]) -> list[bytes]:
-    """The blocks of chunks that came together, so many in one piece that others have the event loop in between."""
-    if len(chunks) == 1:
-        return [_written(chunks[0])]
-    parts, part = [], b""
-    for chunk in chunks:
-        part += _written(chunk)
-        if len(part) >= _PART_BYTES:
-            parts.append(part)
-            part = b""
-    return [*parts, part] if part else parts
-
-
-def _written(chunk: Chunk | Texts) -> bytes:
-    if not isinstance(chunk, Texts):
-        return event(chunk)
-    between = chunk.after + chunk.before
-    data = between.join(map(orjson.dumps, chunk.texts))
-    if not data.isascii():
-        data = between.join([_ascii_json(text).encode() for text in chunk.texts])
-    return chunk.before + data + chunk.after
-
-
-def event(chunk: Chunk) -> bytes:
-    """One block of a chat stream, in ASCII: some readers end a line at U+2028."""
-    try:
-        data = orjson.dumps(chunk)
-    except TypeError:  # some 250 levels deep, or a lone surrogate: the slower way takes it
-        data = _ascii_json(chunk).encode()
-    if not data.isascii():
-        data = _ascii_json(chunk).encode()
-    return b"data: " + data + b"\n\n"
-
-
-def error_event(error: dict[str, Any]) -> bytes:
-    """The block that ends a stream in the middle: `error` is the inner object, `DONE` follows."""
-    return event({"error": error})
-
 
 # --- streams
 

@@ -13,8 +13,8 @@ from svc.agents.tools import tools_for
 from svc.checks import integer, list_of, one_of, optional, required, text
 from svc.content import projects
 from svc.errors import ApiError
+from svc.inference.blocks import error_event
 from svc.inference.paid_call import Payer
-from svc.inference.wire import error_event
 from svc.routes.schemas.agents import RUN, RUN_ANSWER, RUN_BODY, RUN_LIST, RUN_TEXT
 from svc.routes.schemas.refusals import MODEL_NOT_FOUND, NO_FUNDS, NO_ROOM, PROJECT_NOT_FOUND
 from svc.server.bodies import read_json

@@ -12,7 +12,7 @@ from starlette.responses import Response
 from svc.content import answers, memory
 from svc.content.memory import Exchange
 from svc.errors import ApiError, describe
-from svc.inference import wire
+from svc.inference import blocks
 from svc.inference.catalog import Model
 from svc.inference.chat_call import ChatCall
 from svc.inference.chat_request import check_chat, check_for_builtin
@@ -100,10 +100,10 @@ async def create(request: Request[State], caller: Caller) -> Response:
             drain=state.drain,
             owner=caller.id,
             interrupt=interrupt,
-            closing=lambda error: wire.error_event(error.error),
+            closing=lambda error: blocks.error_event(error.error),
             on_fault=lambda fault: add_log_fields(request, level="error", error=describe(fault)),
             headers=headers,
-            last=wire.DONE,
+            last=blocks.DONE,
         )
     try:
         async with call:
@@ -126,8 +126,8 @@ async def _events(
                 try:
                     async with contextlib.aclosing(call.stream()) as chunks:
                         async for together in chunks:
-                            for blocks in wire.blocks(together):
-                                yield blocks
+                            for part in blocks.blocks(together):
+                                yield part
                 except asyncio.CancelledError:
                     if interrupt.reason is None:
                         raise

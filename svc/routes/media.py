@@ -23,13 +23,13 @@ from svc.content import artifacts, content_links
 from svc.errors import ApiError, ClientGone, describe
 from svc.ids import new_id
 from svc.inference import media_files
+from svc.inference.blocks import error_event, event
 from svc.inference.catalog import Model
 from svc.inference.image_call import LEAST_SIDE, MOST_SIDE, ImageCall, ImageRequest
 from svc.inference.paid_call import PaidCall, Payer
 from svc.inference.pictures import Picture
 from svc.inference.speech_call import DEFAULT_AUDIO_TOKENS, LEAST_AUDIO_TOKENS, MOST_AUDIO_TOKENS, SpeechCall, SpeechRequest
 from svc.inference.studio import storage
-from svc.inference.wire import error_event, event
 from svc.routes.schemas.media import AUDIO_ANSWER, AUDIO_REQUEST, IMAGE_REQUEST, IMAGES_ANSWER, SPEECH_ANSWER, SPEECH_REQUEST
 from svc.routes.schemas.refusals import MODEL_NOT_FOUND, MODEL_SERVER, NO_FUNDS, NO_ROOM, OWN_ADDRESS
 from svc.server.bodies import read_json

@@ -30,7 +30,7 @@ def test_each_tool_is_offered_only_where_it_can_work() -> None:
 
 def test_every_tool_is_described_with_a_strict_schema_that_its_function_takes() -> None:
     for name, tool in TOOLS.items():
-        described = tool.as_function()
+        described = tool.as_function
         schema = described["function"]["parameters"]
         assert described["type"] == "function" and described["function"]["name"] == name and described["function"]["description"]
         assert schema["additionalProperties"] is False and schema["required"] == list(schema["properties"])

@@ -1,119 +1,19 @@
-"""svc/inference/repeats.py: events that repeat the one before them are read as if they had been parsed."""
+"""svc/inference/repeats.py: what is no plain repeat is left to the parser; test_raw_answer.py plays whole streams."""
 
-import itertools
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import orjson
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from svc.inference import wire
 from svc.inference.repeats import Repeat, Repeats
-from svc.inference.upstream import RawAnswer
-from svc.outbound.connection import Reply
-from tests.support.wire_grammar import as_sent
-
-HEAD = {"id": "chatcmpl-x", "created": 1_790_000_000, "model": "here/it"}
-SECRET = "svc-secret-0123"
-TEXTS = st.text(max_size=8) | st.sampled_from(["", '"', "\\", '"content":', "[DONE]", "é", "\U0001f642", "x" * 70_000, SECRET])
-EXTRAS = st.sampled_from([{}, {"system_fingerprint": "fp"}, {"usage": None}, {"usage": {"prompt_tokens": 3}}, {"model": "other"}])
-CHOICES = st.sampled_from(
-    [
-        *({}, {"logprobs": None}, {"logprobs": {"content": [{"token": "a"}]}}, {"finish_reason": None}, {"index": 1}),
-        *({"finish_reason": "stop"}, {"stop_reason": 7}),
-    ]
-)
-DELTAS = st.sampled_from([{}, {"role": "assistant"}, {"reasoning_content": "hm"}, {"token_ids": [1]}, {"refusal": None}])
 
 
 def chunk(text: str, extra: dict[str, Any], choice: dict[str, Any], delta: dict[str, Any]) -> dict[str, Any]:
     return {"id": "1", "choices": [{"index": 0, **choice, "delta": {**delta, "content": text}}], **extra}
 
 
-# Streams whose form stays for a while, as real ones do.
-STREAMS = st.lists(
-    st.tuples(EXTRAS, CHOICES, DELTAS, st.lists(TEXTS, min_size=1, max_size=5)).map(
-        lambda form: [chunk(text, *form[:3]) for text in form[3]]
-    )
-    | st.sampled_from(
-        [[{"id": "1", "choices": []}], [{"choices": [], "note": "late"}], [{"choices": [{"index": 0, "seen": 1}]}]]
-    ),
-    max_size=5,
-).map(lambda parts: [raw for part in parts for raw in part])
-
-
-class Scripted:
-    """An answer whose reads of the network are given."""
-
-    framed, ended = True, False
-
-    def __init__(self, reads: Iterable[bytes]) -> None:
-        self._reads = iter(reads)
-
-    async def more(self) -> bytes:
-        return next(self._reads, b"")
-
-
-@dataclass
-class Endpoint:
-    name = base_url = "lab"
-    timeout_seconds = 1.0
-    byok = False
-    api_key: str | None = None
-
-
-def writer(choice_bytes: float) -> wire.ChunkWriter:
-    made = wire.ChunkWriter(**HEAD, include_usage=False, request={"messages": []})
-    made.choice_bytes = choice_bytes
-    return made
-
-
-def event_of(raw: dict[str, Any], ending: bytes = b"\n\n") -> bytes:
-    return b"data: " + orjson.dumps(raw) + ending
-
-
-@given(
-    STREAMS,
-    st.sampled_from([float("inf"), 5]),
-    st.lists(st.integers(1, 400), min_size=1),
-    st.sampled_from([b"\n\n", b"\r\n\r\n"]),
-)
-async def test_a_stream_reads_the_same_however_its_events_come_together(
-    stream: list[dict[str, Any]], choice_bytes: float, sizes: list[int], ending: bytes
-) -> None:
-    data, cuts = b"".join(event_of(raw, ending) for raw in stream), itertools.accumulate(itertools.cycle(sizes))
-    places = [0, *itertools.takewhile(lambda place: place < len(data), cuts), len(data)]
-    reads = [data[start:end] for start, end in itertools.pairwise(places) if start < end] or [b": none\n\n"]
-    together, one_by_one = writer(choice_bytes), writer(choice_bytes)
-    answer = RawAnswer(cast(Reply, Scripted(reads)), Endpoint(SECRET), 1 << 30)
-    sent, found = [], []
-    while (raws := await answer.more()) is not None:
-        for raw in raws:
-            found += raw.raws() if isinstance(raw, Repeat) else [raw]
-            sent += together.feed(raw)
-    hidden = [orjson.loads(orjson.dumps(raw).replace(SECRET.encode(), b"***")) for raw in stream]
-    assert found == hidden
-    assert as_sent(sent) == as_sent([chunk for raw in hidden for chunk in one_by_one.feed(raw)])
-    assert (together.content(), together.usage) == (one_by_one.content(), one_by_one.usage)
-    assert together.text_bytes == one_by_one.text_bytes and together.finished == one_by_one.finished
-
-
-async def test_what_a_read_brings_of_an_ordinary_stream_comes_together() -> None:
-    texts = ["b", "", "\n", 'with "quotes" and \\', "\u00e9", "\U0001f642", "\u2028"]
-    stream = b"".join(event_of(chunk(text, {}, {}, {})) for text in ["a", *texts])
-    end = event_of(chunk("", {}, {"finish_reason": "stop"}, {})) + b"data: [DONE]\n\n"
-    answer = RawAnswer(cast(Reply, Scripted([stream[:-20], stream[-20:] + end])), Endpoint(), 1 << 20)
-    first = await answer.more()
-    assert first == [chunk("a", {}, {}, {}), Repeat(chunk("a", {}, {}, {}), texts[:-1])]
-    second = await answer.more()
-    assert second is not None and second[0] == Repeat(chunk("a", {}, {}, {}), texts[-1:]) and len(second) == 2
-    assert await answer.more() is None
-    made = writer(float("inf"))
-    blocks = b"".join(wire.blocks([chunk for raw in [*first, *second] for chunk in made.feed(raw)]))
-    assert blocks.isascii() and b'"content":"\\u2028"' in blocks and made.content()["content"] == "".join(["a", *texts])
+def event_of(raw: dict[str, Any]) -> bytes:
+    return b"data: " + orjson.dumps(raw) + b"\n\n"
 
 
 @pytest.mark.parametrize(

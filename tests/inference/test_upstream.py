@@ -9,10 +9,12 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any
 
+import orjson
 import pytest
 
 from svc.errors import ApiError, UpstreamFault
-from svc.inference import upstream, upstream_errors, wire
+from svc.inference import raw_answer, upstream, upstream_errors, wire
+from svc.inference.blocks import Chunk, Texts
 from svc.outbound.addresses import public_address
 from svc.outbound.client import Outbound
 from tests.support.model_answers import ARGUMENTS, TEXT, UNICODE
@@ -56,7 +58,7 @@ class Setup:
     async def chunks(self, model: str, **fields: Any) -> list[dict[str, Any]]:
         """The whole stream, read by wire as the service does."""
         writer = wire.ChunkWriter(**HEAD, include_usage=True, request={"messages": []})
-        sent: list[wire.Chunk | wire.Texts] = []
+        sent: list[Chunk | Texts] = []
         async with contextlib.aclosing(self.chat(model, **fields)) as raws:
             async for together in raws:
                 sent += [chunk for raw in together for chunk in writer.feed(raw)]
@@ -185,7 +187,7 @@ async def test_tool_calls_are_read(setup: Setup, model: str, stream: bool) -> No
     else:
         message = (await setup.answer(model))["choices"][0]["message"]
     assert [call["function"]["name"] for call in message["tool_calls"]] == ["look_up", "look_up"]
-    assert [wire.orjson.loads(call["function"]["arguments"]) for call in message["tool_calls"]] == [ARGUMENTS, ARGUMENTS]
+    assert [orjson.loads(call["function"]["arguments"]) for call in message["tool_calls"]] == [ARGUMENTS, ARGUMENTS]
 
 
 async def test_chunks_come_as_they_are_sent(setup: Setup) -> None:
@@ -199,7 +201,7 @@ async def test_chunks_come_as_they_are_sent(setup: Setup) -> None:
 
 @pytest.mark.parametrize("model", ["ok", "two-done+drip-5ms", "json-for-stream"])
 async def test_the_connection_is_used_again(setup: Setup, model: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(upstream, "_AFTERWARDS_SECONDS", 2.0)
+    monkeypatch.setattr(raw_answer, "_AFTERWARDS_SECONDS", 2.0)
     for _ in range(3):
         await setup.chunks(model)
     assert setup.server.connections_made == 1
@@ -291,7 +293,7 @@ async def test_an_endless_answer_ends_in_bounded_memory(setup: Setup, monkeypatc
 
 
 async def test_an_answer_that_drips_for_ever_ends(setup: Setup, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(upstream, "_ANSWER_SECONDS", 0.2)
+    monkeypatch.setattr(raw_answer, "_ANSWER_SECONDS", 0.2)
     assert (await setup.fault("endless+drip-20ms")).kind == "timeout"
 
 

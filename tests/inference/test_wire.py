@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from svc.errors import UpstreamFault
-from svc.inference import wire
+from svc.inference import blocks, wire
 from tests.support.wire_grammar import (
     HEAD,
     answer,
@@ -161,7 +161,7 @@ def test_a_long_text_is_told_in_several_chunks_that_carry_what_stands_beside_it_
     raw = delta(content=text, reasoning_content=thought, x_of_delta=[1], tool_calls=[call])
     raw["x_top"], raw["choices"][0]["logprobs"] = 2, {"content": []}
     chunks = streamed(raw, delta(tool_calls=[{**call, "function": {"arguments": arguments}}]), include_usage=True)
-    assert max(len(wire.event(chunk)) for chunk in chunks) < 20 * 65_536
+    assert max(len(blocks.event(chunk)) for chunk in chunks) < 20 * 65_536
     deltas = [choice["delta"] for chunk in chunks for choice in chunk["choices"]]
     pieces = [entry["function"]["arguments"] for found in deltas for entry in found.get("tool_calls", []) if "function" in entry]
     assert "".join(found.get("content") or "" for found in deltas) == text
@@ -377,11 +377,3 @@ def test_what_json_cannot_carry_is_invalid_rather_than_a_500(value: Any) -> None
             streamed(raw)
     with pytest.raises(UpstreamFault):
         answer({**delta(content="a"), "usage": {"cost": value}})
-
-
-# --- events
-
-
-def test_an_error_event_is_one_block() -> None:
-    assert wire.error_event({"message": "é\n", "code": None}) == b'data: {"error":{"message":"\\u00e9\\n","code":null}}\n\n'
-    assert wire.DONE == b"data: [DONE]\n\n"

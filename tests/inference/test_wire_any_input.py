@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from svc.errors import UpstreamFault
-from svc.inference import wire
+from svc.inference.blocks import event
 from tests.support.wire_grammar import answer, check_completion, check_grammar, check_usage, delta, streamed, text_of, writer
 
 scalars = st.one_of(
@@ -107,7 +107,7 @@ def test_text_arrives_unchanged_even_when_emoji_are_split(text: str, cuts: list[
     pieces = [units[a:b].decode("utf-16-le", "surrogatepass") for a, b in itertools.pairwise(ends)]
     chunks = streamed(delta(role="assistant"), *(delta(content=piece) for piece in pieces))
     assert text_of(chunks) == text
-    blocks = b"".join(wire.event(chunk) for chunk in chunks).decode("ascii")
+    blocks = b"".join(event(chunk) for chunk in chunks).decode("ascii")
     events = [orjson.loads(line.removeprefix("data: ")) for line in blocks.split("\n\n") if line]
     assert text_of(events) == text
 

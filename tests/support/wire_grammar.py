@@ -5,7 +5,7 @@ from typing import Any
 
 import orjson
 
-from svc.inference import wire
+from svc.inference import blocks, wire
 
 REQUEST = {"messages": [{"role": "user", "content": "Say hello, please."}]}  # 18 bytes: 5 tokens
 HEAD = {"id": "chatcmpl-x", "created": 1_790_000_000, "model": "ollama/llama3.2"}
@@ -24,10 +24,10 @@ def streamed(*raws: dict[str, Any], include_usage: bool = False) -> list[dict[st
     return chunks
 
 
-def as_sent(chunks: Iterable[wire.Chunk | wire.Texts]) -> list[dict[str, Any]]:
+def as_sent(chunks: Iterable[blocks.Chunk | blocks.Texts]) -> list[dict[str, Any]]:
     """The chunks that a caller reads."""
-    blocks = b"".join(wire.blocks([*chunks])).split(b"\n\n")
-    return [orjson.loads(block.removeprefix(b"data: ")) for block in blocks if block]
+    written = b"".join(blocks.blocks([*chunks])).split(b"\n\n")
+    return [orjson.loads(block.removeprefix(b"data: ")) for block in written if block]
 
 
 def delta(index: int = 0, finish_reason: str | None = None, **fields: Any) -> dict[str, Any]:
@@ -54,7 +54,7 @@ def check_grammar(chunks: list[dict[str, Any]], include_usage: bool, *, complete
         assert {name: chunk[name] for name in HEAD} == HEAD
         assert chunk["object"] == "chat.completion.chunk"
         assert "error" not in chunk
-        block = wire.event(chunk)
+        block = blocks.event(chunk)
         assert block.startswith(b"data: {")
         assert block.endswith(b"}\n\n")
         assert block.count(b"\n") == 2

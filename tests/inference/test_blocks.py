@@ -1,0 +1,23 @@
+"""svc/inference/blocks.py: one block for each chunk, in ASCII, whatever its text."""
+
+import orjson
+
+from svc.inference import blocks
+
+
+def test_an_error_event_is_one_block() -> None:
+    assert blocks.error_event({"message": "é\n", "code": None}) == b'data: {"error":{"message":"\\u00e9\\n","code":null}}\n\n'
+    assert blocks.DONE == b"data: [DONE]\n\n"
+
+
+def test_texts_that_came_together_are_a_block_each() -> None:
+    texts = ["a", "\n", '"', "\u2028", "\U0001f642", "\\"]
+    (written,) = blocks.blocks([blocks.Texts(texts, b'data: {"text":', b"}\n\n")])
+    assert written.isascii()
+    assert [orjson.loads(block)["text"] for block in written.removesuffix(b"\n\n")[6:].split(b"\n\ndata: ")] == texts
+
+
+def test_long_chunks_that_came_together_go_out_in_parts() -> None:
+    chunk = {"text": "x" * 50_000}
+    parts = blocks.blocks([chunk] * 5)
+    assert [part.count(b"data: ") for part in parts] == [2, 2, 1]
