@@ -19,7 +19,7 @@ from svc.errors import ApiError, ClientGone
 PING = b": ping\n\n"
 PING_SECONDS = 15.0
 # A producer that never waits would keep the event loop to itself: uvicorn's send() returns without yielding.
-_SLICE_SECONDS = 0.01
+_SLICE_SECONDS = 0.005
 _JSON_GRACE_SECONDS = 5.0
 # Before a moment is over nobody looks whether the caller has left: that takes a task, which a quick answer is done without.
 _MOMENT_SECONDS = 0.05
