@@ -1,6 +1,10 @@
 """What the tests of the page do in a chat."""
 
-from collections.abc import Iterable
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
 from playwright.async_api import Page
@@ -41,3 +45,30 @@ def keep_conversation(server: RunningServer, visitor: Visitor, messages: Iterabl
             role = "assistant" if number % 2 else "user"
             history.add_message(tx, visitor.id, conversation_id=kept.id, role=role, content=content, now_seconds=2.0 + number)
     return kept.id
+
+
+@asynccontextmanager
+async def steady_model(tokens: Sequence[str], a_second: int) -> AsyncIterator[str]:
+    """The address of a model server that says `tokens`, so many a second: several at once where it comes late."""
+
+    def chunk(delta: dict[str, str], reason: str | None = None) -> bytes:
+        return b"data: " + json.dumps({"choices": [{"index": 0, "delta": delta, "finish_reason": reason}]}).encode() + b"\n\n"
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n")
+        began, said = time.monotonic(), 0
+        while said < len(tokens):
+            due = int((time.monotonic() - began) * a_second)
+            writer.writelines(chunk({"content": token}) for token in tokens[said:due])
+            said = max(said, due)
+            await asyncio.sleep(1 / a_second)
+        writer.writelines([chunk({}, "stop"), b"data: [DONE]\n\n"])
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    try:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+    finally:
+        server.close()
