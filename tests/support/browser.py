@@ -118,14 +118,15 @@ def new_visitor(server: RunningServer, email: str | None = None, *, dollars: int
     return Visitor(email, session["user"]["id"], session["access_token"], storage)
 
 
-def _credit(server: RunningServer, account_id: str, dollars: float) -> None:
+def _credit(server: RunningServer, account_id: str, dollars: float, times: int = 1) -> None:
     with database(server) as tx:
-        wallet.credit(tx, account_id, round(dollars * 1_000_000), description="Credit", now_seconds=time.time())
+        for _ in range(times):
+            wallet.credit(tx, account_id, round(dollars * 1_000_000), description="Credit", now_seconds=time.time())
 
 
-async def credit(server: RunningServer, page: Page, dollars: float) -> None:
-    """Puts money into the wallet of who is signed in on `page`."""
-    await asyncio.to_thread(_credit, server, (await user_of(page))["id"], dollars)
+async def credit(server: RunningServer, page: Page, dollars: float, *, times: int = 1) -> None:
+    """Puts money into the wallet of who is signed in on `page`, so many times."""
+    await asyncio.to_thread(_credit, server, (await user_of(page))["id"], dollars, times)
 
 
 async def user_of(page: Page) -> dict[str, Any]:

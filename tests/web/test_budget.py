@@ -72,6 +72,7 @@ async def test_the_first_view_is_small_signed_in_or_not_and_is_kept(server: Runn
     async with new_context(browser, server, visitor) as context:
         assert await weight(context, "/", "#composer") < FIRST_VIEW_BYTES
         page = await opened(context)
+        await page.locator("#composer").wait_for()
         await page.reload()
         await page.locator("#composer").wait_for()
         sizes = await page.evaluate(

@@ -77,11 +77,13 @@ function Ledger() {
     saving.value = null;
   };
   const shows = (entry) => kind.value === "all" || entry.kind === kind.value;
-  const none = ledger.items.value?.length > 0 && !ledger.items.value.some(shows);
+  const { length: loaded = 0 } = ledger.items.value ?? [];
+  const none = loaded > 0 && !ledger.items.value.some(shows), searching = none && ledger.more.value && !ledger.error.value;
+  useEffect(() => { if (searching) ledger.loadMore(); }, [searching, loaded]); // until there is one to show, or no more page
   return html`<div class="section-head"><h2>${t.ledger}</h2>
       <div class="actions"><${Field} label=${t.filter} hideLabel value=${kind.value} options=${Object.entries(t.kinds)} onChange=${(event) => { kind.value = event.currentTarget.value; }} />
         <${Button} icon="download" busy=${saving.value !== null} onClick=${save}>${saving.value ? t.saving(saving.value) : t.csv}<//></div></div>
-    ${none && html`<p class="quiet">${t.noneOfKind}</p>`}
+    ${searching ? html`<${Loading} label=${t.searching(loaded)} />` : none && html`<p class="quiet">${t.noneOfKind}</p>`}
     <${List} of=${ledger} empty=${html`<${Empty} icon="wallet" title=${t.noLedger} text=${t.noLedgerText} />`}>
       ${(entry) => shows(entry) && html`<li key=${entry.id}>
         <div class="grow"><p class="item-title">${entry.description || t.kinds[entry.kind]}</p><p class="quiet small"><${Time} at=${entry.created_at} /> · ${t.after} <${Money} micros=${entry.balance_after_micros} /></p></div>
