@@ -202,6 +202,7 @@ CREATE TABLE runs (
 ) STRICT;
 
 CREATE INDEX runs_by_account ON runs (account_id); -- in the order in which they were added, as in each list
+CREATE INDEX runs_by_project ON runs (account_id, project_id) WHERE project_id IS NOT NULL;
 CREATE INDEX runs_open ON runs (status) WHERE status = 'running';
 
 -- A run outlives its project.

@@ -71,7 +71,7 @@ _TABLES = (
     ),
 )
 _TEXTS_SHARE = 0.15  # of messages, and as many of conversations
-_PROJECTS, _ARTIFACTS, _BIG_ARTIFACTS = 1_000, 1_000, 4
+_PROJECTS = _ARTIFACTS = 1_000
 # The server itself; each transaction of its writer, and what runs between them, is noted: when it began and ended, its CPU, how
 # long its commit took, and whose functions it ran. They are written to the file TRANSACTIONS_FILE at the end.
 _COMMAND = (
@@ -114,7 +114,7 @@ sys.exit(status)
 )
 
 
-def fill(path: Path, rows: int) -> None:
+def fill(path: Path, rows: int, big_artifacts: int = 4) -> None:
     """Makes the database at `path`, with two accounts, of which the one that is going has about so many rows."""
     prepare(path, *newest_schema())
     rnd = random.Random(0)
@@ -126,7 +126,7 @@ def fill(path: Path, rows: int) -> None:
         account_id = accounts.add_account(tx, GOING, None, hashed, time.time()).id
         accounts.add_account(tx, STAYING, None, hashed, time.time())
         wallet.credit(tx, account_id, rows + 1, description="", now_seconds=1.0)
-        _add_files(tx, account_id)
+        _add_files(tx, account_id, big_artifacts)
         words = ["".join(rnd.choices("abcdefghijklmnopqrstuvwxyz", k=rnd.randrange(3, 11))) for _ in range(50_000)]
         for _ in range(int(rows * _TEXTS_SHARE)):
             _add_texts(tx, account_id, " ".join(words[int(rnd.paretovariate(0.5)) % len(words)] for _ in range(30)))
@@ -140,11 +140,11 @@ def _add_texts(tx: Connection, account_id: str, text: str) -> None:
     history.add_message(tx, account_id, role="user", content=text, now_seconds=1.0, conversation_id=conversation.id)
 
 
-def _add_files(tx: Connection, account_id: str) -> None:
+def _add_files(tx: Connection, account_id: str, big: int) -> None:
     project = "INSERT INTO projects (id, account_id, name, instructions, created_at, updated_at) VALUES (?, ?, 'p', '', 1, 1)"
     tx.executemany(project, ((f"proj_bench{number}", account_id) for number in range(_PROJECTS)))
     for number in range(_ARTIFACTS):
-        size = 30 * _MIB if number < _BIG_ARTIFACTS else 20_000
+        size = 30 * _MIB if number < big else 20_000
         content_id = f"content_bench{number}"
         tx.execute("INSERT INTO artifact_contents (account_id, id) VALUES (?, ?)", (account_id, content_id))
         tx.executemany(

@@ -153,7 +153,13 @@ def in_a_list(row: sqlite3.Row) -> dict[str, Any]:
     return run
 
 
+def leave_project(tx: sqlite3.Connection, account_id: str, project_id: str) -> bool:
+    """Takes runs out of a project that is being deleted, for 5 ms; whether there are more in it."""
+    filed = "SELECT rowid FROM runs WHERE account_id = ?1 AND project_id = ?3 LIMIT ?2"
+    return run_some(tx, f"UPDATE runs SET project_id = NULL WHERE rowid IN ({filed})", account_id, project_id)  # noqa: S608
+
+
 def forget_some(tx: sqlite3.Connection, account_id: str) -> bool:
     """Deletes ended runs of an account that is being deleted, for 5 ms; whether there are more."""
-    ended = "SELECT id FROM runs WHERE account_id = ?1 AND status <> 'running' LIMIT ?2"
-    return run_some(tx, f"DELETE FROM runs WHERE account_id = ?1 AND id IN ({ended})", account_id)  # noqa: S608 - our own words
+    ended = "SELECT rowid FROM runs WHERE account_id = ?1 AND status <> 'running' LIMIT ?2"
+    return run_some(tx, f"DELETE FROM runs WHERE rowid IN ({ended})", account_id)  # noqa: S608 - our own words

@@ -164,8 +164,8 @@ def keys_after(conn: sqlite3.Connection, account_id: str, after: str | None, lim
 
 def delete_some_keys(tx: sqlite3.Connection, account_id: str) -> bool:
     """Deletes keys of the account, for 5 ms; whether there are more."""
-    own = "SELECT id FROM api_keys WHERE account_id = ?1 ORDER BY id LIMIT ?2"
-    return run_some(tx, f"DELETE FROM api_keys WHERE account_id = ?1 AND id IN ({own})", account_id)  # noqa: S608 - our own words
+    own = "SELECT rowid FROM api_keys WHERE account_id = ?1 ORDER BY id LIMIT ?2"
+    return run_some(tx, f"DELETE FROM api_keys WHERE rowid IN ({own})", account_id)  # noqa: S608 - our own words
 
 
 def delete_key(tx: sqlite3.Connection, account_id: str, key_id: str) -> bool:

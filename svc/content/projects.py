@@ -125,5 +125,5 @@ def delete_project(tx: sqlite3.Connection, account_id: str, project_id: str) -> 
 
 def forget_some(tx: sqlite3.Connection, account_id: str) -> bool:
     """Deletes projects of an account that is being deleted, for 5 ms; whether there are more."""
-    own = "SELECT id FROM projects WHERE account_id = ?1 LIMIT ?2"
-    return run_some(tx, f"DELETE FROM projects WHERE account_id = ?1 AND id IN ({own})", account_id)  # noqa: S608 - our own words
+    own = "SELECT rowid FROM projects WHERE account_id = ?1 LIMIT ?2"
+    return run_some(tx, f"DELETE FROM projects WHERE rowid IN ({own})", account_id)  # noqa: S608 - our own words

@@ -178,13 +178,13 @@ def account_of(conn: sqlite3.Connection, support_id: str) -> str | None:
 def forget_some(tx: sqlite3.Connection, account_id: str) -> bool:
     """Deletes what an account that is being deleted said to the support and was told, for 5 ms; whether there is more."""
     messages = "SELECT number FROM support_messages WHERE account_id = ?1 LIMIT ?2"
-    own = "SELECT id FROM support_conversations WHERE account_id = ?1 LIMIT ?2"
+    own = "SELECT rowid FROM support_conversations WHERE account_id = ?1 LIMIT ?2"
     return run_some(
         tx,
         f"DELETE FROM support_messages WHERE number IN ({messages})",  # noqa: S608 - our own words
         account_id,
     ) or run_some(
         tx,
-        f"DELETE FROM support_conversations WHERE account_id = ?1 AND id IN ({own})",  # noqa: S608 - our own words
+        f"DELETE FROM support_conversations WHERE rowid IN ({own})",  # noqa: S608 - our own words
         account_id,
     )

@@ -171,6 +171,9 @@ INSERT INTO unindexed (number, next_piece) SELECT number, 0 FROM messages;
 DROP INDEX runs_by_account;
 CREATE INDEX runs_by_account ON runs (account_id);
 
+-- What is filed under a project is found without looking through all of an account's.
+CREATE INDEX runs_by_project ON runs (account_id, project_id) WHERE project_id IS NOT NULL;
+
 -- A content is there before it is an artifact's. Its pieces stay where they are: of what they refer to the name changes alone.
 DROP TRIGGER artifacts_bounded;
 DROP TRIGGER artifacts_bounded_when_replaced;

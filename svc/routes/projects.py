@@ -3,7 +3,8 @@
 from starlette.requests import Request
 from starlette.responses import Response
 
-from svc.content import projects
+from svc.agents import runs
+from svc.content import artifacts, conversations, projects
 from svc.content.projects import Project
 from svc.routes.schemas.content import CREATE_PROJECT_REQUEST, PROJECT, PROJECT_LIST, UPDATE_PROJECT_REQUEST
 from svc.routes.schemas.refusals import NO_ROOM
@@ -89,6 +90,10 @@ async def change_project(request: Request[State], caller: Caller) -> Response:
     errors=[_NOT_FOUND],
 )
 async def delete_project(request: Request[State], caller: Caller) -> Response:
-    """204; the project's artifacts stay, with `project_id` null."""
-    await request.state.db.write(projects.delete_project, caller.id, request.path_params["project_id"])
+    """204; what was filed under it stays, with `project_id` null."""
+    db, project_id = request.state.db, request.path_params["project_id"]
+    for leave_project in (artifacts.leave_project, conversations.leave_project, runs.leave_project):
+        while await db.write_much(leave_project, caller.id, project_id):
+            pass
+    await db.write(projects.delete_project, caller.id, project_id)
     return no_content()

@@ -1,17 +1,23 @@
 """The deletion of an account: gone at once for its owner, while its rows go in slices, also after a restart."""
 
+import contextlib
 import sqlite3
+from pathlib import Path
 
 import pytest
 
+from svc import db
 from svc.auth import accounts
 from svc.billing import payments, usage, wallet
 from svc.billing.usage import CountedCall, add_call
 from svc.config import Config
-from svc.content import conversations
+from svc.content import artifacts, conversations
 from svc.db import Database
 from svc.errors import ApiError
 from svc.routes import departure
+from svc.schema import connect
+from tests.bench_delete import GOING
+from tests.bench_delete import fill as fill_database
 from tests.conftest import PASSWORD, Clocks, Service, bearer, serving
 from tests.support.answers import assert_error
 
@@ -110,3 +116,29 @@ async def test_a_deletion_goes_on_after_a_restart(config: Config, clocks: Clocks
         while await db.read(accounts.half_deleted):
             pass
         assert await db.read(left, account_id) == {} and await db.read(findings) == []
+
+
+@pytest.mark.slow
+def test_no_slice_looks_through_all_that_an_account_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill_database(tmp_path / "service.db", 20_000, big_artifacts=0)
+    for module, bound in ((db, "_SOME_SECONDS"), (artifacts, "_SLICE_SECONDS")):
+        monkeypatch.setattr(module, bound, 0.0002)
+    with contextlib.closing(connect(tmp_path / "service.db")) as tx:
+        account_id = accounts.account_by_email(tx, GOING).id
+        departure.begin(tx, account_id)
+        leaving, steps, most = departure.Departure(account_id), [0], 0
+
+        def count() -> int:
+            steps[0] += 100
+            return 0
+
+        tx.set_progress_handler(count, 100)
+        for _ in range(40):  # of each kind of rows, before the next one's turn comes
+            for forget_some in departure._SLICES:
+                steps[0] = 0
+                forget_some(tx, account_id)
+                most = max(most, steps[0])
+        assert most < 10_000, "a look through 2,000 runs takes 18,000 steps of SQLite's machine"
+        while leaving.go_on(tx):
+            pass
+        assert left(tx, account_id) == {}
