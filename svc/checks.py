@@ -49,7 +49,7 @@ def known(holder: Mapping[str, Any], checks: Mapping[str, Check[Any]], within: s
     """Checks those of the fields of `holder` that `checks` has a check for and that are not null."""
     for name, value in holder.items():
         if value is not None and (check := checks.get(name)) is not None:
-            check(value, _place(within, name))
+            check(value, f"{within}.{name}" if within else name)
 
 
 def fields(holder: Mapping[str, Any], checks: Mapping[str, Check[Any]]) -> dict[str, Any]:

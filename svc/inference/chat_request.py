@@ -287,6 +287,8 @@ _OPAQUE: Mapping[str, frozenset[str]] = {
     "messages": frozenset({"arguments"}),
     "structured_outputs": frozenset({"json"}),
 }
+_NONE: frozenset[str] = frozenset()
+_HOLDERS = (dict, list)
 _OPAQUE_FIELDS = frozenset({"guided_json", "json_schema"})
 
 
@@ -298,8 +300,8 @@ def drop_aiming_fields(body: dict[str, Any], ours: Collection[str] = ()) -> dict
     """
     return {
         key: value
-        if key in _OPAQUE_FIELDS or key in ours or type(value) is str
-        else _without_aim(value, _OPAQUE.get(key, frozenset()), key in _SPREAD_AT_TOP)
+        if type(value) not in _HOLDERS or key in _OPAQUE_FIELDS or key in ours
+        else _without_aim(value, _OPAQUE.get(key, _NONE), key in _SPREAD_AT_TOP)
         for key, value in body.items()
         if key in _HARMLESS or not _aims(key, at_top=True)
     }
@@ -310,7 +312,7 @@ def _without_aim(value: Any, opaque: frozenset[str], at_top: bool = False) -> An
         return [_without_aim(item, opaque) for item in value]
     if isinstance(value, dict):
         return {
-            key: item if key in opaque or type(item) is str else _without_aim(item, opaque)
+            key: item if type(item) not in _HOLDERS or key in opaque else _without_aim(item, opaque)
             for key, item in value.items()
             if key in _HARMLESS or not _aims(key, at_top)
         }

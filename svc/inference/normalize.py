@@ -214,11 +214,12 @@ class GrowingChoice:
 
 def finish_reason(raw: Any) -> str | None:
     """The document's word for a provider's finish reason; None for none yet. Raises UpstreamFault `cut` for a failure."""
-    if not isinstance(raw, str) or raw.lower() in ("", "null", "none"):
+    word = raw.lower() if isinstance(raw, str) else ""
+    if word in ("", "null", "none"):
         return None
-    if raw.lower() in _BROKEN_OFF:
+    if word in _BROKEN_OFF:
         raise UpstreamFault("cut", "The model server broke the answer off.")
-    return _FINISH_REASONS.get(raw.lower(), "stop")
+    return _FINISH_REASONS.get(word, "stop")
 
 
 def texts_of_parts(content: Any) -> tuple[str, str]:
@@ -290,11 +291,14 @@ def normalized_usage(reported: dict[str, Any], prompt_estimate: Callable[[], int
 
 
 def _count(value: Any) -> int | None:
-    if type(value) is str and value.isascii() and value.isdigit() and len(value) <= len(str(_TOKENS_MAX)):
-        value = int(value)
-    elif type(value) is float and math.isfinite(value):
-        value = math.ceil(value)
-    return value if type(value) is int and 0 <= value <= _TOKENS_MAX else None
+    if type(value) is not int:
+        if type(value) is str and value.isascii() and value.isdigit() and len(value) <= len(str(_TOKENS_MAX)):
+            value = int(value)
+        elif type(value) is float and math.isfinite(value):
+            value = math.ceil(value)
+        else:
+            return None
+    return value if 0 <= value <= _TOKENS_MAX else None
 
 
 def _details(value: Any) -> dict[str, int]:

@@ -237,11 +237,11 @@ class PaidCall:
 
         Raises ApiError for a fault of the model server. `ended` is to be called when there is no more of the answer.
         """
-        self._began_at = time.monotonic()
+        self._began_at = asked_at = time.monotonic()
         tries = 0
         while True:
             tries += 1
-            self._asked_at = asked_at = time.monotonic()
+            self._asked_at = asked_at
             try:
                 answer = await ask(self._model)
                 self._engines.metrics.first_answer_seconds.observe(time.monotonic() - asked_at, self._answering)
@@ -252,6 +252,7 @@ class PaidCall:
                     tries -= 1  # asked again in another form, which is not a second try
                 elif not upstream_errors.retriable(fault) or not await self._try_again(fault, tries):
                     raise self.caller_error(fault) from fault
+            asked_at = time.monotonic()
 
     async def with_retries(self, ask: Callable[[Model], AsyncGenerator[T, None]]) -> AsyncGenerator[T, None]:
         """The engine's answers one by one, the first as it is `tried`. Raises ApiError for a fault of the model server."""

@@ -109,9 +109,11 @@ def _url_and_headers(
 
 async def dump(body: dict[str, Any], heavy: bool = False) -> bytes:
     """A request's body as JSON; what is `heavy` is written off the event loop."""
-    if not heavy:
-        with contextlib.suppress(TypeError):  # an integer of over 64 bits: it goes on digit by digit
+    try:
+        if not heavy:
             return orjson.dumps(body)
+    except TypeError:  # an integer of over 64 bits: it goes on digit by digit
+        pass
     return await asyncio.to_thread(json_text.dumps, body)
 
 

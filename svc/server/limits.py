@@ -33,9 +33,10 @@ class Window:
 
     def take(self, caller: bytes, limit: int) -> Admission:
         """Counts one admission of `caller`. Raises ApiError `rate_limit_exceeded` when it had `limit` in this window."""
-        now = self._monotonic()
-        self._drop_over(now)
-        began, count = self._callers.get(caller, (now, 0))
+        now, callers = self._monotonic(), self._callers
+        while callers and next(iter(callers.values()))[0] + self._seconds <= now:
+            callers.popitem(last=False)
+        began, count = callers.get(caller, (now, 0))
         reset_seconds = min(math.ceil(began + self._seconds - now), self._seconds - 1)
         if count >= limit:
             raise ApiError(
@@ -43,14 +44,10 @@ class Window:
                 f"Too many requests: {limit} in {self._seconds} seconds are allowed. Try again in {reset_seconds} seconds.",
                 retry_after_seconds=reset_seconds,
             )
-        self._callers[caller] = (began, count + 1)
-        if len(self._callers) > _MOST_CALLERS:
-            self._callers.popitem(last=False)
+        callers[caller] = (began, count + 1)
+        if len(callers) > _MOST_CALLERS:
+            callers.popitem(last=False)
         return Admission(limit, limit - count - 1, reset_seconds)
-
-    def _drop_over(self, now: float) -> None:
-        while self._callers and next(iter(self._callers.values()))[0] + self._seconds <= now:
-            self._callers.popitem(last=False)
 
 
 class Limits:
