@@ -1,6 +1,7 @@
 """Run by test_byok_addresses.py in a network namespace of its own, where every address is local and each packet is seen."""
 
 import asyncio
+import contextlib
 import ipaddress
 import itertools
 import socket
@@ -54,9 +55,9 @@ async def wire() -> AsyncIterator[Wire]:
         subprocess.run(["ip", *command.split()], check=False, capture_output=True)
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readuntil(b"\r\n\r\n")
-        writer.write(http_answer("200 OK", COMPLETION, b"connection: close"))
-        writer.close()
+        with contextlib.closing(writer), contextlib.suppress(asyncio.IncompleteReadError):
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(http_answer("200 OK", COMPLETION, b"connection: close"))
 
     try:
         server = await asyncio.start_server(answer, ["0.0.0.0", "::"], 80)
@@ -67,6 +68,7 @@ async def wire() -> AsyncIterator[Wire]:
         for address in ("10.0.0.1", "169.254.169.254", "fdff::1"):
             _, writer = await asyncio.open_connection(address, 80)
             writer.close()
+            await writer.wait_closed()
             assert address in wire.seen(), "the wire shows what goes inside"
         wire.seen()
         yield wire
