@@ -37,8 +37,8 @@ _AFTERWARDS_SECONDS = 0.05
 _SECRET_CHARACTERS = 12
 _TOO_MANY_VALUES = "The answer holds too many values."
 _NO_ANSWER = "The answer is neither JSON nor an event stream."
-# How often what a read of the network brought is looked at anew for events that repeat another.
-_TURNS = 8
+# How many events of a read of the network are read one by one before the others: the role, a text, and perhaps one more.
+_TRIES = 3
 _BLANKS = b"\xef\xbb\xbf \t\r\n"
 
 RawChunk = dict[str, Any] | Repeat
@@ -118,7 +118,7 @@ class RawAnswer:
     def _read_events(self, reader: EventReader, data: bytes) -> list[RawChunk]:
         """The chunks of the events that `data` completes: those that repeat one before them together, the others one by one."""
         raws: list[RawChunk] = []
-        for _ in range(_TURNS):
+        for _ in range(_TRIES):
             begun = reader.take_back()
             if begun is None:
                 break
@@ -126,12 +126,12 @@ class RawAnswer:
             if (found := self._repeats.find(data)) is not None:
                 repeat, data = found
                 raws.append(repeat)
-            else:
-                first, end, data = data.partition(b"\n\n")
-                raws += self._chunks(reader.feed(first + end))
+                break
+            first, end, data = data.partition(b"\n\n")  # which the next may repeat
+            raws += self._chunks(reader.feed(first + end))
             if not data or self._done or self._fault is not None:
                 return raws
-        return raws + self._chunks(reader.feed(data))
+        return raws + self._chunks(reader.feed(data)) if data else raws
 
     async def _rest(self) -> list[RawChunk]:
         """What the end of the body makes whole. Raises UpstreamFault."""
