@@ -157,12 +157,14 @@ async def test_an_operators_answer_appears_by_itself(server: RunningServer, brow
     async with signed_in(browser, server, "/#/support") as page:
         await expect(page.get_by_text("Support comes with Pro")).to_be_visible()
         await credit(server, page, 5)
+        await page.clock.install()
         await page.reload()
         await page.get_by_label("Message").fill("The pictures are too small")
         await page.get_by_role("button", name="Send").click()
         await page.wait_for_url("**/#/support/sup_*")
         support_id = page.url.rpartition("/")[2]
         await asyncio.to_thread(command, server, "support", "reply", support_id, "Ask for 1024x1024")
+        await page.clock.fast_forward("05")  # when the page looks again
         await expect(page.locator(".desk-messages")).to_contain_text("Ask for 1024x1024")
         await page.get_by_role("button", name="Close the conversation").click()
         await page.get_by_role("dialog").get_by_role("button", name="Close the conversation").click()
