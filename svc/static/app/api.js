@@ -75,7 +75,8 @@ addEventListener("storage", ({ key }) => {
   session.value = now;
 });
 addEventListener("online", () => { online.value = true; });
-addEventListener("offline", () => { online.value = false; });
+let offlineSince = -Infinity; // when the browser last said so
+addEventListener("offline", () => { [online.value, offlineSince] = [false, performance.now()]; });
 
 /** Settles once there is a session with another token than `old`. */
 function newSession(old) {
@@ -93,6 +94,7 @@ async function send(method, path, { body, headers = {}, signal: abort, open = fa
   for (;;) {
     const token = open ? null : session.peek()?.token;
     const isJson = body !== undefined && !(body instanceof Blob) && !(body instanceof URLSearchParams);
+    const began = performance.now();
     let answer;
     try {
       answer = await fetch(path, {
@@ -110,7 +112,7 @@ async function send(method, path, { body, headers = {}, signal: abort, open = fa
       if (wasAborted(error)) throw error;
       throw unreachable();
     }
-    online.value = true;
+    if (began > offlineSince) online.value = true;
     if (answer.status !== 401 || !token) return answer;
     const problem = await problemOf(answer);
     if (problem.code !== "session_expired") {

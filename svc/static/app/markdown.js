@@ -48,7 +48,8 @@ function element(token) {
 
 function made(token) {
   switch (token.type) {
-    case "source": case "html": return html`<${Source} text=${token.raw} />`;
+    case "source": return html`<${Source} text=${token.raw} />`;
+    case "html": return token.block ? html`<${Source} text=${token.raw} />` : token.raw;
     case "space": case "def": return null;
     case "heading": return html`<h3 class="md-h${token.depth}">${inline(token.tokens)}</h3>`;
     case "paragraph": return html`<p class=${continued(token) || undefined}>${inline(token.tokens)}</p>`;
@@ -130,7 +131,7 @@ export function Markdown({ text }) {
     if (isLive) show();
     const end = performance.now(), spent = end - begun;
     now.rest = isLive ? end + spent * IDLE_SHARE : end;
-    now.slice = Math.min(most, Math.max(least, now.slice * Math.min(2, SLICE_MS / spent)));
+    now.slice = Math.min(most, Math.max(least, now.slice * Math.min(4, SLICE_MS / spent)));
     now.cancel = null;
     now.plan();
   };
@@ -153,7 +154,7 @@ export function Markdown({ text }) {
   if (!now.drawn) return html`<div class="md far"><${Source} text=${whole()} /></div>`;
   const atOnce = isLive || now.drawn.length < 3, sections = [];
   for (let at = 0; at < now.drawn.length; at += SECTION) sections.push(now.drawn.slice(at, at + SECTION));
-  return html`<div class="md">${inParts(sections, (groups, isLast) => inParts(groups, (tokens) => tokens.map(element), isLast, atOnce), true, atOnce)}</div>`;
+  return html`<div class="md">${inParts(sections, (groups, isLast) => inParts(groups, (tokens) => tokens.map(element), isLast, atOnce), true, true)}</div>`;
 }
 
 /** `parts`, each a list, drawn by `draw(part, isLast)`; the last one, if it is the last of all, `atOnce`, the others as they come near. */
