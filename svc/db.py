@@ -90,9 +90,11 @@ class Database:
         """
         return await self._writer.submit(acting_for.get(), fn, args, kwargs)
 
-    async def write_first(self, fn: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+    def write_first(
+        self, fn: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> "asyncio.Future[T]":
         """As `write`, before all that waits: for what takes microseconds and somebody's money depends on."""
-        return await self._writer.submit(acting_for.get(), fn, args, kwargs, first=True)
+        return self._writer.submit(acting_for.get(), fn, args, kwargs, first=True)
 
     async def write_much(self, fn: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """As `write`, in a transaction of its own: for what takes milliseconds, or makes the commit take long."""

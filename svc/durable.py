@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from svc.errors import ApiError
 
@@ -20,30 +20,35 @@ async def write_until_done(
     the error is raised, and the write is tried again in the background until it succeeds or the process ends: what must hold
     after that, the next start sees to. `write` must be harmless to repeat. What else it raises is raised at once.
     """
-    writing = asyncio.ensure_future(_write(write, failed, tries))
     cancelled: asyncio.CancelledError | None = None
-    while not writing.done():
-        try:
-            await asyncio.wait([writing])
-        except asyncio.CancelledError as error:
-            cancelled = error
+    while True:
+        tries -= 1
+        writing = asyncio.ensure_future(write())
+        cancelled = await _ended(writing) or cancelled
+        error = writing.exception()
+        if not isinstance(error, ApiError):
+            break
+        if tries < 1:
+            failed(error)
+            asyncio.ensure_future(_write_later(write))
+            break
+        cancelled = await _ended(asyncio.ensure_future(asyncio.sleep(_PAUSE_SECONDS))) or cancelled
     if cancelled is not None:
-        writing.exception()  # looked at, so that nobody complains of it
         raise cancelled
     return writing.result()
 
 
-async def _write(write: Callable[[], Awaitable[T]], failed: Callable[[ApiError], None], tries: int) -> T:
-    while True:
-        tries -= 1
+async def _ended(future: "asyncio.Future[Any]") -> asyncio.CancelledError | None:
+    """Waits until `future` is done, whatever its outcome; the last cancellation of this task meanwhile."""
+    cancelled = None
+    while not future.done():
         try:
-            return await write()
-        except ApiError as error:
-            if tries < 1:
-                failed(error)
-                asyncio.ensure_future(_write_later(write))
-                raise
-        await asyncio.sleep(_PAUSE_SECONDS)
+            await asyncio.shield(future)
+        except asyncio.CancelledError as error:
+            cancelled = error
+        except Exception:  # the future tells it
+            break
+    return cancelled
 
 
 async def _write_later(write: Callable[[], Awaitable[object]]) -> None:

@@ -128,9 +128,10 @@ class ConnectionLane:
         much: bool = False,
         synced: bool = True,
     ) -> "asyncio.Future[T]":
-        if self._closed:
-            raise ApiError("shutting_down")
         future: asyncio.Future[T] = self._loop.create_future()
+        if self._closed:
+            future.set_exception(ApiError("shutting_down"))
+            return future
         self._waiting.add(Job(partial(fn, **kwargs) if kwargs else fn, args, future, account_id, first, much, synced))
         self.wake()
         return future

@@ -22,7 +22,7 @@ PING_SECONDS = 15.0
 _SLICE_SECONDS = 0.005
 _JSON_GRACE_SECONDS = 5.0
 # Before a moment is over nobody looks whether the caller has left: that takes a task, which a quick answer is done without.
-_MOMENT_SECONDS = 0.05
+_MOMENT_SECONDS = 0.1
 
 
 class Interrupt:
