@@ -208,6 +208,10 @@ _BUILTIN_FIELDS: Mapping[str, Check[Any]] = {
 }
 
 
+# These need no closer look: `max_tokens`, `max_completion_tokens` and `n` are the limits that count, and no other is one.
+_DOCUMENTED = frozenset({*_FIELDS, "messages"})
+
+
 # --- what would make a priced answer longer than was paid for
 
 _OTHER_LIMITS = frozenset(
@@ -217,7 +221,6 @@ _OTHER_LIMITS = frozenset(
     }
 )
 _LIMITS = frozenset({"maxtokens", "maxcompletiontokens", "n"})
-_OUR_LIMITS = frozenset({"max_tokens", "max_completion_tokens", "n"})
 # Proxies spread `extra_body` at the top, Ollama reads `options`, Gemini `generationConfig`.
 _SPREAD = frozenset({"extrabody", "options", "generationconfig", "parameters", "samplingparams"})
 
@@ -225,9 +228,9 @@ _SPREAD = frozenset({"extrabody", "options", "generationconfig", "parameters", "
 def drop_output_limits(body: dict[str, Any]) -> dict[str, Any]:
     """`body` without what servers read in the place of `max_tokens`, `max_completion_tokens` and `n`, or beside them."""
     return {
-        name: _without_limits(value) if _bare(name) in _SPREAD else value
+        name: value if name in _DOCUMENTED or _bare(name) not in _SPREAD else _without_limits(value)
         for name, value in body.items()
-        if _bare(name) not in _OTHER_LIMITS and (name in _OUR_LIMITS or _bare(name) not in _LIMITS)
+        if name in _DOCUMENTED or (_bare(name) not in _OTHER_LIMITS and _bare(name) not in _LIMITS)
     }
 
 

@@ -14,9 +14,11 @@ _MEDIA_TOKENS = 8192
 _MEDIA = re.compile(r"image|audio|sound|voice|video|file|document|pdf|media", re.IGNORECASE)
 _DATA_FIELDS = frozenset({"data", "file_data", "b64_json", "base64"})
 # Beside the messages these reach the model's prompt.
-_PROMPT_FIELDS = (
-    *("tools", "functions", "response_format", "prediction", "documents"),
-    *("chat_template", "chat_template_kwargs", "guided_json", "structured_outputs"),
+_PROMPT_FIELDS = frozenset(
+    {
+        *("tools", "functions", "response_format", "prediction", "documents"),
+        *("chat_template", "chat_template_kwargs", "guided_json", "structured_outputs"),
+    }
 )
 _NO_TEXT = frozenset({"role", "type", "id", "tool_call_id", "index"})
 
@@ -69,7 +71,9 @@ def _data_bytes(value: Any, name: str = "") -> int:
 def estimated_input_tokens(request: dict[str, Any]) -> int:
     """About what the text of a checked `request` comes to: the strings of its messages, and its tools and formats as JSON."""
     size_bytes = sum(_text_bytes(message) for message in request["messages"])
-    size_bytes += sum(len(orjson.dumps(request[name], default=str)) for name in _PROMPT_FIELDS if request.get(name))
+    size_bytes += sum(
+        len(orjson.dumps(value, default=str)) for name, value in request.items() if value and name in _PROMPT_FIELDS
+    )
     return estimated_tokens(size_bytes)
 
 
