@@ -551,7 +551,7 @@ async def test_hold_and_debit_are_what_the_formulas_say(
 # --- many at once
 
 
-@pytest.mark.parametrize("served", range(6))
+@pytest.mark.parametrize("served", [0, 1, 5])
 async def test_200_requests_of_every_kind_at_once_with_funds_for_k_are_exactly_k(lab: Lab, served: int) -> None:
     hold = RUN_TOKENS + len("lab/ok+in")
     person = await lab.person((served + 1) * hold - 1)
@@ -568,7 +568,7 @@ async def test_200_requests_of_every_kind_at_once_with_funds_for_k_are_exactly_k
     assert await lab.balance(person) == hold - 1
 
 
-@pytest.mark.parametrize("served", range(6))
+@pytest.mark.parametrize("served", [0, 1, 5])
 async def test_200_of_the_built_in_model_at_once_with_funds_for_k_are_exactly_k(lab: Lab, served: int) -> None:
     fields = {"messages": [{"role": "user", "content": "9**900"}], "max_tokens": 200}
     rich = await lab.person(1_000)

@@ -8,14 +8,17 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import httpx
-import openai
 import pytest
 
 from tests.support.pages import EXAMPLES, README, REFERENCE
 from tests.support.people import Person, another_person
 from tests.support.server import ROOT, RunningServer, running_server_sync
+
+if TYPE_CHECKING:  # a second of CPU in every process that collects the tests
+    import openai
 
 TOOLS = [
     {
@@ -41,13 +44,15 @@ async def person(server: RunningServer) -> Person:
 
 
 @pytest.fixture
-async def client(server: RunningServer, person: Person) -> AsyncIterator[openai.AsyncOpenAI]:
+async def client(server: RunningServer, person: Person) -> AsyncIterator["openai.AsyncOpenAI"]:
+    import openai
+
     http = httpx.AsyncClient(verify=server.tls or False)
     async with openai.AsyncOpenAI(base_url=f"{server.base_url}/v1", api_key=person.key, http_client=http) as made:
         yield made
 
 
-async def test_openai_reads_json_stream_and_models(client: openai.AsyncOpenAI) -> None:
+async def test_openai_reads_json_stream_and_models(client: "openai.AsyncOpenAI") -> None:
     messages = [{"role": "user", "content": "Hello there 🙂"}]
     answer = await client.chat.completions.create(model="builtin/echo", messages=messages)
     assert answer.choices[0].message.content == "Hello there 🙂" and answer.choices[0].finish_reason == "stop"
@@ -64,7 +69,7 @@ async def test_openai_reads_json_stream_and_models(client: openai.AsyncOpenAI) -
     assert (await client.models.retrieve("builtin/assistant")).owned_by == "builtin"
 
 
-async def test_openai_plays_a_tool_loop_in_json_and_stream(client: openai.AsyncOpenAI) -> None:
+async def test_openai_plays_a_tool_loop_in_json_and_stream(client: "openai.AsyncOpenAI") -> None:
     messages = [{"role": "user", "content": "What is 12 * (3 + 4)?"}]
     asked = await client.chat.completions.create(model="builtin/assistant", messages=messages, tools=TOOLS)
     (call,) = asked.choices[0].message.tool_calls
@@ -76,7 +81,9 @@ async def test_openai_plays_a_tool_loop_in_json_and_stream(client: openai.AsyncO
     assert final.choices[0].message.tool_calls[0].function.name == "calculate"
 
 
-async def test_openai_raises_its_own_exception_for_each_refusal(client: openai.AsyncOpenAI, server: RunningServer) -> None:
+async def test_openai_raises_its_own_exception_for_each_refusal(client: "openai.AsyncOpenAI", server: RunningServer) -> None:
+    import openai
+
     ask = {"messages": [{"role": "user", "content": "fail 400 too long"}]}
     with pytest.raises(openai.NotFoundError) as missing:
         await client.chat.completions.create(model="no/such", **ask)

@@ -30,6 +30,7 @@ WRONG = [
 ]
 
 
+@pytest.mark.slow
 def test_a_misspelt_field_of_the_state_or_of_an_account_fails_the_type_check(tmp_path: Path) -> None:
     pytest.importorskip("mypy")
     for number, line in enumerate([*RIGHT, *(line for line, _ in WRONG)]):
