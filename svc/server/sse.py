@@ -18,6 +18,11 @@ from svc.errors import ApiError, ClientGone
 
 PING = b": ping\n\n"
 PING_SECONDS = 15.0
+_HEADERS = [
+    (b"content-type", b"text/event-stream"),
+    (b"cache-control", b"no-cache, no-store"),
+    (b"x-accel-buffering", b"no"),
+]
 # A producer that never waits would keep the event loop to itself: uvicorn's send() returns without yielding.
 _SLICE_SECONDS = 0.005
 _JSON_GRACE_SECONDS = 5.0
@@ -159,16 +164,8 @@ class EventStream(Response):
         last: bytes = b"",
         ping_seconds: float = PING_SECONDS,
     ) -> None:
-        super().__init__(
-            status_code=200,
-            headers={
-                "content-type": "text/event-stream",
-                "cache-control": "no-cache, no-store",
-                "x-accel-buffering": "no",
-                **(headers or {}),
-            },
-        )
-        del self.headers["content-length"]
+        super().__init__()
+        self.raw_headers = [*_HEADERS, *((name.encode(), value.encode()) for name, value in (headers or {}).items())]
         self._events = events
         self._drain = drain
         self._owner = owner
