@@ -1,4 +1,4 @@
-"""Whether others write while a large account is deleted: `python -m tests.bench_delete [--rows 2000000] [--folder FOLDER]`.
+"""Whether others write while a large account is deleted: `python -m tests.bench_delete [--rows 2000000] [--by-command]`.
 
 Fills a database with rows of one account, deletes it through the API, and lets somebody else write in a loop meanwhile. Prints
 how long both took, and what the writer's transactions took of wall clock and of CPU: on a machine that others use the CPU is
@@ -7,8 +7,10 @@ what is ours. Each write of over 50 ms is printed with the transactions that it 
 
 import argparse
 import json
+import os
 import random
 import statistics
+import subprocess
 import sys
 import tempfile
 import threading
@@ -178,13 +180,17 @@ class Transaction:
         return f"{self.name[:60]}: {wall:.0f} ms, of CPU {cpu:.1f}, commit {commit:.1f}"
 
 
-def delete(server: RunningServer) -> tuple[float, float, list[tuple[float, float]]]:
-    """Deletes the account: when that began and ended, and when each of the other's writes did."""
+def delete(server: RunningServer, *, by_command: bool) -> tuple[float, float, list[tuple[float, float]]]:
+    """Deletes the account, as its owner or `by_command`: when that began and ended, and when each of the other's writes did."""
     with _signed_in(server, GOING) as going, _signed_in(server, STAYING) as staying:
         ends: list[float] = []
 
         def leave() -> None:
-            assert going.request("DELETE", "/user/me", json={"password": PASSWORD}).status_code == 204
+            if by_command:
+                env = {**os.environ, "PYTHONPATH": str(ROOT), "SVC_DATA_DIR": str(server.data_dir)}
+                subprocess.run([sys.executable, "-m", "svc", "user", "delete", GOING], cwd=ROOT, env=env, check=True)
+            else:
+                assert going.request("DELETE", "/user/me", json={"password": PASSWORD}).status_code == 204
             ends.append(time.monotonic())
 
         leaving = threading.Thread(target=leave)
@@ -244,6 +250,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=2_000_000, help="about how many the account has")
     parser.add_argument("--folder", type=Path, help="where the database lies: a disk, or memory such as /dev/shm")
+    parser.add_argument("--by-command", action="store_true", help="by `svc user delete` beside the server, not through the API")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="bench-delete-", dir=arguments.folder) as made:
         folder, data = Path(made), Path(made) / "data"
@@ -253,7 +260,7 @@ def main() -> int:
         file = folder / "transactions"
         env = {"TRANSACTIONS_FILE": str(file), "PYTHONPATH": str(ROOT)}
         with running_server_sync(folder, env, _COMMAND) as server:
-            found = delete(server)
+            found = delete(server, by_command=arguments.by_command)
         transactions = [Transaction(*one) for one in json.loads(file.read_text())]
         print(*report(*found, [one for one in transactions if one.began >= found[0]]), sep="\n")
     return 1 if any((end - begin) * 1000 > MOST_MS for begin, end in found[2]) else 0

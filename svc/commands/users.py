@@ -3,7 +3,6 @@
 import argparse
 import asyncio
 import getpass
-import sqlite3
 import sys
 import time
 from typing import Any
@@ -17,8 +16,9 @@ from svc.errors import StartError
 from svc.ids import random_base62, timestamp
 from svc.routes import departure
 from svc.schema import command_connection
+from svc.secrets import is_locked
 
-_PAUSE_SECONDS = 0.01
+_PAUSES = 3  # as long as a transaction takes beside a server
 
 
 def add_parsers(commands: Any) -> None:
@@ -70,22 +70,21 @@ def _list(config: Config, options: argparse.Namespace) -> int:
 
 
 def _delete(config: Config, options: argparse.Namespace) -> int:
+    served = is_locked(config.data_dir)
     with command_connection(database(config)) as tx:
+        began, more = time.monotonic(), True
         account_id = account_named(tx, options.email).id
         departure.begin(tx, account_id)
-        _let_others_write(tx)
         leaving = departure.Departure(account_id)
-        while leaving.go_on(tx):
-            _let_others_write(tx)
+        while more:
+            tx.execute("COMMIT")
+            if served:  # it looks now and then whether the database is free, and mostly has to find it so
+                time.sleep(_PAUSES * (time.monotonic() - began))
+            tx.execute("BEGIN IMMEDIATE")
+            began = time.monotonic()
+            more = leaving.go_on(tx)
     print("deleted")
     return 0
-
-
-def _let_others_write(tx: sqlite3.Connection) -> None:
-    """Commits, and begins anew after a pause in which a running server, which looks now and then, finds the database free."""
-    tx.execute("COMMIT")
-    time.sleep(_PAUSE_SECONDS)
-    tx.execute("BEGIN IMMEDIATE")
 
 
 def _reset_link(config: Config, options: argparse.Namespace) -> int:
