@@ -1,6 +1,6 @@
 """Attacks on what accounts keep, and on the writer and the index that they share."""
 
-from tests.attacks.lab import Lab, attack
+from tests.attacks.lab import PASSWORD, Lab, attack
 
 WORDS = " ".join(f"word{number}" for number in range(11_000))[:100_000]
 
@@ -25,3 +25,24 @@ async def artifacts(lab: Lab) -> None:
     assert made is not None
     path, content = f"/artifacts/{made.json()['id']}/content", bytes(30_000_000)
     await lab.at_once(6 if lab.short else 24, lambda: lab.request("PUT", path, content=content))
+
+
+@attack("1,000 projects and conversations, 10 long messages and 8 artifacts of 30 MB, deleted with their account")
+async def departure(lab: Lab) -> None:
+    project = await lab.post("/projects", {"name": "all of it"})
+    assert project is not None
+    number, filed = 100 if lab.short else 1_000, {"project_id": project.json()["id"]}
+    for _ in range(number // 10):
+        await lab.at_once(10, lambda: lab.post("/conversations", {"title": WORDS[:200], **filed}))
+    made = await lab.post("/conversations", {"title": "long"})
+    assert made is not None
+    path = f"/conversations/{made.json()['id']}"
+    for _ in range(3 if lab.short else 10):
+        await lab.post(f"{path}/messages", {"role": "user", "content": WORDS})
+    for _ in range(2 if lab.short else 8):
+        made = await lab.post("/artifacts", {"name": "big", "content": ""})
+        assert made is not None
+        await lab.request("PUT", f"/artifacts/{made.json()['id']}/content", content=bytes(30_000_000))
+    await lab.request("DELETE", path)
+    await lab.request("DELETE", f"/projects/{filed['project_id']}")
+    await lab.request("DELETE", "/user/me", json={"password": PASSWORD})

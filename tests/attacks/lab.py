@@ -22,14 +22,25 @@ from tests.support.server import ROOT, RunningServer, hang_up, running_server
 PASSWORD = "correct horse battery"
 MOST_SECONDS = 25.0
 # The server itself, whose event loop has a pulse: the CPU time of its thread between two beats is what kept it from all else,
-# however busy the machine is. SIGUSR1 writes the longest such time in milliseconds into the file PULSE_FILE, and begins anew.
+# however busy the machine is; and that of the writer's thread in a transaction is what others' writes wait for. SIGUSR1 writes
+# the longest of each in milliseconds into the file PULSE_FILE, and begins anew.
 _COMMAND = (
     "-c",
     """
 import os, signal, sys, time, uvloop
 import app
+from svc import db
 
 make_loop, longest, last = uvloop.new_event_loop, 0.0, time.thread_time()
+transaction, longest_transaction = getattr(db, "_run_transaction", None), 0.0
+
+def timed_transaction(*arguments):
+    global longest_transaction
+    began = time.thread_time()
+    try:
+        return transaction(*arguments)
+    finally:
+        longest_transaction = max(longest_transaction, time.thread_time() - began)
 
 def new_event_loop():
     loop = make_loop()
@@ -42,12 +53,13 @@ def new_event_loop():
     return loop
 
 def write(*_):
-    global longest
+    global longest, longest_transaction
     with open(os.environ["PULSE_FILE"] + ".new", "w") as file:
-        file.write(str(max(longest, time.thread_time() - last) * 1000))
+        print(max(longest, time.thread_time() - last) * 1000, longest_transaction * 1000, file=file)
     os.replace(os.environ["PULSE_FILE"] + ".new", os.environ["PULSE_FILE"])
-    longest = 0.0
+    longest = longest_transaction = 0.0
 
+db._run_transaction = timed_transaction
 uvloop.new_event_loop = new_event_loop
 signal.signal(signal.SIGUSR1, write)
 sys.exit(app.main())
@@ -184,11 +196,12 @@ def load() -> dict[str, Attack]:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What an attack did. `stall_ms`: the most CPU time for which the loop's thread came to nothing else; `wait_ms`: the longest
-    wait for /healthz; `write_ms`: for another account's small write over a new connection; `memory_mb`: what the server grew by
-    at most."""
+    """What an attack did. `stall_ms`: the most CPU time for which the loop's thread came to nothing else; `transaction_ms`: the
+    most that a transaction took; `wait_ms`: the longest wait for /healthz; `write_ms`: for another account's small write over a
+    new connection; `memory_mb`: what the server grew by at most."""
 
     stall_ms: float
+    transaction_ms: float
     wait_ms: float
     write_ms: float
     memory_mb: float
@@ -198,22 +211,28 @@ class Outcome:
 
 
 class Pulse:
-    """How long the loop of a server of `pulsing_server` stood still."""
+    """How long the loop of a server of `pulsing_server` stood still, and how long its writer was at one transaction."""
 
     def __init__(self, server: RunningServer, file: Path) -> None:
         self._server = server
         self._file = file
 
     async def longest_stall_ms(self) -> float:
-        """Since it was asked for the last time; infinite where the loop does not even come to the signal."""
+        """Of the loop, as `longest_ms`."""
+        return (await self.longest_ms())[0]
+
+    async def longest_ms(self) -> tuple[float, float]:
+        """Of the loop and of a transaction, of CPU time, since it was asked for the last time; infinite where the loop does not
+        even come to the signal."""
         self._file.unlink(missing_ok=True)
         self._server.send_signal(signal.SIGUSR1)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(MOST_SECONDS):
                 while not self._file.exists():
                     await asyncio.sleep(0.005)
-                return float(self._file.read_text())
-        return float("inf")
+                stall_ms, transaction_ms = map(float, self._file.read_text().split())
+                return stall_ms, transaction_ms
+        return float("inf"), float("inf")
 
 
 @contextlib.asynccontextmanager
@@ -278,8 +297,8 @@ class Laboratory:
     async def _noticed(self, **more: Any) -> Outcome:
         found = await self._report()
         grown_mb = _peak_mb(self._server.pid) - self._before_mb
-        stall_ms = await self._pulse.longest_stall_ms()
-        return Outcome(stall_ms, found["wait_ms"], found["write_ms"], grown_mb, int(found["failures"]), **more)
+        stall_ms, transaction_ms = await self._pulse.longest_ms()
+        return Outcome(stall_ms, transaction_ms, found["wait_ms"], found["write_ms"], grown_mb, int(found["failures"]), **more)
 
     async def _report(self) -> dict[str, float]:
         """What the probe has found since the last report."""
