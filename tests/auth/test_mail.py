@@ -19,9 +19,8 @@ from svc.auth import emails
 from svc.auth.mail import Mail
 from svc.config import Config, MailServer, from_environ
 from svc.log import Log
-from tests.billing.test_payments import running
 from tests.conftest import PASSWORD as ACCOUNT_PASSWORD
-from tests.conftest import Clocks, Service
+from tests.conftest import Clocks, Service, serving
 from tests.support.mail_server import PASSWORD, USER, MailBox, mail_server
 from tests.support.oauth_browser import rows
 
@@ -147,7 +146,7 @@ async def test_known_and_unknown_emails_get_the_same_answer_in_the_same_time(ser
 
 
 async def test_without_a_mail_server_nothing_is_mailed_and_no_link_made(config: Config, clocks: Clocks) -> None:
-    async with running(dataclasses.replace(config, smtp_url=None), clocks) as service:
+    async with serving(dataclasses.replace(config, smtp_url=None), clocks) as service:
         await service.sign_up("ada@example.com")
         await ask(service, "ada@example.com")
         await asyncio.sleep(0.05)
@@ -157,7 +156,7 @@ async def test_without_a_mail_server_nothing_is_mailed_and_no_link_made(config: 
 async def test_a_server_that_fails_is_logged_without_link_token_or_email(
     config: Config, clocks: Clocks, box: MailBox, tmp_path: Path
 ) -> None:
-    async with running(config, clocks) as service:
+    async with serving(config, clocks) as service:
         await sign_up(service, box, "ada@example.com")
         while '"message":"sent"' not in (tmp_path / "log").read_text():
             await asyncio.sleep(0.02)
@@ -180,7 +179,7 @@ async def test_an_end_of_the_service_does_not_wait_for_the_mail(config: Config, 
     open_ones: list[asyncio.StreamWriter] = []
     silent = await asyncio.start_server(lambda reader, writer: open_ones.append(writer), "127.0.0.1", 0)
     smtp = MailServer("127.0.0.1", silent.sockets[0].getsockname()[1], "offered")
-    async with running(dataclasses.replace(config, smtp_url=smtp), clocks) as service:
+    async with serving(dataclasses.replace(config, smtp_url=smtp), clocks) as service:
         await service.sign_up("ada@example.com")
         for _ in range(3):
             await ask(service, "ada@example.com")

@@ -1,7 +1,6 @@
 """The processor's webhook and its Checkout Sessions: signatures, one credit, and everything odd kept."""
 
 import asyncio
-import contextlib
 import dataclasses
 from collections.abc import AsyncIterator
 from typing import Any
@@ -13,14 +12,13 @@ import stripe
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app import create_app
 from svc.billing import payments, wallet
 from svc.billing.stripe import Stripe, check_signature, read_event, sign
 from svc.config import Config
 from svc.errors import ApiError
 from svc.ids import new_id
 from svc.outbound.client import Outbound
-from tests.conftest import Clocks, Service, _WithState, bearer
+from tests.conftest import Clocks, Service, bearer, serving
 from tests.support.payment_processor import API_KEY, DROP, HANG, SECRET, Processor, event_body, processor_on_loopback, signed
 
 NOW = 1_790_000_000
@@ -38,16 +36,6 @@ def config(config: Config, processor: Processor) -> Config:
     return dataclasses.replace(
         config, payments="stripe", stripe_secret_key=API_KEY, stripe_webhook_secret=SECRET, stripe_api=processor.url
     )
-
-
-@contextlib.asynccontextmanager
-async def running(config: Config, clocks: Clocks) -> AsyncIterator[Service]:
-    """The application from start to end, as often as a test likes."""
-    app = create_app(config)
-    async with app.router.lifespan_context(app) as state:
-        transport = httpx.ASGITransport(_WithState(app, state), raise_app_exceptions=False)
-        async with httpx.AsyncClient(transport=transport, base_url=config.base_url) as client:
-            yield Service(client, dict(state), config, clocks)
 
 
 @dataclasses.dataclass
@@ -219,12 +207,12 @@ async def test_a_thousand_repeats_50_wide_and_over_restarts_credit_once(
         async with gate:
             answers.append(await funding.deliver(body))
 
-    async with running(config, clocks) as service:
+    async with serving(config, clocks) as service:
         funding = await open_checkout(service, processor)
         same = event_body(funding.session)
         await asyncio.gather(*(deliver(funding, same) for _ in range(500)))
     for restart in range(2):
-        async with running(config, clocks) as service:
+        async with serving(config, clocks) as service:
             funding.service = service
             others = [event_body(funding.session, f"evt_{restart}_{number}") for number in range(50)]
             await asyncio.gather(*(deliver(funding, body) for body in [same] * 200 + others))

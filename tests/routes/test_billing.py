@@ -10,8 +10,7 @@ import pytest
 from svc.billing import wallet
 from svc.billing.usage import CountedCall, add_call, day_of
 from svc.config import Config
-from tests.billing.test_payments import running
-from tests.conftest import Clocks, Service, bearer
+from tests.conftest import Clocks, Service, bearer, serving
 
 DAY_SECONDS = 86_400
 
@@ -156,7 +155,7 @@ async def test_holds_that_a_crash_left_are_released_at_the_next_start(service: S
     copy.mkdir()
     for name in ("service.db", "service.db-wal", "master.key"):
         (copy / name).write_bytes((config.data_dir / name).read_bytes())
-    async with running(dataclasses.replace(config, data_dir=copy), clocks) as revived:
+    async with serving(dataclasses.replace(config, data_dir=copy), clocks) as revived:
         account = (await revived.client.get("/billing/account", headers=headers)).json()
     assert (account["held_micros"], account["available_micros"]) == (0, 10_000_000)
 

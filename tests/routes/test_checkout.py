@@ -16,8 +16,7 @@ from svc.billing import payments, wallet
 from svc.billing.checkout_cookie import COOKIE, remember
 from svc.config import Config, from_environ
 from svc.errors import StartError
-from tests.billing.test_payments import running
-from tests.conftest import PASSWORD, Clocks, Service, bearer
+from tests.conftest import PASSWORD, Clocks, Service, bearer, serving
 from tests.support.payment_processor import API_KEY, DROP, SECRET, processor_on_loopback
 
 FORM = {"content-type": "application/x-www-form-urlencoded"}
@@ -127,7 +126,7 @@ async def test_the_cookie_ends_after_8_hours_and_with_the_account(browser: Brows
 
 async def test_another_installation_does_not_take_the_cookie(browser: Browser, config: Config, clocks: Clocks) -> None:
     elsewhere = dataclasses.replace(config, data_dir=config.data_dir / "elsewhere")
-    async with running(elsewhere, clocks) as service:
+    async with serving(elsewhere, clocks) as service:
         assert (await Browser(service, browser.cookie).get("/checkout")).status_code == 401
 
 
@@ -175,7 +174,7 @@ async def test_a_form_from_elsewhere_is_403_and_does_nothing(browser: Browser, o
 
 
 async def test_a_port_443_is_in_the_base_url_but_never_in_an_origin(config: Config, clocks: Clocks) -> None:
-    async with running(dataclasses.replace(config, port=443, base_url=""), clocks) as service:
+    async with serving(dataclasses.replace(config, port=443, base_url=""), clocks) as service:
         browser = await browser_of_new_account(service)
         answer = await browser.post("/checkout", {"amount": "5"}, origin="https://127.0.0.1")
         assert answer.status_code == 303
@@ -343,7 +342,7 @@ async def test_the_sandboxs_events_pass_the_webhook_of_this_installation_alone(
     signature, body = state["payments"].sandbox_event(checkout, clocks.now)
     headers = {"stripe-signature": signature}
     elsewhere = dataclasses.replace(config, data_dir=config.data_dir / "elsewhere")
-    async with running(elsewhere, clocks) as other:
+    async with serving(elsewhere, clocks) as other:
         assert (await other.client.post("/billing/webhook", content=body, headers=headers)).status_code == 400
     answers = [(await browser.service.client.post("/billing/webhook", content=body, headers=headers)).json() for _ in range(2)]
     assert [answer["credited"] for answer in answers] == [True, False]
@@ -354,7 +353,7 @@ async def test_the_sandboxs_events_pass_the_webhook_of_this_installation_alone(
 
 
 async def test_without_payments_the_page_says_so_and_the_webhook_is_400(config: Config, clocks: Clocks) -> None:
-    async with running(dataclasses.replace(config, payments="none"), clocks) as service:
+    async with serving(dataclasses.replace(config, payments="none"), clocks) as service:
         browser = await browser_of_new_account(service)
         page, form = await browser.get("/checkout"), await browser.post("/checkout", {"amount": "25"})
         assert (page.status_code, form.status_code) == (200, 403)
@@ -374,7 +373,7 @@ async def test_with_stripe_the_form_may_lead_to_its_page_and_the_sandbox_is_not_
     stripe_config: tuple[Config, Any], clocks: Clocks
 ) -> None:
     config, processor = stripe_config
-    async with running(config, clocks) as service:
+    async with serving(config, clocks) as service:
         browser = await browser_of_new_account(service)
         page = await browser.get("/checkout")
         assert f"form-action 'self' https://checkout.stripe.com {processor.url};" in page.headers["content-security-policy"]
@@ -434,7 +433,7 @@ def test_a_wrong_setting_of_the_payments_stops_the_start_with_one_line(settings:
 async def test_a_sandbox_that_others_can_reach_is_warned_about(config: Config, clocks: Clocks) -> None:
     for base_url, warned in ((config.base_url, False), ("https://ai.example", True)):
         own = dataclasses.replace(config, payments="sandbox", base_url=base_url)
-        async with running(own, clocks):
+        async with serving(own, clocks):
             pass
         log = (config.data_dir.parent / "log").read_text()
         assert ("test money" in log) == warned

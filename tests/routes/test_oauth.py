@@ -17,8 +17,7 @@ from svc.auth import accounts, links, oauth_flows
 from svc.auth.oauth import new_flow
 from svc.billing.checkout_cookie import COOKIE as CHECKOUT_COOKIE
 from svc.config import Config
-from tests.billing.test_payments import running
-from tests.conftest import PASSWORD, Clocks, Service, bearer
+from tests.conftest import PASSWORD, Clocks, Service, bearer, serving
 from tests.support.identity_provider import CLIENT_SECRET, StandIn, person, stand_in
 from tests.support.oauth_browser import Browser, rows, with_providers
 
@@ -79,7 +78,7 @@ async def test_the_providers_are_listed_with_where_to_begin_and_no_secret(servic
 
 
 async def test_without_providers_the_list_is_empty_and_every_name_unknown(config: Config, clocks: Clocks) -> None:
-    async with running(dataclasses.replace(config, identity_providers=()), clocks) as service:
+    async with serving(dataclasses.replace(config, identity_providers=()), clocks) as service:
         assert (await service.client.get("/auth/oauth")).json() == {"object": "list", "data": [], "has_more": False}
         assert (await service.client.get("/auth/oauth/stub")).status_code == 404
 
@@ -182,11 +181,11 @@ async def test_a_state_works_once_whatever_came_of_it(browser: Browser, provider
 async def test_a_state_works_once_across_a_restart_and_a_begun_sign_in_survives_it(
     config: Config, clocks: Clocks, provider: StandIn
 ) -> None:
-    async with running(config, clocks) as service:
+    async with serving(config, clocks) as service:
         browser = Browser(service)
         used, open_one = await browser.begin(), await browser.begin()
         assert "code" in await browser.come_back(provider.authorize(used, person()))
-    async with running(config, clocks) as service:
+    async with serving(config, clocks) as service:
         browser.service = service
         assert await browser.come_back(provider.authorize(used, person())) == INVALID
         assert "code" in await browser.come_back(provider.authorize(open_one, person()))
@@ -443,11 +442,11 @@ async def test_a_name_that_is_none_is_left_out(browser: Browser, provider: Stand
 async def test_closed_sign_up_lets_in_only_who_has_an_account(
     config: Config, clocks: Clocks, provider: StandIn, other: StandIn
 ) -> None:
-    async with running(config, clocks) as service:
+    async with serving(config, clocks) as service:
         await Browser(service).sign_in(provider)
         session = await service.sign_up("bob@example.com")
         assert await Browser(service).link(other, session, person("bob@x.example"), "other") == {"linked": "other"}
-    async with running(dataclasses.replace(config, signup="closed"), clocks) as service:
+    async with serving(dataclasses.replace(config, signup="closed"), clocks) as service:
         browser = Browser(service)
         refused = await browser.arrive(provider, person("eve@example.com", subject="3"))
         assert refused == {"error": "signup_closed", "provider": "stub"}
@@ -597,8 +596,8 @@ async def test_another_accounts_identity_is_404_and_stays(browser: Browser, prov
 async def test_an_identity_of_a_provider_that_is_gone_is_shown_without_its_name(
     config: Config, clocks: Clocks, provider: StandIn
 ) -> None:
-    async with running(config, clocks) as service:
+    async with serving(config, clocks) as service:
         headers = bearer((await Browser(service).sign_in(provider))["access_token"])
-    async with running(dataclasses.replace(config, identity_providers=()), clocks) as service:
+    async with serving(dataclasses.replace(config, identity_providers=()), clocks) as service:
         [identity] = (await service.client.get("/user/identities", headers=headers)).json()["data"]
         assert identity["provider"] is None and identity["issuer"] == provider.url
