@@ -60,7 +60,11 @@ class EventReader:
 
     def take_back(self) -> bytes | None:
         """The beginning of an event whose first line has not ended, to be fed again; None where there is more of it."""
-        if self._data is not None or self._name or self._after_cr or len(self._line) > _SHORT_BYTES:
+        if self._data is not None or self._name or self._after_cr:
+            return None
+        if not self._line:
+            return b""
+        if len(self._line) > _SHORT_BYTES:
             return None
         begun = bytes(self._line)
         self._line.clear()
