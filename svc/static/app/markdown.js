@@ -11,7 +11,7 @@ import { Pieces, linesOf } from "./pieces.js";
 import { takeTurn } from "./turns.js";
 
 const NAMED = { amp: "&", lt: "<", gt: ">", quot: '"', apos: "'", nbsp: "\u00a0", copy: "©", hellip: "…", mdash: "—", ndash: "–", times: "×", rarr: "→", larr: "←" };
-const MOST_DEPTH = 30; // of blocks in blocks; what lies deeper stands as the text it is
+const MOST_DEPTH = 30; // of tokens in tokens; what lies deeper stands as the text it is
 const ARTIFACT = /^\/artifacts\/(art_\w+)\/content$/;
 
 /** `text` with its character references read, as a browser would read them in HTML. */
@@ -41,8 +41,11 @@ let depth = 0;
 function element(token) {
   if (token.element !== undefined) return token.element;
   depth++;
-  token.element = depth > MOST_DEPTH ? html`<${Source} text=${token.raw} />` : made(token);
-  depth--;
+  try {
+    token.element = depth > MOST_DEPTH ? html`<${Source} text=${token.raw} />` : made(token);
+  } finally {
+    depth--;
+  }
   return token.element;
 }
 
@@ -78,16 +81,21 @@ const continued = (token) => (token?.continued ? `continued-${token.type}` : "")
 function list({ ordered, start, items, ...token }) {
   const entries = items.map((item) => html`<li class=${item.continued ? "continued" : item.task ? "task" : undefined}>
     ${item.task && !item.continued && html`<input type="checkbox" checked=${item.checked} disabled aria-label=${plain(item.text.slice(0, 80))} />`}${inline(item.tokens)}</li>`);
-  return ordered ? html`<ol start=${start || 1} class=${continued(token) || undefined}>${entries}</ol>` : html`<ul class=${continued(token) || undefined}>${entries}</ul>`;
+  const digits = String(Number(start || 1) + items.length - 1).length; // what stands left of its part is not painted
+  return ordered ? html`<ol start=${start || 1} style=${digits > 1 ? { paddingLeft: `${digits + 2}ch` } : undefined} class=${continued(token) || undefined}>${entries}</ol>` : html`<ul class=${continued(token) || undefined}>${entries}</ul>`;
 }
 
 const sum = (numbers) => numbers.reduce((total, number) => total + number, 0);
-const fixed = (widths) => ({ tableLayout: "fixed", width: `${sum(widths) + 2 * widths.length}ch`, minWidth: `min(100%, ${8 * widths.length}ch)` });
+const NARROW = 12, PADDING = 5, LEAST_WIDE = 22; // in characters: a narrow column has its width, the others share the rest
+const inWidths = (widths) => ({
+  width: `min(100%, ${sum(widths.map((width) => width + PADDING))}ch)`,
+  minWidth: `${sum(widths.map((width) => (width > NARROW ? LEAST_WIDE : width + PADDING)))}ch`,
+});
 
 function table({ header, rows, align, widths, ...token }) {
   const cell = (tag) => (one, at) => html`<${tag} class=${align[at] ? `align-${align[at]}` : undefined} scope=${tag === "th" ? "col" : undefined}>${inline(one.tokens)}<//>`;
   return html`<div class="md-table ${continued(token)}" tabindex="0" role="group" aria-label=${header.map(({ text }) => text).join(", ")}>
-    <table style=${widths && fixed(widths)}>${widths && html`<colgroup>${widths.map((width) => html`<col style=${{ width: `${(width / sum(widths)) * 100}%` }} />`)}</colgroup>`}
+    <table class=${widths && "in-widths"} style=${widths && inWidths(widths)}>${widths && html`<colgroup>${widths.map((width) => html`<col style=${{ width: width > NARROW ? "auto" : `${width + PADDING}ch` }} />`)}</colgroup>`}
     <thead class=${token.continued ? "hidden-text" : undefined}><tr>${header.map(cell("th"))}</tr></thead>
     <tbody>${rows.map((row) => html`<tr>${row.map(cell("td"))}</tr>`)}</tbody></table></div>`;
 }
