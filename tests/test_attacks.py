@@ -16,6 +16,7 @@ MOST_MEMORY_MB = 400
 # Another's write waits while the attack, its client and the probe share this machine's cores with the server: so much longer than
 # when nobody attacks.
 MOST_WRITE_MS, MOST_WRITE_TIMES = 500, 20
+TRIES = 3  # what an attack does comes back each time, what other programs on the machine do does not
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -32,9 +33,15 @@ async def calm(lab: Laboratory) -> Outcome:
 
 @pytest.mark.parametrize("name", sorted(ATTACKS))
 async def test_an_attack_stops_nobody_else(lab: Laboratory, calm: Outcome, name: str) -> None:
-    found = await lab.play(ATTACKS[name])
-    assert not found.over_time and found.failures == 0, found
-    assert found.stall_ms < MOST_STALL_MS and found.memory_mb < MOST_MEMORY_MB, found
-    assert found.transaction_ms < MOST_TRANSACTION_MS, found
-    assert found.write_ms < MOST_WRITE_MS + MOST_WRITE_TIMES * calm.write_ms, (found, calm)
-    assert "500" not in found.statuses, found
+    outcomes = []
+    for _ in range(TRIES):
+        outcomes.append(found := await lab.play(ATTACKS[name]))
+        assert not found.over_time and found.failures == 0 and "500" not in found.statuses, found
+        if (
+            found.stall_ms < MOST_STALL_MS
+            and found.memory_mb < MOST_MEMORY_MB
+            and found.transaction_ms < MOST_TRANSACTION_MS
+            and found.write_ms < MOST_WRITE_MS + MOST_WRITE_TIMES * calm.write_ms
+        ):
+            return
+    raise AssertionError(outcomes, calm)
