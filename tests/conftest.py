@@ -8,6 +8,7 @@ import shutil
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from hypothesis import HealthCheck, settings
 
 from app import create_app
 from svc.config import Config
+from svc.schema import newest_schema, prepare
 from tests.support.openapi import check
 from tests.support.watchdog import WATCHDOG
 
@@ -144,9 +146,22 @@ def config(tmp_path: Path, clocks: Clocks) -> Iterator[Config]:
     log.close()
 
 
+@cache
+def _new_database() -> bytes:
+    """The file that the first start makes."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "service.db"
+        prepare(path, *newest_schema())
+        return path.read_bytes()
+
+
 @contextlib.asynccontextmanager
 async def serving(config: Config, clocks: Clocks) -> AsyncIterator[Service]:
-    """The application for `config`, with its lifespan."""
+    """The application for `config`, with its lifespan. Where it has no folder yet, it finds one with a new database: to make one
+    takes longer than most tests."""
+    if not config.data_dir.exists():
+        config.data_dir.mkdir(mode=0o700, parents=True)
+        (config.data_dir / "service.db").write_bytes(_new_database())
     app = create_app(config)
     async with app.router.lifespan_context(app) as state:
         transport = httpx.ASGITransport(_WithState(app, state), raise_app_exceptions=False)
