@@ -1,10 +1,8 @@
 """Follows every citation in comments, docstrings, the schema and the pages of the repository: what is named can be read."""
 
 import ast
-import io
 import re
 import subprocess
-import tokenize
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -17,6 +15,10 @@ ROOT = Path(__file__).parent.parent
 NOT_OURS = ("vendor/", "tests/schemas/", "LICENSE")
 SUFFIXES = (".py", ".md", ".sql", ".toml", ".js", ".mjs", ".css", ".html")
 LINE_COMMENTS = {".sql": "--", ".toml": "#", ".js": "//", ".mjs": "//"}
+# The standard library's tokenizer tells the same and takes six seconds for all files.
+STRING_OR_COMMENT = re.compile(
+    r"""("{3}|'{3})(?:\\.|(?!\1).)*\1|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|(?P<comment>\#[^\n]*)""", re.DOTALL
+)
 PATH = re.compile(r"(?<![\w/.~$*{-])(?:[\w.*-]+/)*[\w*-]+\.(?:py|md|sql)\b(?!\()")
 FOLDER = re.compile(r"(?<![\w/.~-])(?:svc|tests|\.github|\.ci)/[\w./-]*(?![\w/*<-])")
 PLACEHOLDER = re.compile(r"(^|/)(x/|(test_)?y\.py$)")
@@ -50,9 +52,11 @@ def words(name: str) -> Iterator[tuple[int, str]]:
     text = (ROOT / name).read_text()
     suffix = Path(name).suffix
     if suffix == ".py":
-        for token in tokenize.generate_tokens(io.StringIO(text).readline):
-            if token.type == tokenize.COMMENT:
-                yield token.start[0], token.string
+        line, end = 1, 0
+        for found in STRING_OR_COMMENT.finditer(text):
+            line, end = line + text.count("\n", end, found.start()), found.start()
+            if found["comment"]:
+                yield line, found["comment"]
         for node in ast.walk(ast.parse(text)):
             if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and node.body:
                 first = node.body[0]
