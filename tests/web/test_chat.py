@@ -168,12 +168,14 @@ async def test_conversations_are_found_renamed_and_deleted_with_a_way_back(serve
         await page.get_by_label("New title").fill("Stripes")
         await page.keyboard.press("Enter")
         await expect(page.get_by_role("link", name="Stripes")).to_be_visible()
+        deleted = asyncio.create_task(page.wait_for_event("response", lambda answer: answer.request.method == "DELETE"))
         for end, left in (("Undo", 2), ("Dismiss", 1)):
             await page.get_by_role("button", name="Actions for Stripes").click()
             await page.get_by_role("menuitem", name="Delete").click()
             await expect(page.get_by_role("link", name="Stripes")).to_have_count(0)
             await page.get_by_role("button", name=end).click()
             await expect(found).to_have_count(left)
+        assert (await deleted).status == 204
         await page.reload()
         await expect(found).to_have_count(1)
 

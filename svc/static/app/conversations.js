@@ -54,7 +54,7 @@ async function moveTo(conversation, project_id) {
 }
 
 const pending = new Map(); // id -> deletes it for good, now
-addEventListener("pagehide", () => { for (const finish of pending.values()) finish({ keepalive: true }); });
+addEventListener("pagehide", () => { for (const finish of pending.values()) finish(); });
 
 /** Hides a conversation at once and deletes it when the chance to take that back is over. */
 function removeLater({ id, title }) {
@@ -63,10 +63,10 @@ function removeLater({ id, title }) {
     if (hidden) ids.add(id); else ids.delete(id);
     deleted.value = ids;
   };
-  const finish = async (options) => {
+  const finish = async () => {
     pending.delete(id);
     try {
-      await api.conversations.remove(id, options);
+      await api.conversations.remove(id, { keepalive: true }); // whoever sees it gone may leave the page at once
       localStorage.removeItem(`svc.draft.${id}`);
       list.drop(id);
     } catch (error) {
