@@ -252,7 +252,7 @@ async def test_proxy_variables_and_netrc_mean_nothing(
 
 
 @pytest.mark.slow
-def test_a_private_address_gets_no_packet() -> None:
+def test_a_private_address_gets_no_packet(tmp_path: Path) -> None:
     """tests/support/byok_canaries.py in a network of its own, where every address of the world is this machine."""
     isolated = ["unshare", "--user", "--map-root-user", "--net"]
     if (
@@ -261,8 +261,10 @@ def test_a_private_address_gets_no_packet() -> None:
         or subprocess.run([*isolated, "true"], capture_output=True).returncode
     ):
         pytest.skip("this machine lets nobody make a network namespace")
-    command = [*isolated, sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/support/byok_canaries.py"]
-    # Without the options of this run: to run failed tests again is its own affair, and takes a socket that is never closed.
+    # In a folder of its own: else it would clear away those of other runs at its end, this one's among them.
+    own = ["-p", "no:cacheprovider", f"--basetemp={tmp_path / 'canaries'}"]
+    command = [*isolated, sys.executable, "-m", "pytest", "-q", *own, "tests/support/byok_canaries.py"]
+    # Without the options of this run: to run failed tests again is its own affair.
     env = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     run = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=110)
     assert run.returncode == 0, run.stdout + run.stderr
