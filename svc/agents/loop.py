@@ -1,4 +1,4 @@
-"""The agent: a loop that plans with a model through function calling, runs tools and sends events.
+"""The agent: a loop that plans with a model through function calling, runs tools and yields events.
 
     ask(messages) -> the model's turn, streamed -> its tool calls, one by one -> their results go back -> the next step,
     until the model answers without a call (final) or the steps are used up (stopped)
@@ -7,15 +7,15 @@ No HTTP and no SQL here: the model, the tools and the clock are handed in. run_s
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+import contextlib
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, Self, TypeVar
 
 import orjson
 
 from svc.errors import ApiError
 from svc.inference.blocks import Chunk, Texts
-from svc.sending import SENT
 
 STEP_SECONDS = 600.0
 TOOL_SECONDS = 60.0
@@ -29,12 +29,12 @@ INSTRUCTIONS = (
 
 
 class ModelCall(Protocol):
-    """One call of the model: `reserve()` holds its price, `stream()` sends chat completion chunks, `message` is then the whole,
+    """One call of the model: `reserve()` holds its price, `stream()` yields chat completion chunks, `message` is then the whole,
     and `settle()` pays for it."""
 
     async def reserve(self) -> None: ...
 
-    async def stream(self, send: Callable[[Sequence[Chunk | Texts]], Awaitable[None]]) -> None: ...
+    def stream(self) -> AsyncGenerator[list[Chunk | Texts], None]: ...
 
     async def settle(self) -> None: ...
 
@@ -43,8 +43,7 @@ class ModelCall(Protocol):
 
 
 Event = dict[str, Any]
-# Sends events that came together; what it gives back is awaited before the next ones.
-SendEvents = Callable[[list[Event]], Awaitable[None]]
+T = TypeVar("T")
 # Runs one tool: name, arguments -> what JSON can carry. Raises ToolFailure, whose text the model sees.
 RunTool = Callable[[str, dict[str, Any]], Awaitable[Any]]
 
@@ -73,12 +72,11 @@ async def run(
     ask: Callable[[list[dict[str, Any]]], ModelCall],
     call_tool: RunTool,
     progress: Progress,
-    send: SendEvents,
     step_seconds: float = STEP_SECONDS,
     tool_seconds: float = TOOL_SECONDS,
     run_seconds: float = RUN_SECONDS,
-) -> None:
-    """Sends `step`, `delta`, `tool_call` and `tool_result` events, as many at a time as came together; `progress.output` is set
+) -> AsyncGenerator[list[Event], None]:
+    """Yields `step`, `delta`, `tool_call` and `tool_result` events, as many at a time as came together; `progress.output` is set
     when the model has answered.
 
     It returns without an output when `max_steps` are used up. `messages` is the conversation so far and is extended.
@@ -88,10 +86,12 @@ async def run(
     run_ends = loop.time() + run_seconds
     while progress.steps < max_steps:
         progress.steps += 1
-        await send([{"type": "step", "step": progress.steps}])
+        yield [{"type": "step", "step": progress.steps}]
         model_call = ask(messages)
         await model_call.reserve()
-        await _answered(model_call, progress, send, min(loop.time() + step_seconds, run_ends))
+        async with contextlib.aclosing(_texts(model_call, progress, min(loop.time() + step_seconds, run_ends))) as texts:
+            async for together in texts:
+                yield [{"type": "delta", "text": text} for text in together]
         message = model_call.message
         calls = message.get("tool_calls") or []
         if not calls:
@@ -104,42 +104,74 @@ async def run(
         messages.append({name: value for name, value in message.items() if value is not None or name == "content"})
         for call in calls:
             name, arguments, problem = _read_call(call)
-            await send([{"type": "tool_call", "id": call["id"], "name": name, "arguments": arguments}])
+            yield [{"type": "tool_call", "id": call["id"], "name": name, "arguments": arguments}]
             deadline = min(loop.time() + tool_seconds, run_ends)
             ok, result = (False, problem) if problem else await _result(call_tool, name, arguments, deadline)
-            await send([{"type": "tool_result", "id": call["id"], "name": name, "ok": ok, "result": result}])
+            yield [{"type": "tool_result", "id": call["id"], "name": name, "ok": ok, "result": result}]
             content = result if isinstance(result, str) else orjson.dumps(result).decode()
             messages.append({"role": "tool", "tool_call_id": call["id"], "content": content if ok else f"Error: {content}"})
 
 
-async def _answered(model_call: ModelCall, progress: Progress, send: SendEvents, deadline: float) -> None:
-    """Sends the texts of the answer, or of the one that refuses it, as they come."""
+async def _texts(model_call: ModelCall, progress: Progress, deadline: float) -> AsyncGenerator[list[str], None]:
+    """The texts of the answer, or of the one that refuses it, as they come."""
     loop = asyncio.get_running_loop()
+    async with contextlib.aclosing(model_call.stream()) as chunks:
+        with _Deadline(deadline) as in_time:
+            while loop.time() < deadline:  # a model that never waits would not feel the timer
+                try:
+                    together = await in_time(anext(chunks, None))
+                except TimeoutError:
+                    break
+                if together is None:
+                    return
+                texts: list[str] = []
+                for chunk in together:
+                    if isinstance(chunk, Texts):
+                        texts += chunk.texts
+                        continue
+                    for choice in chunk["choices"]:
+                        progress.finish_reason = choice.get("finish_reason") or progress.finish_reason
+                        if text := choice["delta"].get("content") or choice["delta"].get("refusal"):
+                            texts.append(text)
+                if texts:
+                    yield texts
+    raise ApiError("upstream_timeout", "The model took too long for a step of the agent, or the run for all of them.")
 
-    def check_time() -> None:  # a model that never waits would not feel the timer
-        if loop.time() > deadline:
-            raise TimeoutError
 
-    def send_texts(chunks: Sequence[Chunk | Texts]) -> Awaitable[None]:
-        check_time()
-        texts: list[str] = []
-        for chunk in chunks:
-            if isinstance(chunk, Texts):
-                texts += chunk.texts
-                continue
-            for choice in chunk["choices"]:
-                progress.finish_reason = choice.get("finish_reason") or progress.finish_reason
-                if text := choice["delta"].get("content") or choice["delta"].get("refusal"):
-                    texts.append(text)
-        return send([{"type": "delta", "text": text} for text in texts]) if texts else SENT
+class _Deadline:
+    """Ends the wait of this task that is under way at `when` (the loop's time): one timer for many short waits."""
 
-    try:
-        check_time()
-        async with asyncio.timeout_at(deadline):
-            await model_call.stream(send_texts)
-    except TimeoutError:
-        message = "The model took too long for a step of the agent, or the run for all of them."
-        raise ApiError("upstream_timeout", message) from None
+    def __init__(self, when: float) -> None:
+        self._when = when
+        self._passed = False
+        self._waiting: asyncio.Task[Any] | None = None
+
+    def __enter__(self) -> Self:
+        self._timer = asyncio.get_running_loop().call_at(self._when, self._pass)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._timer.cancel()
+
+    def _pass(self) -> None:
+        self._passed = True
+        if self._waiting is not None:
+            self._waiting.cancel()
+
+    async def __call__(self, awaited: Awaitable[T]) -> T:
+        """What is awaited. Raises TimeoutError."""
+        task = asyncio.current_task()
+        assert task is not None
+        cancelled = task.cancelling()
+        self._waiting = task
+        try:
+            return await awaited
+        except asyncio.CancelledError:
+            if self._passed and task.uncancel() <= cancelled:
+                raise TimeoutError from None
+            raise
+        finally:
+            self._waiting = None
 
 
 def _read_call(call: dict[str, Any]) -> tuple[str, dict[str, Any], str | None]:

@@ -1,19 +1,19 @@
 """One agent run: what its loop, its tools, its record and its wallet share.
 
-produce() -> opened: the record and the first hold, in one transaction (402, 404) -> the loop's events, each step settled with
+blocks() -> opened: the record and the first hold, in one transaction (402, 404) -> the loop's events, each step settled with
 what the run has done so far -> the end, stored with the last settlement before it is sent
 """
 
+import contextlib
 import re
 import sqlite3
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from svc.agents import loop, runs
 from svc.agents.maker import Maker
-from svc.agents.run_stream import End, Record, run_to_its_end
+from svc.agents.run_stream import End, Record, run_blocks
 from svc.agents.toolbox import AgentTool, RunContext, Toolbox, file_fields
 from svc.content import artifacts, history
 from svc.errors import ApiError, describe
@@ -22,7 +22,7 @@ from svc.inference.catalog import Model
 from svc.inference.chat_call import ChatCall
 from svc.inference.media_files import Home
 from svc.inference.paid_call import Payer
-from svc.server.sse import Interrupt, Write
+from svc.server.sse import Interrupt
 from svc.server.state import State
 
 _HEAVY_CHARACTERS = 64 * 1024
@@ -70,38 +70,40 @@ class AgentRun:
         )
         self._toolbox = Toolbox(order.tools, context, self.note_fault)
 
-    async def produce(self, write: Write) -> None:
-        """Writes the run as blocks of an event stream. Before the first nothing has begun: a refusal is an ordinary error."""
+    def blocks(self) -> AsyncGenerator[bytes, None]:
+        """The run as blocks of an event stream. Nothing has begun before the first: a refusal until then is an ordinary error."""
         messages = [{"role": "system", "content": self._order.instructions}, {"role": "user", "content": self._order.goal}]
         first = self._ask(messages)
-        await run_to_its_end(
+        return run_blocks(
             self.id,
-            partial(self._play, messages, first),
+            self._events(messages, first),
             record=Record(lambda: self._open(first), self._decided, self._store, self._outcome, self.note_fault),
             progress=self._progress,
             interrupt=self.interrupt,
-            write=write,
         )
 
     def note_fault(self, fault: BaseException) -> None:
         self._add_log_fields(level="error", error=describe(fault))
 
-    async def _play(self, messages: list[dict[str, Any]], first: ChatCall, send: loop.SendEvents) -> None:
+    async def _events(self, messages: list[dict[str, Any]], first: ChatCall) -> AsyncGenerator[list[loop.Event], None]:
         order = self._order
-        await send([{"type": "started", "model": order.model.id, "max_steps": order.max_steps, "tools": list(order.tools)}])
-        try:
-            await loop.run(
+        yield [{"type": "started", "model": order.model.id, "max_steps": order.max_steps, "tools": list(order.tools)}]
+        async with contextlib.aclosing(
+            loop.run(
                 messages,
                 max_steps=order.max_steps,
                 ask=lambda messages: self._ask(messages) if self._progress.steps > 1 else first,
                 call_tool=self._toolbox.call,
                 progress=self._progress,
-                send=send,
             )
-        except ApiError as error:
-            if self._progress.steps == 1 and order.tools and _is_about_tools(error):
-                raise _tools_refused(error) from error
-            raise
+        ) as events:
+            try:
+                async for together in events:
+                    yield together
+            except ApiError as error:
+                if self._progress.steps == 1 and order.tools and _is_about_tools(error):
+                    raise _tools_refused(error) from error
+                raise
 
     def _ask(self, messages: list[dict[str, Any]]) -> ChatCall:
         body: dict[str, Any] = {"model": self._order.model.id, "messages": list(messages), "stream": True}

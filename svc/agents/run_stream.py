@@ -5,16 +5,17 @@ storage that cannot take the end: the run has failed, its caller is told so, and
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import contextlib
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
-from svc.agents.loop import Event, Progress, SendEvents
+from svc.agents.loop import Event, Progress
 from svc.agents.runs import RunOutcome
 from svc.durable import write_until_done
 from svc.errors import ApiError
 from svc.inference.blocks import event
-from svc.server.sse import Interrupt, Write
+from svc.server.sse import Interrupt
 
 _STORE_TRIES = 3
 
@@ -44,16 +45,15 @@ class Record:
     on_fault: Callable[[BaseException], None]
 
 
-async def run_to_its_end(
+async def run_blocks(
     run_id: str,
-    play: Callable[[SendEvents], Awaitable[None]],
+    events: AsyncGenerator[list[Event], None],
     *,
     record: Record,
     progress: Progress,
     interrupt: Interrupt,
-    write: Write,
-) -> None:
-    """Writes the blocks of a run's stream: the events that `play` sends, each with `run_id` and `seq`, then the one that ends it.
+) -> AsyncGenerator[bytes, None]:
+    """The blocks of a run's stream, as many at a time as `events` gives: each with `run_id` and `seq`, then the one that ends it.
 
     What `record.opened()` raises is raised here, before any block. The end is stored whatever happens to this task; only a
     cancellation that is not the interrupt's keeps the last block back.
@@ -66,20 +66,24 @@ async def run_to_its_end(
         raise
     seq = 0
 
-    def send(together: list[Event]) -> Awaitable[None]:
+    def blocks(together: list[Event]) -> bytes:
         nonlocal seq
         numbered = enumerate(together, seq + 1)
         written = b"".join([event({"type": fields["type"], "run_id": run_id, "seq": n, **fields}) for n, fields in numbered])
         seq += len(together)  # not before: what cannot be written leaves no gap
-        return write(written)
+        return written
 
     cancelled: BaseException | None = None
     try:
-        await play(send)
+        async with contextlib.aclosing(events):
+            async for together in events:
+                yield blocks(together)
         end = End("stopped", reason="max_steps") if progress.output is None else End("final", output=progress.output)
     except asyncio.CancelledError as error:
         end = End("stopped", reason=interrupt.reason or "shutdown")
         cancelled = None if interrupt.reason else error
+    except GeneratorExit as exit_:
+        end, cancelled = End("stopped", reason=interrupt.reason or "client_disconnected"), exit_
     except ApiError as error:
         end = End("error", error=error.error)
     except Exception as error:
@@ -88,7 +92,12 @@ async def run_to_its_end(
     outcome = await _stored(record, end, interrupt)
     if cancelled is not None:
         raise cancelled
-    send([_last_event(outcome, progress)])
+    try:
+        yield blocks([_last_event(outcome, progress)])
+    except asyncio.CancelledError:
+        if interrupt.reason is None:
+            raise
+        # Nothing is left to interrupt: the stream ends with the block above.
 
 
 async def _stored(record: Record, end: End, interrupt: Interrupt) -> RunOutcome:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import orjson
 
 DONE = b"data: [DONE]\n\n"
+_PART_BYTES = 64 * 1024
 _ascii_json = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 
 Chunk = dict[str, Any]
@@ -20,9 +21,17 @@ class Texts(NamedTuple):
     after: bytes
 
 
-def blocks(chunks: Sequence[Chunk | Texts]) -> bytes:
-    """The blocks of chunks that came together."""
-    return b"".join(map(_written, chunks))
+def blocks(chunks: Sequence[Chunk | Texts]) -> list[bytes]:
+    """The blocks of chunks that came together, so many in one piece that others have the event loop in between."""
+    if len(chunks) == 1:
+        return [_written(chunks[0])]
+    parts, part = [], b""
+    for chunk in chunks:
+        part += _written(chunk)
+        if len(part) >= _PART_BYTES:
+            parts.append(part)
+            part = b""
+    return [*parts, part] if part else parts
 
 
 def _written(chunk: Chunk | Texts) -> bytes:

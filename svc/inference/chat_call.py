@@ -8,7 +8,7 @@ settle() -> the debit, at most the hold, exactly once: after success, fault, int
 import asyncio
 import contextlib
 import sqlite3
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
+from collections.abc import AsyncGenerator, Collection
 from typing import Any
 
 from svc.billing import wallet
@@ -22,7 +22,6 @@ from svc.inference.chat_request import drop_aiming_fields, drop_output_limits
 from svc.inference.concessions import limit_too_large
 from svc.inference.paid_call import Bill, Engines, PaidCall, Payer
 from svc.inference.tokens import estimated_tokens, worst_input_tokens
-from svc.sending import SENT
 
 DEFAULT_OUTPUT_TOKENS = 4096
 LEAST_OUTPUT_TOKENS = 16
@@ -37,7 +36,6 @@ _LIMITS = ("max_completion_tokens", "max_tokens")
 _NO_USAGE = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
 
 RawChunks = list[raw_answer.RawChunk]
-Send = Callable[[Sequence[Chunk | Texts]], Awaitable[None]]
 
 
 class _BuiltinAnswer:
@@ -49,12 +47,6 @@ class _BuiltinAnswer:
     async def more(self) -> RawChunks | None:
         raw = await anext(self._raws, None)
         return None if raw is None else [raw]
-
-    async def each(self, read: Callable[[RawChunks], object]) -> bool:
-        async for raw in self._raws:
-            if not read([raw]):
-                return False
-        return True
 
     async def aclose(self) -> None:
         await self._raws.aclose()
@@ -177,47 +169,31 @@ class ChatCall(PaidCall):
 
     # --- the answer
 
-    async def stream(self, send: Send) -> None:
-        """Sends the answer's chunks, as many at a time as came together, and as soon: in the network's own callback.
-
-        What `send` gives back, unless it is SENT, is awaited before the next. Raises ApiError for a fault of the upstream, at any
-        moment.
-        """
+    async def stream(self) -> AsyncGenerator[list[Chunk | Texts], None]:
+        """The answer's chunks, as many at a time as came together. Raises ApiError for a fault of the upstream, at any moment."""
         self._streamed = True
         try:
             answer, raws = await self.tried(self._begin)
             async with contextlib.aclosing(answer):
-                await self._pass_on(answer, raws, send)
+                while raws is not None:
+                    chunks, fault = self._read(raws)
+                    if fault is None and self.paid and self._writer.finished:
+                        async with self._read_to_the_count(answer):
+                            yield chunks
+                        break
+                    if chunks:
+                        yield chunks
+                    if fault is not None:
+                        raise fault
+                    raws = await answer.more()
             last = self._writer.finish()
             self._answered = True
-            await send(last)
+            yield [*last]
         except UpstreamFault as fault:
             self.ended(fault)
             raise self.caller_error(fault) from fault
         finally:
             self._note_end()
-
-    async def _pass_on(self, answer: EngineAnswer, raws: RawChunks | None, send: Send) -> None:
-        sending = SENT
-
-        def pass_on(raws: RawChunks) -> bool:
-            nonlocal sending
-            chunks, fault = self._read(raws)
-            sending = send(chunks) if chunks else SENT
-            if fault is not None:
-                raise fault
-            return sending is SENT and not (self.paid and self._writer.finished)
-
-        ended = raws is None
-        if raws is not None:
-            pass_on(raws)
-        while not ended:
-            if self.paid and self._writer.finished:
-                async with self._read_to_the_count(answer):
-                    await sending
-                return
-            await sending
-            ended = await answer.each(pass_on)
 
     def _read(self, raws: RawChunks) -> tuple[list[Chunk | Texts], UpstreamFault | None]:
         """What came together, written anew up to the fault that there may be in it."""

@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import json
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from typing import Any, Protocol
 
 import httpx
@@ -78,40 +78,18 @@ class RawAnswer:
 
     async def more(self) -> list[RawChunk] | None:
         """The next raw chunks, as many as a read of the network brought; None after the last. Raises UpstreamFault."""
-        came: list[list[RawChunk]] = []
-        await self.each(came.append)
-        return came[0] if came else None
-
-    async def each(self, read: Callable[[list[RawChunk]], object]) -> bool:
-        """Gives `read` the raw chunks as they come, as many as a read of the network brought, until it returns what is false.
-
-        What comes while this waits is given at once, in the network's own callback. Returns whether that was all. Raises
-        UpstreamFault after what came before it.
-        """
-        goes_on: object = True
-
-        def take(data: bytes) -> bool:
-            nonlocal goes_on
-            if raws := self._feed(data):
-                goes_on = read(raws)
-            return bool(goes_on) and self._goes_on
-
         try:
-            if self._goes_on and await self._reply.each(take) and self._goes_on and (raws := await self._rest()):
-                goes_on = read(raws)
+            while not self._ended and not self._done and self._fault is None:
+                data = await self._reply.more()
+                if raws := self._feed(data) if data else await self._rest():
+                    return raws
         except CLIENT_FAULTS as error:
             raise fault_of(error) from None
-        if not goes_on:
-            return False
         if self._fault is not None:
             raise self._fault
         if self._done and not self._reply.ended:
             await _read_out(self._reply)
-        return True
-
-    @property
-    def _goes_on(self) -> bool:
-        return not (self._ended or self._done or self._fault is not None)
+        return None
 
     def aclose(self) -> Awaitable[None]:
         """Ends the request at once where the answer has not come to its end."""
@@ -199,7 +177,8 @@ async def _read_out(reply: Reply) -> None:
     """What comes after `[DONE]`, a second one too, means nothing; a body read to its end leaves a connection that can be kept."""
     with contextlib.suppress(TimeoutError, httpx.HTTPError):
         async with asyncio.timeout(_AFTERWARDS_SECONDS):
-            await reply.each(lambda data: True)
+            while await reply.more():
+                pass
 
 
 def _note_finish(raw: dict[str, Any], unfinished: set[Any]) -> None:

@@ -49,8 +49,7 @@ class Connection(asyncio.Protocol):
         self.error: httpx.TransportError | None = None
         self.phase = _IDLE
         self._parser = httptools.HttpResponseParser(self)
-        self._waiter: asyncio.Future[bool] | None = None
-        self._take_at_once: Callable[[bytes], object] | None = None
+        self._waiter: asyncio.Future[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = 0.0
         self._deadline = math.inf
@@ -67,6 +66,7 @@ class Connection(asyncio.Protocol):
         self._silent_bytes = 0  # since the last byte of a body: heads, chunk extensions, trailers
         self._answered = self.until_close = self._reusable = self._paused = False
         self._chunks: list[bytes] = []
+        self._buffered_bytes = 0
         if len(body) < PAUSE_AT_BYTES:
             self.transport.write(head + body)
         else:
@@ -76,23 +76,17 @@ class Connection(asyncio.Protocol):
             raise self.error
         return Reply(self)
 
-    async def wait(self, take: Callable[[bytes], object] | None = None) -> bool:
-        """Returns True when there is something new; a task cancelled here aborts the connection at once.
-
-        `take` is given the bytes of the body that come meanwhile, without a task being woken. What it raises is raised here; when
-        it returns what is false, False is returned.
-        """
+    async def wait(self) -> None:
+        """Returns when there is something new; a task cancelled here aborts the connection at once."""
         self._waiter = self.loop.create_future()
-        self._take_at_once = take
         self.arm(self._timeout_seconds)
         try:
-            return await self._waiter
+            await self._waiter
         except BaseException:
             self.fail(httpx.ReadError("The request was cancelled."))
             raise
         finally:
             self._deadline = math.inf
-            self._take_at_once = None
 
     def take(self) -> bytes:
         """The bytes of the body that have come since the last call."""
@@ -100,6 +94,7 @@ class Connection(asyncio.Protocol):
             return b""
         data = self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks)
         self._chunks = []
+        self._buffered_bytes = 0
         if self._paused and not self.transport.is_closing():
             self._paused = False
             self.transport.resume_reading()
@@ -136,8 +131,6 @@ class Connection(asyncio.Protocol):
                     raise httpx.RemoteProtocolError("The answer's head or framing is too large.")
             if data:
                 self.transport.abort()  # nobody asked for these bytes
-            if self._chunks:
-                self._has_come()
         except httpx.RemoteProtocolError as error:
             self.fail(error)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
@@ -170,24 +163,9 @@ class Connection(asyncio.Protocol):
         elif self.phase in (_HEAD, _BODY):
             self.fail((Cut if self._answered else NoAnswer)("The connection ended before the answer did."))
 
-    def _has_come(self) -> None:
-        waiter = self._waiter
-        if self._take_at_once is None or self.phase != _BODY or waiter is None or waiter.done():
-            self._wake()
-            if not self._paused and sum(map(len, self._chunks)) >= PAUSE_AT_BYTES:
-                self._paused = True
-                self.transport.pause_reading()
-            return
-        self._deadline = self.loop.time() + self._timeout_seconds
-        try:
-            if not self._take_at_once(self.take()):
-                waiter.set_result(False)
-        except Exception as error:
-            waiter.set_exception(error)
-
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(True)
+            self._waiter.set_result(None)
 
     def arm(self, seconds: float) -> None:
         """Lets a wait, or idleness, end in `seconds`."""
@@ -252,6 +230,11 @@ class Connection(asyncio.Protocol):
         if self.phase == _BODY:
             self._silent_bytes = 0
             self._chunks.append(data)
+            self._buffered_bytes += len(data)
+            if self._buffered_bytes >= PAUSE_AT_BYTES and not self._paused:
+                self._paused = True
+                self.transport.pause_reading()
+            self._wake()
 
     def on_message_complete(self) -> None:
         if self.phase == _BODY:
@@ -294,29 +277,17 @@ class Reply(httpx.AsyncByteStream):
 
     async def more(self) -> bytes:
         """The next bytes of the body, as many as have come; none after its end."""
-        came: list[bytes] = []
-        await self.each(came.append)
-        return came[0] if came else b""
-
-    async def each(self, take: Callable[[bytes], object]) -> bool:
-        """Gives `take` the bytes of the body as they come, each time as many as have, until it returns what is false.
-
-        What comes while this waits is given at once, in the network's own callback. Returns whether the body has ended and all of
-        it was taken.
-        """
-        while (connection := self._connection) is not None:
+        data = b""
+        while not data and (connection := self._connection) is not None:
             data = connection.take()
             if connection.phase == _DONE:
                 self._connection = None
                 connection.release()
+            elif not data and connection.error is not None:
+                raise connection.error
             elif not data:
-                if connection.error is not None:
-                    raise connection.error
-                if not await connection.wait(take):
-                    return False
-            if data and not take(data):
-                return False
-        return True
+                await connection.wait()
+        return data
 
     async def read(self, limit_bytes: int) -> bytes:
         """The whole body; raises `TooLarge`, and aborts the connection, once it is over `limit_bytes`."""

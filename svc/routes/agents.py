@@ -57,7 +57,7 @@ async def run(request: Request[State], caller: Caller) -> Response:
     payer = Payer(caller.id, request.scope["svc.request_id"], caller.key_id)
     agent_run = AgentRun(state, payer, order, partial(add_log_fields, request))
     return EventStream(
-        agent_run.produce,
+        agent_run.blocks(),
         drain=state.drain,
         owner=caller.id,
         interrupt=agent_run.interrupt,

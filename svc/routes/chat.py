@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator
-from functools import partial
 from typing import Any
 
 import orjson
@@ -26,7 +25,7 @@ from svc.server.bodies import read_checked
 from svc.server.body_budget import KIB, MIB
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Refusal, describes, parameter, path_id, string
-from svc.server.sse import EventStream, Interrupt, Write, attended, reason_error
+from svc.server.sse import EventStream, Interrupt, attended, reason_error
 from svc.server.state import State
 from svc.server.streamed import Streamed, json_array
 from svc.server.web import add_log_fields, reply
@@ -97,7 +96,7 @@ async def create(request: Request[State], caller: Caller) -> Response:
     headers = exchange.headers if exchange else {}
     if body.get("stream"):
         return EventStream(
-            partial(_stream, request, call, exchange, interrupt),
+            _events(request, call, exchange, interrupt),
             drain=state.drain,
             owner=caller.id,
             interrupt=interrupt,
@@ -117,13 +116,18 @@ async def create(request: Request[State], caller: Caller) -> Response:
     return reply(orjson.Fragment(answer), headers=headers)
 
 
-async def _stream(request: Request[State], call: ChatCall, exchange: Exchange | None, interrupt: Interrupt, write: Write) -> None:
+async def _events(
+    request: Request[State], call: ChatCall, exchange: Exchange | None, interrupt: Interrupt
+) -> AsyncGenerator[bytes, None]:
     whole = False
     try:
         try:
             async with call:  # settled before the stream's last block, `[DONE]`
                 try:
-                    await call.stream(lambda chunks: write(blocks.blocks(chunks)))
+                    async with contextlib.aclosing(call.stream()) as chunks:
+                        async for together in chunks:
+                            for part in blocks.blocks(together):
+                                yield part
                 except asyncio.CancelledError:
                     if interrupt.reason is None:
                         raise

@@ -35,7 +35,7 @@ from svc.routes.schemas.refusals import MODEL_NOT_FOUND, MODEL_SERVER, NO_FUNDS,
 from svc.server.bodies import read_json
 from svc.server.gate import Caller
 from svc.server.interface import Refusal, describes
-from svc.server.sse import EventStream, Interrupt, Write, attended
+from svc.server.sse import EventStream, Interrupt, attended
 from svc.server.state import State
 from svc.server.web import add_log_fields
 
@@ -308,14 +308,14 @@ def _most_tokens(body: dict[str, Any]) -> int:
 def _as_events(request: Request[State], caller: Caller, call: SpeechCall, file: BinaryIO, headers: dict[str, str]) -> EventStream:
     """The audio as OpenAI's events: `speech.audio.delta` with base64, then `speech.audio.done` with the usage."""
 
-    async def produce(write: Write) -> None:
+    async def events() -> AsyncGenerator[bytes, None]:
         async for piece in _pieces(file):
-            await write(event({"type": "speech.audio.delta", "audio": base64.b64encode(piece).decode()}))
+            yield event({"type": "speech.audio.delta", "audio": base64.b64encode(piece).decode()})
         usage = {"input_tokens": 0, "output_tokens": call.tokens, "total_tokens": call.tokens}
-        await write(event({"type": "speech.audio.done", "usage": usage}))
+        yield event({"type": "speech.audio.done", "usage": usage})
 
     return EventStream(
-        produce,
+        events(),
         drain=request.state.drain,
         owner=caller.id,
         interrupt=Interrupt(),

@@ -1,14 +1,11 @@
 """One request and its answer: uvicorn's cycle, with an answer that is written at once, errors in our shape, and HTTP/1.0."""
 
-from collections.abc import Awaitable
-
 import orjson
 from uvicorn._types import ASGISendEvent
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, RequestResponseCycle
 
 from svc.errors import ApiError
 from svc.ids import random_base62
-from svc.sending import SENT
 
 _CONTROLS = bytes([*range(9), *range(10, 32), 127])
 
@@ -19,18 +16,9 @@ class Cycle(RequestResponseCycle):
     chunks = True  # a body without a length is sent in chunks; otherwise it ends with its connection
     _head = b""
 
-    def send(self, message: ASGISendEvent) -> Awaitable[None]:  # type: ignore[override]  # uvicorn's is a coroutine each time
-        """Sends at once, and gives SENT, unless the client has not taken what was sent before."""
+    async def send(self, message: ASGISendEvent) -> None:
         if self.flow.write_paused and not self.disconnected:
-            return self._send_later(message)
-        self._send(message)
-        return SENT
-
-    async def _send_later(self, message: ASGISendEvent) -> None:
-        await self.flow.drain()
-        self._send(message)
-
-    def _send(self, message: ASGISendEvent) -> None:
+            await self.flow.drain()
         if self.disconnected:
             return
         if message["type"] == "http.response.start" and not self.response_started:

@@ -1,20 +1,20 @@
 """Answers that stay open: event streams, and the watch over a caller who may leave and a server that must stop.
 
-handler -> EventStream(produce) -> attended(): who leaves is noticed; drain and account deletion know the interrupt
-        -> each block is sent as it is written; `: ping` after 15 s of silence
-        -> an interrupt cancels the producer's await: it may still write its last event
+handler -> EventStream(events) -> attended(): who leaves is noticed; drain and account deletion know the interrupt
+        -> each block is sent as it comes; `: ping` after 15 s of silence
+        -> an interrupt cancels the generator's await (or is thrown in at its yield): it may still yield its last event
 """
 
 import asyncio
+import contextlib
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from types import TracebackType
 
 from starlette.responses import Response
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from svc.errors import ApiError, ClientGone
-from svc.sending import SENT
 
 PING = b": ping\n\n"
 PING_SECONDS = 15.0
@@ -23,6 +23,8 @@ _HEADERS = [
     (b"cache-control", b"no-cache, no-store"),
     (b"x-accel-buffering", b"no"),
 ]
+# A producer that never waits would keep the event loop to itself: uvicorn's send() returns without yielding.
+_SLICE_SECONDS = 0.005
 _JSON_GRACE_SECONDS = 5.0
 # Before a moment is over nobody looks whether the caller has left: that takes a task, which a quick answer is done without.
 _MOMENT_SECONDS = 0.1
@@ -141,31 +143,17 @@ def reason_error(reason: str) -> Exception:
     return ApiError("shutting_down")
 
 
-Write = Callable[[bytes], Awaitable[None]]
-
-
-async def _late_cancellation_passed() -> None:
-    """Takes a cancellation that was taken back before it reached its task, which Python before 3.13 delivers all the same."""
-    task = asyncio.current_task()
-    try:
-        await asyncio.sleep(0)
-    except asyncio.CancelledError:
-        if task is None or task.cancelling():
-            raise
-
-
 class EventStream(Response):
-    """A `text/event-stream` answer of the blocks that `produce(write)` writes.
+    """A `text/event-stream` answer out of a generator of whole blocks.
 
-    `write` takes one or more whole blocks. It gives SENT, or what to await before the next: their reader has not taken these.
-    An ApiError that `produce` raises before the first block becomes an ordinary error answer; after it, the block that `closing`
-    makes of the error ends the stream. `last` comes behind all that. On an interrupt `produce` sees a CancelledError at its await
-    and may write its last event before it returns.
+    `events` yields bytes, each one or more blocks. An ApiError that it raises before the first block becomes an ordinary
+    error answer; after it, the block that `closing` makes of the error ends the stream. `last` comes behind all that. On an
+    interrupt the generator sees a CancelledError at its await or yield and may yield its last event before it returns.
     """
 
     def __init__(
         self,
-        produce: Callable[[Write], Awaitable[None]],
+        events: AsyncGenerator[bytes, None],
         *,
         drain: Drain,
         owner: str,
@@ -178,7 +166,7 @@ class EventStream(Response):
     ) -> None:
         super().__init__()
         self.raw_headers = [*_HEADERS, *((name.encode(), value.encode()) for name, value in (headers or {}).items())]
-        self._produce = produce
+        self._events = events
         self._drain = drain
         self._owner = owner
         self._interrupt = interrupt
@@ -186,87 +174,102 @@ class EventStream(Response):
         self._on_fault = on_fault
         self._last = last
         self._ping_seconds = ping_seconds
-        self._started = False
+        self._started = self._flushing = False
+        self._others_had_a_turn = True
         self._unsent = b""
         self._sent_at = time.monotonic()
-        self._sending: asyncio.Future[None] | None = None  # to a reader who does not take it
+        self._pinging: asyncio.Task[None] | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._send = send
         self._ping_in(self._ping_seconds)
+        last = self._last
         try:
-            last = await self._produced(receive)
-            if self._interrupt.reason is not None:
-                await _late_cancellation_passed()
-            while self._sending is not None:
-                await asyncio.wait([self._sending])
-            self._timer.cancel()
-            await self._hand_over(last + self._last, more_body=False)
+            async with contextlib.aclosing(self._events):
+                with attended(receive, self._drain, self._owner, self._interrupt, 0):
+                    await self._pump()
         except ClientGone:
             return
-        finally:
-            self._timer.cancel()
-            if self._sending is not None:
-                self._sending.cancel()
-
-    async def _produced(self, receive: Receive) -> bytes:
-        """Has everything produced; the block that tells why it ended too early, if it did."""
-        try:
-            with attended(receive, self._drain, self._owner, self._interrupt, 0):
-                await self._produce(self._write)
-        except ClientGone:
-            raise
         except ApiError as error:
             if not self._started:
                 raise
-            return self._closing(error)
+            last = self._closing(error) + last
         except Exception as error:
             if not self._started:
                 raise
             self._on_fault(error)
-            return self._closing(ApiError("internal_error"))
-        return b""
+            last = self._closing(ApiError("internal_error")) + last
+        finally:
+            self._timer.cancel()
+            if self._pinging is not None:
+                self._pinging.cancel()
+        self._unsent += last
+        await self._flush(more_body=False)
 
-    def _write(self, blocks: bytes) -> Awaitable[None]:
-        if self._sending is None:
-            sending = self._hand_over(blocks, more_body=True)
-            if sending is SENT:
+    async def _pump(self) -> None:
+        self._slice_end = self._sent_at + _SLICE_SECONDS
+        step = self._events.__anext__()
+        while True:
+            try:
+                block = await step
+            except StopAsyncIteration:
+                return
+            try:
+                if self._pinging is not None:  # to a reader who takes nothing
+                    await asyncio.wait([self._pinging])
+                self._unsent += block
+                await self._flush(more_body=True)
+                if self._sent_at > self._slice_end:
+                    await self._let_others()
+            except asyncio.CancelledError as cancelled:
+                if self._interrupt.reason is None:
+                    raise
+                step = self._events.athrow(cancelled)
+            else:
+                step = self._events.__anext__()
+
+    async def _let_others(self) -> None:
+        """Gives the event loop a turn, unless it had one since this was last called: a producer that waits needs none."""
+        if not self._others_had_a_turn:
+            await asyncio.sleep(0)
+        self._others_had_a_turn = False
+        asyncio.get_running_loop().call_soon(self._note_turn)
+        self._slice_end = self._sent_at + _SLICE_SECONDS
+
+    def _note_turn(self) -> None:
+        self._others_had_a_turn = True
+
+    async def _flush(self, more_body: bool) -> None:
+        """Sends what has not been sent. The server's send waits first and writes then: one that was interrupted sent nothing."""
+        self._flushing = True
+        try:
+            if not self._started:
+                await self._send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+                self._started = True
+            body = self._unsent
+            if body or not more_body:
+                await self._send({"type": "http.response.body", "body": body, "more_body": more_body})
+                self._unsent = b""
                 self._sent_at = time.monotonic()
-                return SENT
-            self._sending = asyncio.ensure_future(sending)
-            self._sending.add_done_callback(self._taken)
-        else:
-            self._unsent += blocks
-        return asyncio.shield(self._sending)  # whoever stops waiting has still written it
-
-    def _taken(self, sending: asyncio.Future[None]) -> None:
-        self._sending = None
-        self._sent_at = time.monotonic()
-        if self._unsent and not sending.cancelled() and sending.exception() is None:
-            blocks, self._unsent = self._unsent, b""
-            self._write(blocks)
-
-    def _hand_over(self, body: bytes, more_body: bool) -> Awaitable[None]:
-        message = {"type": "http.response.body", "body": body, "more_body": more_body}
-        if not self._started:
-            self._started = True
-            beginning = self._send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-            if beginning is not SENT:
-                return self._send_after(beginning, message)
-        return self._send(message)
-
-    async def _send_after(self, beginning: Awaitable[None], message: Message) -> None:
-        await beginning
-        await self._send(message)
+        finally:
+            self._flushing = False
 
     def _ping_in(self, seconds: float) -> None:
         self._timer = asyncio.get_running_loop().call_later(seconds, self._ping_if_silent)
 
     def _ping_if_silent(self) -> None:
         silent_seconds = time.monotonic() - self._sent_at
-        if self._sending is None and silent_seconds < self._ping_seconds:
+        if self._flushing:  # to a reader who takes nothing now: what waits will break the silence as well
+            self._ping_in(self._ping_seconds)
+            return
+        if silent_seconds < self._ping_seconds:
             self._ping_in(self._ping_seconds - silent_seconds)
             return
-        if self._sending is None:  # otherwise what waits will break the silence as well
-            self._write(PING)
-        self._ping_in(self._ping_seconds)
+        self._unsent += PING
+        self._pinging = asyncio.create_task(self._flush(more_body=True))
+        self._pinging.add_done_callback(self._pinged)
+
+    def _pinged(self, pinging: asyncio.Task[None]) -> None:
+        self._pinging = None
+        if not pinging.cancelled():
+            self._ping_in(self._ping_seconds)

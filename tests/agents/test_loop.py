@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,7 +11,6 @@ import pytest
 from svc.agents import loop, run_stream
 from svc.agents.loop import Progress, ToolFailure
 from svc.errors import ApiError
-from svc.sending import SENT
 
 
 @dataclass
@@ -28,11 +27,11 @@ class PlayedCall:
     async def settle(self) -> None:
         self.log.append("settled")
 
-    async def stream(self, send: Callable[[list[dict[str, Any]]], Awaitable[None]]) -> None:
+    async def stream(self) -> AsyncGenerator[list[dict[str, Any]], None]:
         try:
             async with contextlib.aclosing(self.texts()) as texts:
                 async for text in texts:
-                    await send([{"choices": [{"delta": {"content": text}}]}])
+                    yield [{"choices": [{"delta": {"content": text}}]}]
         finally:
             self.log.append("closed")
 
@@ -65,22 +64,14 @@ async def played(turns: list[PlayedCall], call_tool: Any = None, **limits: Any) 
     async def no_tool(name: str, arguments: dict[str, Any]) -> Any:
         raise ToolFailure("There is none.")
 
-    found: list[dict[str, Any]] = []
-
-    def send(together: list[dict[str, Any]]) -> Awaitable[None]:
-        found.extend(together)
-        return SENT
-
     progress, left = Progress(), iter(turns)
     settings = {
         "max_steps": len(turns),
         "ask": lambda messages: next(left),
         "call_tool": call_tool or no_tool,
         "progress": progress,
-        "send": send,
     }
-    await loop.run([], **{**settings, **limits})
-    return found, progress
+    return [event async for together in loop.run([], **{**settings, **limits}) for event in together], progress
 
 
 @pytest.mark.parametrize("texts", [drip, flood, lambda: waiting_for_ever()])
@@ -163,9 +154,9 @@ class Chunks(PlayedCall):
 
     chunks: tuple[dict[str, Any], ...] = ()
 
-    async def stream(self, send: Callable[[list[dict[str, Any]]], Awaitable[None]]) -> None:
+    async def stream(self) -> AsyncGenerator[list[dict[str, Any]], None]:
         for delta in self.chunks:
-            await send([{"choices": [{"delta": delta.get("delta", {}), "finish_reason": delta.get("finish_reason")}]}])
+            yield [{"choices": [{"delta": delta.get("delta", {}), "finish_reason": delta.get("finish_reason")}]}]
 
 
 async def test_a_refusal_is_the_output_and_the_finish_reason_is_the_last_steps() -> None:

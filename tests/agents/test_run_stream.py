@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,12 +10,11 @@ import orjson
 import pytest
 
 from svc import durable
-from svc.agents.loop import Progress, SendEvents
-from svc.agents.run_stream import End, Record, run_to_its_end
+from svc.agents.loop import Progress
+from svc.agents.run_stream import End, Record, run_blocks
 from svc.agents.runs import RunOutcome
 from svc.errors import ApiError
-from svc.sending import SENT
-from svc.server.sse import Drain, EventStream, Interrupt, Write
+from svc.server.sse import Drain, EventStream, Interrupt
 from tests.server.test_sse import Caller, until
 
 USAGE = {"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3}
@@ -56,18 +55,13 @@ class Run:
     def outcome(self, end: End) -> RunOutcome:
         return RunOutcome(end.status, self.progress.steps, USAGE, 7, end.output, end.error, end.reason)
 
-    async def produce(self, write: Write) -> None:
-        async def play(send: SendEvents) -> None:
-            async with contextlib.aclosing(self.play(self)) as events:
-                async for event in events:
-                    await send([event])
-
+    def blocks(self) -> AsyncGenerator[bytes, None]:
         record = Record(self.opened, self.decided, self.store, self.outcome, self.faults.append)
-        await run_to_its_end("run_1", play, record=record, progress=self.progress, interrupt=self.interrupt, write=write)
+        return run_blocks("run_1", one_by_one(self.play(self)), record=record, progress=self.progress, interrupt=self.interrupt)
 
     async def served(self, caller: Caller, drain: Drain | None = None) -> None:
         stream = EventStream(
-            self.produce,
+            self.blocks(),
             drain=drain or Drain(),
             owner="user_1",
             interrupt=self.interrupt,
@@ -79,6 +73,12 @@ class Run:
     @property
     def stored(self) -> list[End]:
         return [entry for entry in self.log if isinstance(entry, End)]
+
+
+async def one_by_one(events: AsyncGenerator[dict[str, Any], None]) -> AsyncGenerator[list[dict[str, Any]], None]:
+    async with contextlib.aclosing(events):
+        async for event in events:
+            yield [event]
 
 
 def events_in(body: bytes) -> list[dict[str, Any]]:
@@ -126,12 +126,8 @@ async def yields_what_cannot_be_written(run: Run) -> AsyncGenerator[dict[str, An
 )
 async def test_whatever_ends_it_the_end_is_stored_and_then_sent_once(play: Any, last: dict[str, Any]) -> None:
     run, sent = Run(play), []
-
-    def write(block: bytes) -> Awaitable[None]:
+    async for block in run.blocks():
         sent.append((block, list(run.stored)))
-        return SENT
-
-    await run.produce(write)
     found = events_in(b"".join(block for block, _ in sent))
     assert found[-1] == {**found[-1], **last, "usage": USAGE, "cost_micros": 7}
     assert [stored for _, stored in sent[:-1]] == [[]] * (len(sent) - 1) and len(sent[-1][1]) == 1
@@ -216,6 +212,14 @@ async def test_an_interrupt_while_the_last_event_waits_for_its_reader_adds_nothi
     caller.readable.set()
     await asyncio.wait_for(task, 5)
     assert events_in(caller.body)[-1]["type"] == "final" and len(run.stored) == 1
+
+
+async def test_a_reader_who_leaves_unseen_ends_the_run_too() -> None:
+    run = Run(waits)
+    blocks = run.blocks()
+    await anext(blocks)
+    await blocks.aclose()
+    assert run.stored == [End("stopped", reason="client_disconnected")]
 
 
 async def test_a_cancellation_from_elsewhere_stores_the_end_and_stays_one() -> None:

@@ -23,7 +23,6 @@ from svc.billing import wallet
 from svc.config import Config
 from svc.inference import chat_call
 from svc.inference.paid_call import Payer
-from svc.sending import SENT
 from svc.server import limits
 from tests.conftest import Service, bearer
 from tests.support.model_answers import Wanted
@@ -702,19 +701,19 @@ async def test_a_settlement_that_is_cancelled_or_repeated_is_one_debit_with_its_
     assert (used["requests"], used["cost_micros"]) == (6, 6 * 17)
 
 
+@pytest.mark.parametrize("leaving", [GeneratorExit, asyncio.CancelledError])
 async def test_a_caller_who_leaves_an_answer_that_has_ended_is_charged_the_estimate_where_no_count_comes(
-    lab: Lab, monkeypatch: pytest.MonkeyPatch
+    lab: Lab, leaving: type[BaseException], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(chat_call, "_COUNT_SECONDS", 0.05)
     person = await lab.person(1_000)
     call = await a_paid_call(lab, person, "lab/silent-after-7-chunks", stream=True)
-
-    async def leave() -> None:
-        raise asyncio.CancelledError
-
-    with pytest.raises(asyncio.CancelledError):
+    with pytest.raises(leaving):
         async with call:
-            await call.stream(lambda chunks: leave() if call._writer.finished else SENT)
+            answer = call.stream()
+            while not call._writer.finished:
+                await anext(answer)
+            await answer.athrow(leaving())
     async with asyncio.timeout(1):
         await lab.upstream.requests[-1].gone.wait()
     assert await lab.balance(person) == 1_000 - 2 - 2 * 4  # "hello" and "Hello, world!", as they are estimated

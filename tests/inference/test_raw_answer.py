@@ -1,7 +1,7 @@
 """svc/inference/raw_answer.py: events that repeat the one before them are read as if parsed; test_upstream.py has more."""
 
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -52,8 +52,8 @@ class Scripted:
     def __init__(self, reads: Iterable[bytes]) -> None:
         self._reads = iter(reads)
 
-    async def each(self, take: Callable[[bytes], object]) -> bool:
-        return all(take(data) for data in self._reads)
+    async def more(self) -> bytes:
+        return next(self._reads, b"")
 
 
 @dataclass
@@ -111,5 +111,5 @@ async def test_what_a_read_brings_of_an_ordinary_stream_comes_together() -> None
     assert second is not None and second[0] == Repeat(chunk("a", {}, {}, {}), texts[-1:]) and len(second) == 2
     assert await answer.more() is None
     made = writer(float("inf"))
-    written = blocks.blocks([chunk for raw in [*first, *second] for chunk in made.feed(raw)])
+    written = b"".join(blocks.blocks([chunk for raw in [*first, *second] for chunk in made.feed(raw)]))
     assert written.isascii() and b'"content":"\\u2028"' in written and made.content()["content"] == "".join(["a", *texts])

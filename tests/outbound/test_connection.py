@@ -323,46 +323,6 @@ async def test_a_slow_reader_is_not_the_servers_fault() -> None:
             await anext(reply)
 
 
-async def drip(peer: Peer) -> None:
-    """`abcd`, each letter as soon as nothing else is on its way."""
-    await peer.request()
-    await peer.send(b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\na")
-    for letter in (b"b", b"c", b"d"):
-        await asyncio.sleep(0.03)
-        await peer.send(letter)
-
-
-@both_loops
-async def test_what_comes_while_one_waits_for_it_is_given_at_once_and_the_end_is_told() -> None:
-    came: list[tuple[bytes, bool]] = []
-
-    def take(data: bytes) -> bool:
-        came.append((data, asyncio.current_task() is None))
-        return data != b"b"
-
-    async with Stub(drip) as stub, client() as outbound:
-        reply = await outbound.send("GET", stub.url, timeout_seconds=5)
-        assert not await reply.each(take) and came == [(b"a", False), (b"b", True)]
-        assert await reply.each(take) and [data for data, _ in came] == [b"a", b"b", b"c", b"d"] and came[2][1]
-        assert await reply.each(take)
-        assert (await fetch(outbound, stub.url))[1] == b"abcd"
-    assert stub.connections == 2  # a server that plays once, and closes
-
-
-@both_loops
-async def test_what_the_taker_raises_is_raised_where_it_is_waited_for_and_ends_the_request() -> None:
-    def take(data: bytes) -> bool:
-        if data == b"b":
-            raise ValueError(data)
-        return True
-
-    async with Stub(drip) as stub, client() as outbound:
-        reply = await outbound.send("GET", stub.url, timeout_seconds=5)
-        with pytest.raises(ValueError, match="b"):
-            await reply.each(take)
-        await until(lambda: not outbound._connections)
-
-
 @pytest.mark.parametrize("tls", [False, True], ids=["plain", "TLS"])
 @both_loops
 async def test_memory_is_bounded_however_fast_the_server_sends(tls: bool, authority: Contexts) -> None:
@@ -390,7 +350,7 @@ async def test_memory_is_bounded_however_fast_the_server_sends(tls: bool, author
             before = sent
             await asyncio.sleep(0.1)
         (connection,) = outbound._connections
-        assert sum(map(len, connection._chunks)) <= 1 << 20
+        assert connection._buffered_bytes <= 1 << 20
         assert sent < 32 << 20  # what the kernel's buffers hold
         received = 0
         async for piece in reply:

@@ -26,7 +26,7 @@ def streamed(*raws: dict[str, Any], include_usage: bool = False) -> list[dict[st
 
 def as_sent(chunks: Iterable[blocks.Chunk | blocks.Texts]) -> list[dict[str, Any]]:
     """The chunks that a caller reads."""
-    written = blocks.blocks([*chunks]).split(b"\n\n")
+    written = b"".join(blocks.blocks([*chunks])).split(b"\n\n")
     return [orjson.loads(block.removeprefix(b"data: ")) for block in written if block]
 
 
