@@ -18,12 +18,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, cast
 
-import aiosqlite
-
 from svc.errors import ApiError
 from svc.folding import LogFolder
 from svc.lanes import ConnectionLane, Job, Outcome, Ran
-from svc.schema import connect, newest_schema, prepare, start_errors
+from svc.schema import connect, connect_prepared, newest_schema, start_errors
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -64,23 +62,34 @@ class Database:
     def __init__(
         self,
         path: Path,
-        writer: aiosqlite.Connection,
-        readers: Sequence[aiosqlite.Connection],
-        own: sqlite3.Connection,
+        connect_writer: Callable[[], sqlite3.Connection],
         between: Between | None = None,
         committed: Committed = lambda jobs, seconds: None,
     ) -> None:
-        self._own = own
+        self._path = path
+        self._between = between
 
         def note(jobs: int, seconds: float) -> None:
             committed(jobs, seconds)
             folder.committed(jobs)
 
-        self._writer = ConnectionLane(writer, partial(_run_transaction, between, note, _Disk()))
+        self._writer = ConnectionLane(connect_writer, partial(_run_transaction, between, note, _Disk()))
         self._folder = folder = LogFolder(path, self._writer.soon)
-        if between is not None:
+        # Each is opened when it is first needed, the second one when the first is busy.
+        self._readers = [ConnectionLane(partial(_connect_reader, path), _run_reads) for _ in range(READERS)]
+
+    async def open(self) -> None:
+        """Raises StartError, and leaves no connection open then."""
+        await self._writer.open()
+        try:
+            with start_errors(self._path):
+                self._own = connect(self._path, query_only=True)
+                self._own.execute("PRAGMA busy_timeout = 0")  # the event loop waits for nobody
+        except BaseException:
+            await self._writer.close()
+            raise
+        if self._between is not None:
             self._writer.wake()  # a crash may have left work
-        self._readers = [ConnectionLane(reader, _run_reads) for reader in readers]
 
     async def write(self, fn: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Runs `fn(conn, *args)` as one transaction and returns its result once it is on disk.
@@ -136,13 +145,23 @@ class Database:
         return await self._writer.outside(_empty_log)
 
     async def close(self) -> None:
-        """Runs what waits, then closes every connection."""
+        """Runs what waits, then closes every connection, also where its caller is cancelled meanwhile."""
+        await asyncio.shield(self._close())
+
+    async def _close(self) -> None:
         async with contextlib.AsyncExitStack() as stack:
-            stack.push_async_callback(self._writer.close)  # closed last: it folds the WAL back into the file
-            stack.push_async_callback(asyncio.to_thread, self._folder.close)
+            stack.push_async_callback(self._folder.close)  # SQLite folds the log into the file with the last connection
+            stack.push_async_callback(self._writer.close)
             stack.callback(self._own.close)
             for reader in self._readers:
                 stack.push_async_callback(reader.close)
+
+
+def _connect_reader(path: Path) -> sqlite3.Connection:
+    try:
+        return connect(path, query_only=True)
+    except sqlite3.Error as error:
+        raise _storage_unavailable(error) from error
 
 
 def _run_reads(conn: sqlite3.Connection, jobs: list[Job]) -> Ran:
@@ -340,17 +359,7 @@ async def open_database(
     held, and how long the disk took for it. Raises StartError with one line when the database is damaged, foreign or newer, and
     leaves the file as it is.
     """
-    await asyncio.to_thread(prepare, path, *(newest_schema() if schema is None else (schema, [])))
-    async with contextlib.AsyncExitStack() as stack:
-        connections = []
-        for query_only in (False, *[True] * READERS):
-            with start_errors(path):
-                connection = await aiosqlite.Connection(partial(connect, path, query_only), iter_chunk_size=64)
-            stack.push_async_callback(connection.close)
-            connections.append(connection)
-        with start_errors(path):
-            own = connect(path, query_only=True)
-            own.execute("PRAGMA busy_timeout = 0")  # the event loop waits for nobody
-        await connections[0].execute_fetchall("PRAGMA wal_autocheckpoint = 0")  # see svc/folding.py
-        stack.pop_all()
-    return Database(path, connections[0], connections[1:], own, between, committed)
+    script, migrations = newest_schema() if schema is None else (schema, [])
+    db = Database(path, partial(connect_prepared, path, script, migrations), between, committed)
+    await db.open()
+    return db

@@ -7,7 +7,7 @@ committed() on the writer's thread, after every 100 functions -> _fold() here ->
 of the writer: only where it has nothing more to add can the log begin anew, and so stay small
 """
 
-import contextlib
+import asyncio
 import sqlite3
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -37,15 +37,14 @@ class LogFolder:
         self._jobs += jobs + 1
         if self._jobs >= _EVERY_JOBS and not self._folding:
             self._jobs = 0
-            with contextlib.suppress(RuntimeError):  # it has been closed, and closing the writer folds in the rest
-                self._folding = True  # before it can end
-                self._threads.submit(self._fold)
+            self._folding = True  # before it can end
+            self._threads.submit(self._fold)
 
-    def close(self) -> None:
-        """Ends the work, and waits for what is being folded. To be called once or more."""
-        with contextlib.suppress(RuntimeError):  # it has been closed
-            self._threads.submit(self._close_connection)
-        self._threads.shutdown()
+    async def close(self) -> None:
+        """Waits for what is being folded, and ends. To be called when the writer has ended, once or more."""
+        if self._folding or self._conn is not None:  # or there is no thread
+            await asyncio.wrap_future(self._threads.submit(self._close_connection))
+            self._threads.shutdown()
 
     def _fold(self) -> None:
         try:
@@ -65,6 +64,7 @@ class LogFolder:
     def _close_connection(self) -> None:
         if self._conn is not None:
             self._conn.close()
+            self._conn = None
 
 
 def fold(conn: sqlite3.Connection) -> tuple[int, int]:

@@ -94,14 +94,16 @@ def _next(queues: Queues) -> Job:
 
 
 class ConnectionLane:
-    """A connection and the jobs that wait for its thread.
+    """A connection and the jobs that wait for its thread. It is opened by `open`, or with the first job.
 
     submit -> _start, once for all jobs of this turn of the loop -> _run on the thread -> _finish, back on the loop
     """
 
-    def __init__(self, connection: aiosqlite.Connection, run_jobs: Callable[[sqlite3.Connection, list[Job]], Ran]) -> None:
-        self._connection = connection
-        self._conn = connection._conn
+    def __init__(
+        self, connect: Callable[[], sqlite3.Connection], run_jobs: Callable[[sqlite3.Connection, list[Job]], Ran]
+    ) -> None:
+        self._connect = connect
+        self._connection: aiosqlite.Connection | None = None
         self._run_jobs = run_jobs
         self._loop = asyncio.get_running_loop()
         self._waiting = WaitingJobs()
@@ -109,6 +111,13 @@ class ConnectionLane:
         self._idle = asyncio.Event()
         self._on_thread = 0
         self._closed = False
+
+    async def open(self) -> None:
+        """Opens the connection on a thread of its own. Raises what `connect` raises."""
+        connection = await aiosqlite.Connection(self._connect, iter_chunk_size=64)
+        # aiosqlite has no public call that runs a whole function on its thread; tests/test_db.py holds these two.
+        self._conn, self._tx = connection._conn, connection._tx
+        self._connection = connection
 
     def ahead(self) -> int:
         """How many jobs end before one that is submitted now can begin."""
@@ -146,7 +155,7 @@ class ConnectionLane:
     async def outside(self, fn: Callable[[sqlite3.Connection], T]) -> T:
         """Runs what no transaction may hold, between two of them."""
         done: asyncio.Future[T] = self._loop.create_future()
-        self._connection._tx.put_nowait((done, lambda: fn(self._conn)))
+        self._tx.put_nowait((done, lambda: fn(self._conn)))
         return await done
 
     def soon(self, fn: Callable[[sqlite3.Connection], object]) -> None:
@@ -156,13 +165,24 @@ class ConnectionLane:
             with contextlib.suppress(sqlite3.Error):
                 fn(self._conn)
 
-        self._connection._tx.put_nowait((None, run))
+        self._tx.put_nowait((None, run))
+
+    async def _open_and_start(self) -> None:
+        try:
+            await self.open()
+        except Exception as error:
+            jobs = self._waiting.take(len(self._waiting))
+            self._finish(jobs, [(None, error)] * len(jobs), False)
+        else:
+            self._start()
 
     def _start(self) -> None:
+        if self._connection is None:
+            self._opening = self._loop.create_task(self._open_and_start())
+            return
         jobs = self._waiting.take(_BATCH)
         self._on_thread = len(jobs)
-        # aiosqlite has no public call that runs a whole function on its thread; tests/test_db.py holds this one.
-        self._connection._tx.put_nowait((None, lambda: self._run(jobs)))
+        self._tx.put_nowait((None, lambda: self._run(jobs)))
 
     def _run(self, jobs: list[Job]) -> None:
         try:
@@ -193,4 +213,5 @@ class ConnectionLane:
         self._closed = True
         if self._active:
             await self._idle.wait()
-        await self._connection.close()
+        if self._connection is not None:
+            await self._connection.close()

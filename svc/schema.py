@@ -28,19 +28,22 @@ def newest_schema() -> tuple[str, list[str]]:
 
 
 def connect(path: Path, query_only: bool = False) -> sqlite3.Connection:
-    """A connection with what each of ours needs: WAL, synchronous FULL, foreign keys, rows by name, no implicit transactions."""
+    """A connection with what each of ours needs: rows by name, no implicit transactions, foreign keys; and where it writes, WAL,
+    synchronous FULL, no checkpoint within a commit (see svc/folding.py)."""
     conn = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None, cached_statements=256)
     try:
         conn.row_factory = sqlite3.Row
-        conn.execute("PRAGMA journal_mode = WAL")
-        conn.execute("PRAGMA synchronous = FULL")
         conn.execute("PRAGMA foreign_keys = ON")
         conn.execute("PRAGMA trusted_schema = OFF")
-        # A log that a long reader made big is cut when it begins anew.
-        conn.execute(f"PRAGMA journal_size_limit = {_LOG_BYTES}")
-        # What is deleted was somebody's words: it is overwritten, also where an index is only put together anew.
-        conn.execute("PRAGMA secure_delete = ON")
         conn.execute(f"PRAGMA query_only = {int(query_only)}")
+        if not query_only:  # for most of these SQLite reads the schema, 2 ms, for which others wait until their first query
+            conn.execute("PRAGMA journal_mode = WAL")
+            conn.execute("PRAGMA synchronous = FULL")
+            conn.execute("PRAGMA wal_autocheckpoint = 0")
+            # A log that a long reader made big is cut when it begins anew.
+            conn.execute(f"PRAGMA journal_size_limit = {_LOG_BYTES}")
+            # What is deleted was somebody's words: it is overwritten, also where an index is only put together anew.
+            conn.execute("PRAGMA secure_delete = ON")
     except BaseException:
         conn.close()
         raise
@@ -53,44 +56,54 @@ def command_connection(path: Path) -> Iterator[sqlite3.Connection]:
 
     Raises StartError as `open_database` does, sqlite3.OperationalError when another process writes for over 5 seconds.
     """
-    prepare(path, *newest_schema(), may_upgrade=not is_locked(path.parent))
-    with contextlib.closing(connect(path)) as conn:
-        conn.execute("PRAGMA wal_autocheckpoint = 0")
+    with contextlib.closing(connect_prepared(path, *newest_schema(), may_upgrade=not is_locked(path.parent))) as conn:
         conn.execute("BEGIN IMMEDIATE")
         yield conn
         conn.execute("COMMIT")
 
 
 def prepare(path: Path, schema: str, migrations: Sequence[str], *, may_upgrade: bool = True) -> None:
-    """Makes or migrates the file at `path` in one transaction; an older database is kept beside it first (`kept_path`).
+    """As `connect_prepared`, without the connection."""
+    connect_prepared(path, schema, migrations, may_upgrade=may_upgrade).close()
+
+
+def connect_prepared(path: Path, schema: str, migrations: Sequence[str], *, may_upgrade: bool = True) -> sqlite3.Connection:
+    """A connection that writes to the file at `path`, which it has made or migrated in one transaction; an older database is kept
+    beside it first (`kept_path`).
 
     Raises StartError as `open_database` does, and for an older database unless it `may_upgrade`: an older server is using it.
     """
-    newest = len(migrations) + 1
-    with start_errors(path), _alone_in(path.parent):
+    with start_errors(path), _alone_in(path.parent), contextlib.ExitStack() as stack:
         if not _is_blank(path):
             _refuse_foreign(path)
-            _refuse_damaged(path, newest)
-        with contextlib.closing(connect(path)) as conn:
-            # Foreign keys would make a migration that replaces a table delete the rows that refer to it.
-            conn.execute("PRAGMA foreign_keys = OFF")
-            conn.execute("BEGIN IMMEDIATE")
-            version = _version(conn, path, newest)
-            if version != newest:
-                if version and not may_upgrade:
-                    raise StartError(
-                        f"the server that uses {path} is of an older version: restart it, which upgrades the database"
-                    )
-                if version:
-                    _keep(path, version)
-                for script in migrations[version - 1 :] if version else [schema]:
-                    for statement in _statements(script):
-                        conn.execute(statement)
-                if conn.execute("PRAGMA foreign_key_check").fetchone():
-                    raise StartError(f"the database {path} cannot be migrated: rows would refer to rows that are gone")
-                conn.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-                conn.execute(f"PRAGMA user_version = {newest}")
-            conn.execute("COMMIT")
+            _refuse_damaged(path, len(migrations) + 1)
+        conn = stack.enter_context(contextlib.closing(connect(path)))
+        # Foreign keys would make a migration that replaces a table delete the rows that refer to it.
+        conn.execute("PRAGMA foreign_keys = OFF")
+        conn.execute("BEGIN IMMEDIATE")
+        _migrate(conn, path, schema, migrations, may_upgrade)
+        conn.execute("COMMIT")
+        conn.execute("PRAGMA foreign_keys = ON")
+        stack.pop_all()  # it stays open
+        return conn
+
+
+def _migrate(conn: sqlite3.Connection, path: Path, schema: str, migrations: Sequence[str], may_upgrade: bool) -> None:
+    newest = len(migrations) + 1
+    version = _version(conn, path, newest)
+    if version == newest:
+        return
+    if version and not may_upgrade:
+        raise StartError(f"the server that uses {path} is of an older version: restart it, which upgrades the database")
+    if version:
+        _keep(path, version)
+    for script in migrations[version - 1 :] if version else [schema]:
+        for statement in _statements(script):
+            conn.execute(statement)
+    if conn.execute("PRAGMA foreign_key_check").fetchone():
+        raise StartError(f"the database {path} cannot be migrated: rows would refer to rows that are gone")
+    conn.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    conn.execute(f"PRAGMA user_version = {newest}")
 
 
 def kept_path(path: Path, version: int) -> Path:

@@ -509,9 +509,9 @@ async def test_a_failing_commit_is_storage_unavailable_for_the_whole_batch(tmp_p
 
 
 async def test_a_read_only_database_is_storage_unavailable_until_it_can_be_written_again(db: Database) -> None:
-    await db._writer._connection.execute("PRAGMA query_only = 1")
+    await db._writer.outside(lambda conn: conn.execute("PRAGMA query_only = 1").fetchall())
     assert await failures(db.write(insert, "a"), db.write(insert, "b")) == ["storage_unavailable"] * 2
-    await db._writer._connection.execute("PRAGMA query_only = 0")
+    await db._writer.outside(lambda conn: conn.execute("PRAGMA query_only = 0").fetchall())
     await db.write(insert, "c")
     assert await db.read(texts) == {"c"}
 
@@ -982,19 +982,50 @@ def taken_or_refused(path: Path) -> str:
     return "taken"
 
 
-async def test_a_refused_start_leaves_no_connection_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    threads, opened = threading.active_count(), 0
+@pytest.fixture
+def readers_fail(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Connections for reading cannot be opened while its one item is true."""
+    fail = [True]
     connect: Callable[..., sqlite3.Connection] = db_module.connect
 
-    def fails_third(path: Path, query_only: bool = False) -> sqlite3.Connection:
-        nonlocal opened
-        opened += 1
-        if opened == 3:
+    def maybe(path: Path, query_only: bool = False) -> sqlite3.Connection:
+        if query_only and fail[0]:
             raise sqlite3.OperationalError("unable to open")
         return connect(path, query_only)
 
-    monkeypatch.setattr(db_module, "connect", fails_third)
+    monkeypatch.setattr(db_module, "connect", maybe)
+    return fail
+
+
+async def test_a_refused_start_leaves_no_connection_open(tmp_path: Path, readers_fail: list[bool]) -> None:
+    threads = threading.active_count()
     with pytest.raises(StartError, match="unable to open"):
         await open_database(tmp_path / "a.db", SCHEMA)
-    assert opened == 3
     await threads_are(threads)
+    assert not (tmp_path / "a.db-wal").exists()
+
+
+async def test_a_reader_that_cannot_open_is_storage_unavailable_until_it_can(tmp_path: Path, readers_fail: list[bool]) -> None:
+    readers_fail[0] = False
+    db = await open_database(tmp_path / "a.db", SCHEMA)
+    readers_fail[0] = True
+    assert await failures(db.read(count), db.read(count)) == ["storage_unavailable"] * 2
+    readers_fail[0] = False
+    assert await db.read(count) == 0
+    await db.close()
+
+
+async def test_readers_begin_when_they_are_first_needed(tmp_path: Path) -> None:
+    db = await open_database(tmp_path / "a.db", SCHEMA)
+    threads = threading.active_count()
+    await asyncio.gather(*(db.read(count) for _ in range(20)))
+    assert threading.active_count() == threads + 1
+    busy, begun = threading.Event(), asyncio.Event()
+    loop = asyncio.get_running_loop()
+    waiting = asyncio.create_task(db.read(lambda conn: (loop.call_soon_threadsafe(begun.set), busy.wait(10))))
+    await begun.wait()
+    await db.read(count)
+    assert threading.active_count() == threads + 2
+    busy.set()
+    await waiting
+    await db.close()
