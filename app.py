@@ -8,6 +8,7 @@ if __name__ == "__main__":
 import asyncio
 import contextlib
 import os
+import sqlite3
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -208,13 +209,18 @@ async def _open_storage(ground: Ground, stack: contextlib.AsyncExitStack) -> tup
     db = await open_database(path, between=fulltext.index_some, committed=ground.metrics.count_commit)
     stack.push_async_callback(db.close)
     try:
-        await db.write(quota.set_limit, config.account_bytes)
-        await db.write(wallet.release_all)  # the holds of requests that died with the process
-        await db.write(runs.end_interrupted_runs, config.clock())
-        await db.write(contents.forget_unfinished)
+        await db.write(_end_leftovers, config)
     except ApiError as error:
         raise StartError("the database cannot be written") from error
     return folder, db
+
+
+def _end_leftovers(tx: sqlite3.Connection, config: Config) -> None:
+    """One transaction: each takes as long as all of them."""
+    quota.set_limit(tx, config.account_bytes)
+    wallet.release_all(tx)  # the holds of requests that died with the process
+    runs.end_interrupted_runs(tx, config.clock())
+    contents.forget_unfinished(tx)
 
 
 @dataclass(frozen=True)

@@ -71,7 +71,8 @@ async def finish(db: Database, account_id: str) -> None:
 async def finish_all(db: Database) -> None:
     """Goes on with the deletions that an earlier process has begun."""
     try:
-        for account_id in await db.read(accounts.half_deleted):
+        # On the writer, which is there: a reader would be opened for this alone, at each start.
+        for account_id in await db.write(accounts.half_deleted):
             await finish(db, account_id)
     except ApiError:
         return  # the storage is full, or we end: the next start tries again
