@@ -9,6 +9,7 @@ import re
 import shutil
 import unicodedata
 from dataclasses import dataclass
+from functools import cache, cached_property
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -71,19 +72,17 @@ class Spoken:
 
 
 class Voice:
-    """Speaks through `workshop`. What this machine can do is looked up once, here."""
+    """Speaks through `workshop`. What this machine can do is looked up once."""
 
     def __init__(self, workshop: Workshop) -> None:
         self._workshop = workshop
-        self._engine = engine()
-        encoders = {name: next(filter(None, map(_installed, commands)), None) for name, commands in _ENCODERS.items()}
-        self._encoders: dict[str, list[str] | None] = {
-            "wav": None,
-            "pcm": None,
-            **{name: command for name, command in encoders.items() if command},
-        }
         self._languages: dict[str, str] = {}  # by their names in lower case, once they have been asked for
         self._asking = asyncio.Lock()
+
+    @cached_property  # not at the start, for which it takes long
+    def _encoders(self) -> dict[str, list[str] | None]:
+        encoders = {name: next(filter(None, map(_installed, commands)), None) for name, commands in _ENCODERS.items()}
+        return {"wav": None, "pcm": None, **{name: command for name, command in encoders.items() if command}}
 
     @property
     def formats(self) -> list[str]:
@@ -153,9 +152,9 @@ class Voice:
         return Spoken(answer["seconds"], answer["truncated"])
 
     async def _ask(self, order: dict[str, Any], file: BinaryIO | None = None, account_id: str = "") -> Any:
-        if self._engine is None:
+        if (found := engine()) is None:
             raise ApiError("model_not_found", "There is no voice here: install espeak-ng, or the extra 'voice' of this service.")
-        answer = orjson.loads(await self._workshop.run({**order, "engine": self._engine}, file, account_id=account_id))
+        answer = orjson.loads(await self._workshop.run({**order, "engine": found}, file, account_id=account_id))
         if "errno" in answer:
             raise ApiError("storage_unavailable") from OSError(answer["errno"], answer["error"])
         if "error" in answer:
@@ -165,7 +164,12 @@ class Voice:
 
 def engine() -> dict[str, str] | None:
     """Where eSpeak NG is: the system's program, else the library of the extra `voice`; None if there is neither."""
-    if program := shutil.which("espeak-ng"):
+    return _engine_on(os.environ.get("PATH"))
+
+
+@cache
+def _engine_on(path: str | None) -> dict[str, str] | None:
+    if program := shutil.which("espeak-ng", path=path):
         return {"program": program}
     spec = find_spec("espeakng_loader")
     if spec is None or not spec.submodule_search_locations:

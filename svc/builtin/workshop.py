@@ -114,6 +114,7 @@ class Workshop:
         self._threads = ThreadPoolExecutor(at_once, thread_name_prefix=module)
         self._seconds = seconds
         self._open: set[_Job] = set()
+        self._begun_any = False
         self._closed = False
 
     async def run(self, order: Mapping[str, Any], file: BinaryIO | None = None, *, account_id: str = "") -> bytes:
@@ -138,6 +139,7 @@ class Workshop:
             order = {**order, "file": files[0]}
         job = _Job(orjson.dumps(order) + b"\n", files)
         self._open.add(job)
+        self._begun_any = True
         working = self._threads.submit(self._run, job)
         try:
             return await asyncio.wrap_future(working)
@@ -184,4 +186,5 @@ class Workshop:
         self._closed = True
         for job in self._open:
             job.drop()
-        await asyncio.to_thread(self._threads.shutdown)
+        if self._begun_any:  # or there is no thread, and another one need not begin for this
+            await asyncio.to_thread(self._threads.shutdown)
