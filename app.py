@@ -77,7 +77,7 @@ from svc.server.sse import Drain
 from svc.server.state import State
 from svc.server.status import now, status_told
 from svc.server.web import ExactFirst, routes
-from svc.version import version
+from svc.version import VERSION
 
 ROUTES = [
     ("POST", "/v1/chat/completions", signed_in(metered(chat.create))),
@@ -275,7 +275,7 @@ async def _start_work(
     engines = Engines(outside.catalog, outside.outbound, outside.guarded, db, usage, config.clock, ground.metrics)
     key_box = KeyBox(folder.derive("byok"))
     capture_library_logs(stack.enter_context(ground.log))
-    ground.log("start", version=version(), base_url=config.base_url)
+    ground.log("start", version=VERSION, base_url=config.base_url)
     outside.catalog.start()
     await stack.enter_async_context(departures_noticed(db, ground.drain))
     stack.callback(asyncio.create_task(departure.finish_all(db)).cancel)

@@ -13,7 +13,7 @@ import httpx
 import pytest
 import pytest_asyncio
 
-from svc.version import version
+from svc.version import VERSION
 from tests.support.agent_runs import add_accounts
 from tests.support.pages import EXAMPLES
 from tests.support.people import command
@@ -88,7 +88,7 @@ async def test_calls_runs_faults_and_commits_are_counted(used: RunningServer) ->
 @pytest.mark.asyncio(loop_scope="module")
 async def test_the_first_line_of_the_log_tells_the_version(used: RunningServer) -> None:
     first = used.log_lines()[0]
-    assert (first["event"], first["version"], first["base_url"]) == ("start", version(), used.base_url)
+    assert (first["event"], first["version"], first["base_url"]) == ("start", VERSION, used.base_url)
 
 
 @pytest.mark.asyncio(loop_scope="module")

@@ -2,15 +2,15 @@
 
 import tomllib
 
-from svc.version import version
+from svc.version import VERSION
 from tests.conftest import Service
 from tests.support.server import ROOT
 
 
 def test_the_version_is_the_projects() -> None:
-    assert version() == tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"] == VERSION
 
 
 async def test_health_and_metrics_tell_the_version(service: Service) -> None:
-    assert (await service.client.get("/healthz")).json() == {"status": "ok", "version": version()}
-    assert f'svc_build_info{{version="{version()}",' in (await service.client.get("/metrics")).text
+    assert (await service.client.get("/healthz")).json() == {"status": "ok", "version": VERSION}
+    assert f'svc_build_info{{version="{VERSION}",' in (await service.client.get("/metrics")).text

@@ -9,7 +9,6 @@ import smtplib
 import ssl
 import threading
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from email.headerregistry import Address
 from email.message import EmailMessage
 from email.utils import formatdate, make_msgid
 from urllib.parse import urlsplit
@@ -48,6 +47,8 @@ class Mail:
 
     def message(self, to: str, subject: str, text: str) -> EmailMessage:
         """An e-mail of ASCII `text` from this service. Raises ValueError for line breaks in an address or a subject."""
+        from email.headerregistry import Address  # late: the start would wait for a parser that the first e-mail needs
+
         user, _, domain = to.rpartition("@")  # not `addr_spec`: that knows no user outside of ASCII
         message = EmailMessage()
         message["From"] = Address("svc", addr_spec=self._sender)

@@ -18,7 +18,7 @@ from svc.config import Config
 from svc.errors import StartError
 from svc.ids import timestamp
 from svc.schema import connect
-from svc.version import version
+from svc.version import VERSION
 
 
 def add_parsers(commands: Any) -> None:
@@ -42,7 +42,7 @@ def _backup(config: Config, options: argparse.Namespace) -> int:
         raise StartError(f"{target} exists; name a new file")
     with tempfile.TemporaryDirectory(prefix="svc-backup-") as folder:
         written = Path(folder) / "backup.tar" if to_stdout else target
-        manifest = backup.make(config.data_dir, written, findings, version(), now, _show_progress)
+        manifest = backup.make(config.data_dir, written, findings, VERSION, now, _show_progress)
         if to_stdout:
             with written.open("rb") as file:
                 shutil.copyfileobj(file, sys.stdout.buffer)

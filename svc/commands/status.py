@@ -9,7 +9,7 @@ from svc.config import Config
 from svc.errors import StartError
 from svc.money import dollars
 from svc.server import status
-from svc.version import version
+from svc.version import VERSION
 
 _TITLES = {
     "svc_open_answers": "answers being given",
@@ -48,5 +48,5 @@ def _status(config: Config, options: argparse.Namespace) -> int:
 
 
 def _version(config: Config, options: argparse.Namespace) -> int:
-    print(version())
+    print(VERSION)
     return 0

@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from svc.content.words import LEAST_MISSPELT, UNSPACED, are_forms, is_near, words_of
+from svc.content.words import LEAST_MISSPELT, are_forms, is_near, is_unspaced, words_of
 from svc.db import run_some
 
 INDEXED_CHARACTERS = 100_000
@@ -105,7 +105,7 @@ def _add_part(tx: sqlite3.Connection, account_id: str, place: int, part: str) ->
     MESSAGES.add_piece(tx, account_id, place, words)
     tx.executemany(
         "INSERT OR IGNORE INTO vocabulary (account_id, word, backwards) VALUES (?, ?, ?)",
-        ((account_id, word, word[::-1]) for word in words if not UNSPACED.match(word)),
+        ((account_id, word, word[::-1]) for word in words if not is_unspaced(word)),
     )
 
 
@@ -149,7 +149,7 @@ def remove_last_words(tx: sqlite3.Connection, account_id: str, number: int, text
 def forget_words(tx: sqlite3.Connection, account_id: str, words: Iterable[str]) -> None:
     """Takes those of `words` that stand in no message any more out of the vocabulary."""
     for word in words:
-        if not UNSPACED.match(word) and not MESSAGES.newest(tx, account_id, [word], 1):
+        if not is_unspaced(word) and not MESSAGES.newest(tx, account_id, [word], 1):
             tx.execute("DELETE FROM vocabulary WHERE account_id = ? AND word = ?", (account_id, word))
 
 
@@ -183,7 +183,7 @@ def _merge(tx: sqlite3.Connection, pages: int) -> None:
 
 def forms_of(conn: sqlite3.Connection, account_id: str, word: str) -> list[str]:
     """The words that the account has used which are forms of the folded `word`, up to 12, itself first if it has been used."""
-    if UNSPACED.match(word):
+    if is_unspaced(word):
         return [word]
     # Forms of one word begin alike, and a word may be the beginning of a longer one: Zahnarzt in Zahnarzttermin.
     beginning = word[: max(3, min(5, len(word) - 2))]
@@ -196,7 +196,7 @@ def forms_of(conn: sqlite3.Connection, account_id: str, word: str) -> list[str]:
 
 def near_words(conn: sqlite3.Connection, account_id: str, word: str) -> list[str]:
     """The words that the account has used of which the folded `word` may be a misspelling, up to 8."""
-    if UNSPACED.match(word) or len(word) < LEAST_MISSPELT or any(sign.isdigit() for sign in word):
+    if is_unspaced(word) or len(word) < LEAST_MISSPELT or any(sign.isdigit() for sign in word):
         return []
     alike = [*_beginning_with(conn, account_id, word[:2], _NEAR_READ, len(word)), *_ending_with(conn, account_id, word)]
     return [other for other in dict.fromkeys(alike) if is_near(word, other)][:_NEAR_KEPT]

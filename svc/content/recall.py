@@ -14,7 +14,7 @@ from typing import Any
 
 from svc.content import answers
 from svc.content.fulltext import MESSAGES, PIECES, distinct_words, forms_of, near_words, pieces_of
-from svc.content.words import UNSPACED, is_own_word, is_stop_word, is_weak_word, places_of, words_of
+from svc.content.words import is_own_word, is_stop_word, is_unspaced, is_weak_word, places_of, words_of
 from svc.ids import timestamp
 
 MOST_PASSAGES = 5
@@ -117,9 +117,7 @@ def _asked_words(conn: sqlite3.Connection, account_id: str, question: str) -> li
             forms, quality = near_words(conn, account_id, word), _NEAR
         places = MESSAGES.newest(conn, account_id, forms, _HITS) if forms else []
         weight = math.log(1 + counted / len(places)) if places else _ABSENT * math.log(1 + counted)
-        weight *= (_SIGN if UNSPACED.match(word) and len(word) == 1 else 1) * (
-            _WEAK if is_weak_word(word) and not all_weak else 1
-        )
+        weight *= (_SIGN if is_unspaced(word) and len(word) == 1 else 1) * (_WEAK if is_weak_word(word) and not all_weak else 1)
         rare = len(places) <= max(_RARE, _RARE_SHARE * counted) and (all_weak or not is_weak_word(word))
         asked.append(_AskedWord(forms, places, weight, weight * quality, rare))
     return asked

@@ -6,7 +6,7 @@ from typing import Any
 
 from svc.content.conversations import Conversation, conversations_page
 from svc.content.fulltext import MESSAGES, PIECES, TITLES, distinct_words, pieces_of
-from svc.content.words import UNSPACED, places_of
+from svc.content.words import is_unspaced, places_of
 from svc.db import Page
 
 QUERY_LENGTH = 500
@@ -36,7 +36,7 @@ def search(
     Raises ApiError `invalid_value` for an `after` that is none of them.
     """
     words = distinct_words(query[:QUERY_LENGTH])[:_WORDS]
-    beginning = None if not words or query[-1].isspace() or UNSPACED.match(words[-1]) else words.pop()
+    beginning = None if not words or query[-1].isspace() or is_unspaced(words[-1]) else words.pop()
     by_word = [_conversations_with(conn, account_id, word, beginning=False) for word in words]
     if beginning is not None:
         by_word.append(_conversations_with(conn, account_id, beginning, beginning=True))

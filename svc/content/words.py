@@ -12,9 +12,6 @@ from svc.content.stem import stem
 WORD_LENGTH = 64
 # Chinese, Japanese, Korean, Thai, Khmer and their kin: where words have no spaces between, each two neighbours are one.
 _UNSPACED = "\u0e00-\u109f\u1780-\u17ff\u3040-\u30fa\u30fc-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
-_RUN = re.compile(rf"[{_UNSPACED}]+|[^\W_{_UNSPACED}]+")
-UNSPACED = re.compile(f"[{_UNSPACED}]")
-_RAW_RUN = re.compile(rf"[{_UNSPACED}]+|(?:[^\W_{_UNSPACED}][\u0300-\u036f]*)+")
 _ACCENT = re.compile("[\u0300-\u036f]+")
 # No script puts more than a few marks on a letter; ordering a long run of them takes quadratic time.
 _MARK = "[\u0300-\u036f\u0483-\u0489\u0591-\u05bd\u0610-\u061a\u064b-\u065f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]"
@@ -24,6 +21,26 @@ _LEAST_PREFIX = 5
 # Of the longer of two words, how much their common beginning makes up when they are forms of one.
 _FORM_SHARE = 0.7
 LEAST_MISSPELT = 4
+
+
+@cache  # these three take 25 ms to compile, a part of the start for which nobody should wait
+def _unspaced() -> re.Pattern[str]:
+    return re.compile(f"[{_UNSPACED}]")
+
+
+@cache
+def _run() -> re.Pattern[str]:
+    return re.compile(rf"[{_UNSPACED}]+|[^\W_{_UNSPACED}]+")
+
+
+@cache
+def _raw_run() -> re.Pattern[str]:
+    return re.compile(rf"[{_UNSPACED}]+|(?:[^\W_{_UNSPACED}][\u0300-\u036f]*)+")
+
+
+def is_unspaced(text: str) -> bool:
+    """Whether `text` begins with a sign of a script that puts no spaces between words."""
+    return text[:1] >= _UNSPACED[0] and _unspaced().match(text) is not None
 
 
 def folded(text: str) -> str:
@@ -45,8 +62,8 @@ def _stop_words() -> frozenset[str]:
 
 def words_of(text: str) -> Iterator[str]:
     """The words of `text`, folded; of a script without spaces each sign and each two neighbours."""
-    for run in _RUN.findall(folded(text)):
-        if UNSPACED.match(run):
+    for run in _run().findall(folded(text)):
+        if is_unspaced(run):
             for position, sign in enumerate(run):
                 yield sign
                 if position + 1 < len(run):
@@ -57,7 +74,7 @@ def words_of(text: str) -> Iterator[str]:
 
 def is_stop_word(word: str) -> bool:
     """Whether a folded word is so common in its language that it tells nothing of what a text is about."""
-    if UNSPACED.match(word):
+    if is_unspaced(word):
         return all(sign in _stop_words() for sign in word) or word in _stop_words() or (len(word) == 2 and _is_glue(word))
     return word in _stop_words() or (len(word) < 3 and not any(sign.isdigit() for sign in word))
 
@@ -126,9 +143,9 @@ def _distance(one: str, other: str, most: int) -> int:
 def places_of(text: str, wanted: Collection[str], beginning: str | None = None) -> list[tuple[int, int]]:
     """Where in `text` the folded words `wanted` stand, and words that begin with `beginning`: from and to, in order, apart."""
     found: list[tuple[int, int]] = []
-    for match in _RAW_RUN.finditer(text):
+    for match in _raw_run().finditer(text):
         run = folded(match[0])
-        if not UNSPACED.match(run):
+        if not is_unspaced(run):
             if run[:WORD_LENGTH] in wanted or (beginning is not None and run.startswith(beginning)):
                 found.append(match.span())
             continue
@@ -140,7 +157,7 @@ def places_of(text: str, wanted: Collection[str], beginning: str | None = None) 
                 place = run.find(word, place + 1)
     joined: list[tuple[int, int]] = []
     for start, end in sorted(found):
-        if joined and start <= joined[-1][1] and UNSPACED.match(text[start]):
+        if joined and start <= joined[-1][1] and is_unspaced(text[start]):
             joined[-1] = (joined[-1][0], max(end, joined[-1][1]))
         else:
             joined.append((start, end))

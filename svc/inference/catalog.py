@@ -3,7 +3,6 @@
 import asyncio
 import re
 import time
-import tomllib
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -225,6 +224,8 @@ def read_file(path: Path, environ: Mapping[str, str]) -> tuple[list[Model], list
 
     Raises StartError with one line for a wrong or unknown entry.
     """
+    import tomllib  # late: a start without a catalog does not wait for it
+
     try:
         document = tomllib.loads(path.read_text("utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:

@@ -18,7 +18,7 @@ from svc.server.interface import Answer, Component, Content, Refusal, describes,
 from svc.server.openapi import document as openapi_document
 from svc.server.state import State
 from svc.server.web import Row, reply
-from svc.version import version
+from svc.version import VERSION
 
 _METRICS_TOKEN = Component(
     "securitySchemes",
@@ -36,7 +36,7 @@ _METRICS_TOKEN = Component(
 )
 async def healthz(request: Request[State]) -> Response:
     """Alive."""
-    return reply({"status": "ok", "version": version()})
+    return reply({"status": "ok", "version": VERSION})
 
 
 @describes(
@@ -116,4 +116,4 @@ async def openapi(request: Request[State]) -> Response:
 
 def document(routes: Iterable[Row], base_url: str) -> dict[str, Any]:
     """The interface document of `routes`, with `base_url` as its server."""
-    return openapi_document(routes, {**INFO, "version": version()}, TAGS, base_url)
+    return openapi_document(routes, {**INFO, "version": VERSION}, TAGS, base_url)

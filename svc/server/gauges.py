@@ -15,7 +15,7 @@ from svc.errors import ApiError
 from svc.metrics import Reading
 from svc.secrets import certificate_in_use
 from svc.server.state import State
-from svc.version import version
+from svc.version import VERSION
 
 
 def at_work(state: State) -> list[Reading]:
@@ -39,7 +39,7 @@ def began_at(state: State) -> float:
 async def readings(state: State) -> list[Reading]:
     """Every gauge that can be read now."""
     found: list[Reading] = [
-        ("svc_build_info", {"version": version(), "python": platform.python_version()}, 1),
+        ("svc_build_info", {"version": VERSION, "python": platform.python_version()}, 1),
         *at_work(state),
         ("process_start_time_seconds", {}, began_at(state)),
     ]

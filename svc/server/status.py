@@ -16,7 +16,7 @@ import orjson
 from svc.ids import timestamp
 from svc.server.gauges import at_work, began_at
 from svc.server.state import State
-from svc.version import version
+from svc.version import VERSION
 
 _NAME = "status"
 _PATIENCE_SECONDS = 5.0
@@ -27,7 +27,7 @@ def now(state: State) -> dict[str, Any]:
     """What a running server tells of itself: its version and process, since when, and the gauges of its own work by name."""
     gauges = {name + "".join(f"_{value}" for value in labels.values()): number for name, labels, number in at_work(state)}
     return {
-        "version": version(),
+        "version": VERSION,
         "pid": os.getpid(),
         "base_url": state.config.base_url,
         "started_at": timestamp(began_at(state)),

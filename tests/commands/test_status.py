@@ -6,7 +6,7 @@ import pytest
 
 from svc import cli
 from svc.billing import wallet
-from svc.version import version
+from svc.version import VERSION
 from tests.conftest import Service
 
 
@@ -19,7 +19,7 @@ async def test_status_tells_what_is_open_what_waits_and_what_is_owed(
     monkeypatch.setenv("SVC_DATA_DIR", str(service.config.data_dir))
     assert await asyncio.to_thread(cli.main, ["status"]) == 0
     first, *lines = capsys.readouterr().out.splitlines()
-    assert first.startswith(f"svc {version()}, process ") and first.endswith("since 2026-09-21T14:13:20.000Z")
+    assert first.startswith(f"svc {VERSION}, process ") and first.endswith("since 2026-09-21T14:13:20.000Z")
     told = {line[:24].strip(): line[24:] for line in lines}
     assert told["held for calls"] == "$0.25 in 1 holds" and told["owed to accounts"] == "$7.000001 in 1 wallets"
     assert told["answers being given"] == told["agent runs"] == told["waiting for the writer"] == "0"
@@ -35,4 +35,4 @@ def test_without_a_server_status_says_so_and_makes_nothing(
 
 def test_version_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["version"]) == 0
-    assert capsys.readouterr().out == f"{version()}\n"
+    assert capsys.readouterr().out == f"{VERSION}\n"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from svc.server import status
-from svc.version import version
+from svc.version import VERSION
 from tests.conftest import Service
 
 
@@ -15,7 +15,7 @@ async def test_a_running_service_tells_who_it_is_and_what_it_does(service: Servi
     service.clocks.advance(60)
     told = await asyncio.to_thread(status.ask, service.config.data_dir)
     assert told is not None
-    assert (told["version"], told["base_url"]) == (version(), service.config.base_url)
+    assert (told["version"], told["base_url"]) == (VERSION, service.config.base_url)
     assert told["started_at"] == "2026-09-21T14:13:20.000Z" and told["draining"] is False
     assert told["svc_open_answers"] == told["svc_open_runs"] == told["svc_writer_waiting_jobs"] == 0
 
