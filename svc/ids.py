@@ -1,5 +1,6 @@
 """Identifiers and times as the API shows them."""
 
+import functools
 import secrets
 import string
 import threading
@@ -76,7 +77,13 @@ def random_base62(length: int) -> str:
 
 def timestamp(seconds: float) -> str:
     """Unix seconds as ISO 8601 in UTC with milliseconds and `Z`."""
-    return datetime.fromtimestamp(_millis(seconds) / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    whole_seconds, millis = divmod(_millis(seconds), 1000)
+    return f"{_second(whole_seconds)}.{millis:03}Z"
+
+
+@functools.lru_cache(64)
+def _second(whole_seconds: int) -> str:
+    return datetime.fromtimestamp(whole_seconds, UTC).isoformat()[: len("2026-09-21T00:00:00")]
 
 
 def _millis(seconds: float) -> int:

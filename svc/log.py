@@ -27,8 +27,9 @@ _SECRET = re.compile(
     """,
     re.VERBOSE,
 )
-# Each of these has one of them in it, in small letters, however JSON writes the characters around it.
-_MARKS = (b"svc-v1-", b"eyj", b"bearer", b"@", b"sk-", b"sk_", b"rk-", b"rk_", b"whsec")
+# Each of these has one of them in it, in small letters and with `-` for `_`, however JSON writes the characters around it.
+_MARKS = (b"svc-v1-", b"eyj", b"bearer", b"@", b"k-", b"whsec-")
+_AS_MARKS = bytes(byte + 32 if byte in range(65, 91) else ord("-") if byte == ord("_") else byte for byte in range(256))
 _QUEUE_LINES = 10_000
 _PAUSE_SECONDS = 0.05
 _TEXT_CHARACTERS = 2_000
@@ -74,23 +75,23 @@ class Log:
         self._write_waiting()
 
     def _write_waiting(self) -> None:
-        lines = []
+        lines: list[bytes] = []
         while self._waiting:
-            record = self._waiting.popleft()
             with contextlib.suppress(Exception):  # a value that cannot be shown
-                record["time"] = timestamp(record["time"])
-                lines.append(_line({key: value for key, value in record.items() if value is not None}))
-        data = b"".join(line + b"\n" for line in lines)
+                while self._waiting:
+                    lines += (_line(self._waiting.popleft()), b"\n")
+        data = b"".join(lines)
         with contextlib.suppress(OSError):  # stderr is closed: there is nowhere to say so
             while data:
                 data = data[os.write(self._fd, data) :]
 
 
 def _line(record: dict[str, Any]) -> bytes:
+    record = {name: value for name, value in record.items() if value is not None}
+    record["time"] = timestamp(record["time"])
     try:
         line = orjson.dumps(record)
-        small = line.lower()
-        if len(line) <= _TEXT_CHARACTERS and not any(map(small.__contains__, _MARKS)):
+        if len(line) <= _TEXT_CHARACTERS and not any(map(line.translate(_AS_MARKS).__contains__, _MARKS)):
             return line
     except TypeError:  # a number or a text that JSON does not take
         pass
