@@ -65,9 +65,15 @@ def new_id(prefix: str, now_seconds: float | None = None) -> str:
         _newest.time = max(_millis(time.time() if now_seconds is None else now_seconds) << 12, _newest.time + 1)
         newest = _newest.time
     random = _random.take(14)
-    first = (newest << 3) | (random[0] & 7)  # 13 characters, to which the time and 3 bits go
-    text = "".join([_CROCKFORD_PAIRS[(first >> shift) & 1023] for shift in (55, 45, 35, 25, 15, 5)])
-    return f"{prefix}_{text}{_CROCKFORD[first & 31]}{random[1:].translate(_CROCKFORD_OF_BYTE).decode()}"
+    # 13 characters, to which the time and 3 bits go; the first 8 are the same for a second.
+    last = (newest & 0x3FFFFF) << 3 | random[0] & 7
+    pairs = _CROCKFORD_PAIRS[last >> 15] + _CROCKFORD_PAIRS[last >> 5 & 1023] + _CROCKFORD[last & 31]
+    return f"{prefix}_{_eight_characters(newest >> 22)}{pairs}{random[1:].translate(_CROCKFORD_OF_BYTE).decode()}"
+
+
+@functools.lru_cache(16)
+def _eight_characters(number: int) -> str:
+    return "".join(_CROCKFORD_PAIRS[number >> shift & 1023] for shift in (30, 20, 10, 0))
 
 
 def random_base62(length: int) -> str:

@@ -181,16 +181,17 @@ class KeyHolder(NamedTuple):
     last_used_at: float
 
 
+# Put together once: each request asks it, and a text that was just made has yet to be hashed to find its statement.
+_HOLDER_OF = f"""
+    SELECT {COLUMNS}, api_keys.id, ifnull(last_used_at, 0)
+    FROM api_keys JOIN accounts ON accounts.id = api_keys.account_id
+    WHERE token_hash = ? AND email <> 'deleted'
+"""  # noqa: S608 - our own words
+
+
 def holder_of(conn: sqlite3.Connection, token: str) -> KeyHolder | None:
     """The holder of a key's token; None for an unknown or deleted key."""
-    row = conn.execute(
-        f"""
-        SELECT {COLUMNS}, api_keys.id, ifnull(last_used_at, 0)
-        FROM api_keys JOIN accounts ON accounts.id = api_keys.account_id
-        WHERE token_hash = ? AND email <> 'deleted'
-        """,  # noqa: S608 - our own words
-        (token_hash(token),),
-    ).fetchone()
+    row = conn.execute(_HOLDER_OF, (token_hash(token),)).fetchone()
     return None if row is None else KeyHolder(account_of(row), row[-2], row[-1])
 
 

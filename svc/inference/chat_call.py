@@ -8,7 +8,7 @@ settle() -> the debit, at most the hold, exactly once: after success, fault, int
 import asyncio
 import contextlib
 import sqlite3
-from collections.abc import AsyncGenerator, Collection
+from collections.abc import AsyncGenerator, Collection, Mapping
 from typing import Any
 
 from svc.billing import wallet
@@ -88,8 +88,8 @@ class ChatCall(PaidCall):
         self._limits: dict[str, int] = {}  # of the output, once a paid call has its hold
         self._added = set(added)
         self._heavy = heavy
-        if self.paid:
-            _ = self._writer.estimated_input  # counted here, once, and not in the transaction that settles
+        if heavy:
+            _ = self._writer.estimated_input  # counted here, and neither on the event loop nor in the transaction that settles
         self.begun = False  # whether there is anything of an answer
         self._reached = False  # whether the model may have read the request
         self._streamed = False  # whether what has come has been had
@@ -114,17 +114,17 @@ class ChatCall(PaidCall):
         return self._writer.finish_reason()
 
     @property
-    def usage(self) -> dict[str, int]:
-        """The tokens of the call; none when it ended without any output, which costs nothing but for a caller who left."""
+    def usage(self) -> Mapping[str, int]:
+        """The tokens of the call: `prompt_tokens`, `completion_tokens`, `total_tokens`, and what else was told of them; none when
+        it ended without any output, which costs nothing but for a caller who left."""
         if self._answer is not None:
-            usage = self._answer["usage"]
-        elif self._answered:
-            usage = self._writer.usage
-        elif (self._streamed and self._writer.text_bytes) or (self._abandoned and self._reached):
-            usage = self._usage_so_far()
-        else:
-            return dict(_NO_USAGE)
-        return {name: usage[name] for name in _NO_USAGE}
+            usage: Mapping[str, int] = self._answer["usage"]
+            return usage
+        if self._answered:
+            return self._writer.usage
+        if (self._streamed and self._writer.text_bytes) or (self._abandoned and self._reached):
+            return self._usage_so_far()
+        return _NO_USAGE
 
     def _usage_so_far(self) -> dict[str, int]:
         # What a model server counts on the way may be a mere placeholder (0 until the end): it is not less than was produced.

@@ -270,17 +270,14 @@ def normalized_usage(reported: dict[str, Any], prompt_estimate: Callable[[], int
     prompt = _count(reported.get("prompt_tokens", reported.get("input_tokens")))
     completion = _count(reported.get("completion_tokens", reported.get("output_tokens")))
     total = _count(reported.get("total_tokens"))
-    kept: dict[str, Any] = {}
-    for name, value in reported.items():
-        if name.endswith("_details"):
-            value = _details(value)
-        if value is not None and value != {}:
-            kept[name] = value
+    kept = {name: value for name, value in reported.items() if value is not None and not name.endswith("_details")}
+    if len(kept) < len(reported):
+        kept |= {name: counts for name, value in reported.items() if name.endswith("_details") and (counts := _details(value))}
     if completion is None and prompt is not None and total is not None:
         completion = max(0, total - prompt)
     elif completion is None:
         completion = completion_estimate
-    elif prompt is not None:
+    elif prompt is not None and total != prompt + completion:
         # Some count the hidden reasoning in the total alone (Gemini, xAI); it is output like the rest.
         reasoning = kept.get("completion_tokens_details", {}).get("reasoning_tokens", 0)
         completion += reasoning if total == prompt + completion + reasoning else 0
@@ -292,6 +289,8 @@ def normalized_usage(reported: dict[str, Any], prompt_estimate: Callable[[], int
 
 def _count(value: Any) -> int | None:
     if type(value) is not int:
+        if value is None:
+            return None
         if type(value) is str and value.isascii() and value.isdigit() and len(value) <= len(str(_TOKENS_MAX)):
             value = int(value)
         elif type(value) is float and math.isfinite(value):

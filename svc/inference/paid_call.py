@@ -127,7 +127,10 @@ class PaidCall:
             self.abandon()
         elif error is not None:
             self.void()
-        await self.settle()
+        if self._reserved or self.beside:
+            await self.settle()
+        else:
+            self.mark_settled()
 
     async def reserve(self) -> None:
         """Holds the worst case of a paid call. Raises ApiError `insufficient_funds`, `storage_unavailable`."""

@@ -28,16 +28,16 @@ def worst_input_tokens(request: dict[str, Any]) -> int:
     the data of media, 16 for each message, part, tool and tool call, 8,192 for each part that is or refers to media."""
     total = _string_bytes(request)
     for message in request["messages"]:
-        total += _FRAME_TOKENS * (1 + _length(message.get("tool_calls")) + isinstance(message.get("function_call"), dict))
-        total += _MEDIA_TOKENS * isinstance(message.get("audio"), dict)
-        content = message.get("content")
-        if isinstance(content, list):
-            total += sum(_FRAME_TOKENS + _media_tokens(part) for part in content)
-    return total + _FRAME_TOKENS * (_length(request.get("tools")) + _length(request.get("functions")))
-
-
-def _length(value: Any) -> int:
-    return len(value) if isinstance(value, list) else 0
+        total += _FRAME_TOKENS
+        for name, value in message.items():
+            if type(value) is list:
+                if name == "content":
+                    total += sum(_FRAME_TOKENS + _media_tokens(part) for part in value)
+                elif name == "tool_calls":
+                    total += _FRAME_TOKENS * len(value)
+            elif type(value) is dict:
+                total += _FRAME_TOKENS * (name == "function_call") + _MEDIA_TOKENS * (name == "audio")
+    return total + sum(_FRAME_TOKENS * len(request[name] or ()) for name in ("tools", "functions") if name in request)
 
 
 def _media_tokens(part: dict[str, Any]) -> int:
@@ -48,15 +48,15 @@ def _media_tokens(part: dict[str, Any]) -> int:
 
 
 def _string_bytes(value: Any) -> int:
-    total, waiting = 0, [value]
-    while waiting:
-        item = waiting.pop()
-        if type(item) is str:
-            total += text_size_bytes(item)
-        elif type(item) is dict:
-            waiting.extend(item.values())
-        elif type(item) is list:
-            waiting.extend(item)
+    total, found = 0, [value]
+    for item in found:  # it grows meanwhile
+        kind = type(item)
+        if kind is str:
+            total += len(item) if item.isascii() else text_size_bytes(item)
+        elif kind is dict:
+            found += item.values()
+        elif kind is list:
+            found += item
     return total
 
 

@@ -5,7 +5,6 @@ raw dicts -> ChunkWriter.feed() -> the chunks to send now -> blocks() -> bytes
 raw dicts -> Completion.feed() and finish() -> one JSON answer: the same reading, put together again
 """
 
-import functools
 import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -80,6 +79,7 @@ class ChunkWriter:
         self.head: dict[str, Any] = {"id": id, "object": "chat.completion.chunk", "created": created, "model": model}
         self._include_usage = include_usage
         self._request = request
+        self._estimated_input: int | None = None
         self._reported: dict[str, Any] = {}
         self._choices: dict[int, GrowingChoice] = {}
         self._waiting: dict[str, Any] = {}  # fields of the chunk that go out with the next one
@@ -106,10 +106,12 @@ class ChunkWriter:
         """What the provider reported, normalized, or the estimate for what was produced so far."""
         return normalized_usage(self._reported, lambda: self.estimated_input, estimated_tokens(self.text_bytes))
 
-    @functools.cached_property
+    @property
     def estimated_input(self) -> int:
         """The tokens of the request where nobody has counted them."""
-        return estimated_input_tokens(self._request)
+        if self._estimated_input is None:
+            self._estimated_input = estimated_input_tokens(self._request)
+        return self._estimated_input
 
     def feed(self, raw: dict[str, Any] | Repeat) -> Sequence[Chunk | Texts]:
         """The chunks that a raw chunk, several that repeat another, or a whole raw `chat.completion`, give to send now.

@@ -33,14 +33,14 @@ async def read_chunks(request: Request[State], limit_bytes: int) -> list[bytes]:
     length = sent.get(b"content-length", b"0")
     if not length.isdigit() or len(length) > _LENGTH_DIGITS or int(length) > limit_bytes:
         raise _too_large(limit_bytes)
-    budget, pieces, size_bytes, more = request.state.bodies, [], 0, True
+    receive, budget, pieces, size_bytes, more = request.receive, request.state.bodies, [], 0, True
     while more:
-        message = await request.receive()
+        message = await receive()
         if message["type"] == "http.disconnect":
             raise ClientDisconnect
-        pieces.append(message["body"])
-        more = message["more_body"]
-        size_bytes += len(message["body"])
+        body, more = message["body"], message["more_body"]
+        pieces.append(body)
+        size_bytes += len(body)
         if size_bytes > limit_bytes:
             raise _too_large(limit_bytes)
         budget.count(request.scope, size_bytes)

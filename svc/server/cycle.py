@@ -1,12 +1,18 @@
 """One request and its answer: uvicorn's cycle, with an answer that is written at once, errors in our shape, and HTTP/1.0."""
 
+import asyncio
+import logging
+from collections.abc import Callable
+
 import orjson
-from uvicorn._types import ASGISendEvent
+from uvicorn._types import ASGIReceiveEvent, ASGISendEvent, HTTPScope
+from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, RequestResponseCycle
 
 from svc.errors import ApiError
 from svc.ids import random_base62
 
+_log = logging.getLogger("uvicorn.error")
 _CONTROLS = bytes([*range(9), *range(10, 32), 127])
 
 
@@ -14,7 +20,53 @@ class Cycle(RequestResponseCycle):
     """One request and its answer. The head of an answer waits for the first of its body: most are one write."""
 
     chunks = True  # a body without a length is sent in chunks; otherwise it ends with its connection
+    more_body = True  # of the request
+    disconnected = response_started = response_complete = chunked_encoding = False
+    expected_content_length = 0
     _head = b""
+    _news = False  # for `receive`
+    _reader: asyncio.Future[None] | None = None  # the one that waits for it
+
+    def __init__(
+        self,
+        scope: HTTPScope,
+        transport: asyncio.Transport,
+        flow: FlowControl,
+        default_headers: list[tuple[bytes, bytes]],
+        expects: bool,
+        keep_alive: bool,
+        on_response: Callable[[], None],
+    ) -> None:
+        self.scope = scope
+        self.transport = transport
+        self.flow = flow
+        self.default_headers = default_headers
+        self.waiting_for_100_continue = expects
+        self.keep_alive = keep_alive
+        self.on_response = on_response
+        self.body = bytearray()
+        self.logger = _log
+
+    def tell(self) -> None:
+        """Lets `receive` look at what is new: a piece of the body, its end, that the client is gone, that the answer is whole."""
+        self._news = True
+        if self._reader is not None and not self._reader.done():
+            self._reader.set_result(None)
+
+    async def receive(self) -> ASGIReceiveEvent:
+        if self.waiting_for_100_continue and not self.transport.is_closing():
+            self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+            self.waiting_for_100_continue = False
+        if not self.disconnected and not self.response_complete:
+            self.flow.resume_reading()
+            if not self._news:
+                self._reader = asyncio.get_running_loop().create_future()
+                await self._reader
+            self._news = False
+        if self.disconnected or self.response_complete:
+            return {"type": "http.disconnect"}
+        body, self.body = bytes(self.body), bytearray()
+        return {"type": "http.request", "body": body, "more_body": self.more_body}
 
     async def send(self, message: ASGISendEvent) -> None:
         if self.flow.write_paused and not self.disconnected:
@@ -59,7 +111,7 @@ class Cycle(RequestResponseCycle):
         self.transport.write(head + body)
         if not more_body:
             self.response_complete = True
-            self.message_event.set()
+            self.tell()
             if not self.keep_alive:
                 self.transport.close()
             self.on_response()

@@ -196,7 +196,9 @@ async def _caller(request: Request[State]) -> Caller:
     holder = state.db.look_up(tokens.holder_of, token) if tokens.is_well_formed_key(token) else None
     if holder is None:
         raise ApiError("invalid_api_key")
-    await _mark_used(state, holder)
+    minute_seconds = state.clock() // 60 * 60
+    if holder.last_used_at < minute_seconds:
+        await _mark_used(state, holder, minute_seconds)
     return Caller(holder.account, "api_key", holder.key_id)
 
 
@@ -209,10 +211,7 @@ def _bearer(request: Request[State]) -> str:
     return token
 
 
-async def _mark_used(state: State, holder: tokens.KeyHolder) -> None:
-    minute_seconds = state.clock() // 60 * 60
-    if holder.last_used_at >= minute_seconds:
-        return
+async def _mark_used(state: State, holder: tokens.KeyHolder, minute_seconds: float) -> None:
     try:
         await state.db.write_unsynced(tokens.mark_key_used, holder.account.id, holder.key_id, minute_seconds)
     except ApiError:

@@ -10,6 +10,7 @@ import re
 import socket
 import struct
 import sys
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 from urllib.parse import unquote
@@ -18,7 +19,7 @@ import httptools
 from uvicorn._types import ASGI3Application
 from uvicorn.config import Config
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from svc.errors import ApiError
@@ -72,6 +73,9 @@ class Protocol(HttpToolsProtocol):
     linger_seconds = 1.0  # how long the end of TLS may take
     unread_linger_seconds = 5.0  # and the rest of a body that nobody reads any more
 
+    cycle: Cycle
+    pipeline: deque[tuple[Cycle, ASGI3Application]]  # type: ignore[assignment]
+
     def __init__(self, config: Config, server_state: ServerState, app_state: dict[str, Any], watch: Watch) -> None:
         super().__init__(config, server_state, app_state)
         self._watch = watch
@@ -79,7 +83,7 @@ class Protocol(HttpToolsProtocol):
         self._in_head = False
         self._unparsed_bytes = 0  # since the last whole head or piece of body
         self._body_bytes = 0  # since the last check
-        self._running: RequestResponseCycle | None = None  # `cycle` is the last one read, which may wait behind it
+        self._running: Cycle | None = None  # `cycle` is the last one read, which may wait behind it
         self._refusal: ApiError | None = None
         self._deaf = False  # whatever else comes in is dropped
         self._closing = False
@@ -128,7 +132,7 @@ class Protocol(HttpToolsProtocol):
         for cycle in (self._running, self.cycle):
             if cycle is not None and not cycle.response_complete:
                 cycle.disconnected = True
-                cycle.message_event.set()
+                cycle.tell()
         self.flow.resume_writing()
 
     def shutdown(self) -> None:
@@ -182,28 +186,28 @@ class Protocol(HttpToolsProtocol):
             self._deadline = self._watch.now + self.head_seconds
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        headers = self.headers
-        if len(headers) >= _HEAD_LINES:
-            raise ApiError("headers_too_large")
-        headers.append((name.lower(), value))
+        self.headers.append((name.lower(), value))
 
     def on_headers_complete(self) -> None:
         headers, scope, version = self.headers, self.scope, self.parser.get_http_version()
-        if self._unparsed_bytes > _HEAD_BYTES and len(self.url) + sum(len(n) + len(v) + 4 for n, v in headers) > _HEAD_BYTES:
+        if len(headers) > _HEAD_LINES or (
+            self._unparsed_bytes > _HEAD_BYTES and len(self.url) + sum(len(n) + len(v) + 4 for n, v in headers) > _HEAD_BYTES
+        ):
             raise ApiError("headers_too_large")
         method = self.parser.get_method().decode("ascii")
-        names = [name for name, _ in headers]
+        named = dict(headers)
         if version not in ("1.1", "1.0"):
             raise ApiError("invalid_request", "Speak HTTP/1.1.")
-        if names.count(b"host") != 1 and not (version == "1.0" and b"host" not in names):
+        hosts = int(b"host" in named) if len(named) == len(headers) else sum(name == b"host" for name, _ in headers)
+        if hosts != 1 and (hosts or version == "1.1"):
             raise ApiError("invalid_request", "Send exactly one Host header.")
-        coded = b"transfer-encoding" in names
+        coded = b"transfer-encoding" in named
         if coded and (
             version == "1.0" or [value.lower() for name, value in headers if name == b"transfer-encoding"] != [b"chunked"]
         ):
             raise ApiError("invalid_request", "The only Transfer-Encoding here is 'chunked', in HTTP/1.1.")
         # httptools skips the body of such a request, which would then be read as the next request.
-        if self.parser.should_upgrade() and (b"content-length" in names or coded):
+        if self.parser.should_upgrade() and (b"content-length" in named or coded):
             raise ApiError("invalid_request", "A request with a body cannot ask for an upgrade.")
         path, _, query = self.url.partition(b"?")
         if b"#" in self.url or not (path.startswith(b"/") or (path == b"*" and method == "OPTIONS")):
@@ -211,14 +215,15 @@ class Protocol(HttpToolsProtocol):
         scope["method"] = method
         scope["http_version"] = version
         scope["raw_path"] = path
-        scope["path"] = unquote(path.decode("ascii")) if b"%" in path else path.decode("ascii")
+        text = path.decode("ascii")
+        scope["path"] = unquote(text) if "%" in text else text
         scope["query_string"] = query
         self.headers = []  # trailers come here too, and must not join the headers that were just checked
         self._in_head = False
         self._unparsed_bytes = 0
         self._deadline = self._watch.now + self.body_grace_seconds
         self._body_ends = self._watch.now + self.body_seconds
-        self._take(scope, expects=b"expect" in names and version == "1.1" and _expects_100(headers))
+        self._take(scope, expects=b"expect" in named and version == "1.1" and _expects_100(headers))
 
     def _take(self, scope: Any, *, expects: bool) -> None:
         """Starts the application on the request, or lets it wait for the answers before it."""
@@ -226,11 +231,7 @@ class Protocol(HttpToolsProtocol):
             scope,
             self.transport,
             self.flow,
-            self.logger,
-            self.access_logger,
-            False,  # uvicorn's own access log
             self.server_state.default_headers,
-            asyncio.Event(),
             expects,
             # A body that was announced and refused may come or not: nobody could tell it from the next request.
             scope["http_version"] == "1.1" and not expects and self.parser.should_keep_alive(),
@@ -242,9 +243,11 @@ class Protocol(HttpToolsProtocol):
         else:
             self._start_asgi_task(self.cycle, self.app)
 
-    def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
+    def _start_asgi_task(self, cycle: Cycle, app: ASGI3Application) -> None:  # type: ignore[override]
         self._running = cycle
-        super()._start_asgi_task(cycle, app)
+        task = self.loop.create_task(cycle.run_asgi(app))
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
 
     def on_body(self, body: bytes) -> None:
         self._unparsed_bytes = 0
@@ -254,7 +257,7 @@ class Protocol(HttpToolsProtocol):
         self.cycle.body += body
         if len(self.cycle.body) > HIGH_WATER_LIMIT:
             self.flow.pause_reading()
-        self.cycle.message_event.set()
+        self.cycle.tell()
 
     def on_message_complete(self) -> None:
         self._unparsed_bytes = 0
@@ -262,7 +265,7 @@ class Protocol(HttpToolsProtocol):
         if self.cycle.response_complete:
             self._deadline = self._watch.now + self.idle_seconds
         else:
-            self.cycle.message_event.set()
+            self.cycle.tell()
 
     def on_response_complete(self) -> None:
         self.server_state.total_requests += 1

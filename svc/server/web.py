@@ -76,7 +76,7 @@ class _JsonResponse(Response):
     def init_headers(self, headers: Mapping[str, str] | None = None) -> None:
         self.raw_headers = [(b"content-length", b"%d" % len(self.body)), *_JSON_HEADERS]
         if headers:
-            self.headers.update(headers)
+            self.raw_headers += [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
 
 
 def reply(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
