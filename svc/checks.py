@@ -36,13 +36,13 @@ def refusal(value: Any, param: str, expected: str) -> ApiError:
 
 def required(holder: Mapping[str, Any], name: str, check: Check[T], within: str = "") -> T:
     """The field `name`, checked. `within` is the place of `holder` itself; null counts as missing."""
-    return check(holder.get(name), _place(within, name))
+    return check(holder.get(name), f"{within}.{name}" if within else name)
 
 
 def optional(holder: Mapping[str, Any], name: str, check: Check[T], default: D, within: str = "") -> T | D:
     """The field `name`, checked; `default` where it is missing or null."""
     value = holder.get(name)
-    return default if value is None else check(value, _place(within, name))
+    return default if value is None else check(value, f"{within}.{name}" if within else name)
 
 
 def known(holder: Mapping[str, Any], checks: Mapping[str, Check[Any]], within: str = "") -> None:
@@ -55,10 +55,6 @@ def known(holder: Mapping[str, Any], checks: Mapping[str, Check[Any]], within: s
 def fields(holder: Mapping[str, Any], checks: Mapping[str, Check[Any]]) -> dict[str, Any]:
     """Those of the fields in `checks` that `holder` has, checked: what a partial update changes."""
     return {name: check(holder[name], name) for name, check in checks.items() if name in holder}
-
-
-def _place(within: str, name: str) -> str:
-    return f"{within}.{name}" if within else name
 
 
 # --- texts

@@ -109,12 +109,14 @@ class Database:
         """As `write`, in a transaction of its own: for what takes milliseconds, or makes the commit take long."""
         return await self._writer.submit(acting_for.get(), fn, args, kwargs, much=True)
 
-    async def write_unsynced(self, fn: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+    def write_unsynced(
+        self, fn: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> "asyncio.Future[T]":
         """As `write_first`, but it may return before it is on disk: for what means nothing any more when the machine has stopped.
 
         Whoever reads sees it at once, it survives the end of this process, and no later write is on disk without it.
         """
-        return await self._writer.submit(acting_for.get(), fn, args, kwargs, first=True, synced=False)
+        return self._writer.submit(acting_for.get(), fn, args, kwargs, first=True, synced=False)
 
     async def read(self, fn: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Runs `fn(conn, *args)` on a read-only connection and returns its result.

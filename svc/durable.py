@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, TypeVar
 
 from svc.errors import ApiError
@@ -42,13 +43,18 @@ async def _ended(future: "asyncio.Future[Any]") -> asyncio.CancelledError | None
     """Waits until `future` is done, whatever its outcome; the last cancellation of this task meanwhile."""
     cancelled = None
     while not future.done():
+        ended: asyncio.Future[None] = future.get_loop().create_future()  # to be cancelled in the place of `future`
+        future.add_done_callback(partial(_tell, ended))
         try:
-            await asyncio.shield(future)
+            await ended
         except asyncio.CancelledError as error:
             cancelled = error
-        except Exception:  # the future tells it
-            break
     return cancelled
+
+
+def _tell(ended: "asyncio.Future[None]", future: "asyncio.Future[Any]") -> None:
+    if not ended.done():
+        ended.set_result(None)
 
 
 async def _write_later(write: Callable[[], Awaitable[object]]) -> None:

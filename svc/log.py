@@ -91,7 +91,7 @@ def _line(record: dict[str, Any]) -> bytes:
     record["time"] = timestamp(record["time"])
     try:
         line = orjson.dumps(record)
-        if len(line) <= _TEXT_CHARACTERS and not any(map(line.translate(_AS_MARKS).__contains__, _MARKS)):
+        if len(line) <= _TEXT_CHARACTERS and max(map(line.translate(_AS_MARKS).find, _MARKS)) < 0:
             return line
     except TypeError:  # a number or a text that JSON does not take
         pass

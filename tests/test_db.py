@@ -297,7 +297,7 @@ async def test_a_commit_waits_for_the_disk_unless_nothing_in_it_must_be_there(db
     assert await db.write_unsynced(synchronous) == normal
     assert await db.write(synchronous) == full
     assert await asyncio.gather(db.write_unsynced(synchronous), db.write_unsynced(synchronous)) == [normal] * 2
-    assert await asyncio.gather(db.write_unsynced(synchronous), db.write(synchronous)) == [full] * 2
+    assert await asyncio.gather(db.write_unsynced(synchronous), db.write_first(synchronous)) == [full] * 2
     await db.write_unsynced(insert, "seen at once")
     assert await db.read(texts) == {"seen at once"}
 

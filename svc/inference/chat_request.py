@@ -291,7 +291,7 @@ _OPAQUE: Mapping[str, frozenset[str]] = {
     "structured_outputs": frozenset({"json"}),
 }
 _NONE: frozenset[str] = frozenset()
-_HOLDERS = (dict, list)
+_HOLDERS = frozenset({dict, list})
 _OPAQUE_FIELDS = frozenset({"guided_json", "json_schema"})
 
 
@@ -314,6 +314,8 @@ def _without_aim(value: Any, opaque: frozenset[str], at_top: bool = False) -> An
     if isinstance(value, list):
         return [_without_aim(item, opaque) for item in value]
     if isinstance(value, dict):
+        if value.keys() <= _HARMLESS and _HOLDERS.isdisjoint(map(type, value.values())):
+            return value  # as most messages
         return {
             key: item if type(item) not in _HOLDERS or key in opaque else _without_aim(item, opaque)
             for key, item in value.items()

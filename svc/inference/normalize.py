@@ -270,9 +270,12 @@ def normalized_usage(reported: dict[str, Any], prompt_estimate: Callable[[], int
     prompt = _count(reported.get("prompt_tokens", reported.get("input_tokens")))
     completion = _count(reported.get("completion_tokens", reported.get("output_tokens")))
     total = _count(reported.get("total_tokens"))
-    kept = {name: value for name, value in reported.items() if value is not None and not name.endswith("_details")}
-    if len(kept) < len(reported):
-        kept |= {name: counts for name, value in reported.items() if name.endswith("_details") and (counts := _details(value))}
+    kept = dict(reported)
+    for name in reported:
+        if name.endswith("_details"):
+            del kept[name]
+            if counts := _details(reported[name]):
+                kept[name] = counts
     if completion is None and prompt is not None and total is not None:
         completion = max(0, total - prompt)
     elif completion is None:

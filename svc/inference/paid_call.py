@@ -284,7 +284,7 @@ class PaidCall:
         metrics.upstream_seconds.observe(ended_at - self._asked_at, self._answering)
         if fault is not None:
             metrics.faults.add(self._answering, fault.kind)
-        self.log_fields.update(upstream_model=self._model.id, upstream_ms=round((ended_at - self._began_at) * 1000, 1))
+        self.log_fields.update(upstream_model=self._model.id, upstream_ms=round((ended_at - self._began_at) * 10_000) / 10)
         self._asked_at = None
 
     def refused(self, fault: UpstreamFault) -> bool:

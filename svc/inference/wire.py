@@ -213,7 +213,8 @@ class ChunkWriter:
 
     def _note_usage(self, raw: dict[str, Any]) -> None:
         if isinstance(usage := raw.get("usage"), dict):
-            self._reported.update({name: value for name, value in usage.items() if value is not None})
+            told = usage if None not in usage.values() else {name: value for name, value in usage.items() if value is not None}
+            self._reported.update(told)
 
     def _chunks(self, choice: GrowingChoice, delta: dict[str, Any]) -> list[Chunk]:
         """The chunk of `delta`, or several that together say the same where a text in it is long."""

@@ -102,7 +102,7 @@ class Edge:
                 method=method,
                 route=route,
                 status=status,
-                duration_ms=round(seconds * 1000, 2),
+                duration_ms=round(seconds * 100_000) / 100,
                 **fields,
             )
 

@@ -170,17 +170,6 @@ class Protocol(HttpToolsProtocol):
         if len(self.pipeline) >= _PIPELINED_REQUESTS:
             raise ApiError("invalid_request", "Too many requests were sent before their answers were read.")
         self.url, self.headers = b"", []
-        self.scope = {
-            "type": "http",
-            "asgi": _ASGI,
-            "http_version": "1.1",
-            "server": self.server,
-            "client": self.client,
-            "scheme": self.scheme,  # type: ignore[typeddict-item]
-            "root_path": "",
-            "headers": self.headers,
-            "state": self.app_state,  # nobody changes it, so that nobody needs a copy
-        }
         self._in_head = True
         if self._running is not None:  # the first head's deadline began with the connection
             self._deadline = self._watch.now + self.head_seconds
@@ -189,7 +178,7 @@ class Protocol(HttpToolsProtocol):
         self.headers.append((name.lower(), value))
 
     def on_headers_complete(self) -> None:
-        headers, scope, version = self.headers, self.scope, self.parser.get_http_version()
+        headers, version = self.headers, self.parser.get_http_version()
         if len(headers) > _HEAD_LINES or (
             self._unparsed_bytes > _HEAD_BYTES and len(self.url) + sum(len(n) + len(v) + 4 for n, v in headers) > _HEAD_BYTES
         ):
@@ -210,14 +199,24 @@ class Protocol(HttpToolsProtocol):
         if self.parser.should_upgrade() and (b"content-length" in named or coded):
             raise ApiError("invalid_request", "A request with a body cannot ask for an upgrade.")
         path, _, query = self.url.partition(b"?")
-        if b"#" in self.url or not (path.startswith(b"/") or (path == b"*" and method == "OPTIONS")):
+        if self.url.find(b"#") >= 0 or not (path.startswith(b"/") or (path == b"*" and method == "OPTIONS")):
             raise ApiError("invalid_request", "The request target must be a path, such as /v1/models.")
-        scope["method"] = method
-        scope["http_version"] = version
-        scope["raw_path"] = path
         text = path.decode("ascii")
-        scope["path"] = unquote(text) if "%" in text else text
-        scope["query_string"] = query
+        scope = {
+            "type": "http",
+            "asgi": _ASGI,
+            "http_version": version,
+            "method": method,
+            "path": unquote(text) if "%" in text else text,
+            "raw_path": path,
+            "query_string": query,
+            "server": self.server,
+            "client": self.client,
+            "scheme": self.scheme,
+            "root_path": "",
+            "headers": headers,
+            "state": self.app_state,  # nobody changes it, so that nobody needs a copy
+        }
         self.headers = []  # trailers come here too, and must not join the headers that were just checked
         self._in_head = False
         self._unparsed_bytes = 0

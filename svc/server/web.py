@@ -70,10 +70,11 @@ class ExactFirst(Router):
 
 
 class _JsonResponse(Response):
-    def render(self, content: Any) -> bytes:
-        return orjson.dumps(content)
+    background = None
 
-    def init_headers(self, headers: Mapping[str, str] | None = None) -> None:
+    def __init__(self, value: Any, status: int, headers: Mapping[str, str] | None) -> None:
+        self.status_code = status
+        self.body = orjson.dumps(value)
         self.raw_headers = [(b"content-length", b"%d" % len(self.body)), *_JSON_HEADERS]
         if headers:
             self.raw_headers += [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
