@@ -3,14 +3,13 @@
 import asyncio
 import re
 
-import pytest
 from playwright.async_api import Browser, Page, expect
 
-from tests.support.browser import PASSWORD, new_context, new_visitor, opened, sign_up, signed_in
+from tests.support.browser import PASSWORD, WITH_BROWSER, new_context, new_visitor, opened, sign_up, signed_in
 from tests.support.browser_chat import OVER, answered, keep_conversation, refuse_once, say
 from tests.support.server import RunningServer
 
-pytestmark = [pytest.mark.needs("chromium"), pytest.mark.asyncio(loop_scope="session")]
+pytestmark = WITH_BROWSER
 
 PAYLOADS = """<script>window.hit = 1</script><img src=x onerror="window.hit = 2">
 [a](javascript:window.hit=3) [b](data:text/html,x) [c](vbscript:x) ![d](https://elsewhere.example/x.png)
@@ -147,7 +146,7 @@ async def test_conversations_are_found_renamed_and_deleted_with_a_way_back(serve
     await asyncio.to_thread(keep_conversation, server, visitor, ["A kind of bread", "It is called rye"])
     long = ["The zebra crossing", "A **zebra** is striped", *(f"message {number}" for number in range(60))]
     await asyncio.to_thread(keep_conversation, server, visitor, long)
-    async with new_context(browser, server, visitor) as context:
+    async with new_context(browser, server, visitor, allow=["404"]) as context:  # a page may find deleted what it deletes again
         page = await opened(context)
         await page.get_by_label("Search", exact=True).fill("zeb")
         found = page.locator(".conversation a")
@@ -168,16 +167,33 @@ async def test_conversations_are_found_renamed_and_deleted_with_a_way_back(serve
         await page.get_by_label("New title").fill("Stripes")
         await page.keyboard.press("Enter")
         await expect(page.get_by_role("link", name="Stripes")).to_be_visible()
-        deleted = asyncio.create_task(page.wait_for_event("response", lambda answer: answer.request.method == "DELETE"))
         for end, left in (("Undo", 2), ("Dismiss", 1)):
-            await page.get_by_role("button", name="Actions for Stripes").click()
-            await page.get_by_role("menuitem", name="Delete").click()
-            await expect(page.get_by_role("link", name="Stripes")).to_have_count(0)
+            await delete(page, "Stripes")
             await page.get_by_role("button", name=end).click()
             await expect(found).to_have_count(left)
-        assert (await deleted).status == 204
         await page.reload()
         await expect(found).to_have_count(1)
+
+
+async def test_a_deletion_that_the_page_was_left_in_the_middle_of_is_made_up_for(server: RunningServer, browser: Browser) -> None:
+    visitor = await asyncio.to_thread(new_visitor, server)
+    await asyncio.to_thread(keep_conversation, server, visitor, ["A kind of bread", "It is called rye"])
+    async with new_context(browser, server, visitor) as context:
+        page = await opened(context)
+        await page.route("**/conversations/conv_*", lambda lost: None, times=1)
+        await delete(page, "A kept one")
+        await page.get_by_role("button", name="Dismiss").click()
+        async with page.expect_response(lambda answer: answer.request.method == "DELETE") as again:
+            await page.reload()
+            await expect(page.get_by_text("What you chat about is kept here.")).to_be_visible()
+        assert (await again.value).status == 204
+
+
+async def delete(page: Page, title: str) -> None:
+    """Deletes a conversation, which can be taken back for a while."""
+    await page.get_by_role("button", name=f"Actions for {title}").click()
+    await page.get_by_role("menuitem", name="Delete").click()
+    await expect(page.get_by_role("link", name=title)).to_have_count(0)
 
 
 async def test_a_picture_is_pasted_kept_and_sent_to_the_model(server: RunningServer, browser: Browser) -> None:

@@ -90,7 +90,7 @@ function newSession(old) {
 }
 
 /** The answer to a request, whatever its status. One that finds the session run out waits for a new one and is sent again. */
-async function send(method, path, { body, headers = {}, signal: abort, open = false } = {}) {
+async function send(method, path, { body, headers = {}, signal: abort, keepalive, open = false } = {}) {
   for (;;) {
     const token = open ? null : session.peek()?.token;
     const isJson = body !== undefined && !(body instanceof Blob) && !(body instanceof URLSearchParams);
@@ -106,6 +106,7 @@ async function send(method, path, { body, headers = {}, signal: abort, open = fa
         },
         body: isJson ? JSON.stringify(body) : body,
         signal: abort,
+        keepalive,
         credentials: "same-origin",
       });
     } catch (error) {

@@ -1,11 +1,12 @@
 // The conversations at the side: the last used first, searched over titles and messages, filed by project, renamed, deleted.
-import { signal, useSignal } from "@preact/signals";
+import { effect, signal, useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { api } from "./api.js";
 import { Failed, Loading, Menu, toast } from "./components.js";
+import { keepDraft } from "./drafts.js";
 import { html } from "./html.js";
 import { go, link, route } from "./router.js";
-import { pagedList, projects } from "./state.js";
+import { pagedList, projects, remembered } from "./state.js";
 import { texts } from "./texts.js";
 
 const t = texts.conversations;
@@ -14,7 +15,7 @@ const DAY_MS = 24 * 3600 * 1000;
 
 export const search = signal("");
 const projectId = signal("");
-const deleted = signal(new Set()); // hidden until they are deleted for good
+const deleted = remembered("deleted", [], sessionStorage); // ids that are hidden until, and after, they are deleted for good
 const list = pagedList((after) => api.conversations.list({
   q: search.peek().trim().slice(0, 500), project_id: projectId.peek(), limit: 40, after,
 }));
@@ -53,36 +54,48 @@ async function moveTo(conversation, project_id) {
   }
 }
 
-const pending = new Map(); // id -> deletes it for good, now
-addEventListener("pagehide", () => { for (const finish of pending.values()) finish(); });
+const hide = (id) => { deleted.value = [...deleted.peek(), id]; };
+const unhide = (id) => { deleted.value = deleted.peek().filter((one) => one !== id); };
+
+const pending = new Set(); // ids of those that can still be taken back
+let leaving = false;
+addEventListener("pageshow", () => { leaving = false; });
+addEventListener("pagehide", () => {
+  leaving = true;
+  for (const id of pending) deleteNow(id);
+});
+
+async function deleteNow(id) {
+  pending.delete(id);
+  try {
+    await api.conversations.remove(id, { keepalive: true }); // goes on though the page is left
+  } catch (error) {
+    if (leaving) return; // the page does not hear any more how it ended: the next one sees it
+    if (error.status !== 404) {
+      unhide(id);
+      toast(error.message, { kind: "bad" });
+      return;
+    }
+  }
+  keepDraft(id, "");
+  list.drop(id);
+}
 
 /** Hides a conversation at once and deletes it when the chance to take that back is over. */
 function removeLater({ id, title }) {
-  const hide = (hidden) => {
-    const ids = new Set(deleted.peek());
-    if (hidden) ids.add(id); else ids.delete(id);
-    deleted.value = ids;
-  };
-  const finish = async () => {
-    pending.delete(id);
-    try {
-      await api.conversations.remove(id, { keepalive: true }); // whoever sees it gone may leave the page at once
-      localStorage.removeItem(`svc.draft.${id}`);
-      list.drop(id);
-    } catch (error) {
-      if (error.status === 404) return list.drop(id);
-      hide(false);
-      toast(error.message, { kind: "bad" });
-    }
-  };
-  hide(true);
-  pending.set(id, finish);
+  hide(id);
+  pending.add(id);
   if (route.peek().name === "chat" && route.peek().path[0] === id) go(link("chat"));
   toast(t.deleted(title ?? t.untitled), {
-    action: { label: texts.common.undo, onSelect() { pending.delete(id); hide(false); } },
-    onGone: () => pending.get(id)?.(),
+    action: { label: texts.common.undo, onSelect() { pending.delete(id); unhide(id); } },
+    onGone() { if (pending.has(id)) deleteNow(id); },
   });
 }
+
+// What the page before this one was deleting when it was left: the service may answer with the list first, and where the
+// network was gone it knows nothing of it.
+const left = new Set(deleted.peek());
+effect(() => { for (const { id } of list.items.value ?? []) if (left.delete(id)) deleteNow(id); });
 
 function groupOf(conversation, now) {
   const midnight = new Date(now).setHours(0, 0, 0, 0), at = new Date(conversation.updated_at);
@@ -118,7 +131,7 @@ export function Conversations({ onChoose }) {
   </section>`;
 }
 
-const shown = () => list.items.value?.filter(({ id }) => !deleted.value.has(id));
+const shown = () => list.items.value?.filter(({ id }) => !deleted.value.includes(id));
 
 function Entries({ onChoose }) {
   const items = shown(), error = list.error.value, box = useRef();

@@ -79,23 +79,23 @@ export const projects = resource(async () => {
 /** The models of a kind (`chat`, `image`, `speech`), or undefined before they are known. */
 export const modelsOf = (kind) => models.data.value?.filter((model) => model.kind === kind);
 
-/** A signal that this browser remembers under `name` until the person signs out. */
-export function remembered(name, initial) {
+/** A signal that this browser, or with `sessionStorage` this tab, remembers under `name` until the person signs out. */
+export function remembered(name, initial, storage = localStorage) {
   const key = `svc.${name}`;
   let start = initial;
-  try { start = JSON.parse(localStorage.getItem(key)) ?? initial; } catch { /* what cannot be read is not there */ }
+  try { start = JSON.parse(storage.getItem(key)) ?? initial; } catch { /* what cannot be read is not there */ }
   const value = signal(start);
   let first = true;
   effect(() => {
     const text = JSON.stringify(value.value);
-    if (!first) remember(key, text);
+    if (!first) remember(storage, key, text);
     first = false;
   });
   return value;
 }
 
-function remember(key, text) {
-  try { localStorage.setItem(key, text); } catch { /* a full storage only forgets */ }
+function remember(storage, key, text) {
+  try { storage.setItem(key, text); } catch { /* a full storage only forgets */ }
 }
 
 /** `light`, `dark` or `system`. */
