@@ -1,4 +1,7 @@
-"""A real browser on the real server, for the tests of the page: Debian's Chromium, driven by Playwright over TLS."""
+"""A real browser on the real server, for the tests of the page: Debian's Chromium, driven by Playwright over TLS.
+
+Where it is there, it is the one without windows of its own: the same engine for three quarters of the work.
+"""
 
 import asyncio
 import itertools
@@ -22,7 +25,8 @@ from svc.schema import command_connection
 from tests.support.server import RunningServer
 from tests.support.vendor import TESTS
 
-CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or "/usr/bin/chromium"
+CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium-headless-shell") or shutil.which("chromium") or "chromium"
+WITH_BROWSER = [pytest.mark.needs(CHROMIUM), pytest.mark.asyncio(loop_scope="session")]  # the marks of what shares one
 # Nothing that the browser itself would like to fetch, and no sandbox, which needs more rights than a container has.
 FLAGS = """
 --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking --disable-component-update --disable-sync

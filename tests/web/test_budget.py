@@ -7,15 +7,14 @@ time as on a quiet machine (tests/support/browser_cpu.py), and the best of up to
 import asyncio
 from functools import partial
 
-import pytest
 from playwright.async_api import Browser, BrowserContext, Page, expect
 
-from tests.support.browser import new_context, new_visitor, opened
+from tests.support.browser import WITH_BROWSER, new_context, new_visitor, opened
 from tests.support.browser_chat import answered, keep_conversation, steady_model
 from tests.support.browser_cpu import Spent, holds, measured
 from tests.support.server import RunningServer
 
-pytestmark = [pytest.mark.needs("chromium"), pytest.mark.asyncio(loop_scope="session")]
+pytestmark = WITH_BROWSER
 
 FIRST_VIEW_BYTES = 120_000
 OPEN_MS = 500
@@ -130,9 +129,8 @@ async def test_a_conversation_of_2000_messages_opens_at_once_and_scrolls_without
         await holds(lambda spent: spent.total < OPEN_MS, opening)
         await holds(never_stalls, scrolling)
         page = context.pages[-1]
-        first = page.get_by_text("Message 0")
-        while not await first.is_visible():
-            await page.mouse.wheel(0, -10_000)
+        await page.locator(".chat-scroll").evaluate("box => { box.scrollTop = 0; }")
+        await expect(page.get_by_text("Message 0", exact=True)).to_be_in_viewport()
         numbers = await page.locator("article.message").evaluate_all(
             r"messages => messages.map(message => Number(/\d+/.exec(message.textContent)[0]))"
         )

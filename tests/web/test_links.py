@@ -3,16 +3,15 @@
 import asyncio
 import time
 
-import pytest
 from playwright.async_api import Browser, expect
 
 from svc.auth import accounts, links
-from tests.support.browser import PASSWORD, Visitor, database, new_context, new_visitor
+from tests.support.browser import PASSWORD, WITH_BROWSER, Visitor, database, new_context, new_visitor
 from tests.support.server import RunningServer
 
 # A link tells the page no name: that is nobody's business but the person's.
 HINTS = ["Password forms should have"]
-pytestmark = [pytest.mark.needs("chromium"), pytest.mark.asyncio(loop_scope="session")]
+pytestmark = WITH_BROWSER
 
 
 def make_link(server: RunningServer, visitor: Visitor, purpose: str) -> str:

@@ -1,12 +1,11 @@
 """What a person makes, on the page: agent runs, pictures, sound, artifacts, projects."""
 
-import pytest
 from playwright.async_api import Browser, Page, expect
 
-from tests.support.browser import credit, findings, signed_in
+from tests.support.browser import WITH_BROWSER, credit, findings, signed_in
 from tests.support.server import RunningServer
 
-pytestmark = [pytest.mark.needs("chromium"), pytest.mark.asyncio(loop_scope="session")]
+pytestmark = WITH_BROWSER
 EVIL = '<img src=x onerror="document.title=1"><script>document.title=2</script>'
 SCRIPT = f"""say {EVIL}
 tool write_artifact {{"name": "note.md", "content": "# Hi <script>document.title=3</script>"}}

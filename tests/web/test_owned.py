@@ -7,14 +7,13 @@ import zipfile
 from pathlib import Path
 
 import httpx
-import pytest
 from playwright.async_api import Browser, expect
 
-from tests.support.browser import PASSWORD, credit, signed_in, user_of
+from tests.support.browser import PASSWORD, WITH_BROWSER, credit, signed_in, user_of
 from tests.support.people import command
 from tests.support.server import RunningServer
 
-pytestmark = [pytest.mark.needs("chromium"), pytest.mark.asyncio(loop_scope="session")]
+pytestmark = WITH_BROWSER
 
 
 async def test_a_key_is_shown_once_works_and_is_deleted(server: RunningServer, browser: Browser) -> None:

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Browser, expect
 
-from tests.support.browser import signed_in
+from tests.support.browser import WITH_BROWSER, signed_in
 from tests.support.browser_chat import say
 from tests.support.server import running_server
 
-pytestmark = [pytest.mark.needs("chromium"), pytest.mark.asyncio(loop_scope="session")]
+pytestmark = WITH_BROWSER
 
 
 def free_port() -> str:

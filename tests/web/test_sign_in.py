@@ -1,13 +1,12 @@
 """Coming in and leaving: sign-up, sign-in, an expired session, sign-out in every tab."""
 
-import pytest
 from playwright.async_api import Browser, expect
 
-from tests.support.browser import PASSWORD, signed_in, user_of
+from tests.support.browser import PASSWORD, WITH_BROWSER, signed_in, user_of
 from tests.support.browser_chat import OVER, refuse_once
 from tests.support.server import RunningServer
 
-pytestmark = [pytest.mark.needs("chromium"), pytest.mark.asyncio(loop_scope="session")]
+pytestmark = WITH_BROWSER
 
 
 async def test_a_session_outlives_a_reload_and_ends_in_every_tab_at_once(server: RunningServer, browser: Browser) -> None:

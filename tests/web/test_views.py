@@ -6,13 +6,14 @@ from typing import Any
 
 import httpx
 import pytest
+import pytest_asyncio
 from playwright.async_api import Browser, Page, expect
 
-from tests.support.browser import LOOKS, Visitor, findings, new_context, new_visitor, opened
+from tests.support.browser import LOOKS, WITH_BROWSER, Visitor, findings, new_context, new_visitor, opened
 from tests.support.browser_chat import keep_conversation
 from tests.support.server import RunningServer
 
-pytestmark = [pytest.mark.needs("chromium"), pytest.mark.asyncio(loop_scope="session")]
+pytestmark = WITH_BROWSER
 
 EVIL = '<img src=x onerror="document.title=1"><script>document.title=2</script>'
 MARKDOWN = """# Results
@@ -57,6 +58,11 @@ VIEWS = {
 SIGNED_OUT = ("/password-reset#token", "/verify-email#token", "/")
 
 
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def somebody(server: RunningServer) -> tuple[Visitor, dict[str, str]]:
+    return await asyncio.to_thread(somebody_with_everything, server)
+
+
 def somebody_with_everything(server: RunningServer) -> tuple[Visitor, dict[str, str]]:
     """An account with something in every view, most of it with markup in its names, and the ids of that."""
     visitor = new_visitor(server, dollars=25)
@@ -87,8 +93,10 @@ async def check(page: Page, view: str) -> None:
 
 
 @pytest.mark.parametrize(("width", "theme"), LOOKS)
-async def test_every_view_can_be_used_by_everybody(server: RunningServer, browser: Browser, width: int, theme: str) -> None:
-    visitor, ids = await asyncio.to_thread(somebody_with_everything, server)
+async def test_every_view_can_be_used_by_everybody(
+    server: RunningServer, browser: Browser, somebody: tuple[Visitor, dict[str, str]], width: int, theme: str
+) -> None:
+    visitor, ids = somebody
     async with new_context(browser, server, visitor, width=width, color_scheme=theme) as context:
         page = await opened(context)
         for view, opens in VIEWS.items():
@@ -101,8 +109,10 @@ async def test_every_view_can_be_used_by_everybody(server: RunningServer, browse
 
 
 @pytest.mark.parametrize(("width", "theme"), LOOKS)
-async def test_chat_can_be_used_by_everybody(server: RunningServer, browser: Browser, width: int, theme: str) -> None:
-    visitor, ids = await asyncio.to_thread(somebody_with_everything, server)
+async def test_chat_can_be_used_by_everybody(
+    server: RunningServer, browser: Browser, somebody: tuple[Visitor, dict[str, str]], width: int, theme: str
+) -> None:
+    visitor, ids = somebody
     async with new_context(browser, server, visitor, width=width, color_scheme=theme) as context:
         page = await opened(context, f"/#/chat/{ids['conversation']}")
         await expect(page.locator(".token-keyword").first).to_be_visible()

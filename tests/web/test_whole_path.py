@@ -7,16 +7,15 @@ import subprocess
 from pathlib import Path
 
 import httpx
-import pytest
 from playwright.async_api import Browser, expect
 
 from tests.routes.test_oauth_process import issuer as issuer  # a fixture
 from tests.routes.test_oauth_process import serving
-from tests.support.browser import PASSWORD, new_context, sign_up
+from tests.support.browser import PASSWORD, WITH_BROWSER, new_context, sign_up
 from tests.support.browser_chat import answered, say
 from tests.support.server import RunningServer
 
-pytestmark = [pytest.mark.needs("chromium"), pytest.mark.asyncio(loop_scope="session")]
+pytestmark = WITH_BROWSER
 
 
 def run_curl(command: str, ca: Path) -> str:
