@@ -37,6 +37,12 @@ def tree_of(path: Path) -> ast.Module:
     return ast.parse(path.read_text())
 
 
+@cache
+def nodes_of(path: Path) -> tuple[ast.AST, ...]:
+    """All that the tree of a file holds."""
+    return tuple(ast.walk(tree_of(path)))
+
+
 def name_of(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
@@ -46,7 +52,7 @@ def module_of(path: Path) -> str:
 
 
 def imports_of(path: Path) -> Iterator[str]:
-    for node in ast.walk(tree_of(path)):
+    for node in nodes_of(path):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -147,7 +153,7 @@ def test_a_file_is_short_and_says_what_it_is_for() -> None:
 
 
 def test_a_function_is_short_and_nothing_is_global() -> None:
-    for path, node in ((file, node) for file in WITH_APP for node in ast.walk(tree_of(file))):
+    for path, node in ((file, node) for file in WITH_APP for node in nodes_of(file)):
         assert not isinstance(node, ast.Global), f"{name_of(path)}:{node.lineno}: a global statement"
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             length = (node.end_lineno or 0) - node.lineno
@@ -155,7 +161,7 @@ def test_a_function_is_short_and_nothing_is_global() -> None:
 
 
 def test_an_exception_is_passed_over_only_with_a_reason() -> None:
-    for path, node in ((file, node) for file in WITH_APP for node in ast.walk(tree_of(file))):
+    for path, node in ((file, node) for file in WITH_APP for node in nodes_of(file)):
         if isinstance(node, ast.ExceptHandler):
             place = f"{name_of(path)}:{node.lineno}"
             assert node.type is not None, f"{place}: except without a type"
