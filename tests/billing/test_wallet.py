@@ -5,6 +5,7 @@ import re
 import sqlite3
 from collections.abc import AsyncIterator, Iterator
 from fractions import Fraction
+from functools import cache
 from math import ceil
 from pathlib import Path
 from typing import Any
@@ -26,12 +27,20 @@ NOW = 1_790_000_000.0
 PRICES = {"input_micros_per_million_tokens": 500_000, "output_micros_per_million_tokens": 1_500_000}
 
 
+@cache
+def _empty() -> bytes:
+    """The database as the schema makes it, which takes four times as long as to copy it."""
+    conn = sqlite3.connect(":memory:", isolation_level=None)
+    conn.executescript(SCHEMA.read_text())
+    return conn.serialize()
+
+
 def empty_database() -> sqlite3.Connection:
     conn = sqlite3.connect(":memory:", isolation_level=None)
+    conn.deserialize(_empty())
     conn.row_factory = sqlite3.Row
     conn.execute("PRAGMA foreign_keys = ON")
     conn.execute("PRAGMA trusted_schema = OFF")
-    conn.executescript(SCHEMA.read_text())
     return conn
 
 
