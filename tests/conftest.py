@@ -167,6 +167,7 @@ async def serving(config: Config, clocks: Clocks) -> AsyncIterator[Service]:
         transport = httpx.ASGITransport(_WithState(app, state), raise_app_exceptions=False)
         hooks: dict[str, Any] = {"response": [_hold_against_the_document]}
         async with httpx.AsyncClient(transport=transport, base_url=config.base_url, event_hooks=hooks) as client:
+            client._cookies = _FewCookies()
             yield Service(client, dict(vars(state["service"])), config, clocks)
 
 
@@ -174,6 +175,14 @@ async def serving(config: Config, clocks: Clocks) -> AsyncIterator[Service]:
 async def service(config: Config, clocks: Clocks) -> AsyncIterator[Service]:
     async with serving(config, clocks) as service:
         yield service
+
+
+class _FewCookies(httpx.Cookies):
+    """httpx makes a message and a request of the standard library for each answer, to find no cookie in nearly all of them."""
+
+    def extract_cookies(self, response: httpx.Response) -> None:
+        if "set-cookie" in response.headers:
+            super().extract_cookies(response)
 
 
 async def _hold_against_the_document(answer: httpx.Response) -> None:

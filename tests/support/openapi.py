@@ -56,8 +56,18 @@ def _validator(*steps: str) -> jsonschema_rs.Draft202012Validator:
 
 
 @cache
-def _header_validator(schema: str) -> jsonschema_rs.Draft202012Validator:
-    return jsonschema_rs.Draft202012Validator(json.loads(schema), validate_formats=True)
+def _headers(*steps: str) -> dict[str, tuple[bool, jsonschema_rs.Draft202012Validator, bool]]:
+    """The headers of the response that stands there: whether each is an integer, how it is checked, whether it must be there."""
+    headers = {name: resolved(header) for name, header in _at(steps).get("headers", {}).items()}
+    schemas = {name: resolved(header["schema"]) for name, header in headers.items()}
+    return {
+        name: (
+            schema["type"] == "integer",
+            jsonschema_rs.Draft202012Validator(schema, validate_formats=True),
+            headers[name].get("required", False),
+        )
+        for name, schema in schemas.items()
+    }
 
 
 def faults(value: Any, *steps: str) -> list[str]:
@@ -68,6 +78,7 @@ def faults(value: Any, *steps: str) -> list[str]:
     return [f"$.{'.'.join(map(str, error.instance_path))}: {error.message}" for error in validator.iter_errors(value)]
 
 
+@cache
 def path_of(path: str, method: str) -> str | None:
     """The document's path of a request: `/v1/models/{model_id}` of GET `/v1/models/builtin/echo`; None for an unknown one."""
     templates = [template for regex, template in _PATHS if regex.match(path)]
@@ -142,31 +153,31 @@ def check(answer: httpx.Response) -> None:
     if request.method == "OPTIONS":
         return
     method = "GET" if request.method == "HEAD" else request.method
-    content_type = answer.headers.get("content-type", "")
-    body: Any = answer.text if answer.content else None
-    if body is not None and content_type == "application/json":
-        with contextlib.suppress(orjson.JSONDecodeError):  # a file may only say that it is JSON; no schema takes a text
-            body = orjson.loads(answer.content)
-    if request.method != "HEAD":
-        validate_response(method, request.url.path, answer.status_code, body, content_type)
+    headers = dict(answer.headers)
+    content_type = headers.get("content-type", "")
     template = path_of(request.url.path, method)
+    if request.method != "HEAD":
+        validate_response(method, template or request.url.path, answer.status_code, _body(answer, content_type), content_type)
     if template is None or method.lower() not in DOCUMENT["paths"].get(template, {}):
         return
-    response = _at(response_steps(template, method, answer.status_code))
-    unknown = set(answer.headers) - set(response.get("headers", {})) - _OF_TRANSPORT
+    known = _headers(*response_steps(template, method, answer.status_code))
+    unknown = headers.keys() - known.keys() - _OF_TRANSPORT
     unknown = {name for name in unknown if not name.startswith("access-control-")}
     assert not unknown, f"{method} {template} {answer.status_code}: the document does not know the headers {sorted(unknown)}"
-    for name, header in response.get("headers", {}).items():
-        header = resolved(header)
-        if name in answer.headers:
-            value: Any = answer.headers[name]
-            schema = resolved(header["schema"])
-            value = int(value) if schema["type"] == "integer" else value
-            assert _header_validator(json.dumps(schema)).is_valid(value), (
-                f"{method} {template} {answer.status_code}: {name}: {value!r}"
-            )
+    for name, (is_integer, validator, required) in known.items():
+        if name in headers:
+            value = int(headers[name]) if is_integer else headers[name]
+            assert validator.is_valid(value), f"{method} {template} {answer.status_code}: {name}: {value!r}"
         else:
-            assert not header.get("required"), f"{method} {template} {answer.status_code} lacks the header {name}"
+            assert not required, f"{method} {template} {answer.status_code} lacks the header {name}"
+
+
+def _body(answer: httpx.Response, content_type: str) -> Any:
+    """The parsed JSON, the text of another type, None for an empty one."""
+    if answer.content and content_type == "application/json":
+        with contextlib.suppress(orjson.JSONDecodeError):  # a file may only say that it is JSON; no schema takes a text
+            return orjson.loads(answer.content)
+    return answer.text if answer.content else None
 
 
 def _below(*steps: str) -> Iterator[tuple[str, ...]]:
