@@ -63,6 +63,13 @@ class ChatCall(PaidCall):
     Making it walks the whole body: one that is `heavy`, with many values or long texts, belongs off the event loop.
     """
 
+    begun = False  # whether there is anything of an answer
+    _reached = False  # whether the model may have read the request
+    _streamed = False  # whether what has come has been had
+    _abandoned = False
+    _answered = False  # to its end
+    _answer: dict[str, Any] | None = None
+
     def __init__(
         self,
         model: Model,
@@ -90,12 +97,6 @@ class ChatCall(PaidCall):
         self._heavy = heavy
         if heavy:
             _ = self._writer.estimated_input  # counted here, and neither on the event loop nor in the transaction that settles
-        self.begun = False  # whether there is anything of an answer
-        self._reached = False  # whether the model may have read the request
-        self._streamed = False  # whether what has come has been had
-        self._abandoned = False
-        self._answered = False  # to its end
-        self._answer: dict[str, Any] | None = None
 
     @property
     def message(self) -> dict[str, Any]:

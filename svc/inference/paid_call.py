@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any, NamedTuple, Self, TypeVar
 
 from svc.billing import wallet
-from svc.billing.usage import CountedCall, UsageCounter, add_call, add_overrun, bounded_tokens, day_of
+from svc.billing.usage import CountedCall, UsageCounter, add_call, add_overrun, day_of
 from svc.db import Database
 from svc.durable import write_until_done
 from svc.errors import ApiError, ClientGone, UpstreamFault
@@ -75,6 +75,15 @@ class PaidCall:
     time in milliseconds.
     """
 
+    cost_micros = 0
+    # What else is written in the transaction of the settlement, for instance how far the agent's run is.
+    beside: Callable[[sqlite3.Connection], None] | None = None
+    _reserved = _settled = False
+    _held_micros = _overrun_micros = 0
+    _paid: Bill | None = None  # what the settlement was for
+    _began_at = 0.0  # monotonic seconds, as the next
+    _asked_at: float | None = None  # of the try that is under way
+
     def __init__(self, model: Model, engines: Engines, payer: Payer) -> None:
         self._asked = self._model = model
         self.paid = any(model.prices.values())
@@ -82,15 +91,6 @@ class PaidCall:
         self._payer = payer
         # Made here, so that a hold whose writing nobody waited for is settled all the same.
         self._hold_id = new_id("hold", engines.clock()) if self.paid else ""
-        self._held_micros = 0
-        self._reserved = self._settled = False
-        self._overrun_micros = 0
-        self._paid: Bill | None = None  # what the settlement was for
-        self._began_at = 0.0  # monotonic seconds, as the next
-        self._asked_at: float | None = None  # of the try that is under way
-        self.cost_micros = 0
-        # What else is written in the transaction of the settlement, for instance how far the agent's run is.
-        self.beside: Callable[[sqlite3.Connection], None] | None = None
         self.log_fields: dict[str, Any] = {"model": model.id}
 
     @property
@@ -176,8 +176,8 @@ class PaidCall:
             self._paid = self.bill()
             self._engines.usage.count(self._counted(self._paid, 0, self._engines.clock()))
         if self._paid is not None:
-            tokens = bounded_tokens(self._paid.input_tokens), bounded_tokens(self._paid.output_tokens)
-            self._engines.metrics.count_call(self._answering, *tokens, self.cost_micros)
+            paid = self._paid
+            self._engines.metrics.count_call(self._answering, paid.input_tokens, paid.output_tokens, self.cost_micros)
 
     def settle_in(self, tx: sqlite3.Connection) -> None:
         """`settle` inside a transaction, for instance the one that ends an agent run; a further one is nothing."""
@@ -217,15 +217,9 @@ class PaidCall:
         )
 
     def _counted(self, bill: Bill, cost_micros: int, now_seconds: float) -> CountedCall:
-        return CountedCall(
-            account_id=self._payer.account_id,
-            key_id=self._payer.key_id,
-            model=self._model.id,
-            input_tokens=bill.input_tokens,
-            output_tokens=bill.output_tokens,
-            cost_micros=cost_micros,
-            day=day_of(now_seconds),
-        )
+        account_id, _, key_id = self._payer
+        day = day_of(now_seconds)
+        return CountedCall(account_id, key_id, self._model.id, bill.input_tokens, bill.output_tokens, cost_micros, day)
 
     # --- the engine
 

@@ -75,22 +75,23 @@ class ChunkWriter:
     the way: there are no chunks, and `Completion` takes it all in the end.
     """
 
+    whole = False
+    text_bytes = 0
+    choice_bytes: float = math.inf
+    _estimated_input: int | None = None
+    _closed = False
+    _kept_bytes = 0
+    _parts = 0  # of the chunk that is being read
+    _plain: _Plain | None = None  # the last chunk, if it was a text and nothing else
+    _frame: tuple[bytes, bytes] | None = None  # its block before and after the text, once another repeats it
+
     def __init__(self, id: str, created: int, model: str, include_usage: bool, request: dict[str, Any]) -> None:
         self.head: dict[str, Any] = {"id": id, "object": "chat.completion.chunk", "created": created, "model": model}
         self._include_usage = include_usage
         self._request = request
-        self._estimated_input: int | None = None
         self._reported: dict[str, Any] = {}
         self._choices: dict[int, GrowingChoice] = {}
         self._waiting: dict[str, Any] = {}  # fields of the chunk that go out with the next one
-        self._closed = False
-        self._kept_bytes = 0
-        self._parts = 0  # of the chunk that is being read
-        self._plain: _Plain | None = None  # the last chunk, if it was a text and nothing else
-        self._frame: tuple[bytes, bytes] | None = None  # its block before and after the text, once another repeats it
-        self.whole = False
-        self.text_bytes = 0
-        self.choice_bytes = math.inf
 
     @property
     def finished(self) -> bool:
@@ -185,7 +186,7 @@ class ChunkWriter:
             for name, text in choice.texts.items():
                 if rest := text.rest():
                     chunks += self._chunks(choice, {name: rest})
-            for call in choice.sent_calls():
+            for call in choice.sent_calls() if choice.calls else ():
                 if not choice.cut and (piece := call.closing_piece()):
                     chunks += self._chunks(choice, call.delta(piece, {}))
             if not self.whole:

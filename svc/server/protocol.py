@@ -220,8 +220,8 @@ class Protocol(HttpToolsProtocol):
         self.headers = []  # trailers come here too, and must not join the headers that were just checked
         self._in_head = False
         self._unparsed_bytes = 0
-        self._deadline = self._watch.now + self.body_grace_seconds
-        self._body_ends = self._watch.now + self.body_seconds
+        now = self._watch.now
+        self._deadline, self._body_ends = now + self.body_grace_seconds, now + self.body_seconds
         self._take(scope, expects=b"expect" in named and version == "1.1" and _expects_100(headers))
 
     def _take(self, scope: Any, *, expects: bool) -> None:
@@ -236,7 +236,7 @@ class Protocol(HttpToolsProtocol):
             scope["http_version"] == "1.1" and not expects and self.parser.should_keep_alive(),
             self.on_response_complete,
         )
-        if self._answering:
+        if self._running is not None and not self._running.response_complete:
             self.flow.pause_reading()
             self.pipeline.appendleft((self.cycle, self.app))
         else:
@@ -250,13 +250,14 @@ class Protocol(HttpToolsProtocol):
 
     def on_body(self, body: bytes) -> None:
         self._unparsed_bytes = 0
-        if self.cycle.response_complete:
+        cycle = self.cycle
+        if cycle.response_complete:
             return
         self._body_bytes += len(body)
-        self.cycle.body += body
-        if len(self.cycle.body) > HIGH_WATER_LIMIT:
+        cycle.body += body
+        if len(cycle.body) > HIGH_WATER_LIMIT:
             self.flow.pause_reading()
-        self.cycle.tell()
+        cycle.tell()
 
     def on_message_complete(self) -> None:
         self._unparsed_bytes = 0
@@ -267,7 +268,6 @@ class Protocol(HttpToolsProtocol):
             self.cycle.tell()
 
     def on_response_complete(self) -> None:
-        self.server_state.total_requests += 1
         self._expect_reader()
         if self.transport.is_closing():
             return
