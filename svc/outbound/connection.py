@@ -30,6 +30,7 @@ class NoAnswer(Cut):
     """The connection ended before the first byte of an answer: on a reused one the request is sent once more."""
 
 
+_FRAMING = frozenset({b"content-length", b"transfer-encoding"})
 _IDLE, _HEAD, _BODY, _DONE = range(4)
 
 
@@ -59,10 +60,10 @@ class Connection(asyncio.Protocol):
     async def exchange(self, head: bytes, body: bytes, method: str, timeout_seconds: float) -> "Reply":
         self.phase = _HEAD
         self.status = 0
-        self.headers: list[tuple[bytes, bytes]] = []
+        self._lines: list[tuple[bytes, bytes]] = []  # of the head that comes, and later of trailers, which nobody reads
         self._timeout_seconds = timeout_seconds
         self._head_only = method == "HEAD"
-        self._header_count = self._interim_count = 0
+        self._interim_count = 0
         self._silent_bytes = 0  # since the last byte of a body: heads, chunk extensions, trailers
         self._answered = self.until_close = self._reusable = self._paused = False
         self._chunks: list[bytes] = []
@@ -190,41 +191,40 @@ class Connection(asyncio.Protocol):
             raise httpx.RemoteProtocolError("There are bytes after the answer.")
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        self._header_count += 1
-        if self._header_count > MAX_HEADERS:
-            raise httpx.RemoteProtocolError("The answer has too many headers.")
-        if self.phase == _HEAD:
-            self.headers.append((name.lower(), value.strip()))
+        self._lines.append((name.lower(), value.strip()))
 
     def on_headers_complete(self) -> None:
-        status = self._parser.get_status_code()
+        status, headers = self._parser.get_status_code(), self._lines
+        self._lines = []
+        if len(headers) > MAX_HEADERS:
+            raise httpx.RemoteProtocolError("The answer has too many headers.")
         if 100 <= status < 200:  # after a 101 the parser itself stops
             self._interim_count += 1
             if self._interim_count > MAX_INTERIM_ANSWERS:
                 raise httpx.RemoteProtocolError("There are too many interim answers.")
-            self.headers = []
             return
         if not 200 <= status <= 599:
             raise httpx.RemoteProtocolError("The answer's status makes no sense.")
-        self.status = status
-        self.until_close = not self._is_framed()
+        self.status, self.headers = status, headers
+        self.until_close = not self._is_framed(headers)
         self._silent_bytes = 0
         self.phase = _DONE if self._head_only else _BODY
         self._wake()
 
-    def _is_framed(self) -> bool:
+    def _is_framed(self, headers: list[tuple[bytes, bytes]]) -> bool:
         """Whether the head tells the body's length; refuses what could be read in two ways, and compression."""
-        framed = False
-        for name, value in self.headers:
-            if name in (b"content-length", b"transfer-encoding"):
-                if framed:
-                    raise httpx.RemoteProtocolError("The answer's length is given twice.")
-                framed = True
-            if name == b"transfer-encoding" and (value.lower() != b"chunked" or self._parser.get_http_version() != "1.1"):
-                raise httpx.RemoteProtocolError("The answer's transfer encoding is not supported.")
-            if name == b"content-encoding" and value.lower() not in (b"", b"identity"):
-                raise httpx.RemoteProtocolError("The answer is compressed, which was not asked for.")
-        return framed
+        named = dict(headers)
+        framings = sum(name in _FRAMING for name, _ in headers) if len(named) < len(headers) else len(_FRAMING & named.keys())
+        if framings > 1:
+            raise httpx.RemoteProtocolError("The answer's length is given twice.")
+        coding = named.get(b"transfer-encoding")
+        if coding is not None and (coding.lower() != b"chunked" or self._parser.get_http_version() != "1.1"):
+            raise httpx.RemoteProtocolError("The answer's transfer encoding is not supported.")
+        if b"content-encoding" in named and any(
+            name == b"content-encoding" and value.lower() not in (b"", b"identity") for name, value in headers
+        ):
+            raise httpx.RemoteProtocolError("The answer is compressed, which was not asked for.")
+        return framings == 1
 
     def on_body(self, data: bytes) -> None:
         if self.phase == _BODY:
@@ -237,6 +237,8 @@ class Connection(asyncio.Protocol):
             self._wake()
 
     def on_message_complete(self) -> None:
+        if len(self._lines) > MAX_HEADERS:
+            raise httpx.RemoteProtocolError("The answer has too many trailers.")
         if self.phase == _BODY:
             self.phase = _DONE
             self._reusable = self._parser.should_keep_alive()
