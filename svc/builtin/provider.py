@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from svc.builtin import assistant, echo, script, voice
+from svc.builtin import echo, script, voice
 from svc.builtin.answer import Play, answer, replay
 from svc.builtin.request import Request, is_big, read_request
 from svc.errors import ApiError
@@ -70,5 +70,8 @@ def _planned(model: str, body: dict[str, Any], now_seconds: Callable[[], float])
     request = read_request(body)
     if model == "script":
         return request, partial(script.play, script.section(request), request.choices)
-    pieces = echo.pieces(request) if model == "echo" else assistant.pieces(request, now_seconds())
-    return request, partial(replay, pieces)
+    if model == "echo":
+        return request, partial(replay, echo.pieces(request))
+    from svc.builtin import assistant  # late: the start would wait 30 ms for its patterns
+
+    return request, partial(replay, assistant.pieces(request, now_seconds()))
