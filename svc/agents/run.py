@@ -141,9 +141,8 @@ class AgentRun:
         last = self._calls[-1]
         if end.reason in _LEFT and not last.settled:
             last.abandon()
-        await self._state.db.write(self._store_in, end)
+        outcome = await self._state.db.write(self._store_in, end)
         last.mark_settled()
-        outcome = self._outcome(end)
         self._state.metrics.runs.add(outcome.status, outcome.reason or "")
         self._add_log_fields(
             run=self.id,
@@ -154,16 +153,20 @@ class AgentRun:
             cost_micros=outcome.cost_micros,
         )
 
-    def _store_in(self, tx: sqlite3.Connection, end: End) -> None:
+    def _store_in(self, tx: sqlite3.Connection, end: End) -> runs.RunOutcome:
         """The last settlement, the end of the run and what it has made: one transaction."""
-        self._calls[-1].settle_in(tx)
+        last = self._calls[-1]
+        last.beside = None  # the end says all that the progress would
+        last.settle_in(tx)
         account_id, now_seconds = self._payer.account_id, self._state.clock()
         self._progress.artifacts = [file_fields(artifact) for artifact in artifacts.artifacts_of_run(tx, account_id, self.id)]
-        ended = runs.end_run(tx, account_id, self.id, self._outcome(end), now_seconds)
+        outcome = self._outcome(end)
+        ended = runs.end_run(tx, account_id, self.id, outcome, now_seconds)
         if ended and self._order.remembered:
             for role, text in (("user", self._order.goal), ("assistant", end.output or "")):
                 if text.strip():
                     history.add_message(tx, account_id, run_id=self.id, role=role, content=text, now_seconds=now_seconds)
+        return outcome
 
     def _note_progress_in(self, tx: sqlite3.Connection) -> None:
         runs.note_progress(tx, self._payer.account_id, self.id, self._outcome(End("running")))

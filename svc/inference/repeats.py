@@ -16,10 +16,12 @@ _MISSES = 16
 
 
 class Repeat(NamedTuple):
-    """Raw chunks that came together, each `like` the same one, with the next of `texts` as the content of its only choice."""
+    """Raw chunks that came together, each `like` the same one, with the next of `texts` as the content of its only choice; `text`
+    is all of these in one."""
 
     like: dict[str, Any]
     texts: list[str]
+    text: str
 
     def raws(self) -> list[dict[str, Any]]:
         """The raw chunks as they came."""
@@ -67,15 +69,14 @@ class Repeats:
         if b"\n" in joined or b"\r" in joined:
             return None
         try:
-            texts = orjson.loads(b"[%b]" % joined)
-        except orjson.JSONDecodeError:
+            texts = orjson.loads(b"[" + joined + b"]")
+            text = "".join(texts)
+        except (orjson.JSONDecodeError, TypeError):  # no JSON, or a value that is no text
             return None
-        if not texts or len(texts) != len(parts) or set(map(type, texts)) != {str}:
-            return None
-        if self._secret is not None and self._secret in "\n".join(texts):
+        if not texts or len(texts) != len(parts) or (self._secret is not None and self._secret in text):
             return None
         self._misses = 0
-        return Repeat(self._like, texts), rest
+        return Repeat(self._like, texts, text), rest
 
 
 def _has_text(raw: dict[str, Any]) -> bool:

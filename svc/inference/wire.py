@@ -127,7 +127,7 @@ class ChunkWriter:
 
     def _read_repeat(self, repeat: Repeat) -> Sequence[Chunk | Texts]:
         """The chunks of further texts: together where nothing else is new and none is long or beyond what was granted."""
-        plain, together = self._plain, "".join(repeat.texts)
+        plain, together = self._plain, repeat.text
         size_bytes = len(together) if together.isascii() else text_size_bytes(together)
         if plain is None or plain.raw is not repeat.like or not plain.takes(size_bytes):
             return [chunk for raw in repeat.raws() for chunk in self._read(repeat.like, raw)]

@@ -106,9 +106,9 @@ async def test_what_a_read_brings_of_an_ordinary_stream_comes_together() -> None
     end = event_of(chunk("", {}, {"finish_reason": "stop"}, {})) + b"data: [DONE]\n\n"
     answer = RawAnswer(cast(Reply, Scripted([stream[:-20], stream[-20:] + end])), Endpoint(), 1 << 20)
     first = await answer.more()
-    assert first == [chunk("a", {}, {}, {}), Repeat(chunk("a", {}, {}, {}), texts[:-1])]
+    assert first == [chunk("a", {}, {}, {}), Repeat(chunk("a", {}, {}, {}), texts[:-1], "".join(texts[:-1]))]
     second = await answer.more()
-    assert second is not None and second[0] == Repeat(chunk("a", {}, {}, {}), texts[-1:]) and len(second) == 2
+    assert second is not None and second[0] == Repeat(chunk("a", {}, {}, {}), texts[-1:], texts[-1]) and len(second) == 2
     assert await answer.more() is None
     made = writer(float("inf"))
     written = b"".join(blocks.blocks([chunk for raw in [*first, *second] for chunk in made.feed(raw)]))

@@ -36,7 +36,7 @@ def event_of(raw: dict[str, Any]) -> bytes:
 def test_what_differs_in_anything_else_or_may_hold_the_secret_is_left_to_the_parser(data: bytes) -> None:
     repeats, first = Repeats("my-secret-key"), chunk("a", {}, {}, {})
     repeats.learn(orjson.dumps(first), first)
-    assert repeats.find(event_of(first)) == (Repeat(first, ["a"]), b"")
+    assert repeats.find(event_of(first)) == (Repeat(first, ["a"], "a"), b"")
     assert repeats.find(b"data: " + data + b"\n\n") is None
 
 
