@@ -26,6 +26,7 @@ from tests.support.bench_proxies import KINDS
 from tests.support.server import ROOT, RunningServer, running_server
 
 ACCOUNTS = 400
+FEWEST_REQUESTS = 8
 RUNS = "/v1/agents/run"
 CATALOG = """
 [[providers]]
@@ -121,7 +122,7 @@ async def compared(row: Row, model: BenchModel, targets: Iterable[Target], round
     model.burst = row.burst
     for number in range(rounds + 1):
         for target in targets:
-            requests = max(int(row.requests * (share if number else share / 4)), row.in_flight)
+            requests = max(int(row.requests * (share if number else share / 4)), FEWEST_REQUESTS)
             figures = await play(target, row.load(bool(target.keys)), requests, model.arrived)
             if number:
                 found.setdefault(target.name, []).append(figures)

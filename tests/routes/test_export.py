@@ -197,7 +197,7 @@ async def test_it_is_sent_while_it_is_made_in_bounded_memory(tmp_path: Path) -> 
             with (tmp_path / "export.zip").open("wb") as file:
                 async with client.stream("GET", EXPORT) as answer:
                     assert answer.status_code == 200 and "content-length" not in answer.headers
-                    async for piece in answer.aiter_raw():
+                    async for piece in answer.aiter_raw(256 * 1024):
                         size += file.write(piece)
                         most = max(most, server.counts().rss_bytes)
             assert size > 75_000_000 and most - before < 40_000_000
