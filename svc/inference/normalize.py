@@ -137,18 +137,17 @@ class _ObjectScanner:
 class GrowingChoice:
     """One choice of an answer as far as it has come. `left_bytes` is what its texts and arguments may still have."""
 
-    begun = False
-    cut = False  # it went beyond what was granted
-    finish_reason: str | None = None
-    function_call: GrowingCall | None = None
-
     def __init__(self, index: int, left_bytes: float = math.inf) -> None:
         self.index = index
         self.left_bytes = left_bytes
+        self.begun = False
+        self.cut = False  # it went beyond what was granted
+        self.finish_reason: str | None = None
         self.texts: dict[str, GrowingText] = {}
         self.extra: dict[str, Any] = {}  # fields of the message that are no text and that this service does not know
         self.waiting: dict[str, Any] = {}  # fields of the choice that go out with its next chunk
         self.calls: list[GrowingCall] = []
+        self.function_call: GrowingCall | None = None
         self._by_index: dict[int, GrowingCall] = {}
 
     def within(self, piece: str) -> str:

@@ -86,6 +86,7 @@ class PaidCall:
 
     def __init__(self, model: Model, engines: Engines, payer: Payer) -> None:
         self._asked = self._model = model
+        self._answering = _named_in_metrics(model)
         self.paid = any(model.prices.values())
         self._engines = engines
         self._payer = payer
@@ -223,12 +224,6 @@ class PaidCall:
 
     # --- the engine
 
-    @property
-    def _answering(self) -> str:
-        """The provider of the model that answers, as the metrics name it: users' own share one name."""
-        provider = self._model.provider
-        return BUILTIN if provider is None else "byok" if provider.byok else provider.name
-
     async def tried(self, ask: Callable[[Model], Awaitable[T]]) -> T:
         """What the engine answers first. An operator's provider gets a second try and then the fallback.
 
@@ -295,7 +290,7 @@ class PaidCall:
         fallback = await self._engines.catalog.find(model.fallback) if model.fallback else None
         if fallback is None or fallback.kind != model.kind or fallback.dearer_than(model):
             return False
-        self._model = fallback
+        self._model, self._answering = fallback, _named_in_metrics(fallback)
         return True
 
     def caller_error(self, fault: UpstreamFault) -> ApiError:
@@ -304,6 +299,12 @@ class PaidCall:
         name, byok = (BUILTIN, False) if provider is None else (provider.name, provider.byok)
         self.log_fields.update(upstream_errors.log_fields(fault, byok=byok))
         return upstream_errors.caller_error(fault, provider=name, byok=byok)
+
+
+def _named_in_metrics(model: Model) -> str:
+    """The provider of `model`; users' own share one name."""
+    provider = model.provider
+    return BUILTIN if provider is None else "byok" if provider.byok else provider.name
 
 
 async def _waited(fault: UpstreamFault) -> bool:

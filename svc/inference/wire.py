@@ -75,32 +75,27 @@ class ChunkWriter:
     the way: there are no chunks, and `Completion` takes it all in the end.
     """
 
-    whole = False
-    text_bytes = 0
-    choice_bytes: float = math.inf
-    _estimated_input: int | None = None
-    _closed = False
-    _kept_bytes = 0
-    _parts = 0  # of the chunk that is being read
-    _plain: _Plain | None = None  # the last chunk, if it was a text and nothing else
-    _frame: tuple[bytes, bytes] | None = None  # its block before and after the text, once another repeats it
-
     def __init__(self, id: str, created: int, model: str, include_usage: bool, request: dict[str, Any]) -> None:
         self.head: dict[str, Any] = {"id": id, "object": "chat.completion.chunk", "created": created, "model": model}
         self._include_usage = include_usage
         self._request = request
         self._reported: dict[str, Any] = {}
         self._choices: dict[int, GrowingChoice] = {}
+        self._estimated_input: int | None = None
         self._waiting: dict[str, Any] = {}  # fields of the chunk that go out with the next one
+        self._closed = False
+        self._kept_bytes = 0
+        self._parts = 0  # of the chunk that is being read
+        self._plain: _Plain | None = None  # the last chunk, if it was a text and nothing else
+        self._frame: tuple[bytes, bytes] | None = None  # its block before and after the text, once another repeats it
+        self.whole = self.cut = False
+        self.text_bytes = 0
+        self.choice_bytes = math.inf
 
     @property
     def finished(self) -> bool:
         ended = sum(choice.finish_reason is not None for choice in self._choices.values())
         return self._closed or (0 < len(self._choices) == ended and ended >= (self._request.get("n") or 1))
-
-    @property
-    def cut(self) -> bool:
-        return any(choice.cut for choice in self._choices.values())
 
     @property
     def usage(self) -> dict[str, Any]:
@@ -262,7 +257,7 @@ class ChunkWriter:
                     choice.waiting[name] = join_logprobs(choice.waiting.get(name), value) if name == "logprobs" else value
         chunks = [] if delta is None else self._read_delta(choice, delta)
         if choice.cut:
-            choice.finish_reason = "length"
+            choice.finish_reason, self.cut = "length", True
         elif (reason := raw.get("finish_reason")) is not None:
             choice.finish_reason = finish_reason(reason)
         return chunks

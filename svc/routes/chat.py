@@ -87,9 +87,10 @@ async def create(request: Request[State], caller: Caller) -> Response:
         conversation_id, replaces = request.headers.get(memory.HEADER), request.headers.get(memory.REPLACES)
         exchange = await memory.begin(state.db, caller.account, body["messages"], conversation_id, replaces, state.clock())
         body = {**body, "messages": exchange.messages}
-    payer = Payer(caller.id, request.scope["svc.request_id"], caller.key_id)
+    owner = caller.id
+    payer = Payer(owner, request.scope["svc.request_id"], caller.key_id)
     if int(request.scope["svc.sent"].get(b"content-length", _BODY_BYTES)) > _HEAVY_BYTES:  # making it walks the whole body
-        call = await state.offload.run(caller.id, ChatCall, model, body, state.engines, payer, heavy=True)
+        call = await state.offload.run(owner, ChatCall, model, body, state.engines, payer, heavy=True)
     else:
         call = ChatCall(model, body, state.engines, payer)
     interrupt = Interrupt()
@@ -98,7 +99,7 @@ async def create(request: Request[State], caller: Caller) -> Response:
         return EventStream(
             _events(request, call, exchange, interrupt),
             drain=state.drain,
-            owner=caller.id,
+            owner=owner,
             interrupt=interrupt,
             closing=lambda error: blocks.error_event(error.error),
             on_fault=lambda fault: add_log_fields(request, level="error", error=describe(fault)),
@@ -107,7 +108,7 @@ async def create(request: Request[State], caller: Caller) -> Response:
         )
     try:
         async with call:
-            with attended(request.receive, state.drain, caller.id, interrupt):
+            with attended(request.receive, state.drain, owner, interrupt):
                 answer = await call.complete()
     finally:
         await _record(request, call, exchange)

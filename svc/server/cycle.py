@@ -20,12 +20,6 @@ class Cycle(RequestResponseCycle):
     """One request and its answer. The head of an answer waits for the first of its body: most are one write."""
 
     chunks = True  # a body without a length is sent in chunks; otherwise it ends with its connection
-    more_body = True  # of the request
-    disconnected = response_started = response_complete = chunked_encoding = False
-    expected_content_length = 0
-    _head = b""
-    _news = False  # for `receive`
-    _reader: asyncio.Future[None] | None = None  # the one that waits for it
 
     def __init__(
         self,
@@ -45,7 +39,12 @@ class Cycle(RequestResponseCycle):
         self.keep_alive = keep_alive
         self.on_response = on_response
         self.body = bytearray()
+        self.more_body = True  # of the request
+        self.disconnected = self.response_started = self.response_complete = False
         self.logger = _log
+        self._head = b""
+        self._news = False  # for `receive`
+        self._reader: asyncio.Future[None] | None = None  # the one that waits for it
 
     def tell(self) -> None:
         """Lets `receive` look at what is new: a piece of the body, its end, that the client is gone, that the answer is whole."""

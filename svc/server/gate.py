@@ -137,10 +137,11 @@ def metered(handler: Handler) -> Handler:
     """Takes one admission from the account's chat bucket, before the body is read; the answer tells what is left."""
 
     def guarded(request: Request[State], caller: Caller) -> Awaitable[Response]:
+        account = caller.account
         try:
-            admission = request.state.limits.take_chat(caller.id, caller.tier)
+            admission = request.state.limits.take_chat(account.id, account.tier)
         except ApiError as error:
-            _tell_limits(request, CHAT_PER_MINUTE[caller.tier], 0, error.retry_after_seconds or 1)
+            _tell_limits(request, CHAT_PER_MINUTE[account.tier], 0, error.retry_after_seconds or 1)
             raise
         _tell_limits(request, *admission)
         return handler(request, caller)

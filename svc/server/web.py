@@ -34,12 +34,9 @@ def routes(table: Iterable[Row]) -> list[Route]:
 
 
 class _Request(Request[State]):
-    """Starlette's request, whose state is ours itself and no wrapper that looks up each name in it."""
+    """Starlette's request, whose state is ours itself: an attribute, and no property that wraps it."""
 
-    @property
-    def state(self) -> State:
-        state: State = self.scope["state"]["service"]
-        return state
+    state: State = None  # type: ignore[assignment]
 
 
 class _ByMethod:
@@ -49,7 +46,9 @@ class _ByMethod:
         self._endpoints = {"HEAD": endpoints["GET"], **endpoints} if "GET" in endpoints else endpoints
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        answer = await self._endpoints[scope["method"]](_Request(scope, receive, send))
+        request = _Request(scope, receive, send)
+        request.state = scope["state"]["service"]
+        answer = await self._endpoints[scope["method"]](request)
         await answer(scope, receive, send)
 
 
