@@ -72,15 +72,15 @@ PROMPTS = (
 
 @pytest.mark.parametrize("prompt", PROMPTS, ids=lambda prompt: prompt[:30])
 def test_every_prompt_makes_a_picture_with_many_colours(prompt: str) -> None:
-    pixels = decoded(picture(prompt, 96, 72))
+    pixels = decoded(picture(prompt, 64, 64))
     assert len({pixel for row in pixels for pixel in row}) > 40
 
 
 def test_the_same_prompt_makes_the_same_picture_and_another_variation_another_one() -> None:
     prompt = "a lighthouse and a cat at sunset"
-    assert picture(prompt, 120, 120) == picture(prompt, 120, 120)
-    assert len({picture(prompt, 120, 120, variation) for variation in range(4)}) == 4
-    assert len({picture(f"thought number {number}", 80, 80) for number in range(8)}) == 8
+    assert picture(prompt, 64, 64) == picture(prompt, 64, 64)
+    assert len({picture(prompt, 64, 64, variation) for variation in range(4)}) == 4
+    assert len({picture(f"thought number {number}", 64, 64) for number in range(8)}) == 8
 
 
 def test_words_of_place_time_colour_and_number_decide_what_is_shown() -> None:
@@ -135,9 +135,9 @@ def test_a_text_that_is_no_shape_is_refused() -> None:
 
 
 def test_night_is_darker_than_day_and_colours_tint() -> None:
-    night, day = (average(decoded(picture(f"hills {time}", 96, 96))) for time in ("at night", "at noon"))
+    night, day = (average(decoded(picture(f"hills {time}", 64, 64))) for time in ("at night", "at noon"))
     assert sum(night) * 1.7 < sum(day)
-    green, red = (average(decoded(picture(f"{shade} hills by day", 96, 96))) for shade in ("green", "red"))
+    green, red = (average(decoded(picture(f"{shade} hills by day", 64, 64))) for shade in ("green", "red"))
     assert green[1] - green[0] > 20 > red[1] - red[0]
 
 
