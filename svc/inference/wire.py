@@ -84,6 +84,7 @@ class ChunkWriter:
         self._estimated_input: int | None = None
         self._waiting: dict[str, Any] = {}  # fields of the chunk that go out with the next one
         self._closed = False
+        self._whole_usage: dict[str, Any] | None = None  # once it is closed: nothing is added to it then
         self._kept_bytes = 0
         self._parts = 0  # of the chunk that is being read
         self._plain: _Plain | None = None  # the last chunk, if it was a text and nothing else
@@ -100,7 +101,12 @@ class ChunkWriter:
     @property
     def usage(self) -> dict[str, Any]:
         """What the provider reported, normalized, or the estimate for what was produced so far."""
-        return normalized_usage(self._reported, lambda: self.estimated_input, estimated_tokens(self.text_bytes))
+        if self._whole_usage is not None:
+            return self._whole_usage
+        usage = normalized_usage(self._reported, lambda: self.estimated_input, estimated_tokens(self.text_bytes))
+        if self._closed:
+            self._whole_usage = usage
+        return usage
 
     @property
     def estimated_input(self) -> int:
