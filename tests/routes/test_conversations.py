@@ -45,22 +45,20 @@ async def test_a_change_leaves_absent_fields_and_null_takes_back(service: Servic
         assert (after["updated_at"] > before["updated_at"]) is bool(changes)
 
 
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        *[("title", value) for value in ("", " \n", 5, True, ["x"], {}, "a\nb", "a\0", "x" * 201)],
-        *[("project_id", value) for value in (5, True, [], {})],
-    ],
-)
-async def test_a_wrong_value_is_400_and_changes_nothing(
-    service: Service, headers: dict[str, str], field: str, value: Any
-) -> None:
+WRONG: list[tuple[str, Any]] = [
+    *[("title", value) for value in ("", " \n", 5, True, ["x"], {}, "a\nb", "a\0", "x" * 201)],
+    *[("project_id", value) for value in (5, True, [], {})],
+]
+
+
+async def test_a_wrong_value_is_400_and_changes_nothing(service: Service, headers: dict[str, str]) -> None:
     made = await make(service, headers, title="t")
-    for method, path in (("POST", "/conversations"), ("PATCH", f"/conversations/{made['id']}")):
-        answer = await service.client.request(method, path, json={field: value}, headers=headers)
-        error = answer.json()["error"]
-        assert (answer.status_code, error["code"], error["param"]) == (400, "invalid_value", field)
-    assert (await get(service, headers, "/conversations"))["data"] == [made]
+    for field, value in WRONG:
+        for method, path in (("POST", "/conversations"), ("PATCH", f"/conversations/{made['id']}")):
+            answer = await service.client.request(method, path, json={field: value}, headers=headers)
+            error = answer.json()["error"]
+            assert (answer.status_code, error["code"], error["param"]) == (400, "invalid_value", field), (field, value)
+        assert (await get(service, headers, "/conversations"))["data"] == [made], (field, value)
 
 
 @pytest.mark.parametrize(

@@ -166,17 +166,16 @@ def test_it_has_exactly_the_routes_of_the_map_in_their_order() -> None:
     assert list(DOCUMENT["paths"]) == list(dict.fromkeys(path for _, path in routes))
 
 
-@pytest.mark.parametrize(("method", "path", "operation"), OPERATIONS)
-async def test_a_token_is_asked_for_exactly_where_the_document_says_so(
-    service: Service, method: str, path: str, operation: dict[str, Any]
-) -> None:
+async def test_a_token_is_asked_for_exactly_where_the_document_says_so(service: Service) -> None:
     headers = {"origin": service.config.base_url}
-    answer = await service.client.request(method, re.sub(r"\{\w+\}", "something", path), headers=headers)
-    asked = {name for wanted in operation["security"] for name in wanted} if {} not in operation["security"] else set()
-    assert bool(asked) == (answer.status_code == 401)
-    if asked:
-        assert answer.headers["www-authenticate"] == ("Cookie" if asked == {"checkoutCookie"} else "Bearer")
-    check(answer)
+    for method, path, operation in OPERATIONS:
+        service.clocks.advance(61)  # every limit begins anew
+        answer = await service.client.request(method, re.sub(r"\{\w+\}", "something", path), headers=headers)
+        asked = {name for wanted in operation["security"] for name in wanted} if {} not in operation["security"] else set()
+        assert bool(asked) == (answer.status_code == 401), (method, path)
+        if asked:
+            assert answer.headers["www-authenticate"] == ("Cookie" if asked == {"checkoutCookie"} else "Bearer"), (method, path)
+        check(answer)
 
 
 def test_errors_have_the_status_and_type_of_the_one_table() -> None:

@@ -14,12 +14,12 @@ def filled(path: str) -> str:
     return re.sub(r"\{[^}]+\}", "some-id", path)
 
 
-@pytest.mark.parametrize("path", sorted({path for _, path, _ in ROUTES}))
-async def test_every_path_names_its_methods_on_405(service: Service, path: str) -> None:
-    methods = {method for method, other, _ in ROUTES if other == path}
-    answer = await service.client.request("TRACE", filled(path))
-    assert_error(answer, 405, "method_not_allowed")
-    assert set(answer.headers["allow"].split(", ")) == methods | ({"HEAD"} if "GET" in methods else set())
+async def test_every_path_names_its_methods_on_405(service: Service) -> None:
+    for path in {path for _, path, _ in ROUTES}:
+        methods = {method for method, other, _ in ROUTES if other == path}
+        answer = await service.client.request("TRACE", filled(path))
+        assert_error(answer, 405, "method_not_allowed")
+        assert set(answer.headers["allow"].split(", ")) == methods | ({"HEAD"} if "GET" in methods else set()), path
 
 
 @pytest.mark.parametrize("path", ["/nothing", "/v1/embeddings", "/v1/chat/completions/", "/v1/", "/static/../app.py", "/%00"])
