@@ -183,7 +183,9 @@ class ChunkWriter:
             return []
         self._closed = True
         chunks: list[Chunk] = []
-        for _, choice in sorted(self._choices.items()):
+        if len(self._choices) > 1:
+            self._choices = dict(sorted(self._choices.items()))
+        for choice in self._choices.values():
             for name, text in choice.texts.items():
                 if rest := text.rest():
                     chunks += self._chunks(choice, {name: rest})
@@ -199,7 +201,7 @@ class ChunkWriter:
     def answer(self) -> dict[str, Any]:
         """All of it as one `chat.completion`, after `finish()`."""
         choices = []
-        for _, choice in sorted(self._choices.items()):
+        for choice in self._choices.values():  # in order since `finish()`
             told = {"index": choice.index, "message": choice.message(), "logprobs": None, "finish_reason": choice.reason()}
             choices.append({**told, **choice.waiting})
         return {**self.head, "object": "chat.completion", **self._waiting, "choices": choices, "usage": self.usage}
