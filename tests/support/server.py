@@ -26,7 +26,7 @@ STOP_SECONDS = 10.0
 
 @dataclass(frozen=True)
 class Counts:
-    """What a process holds at one moment."""
+    """What a process holds at one moment. `descriptors` leaves out those of the database, whose few readers open when needed."""
 
     descriptors: int
     threads: int
@@ -87,9 +87,12 @@ class RunningServer:
         """What the process holds now; some of it goes only a moment after its cause."""
         proc = Path("/proc") / str(self.pid)
         pages = int((proc / "statm").read_text().split()[1])
-        return Counts(
-            len(list((proc / "fd").iterdir())), len(list((proc / "task").iterdir())), pages * os.sysconf("SC_PAGE_SIZE")
-        )
+        opened, database = [], str(self.data_dir.resolve() / "service.db")
+        for entry in (proc / "fd").iterdir():
+            with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+                opened.append(os.readlink(entry))
+        descriptors = sum(not target.startswith(database) for target in opened)
+        return Counts(descriptors, len(list((proc / "task").iterdir())), pages * os.sysconf("SC_PAGE_SIZE"))
 
     async def settled_descriptors(self, at_most: int, within_seconds: float = 10.0) -> int:
         """The number of open descriptors once it is down to `at_most`, or after `within_seconds`."""
