@@ -5,7 +5,7 @@ import contextlib
 import sqlite3
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from svc.content.artifacts import Artifact
 from svc.errors import ApiError
@@ -21,7 +21,7 @@ _VOICE = "alloy"
 
 @dataclass
 class Maker:
-    """Draws and speaks for one run, with a model for each. `beside` is written with each settlement."""
+    """Draws and speaks for one run, with a model for each. `beside` is written with each settlement; `calls` is added to."""
 
     studio: Studio
     payer: Payer
@@ -29,12 +29,7 @@ class Maker:
     image_model: Model | None
     speech_model: Model | None
     beside: Callable[[sqlite3.Connection], None]
-    calls: list[PaidCall] = field(default_factory=list)
-
-    @property
-    def cost_micros(self) -> int:
-        """What all of it has cost so far, also what was cut short."""
-        return sum(call.cost_micros for call in self.calls)
+    calls: list[PaidCall]
 
     async def draw(self, prompt: str) -> Artifact:
         """Draws a picture; the artifact. Raises ApiError."""

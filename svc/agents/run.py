@@ -21,7 +21,7 @@ from svc.ids import new_id
 from svc.inference.catalog import Model
 from svc.inference.chat_call import ChatCall
 from svc.inference.media_files import Home
-from svc.inference.paid_call import Payer
+from svc.inference.paid_call import PaidCall, Payer
 from svc.server.sse import Interrupt
 from svc.server.state import State
 
@@ -45,7 +45,10 @@ class RunOrder:
 
 
 class AgentRun:
-    """A run from its beginning to its one end. `add_log_fields` adds to the request's log line."""
+    """A run from its beginning to its one end. `add_log_fields` adds to the request's log line.
+
+    It holds nothing that holds it when it has ended: texts of up to a million characters are not left to the garbage collector.
+    """
 
     def __init__(self, state: State, payer: Payer, order: RunOrder, add_log_fields: Callable[..., None]) -> None:
         self.id = new_id("run", state.clock())
@@ -56,19 +59,7 @@ class AgentRun:
         self._add_log_fields = add_log_fields
         self._progress = loop.Progress()
         self._calls: list[ChatCall] = []  # all but the last are settled
-        account_id = payer.account_id
-        home = Home(account_id, order.project_id, self.id)
-        self._maker = Maker(state.studio, payer, home, order.image_model, order.speech_model, self._note_progress_in)
-        context = RunContext(
-            account_id=account_id,
-            run_id=self.id,
-            project_id=order.project_id,
-            db=state.db,
-            guarded=state.guarded,
-            clock=state.clock,
-            maker=self._maker,
-        )
-        self._toolbox = Toolbox(order.tools, context, self.note_fault)
+        self._made: list[PaidCall] = []  # what the tools have asked for
 
     def blocks(self) -> AsyncGenerator[bytes, None]:
         """The run as blocks of an event stream. Nothing has begun before the first: a refusal until then is an ordinary error."""
@@ -86,14 +77,14 @@ class AgentRun:
         self._add_log_fields(level="error", error=describe(fault))
 
     async def _events(self, messages: list[dict[str, Any]], first: ChatCall) -> AsyncGenerator[list[loop.Event], None]:
-        order = self._order
+        order, toolbox = self._order, self._toolbox()
         yield [{"type": "started", "model": order.model.id, "max_steps": order.max_steps, "tools": list(order.tools)}]
         async with contextlib.aclosing(
             loop.run(
                 messages,
                 max_steps=order.max_steps,
                 ask=lambda messages: self._ask(messages) if self._progress.steps > 1 else first,
-                call_tool=self._toolbox.call,
+                call_tool=toolbox.call,
                 progress=self._progress,
             )
         ) as events:
@@ -105,10 +96,25 @@ class AgentRun:
                     raise _tools_refused(error) from error
                 raise
 
+    def _toolbox(self) -> Toolbox:
+        state, order, account_id = self._state, self._order, self._payer.account_id
+        home = Home(account_id, order.project_id, self.id)
+        maker = Maker(state.studio, self._payer, home, order.image_model, order.speech_model, self._note_progress_in, self._made)
+        context = RunContext(
+            account_id=account_id,
+            run_id=self.id,
+            project_id=order.project_id,
+            db=state.db,
+            guarded=state.guarded,
+            clock=state.clock,
+            maker=maker,
+        )
+        return Toolbox(order.tools, context, self.note_fault)
+
     def _ask(self, messages: list[dict[str, Any]]) -> ChatCall:
         body: dict[str, Any] = {"model": self._order.model.id, "messages": list(messages), "stream": True}
         if self._order.tools:
-            body["tools"] = self._toolbox.as_functions()
+            body["tools"] = [tool.as_function for tool in self._order.tools.values()]
         heavy = sum(len(message["content"] or "") for message in messages) > _HEAVY_CHARACTERS
         settings: dict[str, Any] = {"added": ("reasoning_content",), "ours": ("tools",), "heavy": heavy}
         call = ChatCall(self._order.model, body, self._state.engines, self._payer, **settings)
@@ -175,7 +181,7 @@ class AgentRun:
         names = ("prompt_tokens", "completion_tokens", "total_tokens")
         usages = [call.usage for call in self._calls]
         usage = {name: sum(one[name] for one in usages) for name in names}
-        cost_micros = sum(call.cost_micros for call in self._calls) + self._maker.cost_micros
+        cost_micros = sum(call.cost_micros for call in [*self._calls, *self._made])  # also what was cut short
         return runs.RunOutcome(end.status, self._progress.steps, usage, cost_micros, end.output, end.error, end.reason)
 
 

@@ -108,9 +108,6 @@ class Toolbox:
     run: RunContext
     on_fault: Callable[[BaseException], None]
 
-    def as_functions(self) -> list[dict[str, Any]]:
-        return [tool.as_function for tool in self.tools.values()]
-
     async def call(self, name: str, arguments: dict[str, Any]) -> Any:
         """Runs the tool `name`; its result is what JSON can carry. Raises ToolFailure with a reason that the model can use."""
         tool = self.tools.get(name)

@@ -171,6 +171,7 @@ class PaidCall:
         if self._settled:
             return
         self._settled = True
+        self.beside = None  # whose run may hold this call
         if self._overrun_micros:
             self._engines.metrics.count_overrun(self._overrun_micros)
         if not self.paid:

@@ -1,6 +1,7 @@
 """One agent run through HTTP: what its record tells while it goes on, its last event, and how it is stopped."""
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
@@ -10,11 +11,15 @@ import orjson
 import pytest
 
 from svc.agents.loop import ToolFailure
+from svc.agents.maker import Maker
+from svc.agents.run import AgentRun
 from svc.agents.toolbox import RunContext
 from svc.agents.tools import TOOLS
 from svc.billing import wallet
+from svc.inference.chat_call import ChatCall
 from tests.conftest import Clocks, Service, serving
 from tests.routes.test_agents import RUN, events, run
+from tests.server.test_sse import until
 from tests.support.model_server import ModelServer
 
 
@@ -48,6 +53,22 @@ async def test_steps_usage_and_cost_are_shown_while_a_paid_run_goes_on(
     last = events(await running)[-1]
     assert last["type"] == "final" and last["finish_reason"] == "stop"
     assert last["cost_micros"] > spent and last["usage"]["total_tokens"] > record["usage"]["total_tokens"]
+
+
+async def test_a_run_that_has_ended_leaves_nothing_to_the_garbage_collector(service: Service, headers: dict[str, str]) -> None:
+    def left() -> set[int]:
+        return {id(kept) for kept in gc.get_objects() if isinstance(kept, (AgentRun, ChatCall, Maker))}
+
+    gc.collect()
+    before = left()
+    gc.disable()
+    try:
+        body = {"goal": "Compute 6 * 7 and save a note with the result", "model": "builtin/assistant-paid"}
+        assert events(await service.client.post(RUN, json=body, headers=headers))[-1]["type"] == "final"
+        await service.state["db"].write(lambda tx: None)  # the writer holds what it has written until there is more
+        await until(lambda: left() <= before)  # its task ends after its last byte
+    finally:
+        gc.enable()
 
 
 async def test_the_end_tells_what_the_run_has_made_also_where_its_tool_was_cut_short(
