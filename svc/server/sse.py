@@ -27,7 +27,7 @@ _HEADERS = [
 _SLICE_SECONDS = 0.005
 _JSON_GRACE_SECONDS = 5.0
 # Before a moment is over nobody looks whether the caller has left: that takes a task, which a quick answer is done without.
-_MOMENT_SECONDS = 0.25
+_MOMENT_SECONDS = 0.1
 
 
 class Interrupt:
