@@ -39,9 +39,6 @@ from svc.server.protocol import Protocol, Watch
 _BACKLOG = 2048
 _OPEN_FILES = 65536
 _FILES_FOR_OTHERS = 256  # databases, workers, model servers: what a connection may not take
-# mallopt(3): M_MMAP_THRESHOLD, and from how many bytes on memory is mapped by itself.
-_M_MMAP_THRESHOLD = -3
-_MAPPED_BYTES = 256 * 1024
 # They pass from the listening socket to every connection. A client that vanished is noticed within half a minute; one that
 # does not read keeps little in the kernel, so that it is noticed and costs no memory.
 _TCP_OPTIONS = {
@@ -199,7 +196,6 @@ class Server(uvicorn.Server):
         self.started = True
         self._watch.check()
         self._trim_memory()
-        self._map_large_memory()
         # What the start made stays for good, so the collector need not look at it again: 10 % less CPU for each request.
         gc.freeze()
         gc.enable()
@@ -257,12 +253,6 @@ class Server(uvicorn.Server):
         self._loop.call_later(self.trim_seconds, self._trim_memory)
         if trim := getattr(ctypes.CDLL(None), "malloc_trim", None):
             trim(0)
-
-    def _map_large_memory(self) -> None:
-        # Each of those 256 KiB comes as pages of its own, of which the system keeps only what is used; glibc gives that up after
-        # the first one was freed unless it is told. 1,000 open streams over TLS take 123 MB so, and 142 otherwise.
-        if mallopt := getattr(ctypes.CDLL(None), "mallopt", None):
-            mallopt(_M_MMAP_THRESHOLD, _MAPPED_BYTES)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """The first signal begins the end; the second one ends at once."""
