@@ -128,10 +128,7 @@ class PaidCall:
             self.abandon()
         elif error is not None:
             self.void()
-        if self._reserved or self.beside:
-            await self.settle()
-        else:
-            self.mark_settled()
+        await self.settle()
 
     async def reserve(self) -> None:
         """Holds the worst case of a paid call. Raises ApiError `insufficient_funds`, `storage_unavailable`."""
