@@ -238,27 +238,28 @@ class ChatCall(PaidCall):
 
     async def complete(self) -> bytes:
         """The answer as one `chat.completion` in JSON. Raises ApiError for a fault of the upstream."""
-        completion = wire.Completion(self._writer)
+        writer = self._writer
+        writer.whole = True
         try:
             answer, raws = await self.tried(self._begin)
             try:
                 while raws is not None:
                     for raw in raws:
-                        completion.feed(raw)
-                    if self._writer.cut and self._writer.finished:
+                        writer.feed(raw)
+                    if writer.cut and writer.finished:
                         break  # a stream that nobody asked for, and that goes on beyond its grant
                     raws = await answer.more()
             finally:
                 await answer.aclose()
-            long = self._writer.text_bytes > _LONG_BYTES
-            self._answer = await asyncio.to_thread(completion.finish, True) if long else completion.finish()
+            long = writer.text_bytes > _LONG_BYTES
+            self._answer, data = await asyncio.to_thread(writer.answer, True) if long else writer.answer()
             self.begun = True
         except UpstreamFault as fault:
             self.ended(fault)
             raise self.caller_error(fault) from fault
         finally:
             self._note_end()
-        return completion.data
+        return data
 
     def _note_end(self) -> None:
         usage = self.usage

@@ -17,7 +17,8 @@ _CALLS_MAX = 128
 _PARTS_MAX = 5_000
 # More tokens than any model reads: such a count is noise, and would only drain a wallet.
 _TOKENS_MAX = 10**9
-_FINISH_REASONS = {reason: reason for reason in ("stop", "length", "tool_calls", "content_filter", "function_call")} | {
+OWN_FINISH_REASONS = frozenset({"stop", "length", "tool_calls", "content_filter", "function_call"})  # the document's
+_FINISH_REASONS = {reason: reason for reason in OWN_FINISH_REASONS} | {
     "max_tokens": "length",
     "max_output_tokens": "length",
     "model_length": "length",
@@ -149,6 +150,15 @@ class GrowingChoice:
         self.calls: list[GrowingCall] = []
         self.function_call: GrowingCall | None = None
         self._by_index: dict[int, GrowingCall] = {}
+
+    @classmethod
+    def of_text(cls, index: int, text: str, finish_reason: str) -> "GrowingChoice":
+        """A choice that came whole and is a text."""
+        choice = cls(index)
+        choice.begun, choice.finish_reason = True, finish_reason
+        choice.texts["content"] = grown = GrowingText()
+        grown.pieces.append(text)
+        return choice
 
     def within(self, piece: str) -> str:
         """As much of a further piece of text as was granted."""

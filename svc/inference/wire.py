@@ -2,7 +2,7 @@
 
 raw dicts -> ChunkWriter.feed() -> the chunks to send now -> blocks() -> bytes
              ChunkWriter.finish() -> the closing chunks, after the provider's clean end
-raw dicts -> Completion.feed() and finish() -> one JSON answer: the same reading, put together again
+             or answer() -> one JSON answer, where nothing was to be sent on the way
 """
 
 import math
@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from svc.errors import UpstreamFault
 from svc.inference.blocks import Chunk, Texts, event
 from svc.inference.normalize import (
+    OWN_FINISH_REASONS,
     PIECE_CHARACTERS,
     GrowingCall,
     GrowingChoice,
@@ -40,8 +41,6 @@ _TOP_FIELDS = frozenset({"id", "object", "created", "model", "choices", "usage",
 _CHOICE_FIELDS = frozenset({"index", "delta", "message", "text", "finish_reason", "logprobs", "usage", "error"})
 _DELTA_FIELDS = frozenset({"role", "tool_calls", "function_call"})
 _CALL_FIELDS = frozenset({"index", "id", "type", "function", "custom", "name", "arguments", "input"})
-
-# --- streams
 
 
 class _Plain(NamedTuple):
@@ -72,7 +71,7 @@ class ChunkWriter:
     `text_bytes` is the size of all text produced so far, reasoning and arguments included. A choice whose text goes beyond
     `choice_bytes`, where that is set before the first `feed`, ends there with `length`; `cut` tells of it. `finished` tells
     that all choices that were asked for have their end, or that `finish()` was called. Where `whole` is set, nothing is sent on
-    the way: there are no chunks, and `Completion` takes it all in the end.
+    the way: there are no chunks, and `answer()` tells it all in the end.
     """
 
     def __init__(self, id: str, created: int, model: str, include_usage: bool, request: dict[str, Any]) -> None:
@@ -187,7 +186,7 @@ class ChunkWriter:
             self._choices = dict(sorted(self._choices.items()))
         for choice in self._choices.values():
             for name, text in choice.texts.items():
-                if rest := text.rest():
+                if text.half and (rest := text.rest()):
                     chunks += self._chunks(choice, {name: rest})
             for call in choice.sent_calls() if choice.calls else ():
                 if not choice.cut and (piece := call.closing_piece()):
@@ -198,13 +197,16 @@ class ChunkWriter:
             chunks.append({**self.head, **self._waiting, "choices": [], "usage": self.usage})
         return chunks
 
-    def answer(self) -> dict[str, Any]:
-        """All of it as one `chat.completion`, after `finish()`."""
+    def answer(self, apart: bool = False) -> tuple[dict[str, Any], bytes]:
+        """All of it as one `chat.completion`, and that as JSON, after a clean end; `apart` from the event loop, that gets its
+        turns meanwhile. Raises what `finish()` does, and UpstreamFault `invalid` for what JSON cannot carry."""
+        self.finish()
         choices = []
-        for choice in self._choices.values():  # in order since `finish()`
+        for choice in self._choices.values():  # in order since then
             told = {"index": choice.index, "message": choice.message(), "logprobs": None, "finish_reason": choice.reason()}
             choices.append({**told, **choice.waiting})
-        return {**self.head, "object": "chat.completion", **self._waiting, "choices": choices, "usage": self.usage}
+        answer = {**self.head, "object": "chat.completion", **self._waiting, "choices": choices, "usage": self.usage}
+        return answer, json_bytes(answer, apart)
 
     def content(self, index: int = 0) -> dict[str, Any]:
         """The assistant's message of the choice `index` as far as it has come."""
@@ -244,7 +246,31 @@ class ChunkWriter:
             chunk["usage"] = None
         return chunk
 
+    def _takes_text(self, raw: dict[str, Any], position: int) -> bool:
+        """Takes a whole choice that is a text of ASCII and its finish reason, as most are: there is nothing to make of it."""
+        message, index, reason = raw.get("message"), raw.get("index"), raw.get("finish_reason")
+        if type(message) is not dict or type(reason) is not str or reason not in OWN_FINISH_REASONS:
+            return False
+        text = message.get("content")
+        if (
+            type(text) is not str
+            or not text.isascii()
+            or not 0 < len(text) <= min(PIECE_CHARACTERS, self.choice_bytes)
+            or type(index) is not int
+            or index != position
+            or index in self._choices
+            or "role" not in message
+            or [*message.values()].count(None) != len(message) - 2  # all but the role and the text
+            or [*raw.values()].count(None) != len(raw) - 3
+        ):
+            return False
+        self._choices[index] = GrowingChoice.of_text(index, text, reason)
+        self.text_bytes += len(text)
+        return True
+
     def _read_choice(self, raw: dict[str, Any], position: int) -> list[Chunk]:
+        if self.whole and self._takes_text(raw, position):
+            return []
         if raw.get("error") or raw.get("object") == "error":
             raise told_in(raw)
         delta = delta_of(raw)
@@ -369,29 +395,3 @@ class ChunkWriter:
             chunks.append(self._chunk(choice, call.delta(first["piece"], extra)))
             chunks += [self._chunk(choice, call.delta(rest["piece"], {}), goes_on=True) for rest in more]
         return chunks
-
-
-# --- answers
-
-
-class Completion:
-    """One `chat.completion`, put together from what a fresh `writer` reads: a raw one, or the chunks of a stream.
-
-    `data` is it as JSON, once it is finished.
-    """
-
-    def __init__(self, writer: ChunkWriter) -> None:
-        self._writer = writer
-        writer.whole = True
-        self.data = b""
-
-    def feed(self, raw: dict[str, Any] | Repeat) -> None:
-        """Raises what ChunkWriter.feed does."""
-        self._writer.feed(raw)
-
-    def finish(self, apart: bool = False) -> dict[str, Any]:
-        """The whole answer. Raises UpstreamFault `invalid` when there is no usable choice or JSON cannot carry the answer."""
-        self._writer.finish()
-        answer = self._writer.answer()
-        self.data = json_bytes(answer, apart)  # raises before the 200
-        return answer

@@ -66,12 +66,13 @@ class Setup:
 
     async def answer(self, model: str, **fields: Any) -> dict[str, Any]:
         """The whole JSON answer."""
-        completion = wire.Completion(wire.ChunkWriter(**HEAD, include_usage=False, request={"messages": []}))
+        writer = wire.ChunkWriter(**HEAD, include_usage=False, request={"messages": []})
+        writer.whole = True
         async with contextlib.aclosing(self.chat(model, stream=False, **fields)) as raws:
             async for together in raws:
                 for raw in together:
-                    completion.feed(raw)
-        return completion.finish()
+                    writer.feed(raw)
+        return writer.answer()[0]
 
     async def fault(self, model: str, **fields: Any) -> UpstreamFault:
         with pytest.raises(UpstreamFault) as caught:

@@ -1,16 +1,20 @@
 """svc/inference/wire.py, rule by rule of OpenAI's format: streams, JSON answers, sizes, events."""
 
+import math
 import time
 from collections.abc import Callable
 from typing import Any
 
 import orjson
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from svc.errors import UpstreamFault
 from svc.inference import blocks, wire
 from tests.support.wire_grammar import (
     HEAD,
+    REASONS,
     answer,
     assembled,
     calls,
@@ -203,7 +207,7 @@ def test_text_bytes_and_content_tell_what_was_produced_so_far() -> None:
     assert not stream.finished
 
 
-def granted(size_bytes: int) -> wire.ChunkWriter:
+def granted(size_bytes: float) -> wire.ChunkWriter:
     stream = writer()
     stream.choice_bytes = size_bytes
     return stream
@@ -228,9 +232,7 @@ def test_text_reasoning_and_arguments_count_together_and_each_choice_alone() -> 
 
 
 def test_a_whole_answer_beyond_its_grant_is_cut_too() -> None:
-    completion = wire.Completion(granted(5))
-    completion.feed({"choices": [{"index": 0, "message": {"content": "Hello, world!"}, "finish_reason": "stop"}]})
-    choice = completion.finish()["choices"][0]
+    choice = message_answer({"content": "Hello, world!"}, by=granted(5))["choices"][0]
     assert (choice["message"]["content"], choice["finish_reason"]) == ("Hello", "length")
 
 
@@ -250,10 +252,8 @@ def test_a_chunk_of_thousands_of_parts_is_refused_before_they_are_walked(raw: di
 
 
 def seconds_for(raws: list[dict[str, Any]]) -> float:
-    completion, began = wire.Completion(writer()), time.process_time()
-    for raw in raws:
-        completion.feed(raw)
-    completion.finish()
+    began = time.process_time()
+    answer(*raws)
     return time.process_time() - began
 
 
@@ -297,10 +297,10 @@ def test_an_answer_that_is_written_apart_is_the_same(text: str) -> None:
     raw = {"choices": [{"message": {"content": text, "x": [1.5, None, {"y": text}]}, "finish_reason": "stop"}], "z": -(2**63)}
     written = []
     for apart in (False, True):
-        completion = wire.Completion(writer())
-        completion.feed(raw)
-        whole = completion.finish(apart)
-        written.append(orjson.loads(completion.data))
+        whole_writer = writer(whole=True)
+        whole_writer.feed(raw)
+        whole, data = whole_writer.answer(apart)
+        written.append(orjson.loads(data))
         assert whole["choices"][0]["message"]["content"] == text
     assert written[0] == written[1]
 
@@ -343,6 +343,27 @@ def test_content_is_a_string_unless_there_are_calls(content: Any, seen: str) -> 
 @pytest.mark.parametrize("empty", [None, []])
 def test_text_messages_have_no_tool_calls_key(empty: Any) -> None:
     assert message_answer({"content": "a", "tool_calls": empty})["choices"][0]["message"].keys() == {"role", "content", "refusal"}
+
+
+@given(
+    message=st.fixed_dictionaries(
+        {"role": st.sampled_from(["assistant", None]), "content": st.text(max_size=9) | st.none()},
+        optional={"refusal": st.none() | st.just("No."), "tool_calls": st.just([]), "reasoning": st.none() | st.just("Hm.")},
+    ),
+    choice=st.fixed_dictionaries(
+        {"index": st.sampled_from([0, 1, None, "0"]), "finish_reason": st.sampled_from([*sorted(REASONS), "eos", None])},
+        optional={"logprobs": st.none() | st.just({"content": []}), "stop_reason": st.none() | st.just("x"), "usage": st.none()},
+    ),
+    granted_bytes=st.sampled_from([3, 9, math.inf]),
+)
+def test_a_whole_message_says_what_it_says_as_a_delta(
+    message: dict[str, Any], choice: dict[str, Any], granted_bytes: float
+) -> None:
+    said = [
+        answer({"choices": [{**choice, name: message}], "usage": {"prompt_tokens": 7}}, by=granted(granted_bytes))
+        for name in ("message", "delta")
+    ]
+    assert said[0] == said[1]
 
 
 def test_messages_under_one_index_are_several_answers() -> None:

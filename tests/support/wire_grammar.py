@@ -12,8 +12,10 @@ HEAD = {"id": "chatcmpl-x", "created": 1_790_000_000, "model": "ollama/llama3.2"
 REASONS = {"stop", "length", "tool_calls", "content_filter", "function_call"}
 
 
-def writer(include_usage: bool = False) -> wire.ChunkWriter:
-    return wire.ChunkWriter(**HEAD, include_usage=include_usage, request=REQUEST)
+def writer(include_usage: bool = False, *, whole: bool = False) -> wire.ChunkWriter:
+    made = wire.ChunkWriter(**HEAD, include_usage=include_usage, request=REQUEST)
+    made.whole = whole
+    return made
 
 
 def streamed(*raws: dict[str, Any], include_usage: bool = False) -> list[dict[str, Any]]:
@@ -38,14 +40,17 @@ def calls(*entries: dict[str, Any]) -> dict[str, Any]:
     return delta(tool_calls=list(entries))
 
 
-def answer(raw: dict[str, Any]) -> dict[str, Any]:
-    completion = wire.Completion(writer())
-    completion.feed(raw)
-    return completion.finish()
+def answer(*raws: dict[str, Any], by: wire.ChunkWriter | None = None) -> dict[str, Any]:
+    """All of it as one answer."""
+    whole = by or writer()
+    whole.whole = True
+    for raw in raws:
+        whole.feed(raw)
+    return whole.answer()[0]
 
 
-def message_answer(message: Any, **choice: Any) -> dict[str, Any]:
-    return answer({"choices": [{"index": 0, "message": message, "finish_reason": "stop", **choice}]})
+def message_answer(message: Any, by: wire.ChunkWriter | None = None, **choice: Any) -> dict[str, Any]:
+    return answer({"choices": [{"index": 0, "message": message, "finish_reason": "stop", **choice}]}, by=by)
 
 
 def check_grammar(chunks: list[dict[str, Any]], include_usage: bool, *, complete: bool) -> None:
