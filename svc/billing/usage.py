@@ -144,13 +144,20 @@ class UsageCounter:
 
     def __init__(self, db: Database) -> None:
         self._db = db
-        self._waiting: list[CountedCall] = []
+        self._waiting: dict[tuple[str, str | None, str, str], list[int]] = {}  # requests, tokens of input and output
         self._writing = asyncio.Lock()
         self._flushing: asyncio.Task[None] | None = None
 
     def count(self, call: CountedCall) -> None:
-        """Counts a call; it is written within two seconds, or by `flush`."""
-        self._waiting.append(call)
+        """Counts a call that cost nothing; it is written within two seconds, or by `flush`."""
+        row = (call.account_id, call.key_id, call.model, call.day)
+        counts = self._waiting.get(row)
+        if counts is not None:
+            counts[0] += call.requests
+            counts[1] += call.input_tokens
+            counts[2] += call.output_tokens
+            return
+        self._waiting[row] = [call.requests, call.input_tokens, call.output_tokens]
         if len(self._waiting) == 1 or len(self._waiting) == _MOST_WAITING:
             delay_seconds = 0.0 if len(self._waiting) == _MOST_WAITING else _FLUSH_SECONDS
             self._flushing = asyncio.create_task(self._flush_later(delay_seconds))
@@ -159,10 +166,10 @@ class UsageCounter:
         """Writes what waits, and waits for what is being written. A storage fault drops it: usage that costs nothing is not
         worth a refusal."""
         async with self._writing:
-            calls, self._waiting = self._waiting, []
-            if calls:
+            waiting, self._waiting = self._waiting, {}
+            if waiting:
                 with contextlib.suppress(ApiError):
-                    await self._db.write(_add_calls, calls)
+                    await self._db.write(_add_counts, waiting)
 
     async def close(self) -> None:
         if self._flushing is not None:
@@ -174,13 +181,6 @@ class UsageCounter:
         await self.flush()
 
 
-def _add_calls(tx: sqlite3.Connection, calls: list[CountedCall]) -> None:
-    together: dict[tuple[str, str | None, str, str], list[CountedCall]] = {}
-    for call in calls:
-        together.setdefault((call.account_id, call.key_id, call.model, call.day), []).append(call)
-    for some in together.values():
-        tokens = (sum(call.input_tokens for call in some), sum(call.output_tokens for call in some))
-        cost_micros, requests = sum(call.cost_micros for call in some), sum(call.requests for call in some)
-        add_call(
-            tx, some[0]._replace(input_tokens=tokens[0], output_tokens=tokens[1], cost_micros=cost_micros, requests=requests)
-        )
+def _add_counts(tx: sqlite3.Connection, waiting: dict[tuple[str, str | None, str, str], list[int]]) -> None:
+    for (account_id, key_id, model, day), (requests, input_tokens, output_tokens) in waiting.items():
+        add_call(tx, CountedCall(account_id, key_id, model, input_tokens, output_tokens, 0, day, requests))
