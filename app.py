@@ -14,7 +14,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
 
-import httpx
 import orjson
 from starlette.applications import Starlette
 
@@ -320,16 +319,20 @@ async def _payments(config: Config, folder: secrets.DataFolder, stack: contextli
     mode = config.payment_mode
     if mode != "stripe":
         return Payments(mode, config.base_url, folder.derive("sandbox-payments") if mode == "sandbox" else None)
-    client = httpx.AsyncClient(transport=Outbound(), trust_env=False, timeout=None)  # noqa: S113 - Stripe has deadlines of its own
-    stripe = Stripe(await stack.enter_async_context(client), config.stripe_api, config.stripe_secret_key or "")
+    from svc.outbound.transport import httpx_client  # late: most services need no httpx
+
+    client = await stack.enter_async_context(httpx_client(Outbound()))
+    stripe = Stripe(client, config.stripe_api, config.stripe_secret_key or "")
     return Payments(mode, config.base_url, (config.stripe_webhook_secret or "").encode(), stripe)
 
 
 async def _identity_providers(config: Config, stack: contextlib.AsyncExitStack) -> dict[str, SignInProvider]:
     if not config.identity_providers:
         return {}
-    transport = Outbound(max_idle=8)  # the operator names them: they may be at any address
-    client = await stack.enter_async_context(httpx.AsyncClient(transport=transport, trust_env=False, timeout=None))  # noqa: S113
+    from svc.outbound.transport import httpx_client  # late, as above
+
+    # The operator names them: they may be at any address.
+    client = await stack.enter_async_context(httpx_client(Outbound(max_idle=8)))
     return {
         settings.name: GitHub(settings, client)
         if settings.name == "github"

@@ -9,14 +9,13 @@ import contextlib
 import sqlite3
 from typing import Any
 
-import httpx
-
 from svc.agents.loop import ToolFailure
 from svc.agents.toolbox import AgentTool, Offer, RunContext, file_fields, text_argument
 from svc.builtin.calculate import calculate
 from svc.content import artifacts, contents, recall
 from svc.content.artifacts import Artifact
 from svc.ids import timestamp
+from svc.outbound.errors import OutboundError
 
 _READ_BYTES = 64 * 1024
 _LISTED = 50
@@ -87,10 +86,10 @@ async def fetch_url(run: RunContext, url: str) -> dict[str, Any]:
                     content += piece
                     if len(content) >= _READ_BYTES:
                         break
-    except (httpx.HTTPError, httpx.InvalidURL, TimeoutError):
+    except (OutboundError, TimeoutError):
         # One text for every fault: it must not tell which ports of the network answer.
         raise ToolFailure("This address cannot be read. Only public http and https pages can.") from None
-    content_type = reply.headers.get("content-type", "")[:200]
+    content_type = (reply.header(b"content-type") or "")[:200]
     if b"\0" in content:
         raise ToolFailure(f"What is at this address is no text ({content_type}).")
     return {"status": reply.status, "content_type": content_type, "text": content[:_READ_BYTES].decode("utf-8", "replace")}

@@ -1,12 +1,13 @@
 """Signing in with GitHub's OAuth 2.0, on github.com or an Enterprise server."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
-
-import httpx
 
 from svc.auth.oauth import Flow, Identity, ask, nonsense, refused
 from svc.config import GITHUB, IdentityProvider
+
+if TYPE_CHECKING:
+    import httpx
 
 _API_OF_GITHUB = "https://api.github.com"
 
@@ -14,7 +15,7 @@ _API_OF_GITHUB = "https://api.github.com"
 class GitHub:
     """GitHub, whose subjects are the numbers of its users: names there can be given up and taken by others."""
 
-    def __init__(self, settings: IdentityProvider, client: httpx.AsyncClient) -> None:
+    def __init__(self, settings: IdentityProvider, client: "httpx.AsyncClient") -> None:
         self.name = settings.name
         self.issuer = settings.issuer.rstrip("/")
         self._settings = settings

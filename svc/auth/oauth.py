@@ -6,13 +6,15 @@ import hashlib
 import hmac
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-import httpx
 import orjson
 
 from svc.bounded import read_bounded
 from svc.errors import ApiError
+
+if TYPE_CHECKING:
+    import httpx
 
 _ANSWER_SECONDS = 10.0
 _ANSWER_BYTES = 256 * 1024
@@ -77,7 +79,7 @@ def base64url(data: bytes) -> str:
 
 
 async def ask(
-    client: httpx.AsyncClient,
+    client: "httpx.AsyncClient",
     method: str,
     url: str,
     headers: Mapping[str, str] | None = None,
@@ -87,6 +89,8 @@ async def ask(
 
     Raises ApiError `upstream_unreachable`, `upstream_timeout`, `upstream_invalid_response`.
     """
+    import httpx  # late: a service without such providers never needs it
+
     try:
         async with (
             asyncio.timeout(_ANSWER_SECONDS),

@@ -10,16 +10,19 @@ import hmac
 import math
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from urllib.parse import quote_plus, urlencode
 
-import httpx
 import jwt
 import orjson
 
 from svc.auth.oauth import Flow, Identity, ask, nonsense, refused
 from svc.config import IdentityProvider
 from svc.outbound.addresses import checked_url
+from svc.outbound.errors import InvalidURL
+
+if TYPE_CHECKING:
+    import httpx
 
 T = TypeVar("T")
 # Signatures alone: a key of the provider, public as it is, must never pass for the secret of an HMAC.
@@ -49,7 +52,7 @@ class OpenID:
     """One OpenID Connect issuer. `clock` gives Unix seconds, `monotonic` the seconds for which what it said is kept."""
 
     def __init__(
-        self, settings: IdentityProvider, client: httpx.AsyncClient, clock: Callable[[], float], monotonic: Callable[[], float]
+        self, settings: IdentityProvider, client: "httpx.AsyncClient", clock: Callable[[], float], monotonic: Callable[[], float]
     ) -> None:
         self.name = settings.name
         self.issuer = settings.issuer
@@ -156,11 +159,11 @@ class OpenID:
     def _endpoint(self, document: dict[str, Any], name: str) -> str:
         url = document.get(name)
         try:
-            origin, normal = checked_url(url if isinstance(url, str) else "")
-        except (httpx.InvalidURL, httpx.UnsupportedProtocol):
+            normal = checked_url(url if isinstance(url, str) else "")
+        except InvalidURL:
             raise nonsense(f"no {name}") from None
         # Whoever is on loopback for a test may speak plain HTTP, an issuer on the network may not send us elsewhere with it.
-        if origin.scheme != "https" and not self.issuer.startswith("http://"):
+        if normal.origin.scheme != "https" and not self.issuer.startswith("http://"):
             raise nonsense(f"an insecure {name}")
         return str(normal)
 

@@ -6,14 +6,16 @@ import hmac
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
-import httpx
 import orjson
 
 from svc.bounded import read_bounded
 from svc.errors import ApiError
+
+if TYPE_CHECKING:
+    import httpx
 
 TOLERANCE_SECONDS = 300
 CHECKOUT_ORIGIN = "https://checkout.stripe.com"
@@ -147,7 +149,7 @@ def _text(value: Any) -> str | None:
 class Stripe:
     """Stripe's API at `api` (`https://api.stripe.com`), spoken to through `client`."""
 
-    client: httpx.AsyncClient
+    client: "httpx.AsyncClient"
     api: str
     secret_key: str = field(repr=False)
     pause_seconds: float = _PAUSE_SECONDS
@@ -164,6 +166,8 @@ class Stripe:
 
     async def is_paid(self, session_id: str) -> bool:
         """Whether the money of a Checkout Session has come. Raises ApiError `upstream_*`."""
+        import httpx  # late: a service without Stripe never needs it
+
         headers = {"authorization": f"Bearer {self.secret_key}"}
         try:
             async with asyncio.timeout(_ATTEMPT_SECONDS):
@@ -208,6 +212,8 @@ class Stripe:
         return bool(parts.hostname) and (parts.scheme == "https" or (parts.scheme, parts.netloc) == (api.scheme, api.netloc))
 
     async def _post(self, path: str, form: dict[str, str], idempotency_key: str) -> dict[str, Any]:
+        import httpx
+
         headers = {"authorization": f"Bearer {self.secret_key}", "idempotency-key": idempotency_key}
         fault = ApiError("upstream_unreachable")
         for attempt in range(_ATTEMPTS):

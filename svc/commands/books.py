@@ -11,8 +11,6 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import httpx
-
 from svc.billing import payments, report, wallet
 from svc.billing.payments import Mismatch
 from svc.billing.stripe import Stripe
@@ -22,6 +20,7 @@ from svc.errors import ApiError
 from svc.ids import timestamp
 from svc.money import dollars
 from svc.outbound.client import Outbound
+from svc.outbound.transport import httpx_client
 
 _PAGE_ROWS = 1_000
 _SHOWN = 20
@@ -113,7 +112,7 @@ def _payments(config: Config, options: argparse.Namespace) -> int:
 
 async def _with_states(config: Config, found: Sequence[Mismatch]) -> list[Mismatch]:
     """`found` without those unpaid checkouts of which Stripe says that nobody has paid them, the others with what it says."""
-    async with httpx.AsyncClient(transport=Outbound(), trust_env=False, timeout=None) as client:  # noqa: S113 - Stripe has its own
+    async with httpx_client(Outbound()) as client:
         stripe = Stripe(client, config.stripe_api, config.stripe_secret_key or "")
         turns = asyncio.Semaphore(_ASKED_AT_ONCE)
 

@@ -29,6 +29,8 @@ from svc.inference.catalog import Catalog, Model, Provider, on_offer
 from svc.log import Log
 from svc.outbound.addresses import Resolver
 from svc.outbound.client import Outbound
+from svc.outbound.errors import OutboundError
+from svc.outbound.transport import httpx_client
 
 _SKEW_SECONDS = 60
 _CLOCK_SECONDS = 10.0
@@ -40,7 +42,7 @@ Probe = tuple[str, Coroutine[Any, Any, list[Finding]]]
 async def probes(config: Config) -> AsyncIterator[list[Probe]]:
     """Everything to ask, each with what it is about; none has begun."""
     outbound = Outbound(resolve=config.resolve or Resolver())
-    async with httpx.AsyncClient(transport=outbound, trust_env=False, timeout=None) as client:  # noqa: S113 - each has a deadline
+    async with httpx_client(outbound) as client:
         found = _model_servers(config, outbound)
         if config.smtp_url is not None:
             found.append(("mail", _mail(config, config.smtp_url)))
@@ -216,5 +218,5 @@ async def _seconds_ahead(outbound: Outbound, url: str) -> float:
             await reply.aclose()
         dates = [value.decode("latin-1") for name, value in reply.raw_headers if name.lower() == b"date"]
         return time.time() - parsedate_to_datetime(dates[0]).timestamp()
-    except (httpx.HTTPError, TimeoutError, ValueError, IndexError):
+    except (OutboundError, TimeoutError, ValueError, IndexError):
         return math.nan

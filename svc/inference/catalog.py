@@ -9,12 +9,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import httpx
-
 from svc.builtin import provider as builtin
 from svc.config import Config
 from svc.errors import StartError, UpstreamFault
 from svc.outbound.addresses import checked_url
+from svc.outbound.errors import InvalidURL
 
 BUILTIN = "builtin"
 # Where the usual model servers listen on this machine.
@@ -262,7 +261,7 @@ def _provider(table: dict[str, Any], place: str, environ: Mapping[str, str]) -> 
     base_url = _text(table, "base_url", name) or ""
     try:
         checked_url(base_url)
-    except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
+    except InvalidURL as error:
         raise ValueError(f"{name}: base_url must be an address such as http://127.0.0.1:11434/v1. {error}") from None
     if "?" in base_url:
         raise ValueError(f"{name}: base_url must end with its path")

@@ -7,7 +7,6 @@ import sqlite3
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import httpx
 import orjson
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -19,6 +18,7 @@ from svc.errors import ApiError
 from svc.ids import new_id, timestamp
 from svc.inference.catalog import PRICES
 from svc.outbound.addresses import checked_url
+from svc.outbound.errors import InvalidURL
 
 _SLUG = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 _NONCE_BYTES = 12
@@ -70,9 +70,9 @@ _API_KEY = matching(_KEY, "printable ASCII without spaces, or null for none", 40
 def _check_base_url(value: Any, param: str) -> str:
     try:
         if not isinstance(value, str) or len(value) > _URL_LENGTH or "?" in value:
-            raise httpx.InvalidURL("")
-        return str(checked_url(value)[1]).rstrip("/")
-    except (httpx.InvalidURL, httpx.UnsupportedProtocol):
+            raise InvalidURL
+        return str(checked_url(value)).rstrip("/")
+    except InvalidURL:
         expected = "an address such as https://api.example.com/v1, without user name, query and fragment"
         raise refusal(value, param, expected) from None
 
@@ -151,7 +151,7 @@ def change_provider(
     """Changes the fields that are given and returns the row. A new scheme, host or port drops the key unless a new one comes
     along, so that a key never travels to where its owner did not send it. Raises ApiError `not_found`, `name_taken`."""
     row = provider_by_id(tx, account_id, provider_id)
-    if "base_url" in fields and checked_url(fields["base_url"])[0] != checked_url(row["base_url"])[0]:
+    if "base_url" in fields and checked_url(fields["base_url"]).origin != checked_url(row["base_url"]).origin:
         fields = {"api_key": None, **fields}
     with _refusals():
         changed: sqlite3.Row = tx.execute(

@@ -12,7 +12,6 @@ import time
 from collections.abc import Awaitable
 from typing import Any, Protocol
 
-import httpx
 import orjson
 
 from svc import json_text
@@ -21,6 +20,7 @@ from svc.inference.repeats import Repeat, Repeats
 from svc.inference.upstream_errors import CLIENT_FAULTS, error_object, error_status, fault_of, is_error
 from svc.json_text import MOST_JSON_VALUES, has_more_values
 from svc.outbound.connection import Reply
+from svc.outbound.errors import OutboundError
 from svc.outbound.event_stream import EventReader, ServerSentEvent
 
 _EVENT_BYTES = 4 * 1024 * 1024
@@ -175,7 +175,7 @@ class RawAnswer:
 
 async def _read_out(reply: Reply) -> None:
     """What comes after `[DONE]`, a second one too, means nothing; a body read to its end leaves a connection that can be kept."""
-    with contextlib.suppress(TimeoutError, httpx.HTTPError):
+    with contextlib.suppress(TimeoutError, OutboundError):
         async with asyncio.timeout(_AFTERWARDS_SECONDS):
             while await reply.more():
                 pass

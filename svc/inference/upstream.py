@@ -13,7 +13,6 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-import httpx
 import orjson
 
 from svc import json_text
@@ -22,6 +21,7 @@ from svc.inference.raw_answer import Endpoint, RawAnswer, parsed
 from svc.inference.upstream_errors import CLIENT_FAULTS, error_object, fault_of
 from svc.outbound.client import Outbound
 from svc.outbound.connection import Reply
+from svc.outbound.errors import OutboundError
 
 _ANSWER_BYTES = 16 * 1024 * 1024
 _STREAM_BYTES = 512 * 1024 * 1024
@@ -123,7 +123,7 @@ async def dump(body: dict[str, Any], heavy: bool = False) -> bytes:
 async def _refusal(reply: Reply, endpoint: Endpoint) -> UpstreamFault:
     body = b""
     # The status says enough where the body is slow, cut or huge.
-    with contextlib.suppress(TimeoutError, httpx.HTTPError):
+    with contextlib.suppress(TimeoutError, OutboundError):
         try:
             async with asyncio.timeout(min(endpoint.timeout_seconds, _SHORT_ANSWER_SECONDS)):
                 async for chunk in reply:
@@ -142,7 +142,7 @@ async def _refusal(reply: Reply, endpoint: Endpoint) -> UpstreamFault:
         f"The model server answered with status {reply.status}.",
         status=reply.status,
         error=error_object(document, endpoint.api_key),
-        retry_after_seconds=_retry_after(reply.headers.get("retry-after")),
+        retry_after_seconds=_retry_after(reply.header(b"retry-after")),
     )
 
 

@@ -7,14 +7,12 @@ import math
 import re
 from typing import Any
 
-import httpx
 import orjson
 
 from svc.errors import NO_RETRY, ApiError, UpstreamFault
-from svc.outbound.addresses import AddressNotAllowed
-from svc.outbound.connection import Cut
+from svc.outbound.errors import AddressNotAllowed, ConnectError, Cut, InvalidRequest, OutboundError, ReadError, ReadTimeout
 
-CLIENT_FAULTS = (httpx.HTTPError, httpx.InvalidURL, TimeoutError)  # what svc/outbound/client.py raises
+CLIENT_FAULTS = (OutboundError, TimeoutError)  # what svc/outbound/client.py raises
 _MESSAGE_CHARACTERS = 2000
 # No more is looked at of an error body, so that one of a million values costs no time.
 _DEEPEST = 5
@@ -40,13 +38,13 @@ def fault_of(error: Exception, *, before_the_answer: bool = False) -> UpstreamFa
     """What one of the client's exceptions comes to; their texts are svc/outbound/client.py's and quote nothing."""
     if isinstance(error, AddressNotAllowed):
         return ApiError("address_not_allowed")
-    if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
+    if isinstance(error, ConnectError):
         return UpstreamFault("unreachable", str(error))
-    if isinstance(error, httpx.TimeoutException | TimeoutError):
+    if isinstance(error, ReadTimeout | TimeoutError):
         return UpstreamFault("timeout")
-    if isinstance(error, Cut | httpx.NetworkError):
+    if isinstance(error, Cut | ReadError):
         return UpstreamFault("unreachable" if before_the_answer else "cut", str(error))
-    if isinstance(error, httpx.InvalidURL | httpx.UnsupportedProtocol | httpx.LocalProtocolError):
+    if isinstance(error, InvalidRequest):
         return UpstreamFault("unreachable", "The provider's address or key cannot be used.")
     return UpstreamFault("invalid", str(error))
 

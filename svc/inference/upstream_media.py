@@ -8,16 +8,16 @@ import time
 from collections.abc import AsyncGenerator
 from typing import Any, BinaryIO
 
-import httpx
-
 from svc.errors import UpstreamFault
 from svc.inference import audio
 from svc.inference.pictures import picture_type
 from svc.inference.raw_answer import Endpoint, parsed
 from svc.inference.upstream import dump, send
 from svc.inference.upstream_errors import CLIENT_FAULTS, fault_of
+from svc.outbound.addresses import checked_url
 from svc.outbound.client import Outbound
 from svc.outbound.connection import Reply
+from svc.outbound.errors import InvalidURL
 
 _IMAGES_BYTES = 48 * 1024 * 1024
 _TEXT_BYTES = 64 * 1024
@@ -60,14 +60,9 @@ async def _ask_for_images(client: Outbound, provider: Endpoint, body: dict[str, 
 def same_origin(url: str, base_url: str) -> bool:
     """Whether both name the same scheme, host and port."""
     try:
-        return _origin(url) == _origin(base_url)
-    except httpx.InvalidURL:
+        return checked_url(url).origin == checked_url(base_url).origin
+    except InvalidURL:
         return False
-
-
-def _origin(url: str) -> tuple[str, str, int | None]:
-    parts = httpx.URL(url)
-    return parts.scheme, parts.host, parts.port
 
 
 async def fetch(client: Outbound, url: str, timeout_seconds: float) -> bytes:
@@ -111,7 +106,7 @@ async def speech(
                 start += chunk
                 if len(start) < _START_BYTES:
                     continue
-                content_type = reply.headers.get("content-type", "")
+                content_type = reply.header(b"content-type") or ""
                 if _is_text(start, content_type):
                     raise await _no_speech(start, reply, provider)
                 track = audio.track(start, str(body.get("response_format")), content_type, most_seconds, guess_seconds)

@@ -15,18 +15,25 @@ from collections.abc import Awaitable, Callable, Iterable
 from concurrent.futures import Future
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Any, NamedTuple, TypeVar
+from urllib.parse import quote
 
-import httpx
+from svc.outbound.errors import AddressNotAllowed, ConnectError, ConnectTimeout, InvalidURL, OutboundError
 
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
 P = TypeVar("P", bound=asyncio.Protocol)
 Resolve = Callable[[str, int], Awaitable[Iterable[str]]]
 
-_URL = re.compile(r"(?i)https?://[^/?#@\\]+(?:[/?][^#]*)?")
-_HOST = re.compile(r"[a-z0-9._-]+|[0-9a-f.:]+")
+_URL = re.compile(
+    r"(?i)(?P<scheme>https?)://(?P<host>\[[0-9a-f.:]+\]|[^]\[/?#@\\:]+)(?::(?P<port>[0-9]{0,5}))?"
+    r"(?P<path>/[^?#\x00-\x1f\x7f]*)?(?P<query>\?[^#\x00-\x1f\x7f]*)?"
+)
+_URL_LENGTH = 64 * 1024
+_HOST = re.compile(r"[a-z0-9._-]+")
 _NUMBER = r"(?:0x[0-9a-f]*|[0-9]+)"
-_NUMERIC_HOST = re.compile(rf"(?i)\A(https?://)({_NUMBER}(?:\.{_NUMBER}){{0,3}})\.?(?=[:/?]|\Z)")
+_NUMERIC_HOST = re.compile(rf"({_NUMBER}(?:\.{_NUMBER}){{0,3}})\.?")
+# What stands as it is in a path or a query beside letters and digits; `%` because an escape stays one.
+_AS_IT_IS = "!$%&'()*+,/:;=?@[\\]^|"
 
 _GLOBAL_UNICAST = ip_network("2000::/3")
 
@@ -66,14 +73,21 @@ _METADATA: frozenset[Address] = frozenset(
 )
 
 
-class AddressNotAllowed(httpx.TransportError):
-    """The host's address may not be reached from here: `address_not_allowed` to the caller."""
-
-
 class Origin(NamedTuple):
     scheme: str
     host: str
     port: int
+
+
+class URL(NamedTuple):
+    """A URL in its normal form, which `str` gives."""
+
+    origin: Origin
+    netloc: str  # the host, and the port where it is not the scheme's own
+    target: str  # path and query
+
+    def __str__(self) -> str:
+        return f"{self.origin.scheme}://{self.netloc}{self.target}"
 
 
 def public_address(address: Address) -> bool:
@@ -90,25 +104,61 @@ def public_or_private_address(address: Address) -> bool:
     return public_address(address)
 
 
-def checked_url(text: str) -> tuple[Origin, httpx.URL]:
-    """The URL in its normal form and its origin; raises `httpx.UnsupportedProtocol` or `httpx.InvalidURL`.
+def checked_url(text: str) -> URL:
+    """The URL in its normal form; raises `InvalidURL`.
 
     Only http and https, a host, a port of 1..65535; neither user information nor a fragment, not even empty ones. IPv4 in any
     spelling (`127.1`, `0x7f000001`, `0177.0.0.1`) becomes the address it means, as in browsers.
     """
-    if _URL.fullmatch(text) is None:
+    parts = _URL.fullmatch(text) if len(text) <= _URL_LENGTH else None
+    if parts is None:
         if re.match(r"(?i)https?:", text) is None:
-            raise httpx.UnsupportedProtocol("The URL must begin with http:// or https://.")
-        raise httpx.InvalidURL("The URL must name a host and have neither user information nor a fragment.")
+            raise InvalidURL("The URL must begin with http:// or https://.")
+        raise InvalidURL("The URL must name a host and have neither user information nor a fragment.")
+    scheme = parts["scheme"].lower()
+    ordinary = 443 if scheme == "https" else 80
+    port = int(parts["port"] or ordinary)
     try:
-        url = httpx.URL(_NUMERIC_HOST.sub(lambda match: match[1] + socket.inet_ntoa(socket.inet_aton(match[2])), text))
-    except (httpx.InvalidURL, UnicodeError, OSError):
-        raise httpx.InvalidURL("The URL is not valid.") from None  # httpx's own message quotes the URL
-    host = url.raw_host.decode("ascii")
-    port = url.port if url.port is not None else 443 if url.scheme == "https" else 80
-    if _HOST.fullmatch(host) is None or not 1 <= port <= 65535:
-        raise httpx.InvalidURL("The URL's host or port is not valid.")
-    return Origin(url.scheme, host, port), url
+        host = _normal_host(parts["host"].lower())
+        target = quote((_without_dots(parts["path"] or "") or "/") + (parts["query"] or ""), safe=_AS_IT_IS)
+    except (ValueError, OSError):
+        raise InvalidURL("The URL is not valid.") from None
+    if not 1 <= port <= 65535:
+        raise InvalidURL("The URL's port is not valid.")
+    name = f"[{host}]" if ":" in host else host
+    return URL(Origin(scheme, host, port), name if port == ordinary else f"{name}:{port}", target)
+
+
+def _normal_host(host: str) -> str:
+    """A name as DNS knows it, or an address, without brackets. Raises ValueError, OSError."""
+    if host.startswith("["):
+        IPv6Address(host[1:-1])
+        return host[1:-1]
+    if not host.isascii():
+        import httpx  # late: few hosts have such a name (IDNA 2008)
+
+        try:
+            host = httpx.URL(f"http://{host}").raw_host.decode("ascii")
+        except httpx.InvalidURL:
+            raise ValueError from None
+    if (number := _NUMERIC_HOST.fullmatch(host)) is not None:
+        return socket.inet_ntoa(socket.inet_aton(number[1]))
+    if _HOST.fullmatch(host) is None:
+        raise ValueError
+    return host
+
+
+def _without_dots(path: str) -> str:
+    """`path` without segments that mean its place or the one above (RFC 3986, 5.2.4)."""
+    if "/." not in path:
+        return path
+    kept: list[str] = []
+    for segment in path.split("/"):
+        if segment == "..":
+            kept[1:] = kept[1:-1]
+        elif segment != ".":
+            kept.append(segment)
+    return "/".join(kept)
 
 
 async def getaddrinfo(host: str, port: int) -> list[str]:
@@ -162,7 +212,7 @@ async def connect(
     """Connects a `protocol()` to the first of the host's addresses that answers; `allow` None allows any.
 
     The name is resolved once, and every address of it judged, before any is connected to. Raises `AddressNotAllowed`,
-    `httpx.ConnectError`, `httpx.ConnectTimeout` (resolving, connecting and TLS together took `timeout_seconds`).
+    `ConnectError`, `ConnectTimeout` (resolving, connecting and TLS together took `timeout_seconds`).
     """
     loop = asyncio.get_running_loop()
     deadline = loop.time() + timeout_seconds
@@ -170,14 +220,14 @@ async def connect(
         async with asyncio.timeout_at(deadline):
             addresses = list(dict.fromkeys(ip_address(text) for text in await resolve(origin.host, origin.port)))
     except TimeoutError:
-        raise httpx.ConnectTimeout("The host name was not resolved in time.") from None
+        raise ConnectTimeout("The host name was not resolved in time.") from None
     except (OSError, ValueError):  # a name that cannot be encoded is a ValueError
-        raise httpx.ConnectError("The host name could not be resolved.") from None
+        raise ConnectError("The host name could not be resolved.") from None
     # One refused address refuses the host: the others may be bait (rebinding, mixed records).
     if allow is not None and not all(allow(address) for address in addresses):
         raise AddressNotAllowed("The host's address may not be reached from here.")
     name, shutdown_seconds = (origin.host.rstrip("."), 1.0) if tls else (None, None)
-    error: httpx.TransportError = httpx.ConnectError("The host has no address.")
+    error: OutboundError = ConnectError("The host has no address.")
     for index, address in enumerate(addresses):
         try:
             # An address that stays silent gets its share of the time, so that the next ones have theirs. It is numeric:
@@ -188,20 +238,20 @@ async def connect(
                 )
                 return made
         except TimeoutError:
-            error = httpx.ConnectTimeout("The host did not take the connection in time.")
+            error = ConnectTimeout("The host did not take the connection in time.")
         except ssl.SSLCertVerificationError as refusal:
-            error = httpx.ConnectError(f"The host's certificate was refused: {refusal.verify_message}")
+            error = ConnectError(f"The host's certificate was refused: {refusal.verify_message}")
         except OSError:
-            error = httpx.ConnectError("The host refused the connection.")
+            error = ConnectError("The host refused the connection.")
     raise error
 
 
 async def check_address(url: str, *, allow: Callable[[Address], bool], resolve: Resolve, timeout_seconds: float = 5.0) -> None:
     """Judges the addresses of a URL's host as `connect` will; a name that cannot be resolved now passes.
 
-    Raises `AddressNotAllowed`, and `httpx.InvalidURL` or `httpx.UnsupportedProtocol` as `checked_url`.
+    Raises `AddressNotAllowed`, and `InvalidURL` as `checked_url`.
     """
-    origin, _ = checked_url(url)
+    origin = checked_url(url).origin
     with contextlib.suppress(OSError, ValueError):  # TimeoutError is an OSError
         async with asyncio.timeout(timeout_seconds):
             addresses = [ip_address(text) for text in await resolve(origin.host, origin.port)]

@@ -1,4 +1,4 @@
-"""The one HTTP/1.1 client for all outgoing traffic, on asyncio and httptools: an httpx transport, or called directly.
+"""The one HTTP/1.1 client for all outgoing traffic, on asyncio and httptools.
 
 send: URL and headers -> (cached) origin and checked head -> an idle connection of that origin, newest first
       or else: resolve once -> judge every address -> connect to those very addresses in turn
@@ -12,16 +12,12 @@ import re
 import ssl
 from collections.abc import Callable, Iterable, Mapping
 
-import httpx
-
 from svc.outbound.addresses import Address, Origin, Resolve, checked_url, connect, getaddrinfo
-from svc.outbound.connection import Connection, NoAnswer, Reply
+from svc.outbound.connection import Connection, Reply
+from svc.outbound.errors import ConnectError, InvalidRequest, NoAnswer, ReadError
 
 Headers = Mapping[str, str] | Iterable[tuple[bytes, bytes]]
 
-LONGEST_TIMEOUT_SECONDS = 600.0
-
-_TARGET = re.compile(rb"[!-~]+")
 _TOKEN = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _NOT_IN_A_VALUE = re.compile(rb"[\r\n\0]")
 # What the transport itself decides: framing, the connection, the host, and that nothing comes compressed.
@@ -33,17 +29,16 @@ _OUR_HEADERS = frozenset(
 
 def _request(method: str, text: str, headers: tuple[tuple[bytes, bytes], ...]) -> tuple[Origin, bytes]:
     """Where a request goes, and its head up to the length of its body; all of it checked."""
-    origin, url = checked_url(text)
-    name = method.encode("ascii", "replace")
-    if _TOKEN.fullmatch(name) is None or _TARGET.fullmatch(url.raw_path) is None:
-        raise httpx.LocalProtocolError("The method or the path has characters that are not allowed.")
-    parts = [b"%b %b HTTP/1.1\r\nhost: %b\r\naccept-encoding: identity\r\n" % (name, url.raw_path, url.netloc)]
+    url = checked_url(text)
+    if _TOKEN.fullmatch(method.encode("ascii", "replace")) is None:
+        raise InvalidRequest("The method has characters that are not allowed.")
+    parts = [f"{method} {url.target} HTTP/1.1\r\nhost: {url.netloc}\r\naccept-encoding: identity\r\n".encode("ascii")]
     for header, value in headers:
         if _TOKEN.fullmatch(header) is None or _NOT_IN_A_VALUE.search(value) is not None:
-            raise httpx.LocalProtocolError("A header has characters that are not allowed.")
+            raise InvalidRequest("A header has characters that are not allowed.")
         if header.lower() not in _OUR_HEADERS:
             parts += (header, b": ", value, b"\r\n")
-    return origin, b"".join(parts)
+    return url.origin, b"".join(parts)
 
 
 def _pairs(headers: Headers) -> tuple[tuple[bytes, bytes], ...]:
@@ -52,10 +47,10 @@ def _pairs(headers: Headers) -> tuple[tuple[bytes, bytes], ...]:
     try:
         return tuple((name.encode("ascii"), value.encode("ascii")) for name, value in headers.items())
     except UnicodeEncodeError:  # it would quote the value
-        raise httpx.LocalProtocolError("A header is not ASCII.") from None
+        raise InvalidRequest("A header is not ASCII.") from None
 
 
-class Outbound(httpx.AsyncBaseTransport):
+class Outbound:
     """A pool of connections with one rule about addresses. Kinds of traffic that must not mix have an instance each.
 
     `allow` judges every address that a host name resolves to, at each new connection; None allows all (what the operator
@@ -85,7 +80,7 @@ class Outbound(httpx.AsyncBaseTransport):
     async def send(
         self,
         method: str,
-        url: httpx.URL | str,
+        url: str,
         headers: Headers = (),
         body: bytes = b"",
         *,
@@ -95,12 +90,11 @@ class Outbound(httpx.AsyncBaseTransport):
         """Sends one request and returns when the head of its answer is there, whatever its status (3xx too).
 
         `timeout_seconds` bounds the wait for the whole head and later for each next byte of the body. Headers of ours (`host`,
-        `accept-encoding`, framing) replace the caller's. Raises `httpx.UnsupportedProtocol`, `httpx.InvalidURL`,
-        `httpx.LocalProtocolError` (nothing was sent), `AddressNotAllowed`, `httpx.ConnectError`, `httpx.ConnectTimeout`,
-        `httpx.ReadTimeout`, `Cut`, `httpx.RemoteProtocolError`. A request is sent a second time only where a reused connection
-        ended before the first byte of an answer.
+        `accept-encoding`, framing) replace the caller's. A request is sent a second time only where a reused connection ended
+        before the first byte of an answer. Raises OutboundError: `InvalidRequest` (nothing was sent), `AddressNotAllowed`,
+        `ConnectError`, `ReadTimeout`, `Cut`, `ProtocolError`.
         """
-        origin, start = self._request(method, str(url), headers if type(headers) is tuple else _pairs(headers))
+        origin, start = self._request(method, url, headers if type(headers) is tuple else _pairs(headers))
         framing = b"content-length: %d\r\n\r\n" % len(body) if body or method in ("POST", "PUT", "PATCH") else b"\r\n"
         head = start + framing
         if (connection := self._take_idle(origin)) is not None:
@@ -113,20 +107,11 @@ class Outbound(httpx.AsyncBaseTransport):
         on_sent()
         return await connection.exchange(head, body, method, timeout_seconds)
 
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """httpx's entry, under the client's `read` timeout. `set-cookie` is dropped: clients are shared between accounts."""
-        read_seconds = request.extensions.get("timeout", {}).get("read")
-        timeout_seconds = min(read_seconds or LONGEST_TIMEOUT_SECONDS, LONGEST_TIMEOUT_SECONDS)
-        body = await request.aread()
-        reply = await self.send(request.method, request.url, request.headers.raw, body, timeout_seconds=timeout_seconds)
-        headers = [header for header in reply.raw_headers if header[0] != b"set-cookie"]
-        return httpx.Response(reply.status, headers=headers, stream=reply)
-
     async def aclose(self) -> None:
         """Ends every connection, those in use too, and refuses further requests."""
         self._closed = True
         for connection in list(self._connections):
-            connection.fail(httpx.ReadError("The client was closed."))
+            connection.fail(ReadError("The client was closed."))
         await asyncio.sleep(0)  # lets the loop close the sockets
 
     async def _connect(self, origin: Origin) -> Connection:
@@ -138,7 +123,7 @@ class Outbound(httpx.AsyncBaseTransport):
         connection = await self._dial(origin, lambda: Connection(keep, lost), tls)
         if self._closed or connection.transport.is_closing():
             connection.transport.abort()
-            raise httpx.ConnectError("The connection was closed before it was used.")
+            raise ConnectError("The connection was closed before it was used.")
         self._connections.add(connection)
         return connection
 

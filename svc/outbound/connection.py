@@ -1,33 +1,20 @@
 """One outgoing HTTP/1.1 connection and the exchange that runs on it: framing, deadlines and back-pressure."""
 
 import asyncio
-import functools
 import math
 import ssl
 from collections.abc import AsyncIterator, Callable
 from typing import cast
 
 import httptools
-import httpx
 
 from svc.bounded import read_bounded
+from svc.outbound.errors import Cut, NoAnswer, OutboundError, ProtocolError, ReadError, ReadTimeout, TooLarge
 
 MAX_HEAD_BYTES = 64 * 1024
 MAX_HEADERS = 100
 MAX_INTERIM_ANSWERS = 10
 PAUSE_AT_BYTES = 64 * 1024
-
-
-class Cut(httpx.RemoteProtocolError):
-    """The connection ended before the answer did."""
-
-
-class TooLarge(httpx.RemoteProtocolError):
-    """A body, a line or an event went over the limit its reader had set."""
-
-
-class NoAnswer(Cut):
-    """The connection ended before the first byte of an answer: on a reused one the request is sent once more."""
 
 
 _FRAMING = frozenset({b"content-length", b"transfer-encoding"})
@@ -47,7 +34,7 @@ class Connection(asyncio.Protocol):
         self.loop = asyncio.get_running_loop()
         self._keep = keep
         self._lost = lost
-        self.error: httpx.TransportError | None = None
+        self.error: OutboundError | None = None
         self.phase = _IDLE
         self._parser = httptools.HttpResponseParser(self)
         self._waiter: asyncio.Future[None] | None = None
@@ -84,7 +71,7 @@ class Connection(asyncio.Protocol):
         try:
             await self._waiter
         except BaseException:
-            self.fail(httpx.ReadError("The request was cancelled."))
+            self.fail(ReadError("The request was cancelled."))
             raise
         finally:
             self._deadline = math.inf
@@ -109,7 +96,7 @@ class Connection(asyncio.Protocol):
         if not (clear and self._reusable and self._keep(self)):
             self.transport.abort()
 
-    def fail(self, error: httpx.TransportError) -> None:
+    def fail(self, error: OutboundError) -> None:
         if self.phase in (_HEAD, _BODY) and self.error is None:
             self.error = error
         self.transport.abort()
@@ -129,15 +116,15 @@ class Connection(asyncio.Protocol):
                 self._silent_bytes += len(piece)
                 self._parser.feed_data(piece)
                 if self._silent_bytes >= MAX_HEAD_BYTES and self.phase != _DONE:
-                    raise httpx.RemoteProtocolError("The answer's head or framing is too large.")
+                    raise ProtocolError("The answer's head or framing is too large.")
             if data:
                 self.transport.abort()  # nobody asked for these bytes
-        except httpx.RemoteProtocolError as error:
+        except ProtocolError as error:
             self.fail(error)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
             ours = error.__context__  # what a callback below raised
-            if not isinstance(ours, httpx.RemoteProtocolError):
-                ours = httpx.RemoteProtocolError("The answer is not valid HTTP/1.1.")
+            if not isinstance(ours, ProtocolError):
+                ours = ProtocolError("The answer is not valid HTTP/1.1.")
             self.fail(ours)
 
     def eof_received(self) -> None:
@@ -180,7 +167,7 @@ class Connection(asyncio.Protocol):
     def _on_timer(self) -> None:
         self._timer = None
         if self._deadline <= self.loop.time():
-            self.fail(httpx.ReadTimeout("The server did not answer in time."))
+            self.fail(ReadTimeout("The server did not answer in time."))
         elif self._deadline < math.inf:
             self.arm(self._deadline - self.loop.time())
 
@@ -188,7 +175,7 @@ class Connection(asyncio.Protocol):
 
     def on_message_begin(self) -> None:
         if self.phase == _DONE:
-            raise httpx.RemoteProtocolError("There are bytes after the answer.")
+            raise ProtocolError("There are bytes after the answer.")
 
     def on_header(self, name: bytes, value: bytes) -> None:
         self._lines.append((name.lower(), value.strip()))
@@ -197,14 +184,14 @@ class Connection(asyncio.Protocol):
         status, headers = self._parser.get_status_code(), self._lines
         self._lines = []
         if len(headers) > MAX_HEADERS:
-            raise httpx.RemoteProtocolError("The answer has too many headers.")
+            raise ProtocolError("The answer has too many headers.")
         if 100 <= status < 200:  # after a 101 the parser itself stops
             self._interim_count += 1
             if self._interim_count > MAX_INTERIM_ANSWERS:
-                raise httpx.RemoteProtocolError("There are too many interim answers.")
+                raise ProtocolError("There are too many interim answers.")
             return
         if not 200 <= status <= 599:
-            raise httpx.RemoteProtocolError("The answer's status makes no sense.")
+            raise ProtocolError("The answer's status makes no sense.")
         self.status, self.headers = status, headers
         self.until_close = not self._is_framed(headers)
         self._silent_bytes = 0
@@ -216,14 +203,14 @@ class Connection(asyncio.Protocol):
         named = dict(headers)
         framings = sum(name in _FRAMING for name, _ in headers) if len(named) < len(headers) else len(_FRAMING & named.keys())
         if framings > 1:
-            raise httpx.RemoteProtocolError("The answer's length is given twice.")
+            raise ProtocolError("The answer's length is given twice.")
         coding = named.get(b"transfer-encoding")
         if coding is not None and (coding.lower() != b"chunked" or self._parser.get_http_version() != "1.1"):
-            raise httpx.RemoteProtocolError("The answer's transfer encoding is not supported.")
+            raise ProtocolError("The answer's transfer encoding is not supported.")
         if b"content-encoding" in named and any(
             name == b"content-encoding" and value.lower() not in (b"", b"identity") for name, value in headers
         ):
-            raise httpx.RemoteProtocolError("The answer is compressed, which was not asked for.")
+            raise ProtocolError("The answer is compressed, which was not asked for.")
         return framings == 1
 
     def on_body(self, data: bytes) -> None:
@@ -238,19 +225,19 @@ class Connection(asyncio.Protocol):
 
     def on_message_complete(self) -> None:
         if len(self._lines) > MAX_HEADERS:
-            raise httpx.RemoteProtocolError("The answer has too many trailers.")
+            raise ProtocolError("The answer has too many trailers.")
         if self.phase == _BODY:
             self.phase = _DONE
             self._reusable = self._parser.should_keep_alive()
             self._wake()
 
 
-class Reply(httpx.AsyncByteStream):
+class Reply:
     """An answer whose head is there; iterate over it once for the body's bytes as they come, then `aclose` it.
 
     `status` is 200..599, `raw_headers` has lower-case names, `framed` is whether they tell where the body ends. Reading raises
-    `httpx.ReadTimeout` after the request's `timeout_seconds` without a byte of the body, `Cut` when the connection ends first,
-    `httpx.RemoteProtocolError` otherwise.
+    `ReadTimeout` after the request's `timeout_seconds` without a byte of the body, `Cut` when the connection ends first,
+    `ProtocolError` otherwise.
     """
 
     def __init__(self, connection: Connection) -> None:
@@ -259,9 +246,10 @@ class Reply(httpx.AsyncByteStream):
         self.framed = not connection.until_close
         self._connection: Connection | None = connection
 
-    @functools.cached_property
-    def headers(self) -> httpx.Headers:
-        return httpx.Headers(self.raw_headers)
+    def header(self, name: bytes) -> str | None:
+        """The value of the header `name` (lower case), of several lines together; None where there is none."""
+        values = [value.decode("latin-1") for sent, value in self.raw_headers if sent == name]
+        return ", ".join(values) if values else None
 
     @property
     def ended(self) -> bool:
@@ -305,7 +293,7 @@ class Reply(httpx.AsyncByteStream):
             self._connection = None
             connection.release()
         elif connection is not None:
-            connection.fail(httpx.ReadError("The answer was closed before its end."))
+            connection.fail(ReadError("The answer was closed before its end."))
 
     def __del__(self) -> None:
         # A task cancelled at the wrong instant loses its Reply; the connection must not outlive it. The collector may run in

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from svc.outbound.connection import TooLarge
+from svc.outbound.errors import TooLarge
 
 _SHORT_BYTES = 4096
 

@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from svc.errors import ApiError
 from svc.inference import providers
-from svc.outbound.addresses import AddressNotAllowed
+from svc.outbound.errors import AddressNotAllowed
 from svc.routes.schemas.models import CREATE_PROVIDER_REQUEST, PROVIDER, PROVIDER_LIST, PROVIDER_TEST, UPDATE_PROVIDER_REQUEST
 from svc.routes.schemas.refusals import NO_ROOM, PERHAPS_RETRY_AFTER
 from svc.server.bodies import read_json

@@ -20,6 +20,7 @@ from svc.auth.openid import OpenID, check_claims, signed_claims
 from svc.config import IdentityProvider
 from svc.errors import ApiError
 from svc.outbound.client import Outbound
+from svc.outbound.transport import httpx_client
 from tests.conftest import Clocks
 from tests.support.identity_provider import (
     CLIENT_ID,
@@ -52,7 +53,7 @@ class Client:
     def __init__(self, provider: StandIn, clocks: Clocks, issuer: str | None = None) -> None:
         self.provider = provider
         self.clocks = clocks
-        self.http = httpx.AsyncClient(transport=Outbound(), trust_env=False, timeout=None)
+        self.http = httpx_client(Outbound())
         settings = IdentityProvider("stub", issuer or provider.url, CLIENT_ID, CLIENT_SECRET)
         self.openid = OpenID(settings, self.http, lambda: clocks.now, lambda: clocks.ticks)
 

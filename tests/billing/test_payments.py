@@ -18,6 +18,7 @@ from svc.config import Config
 from svc.errors import ApiError
 from svc.ids import new_id
 from svc.outbound.client import Outbound
+from svc.outbound.transport import httpx_client
 from tests.conftest import Clocks, Service, bearer, serving
 from tests.support.payment_processor import API_KEY, DROP, HANG, SECRET, Processor, event_body, processor_on_loopback, signed
 
@@ -423,7 +424,7 @@ async def test_the_session_is_asked_for_with_our_terms_after_our_row_is_there(fu
 @pytest.fixture
 async def api(processor: Processor, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Stripe]:
     monkeypatch.setattr("svc.billing.stripe._ATTEMPT_SECONDS", 0.3)
-    async with httpx.AsyncClient(transport=Outbound(), timeout=None) as client:
+    async with httpx_client(Outbound()) as client:
         yield Stripe(client, processor.url, API_KEY, pause_seconds=0.01)
 
 
@@ -473,7 +474,7 @@ async def test_a_processor_that_fails_is_one_clear_error(
 
 
 async def test_a_processor_that_is_not_there_is_unreachable() -> None:
-    async with httpx.AsyncClient(transport=Outbound(), timeout=None) as client:
+    async with httpx_client(Outbound()) as client:
         with pytest.raises(ApiError) as refusal:
             await ask(Stripe(client, "http://127.0.0.1:1", API_KEY, pause_seconds=0.01))
     assert refusal.value.code == "upstream_unreachable"

@@ -21,7 +21,8 @@ import pytest
 from svc.config import Config
 from svc.inference import models
 from svc.outbound import addresses
-from svc.outbound.addresses import AddressNotAllowed, Resolver, check_address, checked_url, public_address
+from svc.outbound.addresses import Resolver, check_address, checked_url, public_address
+from svc.outbound.errors import AddressNotAllowed
 from tests.conftest import Service
 from tests.support.byok import KEY, PUBLIC, Names, add_provider, http_answer, raw_server
 from tests.support.model_server import ModelServer
@@ -278,13 +279,13 @@ def test_a_private_address_gets_no_packet(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("host", [*SPELLINGS[:9], "0x7f.0x0.0x0.0x1"])
 def test_every_spelling_of_an_ipv4_address_is_one_origin(host: str) -> None:
-    origin, url = checked_url(f"http://{host}:8080/v1?u=http://0x7f.1/")
-    assert tuple(origin) == ("http", "127.0.0.1", 8080) and str(url) == "http://127.0.0.1:8080/v1?u=http://0x7f.1/"
+    url = checked_url(f"http://{host}:8080/v1?u=http://0x7f.1/")
+    assert tuple(url.origin) == ("http", "127.0.0.1", 8080) and str(url) == "http://127.0.0.1:8080/v1?u=http://0x7f.1/"
 
 
 @pytest.mark.parametrize("host", ["1e100.net", "127.0.0.1.nip.io", "0x7f.example", "1.2.3.4.5", "127.0.0.1a"])
 def test_a_name_that_begins_like_a_number_is_a_name(host: str) -> None:
-    assert checked_url(f"http://{host}/x")[0].host == host
+    assert checked_url(f"http://{host}/x").origin.host == host
 
 
 class SlowNames:

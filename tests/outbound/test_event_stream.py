@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from svc.outbound.connection import TooLarge
+from svc.outbound.errors import TooLarge
 from svc.outbound.event_stream import EventReader, ServerSentEvent
 
 

@@ -1,0 +1,33 @@
+"""The faults of the client, for whoever catches them."""
+
+import inspect
+
+import pytest
+
+from svc.outbound import errors
+from svc.outbound.errors import (
+    ConnectError,
+    ConnectTimeout,
+    Cut,
+    InvalidRequest,
+    InvalidURL,
+    NoAnswer,
+    OutboundError,
+    ProtocolError,
+)
+
+ALL = [kind for _, kind in inspect.getmembers(errors, inspect.isclass)]
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_whoever_catches_the_clients_errors_catches_each_of_them_and_no_others(kind: type[Exception]) -> None:
+    assert issubclass(kind, OutboundError)
+    assert not issubclass(OutboundError, OSError | ValueError)
+    assert not issubclass(kind, TimeoutError), "a deadline of the caller's own is told from one of the client's"
+
+
+def test_what_is_a_kind_of_something_is_caught_as_that() -> None:
+    assert issubclass(InvalidURL, InvalidRequest)
+    assert issubclass(ConnectTimeout, ConnectError)
+    assert issubclass(NoAnswer, Cut)
+    assert issubclass(Cut, ProtocolError)
