@@ -2,6 +2,7 @@
 
     ask(messages) -> the model's turn, streamed -> its tool calls, one by one -> their results go back -> the next step,
     until the model answers without a call (final) or the steps are used up (stopped)
+    what follows at once is yielded together: a tool's result and the next call or step, the texts of a read of the network
 
 No HTTP and no SQL here: the model, the tools and the clock are handed in. run_stream.py adds run_id and seq, and ends it.
 """
@@ -10,7 +11,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
 import orjson
 
@@ -44,6 +45,15 @@ class ModelCall(Protocol):
 
 Event = dict[str, Any]
 T = TypeVar("T")
+
+
+class Deltas(NamedTuple):
+    """A `delta` event for each of these texts: they are most of a run's events."""
+
+    texts: list[str]
+
+
+Events = list[Event] | Deltas
 # Runs one tool: name, arguments -> what JSON can carry. Raises ToolFailure, whose text the model sees.
 RunTool = Callable[[str, dict[str, Any]], Awaitable[Any]]
 
@@ -72,26 +82,30 @@ async def run(
     ask: Callable[[list[dict[str, Any]]], ModelCall],
     call_tool: RunTool,
     progress: Progress,
+    opening: Event | None = None,
     step_seconds: float = STEP_SECONDS,
     tool_seconds: float = TOOL_SECONDS,
     run_seconds: float = RUN_SECONDS,
-) -> AsyncGenerator[list[Event], None]:
-    """Yields `step`, `delta`, `tool_call` and `tool_result` events, as many at a time as came together; `progress.output` is set
-    when the model has answered.
+) -> AsyncGenerator[Events, None]:
+    """Yields `opening`, then `step`, `delta`, `tool_call` and `tool_result` events, as many at a time as follow at once;
+    `progress.output` is set when the model has answered.
 
     It returns without an output when `max_steps` are used up. `messages` is the conversation so far and is extended.
     Raises ApiError when the model fails, or takes over `step_seconds` for one answer, or the run over `run_seconds`.
     """
     loop = asyncio.get_running_loop()
     run_ends = loop.time() + run_seconds
+    ready = [opening] if opening else []  # what is yielded with the next event
     while progress.steps < max_steps:
         progress.steps += 1
-        yield [{"type": "step", "step": progress.steps}]
+        yield [*ready, {"type": "step", "step": progress.steps}]
         model_call = ask(messages)
         await model_call.reserve()
-        async with contextlib.aclosing(_texts(model_call, progress, min(loop.time() + step_seconds, run_ends))) as texts:
-            async for together in texts:
-                yield [{"type": "delta", "text": text} for text in together]
+        async with contextlib.aclosing(model_call.stream()) as chunks:
+            with _Deadline(min(loop.time() + step_seconds, run_ends)) as deadline:
+                while (together := await deadline.next_of(chunks)) is not None:
+                    if texts := _texts(together, progress):
+                        yield Deltas(texts)
         message = model_call.message
         calls = message.get("tool_calls") or []
         if not calls:
@@ -102,40 +116,30 @@ async def run(
             raise ApiError("upstream_invalid_response", f"The model made more than {_CALLS_PER_STEP} tool calls in a step.")
         # Strict model servers refuse fields that are null.
         messages.append({name: value for name, value in message.items() if value is not None or name == "content"})
+        ready = []
         for call in calls:
             name, arguments, problem = _read_call(call)
-            yield [{"type": "tool_call", "id": call["id"], "name": name, "arguments": arguments}]
-            deadline = min(loop.time() + tool_seconds, run_ends)
-            ok, result = (False, problem) if problem else await _result(call_tool, name, arguments, deadline)
-            yield [{"type": "tool_result", "id": call["id"], "name": name, "ok": ok, "result": result}]
+            yield [*ready, {"type": "tool_call", "id": call["id"], "name": name, "arguments": arguments}]
+            ends = min(loop.time() + tool_seconds, run_ends)
+            ok, result = (False, problem) if problem else await _result(call_tool, name, arguments, ends)
+            ready = [{"type": "tool_result", "id": call["id"], "name": name, "ok": ok, "result": result}]
             content = result if isinstance(result, str) else orjson.dumps(result).decode()
             messages.append({"role": "tool", "tool_call_id": call["id"], "content": content if ok else f"Error: {content}"})
+    yield ready
 
 
-async def _texts(model_call: ModelCall, progress: Progress, deadline: float) -> AsyncGenerator[list[str], None]:
-    """The texts of the answer, or of the one that refuses it, as they come."""
-    loop = asyncio.get_running_loop()
-    async with contextlib.aclosing(model_call.stream()) as chunks:
-        with _Deadline(deadline) as in_time:
-            while loop.time() < deadline:  # a model that never waits would not feel the timer
-                try:
-                    together = await in_time(anext(chunks, None))
-                except TimeoutError:
-                    break
-                if together is None:
-                    return
-                texts: list[str] = []
-                for chunk in together:
-                    if isinstance(chunk, Texts):
-                        texts += chunk.texts
-                        continue
-                    for choice in chunk["choices"]:
-                        progress.finish_reason = choice.get("finish_reason") or progress.finish_reason
-                        if text := choice["delta"].get("content") or choice["delta"].get("refusal"):
-                            texts.append(text)
-                if texts:
-                    yield texts
-    raise ApiError("upstream_timeout", "The model took too long for a step of the agent, or the run for all of them.")
+def _texts(together: list[Chunk | Texts], progress: Progress) -> list[str]:
+    """The texts of the answer, or of the one that refuses it."""
+    texts: list[str] = []
+    for chunk in together:
+        if isinstance(chunk, Texts):
+            texts += chunk.texts
+            continue
+        for choice in chunk["choices"]:
+            progress.finish_reason = choice.get("finish_reason") or progress.finish_reason
+            if text := choice["delta"].get("content") or choice["delta"].get("refusal"):
+                texts.append(text)
+    return texts
 
 
 class _Deadline:
@@ -143,11 +147,14 @@ class _Deadline:
 
     def __init__(self, when: float) -> None:
         self._when = when
-        self._passed = False
-        self._waiting: asyncio.Task[Any] | None = None
+        self._passed = self._waiting = False
 
     def __enter__(self) -> Self:
-        self._timer = asyncio.get_running_loop().call_at(self._when, self._pass)
+        self._loop = asyncio.get_running_loop()
+        task = asyncio.current_task()
+        assert task is not None
+        self._task = task
+        self._timer = self._loop.call_at(self._when, self._pass)
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -155,23 +162,27 @@ class _Deadline:
 
     def _pass(self) -> None:
         self._passed = True
-        if self._waiting is not None:
-            self._waiting.cancel()
+        if self._waiting:
+            self._task.cancel()
 
-    async def __call__(self, awaited: Awaitable[T]) -> T:
-        """What is awaited. Raises TimeoutError."""
-        task = asyncio.current_task()
-        assert task is not None
-        cancelled = task.cancelling()
-        self._waiting = task
+    async def next_of(self, items: AsyncGenerator[T, None]) -> T | None:
+        """What `items` yields next, None after the last. Raises ApiError `upstream_timeout`."""
+        if self._loop.time() >= self._when:  # while nobody waited, or a model that never waits let no timer run
+            raise _too_long()
+        cancelled = self._task.cancelling()
+        self._waiting = True
         try:
-            return await awaited
+            return await anext(items, None)
         except asyncio.CancelledError:
-            if self._passed and task.uncancel() <= cancelled:
-                raise TimeoutError from None
+            if self._passed and self._task.uncancel() <= cancelled:
+                raise _too_long() from None
             raise
         finally:
-            self._waiting = None
+            self._waiting = False
+
+
+def _too_long() -> ApiError:
+    return ApiError("upstream_timeout", "The model took too long for a step of the agent, or the run for all of them.")
 
 
 def _read_call(call: dict[str, Any]) -> tuple[str, dict[str, Any], str | None]:

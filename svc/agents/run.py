@@ -76,9 +76,8 @@ class AgentRun:
     def note_fault(self, fault: BaseException) -> None:
         self._add_log_fields(level="error", error=describe(fault))
 
-    async def _events(self, messages: list[dict[str, Any]], first: ChatCall) -> AsyncGenerator[list[loop.Event], None]:
+    async def _events(self, messages: list[dict[str, Any]], first: ChatCall) -> AsyncGenerator[loop.Events, None]:
         order, toolbox = self._order, self._toolbox()
-        yield [{"type": "started", "model": order.model.id, "max_steps": order.max_steps, "tools": list(order.tools)}]
         async with contextlib.aclosing(
             loop.run(
                 messages,
@@ -86,6 +85,7 @@ class AgentRun:
                 ask=lambda messages: self._ask(messages) if self._progress.steps > 1 else first,
                 call_tool=toolbox.call,
                 progress=self._progress,
+                opening={"type": "started", "model": order.model.id, "max_steps": order.max_steps, "tools": list(order.tools)},
             )
         ) as events:
             try:
@@ -178,10 +178,12 @@ class AgentRun:
         runs.note_progress(tx, self._payer.account_id, self.id, self._outcome(End("running")))
 
     def _outcome(self, end: End) -> runs.RunOutcome:
-        names = ("prompt_tokens", "completion_tokens", "total_tokens")
-        usages = [call.usage for call in self._calls]
-        usage = {name: sum(one[name] for one in usages) for name in names}
-        cost_micros = sum(call.cost_micros for call in [*self._calls, *self._made])  # also what was cut short
+        usage = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
+        for call in self._calls:
+            used = call.usage
+            for name in usage:
+                usage[name] += used[name]
+        cost_micros = sum([call.cost_micros for call in [*self._calls, *self._made]])  # also what was cut short
         return runs.RunOutcome(end.status, self._progress.steps, usage, cost_micros, end.output, end.error, end.reason)
 
 

@@ -10,7 +10,9 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
-from svc.agents.loop import Event, Progress
+import orjson
+
+from svc.agents.loop import Deltas, Event, Events, Progress
 from svc.agents.runs import RunOutcome
 from svc.durable import write_until_done
 from svc.errors import ApiError
@@ -47,7 +49,7 @@ class Record:
 
 async def run_blocks(
     run_id: str,
-    events: AsyncGenerator[list[Event], None],
+    events: AsyncGenerator[Events, None],
     *,
     record: Record,
     progress: Progress,
@@ -64,20 +66,12 @@ async def run_blocks(
         # The record may have been written all the same.
         await _stored(record, End("stopped", reason=interrupt.reason or "shutdown"), interrupt)
         raise
-    seq = 0
-
-    def blocks(together: list[Event]) -> bytes:
-        nonlocal seq
-        numbered = enumerate(together, seq + 1)
-        written = b"".join([event({"type": fields["type"], "run_id": run_id, "seq": n, **fields}) for n, fields in numbered])
-        seq += len(together)  # not before: what cannot be written leaves no gap
-        return written
-
+    write = _Writer(run_id)
     cancelled: BaseException | None = None
     try:
         async with contextlib.aclosing(events):
             async for together in events:
-                yield blocks(together)
+                yield write(together)
         end = End("stopped", reason="max_steps") if progress.output is None else End("final", output=progress.output)
     except asyncio.CancelledError as error:
         end = End("stopped", reason=interrupt.reason or "shutdown")
@@ -93,11 +87,37 @@ async def run_blocks(
     if cancelled is not None:
         raise cancelled
     try:
-        yield blocks([_last_event(outcome, progress)])
+        yield write([_last_event(outcome, progress)])
     except asyncio.CancelledError:
         if interrupt.reason is None:
             raise
         # Nothing is left to interrupt: the stream ends with the block above.
+
+
+class _Writer:
+    """Writes a run's events as blocks, and numbers them."""
+
+    def __init__(self, run_id: str) -> None:
+        self._run_id = run_id
+        self._seq = 0
+        self._delta = b'data: {"type":"delta","run_id":%b,"seq":%%d,"text":%%b}\n\n' % orjson.dumps(run_id)
+
+    def __call__(self, together: Events) -> bytes:
+        """A block for each event. What it raises for one that cannot be written leaves no gap."""
+        written = self._deltas(together.texts) if isinstance(together, Deltas) else self._events(together)
+        self._seq += written.count(b"\n\n")
+        return written
+
+    def _events(self, together: list[Event]) -> bytes:
+        numbered = enumerate(together, self._seq + 1)
+        return b"".join([event({"type": fields["type"], "run_id": self._run_id, "seq": n, **fields}) for n, fields in numbered])
+
+    def _deltas(self, texts: list[str]) -> bytes:
+        with contextlib.suppress(TypeError):  # half an emoji is written the slower way
+            written = b"".join([self._delta % numbered for numbered in enumerate(map(orjson.dumps, texts), self._seq + 1)])
+            if written.isascii():
+                return written
+        return self._events([{"type": "delta", "text": text} for text in texts])
 
 
 async def _stored(record: Record, end: End, interrupt: Interrupt) -> RunOutcome:

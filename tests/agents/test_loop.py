@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from svc.agents import loop, run_stream
-from svc.agents.loop import Progress, ToolFailure
+from svc.agents.loop import Deltas, Progress, ToolFailure
 from svc.errors import ApiError
 
 
@@ -71,7 +71,11 @@ async def played(turns: list[PlayedCall], call_tool: Any = None, **limits: Any) 
         "call_tool": call_tool or no_tool,
         "progress": progress,
     }
-    return [event async for together in loop.run([], **{**settings, **limits}) for event in together], progress
+    found: list[dict[str, Any]] = []
+    async for together in loop.run([], **{**settings, **limits}):
+        deltas = [{"type": "delta", "text": text} for text in together.texts] if isinstance(together, Deltas) else together
+        found += deltas
+    return found, progress
 
 
 @pytest.mark.parametrize("texts", [drip, flood, lambda: waiting_for_ever()])

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import json
 from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,7 +11,7 @@ import orjson
 import pytest
 
 from svc import durable
-from svc.agents.loop import Progress
+from svc.agents.loop import Deltas, Progress
 from svc.agents.run_stream import End, Record, run_blocks
 from svc.agents.runs import RunOutcome
 from svc.errors import ApiError
@@ -132,6 +133,23 @@ async def test_whatever_ends_it_the_end_is_stored_and_then_sent_once(play: Any, 
     assert found[-1] == {**found[-1], **last, "usage": USAGE, "cost_micros": 7}
     assert [stored for _, stored in sent[:-1]] == [[]] * (len(sent) - 1) and len(sent[-1][1]) == 1
     assert b"secret" not in sent[-1][0] and bool(run.faults) is (last["type"] == "error")
+
+
+async def test_texts_that_came_together_are_an_event_each_in_ascii_and_numbered_on() -> None:
+    together = [["one", " two"], [], ['"\n\n', "\u2028 \u00e4"], ["\ud83d", "\ude00"], ["three"]]
+
+    async def texts() -> AsyncGenerator[Deltas, None]:
+        for some in together:
+            yield Deltas(some)
+
+    run = Run(answers)
+    record = Record(run.opened, run.decided, run.store, run.outcome, run.faults.append)
+    stream = run_blocks("run_1", texts(), record=record, progress=run.progress, interrupt=run.interrupt)
+    blocks = b"".join([block async for block in stream]).decode("ascii").split("\n\n")[:-2]
+    told = [text for some in together for text in some]
+    assert [json.loads(block.removeprefix("data: ")) for block in blocks] == [
+        {"type": "delta", "run_id": "run_1", "seq": seq, "text": text} for seq, text in enumerate(told, 1)
+    ]
 
 
 async def test_a_refused_beginning_is_raised_and_nothing_is_stored() -> None:
