@@ -3,6 +3,7 @@
 text -> tokens -> precedence climbing over fractions -> integer, exact decimal, or 28 significant digits
 """
 
+import operator
 import re
 from collections.abc import Callable
 from decimal import Context, Decimal
@@ -20,6 +21,14 @@ _TOKEN = re.compile(r"\s*(?:((?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)|(
 _TYPED_SIGNS = str.maketrans({"\u00d7": "*", "\u00b7": "*", "\u00f7": "/", "\u2212": "-"})
 _UNARY, _POWER = 3, 4
 _PRECEDENCE = {"+": 1, "-": 1, "*": 2, "/": 2, "//": 2, "%": 2, "**": _POWER, "^": _POWER}
+_OPERATIONS: dict[str, Callable[[Fraction, Fraction], Fraction | int]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+    "//": operator.floordiv,
+    "%": operator.mod,
+}
 
 
 def calculate(expression: str) -> str:
@@ -73,12 +82,11 @@ class _Reader:
         if depth > MAX_DEPTH:
             raise ValueError(f"The expression is nested more than {MAX_DEPTH} levels deep.")
         value = self._operand(depth)
-        while (operator := self.next) is not None and _PRECEDENCE.get(operator, 0) >= lowest:
+        while (sign := self.next) is not None and (precedence := _PRECEDENCE.get(sign, 0)) >= lowest:
             self._take()
-            precedence = _PRECEDENCE[operator]
             # A power binds to the right, and its exponent may carry a sign: 2**-3**2 is 2**(-(3**2)).
             right = self.expression(_POWER if precedence == _POWER else precedence + 1, depth + 1)
-            value = _apply(operator, value, right)
+            value = _apply(sign, value, right)
         return value
 
     def _operand(self, depth: int) -> Fraction:
@@ -98,6 +106,8 @@ class _Reader:
 
 
 def _number(token: str) -> Fraction:
+    if token.isdigit():
+        return _bounded(Fraction(int(token)))
     mantissa, _, exponent = token.lower().partition("e")
     # Bounded before it is a number: 1e999999999 would fill the memory.
     if len(exponent.lstrip("+-0")) > len(str(MAX_DIGITS)) or abs(int(exponent or "0")) > MAX_DIGITS:
@@ -105,20 +115,12 @@ def _number(token: str) -> Fraction:
     return _bounded(Fraction(mantissa) * Fraction(10) ** int(exponent or "0"))
 
 
-def _apply(operator: str, left: Fraction, right: Fraction) -> Fraction:
-    if operator in ("**", "^"):
+def _apply(sign: str, left: Fraction, right: Fraction) -> Fraction:
+    if sign in ("**", "^"):
         return _power(left, right)
-    if operator in ("/", "//", "%") and right == 0:
+    if sign in ("/", "//", "%") and right == 0:
         raise ValueError("Division by zero.")
-    operations: dict[str, Callable[[Fraction, Fraction], Fraction | int]] = {
-        "+": Fraction.__add__,
-        "-": Fraction.__sub__,
-        "*": Fraction.__mul__,
-        "/": Fraction.__truediv__,
-        "//": Fraction.__floordiv__,
-        "%": Fraction.__mod__,
-    }
-    return _bounded(Fraction(operations[operator](left, right)))
+    return _bounded(Fraction(_OPERATIONS[sign](left, right)))
 
 
 def _power(base: Fraction, exponent: Fraction) -> Fraction:
