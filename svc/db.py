@@ -102,7 +102,10 @@ class Database:
     def write_first(
         self, fn: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> "asyncio.Future[T]":
-        """As `write`, before all that waits: for what takes microseconds and somebody's money depends on."""
+        """As `write`, before all that waits: for what takes microseconds and somebody's money depends on.
+
+        A caller that is cancelled meanwhile goes on waiting, and the cancellation is raised when the outcome is there.
+        """
         return self._writer.submit(acting_for.get(), fn, args, kwargs, first=True)
 
     async def write_much(self, fn: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:

@@ -3,13 +3,20 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from svc.errors import ApiError
 
 T = TypeVar("T")
 _PAUSE_SECONDS = 0.5
 _LATER_SECONDS = 2.0
+
+
+class UncancellableFuture(asyncio.Future[T]):
+    """What a task goes on waiting for when it is cancelled: the cancellation is raised there once this is done."""
+
+    def cancel(self, msg: object = None) -> bool:
+        return False
 
 
 async def write_until_done(
@@ -24,37 +31,45 @@ async def write_until_done(
     cancelled: asyncio.CancelledError | None = None
     while True:
         tries -= 1
-        writing = asyncio.ensure_future(write())
-        cancelled = await _ended(writing) or cancelled
-        error = writing.exception()
-        if not isinstance(error, ApiError):
+        writing = _uncancellable(write())
+        try:
+            await writing
+        except asyncio.CancelledError as error:
+            cancelled = error
+        except Exception:  # noqa: S110 - looked at next
+            pass
+        fault = writing.exception()
+        if not isinstance(fault, ApiError):
             break
         if tries < 1:
-            failed(error)
+            failed(fault)
             asyncio.ensure_future(_write_later(write))
             break
-        cancelled = await _ended(asyncio.ensure_future(asyncio.sleep(_PAUSE_SECONDS))) or cancelled
+        try:
+            await _uncancellable(asyncio.sleep(_PAUSE_SECONDS))
+        except asyncio.CancelledError as error:
+            cancelled = error
     if cancelled is not None:
         raise cancelled
     return writing.result()
 
 
-async def _ended(future: "asyncio.Future[Any]") -> asyncio.CancelledError | None:
-    """Waits until `future` is done, whatever its outcome; the last cancellation of this task meanwhile."""
-    cancelled = None
-    while not future.done():
-        ended: asyncio.Future[None] = future.get_loop().create_future()  # to be cancelled in the place of `future`
-        future.add_done_callback(partial(_tell, ended))
-        try:
-            await ended
-        except asyncio.CancelledError as error:
-            cancelled = error
-    return cancelled
+def _uncancellable(awaited: Awaitable[T]) -> UncancellableFuture[T]:
+    """`awaited`, where it is no such future in a task of its own."""
+    if isinstance(awaited, UncancellableFuture):
+        return awaited
+    task = asyncio.ensure_future(awaited)
+    future: UncancellableFuture[T] = UncancellableFuture(loop=task.get_loop())
+    task.add_done_callback(partial(_pass_on, future))
+    return future
 
 
-def _tell(ended: "asyncio.Future[None]", future: "asyncio.Future[Any]") -> None:
-    if not ended.done():
-        ended.set_result(None)
+def _pass_on(future: UncancellableFuture[T], task: "asyncio.Future[T]") -> None:
+    error = asyncio.CancelledError() if task.cancelled() else task.exception()
+    if error is None:
+        future.set_result(task.result())
+    else:
+        future.set_exception(error)
 
 
 async def _write_later(write: Callable[[], Awaitable[object]]) -> None:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import aiosqlite
 
+from svc.durable import UncancellableFuture
 from svc.errors import ApiError
 
 T = TypeVar("T")
@@ -137,7 +138,8 @@ class ConnectionLane:
         much: bool = False,
         synced: bool = True,
     ) -> "asyncio.Future[T]":
-        future: asyncio.Future[T] = self._loop.create_future()
+        # Somebody's money depends on what goes first: who is cancelled meanwhile still learns what has come of it.
+        future: asyncio.Future[T] = UncancellableFuture(loop=self._loop) if first else self._loop.create_future()
         if self._closed:
             future.set_exception(ApiError("shutting_down"))
             return future

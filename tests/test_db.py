@@ -268,6 +268,23 @@ async def test_what_goes_first_waits_for_nobody_who_waits(db: Database) -> None:
     assert order.index("first") < 15
 
 
+async def test_who_is_cancelled_while_he_waits_for_what_goes_first_is_so_once_that_is_done(db: Database) -> None:
+    task = asyncio.ensure_future(db.write_first(insert, "paid"))
+    waiting = asyncio.create_task(_told(db.write_first(insert, "paid, too")))
+    await asyncio.sleep(0)
+    assert not task.cancel() and waiting.cancel() and waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    assert task.done() and await db.read(texts) == {"paid", "paid, too"}
+
+
+async def _told(writing: "asyncio.Future[None]") -> None:
+    try:
+        await writing
+    finally:
+        assert writing.done() and writing.exception() is None
+
+
 async def test_a_transaction_ends_after_twenty_milliseconds_of_work(db: Database) -> None:
     statements = await traced(db)
     await asyncio.gather(*(db.write(lambda tx: time.sleep(0.008)) for _ in range(12)))
