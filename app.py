@@ -19,10 +19,8 @@ from starlette.applications import Starlette
 
 from svc import quota, secrets
 from svc.agents import runs
-from svc.auth.github import GitHub
 from svc.auth.mail import Mail
 from svc.auth.oauth import SignInProvider
-from svc.auth.openid import OpenID
 from svc.auth.passwords import Passwords
 from svc.billing import wallet
 from svc.billing.payments import Payments
@@ -319,7 +317,7 @@ async def _payments(config: Config, folder: secrets.DataFolder, stack: contextli
     mode = config.payment_mode
     if mode != "stripe":
         return Payments(mode, config.base_url, folder.derive("sandbox-payments") if mode == "sandbox" else None)
-    from svc.outbound.transport import httpx_client  # late: most services need no httpx
+    from svc.outbound.transport import httpx_client  # late, as below
 
     client = await stack.enter_async_context(httpx_client(Outbound()))
     stripe = Stripe(client, config.stripe_api, config.stripe_secret_key or "")
@@ -329,7 +327,10 @@ async def _payments(config: Config, folder: secrets.DataFolder, stack: contextli
 async def _identity_providers(config: Config, stack: contextlib.AsyncExitStack) -> dict[str, SignInProvider]:
     if not config.identity_providers:
         return {}
-    from svc.outbound.transport import httpx_client  # late, as above
+    # Late: httpx and the proof of their tokens would be a fifth of a start that knows no such provider.
+    from svc.auth.github import GitHub
+    from svc.auth.openid import OpenID
+    from svc.outbound.transport import httpx_client
 
     # The operator names them: they may be at any address.
     client = await stack.enter_async_context(httpx_client(Outbound(max_idle=8)))

@@ -1,4 +1,4 @@
-"""The data folder, its lock, the master secret and the local certificates: whatever must be made once and kept.
+"""The data folder, its lock and the master secret: whatever must be made once and kept.
 
 Everything here is written by `write_private`, so a kill at any moment leaves either the old file or the new one, and each
 step of a first start can be found half done and done again.
@@ -6,43 +6,17 @@ step of a first start can be found half done and done again.
 
 import contextlib
 import fcntl
-import ipaddress
+import hmac
 import os
-import re
 import stat
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from cryptography import x509
-from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.kdf.hkdf import HKDF
-from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
-
-from svc.config import Config
 from svc.errors import StartError
 
 MASTER_BYTES = 32
 _ADDRESS = "address"
 _OURS = ("lock", "master.key", "address", "status", "last-backup", "service.db*", "tls", "tls/*")
-_CA_DAYS = 3650
-_SERVER_DAYS = 397  # what browsers accept
-_RENEW_BEFORE_DAYS = 30
-_CLOCK_SKEW = timedelta(hours=1)
-_KEY_USAGES = (
-    "digital_signature",
-    "content_commitment",
-    "key_encipherment",
-    "data_encipherment",
-    "key_agreement",
-    "key_cert_sign",
-    "crl_sign",
-    "encipher_only",
-    "decipher_only",
-)
 
 
 @dataclass
@@ -124,8 +98,12 @@ def forget_address(folder: Path) -> None:
 
 
 def derive(master: bytes, purpose: str) -> bytes:
-    """The 32-byte key for `purpose` (HKDF-SHA256): a key of one purpose tells nothing about another's."""
-    return HKDF(hashes.SHA256(), MASTER_BYTES, salt=None, info=b"svc " + purpose.encode()).derive(master)
+    """The 32-byte key for `purpose`: a key of one purpose tells nothing about another's.
+
+    HKDF-SHA256 (RFC 5869) without a salt; its output is one block long.
+    """
+    extracted = hmac.digest(bytes(32), master, "sha256")
+    return hmac.digest(extracted, b"svc " + purpose.encode() + b"\x01", "sha256")
 
 
 def write_private(path: Path, data: bytes) -> None:
@@ -147,7 +125,7 @@ def write_private(path: Path, data: bytes) -> None:
 
 def _master(path: Path) -> bytes:
     try:
-        master = _read_private(path)
+        master = read_private(path)
     except FileNotFoundError:
         master = os.urandom(MASTER_BYTES)
         write_private(path, master)
@@ -165,186 +143,9 @@ def _close_to_others(folder: Path) -> None:
             path.chmod(mode & 0o700)
 
 
-def _read_private(path: Path) -> bytes:
+def read_private(path: Path) -> bytes:
+    """What is in a file of ours, which is the owner's alone from now on. Raises OSError."""
     with path.open("rb") as file:
         if stat.S_IMODE(os.fstat(file.fileno()).st_mode) & 0o077:
             os.fchmod(file.fileno(), 0o600)
         return file.read()
-
-
-@dataclass(frozen=True)
-class TlsFiles:
-    """The server's certificate (with its chain), its key, and the local CA's certificate that clients are given."""
-
-    cert: Path
-    key: Path
-    ca: Path
-
-
-@dataclass(frozen=True)
-class _Pair:
-    cert: x509.Certificate
-    key: ec.EllipticCurvePrivateKey
-
-
-def tls_files(folder: Path, names: Sequence[str], now: float) -> TlsFiles:
-    """The certificate files under `folder`/tls for a server called `names` (hosts and IP addresses), at `now` (Unix seconds).
-
-    They are made when there are none, and made anew when damaged, about to expire or lacking a name; the CA, which people
-    have told their clients to trust, only when it is itself damaged or about to expire. Raises StartError when they cannot
-    be read or written.
-    """
-    tls = folder / "tls"
-    files = TlsFiles(tls / "cert.pem", tls / "key.pem", tls / "ca.pem")
-    ca_key = tls / "ca-key.pem"
-    today = datetime.fromtimestamp(now, UTC)
-    wanted = _general_names(names)
-    try:
-        tls.mkdir(mode=0o700, exist_ok=True)
-        ca_chain = _chain(files.ca, today)
-        server_chain = _chain(files.cert, today)
-        if server_chain[1:] == ca_chain[:1] and _fine(server_chain, _key(files.key), wanted):
-            return files
-        ca = _pair(ca_chain, _key(ca_key))
-        if ca is None:
-            ca = _make_ca(today)
-            write_private(ca_key, _key_pem(ca.key))
-            write_private(files.ca, _cert_pem(ca.cert))
-        server = _make_server(ca, wanted, today)
-        write_private(files.key, _key_pem(server.key))
-        write_private(files.cert, _cert_pem(server.cert) + _cert_pem(ca.cert))
-    except OSError as error:
-        raise StartError(f"cannot use the certificates in {tls}: {error.strerror}") from None
-    return files
-
-
-def certificate_in_use(config: Config) -> x509.Certificate | None:
-    """The certificate that the service shows its clients; None behind a proxy, or where its file holds none. Raises OSError."""
-    path = {"auto": config.data_dir / "tls" / "cert.pem", "files": config.tls_cert}.get(config.tls)
-    try:
-        return x509.load_pem_x509_certificates(path.read_bytes())[0] if path else None
-    except ValueError:
-        return None
-
-
-def _chain(path: Path, today: datetime) -> list[x509.Certificate]:
-    """The certificates in `path`; none when it is missing or damaged, or when one of them expires within the month.
-
-    A certificate from the future is good: a clock that is behind must not cost people the CA that they trust.
-    """
-    try:
-        certs = x509.load_pem_x509_certificates(path.read_bytes())
-    except (FileNotFoundError, ValueError):
-        return []
-    last_good = today + timedelta(days=_RENEW_BEFORE_DAYS)
-    return certs if all(cert.not_valid_after_utc > last_good for cert in certs) else []
-
-
-def _key(path: Path) -> ec.EllipticCurvePrivateKey | None:
-    """The key in `path`; None when it is missing, damaged or not of our kind."""
-    try:
-        key = serialization.load_pem_private_key(_read_private(path), password=None)
-    except (FileNotFoundError, ValueError, TypeError, UnsupportedAlgorithm):
-        return None
-    return key if isinstance(key, ec.EllipticCurvePrivateKey) else None
-
-
-def _pair(chain: list[x509.Certificate], key: ec.EllipticCurvePrivateKey | None) -> _Pair | None:
-    """The first certificate of `chain` with its key; None unless both are there and belong together."""
-    if not chain or key is None or _public_bytes(chain[0]) != _public_bytes(key):
-        return None
-    return _Pair(chain[0], key)
-
-
-def _public_bytes(holder: x509.Certificate | ec.EllipticCurvePrivateKey) -> bytes:
-    try:
-        public = holder.public_key()
-    except (ValueError, UnsupportedAlgorithm):
-        return b""
-    return public.public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
-
-
-def _fine(chain: list[x509.Certificate], key: ec.EllipticCurvePrivateKey | None, wanted: set[x509.GeneralName]) -> bool:
-    """Whether `chain` is a server certificate for every `wanted` name with its key, and the CA that issued it."""
-    if len(chain) != 2 or _pair(chain, key) is None:
-        return False
-    try:
-        chain[0].verify_directly_issued_by(chain[1])
-        names = chain[0].extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    except (ValueError, TypeError, InvalidSignature, UnsupportedAlgorithm, x509.ExtensionNotFound):
-        return False
-    return wanted <= set(names)
-
-
-def _general_names(names: Sequence[str]) -> set[x509.GeneralName]:
-    """`names` as a certificate holds them; what can be neither an address nor a DNS name is left out."""
-    found: set[x509.GeneralName] = set()
-    for name in names:
-        try:
-            found.add(x509.IPAddress(ipaddress.ip_address(name.partition("%")[0])))
-            continue
-        except ValueError:
-            pass  # no address: it may be a name
-        try:
-            dns = name.encode("idna").decode("ascii").lower()
-        except UnicodeError:
-            continue
-        if re.fullmatch(r"[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*", dns):
-            found.add(x509.DNSName(dns))
-    return found
-
-
-def _make_ca(today: datetime) -> _Pair:
-    key = ec.generate_private_key(ec.SECP256R1())
-    # A name of its own: two installations on one machine must not be mistaken for each other in a trust store.
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"svc local CA {os.urandom(4).hex()}")])
-    usage = _key_usage("key_cert_sign", "crl_sign")
-    builder = (
-        _builder(key, name, name, today, today + timedelta(days=_CA_DAYS))
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .add_extension(usage, critical=True)
-        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(key.public_key()), critical=False)
-    )
-    return _Pair(builder.sign(key, hashes.SHA256()), key)
-
-
-def _make_server(ca: _Pair, names: set[x509.GeneralName], today: datetime) -> _Pair:
-    key = ec.generate_private_key(ec.SECP256R1())
-    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "svc server")])
-    end = min(today + timedelta(days=_SERVER_DAYS), ca.cert.not_valid_after_utc)
-    builder = (
-        _builder(key, subject, ca.cert.subject, today, end)
-        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(_key_usage("digital_signature"), critical=True)
-        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
-        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(ca.key.public_key()), critical=False)
-        .add_extension(x509.SubjectAlternativeName(sorted(names, key=str)), critical=False)
-    )
-    return _Pair(builder.sign(ca.key, hashes.SHA256()), key)
-
-
-def _builder(
-    key: ec.EllipticCurvePrivateKey, subject: x509.Name, issuer: x509.Name, today: datetime, end: datetime
-) -> x509.CertificateBuilder:
-    return (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(issuer)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(today - _CLOCK_SKEW)
-        .not_valid_after(end - _CLOCK_SKEW)
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
-    )
-
-
-def _key_usage(*granted: str) -> x509.KeyUsage:
-    return x509.KeyUsage(**{usage: usage in granted for usage in _KEY_USAGES})
-
-
-def _cert_pem(cert: x509.Certificate) -> bytes:
-    return cert.public_bytes(serialization.Encoding.PEM)
-
-
-def _key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
-    return key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())

@@ -8,11 +8,13 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
-
-import argon2
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from svc.errors import ApiError
+
+if TYPE_CHECKING:
+    from argon2 import PasswordHasher
 
 T = TypeVar("T")
 _THREADS = 2  # so that the event loop keeps a core
@@ -24,13 +26,19 @@ class Passwords:
     whose caller has waited long enough to be gone."""
 
     def __init__(self, memory_kib: int, time_cost: int, waiting: int = _WAITING) -> None:
-        self._hasher = argon2.PasswordHasher(time_cost=time_cost, memory_cost=memory_kib, parallelism=1)
+        self._memory_kib, self._time_cost = memory_kib, time_cost
         self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="argon2")
         self._most_waiting = waiting
         self._logins = _Line(_THREADS)
         self._others = _Line(_THREADS - 1)
         # What has this form and these costs takes as long to verify as any hash; no password is known to give only zeros.
         self._nobody = f"$argon2id$v=19$m={memory_kib},t={time_cost},p=1${'A' * 22}${'A' * 43}"
+
+    @cached_property
+    def _hasher(self) -> "PasswordHasher":
+        from argon2 import PasswordHasher  # late: a start would wait for it
+
+        return PasswordHasher(time_cost=self._time_cost, memory_cost=self._memory_kib, parallelism=1)
 
     async def hash(self, password: str) -> str:
         """The hash to store of a password. Raises ApiError `overloaded` when too many wait."""
@@ -47,9 +55,11 @@ class Passwords:
         self._pool.shutdown(cancel_futures=True)
 
     def _verify(self, password: str, stored: str | None) -> bool:
+        from argon2.exceptions import InvalidHashError, VerificationError
+
         try:
             self._hasher.verify(stored or self._nobody, password)
-        except (argon2.exceptions.VerificationError, argon2.exceptions.InvalidHashError):
+        except (VerificationError, InvalidHashError):
             return False
         return stored is not None
 

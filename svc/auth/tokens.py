@@ -8,8 +8,6 @@ import zlib
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import jwt
-
 from svc import quota
 from svc.auth.accounts import COLUMNS, Account, account_of
 from svc.checks import is_blank, refusal
@@ -57,6 +55,8 @@ class ApiKey:
 
 def issue_session(secret: bytes, account_id: str, now_seconds: float) -> str:
     """A JWT for `account_id` that is valid for 8 hours."""
+    import jwt  # late: it brings cryptography along, and who calls with a key needs neither
+
     issued_at = int(now_seconds)
     claims = {
         "iss": _ISSUER,
@@ -74,6 +74,8 @@ def session_account(secret: bytes, token: str, now_seconds: float) -> str | None
     Raises ApiError `session_expired` for one of ours past its 8 hours. Only the exact form that `issue_session` makes
     passes: its header, its claims and no others, its lifetime, canonical base64.
     """
+    import jwt
+
     try:
         decoded = jwt.decode_complete(
             token, secret, algorithms=["HS256"], options={"verify_exp": False, "verify_iat": False, "verify_sub": False}

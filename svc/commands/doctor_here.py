@@ -14,11 +14,11 @@ from urllib.parse import urlsplit
 from cryptography import x509
 
 from svc import backup
+from svc.certificates import certificate_in_use
 from svc.commands.finding import Finding, fine, look, wrong
 from svc.config import Config
 from svc.errors import StartError
 from svc.schema import newest_schema
-from svc.secrets import certificate_in_use
 from svc.server import status
 from svc.server.serve import bind, tls_context
 

@@ -5,11 +5,10 @@ import os
 import re
 import sqlite3
 from collections.abc import Iterator, Mapping
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 import orjson
-from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from svc import quota
 from svc.checks import fields, list_of, matching, nullable, one_of, refusal, required
@@ -19,6 +18,9 @@ from svc.ids import new_id, timestamp
 from svc.inference.catalog import PRICES
 from svc.outbound.addresses import checked_url
 from svc.outbound.errors import InvalidURL
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 _SLUG = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 _NONCE_BYTES = 12
@@ -33,19 +35,27 @@ class KeyBox:
     """Encrypts providers' keys with an AEAD bound to account and provider: a row copied elsewhere opens nowhere."""
 
     def __init__(self, secret: bytes) -> None:
-        self._aead = AESGCM(secret)
+        self._aead = cache(lambda: _aead(secret))  # nothing of the box shows the secret
 
     def seal(self, account_id: str, provider_id: str, api_key: str) -> bytes:
         nonce = os.urandom(_NONCE_BYTES)
-        return nonce + self._aead.encrypt(nonce, api_key.encode(), _bound_to(account_id, provider_id))
+        return nonce + self._aead().encrypt(nonce, api_key.encode(), _bound_to(account_id, provider_id))
 
     def open(self, account_id: str, provider_id: str, sealed: bytes) -> str:
         """The key. Raises ApiError `invalid_value` when this installation's secret is not the one that sealed it."""
+        from cryptography.exceptions import InvalidTag
+
         try:
             nonce, data = sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:]
-            return self._aead.decrypt(nonce, data, _bound_to(account_id, provider_id)).decode()
+            return self._aead().decrypt(nonce, data, _bound_to(account_id, provider_id)).decode()
         except (InvalidTag, ValueError):
             raise ApiError("invalid_value", "The provider's stored key cannot be read any more. Set it again.") from None
+
+
+def _aead(secret: bytes) -> "AESGCM":
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # late: a start would wait for it, and hold 8 MB more
+
+    return AESGCM(secret)
 
 
 def _bound_to(account_id: str, provider_id: str) -> bytes:

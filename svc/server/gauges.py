@@ -10,10 +10,10 @@ from pathlib import Path
 
 from svc import backup
 from svc.billing import wallet
+from svc.certificates import certificate_in_use
 from svc.config import Config
 from svc.errors import ApiError
 from svc.metrics import Reading
-from svc.secrets import certificate_in_use
 from svc.server.state import State
 from svc.version import VERSION
 

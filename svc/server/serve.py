@@ -29,9 +29,10 @@ import uvicorn
 import uvloop
 from starlette.applications import Starlette
 
+from svc.certificates import tls_files
 from svc.config import Config
 from svc.errors import StartError
-from svc.secrets import forget_address, tls_files, write_address
+from svc.secrets import forget_address, write_address
 from svc.server.listener import Listener
 from svc.server.notify import keep_alive, notify
 from svc.server.protocol import Protocol, Watch

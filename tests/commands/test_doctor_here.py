@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from svc import backup, secrets
+from svc.certificates import tls_files
 from svc.commands import doctor_here
 from svc.commands.finding import Finding
 from svc.config import Config
@@ -22,7 +23,7 @@ def folder(tmp_path: Path) -> Path:
     path = tmp_path / "data"
     secrets.open_folder(path).close()
     prepare(path / "service.db", *newest_schema())
-    secrets.tls_files(path, ["127.0.0.1", "localhost"], time.time())
+    tls_files(path, ["127.0.0.1", "localhost"], time.time())
     backup.note_made(path)
     (path / "service.db").chmod(0o600)
     return path
@@ -97,12 +98,12 @@ def test_a_certificate_for_another_name_or_about_to_expire_is_told(folder: Path)
     for days_ago, grade in ((397 - 10, "look"), (400, "wrong"), (-2, "wrong")):
         for name in ("cert.pem", "key.pem", "ca.pem", "ca-key.pem"):
             (folder / "tls" / name).unlink(missing_ok=True)
-        secrets.tls_files(folder, ["127.0.0.1"], time.time() - days_ago * 86400)
+        tls_files(folder, ["127.0.0.1"], time.time() - days_ago * 86400)
         assert grades(found(folder)["certificate"]) == ["ok", grade], days_ago
 
 
 def test_certificate_files_that_do_not_belong_together_are_wrong(folder: Path, tmp_path: Path) -> None:
-    other = secrets.tls_files(tmp_path, ["127.0.0.1"], time.time())
+    other = tls_files(tmp_path, ["127.0.0.1"], time.time())
     mine = {"tls": "files", "tls_cert": folder / "tls" / "cert.pem"}
     assert grades(found(folder, **mine, tls_key=other.key)["certificate"]) == ["wrong"]
     assert grades(found(folder, **mine, tls_key=folder / "tls" / "key.pem")["certificate"]) == ["ok", "ok"]

@@ -16,7 +16,7 @@ from typing import Any
 import httpx
 import pytest
 
-from svc.secrets import tls_files
+from svc.certificates import tls_files
 from tests.support.people import PASSWORD
 from tests.support.server import ROOT, RunningServer, running_server_sync
 

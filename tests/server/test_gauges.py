@@ -7,7 +7,7 @@ import sqlite3
 
 from svc import backup
 from svc.billing import wallet
-from svc.secrets import tls_files
+from svc.certificates import tls_files
 from svc.server import gauges
 from svc.server.state import State
 from tests.conftest import Service

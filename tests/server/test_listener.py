@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from svc.secrets import tls_files
+from svc.certificates import tls_files
 from tests.support.server import RunningServer, hang_up, read_to_end, running_server
 
 HEALTH = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n"

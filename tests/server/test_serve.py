@@ -17,8 +17,9 @@ import httpx
 import pytest
 from cryptography.hazmat.primitives import serialization
 
+from svc.certificates import tls_files
 from svc.errors import StartError
-from svc.secrets import open_folder, served_address, tls_files
+from svc.secrets import open_folder, served_address
 from svc.server.serve import bind
 from tests.support.connections import GET, LAST_GET, TINY, answers, assert_refused, read_head, stalled
 from tests.support.server import APP, ROOT, RunningServer, hang_up, read_to_end, running_server, start_fails

@@ -13,7 +13,7 @@ from typing import Any
 
 from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword, Session
 
-from svc.secrets import tls_files
+from svc.certificates import tls_files
 
 USER = "mailer@example.com"
 PASSWORD = "hunter2:hunter2/%+"

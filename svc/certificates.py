@@ -1,0 +1,110 @@
+"""The certificate that the server shows: whether it is as clients want it, and when it is not, made anew by the local CA."""
+
+import ipaddress
+import re
+import ssl
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from svc.config import Config
+from svc.errors import StartError
+
+if TYPE_CHECKING:
+    from cryptography import x509
+
+Name = str | ipaddress.IPv4Address | ipaddress.IPv6Address
+
+_RENEW_BEFORE_SECONDS = 30 * 86400
+_NO_CHECK_TIME = ssl.VerifyFlags(0x200000)  # X509_V_FLAG_NO_CHECK_TIME, for which Python has no name
+
+
+@dataclass(frozen=True)
+class TlsFiles:
+    """The server's certificate (with its chain), its key, and the local CA's certificate that clients are given."""
+
+    cert: Path
+    key: Path
+    ca: Path
+
+
+def tls_files(folder: Path, names: Sequence[str], now: float) -> TlsFiles:
+    """The certificate files under `folder`/tls for a server called `names` (hosts and IP addresses), at `now` (Unix seconds).
+
+    They are made when there are none, and made anew when damaged, about to expire or lacking a name; the CA, which people
+    have told their clients to trust, only when it is itself damaged or about to expire. Raises StartError when they cannot
+    be read or written.
+    """
+    tls = folder / "tls"
+    files = TlsFiles(tls / "cert.pem", tls / "key.pem", tls / "ca.pem")
+    wanted = _wanted(names)
+    try:
+        tls.mkdir(mode=0o700, exist_ok=True)
+        if not _fine(files, wanted, now + _RENEW_BEFORE_SECONDS):
+            from svc.authority import make_certificate  # late: most starts find what an earlier one made
+
+            make_certificate(tls, wanted, now, now + _RENEW_BEFORE_SECONDS)
+    except OSError as error:
+        raise StartError(f"cannot use the certificates in {tls}: {error.strerror}") from None
+    return files
+
+
+def certificate_in_use(config: Config) -> "x509.Certificate | None":
+    """The certificate that the service shows its clients; None behind a proxy, or where its file holds none. Raises OSError."""
+    from cryptography import x509  # late: a start would wait for it
+
+    path = {"auto": config.data_dir / "tls" / "cert.pem", "files": config.tls_cert}.get(config.tls)
+    try:
+        return x509.load_pem_x509_certificates(path.read_bytes())[0] if path else None
+    except ValueError:
+        return None
+
+
+def _wanted(names: Sequence[str]) -> set[Name]:
+    """`names` as a certificate holds them; what can be neither an address nor a DNS name is left out."""
+    found: set[Name] = set()
+    for name in names:
+        try:
+            found.add(ipaddress.ip_address(name.partition("%")[0]))
+            continue
+        except ValueError:
+            pass  # no address: it may be a name
+        try:
+            dns = name.encode("idna").decode("ascii").lower()
+        except UnicodeError:
+            continue
+        if re.fullmatch(r"[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*", dns):
+            found.add(dns)
+    return found
+
+
+def _fine(files: TlsFiles, wanted: set[Name], until: float) -> bool:
+    """Whether who trusts the CA alone takes what a server with these files shows, by every `wanted` name, `until` that time.
+
+    A certificate from the future is good: a clock that is behind must not cost people the CA that they trust.
+    """
+    server, client = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    client.check_hostname = False  # not one name is looked for, but all
+    client.verify_flags |= _NO_CHECK_TIME
+    try:
+        server.load_cert_chain(files.cert, files.key, password="")
+        client.load_verify_locations(files.ca)
+        shown = _shown(server, client)
+    except (FileNotFoundError, ssl.SSLError, ValueError):
+        return False
+    held = {ipaddress.ip_address(name.strip()) if kind == "IP Address" else name for kind, name in shown["subjectAltName"]}
+    certificates: list[Any] = [shown, *client.get_ca_certs()]
+    return wanted <= held and all(ssl.cert_time_to_seconds(one["notAfter"]) > until for one in certificates)
+
+
+def _shown(server: ssl.SSLContext, client: ssl.SSLContext) -> dict[str, Any]:
+    """The certificate that `client` gets to see, and takes, in a handshake with `server`. Raises ssl.SSLError."""
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    asking = client.wrap_bio(to_client, to_server)
+    answering = server.wrap_bio(to_server, to_client, server_side=True)
+    for side in (asking, answering, asking):
+        with suppress(ssl.SSLWantReadError):
+            side.do_handshake()
+    return asking.getpeercert() or {}
