@@ -28,24 +28,21 @@ _SLICE_SECONDS = 0.005
 _JSON_GRACE_SECONDS = 5.0
 # Before a moment is over nobody looks whether the caller has left: that takes a task, which a quick answer is done without.
 _MOMENT_SECONDS = 0.1
+_LOOK_SECONDS = 0.025  # one timer looks for all answers whether it is over, as one for each would cost more than the look
 
 
 class Interrupt:
     """Ends one open answer from outside. `reason`: `client_disconnected`, `shutdown`, or the service's own; the first wins."""
 
-    def __init__(self) -> None:
-        self.reason: str | None = None
-        self._task: asyncio.Task[object] | None = None
-
-    def attach(self, task: "asyncio.Task[object] | None") -> None:
-        self._task = task
+    reason: str | None = None
+    task: "asyncio.Task[object] | None" = None  # the one that it cancels
 
     def __call__(self, reason: str) -> None:
         if self.reason is not None:
             return
         self.reason = reason
-        if self._task is not None:
-            self._task.cancel()
+        if self.task is not None:
+            self.task.cancel()
 
 
 class Drain:
@@ -53,7 +50,9 @@ class Drain:
 
     def __init__(self) -> None:
         self.draining = False
-        self._open: dict[Interrupt, tuple[str, float]] = {}
+        self._open: dict[attended, None] = {}
+        self._unwatched: dict[attended, float] = {}  # and when their moment is over; the oldest first
+        self._looking = False
 
     def __len__(self) -> int:
         return len(self._open)
@@ -64,28 +63,44 @@ class Drain:
             return
         self.draining = True
         loop = asyncio.get_running_loop()
-        for interrupt, (_, grace_seconds) in list(self._open.items()):
-            loop.call_later(grace_seconds, interrupt, "shutdown")
+        for answer in list(self._open):
+            loop.call_later(answer.grace_seconds, answer.interrupt, "shutdown")
 
     def owners(self) -> set[str]:
         """The accounts that have open answers."""
-        return {owner for owner, _ in self._open.values()}
+        return {answer.owner for answer in self._open}
 
     def end_all_of(self, account_id: str, reason: str) -> None:
         """Ends the open answers of one account, for instance because it was deleted."""
-        for interrupt, (owner, _) in list(self._open.items()):
-            if owner == account_id:
-                interrupt(reason)
+        for answer in list(self._open):
+            if answer.owner == account_id:
+                answer.interrupt(reason)
 
-    def add(self, interrupt: Interrupt, owner: str, grace_seconds: float) -> None:
-        """Registers an open answer of the account `owner`. Raises ApiError `shutting_down` when the drain has begun."""
+    def add(self, answer: "attended") -> None:
+        """Registers an open answer. Raises ApiError `shutting_down` when the drain has begun."""
         if self.draining:
             raise ApiError("shutting_down")
-        self._open[interrupt] = (owner, grace_seconds)
+        self._open[answer] = None
+        self._unwatched[answer] = time.monotonic() + _MOMENT_SECONDS
+        if not self._looking:
+            self._looking = True
+            asyncio.get_running_loop().call_later(_MOMENT_SECONDS, self._look)
 
-    def remove(self, interrupt: Interrupt) -> None:
+    def remove(self, answer: "attended") -> None:
         """The answer has ended."""
-        self._open.pop(interrupt, None)
+        del self._open[answer]
+        self._unwatched.pop(answer, None)
+
+    def _look(self) -> None:
+        now = time.monotonic()
+        for answer, moment_ends in list(self._unwatched.items()):
+            if moment_ends > now:
+                break
+            del self._unwatched[answer]
+            answer.watch()
+        self._looking = bool(self._unwatched)
+        if self._looking:
+            asyncio.get_running_loop().call_later(_LOOK_SECONDS, self._look)
 
 
 class attended:  # noqa: N801 - it reads as what it does
@@ -94,38 +109,37 @@ class attended:  # noqa: N801 - it reads as what it does
     Raises ClientGone or the ApiError of the reason in the place of that cancellation. The request's body must have been read.
     """
 
+    _watcher: asyncio.Task[None] | None = None
+
     def __init__(
         self, receive: Receive, drain: Drain, owner: str, interrupt: Interrupt, grace_seconds: float = _JSON_GRACE_SECONDS
     ) -> None:
+        self.owner = owner
+        self.interrupt = interrupt
+        self.grace_seconds = grace_seconds
         self._receive = receive
         self._drain = drain
-        self._owner = owner
-        self._interrupt = interrupt
-        self._grace_seconds = grace_seconds
-        self._watcher: asyncio.Task[None] | None = None
 
     def __enter__(self) -> Interrupt:
-        self._drain.add(self._interrupt, self._owner, self._grace_seconds)
-        self._task = asyncio.current_task()
-        self._interrupt.attach(self._task)
-        self._timer = asyncio.get_running_loop().call_later(_MOMENT_SECONDS, self._watch)
-        return self._interrupt
+        self._drain.add(self)
+        self._task = self.interrupt.task = asyncio.current_task()
+        return self.interrupt
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._drain.remove(self._interrupt)
-        self._interrupt.attach(None)
-        self._timer.cancel()
+        self._drain.remove(self)
+        self.interrupt.task = None
         if self._watcher is not None:
             self._watcher.cancel()
-        if self._interrupt.reason is None:
+        if self.interrupt.reason is None:
             return
         if self._task is not None:
             self._task.uncancel()
         if isinstance(error, asyncio.CancelledError):
-            raise reason_error(self._interrupt.reason) from None
+            raise reason_error(self.interrupt.reason) from None
 
-    def _watch(self) -> None:
-        self._watcher = asyncio.create_task(_told_of_leaving(self._receive, self._interrupt))
+    def watch(self) -> None:
+        """Looks from now on whether the caller leaves."""
+        self._watcher = asyncio.create_task(_told_of_leaving(self._receive, self.interrupt))
 
 
 async def _told_of_leaving(receive: Receive, interrupt: Interrupt) -> None:
