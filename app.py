@@ -169,7 +169,7 @@ def create_app(config: Config) -> Starlette:
     app = Starlette()
     app.router = ExactFirst(_COMPILED, lifespan=partial(_lifespan, ground=ground))
     # In the place of Starlette's own layers, which take as long as a short answer itself.
-    app.middleware_stack = Edge(app.router, config, ground.log, ground.metrics, ground.bodies, lambda: ground.drain.draining)
+    app.middleware_stack = Edge(app.router, config, ground.log, ground.metrics, ground.bodies, ground.drain)
     app.state.drain = ground.drain
     app.state.start_error = None
     return app

@@ -27,9 +27,9 @@ _SECRET = re.compile(
     """,
     re.VERBOSE,
 )
-# Each of these has one of them in it, in small letters and with `-` for `_`, however JSON writes the characters around it.
-_MARKS = (b"svc-v1-", b"eyj", b"bearer", b"@", b"k-", b"whsec-")
-_AS_MARKS = bytes(byte + 32 if byte in range(65, 91) else ord("-") if byte == ord("_") else byte for byte in range(256))
+# Each of these has one of them in it, in small letters, with `-` for `_` and `k` for `c`, however JSON writes what is around it.
+_MARKS = (b"k-", b"@", b"eyj", b"bearer")
+_AS_MARKS = bytes(range(256)).lower().translate(bytes.maketrans(b"_c", b"-k"))
 _QUEUE_LINES = 10_000
 _PAUSE_SECONDS = 0.05
 _TEXT_CHARACTERS = 2_000
@@ -60,8 +60,12 @@ class Log:
 
         Never waits: lines are dropped while 10,000 are queued.
         """
+        self.add({"time": time.time(), "level": level, "event": event, **fields})
+
+    def add(self, record: dict[str, Any]) -> None:
+        """Logs a whole line, which is the log's from now on: its `time` in Unix seconds, `level`, `event`, and its fields."""
         if len(self._waiting) < _QUEUE_LINES:
-            self._waiting.append({"time": time.time(), "level": level, "event": event, **fields})
+            self._waiting.append(record)
 
     def __exit__(self, *error: object) -> None:
         self._ending.set()
@@ -79,7 +83,7 @@ class Log:
         while self._waiting:
             with contextlib.suppress(Exception):  # a value that cannot be shown
                 while self._waiting:
-                    lines += (_line(self._waiting.popleft()), b"\n")
+                    lines.append(_line(self._waiting.popleft()))
         data = b"".join(lines)
         with contextlib.suppress(OSError):  # stderr is closed: there is nowhere to say so
             while data:
@@ -87,15 +91,16 @@ class Log:
 
 
 def _line(record: dict[str, Any]) -> bytes:
-    record = {name: value for name, value in record.items() if value is not None}
     record["time"] = timestamp(record["time"])
+    if None in record.values():
+        record = {name: value for name, value in record.items() if value is not None}
     try:
-        line = orjson.dumps(record)
+        line = orjson.dumps(record, None, orjson.OPT_APPEND_NEWLINE)
         if len(line) <= _TEXT_CHARACTERS and max(map(line.translate(_AS_MARKS).find, _MARKS)) < 0:
             return line
     except TypeError:  # a number or a text that JSON does not take
         pass
-    return orjson.dumps({key: _loggable(value) for key, value in record.items()})
+    return orjson.dumps({key: _loggable(value) for key, value in record.items()}, None, orjson.OPT_APPEND_NEWLINE)
 
 
 def _loggable(value: Any) -> bool | int | float | str:

@@ -7,7 +7,7 @@ Edge: request id -> CORS preflight -> host (421), https behind a proxy (403), dr
 import ipaddress
 import re
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
@@ -24,10 +24,12 @@ from svc.log import Log
 from svc.metrics import Metrics
 from svc.server.body_budget import BodyBudget
 from svc.server.cors import Cors
+from svc.server.sse import Drain
 from svc.server.web import refusal
 
 _HOST = re.compile(r"(?:\[([0-9a-f:.]*)\]|([^\[\]:@/\s]*))(?::[0-9]{0,5})?")
-_ADDRESSES = 4096  # so many are remembered, none of which is longer than
+_REMEMBERED = 4096  # callers that were let in
+_REMEMBERED_BYTES = 64  # of what their proxies wrote, or memory had no bound
 _ADDRESS_LENGTH = 64
 _REQUEST_ID = re.compile(rb"[\x21-\x7e]{1,128}")
 _STANDING = (
@@ -37,18 +39,16 @@ _STANDING = (
 
 
 class Edge:
-    """The one ASGI layer around the router. `draining()` tells whether the service shuts down."""
+    """The one ASGI layer around the router."""
 
-    def __init__(
-        self, router: ASGIApp, config: Config, log: Log, metrics: Metrics, bodies: BodyBudget, draining: Callable[[], bool]
-    ) -> None:
+    def __init__(self, router: ASGIApp, config: Config, log: Log, metrics: Metrics, bodies: BodyBudget, drain: Drain) -> None:
         self._router = router
         self._config = config
-        self._trusts = lru_cache(_ADDRESSES)(config.trusts)
+        self._judged = lru_cache(_REMEMBERED)(self._judge)
         self._log = log
         self._metrics = metrics
         self._bodies = bodies
-        self._draining = draining
+        self._drain = drain
         self._cors = Cors(config.cors_origins)
         base_host = urlsplit(config.base_url).hostname or ""
         self._names = {base_host, config.host, *(LOOPBACK_NAMES if config.local_posture else ())}
@@ -57,77 +57,75 @@ class Edge:
         if scope["type"] != "http":
             await self._router(scope, receive, send)
             return
-        began, status = time.monotonic(), 0
-        sent = dict(scope["headers"])
-        if len(sent) < len(scope["headers"]):
-            sent = _joined(scope["headers"])
+        began, headers = time.monotonic(), scope["headers"]
+        sent = dict(headers)
+        if len(sent) < len(headers):
+            sent = _joined(headers)
         own_id = sent.get(b"x-request-id")
         request_id = own_id.decode() if own_id and _REQUEST_ID.fullmatch(own_id) else "req_" + random_base62(22)
-        headers = [(b"x-request-id", request_id.encode()), *_STANDING]
-        fields: dict[str, Any] = {}
-        scope["svc.sent"], scope["svc.headers"], scope["svc.log_fields"] = sent, headers, fields
+        added = [(b"x-request-id", request_id.encode()), *_STANDING]
+        line: dict[str, Any] = {"time": 0.0, "level": "info", "event": "request", "request_id": request_id}
+        line["method"], line["route"], line["status"], line["duration_ms"] = "", "", 0, 0.0
+        scope["svc.sent"], scope["svc.headers"], scope["svc.log_fields"] = sent, added, line
         scope["svc.request_id"] = request_id
 
         def send_with_headers(message: Message) -> Awaitable[None]:
-            nonlocal status
             if message["type"] == "http.response.start":
-                status = message["status"]
-                message["headers"] = [*message["headers"], *headers]
+                line["status"] = message["status"]
+                message["headers"] = [*message["headers"], *added]
             return send(message)
 
         try:
-            preflight = self._cors.preflight(scope, sent)
+            preflight = self._cors.preflight(scope, sent) if scope["method"] == "OPTIONS" else None
             if preflight is None:
-                headers += self._cors.headers(scope, sent)
+                added += self._cors.headers(scope, sent)
                 scope["svc.client_ip"] = self._entered(scope, sent)
                 await self._router(scope, receive, send_with_headers)
             else:
                 await preflight(scope, receive, send_with_headers)
         except ClientDisconnect:
-            status = status or 499
+            line["status"] = line["status"] or 499
         except Exception as error:
-            answer = _answer_to(error, fields, begun=status > 0)
+            answer = _answer_to(error, line, begun=line["status"] > 0)
             if answer is None:  # only a cut connection can tell that an answer which has begun is not whole
                 raise
             await answer(scope, receive, send_with_headers)
         finally:
+            self._end(scope, line, time.monotonic() - began)
+
+    def _end(self, scope: Scope, line: dict[str, Any], seconds: float) -> None:
+        """Gives back what the request held, counts it and logs its `line`."""
+        if "svc.body" in scope:
             self._bodies.give_back(scope)
-            route = getattr(scope.get("route"), "path", "")  # the pattern: a path may hold what nobody should log
-            method = scope["method"] if route else ""
-            seconds = time.monotonic() - began
-            self._metrics.count(method, route, status, seconds, fields.get("code"))
-            self._log(
-                "request",
-                request_id=request_id,
-                method=method,
-                route=route,
-                status=status,
-                duration_ms=round(seconds * 100_000) / 100,
-                **fields,
-            )
+        if route := scope.get("route"):  # the pattern: a path may hold what nobody should log
+            line["route"], line["method"] = route.path, scope["method"]
+        self._metrics.count(line["method"], line["route"], line["status"], seconds, line.get("code"))
+        line["time"], line["duration_ms"] = time.time(), round(seconds * 100_000) / 100
+        self._log.add(line)
 
     def _entered(self, scope: Scope, sent: Mapping[bytes, bytes]) -> str:
         """The client's address. Raises ApiError for what may not enter: a foreign host, plain HTTP behind the proxy, all during
         the drain."""
-        host = _host_name(sent.get(b"host", b""))
-        if host not in self._names and host != (scope.get("server") or ("",))[0]:
-            raise ApiError("misdirected_request")
-        peer: str = (scope.get("client") or ("",))[0]
-        trusted = self._trusts(peer)
-        if self._config.tls == "proxy" and not (trusted and sent.get(b"x-forwarded-proto", b"").strip().lower() == b"https"):
-            raise ApiError("https_required")
-        if self._draining() and scope["path"] != "/healthz":
+        proto, forwarded, peer = sent.get(b"x-forwarded-proto", b""), sent.get(b"x-forwarded-for", b""), scope.get("client")
+        judge = self._judged if len(proto) + len(forwarded) <= _REMEMBERED_BYTES else self._judge
+        address = judge(sent.get(b"host", b""), scope.get("server"), peer[0] if peer else "", proto, forwarded)
+        if self._drain.draining and scope["path"] != "/healthz":
             raise ApiError("shutting_down", headers={"connection": "close"})
-        forwarded = sent.get(b"x-forwarded-for") if trusted else None
-        return peer if forwarded is None else self._client_ip(peer, forwarded)
+        return address
 
-    def _client_ip(self, peer: str, forwarded: bytes) -> str:
+    def _judge(self, host: bytes, server: tuple[str, int | None] | None, peer: str, proto: bytes, forwarded: bytes) -> str:
+        name = _host_name(host)
+        if name not in self._names and name != (server or ("",))[0]:
+            raise ApiError("misdirected_request")
+        trusted = self._config.trusts(peer)
+        if self._config.tls == "proxy" and not (trusted and proto.strip().lower() == b"https"):
+            raise ApiError("https_required")
         # The last address that is no proxy of ours: all before it may be forged by the caller.
-        for part in reversed(forwarded.decode("latin-1").split(",")):
+        for part in reversed(forwarded.decode("latin-1").split(",") if trusted else ()):
             address = part.strip()
             if len(address) > _ADDRESS_LENGTH or not _is_address(address):
                 break
-            if not self._trusts(address):
+            if not self._config.trusts(address):
                 return address
         return peer
 
@@ -156,7 +154,6 @@ def _answer_to(error: Exception, fields: dict[str, Any], *, begun: bool) -> Resp
     return None if begun else refusal(ApiError("internal_error"))
 
 
-@lru_cache(256)
 def _host_name(host: bytes) -> str:
     """`Host` without its port, in lower case, an IPv6 address without brackets. Raises ApiError `invalid_request`."""
     match = _HOST.fullmatch(host.decode("latin-1").lower())
@@ -165,7 +162,6 @@ def _host_name(host: bytes) -> str:
     return match[1] or match[2] or ""
 
 
-@lru_cache(_ADDRESSES)
 def _is_address(text: str) -> bool:
     try:
         ipaddress.ip_address(text)
