@@ -1,13 +1,14 @@
-"""One request and its answer: uvicorn's cycle, with an answer that is written at once, errors in our shape, and HTTP/1.0."""
+"""One request and its answer: what its body brings, an answer that is written at once, errors in our shape, and HTTP/1.0."""
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import orjson
-from uvicorn._types import ASGIReceiveEvent, ASGISendEvent, HTTPScope
-from uvicorn.protocols.http.flow_control import FlowControl
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, RequestResponseCycle
+from starlette.types import ASGIApp, Message, Scope
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE
+from uvicorn.server import ServerState
 
 from svc.errors import ApiError
 from svc.ids import random_base62
@@ -16,35 +17,79 @@ _log = logging.getLogger("uvicorn.error")
 _CONTROLS = bytes([*range(9), *range(10, 32), 127])
 
 
-class Cycle(RequestResponseCycle):
+class Channel:
+    """What the requests of one connection share: its transport, whether either side has to wait, who hears that one is over."""
+
+    __slots__ = ("_writable", "on_response", "read_paused", "server_state", "transport", "write_paused")
+
+    def __init__(self, transport: asyncio.Transport, server_state: ServerState, on_response: Callable[[], None]) -> None:
+        self.transport = transport
+        self.server_state = server_state
+        self.on_response = on_response
+        self.read_paused = self.write_paused = False
+        self._writable: asyncio.Event | None = None  # most connections never wait to write
+
+    def pause_reading(self) -> None:
+        if not self.read_paused:
+            self.read_paused = True
+            self.transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        if self.read_paused:
+            self.read_paused = False
+            self.transport.resume_reading()
+
+    def resume_writing(self) -> None:
+        self.write_paused = False
+        if self._writable is not None:
+            self._writable.set()
+            self._writable = None
+
+    async def writable(self) -> None:
+        """Waits until the client has taken enough."""
+        if self._writable is None:
+            self._writable = asyncio.Event()
+        await self._writable.wait()
+
+
+class Cycle:
     """One request and its answer. The head of an answer waits for the first of its body: most are one write."""
 
-    chunks = True  # a body without a length is sent in chunks; otherwise it ends with its connection
+    body = b""  # what has come of the request's and was not read yet
+    more_body = True
+    disconnected = response_started = response_complete = False
+    _head = b""
+    _chunked = False
+    _left: int | None = None  # how much of the answer its head still promises
+    _news = False  # for `receive`
+    _reader: asyncio.Future[None] | None = None  # the one that waits for it
 
-    def __init__(
-        self,
-        scope: HTTPScope,
-        transport: asyncio.Transport,
-        flow: FlowControl,
-        default_headers: list[tuple[bytes, bytes]],
-        expects: bool,
-        keep_alive: bool,
-        on_response: Callable[[], None],
-    ) -> None:
-        self.scope = scope
-        self.transport = transport
-        self.flow = flow
-        self.default_headers = default_headers
+    def __init__(self, channel: Channel, method: str, http_1_1: bool, expects: bool, keep_alive: bool) -> None:
+        self._channel = channel
+        self._method = method
+        self._http_1_1 = http_1_1
         self.waiting_for_100_continue = expects
         self.keep_alive = keep_alive
-        self.on_response = on_response
-        self.body = bytearray()
-        self.more_body = True  # of the request
-        self.disconnected = self.response_started = self.response_complete = False
-        self.logger = _log
-        self._head = b""
-        self._news = False  # for `receive`
-        self._reader: asyncio.Future[None] | None = None  # the one that waits for it
+
+    def start(self, app: ASGIApp, scope: Scope) -> None:
+        """Lets `app` answer the request in a task, of which the server knows while it runs."""
+        self._task: Any = asyncio.get_running_loop().create_task(self._run(app, scope))
+        self._channel.server_state.tasks.add(self._task)
+
+    async def _run(self, app: ASGIApp, scope: Scope) -> None:
+        try:
+            await app(scope, self.receive, self.send)
+            if not self.response_complete and not self.disconnected:
+                raise RuntimeError("the application returned before its answer was whole")
+        except BaseException as error:  # also when it is cancelled because the server ends
+            _log.error("Exception in ASGI application", exc_info=error)
+            if self.response_started:
+                self._channel.transport.close()
+            else:
+                await self._send_500()
+        finally:
+            self._channel.server_state.tasks.discard(self._task)
+            self._task = None
 
     def tell(self) -> None:
         """Lets `receive` look at what is new: a piece of the body, its end, that the client is gone, that the answer is whole."""
@@ -52,79 +97,81 @@ class Cycle(RequestResponseCycle):
         if self._reader is not None and not self._reader.done():
             self._reader.set_result(None)
 
-    async def receive(self) -> ASGIReceiveEvent:
-        if self.waiting_for_100_continue and not self.transport.is_closing():
-            self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+    async def receive(self) -> Message:
+        channel = self._channel
+        if self.waiting_for_100_continue and not channel.transport.is_closing():
+            channel.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
             self.waiting_for_100_continue = False
         if not self.disconnected and not self.response_complete:
-            self.flow.resume_reading()
+            channel.resume_reading()
             if not self._news:
                 self._reader = asyncio.get_running_loop().create_future()
                 await self._reader
             self._news = False
         if self.disconnected or self.response_complete:
             return {"type": "http.disconnect"}
-        body, self.body = bytes(self.body), bytearray()
+        body, self.body = self.body, b""
         return {"type": "http.request", "body": body, "more_body": self.more_body}
 
-    async def send(self, message: ASGISendEvent) -> None:
-        if self.flow.write_paused and not self.disconnected:
-            await self.flow.drain()
+    async def send(self, message: Message) -> None:
+        if self._channel.write_paused and not self.disconnected:
+            await self._channel.writable()
         if self.disconnected:
             return
-        if message["type"] == "http.response.start" and not self.response_started:
-            self._head = self._begin(message["status"], [*self.default_headers, *message.get("headers", ())])
-        elif message["type"] == "http.response.body" and self.response_started and not self.response_complete:
+        kind = message["type"]
+        if kind == "http.response.start" and not self.response_started:
+            self._begin(message["status"], message.get("headers", ()))
+        elif kind == "http.response.body" and self.response_started and not self.response_complete:
             self._go_on(message.get("body", b""), message.get("more_body", False))
         else:
-            raise RuntimeError(f"{message['type']} makes no sense here")
+            raise RuntimeError(f"{kind} makes no sense here")
 
-    def _begin(self, status: int, headers: list[tuple[bytes, bytes]]) -> bytes:
+    def _begin(self, status: int, sent: Iterable[tuple[bytes, bytes]]) -> None:
+        headers = [*self._channel.server_state.default_headers, *sent]
         self.response_started = True
         self.waiting_for_100_continue = False
         block = b"\r\n".join(map(b": ".join, headers))
         if len(block) - len(block.translate(None, _CONTROLS)) != 2 * len(headers) - 2:
             raise RuntimeError("a header holds a control character")
         named = dict(headers)
-        length, closes = named.get(b"content-length"), named.get(b"connection")
+        closes = named.get(b"connection")
         self.keep_alive = self.keep_alive and closes != b"close"
         if not self.keep_alive and closes is None:
             block += b"\r\nconnection: close"
-        self.chunked_encoding = self.chunks and length is None and not (self.scope["method"] == "HEAD" or status in (204, 304))
-        if self.chunked_encoding:
+        if b"content-length" in named:
+            self._left = int(named[b"content-length"])
+        elif self._method == "HEAD" or status in (204, 304):
+            self._left = 0
+        elif self._http_1_1:  # else the body ends with its connection
+            self._chunked = True
             block += b"\r\ntransfer-encoding: chunked"
-        self.expected_content_length = int(length or 0)
-        return b"%b%b\r\n\r\n" % (STATUS_LINE[status], block)
+        self._head = b"%b%b\r\n\r\n" % (STATUS_LINE[status], block)
 
     def _go_on(self, body: bytes, more_body: bool) -> None:
-        head, self._head = self._head, b""
-        if self.scope["method"] == "HEAD":
-            body, self.expected_content_length = b"", 0
-        elif self.chunked_encoding:
+        if self._method == "HEAD":
+            body = b""
+        elif self._left is not None:
+            self._left -= len(body)
+            if self._left < 0 or (self._left and not more_body):
+                raise RuntimeError("the answer is not as long as its head says")
+        elif self._chunked:
             body = b"%x\r\n%s\r\n" % (len(body), body) if body else b""
             body += b"" if more_body else b"0\r\n\r\n"
-        elif self.chunks:
-            self.expected_content_length -= len(body)
-            if self.expected_content_length < 0 or (self.expected_content_length and not more_body):
-                raise RuntimeError("the answer is not as long as its head says")
-        self.transport.write(head + body)
+        channel = self._channel
+        channel.transport.write(self._head + body)
+        self._head = b""
         if not more_body:
             self.response_complete = True
-            self.tell()
+            if self._reader is not None:
+                self.tell()
             if not self.keep_alive:
-                self.transport.close()
-            self.on_response()
+                channel.transport.close()
+            channel.on_response()
 
-    async def send_500_response(self) -> None:
+    async def _send_500(self) -> None:
         headers, body = error_answer(ApiError("internal_error"))
         await self.send({"type": "http.response.start", "status": 500, "headers": [*headers, (b"connection", b"close")]})
         await self.send({"type": "http.response.body", "body": body, "more_body": False})
-
-
-class UnchunkedCycle(Cycle):
-    """An answer to HTTP/1.0, which knows no chunks: one without a length ends with its connection."""
-
-    chunks = False
 
 
 def error_answer(error: ApiError) -> tuple[list[tuple[bytes, bytes]], bytes]:

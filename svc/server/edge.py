@@ -7,7 +7,7 @@ Edge: request id -> CORS preflight -> host (421), https behind a proxy (403), dr
 import ipaddress
 import re
 import time
-from collections.abc import Awaitable, Iterable, Mapping
+from collections.abc import Awaitable, Mapping
 from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
@@ -24,6 +24,7 @@ from svc.log import Log
 from svc.metrics import Metrics
 from svc.server.body_budget import BodyBudget
 from svc.server.cors import Cors
+from svc.server.head import joined
 from svc.server.sse import Drain
 from svc.server.web import refusal
 
@@ -57,10 +58,8 @@ class Edge:
         if scope["type"] != "http":
             await self._router(scope, receive, send)
             return
-        began, headers = time.monotonic(), scope["headers"]
-        sent = dict(headers)
-        if len(sent) < len(headers):
-            sent = _joined(headers)
+        began = time.monotonic()
+        sent = scope.get("svc.sent") or joined(scope["headers"])  # our protocol has them by name
         own_id = sent.get(b"x-request-id")
         request_id = own_id.decode() if own_id and _REQUEST_ID.fullmatch(own_id) else "req_" + random_base62(22)
         added = [(b"x-request-id", request_id.encode()), *_STANDING]
@@ -128,14 +127,6 @@ class Edge:
             if not self._config.trusts(address):
                 return address
         return peer
-
-
-def _joined(headers: Iterable[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
-    """The headers by their names; the values of several lines are one list (RFC 9110, 5.3)."""
-    sent: dict[bytes, bytes] = {}
-    for name, value in headers:
-        sent[name] = sent[name] + b", " + value if name in sent else value
-    return sent
 
 
 def _answer_to(error: Exception, fields: dict[str, Any], *, begun: bool) -> Response | None:

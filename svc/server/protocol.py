@@ -1,4 +1,4 @@
-"""HTTP/1.1 on one connection: uvicorn's protocol with the deadlines, limits and refusals that it lacks.
+"""HTTP/1.1 on one connection, in the place of uvicorn's protocol, which lacks the deadlines, limits and refusals.
 
 head (10 s, 64 KiB, 100 lines) -> body (1 KiB/s, and 60 s in all with 1 s more for each 128 KiB)
      -> answer (its reader must take bytes) -> idle (60 s) -> next head
@@ -10,23 +10,21 @@ import re
 import socket
 import struct
 import sys
-from collections import deque
 from collections.abc import Callable
 from typing import Any
 from urllib.parse import unquote
 
 import httptools
-from uvicorn._types import ASGI3Application
-from uvicorn.config import Config
+from starlette.types import ASGIApp, Scope
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE
+from uvicorn.protocols.utils import get_local_addr, get_remote_addr, is_ssl
 from uvicorn.server import ServerState
 
 from svc.errors import ApiError
-from svc.server.cycle import Cycle, UnchunkedCycle, error_answer
+from svc.server.cycle import Channel, Cycle, error_answer
+from svc.server.head import HEAD_BYTES, HEAD_LINES, check_head, expects_100, joined
 
-_HEAD_BYTES = 64 * 1024
-_HEAD_LINES = 100
 _PIPELINED_REQUESTS = 64
 _WRITE_BUFFER_BYTES = 64 * 1024
 _ASGI: Any = {"version": "3.0", "spec_version": "2.3"}
@@ -59,7 +57,7 @@ class Watch:
             self._timer.cancel()
 
 
-class Protocol(HttpToolsProtocol):
+class Protocol(asyncio.Protocol):
     """One client's connection."""
 
     head_seconds = 10.0
@@ -73,36 +71,61 @@ class Protocol(HttpToolsProtocol):
     linger_seconds = 1.0  # how long the end of TLS may take
     unread_linger_seconds = 5.0  # and the rest of a body that nobody reads any more
 
-    cycle: Cycle
-    pipeline: deque[tuple[Cycle, ASGI3Application]]  # type: ignore[assignment]
+    # An instance without a dictionary: so many attributes would have one of 3 KB.
+    __slots__ = (
+        *("refused", "on_lost", "transport", "_app", "_server_state", "_app_state", "_watch", "_parser", "_channel", "_socket"),
+        *("_server", "_client", "_scheme", "_url", "_headers", "_cycle", "_running", "_waiting", "_refusal", "_deadline"),
+        *("_in_head", "_unparsed_bytes", "_body_bytes", "_body_ends", "_deaf", "_closing", "_draining", "_unsent", "_taken"),
+        "_taken_at",
+    )
 
-    def __init__(self, config: Config, server_state: ServerState, app_state: dict[str, Any], watch: Watch) -> None:
-        super().__init__(config, server_state, app_state)
+    def __init__(self, app: ASGIApp, server_state: ServerState, app_state: Any, watch: Watch) -> None:
+        self._app = app
+        self._server_state = server_state
+        self._app_state = app_state
         self._watch = watch
+        self._parser = httptools.HttpRequestParser(self)
+        # Or llhttp would not take a request behind one with `Connection: close`, which is dropped here.
+        self._parser.set_dangerous_leniencies(lenient_data_after_close=True)
+        self._url = b""
+        self._headers: list[tuple[bytes, bytes]] = []
+        self._cycle: Cycle | None = None  # the last one read, which may wait behind
+        self._running: Cycle | None = None
+        self._waiting: list[tuple[Cycle, Scope]] = []
+        self._refusal: ApiError | None = None
         self._deadline = 0.0  # of what the client has to do next: its head, its body, its next request, its good-bye
         self._in_head = False
         self._unparsed_bytes = 0  # since the last whole head or piece of body
         self._body_bytes = 0  # since the last check
-        self._running: Cycle | None = None  # `cycle` is the last one read, which may wait behind it
-        self._refusal: ApiError | None = None
+        self._body_ends = 0.0
         self._deaf = False  # whatever else comes in is dropped
         self._closing = False
+        self._draining = False
         self._unsent = False  # an answer was begun and not yet taken whole
         self._taken = -1
         self._taken_at = 0.0
-        self._body_ends = 0.0
         self.refused: ApiError | None = None  # what the client is told instead of being heard
         self.on_lost: Callable[[], None] | None = None
 
     # --- the connection
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
+        self._server_state.connections.add(self)  # type: ignore[arg-type]  # not one of uvicorn's own
+        self.transport = transport
         transport.set_write_buffer_limits(_WRITE_BUFFER_BYTES)
+        self._channel = Channel(transport, self._server_state, self._on_response)
         self._socket: socket.socket = transport.get_extra_info("socket")
+        self._server, self._client = get_local_addr(transport), get_remote_addr(transport)
+        self._scheme = "https" if is_ssl(transport) else "http"
         self._deadline = self._watch.now + self.head_seconds
         if self.refused is not None:
             self._hang_up(self.refused)
+
+    def pause_writing(self) -> None:
+        self._channel.write_paused = True
+
+    def resume_writing(self) -> None:
+        self._channel.resume_writing()
 
     @property
     def idle(self) -> bool:
@@ -120,24 +143,24 @@ class Protocol(HttpToolsProtocol):
         self._client_gone()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self.connections.discard(self)
+        self._server_state.connections.discard(self)
         self.lost()
         self._client_gone()
-        self.parser = None  # type: ignore[assignment]  # it holds us: without this only the garbage collector frees both
+        # They hold us: without this only the garbage collector frees us all.
+        del self._parser, self._channel.on_response
 
     def _client_gone(self) -> None:
-        # uvicorn tells only the last request that was read; the one that is being answered may be another.
         self._deaf = True
-        self.pipeline.clear()
-        for cycle in (self._running, self.cycle):
+        self._waiting.clear()
+        for cycle in (self._running, self._cycle):  # the one that is being answered may not be the last that was read
             if cycle is not None and not cycle.response_complete:
                 cycle.disconnected = True
                 cycle.tell()
-        self.flow.resume_writing()
+        self._channel.resume_writing()
 
     def shutdown(self) -> None:
         """Closes the connection as soon as the answer that is being given has ended."""
-        self.stall_seconds = min(self.stall_seconds, self.stall_seconds_in_drain)
+        self._draining = True
         if self._running is not None and self._answering:
             self._running.keep_alive = False
         else:
@@ -154,7 +177,7 @@ class Protocol(HttpToolsProtocol):
             return
         self._unparsed_bytes += len(data)
         try:
-            self.parser.feed_data(data)
+            self._parser.feed_data(data)
         except httptools.HttpParserUpgrade as upgrade:
             # Nothing here upgrades, so the request is an ordinary one and the rest of the data the next.
             if rest := data[upgrade.args[0] :]:
@@ -163,43 +186,34 @@ class Protocol(HttpToolsProtocol):
         except httptools.HttpParserError as error:
             self._refuse(_as_refusal(error, data))
             return
-        if self._unparsed_bytes > _HEAD_BYTES:
+        if self._unparsed_bytes > HEAD_BYTES:
             self._refuse(ApiError("headers_too_large"))
 
     def on_message_begin(self) -> None:
-        if len(self.pipeline) >= _PIPELINED_REQUESTS:
+        if len(self._waiting) >= _PIPELINED_REQUESTS:
             raise ApiError("invalid_request", "Too many requests were sent before their answers were read.")
-        self.url, self.headers = b"", []
+        self._url, self._headers = b"", []
         self._in_head = True
         if self._running is not None:  # the first head's deadline began with the connection
             self._deadline = self._watch.now + self.head_seconds
 
+    def on_url(self, url: bytes) -> None:
+        self._url += url
+
     def on_header(self, name: bytes, value: bytes) -> None:
-        self.headers.append((name.lower(), value))
+        self._headers.append((name.lower(), value))
 
     def on_headers_complete(self) -> None:
-        headers, version = self.headers, self.parser.get_http_version()
-        if len(headers) > _HEAD_LINES or (
-            self._unparsed_bytes > _HEAD_BYTES and len(self.url) + sum(len(n) + len(v) + 4 for n, v in headers) > _HEAD_BYTES
-        ):
-            raise ApiError("headers_too_large")
-        method = self.parser.get_method().decode("ascii")
+        url, headers, parser, watch = self._url, self._headers, self._parser, self._watch
+        method, version = parser.get_method().decode("ascii"), parser.get_http_version()
         named = dict(headers)
-        if version not in ("1.1", "1.0"):
-            raise ApiError("invalid_request", "Speak HTTP/1.1.")
-        hosts = int(b"host" in named) if len(named) == len(headers) else sum(name == b"host" for name, _ in headers)
-        if hosts != 1 and (hosts or version == "1.1"):
-            raise ApiError("invalid_request", "Send exactly one Host header.")
-        coded = b"transfer-encoding" in named
-        if coded and (
-            version == "1.0" or [value.lower() for name, value in headers if name == b"transfer-encoding"] != [b"chunked"]
-        ):
-            raise ApiError("invalid_request", "The only Transfer-Encoding here is 'chunked', in HTTP/1.1.")
-        # httptools skips the body of such a request, which would then be read as the next request.
-        if self.parser.should_upgrade() and (b"content-length" in named or coded):
-            raise ApiError("invalid_request", "A request with a body cannot ask for an upgrade.")
-        path, _, query = self.url.partition(b"?")
-        if self.url.find(b"#") >= 0 or not (path.startswith(b"/") or (path == b"*" and method == "OPTIONS")):
+        common = version == "1.1" and len(named) == len(headers) <= HEAD_LINES and self._unparsed_bytes <= HEAD_BYTES
+        upgrades = parser.should_upgrade()
+        if not common or b"host" not in named or b"transfer-encoding" in named or upgrades:
+            check_head(version, url, headers, came_bytes=self._unparsed_bytes, upgrades=upgrades)
+            named = joined(headers)
+        path, _, query = url.partition(b"?")
+        if url.find(b"#") >= 0 or not (path.startswith(b"/") or (path == b"*" and method == "OPTIONS")):
             raise ApiError("invalid_request", "The request target must be a path, such as /v1/models.")
         text = path.decode("ascii")
         scope = {
@@ -210,90 +224,82 @@ class Protocol(HttpToolsProtocol):
             "path": unquote(text) if "%" in text else text,
             "raw_path": path,
             "query_string": query,
-            "server": self.server,
-            "client": self.client,
-            "scheme": self.scheme,
+            "server": self._server,
+            "client": self._client,
+            "scheme": self._scheme,
             "root_path": "",
             "headers": headers,
-            "state": self.app_state,  # nobody changes it, so that nobody needs a copy
+            "svc.sent": named,
+            "state": self._app_state,  # nobody changes it, so that nobody needs a copy
         }
-        self.headers = []  # trailers come here too, and must not join the headers that were just checked
+        self._headers = []  # trailers come here too, and must not join the headers that were just checked
         self._in_head = False
         self._unparsed_bytes = 0
-        now = self._watch.now
-        self._deadline, self._body_ends = now + self.body_grace_seconds, now + self.body_seconds
-        self._take(scope, expects=b"expect" in named and version == "1.1" and _expects_100(headers))
-
-    def _take(self, scope: Any, *, expects: bool) -> None:
-        """Starts the application on the request, or lets it wait for the answers before it."""
-        self.cycle = (Cycle if scope["http_version"] == "1.1" else UnchunkedCycle)(
-            scope,
-            self.transport,
-            self.flow,
-            self.server_state.default_headers,
-            expects,
-            # A body that was announced and refused may come or not: nobody could tell it from the next request.
-            scope["http_version"] == "1.1" and not expects and self.parser.should_keep_alive(),
-            self.on_response_complete,
-        )
-        if self._running is not None and not self._running.response_complete:
-            self.flow.pause_reading()
-            self.pipeline.appendleft((self.cycle, self.app))
+        self._deadline, self._body_ends = watch.now + self.body_grace_seconds, watch.now + self.body_seconds
+        expects = b"expect" in named and version == "1.1" and expects_100(headers)
+        # A body that was announced and refused may come or not: nobody could tell it from the next request.
+        keep_alive = version == "1.1" and not expects and parser.should_keep_alive()
+        cycle = self._cycle = Cycle(self._channel, method, version == "1.1", expects, keep_alive)
+        if self._running is None or self._running.response_complete:
+            self._running = cycle
+            cycle.start(self._app, scope)
         else:
-            self._start_asgi_task(self.cycle, self.app)
-
-    def _start_asgi_task(self, cycle: Cycle, app: ASGI3Application) -> None:  # type: ignore[override]
-        self._running = cycle
-        task = self.loop.create_task(cycle.run_asgi(app))
-        self.tasks.add(task)
-        task.add_done_callback(self.tasks.discard)
+            self._channel.pause_reading()
+            self._waiting.append((cycle, scope))
 
     def on_body(self, body: bytes) -> None:
         self._unparsed_bytes = 0
-        cycle = self.cycle
-        if cycle.response_complete:
+        cycle = self._cycle
+        if cycle is None or cycle.response_complete:
             return
         self._body_bytes += len(body)
         cycle.body += body
         if len(cycle.body) > HIGH_WATER_LIMIT:
-            self.flow.pause_reading()
+            self._channel.pause_reading()
         cycle.tell()
 
     def on_message_complete(self) -> None:
         self._unparsed_bytes = 0
-        self.cycle.more_body = False
-        if self.cycle.response_complete:
+        cycle = self._cycle
+        if cycle is None:
+            return
+        cycle.more_body = False
+        if cycle.response_complete:
             self._deadline = self._watch.now + self.idle_seconds
         else:
-            self.cycle.tell()
+            cycle.tell()
 
-    def on_response_complete(self) -> None:
-        self._expect_reader()
+    def _on_response(self) -> None:
+        if not self._unsent:
+            self._expect_reader()
         if self.transport.is_closing():
             return
-        self.flow.resume_reading()
-        if self.pipeline:
-            self._start_asgi_task(*self.pipeline.pop())
+        self._channel.resume_reading()
+        if self._waiting:
+            self._running, scope = self._waiting.pop(0)
+            self._running.start(self._app, scope)
         elif self._refusal is not None:
             self._hang_up(self._refusal)
         elif self._in_head:
             self._deadline = self._watch.now + self.head_seconds
         else:
-            self._deadline = self._watch.now + (self.unread_linger_seconds if self.cycle.more_body else self.idle_seconds)
+            more_body = self._cycle is not None and self._cycle.more_body
+            self._deadline = self._watch.now + (self.unread_linger_seconds if more_body else self.idle_seconds)
 
     # --- refusals
 
     def _refuse(self, error: ApiError) -> None:
         self._deaf = True
-        body_is_bad = not self._in_head and self.cycle is not None and self.cycle.more_body
-        if body_is_bad and self.cycle is not self._running:
-            self.pipeline.popleft()
+        cycle = self._cycle
+        body_is_bad = not self._in_head and cycle is not None and cycle.more_body
+        if body_is_bad and cycle is not self._running:
+            self._waiting.pop()
         if not self._answering:
             self._hang_up(error)
-        elif not body_is_bad or self.cycle is not self._running:
+        elif cycle is None or not body_is_bad or cycle is not self._running:
             self._refusal = error
         else:
-            begun = self.cycle.response_started
+            begun = cycle.response_started
             self._client_gone()
             self._hang_up(None if begun else error)
 
@@ -301,7 +307,7 @@ class Protocol(HttpToolsProtocol):
         self._deaf = True
         if error is not None:
             headers, body = error_answer(error)
-            lines = [*self.server_state.default_headers, *headers, (b"connection", b"close")]
+            lines = [*self._server_state.default_headers, *headers, (b"connection", b"close")]
             head = b"".join(b"%s: %s\r\n" % line for line in lines)
             self.transport.write(b"".join((STATUS_LINE[error.status], head, b"\r\n", body)))
         self._expect_reader()
@@ -319,8 +325,9 @@ class Protocol(HttpToolsProtocol):
         if self.transport.is_closing():
             self._check_good_bye(now)
         elif self._answering:
-            if self.cycle is self._running and self.cycle.more_body:
-                self._check_body(now)
+            cycle = self._cycle
+            if cycle is not None and cycle is self._running and cycle.more_body:
+                self._check_body(cycle, now)
         elif now > self._deadline:
             self._hang_up(ApiError("request_timeout") if self._in_head else None)
 
@@ -333,7 +340,7 @@ class Protocol(HttpToolsProtocol):
         self._unsent, taken = self.outgoing()
         if taken != self._taken or not self._unsent:
             self._taken, self._taken_at = taken, now
-        elif now - self._taken_at >= self.stall_seconds:
+        elif now - self._taken_at >= (self.stall_seconds_in_drain if self._draining else self.stall_seconds):
             self.transport.abort()
 
     def outgoing(self) -> tuple[bool, int]:
@@ -355,13 +362,13 @@ class Protocol(HttpToolsProtocol):
             return
         if not self._closing:
             self._closing = True
-            body_is_coming = self.cycle is not None and self.cycle.more_body
+            body_is_coming = self._cycle is not None and self._cycle.more_body
             self._deadline = now + (self.unread_linger_seconds if body_is_coming else self.linger_seconds)
         elif now > self._deadline:
             self.transport.abort()
 
-    def _check_body(self, now: float) -> None:
-        if self.flow.read_paused or self.cycle.waiting_for_100_continue:  # it waits for us
+    def _check_body(self, cycle: Cycle, now: float) -> None:
+        if self._channel.read_paused or cycle.waiting_for_100_continue:  # it waits for us
             self._deadline += self._watch.interval_seconds
             self._body_ends += self._watch.interval_seconds
         else:
@@ -382,7 +389,3 @@ def _as_refusal(error: httptools.HttpParserError, data: bytes) -> ApiError:
     if isinstance(error, httptools.HttpParserInvalidMethodError) and _REQUEST_LINE.match(data):
         return ApiError("method_not_allowed", headers={"allow": _METHODS})
     return ApiError("invalid_request")
-
-
-def _expects_100(headers: list[tuple[bytes, bytes]]) -> bool:
-    return any(name == b"expect" and value.lower() == b"100-continue" for name, value in headers)

@@ -212,7 +212,7 @@ class Server(uvicorn.Server):
         connections = min(self._service.connections, files - min(files // 4, _FILES_FOR_OTHERS))
         self._door = Listener(
             self._listener,
-            lambda: Protocol(self.config, self.server_state, self.lifespan.state, self._watch),
+            lambda: Protocol(self._app, self.server_state, self.lifespan.state, self._watch),
             replace(self._service, connections=connections),
             context,
         )

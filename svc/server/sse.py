@@ -23,7 +23,7 @@ _HEADERS = [
     (b"cache-control", b"no-cache, no-store"),
     (b"x-accel-buffering", b"no"),
 ]
-# A producer that never waits would keep the event loop to itself: uvicorn's send() returns without yielding.
+# A producer that never waits would keep the event loop to itself: to send does not yield.
 _SLICE_SECONDS = 0.005
 _JSON_GRACE_SECONDS = 5.0
 # Before a moment is over nobody looks whether the caller has left: that takes a task, which a quick answer is done without.

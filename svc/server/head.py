@@ -1,0 +1,47 @@
+"""The head of a request: what is refused of it, though the parser takes it."""
+
+from collections.abc import Iterable
+
+from svc.errors import ApiError
+
+HEAD_BYTES = 64 * 1024
+HEAD_LINES = 100
+
+Headers = list[tuple[bytes, bytes]]
+
+
+def joined(headers: Iterable[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
+    """The headers by their names; the values of several lines are one list (RFC 9110, 5.3)."""
+    sent: dict[bytes, bytes] = {}
+    for name, value in headers:
+        sent[name] = sent[name] + b", " + value if name in sent else value
+    return sent
+
+
+def check_head(version: str, url: bytes, headers: Headers, *, came_bytes: int, upgrades: bool) -> None:
+    """Looks closely at a head in which something is uncommon. Raises ApiError for what nobody should send.
+
+    `came_bytes` is what has come since the last request, perhaps with more than the head; `upgrades` tells whether it asks
+    for another protocol.
+    """
+    if len(headers) > HEAD_LINES or (
+        came_bytes > HEAD_BYTES and len(url) + sum(len(name) + len(value) + 4 for name, value in headers) > HEAD_BYTES
+    ):
+        raise ApiError("headers_too_large")
+    if version not in ("1.1", "1.0"):
+        raise ApiError("invalid_request", "Speak HTTP/1.1.")
+    names = [name for name, _ in headers]
+    hosts = names.count(b"host")
+    if hosts != 1 and (hosts or version == "1.1"):
+        raise ApiError("invalid_request", "Send exactly one Host header.")
+    codings = [value.lower() for name, value in headers if name == b"transfer-encoding"]
+    if codings and (version == "1.0" or codings != [b"chunked"]):
+        raise ApiError("invalid_request", "The only Transfer-Encoding here is 'chunked', in HTTP/1.1.")
+    # httptools skips the body of such a request, which would then be read as the next request.
+    if upgrades and (b"content-length" in names or codings):
+        raise ApiError("invalid_request", "A request with a body cannot ask for an upgrade.")
+
+
+def expects_100(headers: Headers) -> bool:
+    """Whether the client waits to be told that its body is wanted."""
+    return any(name == b"expect" and value.lower() == b"100-continue" for name, value in headers)

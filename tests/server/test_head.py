@@ -1,0 +1,70 @@
+"""The head of a request: only what two readers of it would understand in the same way. (Over the wire: test_protocol.py.)"""
+
+import pytest
+
+from svc.errors import ApiError
+from svc.server.head import HEAD_BYTES, HEAD_LINES, Headers, check_head, expects_100, joined
+
+HOST = (b"host", b"localhost")
+
+
+def check(*headers: tuple[bytes, bytes], version: str = "1.1", came_bytes: int = 200, upgrades: bool = False) -> None:
+    check_head(version, b"/v1/models", list(headers), came_bytes=came_bytes, upgrades=upgrades)
+
+
+def test_the_values_of_several_lines_are_one_list() -> None:
+    headers = [(b"accept", b"a"), HOST, (b"accept", b"b"), (b"accept", b"c")]
+    assert joined(headers) == {b"accept": b"a, b, c", b"host": b"localhost"}
+
+
+@pytest.mark.parametrize(
+    ("headers", "version"),
+    [
+        ([HOST], "1.1"),
+        ([HOST], "1.0"),
+        ([], "1.0"),
+        ([HOST, (b"transfer-encoding", b"Chunked")], "1.1"),
+        ([HOST, *[(b"accept", b"x")] * (HEAD_LINES - 1)], "1.1"),
+    ],
+)
+def test_what_is_uncommon_and_plain_is_taken(headers: Headers, version: str) -> None:
+    check(*headers, version=version)
+
+
+@pytest.mark.parametrize(
+    ("headers", "version"),
+    [
+        ([], "1.1"),
+        ([HOST, HOST], "1.1"),
+        ([HOST, HOST], "1.0"),
+        ([HOST], "2.0"),
+        ([HOST, (b"transfer-encoding", b"chunked")], "1.0"),
+        ([HOST, (b"transfer-encoding", b"gzip, chunked")], "1.1"),
+        ([HOST, (b"transfer-encoding", b"chunked"), (b"transfer-encoding", b"chunked")], "1.1"),
+    ],
+)
+def test_what_could_be_read_in_two_ways_is_refused(headers: Headers, version: str) -> None:
+    with pytest.raises(ApiError, match=r"Send|Speak|Transfer-Encoding"):
+        check(*headers, version=version)
+
+
+@pytest.mark.parametrize("header", [(b"content-length", b"5"), (b"transfer-encoding", b"chunked")])
+def test_a_body_cannot_come_with_an_upgrade(header: tuple[bytes, bytes]) -> None:
+    check(HOST, upgrades=True)
+    with pytest.raises(ApiError, match="upgrade"):
+        check(HOST, header, upgrades=True)
+
+
+def test_a_head_is_judged_by_its_own_size_and_not_by_what_came_with_it() -> None:
+    check(HOST, came_bytes=HEAD_BYTES * 4)
+    with pytest.raises(ApiError) as caught:
+        check(HOST, (b"x", b"x" * HEAD_BYTES), came_bytes=HEAD_BYTES + 1)
+    assert caught.value.code == "headers_too_large"
+    with pytest.raises(ApiError) as caught:
+        check(HOST, *[(b"x", b"")] * HEAD_LINES)
+    assert caught.value.code == "headers_too_large"
+
+
+def test_only_100_continue_is_expected() -> None:
+    assert expects_100([HOST, (b"expect", b"100-Continue")])
+    assert not expects_100([HOST, (b"expect", b"the best")]) and not expects_100([(b"x", b"100-continue")])
