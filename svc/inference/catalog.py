@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,16 @@ class Model:
     kind: str
     prices: Mapping[str, int]
     fallback: str | None = None
+
+    @cached_property
+    def paid(self) -> bool:
+        """Whether it has a price."""
+        return any(self.prices.values())
+
+    @cached_property
+    def counted_as(self) -> str:
+        """Its provider's name in metrics, where users' own share one."""
+        return BUILTIN if self.provider is None else "byok" if self.provider.byok else self.provider.name
 
     def as_json(self, created: int) -> dict[str, Any]:
         """The model as GET /v1/models shows it."""

@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import sqlite3
 from collections.abc import AsyncGenerator, Collection, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from svc.billing import wallet
@@ -69,6 +70,7 @@ class ChatCall(PaidCall):
     _abandoned = False
     _answered = False  # to its end
     _answer: dict[str, Any] | None = None
+    _limits: Mapping[str, int] = MappingProxyType({})  # of the output, once a paid call has its hold
 
     def __init__(
         self,
@@ -86,13 +88,11 @@ class ChatCall(PaidCall):
         self._writer = wire.ChunkWriter(
             "chatcmpl-" + random_base62(29), int(engines.clock()), model.id, bool(options.get("include_usage")), body
         )
-        self._choices = int(body.get("n") or 1)
         self._input_tokens = worst_input_tokens(body) if self.paid else 0
         self._body = body
         if model.provider is not None:
             self._body = drop_output_limits(self._body) if self.paid else self._body
             self._body = self._body if model.provider.byok else drop_aiming_fields(self._body, ours)
-        self._limits: dict[str, int] = {}  # of the output, once a paid call has its hold
         self._added = set(added)
         self._heavy = heavy
         if heavy:
@@ -140,18 +140,18 @@ class ChatCall(PaidCall):
         """`reserve` inside a transaction. The output is limited to what the wallet affords."""
         if not self.paid:
             return
-        prices = self._asked.prices
+        prices, choices = self._asked.prices, int(self._body.get("n") or 1)
         asked_for = [name for name in _LIMITS if self._body.get(name) is not None]
         wanted = min((int(self._body[name]) for name in asked_for if self._body[name] >= 1), default=DEFAULT_OUTPUT_TOKENS)
         granted = wanted
         try:
-            self.hold(tx, wallet.cost_micros(prices, self._input_tokens, wanted * self._choices))
+            self.hold(tx, wallet.cost_micros(prices, self._input_tokens, wanted * choices))
         except ApiError:
             available_micros = wallet.available_micros(tx, self._payer.account_id)
-            affordable = wallet.affordable_output_tokens(prices, self._input_tokens, available_micros) // self._choices
+            affordable = wallet.affordable_output_tokens(prices, self._input_tokens, available_micros) // choices
             # Below the least useful answer the hold is tried as it is, and refused with what is missing.
             granted = min(wanted, max(affordable, LEAST_OUTPUT_TOKENS))
-            self.hold(tx, wallet.cost_micros(prices, self._input_tokens, granted * self._choices))
+            self.hold(tx, wallet.cost_micros(prices, self._input_tokens, granted * choices))
         self._limits = dict.fromkeys(asked_for or ("max_tokens",), granted)
         self._writer.choice_bytes = granted * _BYTES_PER_GRANTED_TOKEN
         if not asked_for:
@@ -263,7 +263,7 @@ class ChatCall(PaidCall):
 
     def _note_end(self) -> None:
         usage = self.usage
-        self.log_fields.update(input_tokens=usage["prompt_tokens"], output_tokens=usage["completion_tokens"])
+        self.log_fields["input_tokens"], self.log_fields["output_tokens"] = usage["prompt_tokens"], usage["completion_tokens"]
         self.ended()
 
     # --- the engine

@@ -25,6 +25,7 @@ _TOKENS_MAX = 2**31 - 1
 _INT64_MAX = 2**63 - 1
 _CONTENT = "a string, a list of parts or null"
 _ROLE = one_of(*ROLES)
+_PLAIN_ROLES = frozenset(ROLES) - {"tool"}
 
 
 def check_chat(body: dict[str, Any]) -> dict[str, Any]:
@@ -116,6 +117,19 @@ def _schema(value: Any, param: str) -> None:
     optional(value, "strict", boolean, None, param)
 
 
+def _is_plain(message: Any) -> bool:
+    """Whether it is a text by somebody, and nothing else, as most messages are: then there is nothing more to look at."""
+    if type(message) is not dict or len(message) != 2 or type(message.get("content")) is not str:
+        return False
+    role = message.get("role")
+    return type(role) is str and role in _PLAIN_ROLES
+
+
+def _messages(value: Any, param: str) -> None:
+    if type(value) is not list or not value or not all(map(_is_plain, value)):
+        list_of(_message, least=1)(value, param)
+
+
 def _message(value: Any, param: str) -> None:
     message = mapping(value, param)
     role = required(message, "role", _ROLE, param)
@@ -159,7 +173,6 @@ def _called(value: Any, param: str) -> None:
     optional(function, "arguments", string, None, param)
 
 
-_messages = list_of(_message, least=1)
 _MESSAGE_FIELDS: Mapping[str, Check[Any]] = {"content": _content, "name": string, "tool_calls": list_of(_tool_call)}
 _FIELDS: Mapping[str, Check[Any]] = {
     "model": filled,
@@ -312,7 +325,7 @@ def drop_aiming_fields(body: dict[str, Any], ours: Collection[str] = ()) -> dict
 
 def _without_aim(value: Any, opaque: frozenset[str], at_top: bool = False) -> Any:
     if isinstance(value, list):
-        return [_without_aim(item, opaque) for item in value]
+        return value if all(map(_is_plain, value)) else [_without_aim(item, opaque) for item in value]
     if isinstance(value, dict):
         if value.keys() <= _HARMLESS and _HOLDERS.isdisjoint(map(type, value.values())):
             return value  # as most messages

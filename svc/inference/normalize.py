@@ -18,6 +18,7 @@ _PARTS_MAX = 5_000
 # More tokens than any model reads: such a count is noise, and would only drain a wallet.
 _TOKENS_MAX = 10**9
 OWN_FINISH_REASONS = frozenset({"stop", "length", "tool_calls", "content_filter", "function_call"})  # the document's
+_COUNTS = ("prompt_tokens", "completion_tokens", "total_tokens")
 _FINISH_REASONS = {reason: reason for reason in OWN_FINISH_REASONS} | {
     "max_tokens": "length",
     "max_output_tokens": "length",
@@ -277,6 +278,8 @@ def normalized_usage(reported: dict[str, Any], prompt_estimate: Callable[[], int
 
     An explicit 0 is 0; counts that make no sense (negative, absurd, no number) are estimated. Unknown fields are kept.
     """
+    if len(reported) == 3 and _adds_up(reported):
+        return dict(reported)
     prompt = _count(reported.get("prompt_tokens", reported.get("input_tokens")))
     completion = _count(reported.get("completion_tokens", reported.get("output_tokens")))
     total = _count(reported.get("total_tokens"))
@@ -298,6 +301,17 @@ def normalized_usage(reported: dict[str, Any], prompt_estimate: Callable[[], int
         prompt = prompt_estimate() if total is None else max(0, total - completion)
     kept["prompt_tokens"], kept["completion_tokens"], kept["total_tokens"] = prompt, completion, prompt + completion
     return kept
+
+
+def _adds_up(reported: dict[str, Any]) -> bool:
+    """Whether it is three counts as they should be, which is what most servers send."""
+    prompt, completion, total = map(reported.get, _COUNTS)
+    return (
+        type(prompt) is type(completion) is type(total) is int
+        and prompt >= 0
+        and completion >= 0
+        and prompt + completion == total <= _TOKENS_MAX
+    )
 
 
 def _count(value: Any) -> int | None:

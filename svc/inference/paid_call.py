@@ -86,8 +86,7 @@ class PaidCall:
 
     def __init__(self, model: Model, engines: Engines, payer: Payer) -> None:
         self._asked = self._model = model
-        self._answering = _named_in_metrics(model)
-        self.paid = any(model.prices.values())
+        self.paid = model.paid
         self._engines = engines
         self._payer = payer
         # Made here, so that a hold whose writing nobody waited for is settled all the same.
@@ -124,10 +123,8 @@ class PaidCall:
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         """A caller who leaves has what was sent; for one who gets an error in the place of the answer the call is void."""
-        if isinstance(error, (asyncio.CancelledError, GeneratorExit, ClientGone)):
-            self.abandon()
-        elif error is not None:
-            self.void()
+        if error is not None:
+            (self.abandon if isinstance(error, asyncio.CancelledError | GeneratorExit | ClientGone) else self.void)()
         await self.settle()
 
     async def reserve(self) -> None:
@@ -176,7 +173,7 @@ class PaidCall:
             self._engines.usage.count(self._counted(self._paid, 0, self._engines.clock()))
         if self._paid is not None:
             paid = self._paid
-            self._engines.metrics.count_call(self._answering, paid.input_tokens, paid.output_tokens, self.cost_micros)
+            self._engines.metrics.count_call(self._model.counted_as, paid.input_tokens, paid.output_tokens, self.cost_micros)
 
     def settle_in(self, tx: sqlite3.Connection) -> None:
         """`settle` inside a transaction, for instance the one that ends an agent run; a further one is nothing."""
@@ -234,7 +231,7 @@ class PaidCall:
             self._asked_at = asked_at
             try:
                 answer = await ask(self._model)
-                self._engines.metrics.first_answer_seconds.observe(time.monotonic() - asked_at, self._answering)
+                self._engines.metrics.first_answer_seconds.observe(time.monotonic() - asked_at, self._model.counted_as)
                 return answer
             except UpstreamFault as fault:
                 self.ended(fault)
@@ -268,10 +265,11 @@ class PaidCall:
         if self._asked_at is None:
             return
         ended_at, metrics = time.monotonic(), self._engines.metrics
-        metrics.upstream_seconds.observe(ended_at - self._asked_at, self._answering)
+        metrics.upstream_seconds.observe(ended_at - self._asked_at, self._model.counted_as)
         if fault is not None:
-            metrics.faults.add(self._answering, fault.kind)
-        self.log_fields.update(upstream_model=self._model.id, upstream_ms=round((ended_at - self._began_at) * 10_000) / 10)
+            metrics.faults.add(self._model.counted_as, fault.kind)
+        self.log_fields["upstream_model"] = self._model.id
+        self.log_fields["upstream_ms"] = round((ended_at - self._began_at) * 10_000) / 10
         self._asked_at = None
 
     def refused(self, fault: UpstreamFault) -> bool:
@@ -288,7 +286,7 @@ class PaidCall:
         fallback = await self._engines.catalog.find(model.fallback) if model.fallback else None
         if fallback is None or fallback.kind != model.kind or fallback.dearer_than(model):
             return False
-        self._model, self._answering = fallback, _named_in_metrics(fallback)
+        self._model = fallback
         return True
 
     def caller_error(self, fault: UpstreamFault) -> ApiError:
@@ -297,12 +295,6 @@ class PaidCall:
         name, byok = (BUILTIN, False) if provider is None else (provider.name, provider.byok)
         self.log_fields.update(upstream_errors.log_fields(fault, byok=byok))
         return upstream_errors.caller_error(fault, provider=name, byok=byok)
-
-
-def _named_in_metrics(model: Model) -> str:
-    """The provider of `model`; users' own share one name."""
-    provider = model.provider
-    return BUILTIN if provider is None else "byok" if provider.byok else provider.name
 
 
 async def _waited(fault: UpstreamFault) -> bool:

@@ -81,7 +81,14 @@ class RawAnswer:
         try:
             while not self._ended and not self._done and self._fault is None:
                 data = await self._reply.more()
-                if raws := self._feed(data) if data else await self._rest():
+                raws = self._feed(data) if data else []
+                if (not data or self._reply.ended) and not self._done and self._fault is None:
+                    self._ended = True
+                    data = b"".join(self._json)
+                    if len(data) > _BIG_JSON_BYTES:
+                        return [await asyncio.to_thread(_chunk, data, self._endpoint, True)]
+                    raws += self._rest(data)
+                if raws:
                     return raws
         except CLIENT_FAULTS as error:
             raise fault_of(error) from None
@@ -133,13 +140,10 @@ class RawAnswer:
                 return raws
         return raws + self._chunks(reader.feed(data)) if data else raws
 
-    async def _rest(self) -> list[RawChunk]:
-        """What the end of the body makes whole. Raises UpstreamFault."""
-        self._ended = True
-        if self._json:
-            data = b"".join(self._json)
-            big = len(data) > _BIG_JSON_BYTES
-            return [await asyncio.to_thread(_chunk, data, self._endpoint, big) if big else _chunk(data, self._endpoint)]
+    def _rest(self, data: bytes) -> list[RawChunk]:
+        """What the end of the body makes whole, `data` if it was JSON. Raises UpstreamFault."""
+        if data:
+            return [_chunk(data, self._endpoint)]
         if self._events is None:
             raise UpstreamFault("invalid", _NO_ANSWER)
         raws = self._chunks(self._events.end())
