@@ -14,9 +14,10 @@ Chunk = dict[str, Any]
 
 
 class Texts(NamedTuple):
-    """Chunks that differ in their text alone: what each holds, and the block of one before and after it."""
+    """Chunks that differ in their text alone: what each holds, the same in JSON, and the block of one before and after it."""
 
     texts: list[str]
+    tokens: list[bytes]
     before: bytes
     after: bytes
 
@@ -38,7 +39,7 @@ def _written(chunk: Chunk | Texts) -> bytes:
     if not isinstance(chunk, Texts):
         return event(chunk)
     between = chunk.after + chunk.before
-    data = between.join(map(orjson.dumps, chunk.texts))
+    data = between.join(chunk.tokens)
     if not data.isascii():
         data = between.join([_ascii_json(text).encode() for text in chunk.texts])
     return chunk.before + data + chunk.after

@@ -16,12 +16,13 @@ _MISSES = 16
 
 
 class Repeat(NamedTuple):
-    """Raw chunks that came together, each `like` the same one, with the next of `texts` as the content of its only choice; `text`
-    is all of these in one."""
+    """Raw chunks that came together, each `like` the same one, with the next of `texts` as the content of its only choice, none of
+    them empty: `text` is all of these in one, `tokens` what they are in JSON."""
 
     like: dict[str, Any]
     texts: list[str]
     text: str
+    tokens: list[bytes]
 
     def raws(self) -> list[dict[str, Any]]:
         """The raw chunks as they came."""
@@ -73,10 +74,10 @@ class Repeats:
             text = "".join(texts)
         except (orjson.JSONDecodeError, TypeError):  # no JSON, or a value that is no text
             return None
-        if not texts or len(texts) != len(parts) or (self._secret is not None and self._secret in text):
+        if not texts or not all(texts) or len(texts) != len(parts) or (self._secret is not None and self._secret in text):
             return None
         self._misses = 0
-        return Repeat(self._like, texts, text), rest
+        return Repeat(self._like, texts, text, parts), rest
 
 
 def _has_text(raw: dict[str, Any]) -> bool:

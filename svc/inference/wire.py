@@ -132,14 +132,14 @@ class ChunkWriter:
         size_bytes = len(together) if together.isascii() else text_size_bytes(together)
         if plain is None or plain.raw is not repeat.like or not plain.takes(size_bytes):
             return [chunk for raw in repeat.raws() for chunk in self._read(repeat.like, raw)]
-        if self._closed or plain.choice.finish_reason is not None or not together:
+        if self._closed or plain.choice.finish_reason is not None:
             return []
         plain.text.pieces.append(together)
         plain.choice.left_bytes -= size_bytes
         self.text_bytes += size_bytes
         if self._frame is None:
             self._frame = plain.frame()
-        return [Texts([text for text in repeat.texts if text], *self._frame)]
+        return [Texts(repeat.texts, repeat.tokens, *self._frame)]
 
     def _read(self, like: dict[str, Any], raw: dict[str, Any]) -> list[Chunk]:
         """The chunks of `raw`; what it holds is `like` what comes next, but for the text, where that is all it holds."""

@@ -11,10 +11,10 @@ def test_an_error_event_is_one_block() -> None:
 
 
 def test_texts_that_came_together_are_a_block_each() -> None:
-    texts = ["a", "\n", '"', "\u2028", "\U0001f642", "\\"]
-    (written,) = blocks.blocks([blocks.Texts(texts, b'data: {"text":', b"}\n\n")])
-    assert written.isascii()
-    assert [orjson.loads(block)["text"] for block in written.removesuffix(b"\n\n")[6:].split(b"\n\ndata: ")] == texts
+    for texts in (["a", "\n", '"', "\u2028", "\U0001f642", "\\"], ["a", "\n", '"', "\\"]):
+        (written,) = blocks.blocks([blocks.Texts(texts, [*map(orjson.dumps, texts)], b'data: {"text":', b"}\n\n")])
+        assert written.isascii()
+        assert [orjson.loads(block)["text"] for block in written.removesuffix(b"\n\n")[6:].split(b"\n\ndata: ")] == texts
 
 
 def test_long_chunks_that_came_together_go_out_in_parts() -> None:
