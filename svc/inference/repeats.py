@@ -16,8 +16,8 @@ _MISSES = 16
 
 
 class Repeat(NamedTuple):
-    """Raw chunks that came together, each `like` the same one, with the next of `texts` as the content of its only choice, none of
-    them empty: `text` is all of these in one, `tokens` what they are in JSON."""
+    """Raw chunks that came together, each `like` the same one, with the next of `texts` as the content of its only choice, which
+    is never empty. `text` is all of them in one, `tokens` what each is in JSON."""
 
     like: dict[str, Any]
     texts: list[str]
