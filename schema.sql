@@ -382,7 +382,7 @@ CREATE TABLE wallets (
         CONSTRAINT balance_in_bounds CHECK (balance_micros BETWEEN 0 AND 1000000000000000),
     held_micros INTEGER NOT NULL DEFAULT 0 CONSTRAINT held_not_negative CHECK (held_micros >= 0),
     CONSTRAINT held_within_balance CHECK (held_micros <= balance_micros)
-) STRICT;
+) STRICT, WITHOUT ROWID;
 
 -- owner: svc/billing/wallet.py
 -- Append-only and without gaps; the balance is always the sum of an account's rows.
@@ -404,18 +404,17 @@ CREATE TABLE ledger (
     created_at REAL NOT NULL
 ) STRICT;
 
-CREATE INDEX ledger_by_account ON ledger (account_id, seq);
+CREATE INDEX ledger_by_account ON ledger (account_id); -- and by seq, which is the rowid
 
 -- owner: svc/billing/wallet.py
 -- The worst case of each paid request that is under way.
 CREATE TABLE holds (
-    id TEXT PRIMARY KEY,
+    id TEXT NOT NULL,
     account_id TEXT NOT NULL REFERENCES wallets (account_id) ON DELETE CASCADE,
     amount_micros INTEGER NOT NULL CONSTRAINT hold_positive CHECK (amount_micros > 0),
-    created_at REAL NOT NULL
-) STRICT;
-
-CREATE INDEX holds_by_account ON holds (account_id, amount_micros);
+    created_at REAL NOT NULL,
+    PRIMARY KEY (account_id, id)
+) STRICT, WITHOUT ROWID;
 
 -- owner: svc/billing/usage.py
 CREATE TABLE usage_days (
