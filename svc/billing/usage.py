@@ -45,7 +45,7 @@ def _day(number: int) -> str:
 
 def bounded_tokens(tokens: int) -> int:
     """`tokens` as a count that a table takes."""
-    return min(max(tokens, 0), _MOST_TOKENS)
+    return tokens if 0 <= tokens <= _MOST_TOKENS else min(max(tokens, 0), _MOST_TOKENS)
 
 
 def add_call(tx: sqlite3.Connection, call: CountedCall) -> None:

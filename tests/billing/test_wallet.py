@@ -20,6 +20,7 @@ from svc.billing import payments, usage, wallet
 from svc.billing.usage import CountedCall
 from svc.db import Database, open_database
 from svc.errors import ApiError
+from svc.ids import new_id
 from svc.money import dollars, micros_of
 from svc.schema import SCHEMA
 
@@ -422,9 +423,9 @@ def test_many_small_credits_do_not_make_pro(conn: sqlite3.Connection) -> None:
 
 
 def test_a_debit_names_model_tokens_request_and_key(conn: sqlite3.Connection) -> None:
-    account_id = add_account(conn, micros=1_000)
-    wallet.hold(conn, account_id, "hold_1", 100, NOW)
-    settle(conn, account_id, "hold_1", 40)
+    account_id, hold_id = add_account(conn, micros=1_000), new_id("hold", NOW)
+    wallet.hold(conn, account_id, hold_id, 100, NOW)
+    settle(conn, account_id, hold_id, 40)
     newest = wallet.ledger_page(conn, account_id, 1).items[0]
     assert re.fullmatch("led_[0-9a-z]{26}", newest.pop("id"))
     assert newest == {
@@ -432,7 +433,7 @@ def test_a_debit_names_model_tokens_request_and_key(conn: sqlite3.Connection) ->
         "amount_micros": -40,
         "balance_after_micros": 960,
         "description": "builtin/assistant-paid: 12 input and 34 output tokens",
-        "reference": "hold_1",
+        "reference": hold_id,
         "model": "builtin/assistant-paid",
         "input_tokens": 12,
         "output_tokens": 34,

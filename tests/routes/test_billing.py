@@ -10,6 +10,7 @@ import pytest
 from svc.billing import wallet
 from svc.billing.usage import CountedCall, add_call, day_of
 from svc.config import Config
+from svc.ids import new_id
 from tests.conftest import Clocks, Service, bearer, serving
 
 DAY_SECONDS = 86_400
@@ -22,12 +23,11 @@ async def funded(service: Service, micros: int = 10_000_000) -> tuple[str, dict[
     return account_id, bearer(session["access_token"])
 
 
-def spend(tx: sqlite3.Connection, account_id: str, number: int, micros: int, now_seconds: float) -> None:
-    wallet.hold(tx, account_id, f"{account_id}_{number}", micros, now_seconds)
+def spend(tx: sqlite3.Connection, account_id: str, micros: int, now_seconds: float) -> None:
+    hold_id = new_id("hold", now_seconds)
+    wallet.hold(tx, account_id, hold_id, micros, now_seconds)
     details: dict[str, Any] = {"model": "builtin/assistant-paid", "input_tokens": 12, "output_tokens": 34}
-    wallet.settle(
-        tx, account_id, f"{account_id}_{number}", micros, **details, request_id="req_1", key_id=None, now_seconds=now_seconds
-    )
+    wallet.settle(tx, account_id, hold_id, micros, **details, request_id="req_1", key_id=None, now_seconds=now_seconds)
 
 
 async def test_a_new_account_has_an_empty_wallet(service: Service) -> None:
@@ -64,7 +64,7 @@ async def test_the_account_shows_balance_held_and_available_money_to_session_and
 async def test_the_ledger_is_paged_newest_first_in_the_order_it_was_written(service: Service) -> None:
     account_id, headers = await funded(service)
     for number in range(1, 25):
-        await service.state["db"].write(spend, account_id, number, number, service.clocks.now)  # all in one millisecond
+        await service.state["db"].write(spend, account_id, number, service.clocks.now)  # all in one millisecond
     seen: list[dict[str, Any]] = []
     page: dict[str, Any] = {"has_more": True}
     while page["has_more"]:
