@@ -11,8 +11,8 @@ import os
 import sqlite3
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from functools import cache, partial
+from typing import NamedTuple
 
 import orjson
 from starlette.applications import Starlette
@@ -175,8 +175,7 @@ def create_app(config: Config) -> Starlette:
     return app
 
 
-@dataclass(frozen=True)
-class Ground:
+class Ground(NamedTuple):
     """What the application has before its lifespan begins, because what stands around every request needs it, too."""
 
     config: Config
@@ -221,8 +220,7 @@ def _end_leftovers(tx: sqlite3.Connection, config: Config) -> None:
     contents.forget_unfinished(tx)
 
 
-@dataclass(frozen=True)
-class Outside:
+class Outside(NamedTuple):
     """The ways out of the process: `outbound` to what the operator configured, `guarded` to what users name."""
 
     outbound: Outbound

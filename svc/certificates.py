@@ -5,9 +5,8 @@ import re
 import ssl
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from svc.config import Config
 from svc.errors import StartError
@@ -21,8 +20,7 @@ _RENEW_BEFORE_SECONDS = 30 * 86400
 _NO_CHECK_TIME = ssl.VerifyFlags(0x200000)  # X509_V_FLAG_NO_CHECK_TIME, for which Python has no name
 
 
-@dataclass(frozen=True)
-class TlsFiles:
+class TlsFiles(NamedTuple):
     """The server's certificate (with its chain), its key, and the local CA's certificate that clients are given."""
 
     cert: Path

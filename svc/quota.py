@@ -1,15 +1,14 @@
 """How much each account stores, which the triggers of schema.sql count, and how much it may."""
 
 import sqlite3
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from svc.errors import ApiError
 
 ROW_BYTES = 256  # which each row counts beside its texts, as schema.sql has it
 
 
-@dataclass(frozen=True)
-class Stored:
+class Stored(NamedTuple):
     """What an account stores and may store, in bytes: its texts, names and files, and 256 for each row."""
 
     stored_bytes: int

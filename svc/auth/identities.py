@@ -1,16 +1,14 @@
 """The identities at other providers that sign in to an account here."""
 
 import sqlite3
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from svc.db import Page, page
 from svc.errors import ApiError
 from svc.ids import new_id, timestamp
 
 
-@dataclass(frozen=True)
-class LinkedIdentity:
+class LinkedIdentity(NamedTuple):
     """An identity at `issuer` that signs in to an account; `email` as the provider gave it when they were linked."""
 
     id: str

@@ -1,7 +1,7 @@
 """One-time links: a new password, and the proof of an e-mail address. What is stored of one is the hash of its secret part."""
 
 import sqlite3
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from svc.auth.tokens import token_hash
 from svc.errors import ApiError
@@ -14,8 +14,7 @@ _LENGTH = 43
 _PROVED, _UNPROVED = "p", "u"
 
 
-@dataclass(frozen=True)
-class Link:
+class Link(NamedTuple):
     """Whose link it is, and whether it went to the account's address: who uses it then reads the mail there."""
 
     account_id: str

@@ -6,7 +6,7 @@ import hashlib
 import hmac
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import orjson
 
@@ -20,8 +20,7 @@ _ANSWER_SECONDS = 10.0
 _ANSWER_BYTES = 256 * 1024
 
 
-@dataclass(frozen=True)
-class Identity:
+class Identity(NamedTuple):
     """Who somebody is at a provider; `email_verified` is the provider's word."""
 
     issuer: str

@@ -6,7 +6,7 @@ begin -> the state goes to the provider -> end: the flow is over whatever came -
 import hashlib
 import re
 import sqlite3
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from starlette.datastructures import Headers
 from starlette.responses import Response
@@ -23,8 +23,7 @@ _TOKEN = re.compile(rf"[0-9A-Za-z]{{{_TOKEN_LENGTH}}}")
 _DELETED_AT_ONCE = 20
 
 
-@dataclass(frozen=True)
-class BegunFlow:
+class BegunFlow(NamedTuple):
     """A sign-in that was sent to `provider`; `account_id` is the account to link the identity to, None for a sign-in."""
 
     provider: str

@@ -5,7 +5,6 @@ import hashlib
 import re
 import sqlite3
 import zlib
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from svc import quota
@@ -29,8 +28,7 @@ _CLAIMS = {"iss", "sub", "iat", "exp", "jti"}
 _HEADER = {"alg": "HS256", "typ": "JWT"}
 
 
-@dataclass(frozen=True)
-class ApiKey:
+class ApiKey(NamedTuple):
     """A personal API key as it is stored, without its token's hash; times are Unix seconds. `spent_micros` is what was
     debited for its calls."""
 

@@ -7,9 +7,8 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from svc.builtin import echo, script, voice
 from svc.builtin.answer import Play, answer, replay
@@ -17,8 +16,7 @@ from svc.builtin.request import Request, is_big, read_request
 from svc.errors import ApiError
 
 
-@dataclass(frozen=True, slots=True)
-class BuiltinModel:
+class BuiltinModel(NamedTuple):
     """A model on offer; `prices` are micros of a dollar, named as the catalog names them."""
 
     kind: str

@@ -3,7 +3,7 @@
 import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -34,16 +34,14 @@ class EarlierCall:
     result: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class PromptMessage:
+class PromptMessage(NamedTuple):
     role: str
     text: str
     calls: tuple[EarlierCall, ...] = ()
     call_id: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Tool:
+class Tool(NamedTuple):
     name: str
     description: str
     parameters: dict[str, Any]
@@ -59,8 +57,7 @@ class Tool:
         return [name for name in found if isinstance(name, str)] if isinstance(found, list) else []
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(NamedTuple):
     """`tools` are those that may be called now: none under `tool_choice: none`, one where it names a function."""
 
     messages: tuple[PromptMessage, ...]

@@ -8,11 +8,10 @@ import os
 import re
 import shutil
 import unicodedata
-from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import orjson
 
@@ -63,8 +62,7 @@ _ENCODERS = {
 }
 
 
-@dataclass(frozen=True)
-class Spoken:
+class Spoken(NamedTuple):
     """What has been spoken: its length, and whether the cap cut it."""
 
     seconds: float

@@ -2,16 +2,14 @@
 
 import sqlite3
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
 _REASONING_LENGTH = 200_000
 
 
-@dataclass(frozen=True)
-class AnswerDetails:
+class AnswerDetails(NamedTuple):
     """What is told of one answer. `finish_reason` is None where it was cut off; `memory` are the passages recalled for it."""
 
     input_tokens: int
@@ -24,7 +22,7 @@ class AnswerDetails:
 
     def as_json(self) -> dict[str, Any]:
         """The answer's part of a message as the API shows it."""
-        return asdict(self)
+        return self._asdict()
 
 
 def add(tx: sqlite3.Connection, account_id: str, message_id: str, answer: AnswerDetails) -> None:

@@ -5,9 +5,8 @@ import re
 import sqlite3
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from svc import quota
 from svc.checks import fields, label, matching
@@ -25,8 +24,7 @@ _CONTENT_TYPE = re.compile(rf'{_TOKEN}/{_TOKEN}(?: *; *{_TOKEN}=(?:{_TOKEN}|"[ !
 _TOO_MANY = "This account holds 10,000 artifacts, the most there can be. Delete some first."
 
 
-@dataclass(frozen=True)
-class Artifact:
+class Artifact(NamedTuple):
     """A row of `artifacts`, without its content; `size` in bytes, times in Unix seconds."""
 
     id: str
@@ -152,7 +150,7 @@ def change_artifact(
     artifact = artifact_by_id(tx, account_id, artifact_id)
     if not changes:
         return artifact
-    values = {**vars(artifact), **changes, "now": now_seconds}
+    values = {**artifact._asdict(), **changes, "now": now_seconds}
     with _refusals(values["project_id"]):
         tx.execute(
             """

@@ -9,8 +9,7 @@ import contextlib
 import hashlib
 import sqlite3
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from svc.db import Database, without_overwriting
 from svc.durable import write_until_done
@@ -27,8 +26,7 @@ class ContentReplaced(Exception):
     """The content that was being read is not there any more: another one has taken its place, or the artifact is gone."""
 
 
-@dataclass(frozen=True)
-class ArtifactContent:
+class ArtifactContent(NamedTuple):
     """What an artifact's row tells of its content; `size` in bytes."""
 
     id: str

@@ -3,8 +3,7 @@
 import sqlite3
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from svc import quota
 from svc.checks import CONTROL_CHARACTERS, label, nullable, one_of, required, text
@@ -21,8 +20,7 @@ _MADE_TITLE_LENGTH = 80
 _SLICE_SECONDS = 0.008
 
 
-@dataclass(frozen=True)
-class Conversation:
+class Conversation(NamedTuple):
     """A row of `conversations`; `number` is its place in the index of words, times are Unix seconds."""
 
     number: int
@@ -136,7 +134,7 @@ def change_conversation(
     before = conversation_by_id(tx, account_id, conversation_id)
     if not changes:
         return before
-    values = {**vars(before), **changes, "now": now_seconds}
+    values = {**before._asdict(), **changes, "now": now_seconds}
     try:
         tx.execute(
             """

@@ -10,7 +10,7 @@ add -> the first pieces at once, of a long text a row of `unindexed` -> index_so
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from svc.content.words import LEAST_MISSPELT, are_forms, is_near, is_unspaced, words_of
 from svc.db import run_some
@@ -46,8 +46,7 @@ def _terms(account_id: str, words: Iterable[str]) -> list[str]:
     return [prefix + word for word in words]
 
 
-@dataclass(frozen=True)
-class Index:
+class Index(NamedTuple):
     """The words of a column in `table`. Written here, not by triggers: under trusted_schema = OFF those may not touch FTS5."""
 
     table: str

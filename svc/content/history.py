@@ -2,8 +2,7 @@
 
 import sqlite3
 import time
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from svc.content import fulltext
 from svc.content.forgetting import Part
@@ -17,8 +16,7 @@ _SLICE_SECONDS = 0.008
 _LAST = 2**63 - 1
 
 
-@dataclass(frozen=True)
-class Message:
+class Message(NamedTuple):
     """A row of `messages`; `number` is its order and its place in the index of words, `created_at` is in Unix seconds."""
 
     number: int

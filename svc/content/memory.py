@@ -6,8 +6,7 @@ keep()  -> the last user message and the answer as far as it came, in one transa
 
 import sqlite3
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from svc import quota
 from svc.auth.accounts import Account
@@ -25,8 +24,7 @@ _MEMORY = (
 )
 
 
-@dataclass(frozen=True)
-class Exchange:
+class Exchange(NamedTuple):
     """One exchange of an account's session; `messages` are the caller's with what leads them."""
 
     account_id: str

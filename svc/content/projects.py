@@ -2,8 +2,7 @@
 
 import sqlite3
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from svc import quota
 from svc.checks import fields, integer, label, nullable, string, text
@@ -16,8 +15,7 @@ INSTRUCTIONS_LENGTH = 100_000
 MOST_STEPS = 20
 
 
-@dataclass(frozen=True)
-class Project:
+class Project(NamedTuple):
     """A row of `projects`; times are Unix seconds."""
 
     id: str
@@ -112,7 +110,7 @@ def change_project(
         UPDATE projects SET name = :name, instructions = :instructions, max_planner_steps = :max_planner_steps, updated_at = :now
         WHERE account_id = :account_id AND id = :id
         """,
-        {**vars(project), **changes, "now": now_seconds},
+        {**project._asdict(), **changes, "now": now_seconds},
     )
     return project_by_id(tx, account_id, project_id)
 

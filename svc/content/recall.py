@@ -8,9 +8,8 @@ import math
 import sqlite3
 from collections import defaultdict
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 from svc.content import answers
 from svc.content.fulltext import MESSAGES, PIECES, distinct_words, forms_of, near_words, pieces_of
@@ -37,8 +36,7 @@ _BEST_SHARE = 0.5
 _REPEATED = 0.6
 
 
-@dataclass(frozen=True)
-class Passage:
+class Passage(NamedTuple):
     """Part of a message that bears on a question; `source` is the id of its conversation or run, times are Unix seconds."""
 
     message_id: str
@@ -92,8 +90,7 @@ def matching_passages(
     return passages
 
 
-@dataclass(frozen=True)
-class _AskedWord:
+class _AskedWord(NamedTuple):
     forms: list[str]
     places: list[int]
     weight: float  # what the whole question gains by it

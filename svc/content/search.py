@@ -1,8 +1,7 @@
 """The search over conversations: every word somewhere in a conversation or its title, the last one as a beginning."""
 
 import sqlite3
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from svc.content.conversations import Conversation, conversations_page
 from svc.content.fulltext import MESSAGES, PIECES, TITLES, distinct_words, pieces_of
@@ -16,8 +15,7 @@ _WORDS = 32
 _BEFORE, _SHOWN = 60, 200
 
 
-@dataclass(frozen=True)
-class Match:
+class Match(NamedTuple):
     """A conversation with what of it a search has found; `message` is the id of the message, None where its title holds all."""
 
     conversation: Conversation
@@ -49,8 +47,7 @@ def search(
     )
 
 
-@dataclass(frozen=True)
-class _Found:
+class _Found(NamedTuple):
     places: list[int]
     newest: dict[int, int | None]  # the newest piece with the word in each conversation, None where only its title holds it
 

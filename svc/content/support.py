@@ -1,8 +1,7 @@
 """Live support for pro accounts: one active conversation of a person with the operator."""
 
 import sqlite3
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from svc import quota
 from svc.checks import label, nullable, text
@@ -18,8 +17,7 @@ check_subject = nullable(label(SUBJECT_LENGTH))
 check_content = text(CONTENT_LENGTH, blank=False)
 
 
-@dataclass(frozen=True)
-class SupportConversation:
+class SupportConversation(NamedTuple):
     """A row of `support_conversations`; times are Unix seconds."""
 
     id: str
@@ -42,8 +40,7 @@ class SupportConversation:
         }
 
 
-@dataclass(frozen=True)
-class SupportMessage:
+class SupportMessage(NamedTuple):
     """A row of `support_messages`; `created_at` is in Unix seconds."""
 
     number: int

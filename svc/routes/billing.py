@@ -1,7 +1,6 @@
 """The wallet as its owner reads it, and the payment processor's webhook."""
 
 import re
-from dataclasses import asdict
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -33,7 +32,7 @@ _USAGE = {"model": usage.usage_by_model, "key": usage.usage_by_key}
 async def show_account(request: Request[State], caller: Caller) -> Response:
     state = request.state
     found, stored = await state.db.read(wallet.balances, caller.id), await state.db.read(quota.stored, caller.id)
-    return reply({**found, **asdict(stored), "tier": caller.tier, "currency": "usd", "payments": state.payments.mode})
+    return reply({**found, **stored._asdict(), "tier": caller.tier, "currency": "usd", "payments": state.payments.mode})
 
 
 @describes(

@@ -6,7 +6,6 @@ with a one-time code in its fragment, or what went wrong -> POST /auth/oauth/ses
 
 import sqlite3
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 from urllib.parse import urlencode
 
@@ -310,4 +309,4 @@ def _usable(identity: Identity) -> Identity:
             return None
 
     email = usable(check_email, identity.email)
-    return replace(identity, email=email, name=usable(accounts.check_name, identity.name))
+    return identity._replace(email=email, name=usable(accounts.check_name, identity.name))
