@@ -135,6 +135,7 @@ def fill(path: Path, rows: int, big_artifacts: int = 4) -> None:
         for share, statement in _TABLES:
             tx.execute(_NUMBERS + statement, {"rows": int(rows * share), "account_id": account_id, "micros": rows + 1})
         tx.execute("COMMIT")
+    os.sync()  # or the first commits of what is measured would wait for all of this
 
 
 def _add_texts(tx: Connection, account_id: str, text: str) -> None:
