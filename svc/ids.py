@@ -5,8 +5,10 @@ import secrets
 import string
 import threading
 import time
+from collections import defaultdict
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import AnyStr
 
 BASE62 = string.digits + string.ascii_uppercase + string.ascii_lowercase
 _CROCKFORD = "0123456789abcdefghjkmnpqrstvwxyz"
@@ -18,30 +20,11 @@ _DROPPED = bytes(range(248, 256))
 _RANDOM_BYTES = 4096
 
 
-class _Random:
-    """Random bytes, which the system gives 4 KiB at a time: to ask it for each id would take longer than all else.
-
-    `translation` is what `bytes.translate` makes of them.
-    """
-
-    def __init__(self, *translation: bytes) -> None:
-        self._translation = translation or (None,)
-        self._made, self._taken = b"", 0
-        self._one_at_a_time = threading.Lock()
-
-    def take(self, count: int) -> bytes:
-        """`count` bytes that nobody else has had or can guess."""
-        with self._one_at_a_time:
-            start, self._taken = self._taken, self._taken + count
-            if self._taken > len(self._made):
-                self._made, start, self._taken = b"", 0, count
-                while len(self._made) < count:
-                    self._made += secrets.token_bytes(_RANDOM_BYTES).translate(*self._translation)
-            return self._made[start : self._taken]
-
-
-_random = _Random()
-_base62 = _Random(_CHARACTER_OF_BYTE, _DROPPED)
+# The system gives 4 KiB of random bytes at a time, cut to pieces: to ask it for each id would take longer than all else.
+# Taking one is a single operation, so that no two threads are ever given the same.
+_texts: defaultdict[int, list[str]] = defaultdict(list)  # by their length
+_tails: list[bytes] = []  # of ids
+_TAIL_BYTES = 14
 
 
 @dataclass
@@ -64,7 +47,11 @@ def new_id(prefix: str, now_seconds: float | None = None) -> str:
     with _newest.one_at_a_time:
         _newest.time = max(_millis(time.time() if now_seconds is None else now_seconds) << 12, _newest.time + 1)
         newest = _newest.time
-    random = _random.take(14)
+    try:
+        random = _tails.pop()
+    except IndexError:
+        random, *others = _cut(secrets.token_bytes(_RANDOM_BYTES), _TAIL_BYTES)
+        _tails.extend(others)
     # 13 characters, to which the time and 3 bits go; the first 8 are the same for a second.
     last = (newest & 0x3FFFFF) << 3 | random[0] & 7
     pairs = _CROCKFORD_PAIRS[last >> 15] + _CROCKFORD_PAIRS[last >> 5 & 1023] + _CROCKFORD[last & 31]
@@ -78,7 +65,19 @@ def _eight_characters(number: int) -> str:
 
 def random_base62(length: int) -> str:
     """`length` random characters out of 0-9A-Za-z that nobody can guess, for tokens."""
-    return _base62.take(length).decode()
+    try:
+        return _texts[length].pop()
+    except IndexError:
+        made = ""
+        while len(made) < length:
+            made += secrets.token_bytes(_RANDOM_BYTES).translate(_CHARACTER_OF_BYTE, _DROPPED).decode()
+        text, *others = _cut(made, length)
+        _texts[length].extend(others)
+        return text
+
+
+def _cut(made: AnyStr, length: int) -> list[AnyStr]:
+    return [made[start : start + length] for start in range(0, len(made) - length + 1, length or 1)]
 
 
 def timestamp(seconds: float) -> str:

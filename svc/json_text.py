@@ -35,7 +35,7 @@ _SECOND_HALF = re.compile(rb"\\u[dD][c-fC-F]")  # of a character that is written
 def parse_json(body: bytes) -> Any:
     """`body` as JSON. Raises ApiError `invalid_json`, also for NaN, lone surrogates and too many levels, or
     `PAYLOAD_TOO_LARGE` for too many values."""
-    if has_more_values(body):
+    if len(body) > MOST_JSON_VALUES and has_more_values(body):
         raise ApiError("PAYLOAD_TOO_LARGE", f"The JSON body holds more than {MOST_JSON_VALUES} values. Send less.")
     texts: dict[str, str] = {}
     try:

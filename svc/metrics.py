@@ -74,8 +74,9 @@ class Histogram:
 
     def observe(self, value: float, *values: str | int) -> None:
         """Counts one observation in the series of these label values."""
-        series = self._series.get(values)
-        if series is None:
+        try:
+            series = self._series[values]
+        except KeyError:
             series = self._series[values] = [0] * (len(self._bounds) + 2)
         series[bisect_left(self._bounds, value)] += 1
         series[-1] += value  # behind the buckets stands the sum

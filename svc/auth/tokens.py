@@ -119,9 +119,8 @@ def is_well_formed_key(token: str) -> bool:
 
 
 def _checksum(text: str) -> str:
-    rest, last = divmod(zlib.crc32(text.encode()), 62 * 62)
-    first, middle = divmod(rest, 62 * 62)
-    return _PAIRS[first] + _PAIRS[middle] + _PAIRS[last]
+    number = zlib.crc32(text.encode())
+    return _PAIRS[number // 62**4] + _PAIRS[number // 62**2 % 62**2] + _PAIRS[number % 62**2]
 
 
 def token_hash(token: str) -> bytes:

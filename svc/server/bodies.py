@@ -7,7 +7,7 @@ from starlette.requests import ClientDisconnect, Request
 
 from svc.errors import ApiError
 from svc.json_text import parse_json
-from svc.server.body_budget import KIB, MIB
+from svc.server.body_budget import KIB, MIB, SMALL_BYTES
 from svc.server.state import State
 
 T = TypeVar("T")
@@ -33,18 +33,19 @@ async def read_chunks(request: Request[State], limit_bytes: int) -> list[bytes]:
     length = sent.get(b"content-length", b"0")
     if not length.isdigit() or len(length) > _LENGTH_DIGITS or int(length) > limit_bytes:
         raise _too_large(limit_bytes)
-    receive, budget, pieces, size_bytes, more = request.receive, request.state.bodies, [], 0, True
-    while more:
+    receive, pieces, size_bytes = request.receive, [], 0
+    while True:
         message = await receive()
         if message["type"] == "http.disconnect":
             raise ClientDisconnect
-        body, more = message["body"], message["more_body"]
-        pieces.append(body)
-        size_bytes += len(body)
+        pieces.append(message["body"])
+        size_bytes += len(message["body"])
         if size_bytes > limit_bytes:
             raise _too_large(limit_bytes)
-        budget.count(request.scope, size_bytes)
-    return pieces
+        if size_bytes > SMALL_BYTES:
+            request.state.bodies.count(request.scope, size_bytes)
+        if not message["more_body"]:
+            return pieces
 
 
 def _too_large(limit_bytes: int) -> ApiError:

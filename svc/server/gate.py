@@ -3,8 +3,7 @@
 signed_in(metered(handler)): bearer -> Caller (401) -> one admission (429) -> handler(request, caller)
 """
 
-from collections.abc import Awaitable, Callable
-from typing import NamedTuple
+from collections.abc import Awaitable, Callable, Mapping
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -58,20 +57,17 @@ _RATE_LIMIT_HEADERS = {
 }
 
 
-class Caller(NamedTuple):
+class Caller:
     """Who sent a request: the account as it is now, and by what (`session`, `api_key`, or LINK); `key_id` is a key's."""
 
-    account: Account
-    auth: str
-    key_id: str | None = None
+    __slots__ = ("account", "auth", "id", "key_id", "tier")
 
-    @property
-    def id(self) -> str:
-        return self.account.id
-
-    @property
-    def tier(self) -> str:
-        return self.account.tier
+    def __init__(self, account: Account, auth: str, key_id: str | None = None) -> None:
+        self.account = account
+        self.id = account.id
+        self.tier = account.tier
+        self.auth = auth
+        self.key_id = key_id
 
 
 Handler = Callable[[Request[State], Caller], Awaitable[Response]]
@@ -103,9 +99,23 @@ def signed_in(handler: Handler) -> Endpoint:
     """Lets in who sends a valid token of either kind; else 401."""
 
     async def endpoint(request: Request[State]) -> Response:
-        caller = await _caller(request)
-        account_id = request.scope["svc.account_id"] = request.scope["svc.log_fields"]["account"] = caller.id
-        acting_for.set(account_id)
+        scope, state = request.scope, request.state
+        linked_id = scope.get("svc.linked_account_id")
+        if linked_id is not None:
+            caller = await _caller(state, linked_id, LINK)
+        elif (token := _bearer(scope["svc.sent"])).startswith(tokens.KEY_PREFIX):  # no JWT begins so
+            holder = state.db.look_up(tokens.holder_of, token) if tokens.is_well_formed_key(token) else None
+            if holder is None:
+                raise ApiError("invalid_api_key")
+            minute_seconds = state.clock() // 60 * 60
+            if holder.last_used_at < minute_seconds:
+                await _mark_used(state, holder, minute_seconds)
+            caller = Caller(holder.account, "api_key", holder.key_id)
+        else:
+            account_id = tokens.session_account(state.derived_keys["session"], token, state.clock())
+            caller = await _caller(state, account_id, "session")
+        scope["svc.account_id"] = scope["svc.log_fields"]["account"] = caller.id
+        acting_for.set(caller.id)
         return await handler(request, caller)
 
     return endpoint
@@ -179,33 +189,15 @@ def _tell_limits(request: Request[State], limit: int, remaining: int, reset_seco
     )
 
 
-async def _caller(request: Request[State]) -> Caller:
-    linked_id = request.scope.get("svc.linked_account_id")
-    if linked_id is not None:
-        owner = await request.state.db.read(accounts.account_by_id, linked_id)
-        if owner is None:
-            raise ApiError("invalid_api_key")
-        return Caller(owner, LINK)
-    token = _bearer(request)
-    state: State = request.state
-    if not token.startswith(tokens.KEY_PREFIX):  # no JWT begins so
-        account_id = tokens.session_account(state.derived_keys["session"], token, state.clock())
-        account = None if account_id is None else await state.db.read(accounts.account_by_id, account_id)
-        if account is None:
-            raise ApiError("invalid_api_key")
-        return Caller(account, "session")
-    holder = state.db.look_up(tokens.holder_of, token) if tokens.is_well_formed_key(token) else None
-    if holder is None:
+async def _caller(state: State, account_id: str | None, auth: str) -> Caller:
+    account = None if account_id is None else await state.db.read(accounts.account_by_id, account_id)
+    if account is None:
         raise ApiError("invalid_api_key")
-    minute_seconds = state.clock() // 60 * 60
-    if holder.last_used_at < minute_seconds:
-        await _mark_used(state, holder, minute_seconds)
-    return Caller(holder.account, "api_key", holder.key_id)
+    return Caller(account, auth)
 
 
-def _bearer(request: Request[State]) -> str:
-    sent: bytes = request.scope["svc.sent"].get(b"authorization", b"")
-    scheme, _, token = sent.decode("latin-1").partition(" ")
+def _bearer(sent: Mapping[bytes, bytes]) -> str:
+    scheme, _, token = sent.get(b"authorization", b"").decode("latin-1").partition(" ")
     token = token.strip(" ")
     if scheme.lower() != "bearer" or not token or len(token) > _TOKEN_LENGTH:
         raise ApiError("invalid_api_key")

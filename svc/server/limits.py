@@ -4,7 +4,7 @@ import contextlib
 import math
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from svc.errors import ApiError
 from svc.server.body_budget import network_of
@@ -29,25 +29,34 @@ class Window:
     def __init__(self, seconds: int, monotonic: Callable[[], float]) -> None:
         self._seconds = seconds
         self._monotonic = monotonic
-        self._callers: OrderedDict[bytes, tuple[float, int]] = OrderedDict()  # all windows are as long: first in, first over
+        # When the window of each ends, and how many it had. All windows are as long: first in, first over.
+        self._callers: OrderedDict[bytes | str, list[Any]] = OrderedDict()
 
-    def take(self, caller: bytes, limit: int) -> Admission:
+    def take(self, caller: bytes | str, limit: int) -> Admission:
         """Counts one admission of `caller`. Raises ApiError `rate_limit_exceeded` when it had `limit` in this window."""
-        now, callers = self._monotonic(), self._callers
-        while callers and next(iter(callers.values()))[0] + self._seconds <= now:
-            callers.popitem(last=False)
-        began, count = callers.get(caller, (now, 0))
-        reset_seconds = min(math.ceil(began + self._seconds - now), self._seconds - 1)
+        now = self._monotonic()
+        window = self._callers.get(caller)
+        if window is None or window[0] <= now:
+            window = self._begin(caller, now)
+        ends, count = window
+        reset_seconds = min(math.ceil(ends - now), self._seconds - 1)
         if count >= limit:
             raise ApiError(
                 "rate_limit_exceeded",
                 f"Too many requests: {limit} in {self._seconds} seconds are allowed. Try again in {reset_seconds} seconds.",
                 retry_after_seconds=reset_seconds,
             )
-        callers[caller] = (began, count + 1)
-        if len(callers) > _MOST_CALLERS:
-            callers.popitem(last=False)
+        window[1] = count + 1
         return Admission(limit, limit - count - 1, reset_seconds)
+
+    def _begin(self, caller: bytes | str, now: float) -> list[Any]:
+        callers = self._callers
+        while callers and next(iter(callers.values()))[0] <= now:
+            callers.popitem(last=False)
+        if len(callers) >= _MOST_CALLERS:
+            callers.popitem(last=False)
+        window = callers[caller] = [now + self._seconds, 0]
+        return window
 
 
 class Limits:
@@ -72,7 +81,7 @@ class Limits:
 
     def take_chat(self, account_id: str, tier: str) -> Admission:
         """One admission from the account's chat bucket, shared by its keys, sessions and agent starts."""
-        return self._chat.take(account_id.encode(), CHAT_PER_MINUTE[tier])
+        return self._chat.take(account_id, CHAT_PER_MINUTE[tier])
 
     def take_by_ip(self, rule: str, address: str) -> Admission:
         """One admission of a client address under `login`, `signup`, `password_reset`, `password_reset_confirm` or `oauth`."""
@@ -82,7 +91,7 @@ class Limits:
     def take_by_account(self, rule: str, account_id: str) -> Admission:
         """One admission of an account under `verify_email`, `delete_account`, `checkout` or `ask_provider`."""
         limit, window = self._by_account[rule]
-        return window.take(account_id.encode(), limit)
+        return window.take(account_id, limit)
 
 
 class AtOnce:
