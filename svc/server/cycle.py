@@ -134,9 +134,9 @@ class Cycle:
         if len(block) - len(block.translate(None, _CONTROLS)) != 2 * len(headers) - 2:
             raise RuntimeError("a header holds a control character")
         named = dict(headers)
-        closes = named.get(b"connection")
-        self.keep_alive = self.keep_alive and closes != b"close"
-        if not self.keep_alive and closes is None:
+        if b"connection" in named:
+            self.keep_alive = self.keep_alive and named[b"connection"] != b"close"
+        elif not self.keep_alive:
             block += b"\r\nconnection: close"
         if b"content-length" in named:
             self._left = int(named[b"content-length"])

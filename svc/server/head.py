@@ -1,11 +1,14 @@
 """The head of a request: what is refused of it, though the parser takes it."""
 
 from collections.abc import Iterable
+from functools import lru_cache
+from urllib.parse import unquote
 
 from svc.errors import ApiError
 
 HEAD_BYTES = 64 * 1024
 HEAD_LINES = 100
+_SHORT_TARGET = 256  # what is longer is not remembered, or memory had no good bound
 
 Headers = list[tuple[bytes, bytes]]
 
@@ -45,3 +48,18 @@ def check_head(version: str, url: bytes, headers: Headers, *, came_bytes: int, u
 def expects_100(headers: Headers) -> bool:
     """Whether the client waits to be told that its body is wanted."""
     return any(name == b"expect" and value.lower() == b"100-continue" for name, value in headers)
+
+
+def target_of(method: bytes, url: bytes) -> tuple[str, str, bytes, bytes]:
+    """The method and the path as text, the path as it was sent, and the query. Raises ApiError for what is no path."""
+    return (_remembered if len(url) <= _SHORT_TARGET else _target_of)(method, url)
+
+
+def _target_of(method: bytes, url: bytes) -> tuple[str, str, bytes, bytes]:
+    path, _, query = url.partition(b"?")
+    if b"#" in url or not (path.startswith(b"/") or (path == b"*" and method == b"OPTIONS")):
+        raise ApiError("invalid_request", "The request target must be a path, such as /v1/models.")
+    return method.decode("ascii"), unquote(path.decode("ascii")), path, query
+
+
+_remembered = lru_cache(1024)(_target_of)

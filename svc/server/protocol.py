@@ -12,7 +12,6 @@ import struct
 import sys
 from collections.abc import Callable
 from typing import Any
-from urllib.parse import unquote
 
 import httptools
 from starlette.types import ASGIApp, Scope
@@ -23,7 +22,7 @@ from uvicorn.server import ServerState
 
 from svc.errors import ApiError
 from svc.server.cycle import Channel, Cycle, error_answer
-from svc.server.head import HEAD_BYTES, HEAD_LINES, check_head, expects_100, joined
+from svc.server.head import HEAD_BYTES, HEAD_LINES, check_head, expects_100, joined, target_of
 
 _PIPELINED_REQUESTS = 64
 _WRITE_BUFFER_BYTES = 64 * 1024
@@ -204,25 +203,21 @@ class Protocol(asyncio.Protocol):
         self._headers.append((name.lower(), value))
 
     def on_headers_complete(self) -> None:
-        url, headers, parser, watch = self._url, self._headers, self._parser, self._watch
-        method, version = parser.get_method().decode("ascii"), parser.get_http_version()
-        named = dict(headers)
-        common = version == "1.1" and len(named) == len(headers) <= HEAD_LINES and self._unparsed_bytes <= HEAD_BYTES
-        upgrades = parser.should_upgrade()
-        if not common or b"host" not in named or b"transfer-encoding" in named or upgrades:
-            check_head(version, url, headers, came_bytes=self._unparsed_bytes, upgrades=upgrades)
+        headers, parser, now = self._headers, self._parser, self._watch.now
+        named, version, upgrades = dict(headers), parser.get_http_version(), parser.should_upgrade()
+        http_1_1, small = version == "1.1", len(headers) <= HEAD_LINES and self._unparsed_bytes <= HEAD_BYTES
+        plain = http_1_1 and small and len(named) == len(headers) and b"host" in named
+        if not plain or b"transfer-encoding" in named or upgrades:
+            check_head(version, self._url, headers, came_bytes=self._unparsed_bytes, upgrades=upgrades)
             named = joined(headers)
-        path, _, query = url.partition(b"?")
-        if url.find(b"#") >= 0 or not (path.startswith(b"/") or (path == b"*" and method == "OPTIONS")):
-            raise ApiError("invalid_request", "The request target must be a path, such as /v1/models.")
-        text = path.decode("ascii")
+        method, path, raw_path, query = target_of(parser.get_method(), self._url)
         scope = {
             "type": "http",
             "asgi": _ASGI,
             "http_version": version,
             "method": method,
-            "path": unquote(text) if "%" in text else text,
-            "raw_path": path,
+            "path": path,
+            "raw_path": raw_path,
             "query_string": query,
             "server": self._server,
             "client": self._client,
@@ -235,11 +230,11 @@ class Protocol(asyncio.Protocol):
         self._headers = []  # trailers come here too, and must not join the headers that were just checked
         self._in_head = False
         self._unparsed_bytes = 0
-        self._deadline, self._body_ends = watch.now + self.body_grace_seconds, watch.now + self.body_seconds
-        expects = b"expect" in named and version == "1.1" and expects_100(headers)
+        self._deadline, self._body_ends = now + self.body_grace_seconds, now + self.body_seconds
+        expects = b"expect" in named and http_1_1 and expects_100(headers)
         # A body that was announced and refused may come or not: nobody could tell it from the next request.
-        keep_alive = version == "1.1" and not expects and parser.should_keep_alive()
-        cycle = self._cycle = Cycle(self._channel, method, version == "1.1", expects, keep_alive)
+        keep_alive = http_1_1 and not expects and parser.should_keep_alive()
+        cycle = self._cycle = Cycle(self._channel, method, http_1_1, expects, keep_alive)
         if self._running is None or self._running.response_complete:
             self._running = cycle
             cycle.start(self._app, scope)
@@ -270,11 +265,11 @@ class Protocol(asyncio.Protocol):
             cycle.tell()
 
     def _on_response(self) -> None:
-        if not self._unsent:
-            self._expect_reader()
+        self._expect_reader()
         if self.transport.is_closing():
             return
-        self._channel.resume_reading()
+        if self._channel.read_paused:
+            self._channel.resume_reading()
         if self._waiting:
             self._running, scope = self._waiting.pop(0)
             self._running.start(self._app, scope)

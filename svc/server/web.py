@@ -38,6 +38,14 @@ class _Request(Request[State]):
 
     state: State = None  # type: ignore[assignment]
     receive: Receive = None  # type: ignore[assignment]
+    _stream_consumed = _is_disconnected = False
+    _form = None
+
+    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:  # what Starlette's does, in one call instead of two
+        self.scope = scope
+        self.state = scope["state"]["service"]
+        self.receive = self._receive = receive
+        self._send = send
 
 
 class _ByMethod:
@@ -47,9 +55,7 @@ class _ByMethod:
         self._endpoints = {"HEAD": endpoints["GET"], **endpoints} if "GET" in endpoints else endpoints
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        request = _Request(scope, receive, send)
-        request.state, request.receive = scope["state"]["service"], receive
-        answer = await self._endpoints[scope["method"]](request)
+        answer = await self._endpoints[scope["method"]](_Request(scope, receive, send))
         await answer(scope, receive, send)
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from svc.errors import ApiError
-from svc.server.head import HEAD_BYTES, HEAD_LINES, Headers, check_head, expects_100, joined
+from svc.server.head import HEAD_BYTES, HEAD_LINES, Headers, check_head, expects_100, joined, target_of
 
 HOST = (b"host", b"localhost")
 
@@ -68,3 +68,17 @@ def test_a_head_is_judged_by_its_own_size_and_not_by_what_came_with_it() -> None
 def test_only_100_continue_is_expected() -> None:
     assert expects_100([HOST, (b"expect", b"100-Continue")])
     assert not expects_100([HOST, (b"expect", b"the best")]) and not expects_100([(b"x", b"100-continue")])
+
+
+def test_a_target_is_a_path_and_a_query() -> None:
+    assert target_of(b"GET", b"/a%20b/%E2%82%AC?x=%20") == ("GET", "/a b/€", b"/a%20b/%E2%82%AC", b"x=%20")
+    assert target_of(b"OPTIONS", b"*") == ("OPTIONS", "*", b"*", b"")
+    long = b"/" + b"x" * 1000
+    assert target_of(b"POST", long) == ("POST", long.decode(), long, b"")
+
+
+@pytest.mark.parametrize("url", [b"", b"*", b"example.com:443", b"http://example.com/", b"/a#b", b"/a?b#c"])
+def test_what_is_no_path_is_refused(url: bytes) -> None:
+    for _ in range(2):
+        with pytest.raises(ApiError, match="must be a path"):
+            target_of(b"GET", url)
