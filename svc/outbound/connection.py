@@ -53,7 +53,7 @@ class Connection(asyncio.Protocol):
         self._interim_count = 0
         self._silent_bytes = 0  # since the last byte of a body: heads, chunk extensions, trailers
         self._answered = self.until_close = self._reusable = self._paused = False
-        self._chunks: list[bytes] = []
+        self.chunks: list[bytes] = []
         self._buffered_bytes = 0
         if len(body) < PAUSE_AT_BYTES:
             self.transport.write(head + body)
@@ -78,10 +78,8 @@ class Connection(asyncio.Protocol):
 
     def take(self) -> bytes:
         """The bytes of the body that have come since the last call."""
-        if not self._chunks:
-            return b""
-        data = self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks)
-        self._chunks = []
+        data = b"".join(self.chunks)
+        self.chunks.clear()
         self._buffered_bytes = 0
         if self._paused and not self.transport.is_closing():
             self._paused = False
@@ -216,7 +214,7 @@ class Connection(asyncio.Protocol):
     def on_body(self, data: bytes) -> None:
         if self.phase == _BODY:
             self._silent_bytes = 0
-            self._chunks.append(data)
+            self.chunks.append(data)
             self._buffered_bytes += len(data)
             if self._buffered_bytes >= PAUSE_AT_BYTES and not self._paused:
                 self._paused = True
@@ -267,17 +265,18 @@ class Reply:
 
     async def more(self) -> bytes:
         """The next bytes of the body, as many as have come; none after its end."""
-        data = b""
-        while not data and (connection := self._connection) is not None:
-            data = connection.take()
+        while (connection := self._connection) is not None:
             if connection.phase == _DONE:
                 self._connection = None
+                data = connection.take()
                 connection.release()
-            elif not data and connection.error is not None:
+                return data
+            if connection.chunks:
+                return connection.take()
+            if connection.error is not None:
                 raise connection.error
-            elif not data:
-                await connection.wait()
-        return data
+            await connection.wait()
+        return b""
 
     async def read(self, limit_bytes: int) -> bytes:
         """The whole body; raises `TooLarge`, and aborts the connection, once it is over `limit_bytes`."""
