@@ -17,6 +17,7 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote
 
+from svc.memory import release_tls_buffer
 from svc.outbound.errors import AddressNotAllowed, ConnectError, ConnectTimeout, InvalidURL, OutboundError
 
 Address = IPv4Address | IPv6Address
@@ -233,9 +234,10 @@ async def connect(
             # An address that stays silent gets its share of the time, so that the next ones have theirs. It is numeric:
             # nothing is resolved again between the judgement and the connection.
             async with asyncio.timeout((deadline - loop.time()) / (len(addresses) - index)):
-                _, made = await loop.create_connection(
+                transport, made = await loop.create_connection(
                     protocol, str(address), origin.port, ssl=tls, server_hostname=name, ssl_shutdown_timeout=shutdown_seconds
                 )
+                release_tls_buffer(transport)
                 return made
         except TimeoutError:
             error = ConnectTimeout("The host did not take the connection in time.")

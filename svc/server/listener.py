@@ -12,6 +12,7 @@ from functools import partial
 
 from svc.config import Config
 from svc.errors import ApiError
+from svc.memory import release_tls_buffer
 from svc.server.body_budget import network_of
 from svc.server.protocol import Protocol
 
@@ -150,13 +151,14 @@ class Listener:
         try:
             async with asyncio.timeout(_HANDSHAKE_SECONDS) as waiting, own, self._handshakes:
                 waiting.reschedule(None)  # from here uvloop looks at the clock
-                await self._loop.connect_accepted_socket(
+                transport, _ = await self._loop.connect_accepted_socket(
                     lambda: protocol,
                     sock,
                     ssl=context,
                     ssl_handshake_timeout=_HANDSHAKE_SECONDS,
                     ssl_shutdown_timeout=_TLS_END_SECONDS,
                 )
+                release_tls_buffer(transport)
         finally:
             own, wanted = self._handshakes_of.pop(network)
             if wanted > 1:
