@@ -148,18 +148,22 @@ class Cycle:
         self._head = b"%b%b\r\n\r\n" % (STATUS_LINE[status], block)
 
     def _go_on(self, body: bytes, more_body: bool) -> None:
-        if self._method == "HEAD":
-            body = b""
-        elif self._left is not None:
-            self._left -= len(body)
-            if self._left < 0 or (self._left and not more_body):
-                raise RuntimeError("the answer is not as long as its head says")
-        elif self._chunked:
-            body = b"%x\r\n%s\r\n" % (len(body), body) if body else b""
-            body += b"" if more_body else b"0\r\n\r\n"
-        channel = self._channel
-        channel.transport.write(self._head + body)
-        self._head = b""
+        head, channel = self._head, self._channel
+        if self._chunked:
+            body = b"%b%x\r\n%b\r\n" % (head, len(body), body) if body else head
+            if not more_body:
+                body += b"0\r\n\r\n"
+        else:
+            if self._method == "HEAD":
+                body = b""
+            elif self._left is not None:
+                self._left -= len(body)
+                if self._left < 0 or (self._left and not more_body):
+                    raise RuntimeError("the answer is not as long as its head says")
+            body = head + body
+        channel.transport.write(body)
+        if head:
+            self._head = b""
         if not more_body:
             self.response_complete = True
             if self._reader is not None:

@@ -188,7 +188,7 @@ class EventStream(Response):
         self._on_fault = on_fault
         self._last = last
         self._ping_seconds = ping_seconds
-        self._started = self._flushing = False
+        self._started = False
         self._others_had_a_turn = True
         self._unsent = b""
         self._sent_at = time.monotonic()
@@ -232,9 +232,11 @@ class EventStream(Response):
                 if self._pinging is not None:  # to a reader who takes nothing
                     await asyncio.wait([self._pinging])
                 self._unsent += block
-                await self._flush(more_body=True)
+                await self._flush()
                 if self._sent_at > self._slice_end:
-                    await self._let_others()
+                    if not self._others_had_a_turn:
+                        await asyncio.sleep(0)
+                    self._begin_slice()
             except asyncio.CancelledError as cancelled:
                 if self._interrupt.reason is None:
                     raise
@@ -242,10 +244,8 @@ class EventStream(Response):
             else:
                 step = self._events.__anext__()
 
-    async def _let_others(self) -> None:
-        """Gives the event loop a turn, unless it had one since this was last called: a producer that waits needs none."""
-        if not self._others_had_a_turn:
-            await asyncio.sleep(0)
+    def _begin_slice(self) -> None:
+        """Notes whether the event loop gets a turn from now on: a producer that waits leaves it one, and need not give more."""
         self._others_had_a_turn = False
         asyncio.get_running_loop().call_soon(self._note_turn)
         self._slice_end = self._sent_at + _SLICE_SECONDS
@@ -253,34 +253,29 @@ class EventStream(Response):
     def _note_turn(self) -> None:
         self._others_had_a_turn = True
 
-    async def _flush(self, more_body: bool) -> None:
+    async def _flush(self, more_body: bool = True) -> None:
         """Sends what has not been sent. The server's send waits first and writes then: one that was interrupted sent nothing."""
-        self._flushing = True
-        try:
-            if not self._started:
-                await self._send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-                self._started = True
-            body = self._unsent
-            if body or not more_body:
-                await self._send({"type": "http.response.body", "body": body, "more_body": more_body})
-                self._unsent = b""
-                self._sent_at = time.monotonic()
-        finally:
-            self._flushing = False
+        if not self._started:
+            await self._send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+            self._started = True
+        if self._unsent or not more_body:
+            await self._send({"type": "http.response.body", "body": self._unsent, "more_body": more_body})
+            self._unsent = b""
+            self._sent_at = time.monotonic()
 
     def _ping_in(self, seconds: float) -> None:
         self._timer = asyncio.get_running_loop().call_later(seconds, self._ping_if_silent)
 
     def _ping_if_silent(self) -> None:
         silent_seconds = time.monotonic() - self._sent_at
-        if self._flushing:  # to a reader who takes nothing now: what waits will break the silence as well
+        if self._unsent:  # to a reader who takes nothing now: what waits will break the silence as well
             self._ping_in(self._ping_seconds)
             return
         if silent_seconds < self._ping_seconds:
             self._ping_in(self._ping_seconds - silent_seconds)
             return
         self._unsent += PING
-        self._pinging = asyncio.create_task(self._flush(more_body=True))
+        self._pinging = asyncio.create_task(self._flush())
         self._pinging.add_done_callback(self._pinged)
 
     def _pinged(self, pinging: asyncio.Task[None]) -> None:
