@@ -145,7 +145,7 @@ class Cycle:
         elif self._http_1_1:  # else the body ends with its connection
             self._chunked = True
             block += b"\r\ntransfer-encoding: chunked"
-        self._head = b"%b%b\r\n\r\n" % (STATUS_LINE[status], block)
+        self._head = STATUS_LINE[status] + block + b"\r\n\r\n"
 
     def _go_on(self, body: bytes, more_body: bool) -> None:
         head, channel = self._head, self._channel

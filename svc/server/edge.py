@@ -63,8 +63,16 @@ class Edge:
         own_id = sent.get(b"x-request-id")
         request_id = own_id.decode() if own_id and _REQUEST_ID.fullmatch(own_id) else "req_" + random_base62(22)
         added = [(b"x-request-id", request_id.encode()), *_STANDING]
-        line: dict[str, Any] = {"time": 0.0, "level": "info", "event": "request", "request_id": request_id}
-        line["method"], line["route"], line["status"], line["duration_ms"] = "", "", 0, 0.0
+        line: dict[str, Any] = {
+            "time": 0.0,
+            "level": "info",
+            "event": "request",
+            "request_id": request_id,
+            "method": "",
+            "route": "",
+            "status": 0,
+            "duration_ms": 0.0,
+        }
         scope["svc.sent"], scope["svc.headers"], scope["svc.log_fields"] = sent, added, line
         scope["svc.request_id"] = request_id
 
@@ -96,9 +104,11 @@ class Edge:
         """Gives back what the request held, counts it and logs its `line`."""
         if "svc.body" in scope:
             self._bodies.give_back(scope)
-        if route := scope.get("route"):  # the pattern: a path may hold what nobody should log
-            line["route"], line["method"] = route.path, scope["method"]
-        self._metrics.count(line["method"], line["route"], line["status"], seconds, line.get("code"))
+        route, method, path = scope.get("route"), "", ""
+        if route is not None:
+            method, path = scope["method"], route.path  # the pattern: a path may hold what nobody should log
+        self._metrics.count(method, path, line["status"], seconds, line.get("code"))
+        line["method"], line["route"] = method, path
         line["time"], line["duration_ms"] = time.time(), round(seconds * 100_000) / 100
         self._log.add(line)
 

@@ -20,6 +20,7 @@ from svc.server.web import Endpoint
 
 LINK = "link"
 _TOKEN_LENGTH = 4096
+_NUMBERS = [b"%d" % number for number in range(121)]  # as headers tell them: admissions, and seconds of a minute
 _BEARER = Component(
     "securitySchemes",
     "bearer",
@@ -147,13 +148,12 @@ def metered(handler: Handler) -> Handler:
     """Takes one admission from the account's chat bucket, before the body is read; the answer tells what is left."""
 
     def guarded(request: Request[State], caller: Caller) -> Awaitable[Response]:
-        account = caller.account
         try:
-            admission = request.state.limits.take_chat(account.id, account.tier)
+            limit, remaining, reset_seconds = request.state.limits.take_chat(caller.id, caller.tier)
         except ApiError as error:
-            _tell_limits(request, CHAT_PER_MINUTE[account.tier], 0, error.retry_after_seconds or 1)
+            _tell_limits(request, CHAT_PER_MINUTE[caller.tier], 0, error.retry_after_seconds or 1)
             raise
-        _tell_limits(request, *admission)
+        _tell_limits(request, limit, remaining, reset_seconds)
         return handler(request, caller)
 
     return guarded
@@ -183,9 +183,9 @@ def per_ip(rule: str) -> Callable[[Endpoint], Endpoint]:
 
 def _tell_limits(request: Request[State], limit: int, remaining: int, reset_seconds: int) -> None:
     request.scope["svc.headers"] += (
-        (b"x-ratelimit-limit-requests", b"%d" % limit),
-        (b"x-ratelimit-remaining-requests", b"%d" % remaining),
-        (b"x-ratelimit-reset-requests", b"%ds" % reset_seconds),
+        (b"x-ratelimit-limit-requests", _NUMBERS[limit]),
+        (b"x-ratelimit-remaining-requests", _NUMBERS[remaining]),
+        (b"x-ratelimit-reset-requests", _NUMBERS[reset_seconds] + b"s"),
     )
 
 

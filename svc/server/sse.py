@@ -165,6 +165,13 @@ class EventStream(Response):
     interrupt the generator sees a CancelledError at its await or yield and may yield its last event before it returns.
     """
 
+    status_code = 200
+    background = None
+    _started = False
+    _others_had_a_turn = True
+    _unsent = b""
+    _pinging: asyncio.Task[None] | None = None
+
     def __init__(
         self,
         events: AsyncGenerator[bytes, None],
@@ -178,7 +185,6 @@ class EventStream(Response):
         last: bytes = b"",
         ping_seconds: float = PING_SECONDS,
     ) -> None:
-        super().__init__()
         self.raw_headers = [*_HEADERS, *((name.encode(), value.encode()) for name, value in (headers or {}).items())]
         self._events = events
         self._drain = drain
@@ -188,11 +194,7 @@ class EventStream(Response):
         self._on_fault = on_fault
         self._last = last
         self._ping_seconds = ping_seconds
-        self._started = False
-        self._others_had_a_turn = True
-        self._unsent = b""
         self._sent_at = time.monotonic()
-        self._pinging: asyncio.Task[None] | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._send = send
