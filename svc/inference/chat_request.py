@@ -240,6 +240,8 @@ _SPREAD = frozenset({"extrabody", "options", "generationconfig", "parameters", "
 
 def drop_output_limits(body: dict[str, Any]) -> dict[str, Any]:
     """`body` without what servers read in the place of `max_tokens`, `max_completion_tokens` and `n`, or beside them."""
+    if body.keys() <= _DOCUMENTED:
+        return body
     return {
         name: value if name in _DOCUMENTED or _bare(name) not in _SPREAD else _without_limits(value)
         for name, value in body.items()
@@ -314,6 +316,8 @@ def drop_aiming_fields(body: dict[str, Any], ours: Collection[str] = ()) -> dict
     the arguments of tool calls, where such a word names a property of the caller's. `metadata` is no exception: proxies do
     read destinations out of it. The fields `ours`, which no caller wrote, are left as they are.
     """
+    if body.keys() <= _HARMLESS and _has_plain_messages_alone(body):
+        return body
     return {
         key: value
         if type(value) not in _HOLDERS or key in _OPAQUE_FIELDS or key in ours
@@ -323,9 +327,15 @@ def drop_aiming_fields(body: dict[str, Any], ours: Collection[str] = ()) -> dict
     }
 
 
+def _has_plain_messages_alone(body: dict[str, Any]) -> bool:
+    """Whether no other field is more than one value."""
+    kinds, messages = [*map(type, body.values())], body.get("messages")
+    return type(messages) is list and kinds.count(list) == 1 and dict not in kinds and all(map(_is_plain, messages))
+
+
 def _without_aim(value: Any, opaque: frozenset[str], at_top: bool = False) -> Any:
     if isinstance(value, list):
-        return value if all(map(_is_plain, value)) else [_without_aim(item, opaque) for item in value]
+        return [_without_aim(item, opaque) for item in value]
     if isinstance(value, dict):
         if value.keys() <= _HARMLESS and _HOLDERS.isdisjoint(map(type, value.values())):
             return value  # as most messages

@@ -26,18 +26,24 @@ _NO_TEXT = frozenset({"role", "type", "id", "tool_call_id", "index"})
 def worst_input_tokens(request: dict[str, Any]) -> int:
     """The most tokens that a model can count for a checked `request`: one for each UTF-8 byte of every string value in it but
     the data of media, 16 for each message, part, tool and tool call, 8,192 for each part that is or refers to media."""
-    total = _string_bytes(request)
-    for message in request["messages"]:
-        total += _FRAME_TOKENS
+    messages = request["messages"]
+    total = _FRAME_TOKENS * (len(messages) + len(request.get("tools") or ()) + len(request.get("functions") or ()))
+    for name, value in request.items():
+        if name != "messages":
+            total += len(value) if type(value) is str and value.isascii() else _string_bytes(value)
+    for message in messages:
         for name, value in message.items():
-            if type(value) is list:
-                if name == "content":
-                    total += sum(_FRAME_TOKENS + _media_tokens(part) for part in value)
-                elif name == "tool_calls":
-                    total += _FRAME_TOKENS * len(value)
+            if type(value) is str and value.isascii():
+                total += len(value)
+                continue
+            total += _string_bytes(value)
+            if type(value) is list and name == "content":
+                total += sum(_FRAME_TOKENS + _media_tokens(part) for part in value)
+            elif type(value) is list and name == "tool_calls":
+                total += _FRAME_TOKENS * len(value)
             elif type(value) is dict:
                 total += _FRAME_TOKENS * (name == "function_call") + _MEDIA_TOKENS * (name == "audio")
-    return total + sum(_FRAME_TOKENS * len(request[name] or ()) for name in ("tools", "functions") if name in request)
+    return total
 
 
 def _media_tokens(part: dict[str, Any]) -> int:
