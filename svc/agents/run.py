@@ -8,8 +8,7 @@ import contextlib
 import re
 import sqlite3
 from collections.abc import AsyncGenerator, Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from svc.agents import loop, runs
 from svc.agents.maker import Maker
@@ -29,8 +28,7 @@ _HEAVY_CHARACTERS = 64 * 1024
 _LEFT = ("client_disconnected", "requested", "account_deleted")
 
 
-@dataclass(frozen=True)
-class RunOrder:
+class RunOrder(NamedTuple):
     """What a run is to do, checked; `remembered` says whether it becomes part of the account's memory."""
 
     goal: str

@@ -7,7 +7,7 @@ import asyncio
 import functools
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -22,8 +22,7 @@ from svc.outbound.client import Outbound
 Argument = dict[str, Any]
 
 
-@dataclass(frozen=True)
-class Offer:
+class Offer(NamedTuple):
     """What decides which tools a run has: who asks, what the operator allows, and for which media there are models."""
 
     session: bool

@@ -9,8 +9,7 @@ import base64
 import hmac
 import math
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 from urllib.parse import quote_plus, urlencode
 
 import jwt
@@ -36,8 +35,7 @@ _SUBJECT_LENGTH = 255
 _MOST_KEYS = 50
 
 
-@dataclass(frozen=True)
-class _Metadata:
+class _Metadata(NamedTuple):
     """What the discovery document says, as far as it matters here."""
 
     authorization_endpoint: str

@@ -4,7 +4,7 @@ import base64
 import hashlib
 import hmac
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from starlette.datastructures import Headers
 from starlette.responses import Response
@@ -28,8 +28,7 @@ def forget(response: Response) -> None:
     response.delete_cookie(COOKIE, path="/", secure=True, httponly=True, samesite="lax")
 
 
-@dataclass(frozen=True)
-class Remembered:
+class Remembered(NamedTuple):
     """Whom a cookie names, and when it was set (Unix milliseconds)."""
 
     account_id: str

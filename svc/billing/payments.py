@@ -6,7 +6,8 @@ the processor -> POST /billing/webhook -> deliver: signature -> receive: judge, 
 
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from svc.billing import wallet
 from svc.billing.stripe import PaymentEvent, Stripe, check_signature, read_event, session_event, sign
@@ -22,8 +23,7 @@ _TAKE_MONEY_BACK = ("charge.refunded", "charge.dispute.created")
 _COLUMNS = "id, account_id, amount_micros, state, session_id"
 
 
-@dataclass(frozen=True)
-class Checkout:
+class Checkout(NamedTuple):
     """A funding that somebody began; `account_id` is None once that account is deleted, `session_id` is the processor's and None
     until it has answered. `state`: `open`, `paid`, `failed` or `expired`."""
 
@@ -34,8 +34,7 @@ class Checkout:
     session_id: str | None
 
 
-@dataclass(frozen=True)
-class Receipt:
+class Receipt(NamedTuple):
     """What became of one delivery of an event; `reason` says why it credited nothing."""
 
     event: PaymentEvent
@@ -283,8 +282,7 @@ RESEND = "Send the event again in Stripe's dashboard (Developers, Webhooks); it 
 _UNHEARD_SECONDS = 25 * 3600  # a session of Stripe's ends after a day, and then says so
 
 
-@dataclass(frozen=True)
-class Mismatch:
+class Mismatch(NamedTuple):
     """A checkout and what the processor has said of it that do not fit; `since` is Unix seconds. `unheard`: it has said nothing,
     which for a checkout that was begun and left may be all there is to say."""
 
@@ -299,7 +297,7 @@ class Mismatch:
 
     def told(self, text: str, todo: str = "") -> "Mismatch":
         """The same with what is known better now."""
-        return replace(self, text=text, todo=todo)
+        return self._replace(text=text, todo=todo)
 
 
 _MISMATCHES = (

@@ -6,7 +6,7 @@ import hmac
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote, urlsplit
 
 import orjson
@@ -31,8 +31,7 @@ _URL = re.compile(r"[!-~]{1,4096}")
 _TRANSIENT = {409, 429, 500, 502, 503, 504}
 
 
-@dataclass(frozen=True)
-class PaymentEvent:
+class PaymentEvent(NamedTuple):
     """What matters here of an event: the id of the object that it is about (a Checkout Session, a charge, a dispute), our
     checkout's id, the payment that it belongs to, and the money: `amount_cents` of a session, `returned_cents` of a refund or a
     dispute."""

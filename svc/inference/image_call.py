@@ -9,7 +9,7 @@ import os
 import sqlite3
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 from svc.inference import upstream_media
 from svc.inference.catalog import Model, Provider
@@ -114,8 +114,7 @@ class ImageCall(PaidCall):
         return Picture(content, address.revised_prompt)
 
 
-@dataclass(frozen=True)
-class _KeptPicture:
+class _KeptPicture(NamedTuple):
     """Where a picture is in the file, so that one of them is in memory at a time."""
 
     start: int

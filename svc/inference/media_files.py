@@ -4,7 +4,7 @@ import contextlib
 import re
 import unicodedata
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from svc.builtin.voice import CONTENT_TYPES
 from svc.content import artifacts
@@ -17,8 +17,7 @@ FULL = ("quota_exceeded", "PAYLOAD_TOO_LARGE")
 _ENDINGS = {"image/png": "png", "image/jpeg": "jpg", "image/webp": "webp", "image/gif": "gif", "image/avif": "avif"}
 
 
-@dataclass(frozen=True)
-class Home:
+class Home(NamedTuple):
     """Whose files they become, and of which project and agent run."""
 
     account_id: str

@@ -6,8 +6,7 @@ JSON of any depth -> base64 in any usual form, a data URL, or an address to fetc
 import base64
 import binascii
 import re
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from svc.errors import UpstreamFault
 from svc.inference.raw_answer import Endpoint, parsed
@@ -24,24 +23,21 @@ _HALF_CHARACTERS = re.compile("[\ud800-\udfff]")
 _DATA_URL = re.compile(r"data:[^,]{0,100};base64,", re.I)
 
 
-@dataclass(frozen=True)
-class Picture:
+class Picture(NamedTuple):
     """A picture, and the prompt that its maker made of the caller's."""
 
     content: bytes
     revised_prompt: str | None = None
 
 
-@dataclass(frozen=True)
-class Address:
+class Address(NamedTuple):
     """Where a provider has put a picture instead of sending it."""
 
     url: str
     revised_prompt: str | None = None
 
 
-@dataclass(frozen=True)
-class Pictures:
+class Pictures(NamedTuple):
     """A provider's answer; `details` are what it tells about its pictures, in OpenAI's names."""
 
     pictures: list[Picture | Address]

@@ -3,9 +3,8 @@
 import contextlib
 import sqlite3
 from collections.abc import AsyncGenerator, Mapping
-from dataclasses import dataclass
 from math import ceil
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 from svc.builtin.voice import CONTENT_TYPES
 from svc.inference import upstream_media
@@ -25,8 +24,7 @@ _BYTES_PER_SECOND = 44_100
 _CHARACTERS_PER_SECOND = 15
 
 
-@dataclass(frozen=True)
-class SpeechRequest:
+class SpeechRequest(NamedTuple):
     """What is to be said; `body` is what a provider gets besides. `voice` names one of the built-in voices."""
 
     text: str

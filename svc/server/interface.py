@@ -5,8 +5,8 @@ the handler, @implies(errors=[...]) on the guard; the row in the route table of 
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeVar
 
 import orjson
 
@@ -199,8 +199,7 @@ class Implied:
     html: bool = False
 
 
-@dataclass(frozen=True)
-class Operation:
+class Operation(NamedTuple):
     """All that is declared of one endpoint; `guards` from the outermost inwards."""
 
     tag: str
@@ -259,7 +258,7 @@ def implies(
             guarded = guard(handler)
             inner = operation_of(handler)
             if inner is not None:
-                vars(guarded)["operation"] = replace(inner, guards=(implied, *inner.guards))
+                vars(guarded)["operation"] = inner._replace(guards=(implied, *inner.guards))
             return guarded
 
         return guarding
