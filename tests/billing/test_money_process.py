@@ -221,6 +221,8 @@ async def leave(server: RunningServer, models: ModelServer, kind: str, phase: st
         assert seen.gone_at - left_at < 1.5
     await stream.close()
     await asyncio.sleep(0.05)  # so that a late, second charge would show
+    # Who left quickly may have been idle before the request was looked at.
+    await until(lambda: is_idle(server, who) and len(debits(server, who)) >= len(asked(models, who)), 3)
     paid, holds = debits(server, who), held(server, who)
     size = len(who.email) + (len(loop.INSTRUCTIONS) if kind == "run" else 0)
     read = math.ceil(size / 4)
