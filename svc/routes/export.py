@@ -7,7 +7,6 @@ rows of a kind -> JSON lines, a MiB at a time, each in a read of its own -> the 
 import re
 import sqlite3
 import unicodedata
-import zipfile
 from collections.abc import AsyncGenerator, Callable
 from typing import Any, BinaryIO
 
@@ -137,6 +136,8 @@ class _Sink:
 
 
 async def _archive(state: State, caller: Caller) -> AsyncGenerator[bytes, None]:
+    import zipfile  # late: a start would wait for it
+
     db, sink = state.db, _Sink()
     archive = zipfile.ZipFile(sink, "w")  # type: ignore[call-overload]
     archive.writestr("account.json", orjson.dumps(_account(caller.account), option=orjson.OPT_INDENT_2) + b"\n")

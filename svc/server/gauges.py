@@ -8,7 +8,6 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from svc import backup
 from svc.billing import wallet
 from svc.certificates import certificate_in_use
 from svc.config import Config
@@ -50,6 +49,8 @@ async def readings(state: State) -> list[Reading]:
 
 
 def _on_disk(config: Config) -> Iterator[Reading]:
+    from svc import backup  # late: it brings what reads archives
+
     database = config.data_dir / backup.DATABASE
     with contextlib.suppress(OSError):
         certificate = certificate_in_use(config)

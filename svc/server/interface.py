@@ -5,7 +5,7 @@ the handler, @implies(errors=[...]) on the guard; the row in the route table of 
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
 import orjson
@@ -13,6 +13,7 @@ import orjson
 from svc.server.body_budget import MIB
 
 Schema = Mapping[str, Any]
+_EMPTY: Mapping[str, Any] = MappingProxyType({})
 Handler = TypeVar("Handler", bound=Callable[..., Any])
 Guarded = TypeVar("Guarded", bound=Callable[..., Any])
 
@@ -137,8 +138,7 @@ def named_header(name: str, *arguments: Any, required: bool = True) -> Component
     return Component("headers", name, header(*arguments, required=required))
 
 
-@dataclass(frozen=True)
-class Refusal:
+class Refusal(NamedTuple):
     """An error that an operation may answer: `code` and what differs from the table in svc/errors.py.
 
     `when` says in a sentence when it happens. `status` "4XX" stands for whatever a model server answers.
@@ -150,44 +150,40 @@ class Refusal:
     when: str | None = None
     status: str | None = None
     type: str | None = None
-    headers: Mapping[str, Schema] = field(default_factory=dict)
+    headers: Mapping[str, Schema] = _EMPTY
 
 
-@dataclass(frozen=True)
-class Content:
+class Content(NamedTuple):
     """A body of one media type; `examples` are name: value, or name: (summary, value)."""
 
     schema: Schema
-    examples: Mapping[str, Any] = field(default_factory=dict)
+    examples: Mapping[str, Any] = _EMPTY
 
 
-@dataclass(frozen=True)
-class Answer:
+class Answer(NamedTuple):
     """What an operation answers when it went well. `contents`, by media type, stand in place of a `schema` of JSON."""
 
     text: str
     schema: Schema | None = None
     example: Any = None
-    headers: Mapping[str, Schema] = field(default_factory=dict)
-    contents: Mapping[str, Content] = field(default_factory=dict)
+    headers: Mapping[str, Schema] = _EMPTY
+    contents: Mapping[str, Content] = _EMPTY
 
 
-@dataclass(frozen=True)
-class Body:
+class Body(NamedTuple):
     """The body of a request, of at most `most_bytes`; JSON unless `media_type` says otherwise.
 
     `any_type` is for a handler that reads the body whatever type is named.
     """
 
     schema: Schema
-    examples: Mapping[str, Any] = field(default_factory=dict)
+    examples: Mapping[str, Any] = _EMPTY
     most_bytes: int = MIB
     media_type: str = "application/json"
     any_type: bool = False
 
 
-@dataclass(frozen=True)
-class Implied:
+class Implied(NamedTuple):
     """What a guard adds to every operation behind it.
 
     `headers` are on all answers from the guard inwards; `html` shows all refusals from there inwards as pages.
@@ -195,7 +191,7 @@ class Implied:
 
     errors: Sequence[Refusal] = ()
     security: Component | None = None
-    headers: Mapping[str, Schema] = field(default_factory=dict)
+    headers: Mapping[str, Schema] = _EMPTY
     html: bool = False
 
 

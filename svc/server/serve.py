@@ -86,7 +86,9 @@ def bind(host: str, port: int) -> socket.socket:
     """A TCP socket bound to `host` (a name or an IP address) and `port` (0 picks one). Raises StartError."""
     try:
         # With protocol 0 asyncio would not set TCP_NODELAY: 45 ms an answer.
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP, flags=socket.AI_PASSIVE)
+        # As bytes: for text Python would import what encodes names with other letters.
+        name = host.encode() if host.isascii() else host
+        found = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP, flags=socket.AI_PASSIVE)
         family, kind, protocol, _, address = min(found, key=lambda entry: entry[0] != socket.AF_INET)
         listener = socket.socket(family, kind, protocol)
     except OSError as error:
