@@ -96,10 +96,13 @@ async def pass_through(kind: str, url: str) -> AsyncIterator[Target]:
 
 @contextlib.asynccontextmanager
 async def service(root: Path, folder: Path, port: int, over: str, rows: int = 0) -> AsyncIterator[tuple[RunningServer, Target]]:
-    """The service of the checkout `root`, its model server at `port`, with accounts and `rows` rows in each large table."""
+    """The service of the checkout `root`, its model server at `port`, with accounts and `rows` rows in each large table.
+
+    It is started a second time: the first one makes what all others find, the certificate and the bytecode.
+    """
     folder.mkdir(parents=True)
     (folder / "catalog.toml").write_text(CATALOG.format(port=port))
-    env = {"SVC_CATALOG": str(folder / "catalog.toml"), "PYTHONPATH": str(root)}
+    env = {"SVC_CATALOG": str(folder / "catalog.toml"), "PYTHONPATH": str(root), "PYTHONDONTWRITEBYTECODE": ""}
     if over == "plain":
         env |= {"SVC_TLS": "proxy", "SVC_TRUSTED_PROXIES": "127.0.0.1"}
     async with running_server(folder, env, command=(root / "app.py",), cwd=root) as server:
@@ -109,6 +112,7 @@ async def service(root: Path, folder: Path, port: int, over: str, rows: int = 0)
         )
         keys = (await filling.communicate())[0].decode().split()
         assert filling.returncode == 0
+    async with running_server(folder, env, command=(root / "app.py",), cwd=root) as server:
         name = f"{root.name} with {rows:,} rows" if rows else root.name
         yield server, Target(name, server.pid, server.port, keys, server.tls)
 

@@ -146,6 +146,14 @@ def test_importing_any_module_opens_no_file_socket_or_thread() -> None:
     assert answer.stdout.strip() == ""
 
 
+def test_a_start_imports_nothing_large_that_its_first_answer_does_not_need() -> None:
+    program = "import sys, app; print(*{name.partition('.')[0] for name in sys.modules})"
+    answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT)
+    assert answer.returncode == 0, answer.stderr
+    assert "starlette" in answer.stdout.split()
+    assert not {"argon2", "cryptography", "httpx", "jwt", "tarfile", "tomllib", "zipfile"} & set(answer.stdout.split())
+
+
 def test_a_file_is_short_and_says_what_it_is_for() -> None:
     for path in WITH_APP:
         assert len(path.read_text().splitlines()) <= 400, name_of(path)
