@@ -204,6 +204,7 @@ class ConnectionLane:
                 job.future.set_exception(error)
                 continue
             job.future.set_result(result)
+        jobs.clear()  # the thread holds this list until it has the next one, and would have to free whole requests
         # Not at once: who has just been answered may come again, and then shares the next commit with those who wait.
         if self._waiting or (more and not self._closed):
             self._loop.call_soon(self._start)
