@@ -4,7 +4,6 @@ blocks() -> opened: the record and the first hold, in one transaction (402, 404)
 what the run has done so far -> the end, stored with the last settlement before it is sent
 """
 
-import contextlib
 import re
 import sqlite3
 from collections.abc import AsyncGenerator, Callable
@@ -25,6 +24,7 @@ from svc.server.sse import Interrupt
 from svc.server.state import State
 
 _HEAVY_CHARACTERS = 64 * 1024
+_TOOLS = re.compile(r"(?i)\btools?\b|tool[_-]|\bfunctions?\b")
 _LEFT = ("client_disconnected", "requested", "account_deleted")
 
 
@@ -61,38 +61,22 @@ class AgentRun:
 
     def blocks(self) -> AsyncGenerator[bytes, None]:
         """The run as blocks of an event stream. Nothing has begun before the first: a refusal until then is an ordinary error."""
-        messages = [{"role": "system", "content": self._order.instructions}, {"role": "user", "content": self._order.goal}]
+        order = self._order
+        messages = [{"role": "system", "content": order.instructions}, {"role": "user", "content": order.goal}]
         first = self._ask(messages)
-        return run_blocks(
-            self.id,
-            self._events(messages, first),
-            record=Record(lambda: self._open(first), self._decided, self._store, self._outcome, self.note_fault),
+        events = loop.run(
+            messages,
+            max_steps=order.max_steps,
+            ask=lambda messages: self._ask(messages) if self._progress.steps > 1 else first,
+            call_tool=self._toolbox().call,
             progress=self._progress,
-            interrupt=self.interrupt,
+            opening={"type": "started", "model": order.model.id, "max_steps": order.max_steps, "tools": list(order.tools)},
         )
+        record = Record(lambda: self._open(first), self._decided, self._store, self._outcome, self.note_fault, self._told)
+        return run_blocks(self.id, events, record=record, progress=self._progress, interrupt=self.interrupt)
 
     def note_fault(self, fault: BaseException) -> None:
         self._add_log_fields(level="error", error=describe(fault))
-
-    async def _events(self, messages: list[dict[str, Any]], first: ChatCall) -> AsyncGenerator[loop.Events, None]:
-        order, toolbox = self._order, self._toolbox()
-        async with contextlib.aclosing(
-            loop.run(
-                messages,
-                max_steps=order.max_steps,
-                ask=lambda messages: self._ask(messages) if self._progress.steps > 1 else first,
-                call_tool=toolbox.call,
-                progress=self._progress,
-                opening={"type": "started", "model": order.model.id, "max_steps": order.max_steps, "tools": list(order.tools)},
-            )
-        ) as events:
-            try:
-                async for together in events:
-                    yield together
-            except ApiError as error:
-                if self._progress.steps == 1 and order.tools and _is_about_tools(error):
-                    raise _tools_refused(error) from error
-                raise
 
     def _toolbox(self) -> Toolbox:
         state, order, account_id = self._state, self._order, self._payer.account_id
@@ -184,12 +168,10 @@ class AgentRun:
         cost_micros = sum([call.cost_micros for call in [*self._calls, *self._made]])  # also what was cut short
         return runs.RunOutcome(end.status, self._progress.steps, usage, cost_micros, end.output, end.error, end.reason)
 
-
-def _is_about_tools(error: ApiError) -> bool:
-    told = f"{error} {error.error.get('param')}"
-    return error.code == "upstream_error" and re.search(r"(?i)\btools?\b|tool[_-]|\bfunctions?\b", told) is not None
-
-
-def _tools_refused(error: ApiError) -> ApiError:
-    message = f"The model refused the tools of this run: {error} Choose a model with function calling, or send 'tools': []."
-    return ApiError("upstream_error", error={**error.error, "message": message})
+    def _told(self, error: ApiError) -> dict[str, Any]:
+        """What the caller sees of an error, with a hint where the model may have no function calling."""
+        about = f"{error} {error.error.get('param')}"
+        if self._progress.steps > 1 or not self._order.tools or error.code != "upstream_error" or not _TOOLS.search(about):
+            return error.error
+        hint = "Choose a model with function calling, or send 'tools': []."
+        return {**error.error, "message": f"The model refused the tools of this run: {error} {hint}"}

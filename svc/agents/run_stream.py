@@ -35,6 +35,7 @@ class Record(NamedTuple):
 
     `opened()` writes its beginning; what it raises refuses the run. `decided()` is told that its end is, which nothing changes
     from there on. `store(end)` settles and writes the end in one transaction. `outcome(end)` is what it has come to.
+    `told(error)` is what the caller sees of an error that has ended it.
     """
 
     opened: Callable[[], Awaitable[None]]
@@ -42,6 +43,7 @@ class Record(NamedTuple):
     store: Callable[[End], Awaitable[None]]
     outcome: Callable[[End], RunOutcome]
     on_fault: Callable[[BaseException], None]
+    told: Callable[[ApiError], dict[str, Any]] = lambda error: error.error
 
 
 async def run_blocks(
@@ -76,7 +78,7 @@ async def run_blocks(
     except GeneratorExit as exit_:
         end, cancelled = End("stopped", reason=interrupt.reason or "client_disconnected"), exit_
     except ApiError as error:
-        end = End("error", error=error.error)
+        end = End("error", error=record.told(error))
     except Exception as error:
         record.on_fault(error)
         end = End("error", error=ApiError("internal_error").error)
