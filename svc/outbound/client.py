@@ -119,27 +119,26 @@ class Outbound:
         if origin.scheme == "https":
             # In a thread, because it reads all the system's certificates.
             tls = self._ssl_context = self._ssl_context or await asyncio.to_thread(ssl.create_default_context)
-        keep, lost = functools.partial(self._keep, origin), functools.partial(self._lost, origin)
-        connection = await self._dial(origin, lambda: Connection(keep, lost), tls)
+        connection = await self._dial(origin, lambda: Connection(origin, self._keep, self._lost), tls)
         if self._closed or connection.transport.is_closing():
             connection.transport.abort()
             raise ConnectError("The connection was closed before it was used.")
         self._connections.add(connection)
         return connection
 
-    def _keep(self, origin: Origin, connection: Connection) -> bool:
+    def _keep(self, connection: Connection) -> bool:
         if self._closed or sum(map(len, self._idle.values())) >= self._max_idle:
             return False
-        self._idle.setdefault(origin, []).append(connection)
+        self._idle.setdefault(connection.origin, []).append(connection)
         connection.arm(self._idle_seconds)
         return True
 
-    def _lost(self, origin: Origin, connection: Connection) -> None:
+    def _lost(self, connection: Connection) -> None:
         self._connections.discard(connection)
-        if connection in (idle := self._idle.get(origin, [])):
+        if connection in (idle := self._idle.get(connection.origin, [])):
             idle.remove(connection)
         if not idle:
-            self._idle.pop(origin, None)
+            self._idle.pop(connection.origin, None)
 
     def _take_idle(self, origin: Origin) -> Connection | None:
         idle = self._idle.get(origin, [])

@@ -9,6 +9,7 @@ from typing import cast
 import httptools
 
 from svc.bounded import read_bounded
+from svc.outbound.addresses import Origin
 from svc.outbound.errors import Cut, NoAnswer, OutboundError, ProtocolError, ReadError, ReadTimeout, TooLarge
 
 MAX_HEAD_BYTES = 64 * 1024
@@ -28,10 +29,42 @@ class Connection(asyncio.Protocol):
     all deadlines: it is armed anew only when it fires early or a deadline lies before it.
     """
 
-    transport: asyncio.Transport
+    # Without them every connection would have a dictionary once thirty had been made before the first exchange.
+    __slots__ = (
+        "__weakref__",
+        "_answered",
+        "_buffered_bytes",
+        "_deadline",
+        "_head_only",
+        "_interim_count",
+        "_keep",
+        "_lines",
+        "_lost",
+        "_parser",
+        "_paused",
+        "_reusable",
+        "_silent_bytes",
+        "_timeout_seconds",
+        "_timer",
+        "_timer_at",
+        "_waiter",
+        "chunks",
+        "error",
+        "headers",
+        "loop",
+        "origin",
+        "phase",
+        "status",
+        "transport",
+        "until_close",
+    )
 
-    def __init__(self, keep: Callable[["Connection"], bool], lost: Callable[["Connection"], None]) -> None:
+    transport: asyncio.Transport
+    headers: list[tuple[bytes, bytes]]
+
+    def __init__(self, origin: Origin, keep: Callable[["Connection"], bool], lost: Callable[["Connection"], None]) -> None:
         self.loop = asyncio.get_running_loop()
+        self.origin = origin
         self._keep = keep
         self._lost = lost
         self.error: OutboundError | None = None

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from svc.outbound.addresses import Origin
 from svc.outbound.connection import Connection
 from svc.outbound.errors import Cut, ProtocolError, ReadTimeout, TooLarge
 from tests.support.outgoing import (
@@ -102,7 +103,7 @@ def test_the_body_is_the_same_however_the_bytes_are_split(pieces: list[bytes], k
     edges = sorted({0, len(answer), *(cut for cut in cuts if cut < len(answer))})
 
     async def main() -> bytes:
-        connection = Connection(lambda _: False, lambda _: None)
+        connection = Connection(Origin("http", "h", 80), lambda _: False, lambda _: None)
         connection.connection_made(Wire())  # type: ignore[arg-type]
         task = asyncio.create_task(connection.exchange(b"", b"", "GET", 5))
         await asyncio.sleep(0)
