@@ -106,7 +106,7 @@ class Database:
 
         A caller that is cancelled meanwhile goes on waiting, and the cancellation is raised when the outcome is there.
         """
-        return self._writer.submit(acting_for.get(), fn, args, kwargs, first=True)
+        return self._writer.submit("", fn, args, kwargs, first=True)
 
     async def write_much(self, fn: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """As `write`, in a transaction of its own: for what takes milliseconds, or makes the commit take long."""
@@ -119,7 +119,7 @@ class Database:
 
         Whoever reads sees it at once, it survives the end of this process, and no later write is on disk without it.
         """
-        return self._writer.submit(acting_for.get(), fn, args, kwargs, first=True, synced=False)
+        return self._writer.submit("", fn, args, kwargs, first=True, synced=False)
 
     async def read(self, fn: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Runs `fn(conn, *args)` on a read-only connection and returns its result.

@@ -138,21 +138,22 @@ class ConnectionLane:
         much: bool = False,
         synced: bool = True,
     ) -> "asyncio.Future[T]":
+        """`fn(conn, *args)` on the thread, when it is the turn of `account_id`, or `first`."""
         # Somebody's money depends on what goes first: who is cancelled meanwhile still learns what has come of it.
         future: asyncio.Future[T] = UncancellableFuture(loop=self._loop) if first else self._loop.create_future()
         if self._closed:
             future.set_exception(ApiError("shutting_down"))
             return future
         self._waiting.add(Job(partial(fn, **kwargs) if kwargs else fn, args, future, account_id, first, much, synced))
-        self.wake()
+        if not self._active:
+            self.wake()
         return future
 
     def wake(self) -> None:
-        """Lets the thread look for work."""
-        if not self._active:
-            self._active = True
-            self._idle.clear()
-            self._loop.call_soon(self._start)
+        """Lets the thread look for work, which it does not do yet."""
+        self._active = True
+        self._idle.clear()
+        self._loop.call_soon(self._start)
 
     async def outside(self, fn: Callable[[sqlite3.Connection], T]) -> T:
         """Runs what no transaction may hold, between two of them."""

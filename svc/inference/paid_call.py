@@ -10,6 +10,7 @@ import sqlite3
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass, field
+from functools import partial
 from types import TracebackType
 from typing import Any, NamedTuple, Self, TypeVar
 
@@ -157,7 +158,7 @@ class PaidCall:
         releases the hold.
         """
         if (self._reserved or self.beside) and not self._settled:
-            await write_until_done(lambda: self._engines.db.write_first(self.settle_in), lambda error: self.void())
+            await write_until_done(partial(self._engines.db.write_first, self.settle_in), lambda error: self.void())
         self.mark_settled()
 
     def mark_settled(self) -> None:
@@ -185,8 +186,22 @@ class PaidCall:
         if not self.paid or not self._reserved:
             return
         bill, now_seconds = self.bill(), self._engines.clock()
-        charged_micros = self._charged_in(tx, bill, now_seconds) if self._held_micros else 0
-        if charged_micros is None:
+        charged_micros: int | None = 0
+        if self._held_micros:
+            charged_micros = wallet.settle(
+                tx,
+                self._payer.account_id,
+                self._hold_id,
+                bill.cost_micros,
+                model=self._model.id,
+                input_tokens=bill.input_tokens,
+                output_tokens=bill.output_tokens,
+                request_id=self._payer.request_id,
+                key_id=self._payer.key_id,
+                description=bill.description,
+                now_seconds=now_seconds,
+            )
+        if charged_micros is None:  # the hold had ended before
             return
         self._paid, self.cost_micros = bill, charged_micros
         add_call(tx, self._counted(bill, charged_micros, now_seconds))
@@ -195,22 +210,6 @@ class PaidCall:
         if self._overrun_micros:  # more than was held: the operator's loss
             self.log_fields["overrun_micros"] = self._overrun_micros
             add_overrun(tx, day_of(now_seconds), self._model.id, self._overrun_micros)
-
-    def _charged_in(self, tx: sqlite3.Connection, bill: Bill, now_seconds: float) -> int | None:
-        """What the hold was charged; None where it had ended before."""
-        return wallet.settle(
-            tx,
-            self._payer.account_id,
-            self._hold_id,
-            bill.cost_micros,
-            model=self._model.id,
-            input_tokens=bill.input_tokens,
-            output_tokens=bill.output_tokens,
-            request_id=self._payer.request_id,
-            key_id=self._payer.key_id,
-            description=bill.description,
-            now_seconds=now_seconds,
-        )
 
     def _counted(self, bill: Bill, cost_micros: int, now_seconds: float) -> CountedCall:
         account_id, _, key_id = self._payer
