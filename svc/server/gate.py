@@ -20,7 +20,6 @@ from svc.server.web import Endpoint
 
 LINK = "link"
 _TOKEN_LENGTH = 4096
-_NUMBERS = [b"%d" % number for number in range(121)]  # as headers tell them: admissions, and seconds of a minute
 _BEARER = Component(
     "securitySchemes",
     "bearer",
@@ -183,9 +182,9 @@ def per_ip(rule: str) -> Callable[[Endpoint], Endpoint]:
 
 def _tell_limits(request: Request[State], limit: int, remaining: int, reset_seconds: int) -> None:
     request.scope["svc.headers"] += (
-        (b"x-ratelimit-limit-requests", _NUMBERS[limit]),
-        (b"x-ratelimit-remaining-requests", _NUMBERS[remaining]),
-        (b"x-ratelimit-reset-requests", _NUMBERS[reset_seconds] + b"s"),
+        (b"x-ratelimit-limit-requests", b"%d" % limit),
+        (b"x-ratelimit-remaining-requests", b"%d" % remaining),
+        (b"x-ratelimit-reset-requests", b"%ds" % reset_seconds),
     )
 
 
