@@ -5,6 +5,7 @@ a histogram one observation ahead of its buckets. No label holds what a caller c
 """
 
 from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import accumulate
 
@@ -49,16 +50,17 @@ class Tally:
         self._name = name
         self._about = about
         self._labels = labels
-        # Without labels there is one series, which begins at 0 and not when it is first needed: so its first increase shows.
-        self._values: dict[tuple[str, ...], int] = {} if labels else {(): 0}
+        # By the values of its labels. Without labels there is one series, which begins at 0 and not when it is first needed: so
+        # its first increase shows.
+        self.sums: defaultdict[tuple[str, ...], int] = defaultdict(int, {} if labels else {(): 0})
 
     def add(self, *values: str, by: int = 1) -> None:
         """Adds to the series of these label values."""
-        self._values[values] = self._values.get(values, 0) + by
+        self.sums[values] += by
 
     def lines(self) -> Iterator[str]:
         yield from _head(self._name, "counter", self._about)
-        for values, number in sorted(self._values.items()):
+        for values, number in sorted(self.sums.items()):
             yield f"{self._name}{_labelled(zip(self._labels, values, strict=True))} {number}"
 
 
@@ -160,9 +162,10 @@ class Metrics:
 
     def count_call(self, provider: str, input_tokens: int, output_tokens: int, cost_micros: int) -> None:
         """Counts what a finished call of a model has used, and what its caller paid."""
-        self._tokens.add(provider, "input", by=input_tokens)
-        self._tokens.add(provider, "output", by=output_tokens)
-        self._cost.add(provider, by=cost_micros)
+        tokens = self._tokens.sums
+        tokens[provider, "input"] += input_tokens
+        tokens[provider, "output"] += output_tokens
+        self._cost.sums[provider,] += cost_micros
 
     def count_overrun(self, micros: int) -> None:
         """Counts a call that came to more than was held for it, by so many micros: the operator's loss."""

@@ -191,7 +191,7 @@ _HOLDER_OF = f"""
 def holder_of(conn: sqlite3.Connection, token: str) -> KeyHolder | None:
     """The holder of a key's token; None for an unknown or deleted key."""
     row = conn.execute(_HOLDER_OF, (bytearray(token_hash(token)),)).fetchone()  # of bytes sqlite3 would look for an adapter
-    return None if row is None else KeyHolder(account_of(row), row[-2], row[-1])
+    return None if row is None else tuple.__new__(KeyHolder, (account_of(row), row[-2], row[-1]))
 
 
 def mark_key_used(tx: sqlite3.Connection, account_id: str, key_id: str, minute_seconds: float) -> None:

@@ -4,7 +4,7 @@ import contextlib
 import math
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from svc.errors import ApiError
 from svc.server.body_budget import network_of
@@ -15,12 +15,8 @@ CHAT_PER_MINUTE = {"free": 20, "pro": 120}
 _MOST_CALLERS = 30_000
 
 
-class Admission(NamedTuple):
-    """What one window still allows: `limit`, `remaining`, and `reset_seconds` until the window ends."""
-
-    limit: int
-    remaining: int
-    reset_seconds: int
+# What a window still allows: how many admissions in all, how many are left of them, and the seconds until it ends.
+Admission = tuple[int, int, int]
 
 
 class Window:
@@ -47,7 +43,7 @@ class Window:
                 retry_after_seconds=reset_seconds,
             )
         window[1] = count + 1
-        return Admission(limit, limit - count - 1, reset_seconds)
+        return limit, limit - count - 1, reset_seconds
 
     def _begin(self, caller: bytes | str, now: float) -> list[Any]:
         callers = self._callers
