@@ -103,7 +103,8 @@ class Cycle:
             channel.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
             self.waiting_for_100_continue = False
         if not self.disconnected and not self.response_complete:
-            channel.resume_reading()
+            if channel.read_paused:
+                channel.resume_reading()
             if not self._news:
                 self._reader = asyncio.get_running_loop().create_future()
                 await self._reader
