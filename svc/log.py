@@ -92,15 +92,17 @@ class Log:
 
 def _line(record: dict[str, Any]) -> bytes:
     record["time"] = timestamp(record["time"])
-    if None in record.values():
-        record = {name: value for name, value in record.items() if value is not None}
     try:
         line = orjson.dumps(record, None, orjson.OPT_APPEND_NEWLINE)
+        if b":null" in line:
+            record = {name: value for name, value in record.items() if value is not None}
+            line = orjson.dumps(record, None, orjson.OPT_APPEND_NEWLINE)
         if len(line) <= _TEXT_CHARACTERS and max(map(line.translate(_AS_MARKS).find, _MARKS)) < 0:
             return line
     except TypeError:  # a number or a text that JSON does not take
         pass
-    return orjson.dumps({key: _loggable(value) for key, value in record.items()}, None, orjson.OPT_APPEND_NEWLINE)
+    shown = {name: _loggable(value) for name, value in record.items() if value is not None}
+    return orjson.dumps(shown, None, orjson.OPT_APPEND_NEWLINE)
 
 
 def _loggable(value: Any) -> bool | int | float | str:

@@ -38,8 +38,9 @@ async def read_chunks(request: Request[State], limit_bytes: int) -> list[bytes]:
         message = await receive()
         if message["type"] == "http.disconnect":
             raise ClientDisconnect
-        pieces.append(message["body"])
-        size_bytes += len(message["body"])
+        body: bytes = message["body"]
+        pieces.append(body)
+        size_bytes += len(body)
         if size_bytes > limit_bytes:
             raise _too_large(limit_bytes)
         if size_bytes > SMALL_BYTES:

@@ -74,7 +74,7 @@ class Protocol(asyncio.Protocol):
     __slots__ = (
         *("refused", "on_lost", "transport", "_app", "_server_state", "_app_state", "_watch", "_parser", "_channel", "_socket"),
         *("_server", "_client", "_scheme", "_url", "_headers", "_cycle", "_running", "_waiting", "_refusal", "_deadline"),
-        *("_in_head", "_unparsed_bytes", "_body_bytes", "_body_ends", "_deaf", "_closing", "_draining", "_unsent", "_taken"),
+        *("_in_head", "_unparsed_bytes", "_body_bytes", "_body_ends", "_deaf", "_closing", "_patience", "_unsent", "_taken"),
         "_taken_at",
     )
 
@@ -99,7 +99,7 @@ class Protocol(asyncio.Protocol):
         self._body_ends = 0.0
         self._deaf = False  # whatever else comes in is dropped
         self._closing = False
-        self._draining = False
+        self._patience = self.stall_seconds
         self._unsent = False  # an answer was begun and not yet taken whole
         self._taken = -1
         self._taken_at = 0.0
@@ -159,7 +159,7 @@ class Protocol(asyncio.Protocol):
 
     def shutdown(self) -> None:
         """Closes the connection as soon as the answer that is being given has ended."""
-        self._draining = True
+        self._patience = min(self.stall_seconds, self.stall_seconds_in_drain)
         if self._running is not None and self._answering:
             self._running.keep_alive = False
         else:
@@ -335,7 +335,7 @@ class Protocol(asyncio.Protocol):
         self._unsent, taken = self.outgoing()
         if taken != self._taken or not self._unsent:
             self._taken, self._taken_at = taken, now
-        elif now - self._taken_at >= (self.stall_seconds_in_drain if self._draining else self.stall_seconds):
+        elif now - self._taken_at >= self._patience:
             self.transport.abort()
 
     def outgoing(self) -> tuple[bool, int]:
