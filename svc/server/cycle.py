@@ -120,10 +120,10 @@ class Cycle:
         if self.disconnected:
             return
         kind = message["type"]
-        if kind == "http.response.start" and not self.response_started:
-            self._begin(message["status"], message.get("headers", ()))
-        elif kind == "http.response.body" and self.response_started and not self.response_complete:
+        if kind == "http.response.body" and self.response_started and not self.response_complete:
             self._go_on(message.get("body", b""), message.get("more_body", False))
+        elif kind == "http.response.start" and not self.response_started:
+            self._begin(message["status"], message.get("headers", ()))
         else:
             raise RuntimeError(f"{kind} makes no sense here")
 
