@@ -7,13 +7,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 from email.utils import parsedate_to_datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from svc.config import Config
 from svc.errors import StartError
-
-if TYPE_CHECKING:
-    from cryptography import x509
 
 Name = str | ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -50,15 +47,18 @@ def tls_files(folder: Path, names: Sequence[str], now: float) -> TlsFiles:
     return files
 
 
-def certificate_in_use(config: Config) -> "x509.Certificate | None":
-    """The certificate that the service shows its clients; None behind a proxy, or where its file holds none. Raises OSError."""
-    from cryptography import x509  # late: a start would wait for it
-
-    path = {"auto": config.data_dir / "tls" / "cert.pem", "files": config.tls_cert}.get(config.tls)
-    try:
-        return x509.load_pem_x509_certificates(path.read_bytes())[0] if path else None
-    except ValueError:
+def certificate_end(config: Config) -> float | None:
+    """When the certificate that the service shows its clients expires, in Unix seconds; None behind a proxy, or where its files
+    hold none that can be shown. Raises OSError."""
+    tls = config.data_dir / "tls"
+    cert, key = (tls / "cert.pem", tls / "key.pem") if config.tls == "auto" else (config.tls_cert, config.tls_key)
+    if cert is None or key is None:
         return None
+    try:
+        shown, _ = _shown(cert, key, cert)
+    except (ssl.SSLError, ValueError):
+        return None
+    return _end(shown)
 
 
 def _wanted(names: Sequence[str]) -> set[Name]:
@@ -84,27 +84,33 @@ def _fine(files: TlsFiles, wanted: set[Name], until: float) -> bool:
 
     A certificate from the future is good: a clock that is behind must not cost people the CA that they trust.
     """
-    server, client = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    client.check_hostname = False  # not one name is looked for, but all
-    client.verify_flags |= _NO_CHECK_TIME
     try:
-        server.load_cert_chain(files.cert, files.key, password="")
-        client.load_verify_locations(files.ca)
-        shown = _shown(server, client)
-    except (FileNotFoundError, ssl.SSLError, ValueError):
+        shown, issuers = _shown(files.cert, files.key, files.ca)
+        names = {ipaddress.ip_address(name.strip()) if kind == "IP Address" else name for kind, name in shown["subjectAltName"]}
+    except (FileNotFoundError, ssl.SSLError, ValueError, KeyError):
         return False
-    held = {ipaddress.ip_address(name.strip()) if kind == "IP Address" else name for kind, name in shown["subjectAltName"]}
-    certificates: list[Any] = [shown, *client.get_ca_certs()]
-    # ssl.cert_time_to_seconds says the same; the patterns of strptime take 4 ms.
-    return wanted <= held and all(parsedate_to_datetime(one["notAfter"]).timestamp() > until for one in certificates)
+    return wanted <= names and all(_end(certificate) > until for certificate in (shown, *issuers))
 
 
-def _shown(server: ssl.SSLContext, client: ssl.SSLContext) -> dict[str, Any]:
-    """The certificate that `client` gets to see, and takes, in a handshake with `server`. Raises ssl.SSLError."""
+def _shown(cert: Path, key: Path, trusted: Path) -> tuple[dict[str, Any], list[Any]]:
+    """The certificate that a server with `cert` and `key` shows, and the CAs in `trusted`, each as `getpeercert` has it.
+
+    Raises OSError; ssl.SSLError and ValueError where a client that trusts `trusted` alone would not take it at any time.
+    """
+    server, client = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    server.load_cert_chain(cert, key, password="")  # without one OpenSSL would ask the terminal
+    client.load_verify_locations(trusted)
+    client.check_hostname = False
+    client.verify_flags |= _NO_CHECK_TIME | ssl.VERIFY_X509_PARTIAL_CHAIN
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
     asking = client.wrap_bio(to_client, to_server)
     answering = server.wrap_bio(to_server, to_client, server_side=True)
-    for side in (asking, answering, asking):
+    for side in (asking, answering) * 3:
         with suppress(ssl.SSLWantReadError):
             side.do_handshake()
-    return asking.getpeercert() or {}
+    return asking.getpeercert() or {}, client.get_ca_certs()
+
+
+def _end(certificate: dict[str, Any]) -> float:
+    # ssl.cert_time_to_seconds says the same; the patterns of strptime would take a start 4 ms.
+    return parsedate_to_datetime(certificate["notAfter"]).timestamp()

@@ -19,7 +19,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from svc.certificates import TlsFiles, tls_files
+from svc.certificates import TlsFiles, certificate_end, tls_files
+from svc.config import Config
 from svc.errors import StartError
 from svc.secrets import open_folder
 
@@ -231,6 +232,29 @@ def test_a_certificate_that_another_ca_has_made_is_made_anew(files: TlsFiles, tm
     tls_files(tmp_path, NAMES, NOW)
     cert_of(files.cert).verify_directly_issued_by(cert_of(files.ca))
     assert files.ca.read_bytes() == ca
+
+
+@pytest.mark.parametrize("tls", ["auto", "files"])
+def test_the_end_of_the_certificate_that_clients_are_shown_is_told(files: TlsFiles, tmp_path: Path, tls: str) -> None:
+    config = Config(data_dir=tmp_path, tls=tls, tls_cert=files.cert, tls_key=files.key)  # type: ignore[arg-type]
+    assert certificate_end(config) == cert_of(files.cert).not_valid_after_utc.timestamp()
+    files.cert.write_bytes(files.cert.read_bytes().partition(b"-----END CERTIFICATE-----\n")[0] + b"-----END CERTIFICATE-----\n")
+    assert certificate_end(config) == cert_of(files.cert).not_valid_after_utc.timestamp(), "also without its CA"
+    files.key.write_bytes(rsa_key())
+    assert certificate_end(config) is None
+    files.cert.unlink()
+    with pytest.raises(FileNotFoundError):
+        certificate_end(config)
+
+
+def test_the_end_of_an_expired_certificate_is_told_too(tmp_path: Path) -> None:
+    tls_files(tmp_path, NAMES, NOW - 1000 * DAY)
+    end = certificate_end(Config(data_dir=tmp_path, tls="auto"))
+    assert end == pytest.approx(NOW - (1000 - 397) * DAY, abs=2 * 3600)
+
+
+def test_behind_a_proxy_there_is_no_certificate_of_ours(tmp_path: Path) -> None:
+    assert certificate_end(Config(data_dir=tmp_path, tls="proxy")) is None
 
 
 def test_a_start_that_finds_its_certificate_does_not_wait_for_what_makes_one(files: TlsFiles, tmp_path: Path) -> None:

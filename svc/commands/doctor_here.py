@@ -14,7 +14,6 @@ from urllib.parse import urlsplit
 from cryptography import x509
 
 from svc import backup
-from svc.certificates import certificate_in_use
 from svc.commands.finding import Finding, fine, look, wrong
 from svc.config import Config
 from svc.errors import StartError
@@ -132,7 +131,7 @@ def _certificate(config: Config) -> Iterator[Finding]:
         if config.tls_key and stat.S_IMODE(config.tls_key.stat().st_mode) & 0o007:
             yield look(about, "anybody on this machine may read the key", f"chmod o= {config.tls_key}")
     try:
-        certificate = certificate_in_use(config)
+        certificate = _certificate_in_use(config)
     except FileNotFoundError:
         yield fine(about, "there is none yet; the first start makes a local CA and a certificate")
         return
@@ -144,6 +143,15 @@ def _certificate(config: Config) -> Iterator[Finding]:
         return
     yield _names(config, certificate)
     yield _days(config, certificate)
+
+
+def _certificate_in_use(config: Config) -> x509.Certificate | None:
+    """The certificate that the service shows its clients; None where its file holds none. Raises OSError."""
+    path = config.data_dir / "tls" / "cert.pem" if config.tls == "auto" else config.tls_cert
+    try:
+        return x509.load_pem_x509_certificates(path.read_bytes())[0] if path else None
+    except ValueError:
+        return None
 
 
 def _names(config: Config, certificate: x509.Certificate) -> Finding:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from svc.billing import wallet
-from svc.certificates import certificate_in_use
+from svc.certificates import certificate_end
 from svc.config import Config
 from svc.errors import ApiError
 from svc.metrics import Reading
@@ -53,9 +53,9 @@ def _on_disk(config: Config) -> Iterator[Reading]:
 
     database = config.data_dir / backup.DATABASE
     with contextlib.suppress(OSError):
-        certificate = certificate_in_use(config)
-        if certificate is not None:
-            yield "svc_certificate_expiry_timestamp_seconds", {}, certificate.not_valid_after_utc.timestamp()
+        end = certificate_end(config)
+        if end is not None:
+            yield "svc_certificate_expiry_timestamp_seconds", {}, end
     yield "svc_last_backup_timestamp_seconds", {}, backup.made_at(config.data_dir)
     for name, path in (("svc_database_bytes", database), ("svc_wal_bytes", database.with_name(f"{database.name}-wal"))):
         with contextlib.suppress(OSError):
