@@ -163,6 +163,7 @@ class Server(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 app,
+                http=Protocol,
                 lifespan="on",
                 ws="none",
                 interface="asgi3",
