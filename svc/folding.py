@@ -3,7 +3,7 @@
 SQLite's own way is to do it within the commit that finds 1,000 pages in the log: whoever commits then waits for all of them, 1.6
 ms for a MB. After a backup, which holds the log while it copies, that was 0.4 s for every 250 MB that had been written meanwhile.
 
-committed() on the writer's thread, after every 100 functions -> _fold() here -> what few pages are left, between two transactions
+committed() on the writer's thread, after every 400 functions -> _fold() here -> what few pages are left, between two transactions
 of the writer: only where it has nothing more to add can the log begin anew, and so stay small
 """
 
@@ -15,7 +15,7 @@ from pathlib import Path
 
 from svc.schema import connect
 
-_EVERY_JOBS = 100
+_EVERY_JOBS = 400  # a page that all of them write is folded once
 _LOG_PAGES = 1_000  # a smaller log need not begin anew
 _FEW_PAGES = 250  # 1 MiB: so much may be folded while the writer waits
 _PASSES = 4
