@@ -158,7 +158,9 @@ class PaidCall:
         releases the hold.
         """
         if (self._reserved or self.beside) and not self._settled:
-            await write_until_done(partial(self._engines.db.write_first, self.settle_in), lambda error: self.void())
+            db = self._engines.db
+            write = db.write_first if self.paid else db.write_unsynced  # how far a run is: its end, which is synced, follows
+            await write_until_done(partial(write, self.settle_in), lambda error: self.void())
         self.mark_settled()
 
     def mark_settled(self) -> None:
