@@ -97,7 +97,11 @@ def _write(value: Any, pieces: list[bytes]) -> None:
 def _loads(body: bytes) -> Any:
     """`body` as orjson reads it, but an integer beyond 64 bits, which orjson makes a float of, stays what it is. Raises
     ValueError."""
-    if not _has_long_number(body):
+    if len(body) <= _SLICE_BYTES:
+        long = _LONG_ZEROS in body.translate(_DIGITS)
+    else:
+        long = any(_LONG_ZEROS in piece.translate(_DIGITS) for piece in _between_numbers(body))
+    if not long:
         return orjson.loads(body)
     # The other parser takes much that JSON is not: so the same text is judged first, with shorter numbers.
     orjson.loads(b"".join(_LONG_NUMBER.sub(rb"\1", piece) for piece in _between_numbers(body)))
@@ -105,12 +109,6 @@ def _loads(body: bytes) -> Any:
         return json.loads(body, parse_int=_integer, parse_float=_float)
     except RecursionError:
         raise ValueError("it is nested too deep") from None
-
-
-def _has_long_number(body: bytes) -> bool:
-    if len(body) <= _SLICE_BYTES:
-        return _LONG_ZEROS in body.translate(_DIGITS)
-    return any(_LONG_ZEROS in piece.translate(_DIGITS) for piece in _between_numbers(body))
 
 
 def _between_numbers(body: bytes) -> Iterator[bytes]:

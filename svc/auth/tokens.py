@@ -114,8 +114,13 @@ def new_key_token() -> str:
 
 
 def is_well_formed_key(token: str) -> bool:
-    """Whether `token` has the form and the checksum of a key, so that a look-alike costs no query."""
+    """Whether `token` has the form and the checksum of a key."""
     return _KEY.fullmatch(token) is not None and token[-_CHECKSUM_LENGTH:] == _checksum(token[:-_CHECKSUM_LENGTH])
+
+
+def key_hash(token: str) -> bytes | None:
+    """What is stored of a key; None for what lacks its form or checksum, so that a look-alike costs no query."""
+    return token_hash(token) if is_well_formed_key(token) else None
 
 
 def _checksum(text: str) -> str:
@@ -188,9 +193,9 @@ _HOLDER_OF = f"""
 """  # noqa: S608 - our own words
 
 
-def holder_of(conn: sqlite3.Connection, token: str) -> KeyHolder | None:
-    """The holder of a key's token; None for an unknown or deleted key."""
-    row = conn.execute(_HOLDER_OF, (bytearray(token_hash(token)),)).fetchone()  # of bytes sqlite3 would look for an adapter
+def holder_of(conn: sqlite3.Connection, hashed: bytes) -> KeyHolder | None:
+    """The holder of the key that `key_hash` gave this of; None for an unknown or deleted key."""
+    row = conn.execute(_HOLDER_OF, (bytearray(hashed),)).fetchone()  # of bytes sqlite3 would look for an adapter
     return None if row is None else tuple.__new__(KeyHolder, (account_of(row), row[-2], row[-1]))
 
 

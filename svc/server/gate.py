@@ -3,7 +3,8 @@
 signed_in(metered(handler)): bearer -> Caller (401) -> one admission (429) -> handler(request, caller)
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
+from functools import lru_cache
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -20,6 +21,7 @@ from svc.server.web import Endpoint
 
 LINK = "link"
 _TOKEN_LENGTH = 4096
+_REMEMBERED_LENGTH = len("Bearer ") + tokens.KEY_LENGTH  # what is longer is none of our keys, and would need more memory
 _BEARER = Component(
     "securitySchemes",
     "bearer",
@@ -101,19 +103,21 @@ def signed_in(handler: Handler) -> Endpoint:
     async def endpoint(request: Request[State]) -> Response:
         scope, state = request.scope, request.state
         linked_id = scope.get("svc.linked_account_id")
+        sent = scope["svc.sent"].get(b"authorization", b"")
+        hash_of_key = _remembered_hash if len(sent) <= _REMEMBERED_LENGTH else _key_hash
         if linked_id is not None:
             caller = await _caller(state, linked_id, LINK)
-        elif (token := _bearer(scope["svc.sent"])).startswith(tokens.KEY_PREFIX):  # no JWT begins so
-            holder = state.db.look_up(tokens.holder_of, token) if tokens.is_well_formed_key(token) else None
+        elif (hashed := hash_of_key(sent)) is None:
+            account_id = tokens.session_account(state.derived_keys["session"], _bearer(sent), state.clock())
+            caller = await _caller(state, account_id, "session")
+        else:
+            holder = state.db.look_up(tokens.holder_of, hashed)
             if holder is None:
                 raise ApiError("invalid_api_key")
             minute_seconds = state.clock() // 60 * 60
             if holder.last_used_at < minute_seconds:
                 await _mark_used(state, holder, minute_seconds)
             caller = Caller(holder.account, "api_key", holder.key_id)
-        else:
-            account_id = tokens.session_account(state.derived_keys["session"], token, state.clock())
-            caller = await _caller(state, account_id, "session")
         scope["svc.account_id"] = scope["svc.log_fields"]["account"] = caller.id
         acting_for.set(caller.id)
         return await handler(request, caller)
@@ -195,12 +199,20 @@ async def _caller(state: State, account_id: str | None, auth: str) -> Caller:
     return Caller(account, auth)
 
 
-def _bearer(sent: Mapping[bytes, bytes]) -> str:
-    scheme, _, token = sent.get(b"authorization", b"").decode("latin-1").partition(" ")
+def _bearer(authorization: bytes) -> str:
+    scheme, _, token = authorization.decode("latin-1").partition(" ")
     token = token.strip(" ")
     if scheme.lower() != "bearer" or not token or len(token) > _TOKEN_LENGTH:
         raise ApiError("invalid_api_key")
     return token
+
+
+def _key_hash(authorization: bytes) -> bytes | None:
+    return tokens.key_hash(_bearer(authorization))
+
+
+# Each request of a key asks for its hash, which tells nothing about whether there is still such a key.
+_remembered_hash = lru_cache(4096)(_key_hash)
 
 
 async def _mark_used(state: State, holder: tokens.KeyHolder, minute_seconds: float) -> None:

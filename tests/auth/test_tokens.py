@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from svc.auth import tokens
-from svc.auth.tokens import SESSION_SECONDS, is_well_formed_key, issue_session, new_key_token, session_account
+from svc.auth.tokens import SESSION_SECONDS, is_well_formed_key, issue_session, key_hash, new_key_token, session_account
 from svc.errors import ApiError
 from svc.schema import SCHEMA, connect, prepare
 
@@ -280,6 +280,18 @@ def test_a_checksum_does_not_make_another_prefix_right(prefix: str) -> None:
     assert not is_well_formed_key(body + base62(zlib.crc32(body.encode())))
 
 
+def hash_of(key: str) -> bytes:
+    hashed = key_hash(key)
+    assert hashed is not None
+    return hashed
+
+
+def test_only_a_well_formed_key_has_a_hash_that_could_be_stored() -> None:
+    for _ in range(2):  # the second time it is remembered
+        assert hash_of(KEY) == hashlib.sha256(KEY.encode()).digest()
+        assert key_hash(KEY[:-1] + ("0" if KEY[-1] != "0" else "1")) is None
+
+
 @pytest.fixture
 def conn(tmp_path: Path) -> Iterator[Any]:
     prepare(tmp_path / "a.db", SCHEMA.read_text(), ())
@@ -303,13 +315,13 @@ def test_of_a_key_the_hash_and_ten_characters_are_stored_and_nothing_else(conn: 
 
 def test_a_key_finds_its_account_until_it_is_deleted(conn: Any) -> None:
     key_id = tokens.add_key(conn, "user_a", "laptop", KEY, NOW).id
-    found = tokens.holder_of(conn, KEY)
+    found = tokens.holder_of(conn, hash_of(KEY))
     assert found is not None and (found.account.id, found.key_id) == ("user_a", key_id)
-    assert tokens.holder_of(conn, new_key_token()) is None
+    assert tokens.holder_of(conn, hash_of(new_key_token())) is None
     assert not tokens.delete_key(conn, "user_b", key_id)
     assert tokens.delete_key(conn, "user_a", key_id)
     assert not tokens.delete_key(conn, "user_a", key_id)
-    assert tokens.holder_of(conn, KEY) is None
+    assert tokens.holder_of(conn, hash_of(KEY)) is None
 
 
 def test_keys_are_listed_newest_first_and_only_the_accounts_own(conn: Any) -> None:
@@ -322,5 +334,5 @@ def test_the_time_of_use_only_goes_forward(conn: Any) -> None:
     key_id = tokens.add_key(conn, "user_a", "laptop", KEY, NOW).id
     for account, minute in (("user_a", NOW + 60), ("user_a", NOW), ("user_b", NOW + 600)):
         tokens.mark_key_used(conn, account, key_id, minute)
-    found = tokens.holder_of(conn, KEY)
+    found = tokens.holder_of(conn, hash_of(KEY))
     assert found is not None and found.last_used_at == NOW + 60
