@@ -63,8 +63,8 @@ class Cycle:
     _head = b""
     _chunked = False
     _left: int | None = None  # how much of the answer its head still promises
-    _news = False  # for `receive`
-    _reader: asyncio.Future[None] | None = None  # the one that waits for it
+    news = False  # for `receive`
+    reader: asyncio.Future[None] | None = None  # the one that waits for it
 
     def __init__(self, channel: Channel, method: str, http_1_1: bool, expects: bool, keep_alive: bool) -> None:
         self._channel = channel
@@ -93,11 +93,11 @@ class Cycle:
             self._channel.server_state.tasks.discard(self._task)
             self._task = None
 
-    def tell(self) -> None:
-        """Lets `receive` look at what is new: a piece of the body, its end, that the client is gone, that the answer is whole."""
-        self._news = True
-        if self._reader is not None and not self._reader.done():
-            self._reader.set_result(None)
+    def wake(self) -> None:
+        """Lets a `receive` that waits look at what is new: a piece of the body, its end, that the client is gone, or the answer
+        whole."""
+        if self.reader is not None and not self.reader.done():
+            self.reader.set_result(None)
 
     async def receive(self) -> Message:
         channel = self._channel
@@ -107,10 +107,10 @@ class Cycle:
         if not self.disconnected and not self.response_complete:
             if channel.read_paused:
                 channel.resume_reading()
-            if not self._news:
-                self._reader = asyncio.get_running_loop().create_future()
-                await self._reader
-            self._news = False
+            if not self.news:
+                self.reader = asyncio.get_running_loop().create_future()
+                await self.reader
+            self.news = False
         if self.disconnected or self.response_complete:
             return {"type": "http.disconnect"}
         body, self.body = self.body, b""
@@ -169,8 +169,8 @@ class Cycle:
             self._head = b""
         if not more_body:
             self.response_complete = True
-            if self._reader is not None:
-                self.tell()
+            if self.reader is not None:
+                self.wake()
             if not self.keep_alive:
                 channel.transport.close()
             channel.on_response()

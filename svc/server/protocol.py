@@ -153,7 +153,7 @@ class Protocol(asyncio.Protocol):
         for cycle in (self._running, self._cycle):  # the one that is being answered may not be the last that was read
             if cycle is not None and not cycle.response_complete:
                 cycle.disconnected = True
-                cycle.tell()
+                cycle.wake()
         self._channel.resume_writing()
 
     def shutdown(self) -> None:
@@ -250,7 +250,9 @@ class Protocol(asyncio.Protocol):
         cycle.body += body
         if len(cycle.body) > HIGH_WATER_LIMIT:
             self._channel.pause_reading()
-        cycle.tell()
+        cycle.news = True
+        if cycle.reader is not None:
+            cycle.wake()
 
     def on_message_complete(self) -> None:
         self._unparsed_bytes = 0
@@ -258,10 +260,11 @@ class Protocol(asyncio.Protocol):
         if cycle is None:
             return
         cycle.more_body = False
+        cycle.news = True
         if cycle.response_complete:
             self._deadline = self._watch.now + self.idle_seconds
-        else:
-            cycle.tell()
+        elif cycle.reader is not None:
+            cycle.wake()
 
     def _on_response(self) -> None:
         self._expect_reader()
