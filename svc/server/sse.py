@@ -53,6 +53,8 @@ class Drain:
         self._open: dict[attended, None] = {}
         self._unwatched: dict[attended, float] = {}  # and when their moment is over; the oldest first
         self._looking = False
+        self._turn = 0
+        self._counting = False
 
     def __len__(self) -> int:
         return len(self._open)
@@ -90,6 +92,17 @@ class Drain:
         """The answer has ended."""
         del self._open[answer]
         self._unwatched.pop(answer, None)
+
+    def turn(self) -> int:
+        """A number that is another one as soon as the event loop has gone on to its next turn."""
+        if not self._counting:
+            self._counting = True
+            asyncio.get_running_loop().call_soon(self._count_turn)
+        return self._turn
+
+    def _count_turn(self) -> None:
+        self._turn += 1
+        self._counting = False
 
     def _look(self) -> None:
         now = time.monotonic()
@@ -168,7 +181,7 @@ class EventStream(Response):
     status_code = 200
     background = None
     _started = False
-    _others_had_a_turn = True
+    _turn = -1
     _unsent = b""
     _pinging: asyncio.Task[None] | None = None
 
@@ -236,24 +249,17 @@ class EventStream(Response):
                 self._unsent += block
                 await self._flush()
                 if self._sent_at > self._slice_end:
-                    if not self._others_had_a_turn:
+                    turn = self._drain.turn()
+                    if turn == self._turn:  # a producer that waits has given the others theirs
                         await asyncio.sleep(0)
-                    self._begin_slice()
+                        turn = self._drain.turn()
+                    self._turn, self._slice_end = turn, self._sent_at + _SLICE_SECONDS
             except asyncio.CancelledError as cancelled:
                 if self._interrupt.reason is None:
                     raise
                 step = self._events.athrow(cancelled)
             else:
                 step = self._events.__anext__()
-
-    def _begin_slice(self) -> None:
-        """Notes whether the event loop gets a turn from now on: a producer that waits leaves it one, and need not give more."""
-        self._others_had_a_turn = False
-        asyncio.get_running_loop().call_soon(self._note_turn)
-        self._slice_end = self._sent_at + _SLICE_SECONDS
-
-    def _note_turn(self) -> None:
-        self._others_had_a_turn = True
 
     async def _flush(self, more_body: bool = True) -> None:
         """Sends what has not been sent. The server's send waits first and writes then: one that was interrupted sent nothing."""
