@@ -125,9 +125,11 @@ _RULES = {
         ) WHERE account_id IN (SELECT account_id FROM wallets) GROUP BY 1, 2, 3 HAVING debited_micros <> used_micros
     """,
     "key {0}: {1} micros are said to be spent, the ledger has debits of {2}": """
-        SELECT api_keys.id, spent_micros, -ifnull(sum(amount_micros), 0) AS total
-        FROM api_keys LEFT JOIN ledger ON ledger.key_id = api_keys.id AND ledger.account_id = api_keys.account_id
-        WHERE api_keys.account_id IN (SELECT account_id FROM wallets) GROUP BY api_keys.id HAVING spent_micros <> total
+        SELECT api_keys.id, spent_micros, ifnull(debited, 0) AS total
+        FROM api_keys LEFT JOIN (
+            SELECT account_id, key_id, -sum(amount_micros) AS debited FROM ledger WHERE key_id IS NOT NULL GROUP BY 1, 2
+        ) AS debits ON debits.key_id = api_keys.id AND debits.account_id = api_keys.account_id
+        WHERE api_keys.account_id IN (SELECT account_id FROM wallets) AND spent_micros <> total
     """,
 }
 
