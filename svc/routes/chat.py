@@ -144,7 +144,7 @@ async def _events(
 
 async def _record(request: Request[State], call: ChatCall, exchange: Exchange | None) -> None:
     """Logs the call, however it ended, and keeps what a session said and was told, as far as it came and is paid."""
-    add_log_fields(request, **call.log_fields)
+    request.scope["svc.log_fields"].update(call.log_fields)
     if exchange is not None and call.begun and call.settled:
         await _keep(request, call, exchange)
 

@@ -4,7 +4,6 @@ signed_in(metered(handler)): bearer -> Caller (401) -> one admission (429) -> ha
 """
 
 from collections.abc import Awaitable, Callable
-from functools import lru_cache
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -21,7 +20,6 @@ from svc.server.web import Endpoint
 
 LINK = "link"
 _TOKEN_LENGTH = 4096
-_REMEMBERED_LENGTH = len("Bearer ") + tokens.KEY_LENGTH  # what is longer is none of our keys, and would need more memory
 _BEARER = Component(
     "securitySchemes",
     "bearer",
@@ -104,11 +102,10 @@ def signed_in(handler: Handler) -> Endpoint:
         scope, state = request.scope, request.state
         linked_id = scope.get("svc.linked_account_id")
         sent = scope["svc.sent"].get(b"authorization", b"")
-        hash_of_key = _remembered_hash if len(sent) <= _REMEMBERED_LENGTH else _key_hash
         if linked_id is not None:
             caller = await _caller(state, linked_id, LINK)
-        elif (hashed := hash_of_key(sent)) is None:
-            account_id = tokens.session_account(state.derived_keys["session"], _bearer(sent), state.clock())
+        elif (hashed := tokens.key_hash(token := _bearer(sent))) is None:
+            account_id = tokens.session_account(state.derived_keys["session"], token, state.clock())
             caller = await _caller(state, account_id, "session")
         else:
             holder = state.db.look_up(tokens.holder_of, hashed)
@@ -205,14 +202,6 @@ def _bearer(authorization: bytes) -> str:
     if scheme.lower() != "bearer" or not token or len(token) > _TOKEN_LENGTH:
         raise ApiError("invalid_api_key")
     return token
-
-
-def _key_hash(authorization: bytes) -> bytes | None:
-    return tokens.key_hash(_bearer(authorization))
-
-
-# Each request of a key asks for its hash, which tells nothing about whether there is still such a key.
-_remembered_hash = lru_cache(4096)(_key_hash)
 
 
 async def _mark_used(state: State, holder: tokens.KeyHolder, minute_seconds: float) -> None:

@@ -38,14 +38,11 @@ class _Request(Request[State]):
 
     state: State = None  # type: ignore[assignment]
     receive: Receive = None  # type: ignore[assignment]
-    _stream_consumed = _is_disconnected = False
-    _form = None
 
-    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:  # what Starlette's does, in one call instead of two
-        self.scope = scope
+    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        super().__init__(scope, receive, send)
         self.state = scope["state"]["service"]
-        self.receive = self._receive = receive
-        self._send = send
+        self.receive = receive
 
 
 class _ByMethod:
