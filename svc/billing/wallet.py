@@ -80,8 +80,7 @@ def settle(
     if charged_micros:
         text = description or f"{model}: {input_tokens} input and {output_tokens} output tokens"
         tokens = (bounded_tokens(input_tokens), bounded_tokens(output_tokens))
-        row_id = f"led_{hold_id.removeprefix('hold_')}"  # which is as unlike any other as the hold's
-        _book(tx, row_id, account_id, -charged_micros, text, hold_id, now_seconds, (model, *tokens, request_id, key_id))
+        _book(tx, account_id, -charged_micros, text, hold_id, now_seconds, (model, *tokens, request_id, key_id))
     return charged_micros
 
 
@@ -113,7 +112,7 @@ def credit(
     booked before or an account that is gone.
     """
     try:
-        _book(tx, new_id("led", now_seconds), account_id, amount_micros, description, reference, now_seconds)
+        _book(tx, account_id, amount_micros, description, reference, now_seconds)
     except sqlite3.IntegrityError as error:
         if "in_bounds" in str(error):
             raise ApiError("invalid_value", f"A wallet holds at most {dollars(MOST_MICROS)}.") from None
@@ -131,7 +130,7 @@ def debit(
 ) -> None:
     """Takes `amount_micros` (over 0) away. Raises ApiError `insufficient_funds` when not so much is there that is not held."""
     try:
-        _book(tx, new_id("led", now_seconds), account_id, -amount_micros, description, reference, now_seconds)
+        _book(tx, account_id, -amount_micros, description, reference, now_seconds)
     except sqlite3.IntegrityError as error:
         if "in_bounds" in str(error) or "held_within_balance" in str(error):
             raise _insufficient(tx, account_id, amount_micros) from None
@@ -140,7 +139,6 @@ def debit(
 
 def _book(
     tx: sqlite3.Connection,
-    row_id: str,
     account_id: str,
     amount_micros: int,
     description: str,
@@ -161,7 +159,7 @@ def _book(
         )
         """,
         (
-            row_id,
+            new_id("led", now_seconds),
             account_id,
             "credit" if amount_micros > 0 else "debit",
             amount_micros,

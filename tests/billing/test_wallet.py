@@ -376,6 +376,17 @@ def test_a_call_that_can_cost_nothing_needs_no_hold(conn: sqlite3.Connection) ->
     assert settle(conn, account_id, "hold_1", 5) == 0 and shown(conn, account_id) == (0, 0)
 
 
+def test_ids_of_the_ledger_sort_as_its_rows_whichever_call_began_first(conn: sqlite3.Connection) -> None:
+    account_id = add_account(conn, micros=1_000)
+    holds = [new_id("hold", NOW) for _ in range(3)]
+    for hold_id in holds:
+        wallet.hold(conn, account_id, hold_id, 100, NOW)
+    for hold_id in reversed(holds):
+        settle(conn, account_id, hold_id, 50)
+    ids = [row["id"] for row in conn.execute("SELECT id FROM ledger ORDER BY seq")]
+    assert len(ids) == 4 and ids == sorted(ids)
+
+
 def test_a_hold_is_its_owners(conn: sqlite3.Connection) -> None:
     ada, bob = add_account(conn, micros=1_000), add_account(conn, "bob@example.com", 1_000)
     wallet.hold(conn, ada, "hold_1", 100, NOW)
