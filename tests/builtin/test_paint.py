@@ -186,10 +186,13 @@ def test_water_mirrors_what_is_above_it() -> None:
 @pytest.mark.slow
 def test_the_largest_picture_takes_little_time_whatever_the_prompt_asks_for() -> None:
     greedy = "seven lighthouses seven castles seven camels seven foxes tulips stars fireworks aurora rainbow snow fog"
-    began = time.process_time()
-    png = picture(f"{greedy} in the city", 1024, 1024)
-    assert time.process_time() - began < 10  # about 4 s when the machine is free
-    assert len(png) < 3_000_000
+    sizes, seconds = [], []
+    for prompt in ("a house", f"{greedy} in the city", "a house"):
+        began = time.process_time()
+        sizes.append(len(picture(prompt, 1024, 1024)))
+        seconds.append(time.process_time() - began)
+    assert seconds[1] < 12.5 * (seconds[0] + seconds[2])  # about 4 s beside 0.4 s each when the machine is free
+    assert max(sizes) < 3_000_000
 
 
 def test_the_painter_stays_small() -> None:
