@@ -1,7 +1,5 @@
 """The local CA: what it makes, for how long, and when there has to be another."""
 
-import stat
-import time
 from datetime import timedelta
 from pathlib import Path
 
@@ -9,23 +7,7 @@ import pytest
 from cryptography import x509
 
 from svc.certificates import TlsFiles, tls_files
-
-NAMES = ["localhost", "127.0.0.1", "::1", "svc.example"]
-NOW = time.time()
-DAY = 86400
-
-
-def mode(path: Path) -> int:
-    return stat.S_IMODE(path.stat().st_mode)
-
-
-def cert_of(path: Path) -> x509.Certificate:
-    return x509.load_pem_x509_certificate(path.read_bytes())
-
-
-def names_of(path: Path) -> set[str]:
-    extension = cert_of(path).extensions.get_extension_for_class(x509.SubjectAlternativeName)
-    return {str(name.value) for name in extension.value}
+from tests.support.certificates import DAY, NAMES, NOW, cert_of, mode, names_of
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ import random
 import signal
 import socket
 import ssl
-import stat
 import subprocess
 import sys
 import threading
@@ -23,28 +22,12 @@ from svc.certificates import TlsFiles, certificate_end, tls_files
 from svc.config import Config
 from svc.errors import StartError
 from svc.secrets import open_folder
-
-NAMES = ["localhost", "127.0.0.1", "::1", "svc.example"]
-NOW = time.time()
-DAY = 86400
-
-
-def mode(path: Path) -> int:
-    return stat.S_IMODE(path.stat().st_mode)
+from tests.support.certificates import DAY, NAMES, NOW, cert_of, mode, names_of
 
 
 def tree(folder: Path) -> dict[str, tuple[int, int]]:
     """What is in the folder, so that one can see whether any file was written."""
     return {str(path): (path.stat().st_ino, path.stat().st_mtime_ns) for path in sorted(folder.rglob("*"))}
-
-
-def cert_of(path: Path) -> x509.Certificate:
-    return x509.load_pem_x509_certificate(path.read_bytes())
-
-
-def names_of(path: Path) -> set[str]:
-    extension = cert_of(path).extensions.get_extension_for_class(x509.SubjectAlternativeName)
-    return {str(name.value) for name in extension.value}
 
 
 @pytest.fixture

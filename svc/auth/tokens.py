@@ -1,10 +1,13 @@
 """Session tokens (JWT) and personal API keys: how they are made, told apart from forgeries, and looked up."""
 
+import asyncio
 import base64
 import hashlib
 import re
 import sqlite3
+import sys
 import zlib
+from importlib import import_module
 from typing import Any, NamedTuple
 
 from svc import quota
@@ -51,9 +54,16 @@ class ApiKey(NamedTuple):
         }
 
 
+async def load_jwt() -> None:
+    """To be awaited before a session is issued or read. What does that brings cryptography along: a start does not wait for it,
+    and who calls with a key needs neither; nor has the event loop to stand still for its import."""
+    if "jwt" not in sys.modules:
+        await asyncio.to_thread(import_module, "jwt")
+
+
 def issue_session(secret: bytes, account_id: str, now_seconds: float) -> str:
     """A JWT for `account_id` that is valid for 8 hours."""
-    import jwt  # late: it brings cryptography along, and who calls with a key needs neither
+    import jwt
 
     issued_at = int(now_seconds)
     claims = {

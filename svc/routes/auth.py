@@ -56,7 +56,7 @@ async def signup(request: Request[State]) -> Response:
     password_hash = await state.passwords.hash(password)
     account = await state.db.write(accounts.add_account, email, name, password_hash, state.clock())
     send_verification(state, account)
-    return _session(request, account, 201)
+    return await _session(request, account, 201)
 
 
 @describes(
@@ -78,7 +78,7 @@ async def login(request: Request[State]) -> Response:
     state = request.state
     body = await read_json(request)
     email, password = checks.required(body, "email", checks.string), checks.required(body, "password", checks.string)
-    return _session(request, await checked_login(state, email, password), 200)
+    return await _session(request, await checked_login(state, email, password), 200)
 
 
 async def checked_login(state: State, email: str, password: str) -> Account:
@@ -134,12 +134,13 @@ async def change_code(request: Request[State]) -> Response:
     account = await state.db.read(accounts.account_by_id, account_id)
     if account is None:
         raise ApiError("invalid_token", param="code")
-    return _session(request, account, 200)
+    return await _session(request, account, 200)
 
 
-def _session(request: Request[State], account: Account, status: int) -> Response:
+async def _session(request: Request[State], account: Account, status: int) -> Response:
     state = request.state
     add_log_fields(request, account=account.id)
+    await tokens.load_jwt()
     token = tokens.issue_session(state.derived_keys["session"], account.id, state.clock())
     answer = reply(
         {

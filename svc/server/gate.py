@@ -105,6 +105,9 @@ def signed_in(handler: Handler) -> Endpoint:
         if linked_id is not None:
             caller = await _caller(state, linked_id, LINK)
         elif (hashed := tokens.key_hash(token := _bearer(sent))) is None:
+            if token.startswith(tokens.KEY_PREFIX):  # no JWT begins so
+                raise ApiError("invalid_api_key")
+            await tokens.load_jwt()
             account_id = tokens.session_account(state.derived_keys["session"], token, state.clock())
             caller = await _caller(state, account_id, "session")
         else:

@@ -5,6 +5,8 @@ import hashlib
 import hmac
 import json
 import string
+import subprocess
+import sys
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,6 +23,7 @@ from svc.auth import tokens
 from svc.auth.tokens import SESSION_SECONDS, is_well_formed_key, issue_session, key_hash, new_key_token, session_account
 from svc.errors import ApiError
 from svc.schema import SCHEMA, connect, prepare
+from tests.support.server import ROOT
 
 SECRET = bytes(range(32))
 NOW = 1_790_000_000
@@ -336,3 +339,19 @@ def test_the_time_of_use_only_goes_forward(conn: Any) -> None:
         tokens.mark_key_used(conn, account, key_id, minute)
     found = tokens.holder_of(conn, hash_of(KEY))
     assert found is not None and found.last_used_at == NOW + 60
+
+
+def test_what_reads_sessions_is_imported_off_the_event_loop() -> None:
+    code = """
+import asyncio, sys, threading
+from svc.auth import tokens
+on_main_thread = []
+class Noting:
+    def find_spec(self, name, path=None, target=None):
+        if name == "jwt":
+            on_main_thread.append(threading.current_thread() is threading.main_thread())
+sys.meta_path.insert(0, Noting())
+asyncio.run(tokens.load_jwt())
+assert on_main_thread == [False] and "jwt" in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
