@@ -260,7 +260,7 @@ class ChunkWriter:
             or type(index) is not int
             or index != position
             or index in self._choices
-            or "role" not in message
+            or message.get("role") is None
             or [*message.values()].count(None) != len(message) - 2  # all but the role and the text
             or [*raw.values()].count(None) != len(raw) - 3
         ):

@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from svc.errors import UpstreamFault
@@ -355,6 +355,11 @@ def test_text_messages_have_no_tool_calls_key(empty: Any) -> None:
         optional={"logprobs": st.none() | st.just({"content": []}), "stop_reason": st.none() | st.just("x"), "usage": st.none()},
     ),
     granted_bytes=st.sampled_from([3, 9, math.inf]),
+)
+@example(
+    message={"role": None, "content": "0", "refusal": "No."},
+    choice={"index": 0, "finish_reason": "content_filter"},
+    granted_bytes=math.inf,
 )
 def test_a_whole_message_says_what_it_says_as_a_delta(
     message: dict[str, Any], choice: dict[str, Any], granted_bytes: float
