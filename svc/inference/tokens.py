@@ -5,6 +5,7 @@ from typing import Any
 
 import orjson
 
+from svc import json_text
 from svc.inference.normalize import text_size_bytes
 
 # What a message, a part of one, a tool or a call of one costs at most beside its text.
@@ -77,10 +78,15 @@ def _data_bytes(value: Any, name: str = "") -> int:
 def estimated_input_tokens(request: dict[str, Any]) -> int:
     """About what the text of a checked `request` comes to: the strings of its messages, and its tools and formats as JSON."""
     size_bytes = sum(_text_bytes(message) for message in request["messages"])
-    size_bytes += sum(
-        len(orjson.dumps(value, default=str)) for name, value in request.items() if value and name in _PROMPT_FIELDS
-    )
+    size_bytes += sum(_json_bytes(value) for name, value in request.items() if value and name in _PROMPT_FIELDS)
     return estimated_tokens(size_bytes)
+
+
+def _json_bytes(value: Any) -> int:
+    try:
+        return len(orjson.dumps(value))
+    except TypeError:  # an integer of over 64 bits
+        return len(json_text.dumps(value))
 
 
 def _text_bytes(value: Any) -> int:

@@ -633,6 +633,16 @@ async def test_a_fault_in_mid_stream_is_charged_what_came_before_it(lab: Lab, mo
     assert -debit["amount_micros"] == input_tokens + 2 * math.ceil(len(produced) / 4)
 
 
+@pytest.mark.parametrize(("model", "stream"), [("no-usage", False), ("no-usage", True), ("cut-after-2-chunks", True)])
+async def test_what_nobody_has_counted_is_charged_whatever_numbers_a_tool_names(lab: Lab, model: str, stream: bool) -> None:
+    person = await lab.person(100_000)
+    tool = {"type": "function", "function": {"name": "f", "parameters": {"type": "integer", "maximum": 2**64}}}
+    assert (await lab.chat(person, f"lab/{model}", stream, tools=[tool])).status_code == 200
+    (debit,) = await lab.debits(person)
+    assert debit["input_tokens"] == math.ceil((5 + len(json.dumps([tool], separators=(",", ":")))) / 4)
+    assert await lab.balance(person) == 100_000 + debit["amount_micros"]
+
+
 @pytest.mark.parametrize(
     ("counts", "charged"), [((7, 5), 7 + 10), ((0, 0), 2 + 2 * 3), ((7, 0), 7 + 2 * 3), ((7, 1), 7 + 2 * 3), (None, 2 + 2 * 3)]
 )
