@@ -1,8 +1,10 @@
 """What the hot path costs, beside bare pass-throughs in the same rounds: `python -m tests.bench [--help]`.
 
-CPU is the server process's own, all threads, so that a machine which others use hardly matters; all rounds of a row are
-interleaved: each server plays it once, then each again. A stream's event costs by how many of them come in one read of the
-network, so the load lets the model server send the next burst only when the last one has come through.
+CPU is the server process's own, all threads, on connections that are open, so that a machine which others use hardly matters.
+Each server has one core: a second saves the single-threaded ones nothing, and ours pays for Python's lock that goes to and fro
+between them. All rounds of a row are interleaved: each server plays it once, then each again. A stream's event costs by how many
+of them come in one read of the network, so the load lets the model server send the next burst only when the last one has come
+through.
 """
 
 import argparse
@@ -20,7 +22,7 @@ from pathlib import Path
 
 import uvloop
 
-from tests.support.bench_load import Figures, Load, Target, cpu_seconds, play
+from tests.support.bench_load import Figures, Load, Target, cpu_seconds, on_one_core, play
 from tests.support.bench_model import EVENTS, RUN_EVENTS, BenchModel
 from tests.support.bench_proxies import KINDS
 from tests.support.server import ROOT, RunningServer, running_server
@@ -88,7 +90,8 @@ async def pass_through(kind: str, url: str) -> AsyncIterator[Target]:
     process = await asyncio.create_subprocess_exec(*command, cwd=ROOT, stdout=subprocess.PIPE)
     assert process.stdout is not None
     try:
-        yield Target(kind, process.pid, int(await process.stdout.readline()))
+        port = int(await process.stdout.readline())
+        yield Target(kind, on_one_core(process.pid), port)
     finally:
         process.terminate()
         await process.wait()
@@ -114,7 +117,7 @@ async def service(root: Path, folder: Path, port: int, over: str, rows: int = 0)
         assert filling.returncode == 0
     async with running_server(folder, env, command=(root / "app.py",), cwd=root) as server:
         name = f"{root.name} with {rows:,} rows" if rows else root.name
-        yield server, Target(name, server.pid, server.port, keys, server.tls)
+        yield server, Target(name, on_one_core(server.pid), server.port, keys, server.tls)
 
 
 # --- the table

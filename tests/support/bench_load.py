@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import os
 import ssl
 import time
 from collections.abc import Callable, Iterator
@@ -69,8 +70,16 @@ def cpu_seconds(pid: int) -> float:
     return time.clock_gettime((~pid << 3) | 2)
 
 
+def on_one_core(pid: int) -> int:
+    """`pid`, all of whose threads share one core from now on: what a process costs that has more depends on who else runs."""
+    core = min(os.sched_getaffinity(0))
+    for thread in os.listdir(f"/proc/{pid}/task"):
+        os.sched_setaffinity(int(thread), {core})
+    return pid
+
+
 class Client(asyncio.Protocol):
-    """One connection that asks again as soon as it is answered, while `next_request` gives it something to ask.
+    """One connection that, from the first `ask` on, asks again when it is answered, while `next_request` gives it something.
 
     `arrived(count)` is told how many events of a stream have come.
     """
@@ -87,7 +96,6 @@ class Client(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        self._ask()
 
     def connection_lost(self, exc: Exception | None) -> None:
         if not self.done.done():
@@ -117,9 +125,9 @@ class Client(asyncio.Protocol):
             return
         self._received, self._missing = b"", -1
         self.seconds.append(time.perf_counter() - self._began)
-        self._ask()
+        self.ask()
 
-    def _ask(self) -> None:
+    def ask(self) -> None:
         request = self._next()
         if request is not None:
             self._events, self._began = 0, time.perf_counter()
@@ -141,11 +149,13 @@ async def play(target: Target, load: Load, requests: int, arrived: Callable[[str
 
         return Client(next_request, partial(arrived, number))
 
-    cpu_before, began = cpu_seconds(target.pid), time.perf_counter()
     clients = [
         (await loop.create_connection(partial(client, f"stream-{number}"), "127.0.0.1", target.port, ssl=target.tls))[1]
         for number in range(min(load.in_flight, requests))
     ]
+    cpu_before, began = cpu_seconds(target.pid), time.perf_counter()
+    for each in clients:
+        each.ask()
     async with asyncio.timeout(_ROUND_SECONDS):
         await asyncio.gather(*(client.done for client in clients))
     took, cpu = time.perf_counter() - began, cpu_seconds(target.pid) - cpu_before
