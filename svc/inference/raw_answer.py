@@ -8,6 +8,7 @@ bytes -> `{` or `[`: one JSON answer | `<`: a page, refused | else server-sent e
 import asyncio
 import contextlib
 import json
+import math
 import time
 from collections.abc import Awaitable
 from typing import Any, Protocol
@@ -261,8 +262,13 @@ def _without(key: str, value: Any) -> Any:
 
 
 def _parsed_loosely(data: bytes) -> Any:
-    # Invalid UTF-8, emoji in two halves and NaN are common enough that an answer should not fail for them.
+    # Invalid UTF-8, emoji in two halves, NaN and 1e999 are common enough that an answer should not fail for them.
     if len(data) <= _LOOSE_BYTES:
         with contextlib.suppress(ValueError, RecursionError):
-            return json.loads(data.decode("utf-8", "replace"), parse_constant=lambda _: None)
+            return json.loads(data.decode("utf-8", "replace"), parse_constant=lambda _: None, parse_float=_finite)
     raise UpstreamFault("invalid", "The answer is not valid JSON.")
+
+
+def _finite(digits: str) -> float | None:
+    number = float(digits)
+    return number if math.isfinite(number) else None

@@ -84,4 +84,7 @@ def _has_text(raw: dict[str, Any]) -> bool:
     choices = raw.get("choices")
     first = choices[0] if isinstance(choices, list) and len(choices) == 1 else None
     delta = first.get("delta") if isinstance(first, dict) else None
-    return isinstance(delta, dict) and isinstance(delta.get("content"), str)
+    if not isinstance(delta, dict) or not isinstance(delta.get("content"), str):
+        return False
+    # What else a delta says, a piece of a call, perhaps, is kept each time that it is said.
+    return not any(value for name, value in delta.items() if name not in ("role", "content"))

@@ -52,8 +52,10 @@ class _Plain(NamedTuple):
     chunk: Chunk
 
     def takes(self, size_bytes: int) -> bool:
-        """Whether so much further text goes out as it comes: it is within bounds, and no emoji waits for its other half."""
-        return size_bytes <= PIECE_CHARACTERS and size_bytes <= self.choice.left_bytes and not self.text.half
+        """Whether so much further text goes out as it comes: it is within bounds, no emoji waits for its other half, and the
+        choice has not ended."""
+        within = size_bytes <= PIECE_CHARACTERS and size_bytes <= self.choice.left_bytes
+        return within and not self.text.half and self.choice.finish_reason is None
 
     def frame(self) -> tuple[bytes, bytes]:
         """The block of the chunk before and after its text."""
@@ -130,10 +132,8 @@ class ChunkWriter:
         """The chunks of further texts: together where nothing else is new and none is long or beyond what was granted."""
         plain, together = self._plain, repeat.text
         size_bytes = len(together) if together.isascii() else text_size_bytes(together)
-        if plain is None or plain.raw is not repeat.like or not plain.takes(size_bytes):
+        if plain is None or plain.raw is not repeat.like or not plain.takes(size_bytes) or self._closed:
             return [chunk for raw in repeat.raws() for chunk in self._read(repeat.like, raw)]
-        if self._closed or plain.choice.finish_reason is not None:
-            return []
         plain.text.pieces.append(together)
         plain.choice.left_bytes -= size_bytes
         self.text_bytes += size_bytes
@@ -258,7 +258,7 @@ class ChunkWriter:
             or not text.isascii()
             or not 0 < len(text) <= min(PIECE_CHARACTERS, self.choice_bytes)
             or type(index) is not int
-            or index != position
+            or not index == position < _CHOICES_MAX
             or index in self._choices
             or message.get("role") is None
             or [*message.values()].count(None) != len(message) - 2  # all but the role and the text

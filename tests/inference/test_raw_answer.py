@@ -1,14 +1,18 @@
 """svc/inference/raw_answer.py: events that repeat the one before them are read as if parsed; test_upstream.py has more."""
 
+import contextlib
 import itertools
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, cast
 
 import orjson
-from hypothesis import given
+import pytest
+from hypothesis import example, given
 from hypothesis import strategies as st
 
+from svc.errors import UpstreamFault
 from svc.inference import blocks, wire
 from svc.inference.raw_answer import RawAnswer
 from svc.inference.repeats import Repeat
@@ -25,7 +29,12 @@ CHOICES = st.sampled_from(
         *({"finish_reason": "stop"}, {"stop_reason": 7}),
     ]
 )
-DELTAS = st.sampled_from([{}, {"role": "assistant"}, {"reasoning_content": "hm"}, {"token_ids": [1]}, {"refusal": None}])
+DELTAS = st.sampled_from(
+    [
+        *({}, {"role": "assistant"}, {"reasoning_content": "hm"}, {"token_ids": [1]}, {"refusal": None}, {"tool_calls": []}),
+        *({"function_call": {"arguments": "1"}}, {"tool_calls": [{"function": {"arguments": "1"}}]}),
+    ]
+)
 
 
 def chunk(text: str, extra: dict[str, Any], choice: dict[str, Any], delta: dict[str, Any]) -> dict[str, Any]:
@@ -74,12 +83,20 @@ def event_of(raw: dict[str, Any], ending: bytes = b"\n\n") -> bytes:
     return b"data: " + orjson.dumps(raw) + ending
 
 
+def ending_of(stream: wire.ChunkWriter) -> list[blocks.Chunk]:
+    with contextlib.suppress(UpstreamFault):  # where there was no choice
+        return stream.finish()
+    return []
+
+
 @given(
     STREAMS,
     st.sampled_from([float("inf"), 5]),
     st.lists(st.integers(1, 400), min_size=1),
     st.sampled_from([b"\n\n", b"\r\n\r\n"]),
 )
+@example([chunk(text, {}, {}, {"function_call": {"arguments": "1"}}) for text in "abc"], math.inf, [1 << 20], b"\n\n")
+@example([chunk(text, {"note": "x"}, {"finish_reason": "stop"}, {}) for text in "abc"], math.inf, [1 << 20], b"\n\n")
 async def test_a_stream_reads_the_same_however_its_events_come_together(
     stream: list[dict[str, Any]], choice_bytes: float, sizes: list[int], ending: bytes
 ) -> None:
@@ -95,7 +112,8 @@ async def test_a_stream_reads_the_same_however_its_events_come_together(
             sent += together.feed(raw)
     hidden = [orjson.loads(orjson.dumps(raw).replace(SECRET.encode(), b"***")) for raw in stream]
     assert found == hidden
-    assert as_sent(sent) == as_sent([chunk for raw in hidden for chunk in one_by_one.feed(raw)])
+    parsed = [chunk for raw in hidden for chunk in one_by_one.feed(raw)]
+    assert as_sent(sent + ending_of(together)) == as_sent(parsed + ending_of(one_by_one))
     assert (together.content(), together.usage) == (one_by_one.content(), one_by_one.usage)
     assert together.text_bytes == one_by_one.text_bytes and together.finished == one_by_one.finished
 
@@ -115,3 +133,10 @@ async def test_what_a_read_brings_of_an_ordinary_stream_comes_together() -> None
     made = writer(float("inf"))
     written = b"".join(blocks.blocks([chunk for raw in [*first, *second] for chunk in made.feed(raw)]))
     assert written.isascii() and b'"content":"\\u2028"' in written and made.content()["content"] == "".join(["a", *texts])
+
+
+@pytest.mark.parametrize("number", [b"NaN", b"-Infinity", b"1e999", b"-1e999"])
+@pytest.mark.parametrize("form", [b'{"choices": [], "score": %b}', b'data: {"choices": [], "score": %b}\n\n'])
+async def test_a_number_that_json_does_not_have_is_null(form: bytes, number: bytes) -> None:
+    answer = RawAnswer(cast(Reply, Scripted([form % number])), Endpoint(), 1 << 20)
+    assert await answer.more() == [{"choices": [], "score": None}]

@@ -371,6 +371,16 @@ def test_a_whole_message_says_what_it_says_as_a_delta(
     assert said[0] == said[1]
 
 
+@pytest.mark.parametrize("name", ["message", "delta"])
+def test_no_more_choices_are_told_than_may_be_asked_for(name: str) -> None:
+    raw = {
+        "choices": [
+            {"index": index, name: {"role": "assistant", "content": "a"}, "finish_reason": "stop"} for index in range(200)
+        ]
+    }
+    assert [choice["index"] for choice in answer(raw)["choices"]] == [*range(128)]
+
+
 def test_messages_under_one_index_are_several_answers() -> None:
     whole = answer({"choices": [{"index": 0, "message": {"content": text}, "finish_reason": "stop"} for text in "ab"]})
     assert [(choice["index"], choice["message"]["content"]) for choice in whole["choices"]] == [(0, "a"), (1, "b")]
