@@ -95,8 +95,8 @@ def ending_of(stream: wire.ChunkWriter) -> list[blocks.Chunk]:
     st.lists(st.integers(1, 400), min_size=1),
     st.sampled_from([b"\n\n", b"\r\n\r\n"]),
 )
-@example([chunk(text, {}, {}, {"function_call": {"arguments": "1"}}) for text in "abc"], math.inf, [1 << 20], b"\n\n")
-@example([chunk(text, {"note": "x"}, {"finish_reason": "stop"}, {}) for text in "abc"], math.inf, [1 << 20], b"\n\n")
+@example([chunk(text, {}, {}, {"function_call": {"arguments": "1"}}) for text in "abcdef"], math.inf, [100], b"\n\n")
+@example([chunk(text, {"note": "x"}, {"finish_reason": "stop"}, {}) for text in "abcdef"], math.inf, [100], b"\n\n")
 async def test_a_stream_reads_the_same_however_its_events_come_together(
     stream: list[dict[str, Any]], choice_bytes: float, sizes: list[int], ending: bytes
 ) -> None:
