@@ -96,7 +96,7 @@ class ChatCall(PaidCall):
         self._added = set(added)
         self._heavy = heavy
         if heavy:
-            _ = self._writer.estimated_input  # counted here, and neither on the event loop nor in the transaction that settles
+            self._writer.estimated_input()  # counted here, and neither on the event loop nor in the transaction that settles
 
     @property
     def message(self) -> dict[str, Any]:
@@ -130,7 +130,7 @@ class ChatCall(PaidCall):
     def _usage_so_far(self) -> dict[str, int]:
         # What a model server counts on the way may be a mere placeholder (0 until the end): it is not less than was produced.
         reported, produced = self._writer.usage, estimated_tokens(self._writer.text_bytes)
-        prompt = reported["prompt_tokens"] or self._writer.estimated_input
+        prompt = reported["prompt_tokens"] or self._writer.estimated_input()
         completion = max(reported["completion_tokens"], produced)
         return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
 

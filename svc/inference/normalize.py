@@ -136,6 +136,10 @@ class _ObjectScanner:
                 self._begun = True
 
 
+_NO_CALLS: list[GrowingCall] = []
+_NO_FIELDS: dict[str, Any] = {}
+
+
 class GrowingChoice:
     """One choice of an answer as far as it has come. `left_bytes` is what its texts and arguments may still have."""
 
@@ -151,15 +155,6 @@ class GrowingChoice:
         self.calls: list[GrowingCall] = []
         self.function_call: GrowingCall | None = None
         self._by_index: dict[int, GrowingCall] = {}
-
-    @classmethod
-    def of_text(cls, index: int, text: str, finish_reason: str) -> "GrowingChoice":
-        """A choice that came whole and is a text."""
-        choice = cls(index)
-        choice.begun, choice.finish_reason = True, finish_reason
-        choice.texts["content"] = grown = GrowingText()
-        grown.pieces.append(text)
-        return choice
 
     def within(self, piece: str) -> str:
         """As much of a further piece of text as was granted."""
@@ -223,6 +218,23 @@ class GrowingChoice:
         return "function_call" if self.function_call else "stop"
 
 
+class WholeText(GrowingChoice):
+    """A choice that came whole and is a text: nothing is added to it, so that it has none of what a choice grows by."""
+
+    cut = False
+    calls = _NO_CALLS
+    texts = waiting = _NO_FIELDS
+
+    def __init__(self, index: int, text: str, finish_reason: str) -> None:
+        self.index, self._text, self.finish_reason = index, text, finish_reason
+
+    def message(self) -> dict[str, Any]:
+        return {"role": "assistant", "content": self._text, "refusal": None}
+
+    def reason(self) -> str:
+        return self.finish_reason if self.finish_reason in ("length", "content_filter") else "stop"
+
+
 def finish_reason(raw: Any) -> str | None:
     """The document's word for a provider's finish reason; None for none yet. Raises UpstreamFault `cut` for a failure."""
     word = raw.lower() if isinstance(raw, str) else ""
@@ -273,13 +285,23 @@ def text_size_bytes(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode(errors="replace"))
 
 
+def adds_up(reported: dict[str, Any]) -> bool:
+    """Whether `reported` is three counts as they should be, which is what most servers send."""
+    prompt, completion, total = map(reported.get, _COUNTS)
+    return (
+        len(reported) == 3
+        and type(prompt) is type(completion) is type(total) is int
+        and prompt >= 0
+        and completion >= 0
+        and prompt + completion == total <= _TOKENS_MAX
+    )
+
+
 def normalized_usage(reported: dict[str, Any], prompt_estimate: Callable[[], int], completion_estimate: int) -> dict[str, Any]:
     """`usage` with three whole numbers that add up, details without nulls, out of what a provider reported.
 
     An explicit 0 is 0; counts that make no sense (negative, absurd, no number) are estimated. Unknown fields are kept.
     """
-    if len(reported) == 3 and _adds_up(reported):
-        return dict(reported)
     prompt = _count(reported.get("prompt_tokens", reported.get("input_tokens")))
     completion = _count(reported.get("completion_tokens", reported.get("output_tokens")))
     total = _count(reported.get("total_tokens"))
@@ -301,17 +323,6 @@ def normalized_usage(reported: dict[str, Any], prompt_estimate: Callable[[], int
         prompt = prompt_estimate() if total is None else max(0, total - completion)
     kept["prompt_tokens"], kept["completion_tokens"], kept["total_tokens"] = prompt, completion, prompt + completion
     return kept
-
-
-def _adds_up(reported: dict[str, Any]) -> bool:
-    """Whether it is three counts as they should be, which is what most servers send."""
-    prompt, completion, total = map(reported.get, _COUNTS)
-    return (
-        type(prompt) is type(completion) is type(total) is int
-        and prompt >= 0
-        and completion >= 0
-        and prompt + completion == total <= _TOKENS_MAX
-    )
 
 
 def _count(value: Any) -> int | None:

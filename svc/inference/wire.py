@@ -17,6 +17,8 @@ from svc.inference.normalize import (
     GrowingCall,
     GrowingChoice,
     GrowingText,
+    WholeText,
+    adds_up,
     arguments_text,
     check_parts,
     delta_of,
@@ -105,12 +107,14 @@ class ChunkWriter:
         """What the provider reported, normalized, or the estimate for what was produced so far."""
         if self._whole_usage is not None:
             return self._whole_usage
-        usage = normalized_usage(self._reported, lambda: self.estimated_input, estimated_tokens(self.text_bytes))
+        if adds_up(self._reported):
+            usage = self._reported.copy()
+        else:
+            usage = normalized_usage(self._reported, self.estimated_input, estimated_tokens(self.text_bytes))
         if self._closed:
             self._whole_usage = usage
         return usage
 
-    @property
     def estimated_input(self) -> int:
         """The tokens of the request where nobody has counted them."""
         if self._estimated_input is None:
@@ -204,8 +208,9 @@ class ChunkWriter:
         self.finish()
         choices = []
         for choice in self._choices.values():  # in order since then
-            told = {"index": choice.index, "message": choice.message(), "logprobs": None, "finish_reason": choice.reason()}
-            choices.append({**told, **choice.waiting})
+            reason = choice.reason()
+            told = {"index": choice.index, "message": choice.message(), "logprobs": None, "finish_reason": reason}
+            choices.append(told | choice.waiting if choice.waiting else told)
         answer = {**self.head, "object": "chat.completion", **self._waiting, "choices": choices, "usage": self.usage}
         return answer, json_bytes(answer, apart)
 
@@ -249,23 +254,22 @@ class ChunkWriter:
 
     def _takes_text(self, raw: dict[str, Any], position: int) -> bool:
         """Takes a whole choice that is a text of ASCII and its finish reason, as most are: there is nothing to make of it."""
-        message, index, reason = raw.get("message"), raw.get("index"), raw.get("finish_reason")
+        message, reason = raw.get("message"), raw.get("finish_reason")
         if type(message) is not dict or type(reason) is not str or reason not in OWN_FINISH_REASONS:
             return False
         text = message.get("content")
         if (
             type(text) is not str
             or not text.isascii()
-            or not 0 < len(text) <= min(PIECE_CHARACTERS, self.choice_bytes)
-            or type(index) is not int
-            or not index == position < _CHOICES_MAX
-            or index in self._choices
+            or not 0 < len(text) <= self.choice_bytes
+            or not raw.get("index") == position < _CHOICES_MAX
+            or position in self._choices
             or message.get("role") is None
             or [*message.values()].count(None) != len(message) - 2  # all but the role and the text
             or [*raw.values()].count(None) != len(raw) - 3
         ):
             return False
-        self._choices[index] = GrowingChoice.of_text(index, text, reason)
+        self._choices[position] = WholeText(position, text, reason)
         self.text_bytes += len(text)
         return True
 
