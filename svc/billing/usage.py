@@ -33,6 +33,9 @@ class CountedCall(NamedTuple):
     requests: int = 1
 
 
+Row = tuple[str, str | None, str, str]  # of an account's usage: its id, the key's or None, the model, the day
+
+
 def day_of(now_seconds: float) -> str:
     """The UTC day of a moment, as `CountedCall` has it."""
     return _day(int(now_seconds // 86_400))
@@ -144,20 +147,19 @@ class UsageCounter:
 
     def __init__(self, db: Database) -> None:
         self._db = db
-        self._waiting: dict[tuple[str, str | None, str, str], list[int]] = {}  # requests, tokens of input and output
+        self._waiting: dict[Row, list[int]] = {}  # requests, tokens of input and output
         self._writing = asyncio.Lock()
         self._flushing: asyncio.Task[None] | None = None
 
-    def count(self, call: CountedCall) -> None:
+    def count(self, row: Row, input_tokens: int, output_tokens: int) -> None:
         """Counts a call that cost nothing; it is written within two seconds, or by `flush`."""
-        row = (call.account_id, call.key_id, call.model, call.day)
         counts = self._waiting.get(row)
         if counts is not None:
-            counts[0] += call.requests
-            counts[1] += call.input_tokens
-            counts[2] += call.output_tokens
+            counts[0] += 1
+            counts[1] += input_tokens
+            counts[2] += output_tokens
             return
-        self._waiting[row] = [call.requests, call.input_tokens, call.output_tokens]
+        self._waiting[row] = [1, input_tokens, output_tokens]
         if len(self._waiting) == 1 or len(self._waiting) == _MOST_WAITING:
             delay_seconds = 0.0 if len(self._waiting) == _MOST_WAITING else _FLUSH_SECONDS
             self._flushing = asyncio.create_task(self._flush_later(delay_seconds))
@@ -181,6 +183,6 @@ class UsageCounter:
         await self.flush()
 
 
-def _add_counts(tx: sqlite3.Connection, waiting: dict[tuple[str, str | None, str, str], list[int]]) -> None:
+def _add_counts(tx: sqlite3.Connection, waiting: dict[Row, list[int]]) -> None:
     for (account_id, key_id, model, day), (requests, input_tokens, output_tokens) in waiting.items():
         add_call(tx, CountedCall(account_id, key_id, model, input_tokens, output_tokens, 0, day, requests))

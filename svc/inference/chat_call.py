@@ -159,8 +159,8 @@ class ChatCall(PaidCall):
 
     def bill(self) -> Bill:
         usage = self.usage
-        tokens = (usage["prompt_tokens"], usage["completion_tokens"])
-        return Bill(*tokens, wallet.cost_micros(self._model.prices, *tokens) if self.paid else 0)
+        prompt, completion = usage["prompt_tokens"], usage["completion_tokens"]
+        return Bill(prompt, completion, wallet.cost_micros(self._model.prices, prompt, completion) if self.paid else 0)
 
     def void(self) -> None:
         self._answer = None  # what was streamed has been had

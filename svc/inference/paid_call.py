@@ -122,11 +122,13 @@ class PaidCall:
                 raise
         return self
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> Awaitable[None]:
         """A caller who leaves has what was sent; for one who gets an error in the place of the answer the call is void."""
         if error is not None:
             (self.abandon if isinstance(error, asyncio.CancelledError | GeneratorExit | ClientGone) else self.void)()
-        await self.settle()
+        return self.settle()
 
     async def reserve(self) -> None:
         """Holds the worst case of a paid call. Raises ApiError `insufficient_funds`, `storage_unavailable`."""
@@ -172,8 +174,10 @@ class PaidCall:
         if self._overrun_micros:
             self._engines.metrics.count_overrun(self._overrun_micros)
         if not self.paid:
-            self._paid = self.bill()
-            self._engines.usage.count(self._counted(self._paid, 0, self._engines.clock()))
+            bill = self._paid = self.bill()
+            account_id, _, key_id = self._payer
+            row = (account_id, key_id, self._model.id, day_of(self._engines.clock()))
+            self._engines.usage.count(row, bill.input_tokens, bill.output_tokens)
         if self._paid is not None:
             paid = self._paid
             self._engines.metrics.count_call(self._model.counted_as, paid.input_tokens, paid.output_tokens, self.cost_micros)
@@ -206,17 +210,14 @@ class PaidCall:
         if charged_micros is None:  # the hold had ended before
             return
         self._paid, self.cost_micros = bill, charged_micros
-        add_call(tx, self._counted(bill, charged_micros, now_seconds))
+        account_id, _, key_id = self._payer
+        counted = (account_id, key_id, self._model.id, bill.input_tokens, bill.output_tokens, charged_micros)
+        add_call(tx, CountedCall(*counted, day_of(now_seconds)))
         self.log_fields["cost_micros"] = charged_micros
         self._overrun_micros = bill.cost_micros - charged_micros
         if self._overrun_micros:  # more than was held: the operator's loss
             self.log_fields["overrun_micros"] = self._overrun_micros
             add_overrun(tx, day_of(now_seconds), self._model.id, self._overrun_micros)
-
-    def _counted(self, bill: Bill, cost_micros: int, now_seconds: float) -> CountedCall:
-        account_id, _, key_id = self._payer
-        day = day_of(now_seconds)
-        return CountedCall(account_id, key_id, self._model.id, bill.input_tokens, bill.output_tokens, cost_micros, day)
 
     # --- the engine
 

@@ -107,10 +107,8 @@ class ChunkWriter:
         """What the provider reported, normalized, or the estimate for what was produced so far."""
         if self._whole_usage is not None:
             return self._whole_usage
-        if adds_up(self._reported):
-            usage = self._reported.copy()
-        else:
-            usage = normalized_usage(self._reported, self.estimated_input, estimated_tokens(self.text_bytes))
+        told = self._reported
+        usage = told.copy() if adds_up(told) else normalized_usage(told, self.estimated_input, estimated_tokens(self.text_bytes))
         if self._closed:
             self._whole_usage = usage
         return usage
@@ -208,8 +206,7 @@ class ChunkWriter:
         self.finish()
         choices = []
         for choice in self._choices.values():  # in order since then
-            reason = choice.reason()
-            told = {"index": choice.index, "message": choice.message(), "logprobs": None, "finish_reason": reason}
+            told = {"index": choice.index, "message": choice.message(), "logprobs": None, "finish_reason": choice.reason()}
             choices.append(told | choice.waiting if choice.waiting else told)
         answer = {**self.head, "object": "chat.completion", **self._waiting, "choices": choices, "usage": self.usage}
         return answer, json_bytes(answer, apart)

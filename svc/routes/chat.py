@@ -111,7 +111,9 @@ async def create(request: Request[State], caller: Caller) -> Response:
             with attended(request.receive, state.drain, owner, interrupt):
                 answer = await call.complete()
     finally:
-        await _record(request, call, exchange)
+        request.scope["svc.log_fields"].update(call.log_fields)
+        if exchange is not None:
+            await _keep(request, call, exchange)
     if call.paid:
         headers = {**headers, "x-service-cost-micros": str(call.cost_micros)}
     return reply(orjson.Fragment(answer), headers=headers)
@@ -135,21 +137,19 @@ async def _events(
                     raise reason_error(interrupt.reason) from None
                 whole = True
         finally:
-            await _record(request, call, exchange)
+            request.scope["svc.log_fields"].update(call.log_fields)
+            if exchange is not None:
+                await _keep(request, call, exchange)
     except asyncio.CancelledError:
         if not whole or interrupt.reason is None:
             raise
         # A shutdown while the answer was settled and kept, which has happened all the same, finds it whole.
 
 
-async def _record(request: Request[State], call: ChatCall, exchange: Exchange | None) -> None:
-    """Logs the call, however it ended, and keeps what a session said and was told, as far as it came and is paid."""
-    request.scope["svc.log_fields"].update(call.log_fields)
-    if exchange is not None and call.begun and call.settled:
-        await _keep(request, call, exchange)
-
-
 async def _keep(request: Request[State], call: ChatCall, exchange: Exchange) -> None:
+    """Keeps what a session said and was told, as far as it came and is paid."""
+    if not (call.begun and call.settled):
+        return
     state = request.state
     message, usage, now = call.message, call.usage, state.clock()
     reasoning = message.get("reasoning_content") or message.get("reasoning")
