@@ -6,7 +6,6 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -57,16 +56,13 @@ class Model:
     kind: str
     prices: Mapping[str, int]
     fallback: str | None = None
+    paid: bool = field(init=False)  # whether it has a price
+    counted_as: str = field(init=False)  # its provider's name in metrics, where users' own share one
 
-    @cached_property
-    def paid(self) -> bool:
-        """Whether it has a price."""
-        return any(self.prices.values())
-
-    @cached_property
-    def counted_as(self) -> str:
-        """Its provider's name in metrics, where users' own share one."""
-        return BUILTIN if self.provider is None else "byok" if self.provider.byok else self.provider.name
+    def __post_init__(self) -> None:
+        provider = self.provider
+        object.__setattr__(self, "paid", any(self.prices.values()))
+        object.__setattr__(self, "counted_as", BUILTIN if provider is None else "byok" if provider.byok else provider.name)
 
     def as_json(self, created: int) -> dict[str, Any]:
         """The model as GET /v1/models shows it."""

@@ -25,7 +25,7 @@ _TOKENS_MAX = 2**31 - 1
 _INT64_MAX = 2**63 - 1
 _CONTENT = "a string, a list of parts or null"
 _ROLE = one_of(*ROLES)
-_PLAIN_ROLES = frozenset(ROLES) - {"tool"}
+_PLAIN_ROLES = tuple(role for role in ROLES if role != "tool")
 
 
 def check_chat(body: dict[str, Any]) -> dict[str, Any]:
@@ -35,7 +35,7 @@ def check_chat(body: dict[str, Any]) -> dict[str, Any]:
     `tool_choice` and `response_format`, `max_tokens: -1`) the type alone is checked: a new word needs no new version of this
     service. What the built-in models take is `check_for_builtin`'s.
     """
-    required(body, "messages", _messages)
+    _messages(body.get("messages"), "messages")
     known(body, _FIELDS)
     return body
 
@@ -119,10 +119,12 @@ def _schema(value: Any, param: str) -> None:
 
 def _is_plain(message: Any) -> bool:
     """Whether it is a text by somebody, and nothing else, as most messages are: then there is nothing more to look at."""
-    if type(message) is not dict or len(message) != 2 or type(message.get("content")) is not str:
-        return False
-    role = message.get("role")
-    return type(role) is str and role in _PLAIN_ROLES
+    return (
+        type(message) is dict
+        and len(message) == 2
+        and type(message.get("content")) is str
+        and message.get("role") in _PLAIN_ROLES
+    )
 
 
 def _messages(value: Any, param: str) -> None:

@@ -40,6 +40,7 @@ class Connection(asyncio.Protocol):
         "_keep",
         "_lines",
         "_lost",
+        "_news",
         "_parser",
         "_paused",
         "_reusable",
@@ -85,7 +86,7 @@ class Connection(asyncio.Protocol):
         self._head_only = method == "HEAD"
         self._interim_count = 0
         self._silent_bytes = 0  # since the last byte of a body: heads, chunk extensions, trailers
-        self._answered = self.until_close = self._reusable = self._paused = False
+        self._answered = self.until_close = self._reusable = self._paused = self._news = False
         self.chunks: list[bytes] = []
         self._buffered_bytes = 0
         if len(body) < PAUSE_AT_BYTES:
@@ -121,7 +122,6 @@ class Connection(asyncio.Protocol):
 
     def release(self) -> None:
         """The body is complete: back to the pool, unless the server ends it or has not taken the whole request."""
-        self.take()
         self.phase = _IDLE
         clear = not self.transport.is_closing() and self.transport.get_write_buffer_size() == 0
         if not (clear and self._reusable and self._keep(self)):
@@ -146,6 +146,9 @@ class Connection(asyncio.Protocol):
                 self._answered = True
                 self._silent_bytes += len(piece)
                 self._parser.feed_data(piece)
+                if self._news:
+                    self._news = False
+                    self._wake()
                 if self._silent_bytes >= MAX_HEAD_BYTES and self.phase != _DONE:
                     raise ProtocolError("The answer's head or framing is too large.")
             if data:
@@ -227,7 +230,7 @@ class Connection(asyncio.Protocol):
         self.until_close = not self._is_framed(headers)
         self._silent_bytes = 0
         self.phase = _DONE if self._head_only else _BODY
-        self._wake()
+        self._news = True
 
     def _is_framed(self, headers: list[tuple[bytes, bytes]]) -> bool:
         """Whether the head tells the body's length; refuses what could be read in two ways, and compression."""
@@ -252,7 +255,7 @@ class Connection(asyncio.Protocol):
             if self._buffered_bytes >= PAUSE_AT_BYTES and not self._paused:
                 self._paused = True
                 self.transport.pause_reading()
-            self._wake()
+            self._news = True
 
     def on_message_complete(self) -> None:
         if len(self._lines) > MAX_HEADERS:
@@ -260,7 +263,7 @@ class Connection(asyncio.Protocol):
         if self.phase == _BODY:
             self.phase = _DONE
             self._reusable = self._parser.should_keep_alive()
-            self._wake()
+            self._news = True
 
 
 class Reply:
@@ -323,6 +326,7 @@ class Reply:
         """Aborts the connection at once unless the body is complete. May be called at any time, and again."""
         if (connection := self._connection) is not None and connection.phase == _DONE:
             self._connection = None
+            connection.take()
             connection.release()
         elif connection is not None:
             connection.fail(ReadError("The answer was closed before its end."))

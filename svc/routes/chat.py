@@ -5,7 +5,6 @@ import contextlib
 from collections.abc import AsyncGenerator
 from typing import Any
 
-import orjson
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -28,7 +27,7 @@ from svc.server.interface import Answer, Refusal, describes, parameter, path_id,
 from svc.server.sse import EventStream, Interrupt, attended, reason_error
 from svc.server.state import State
 from svc.server.streamed import Streamed, json_array
-from svc.server.web import add_log_fields, reply
+from svc.server.web import add_log_fields, reply, reply_written
 
 _BODY_BYTES = 16 * MIB
 _HEAVY_BYTES = 64 * KIB
@@ -116,7 +115,7 @@ async def create(request: Request[State], caller: Caller) -> Response:
             await _keep(request, call, exchange)
     if call.paid:
         headers = {**headers, "x-service-cost-micros": str(call.cost_micros)}
-    return reply(orjson.Fragment(answer), headers=headers)
+    return reply_written(answer, headers)
 
 
 async def _events(

@@ -22,9 +22,10 @@ _CONTROLS = bytes([*range(9), *range(10, 32), 127])
 class Channel:
     """What the requests of one connection share: its transport, whether either side has to wait, who hears that one is over."""
 
-    __slots__ = ("_writable", "on_response", "read_paused", "server_state", "transport", "write_paused")
+    __slots__ = ("_writable", "loop", "on_response", "read_paused", "server_state", "transport", "write_paused")
 
     def __init__(self, transport: asyncio.Transport, server_state: ServerState, on_response: Callable[[], None]) -> None:
+        self.loop = asyncio.get_running_loop()
         self.transport = transport
         self.server_state = server_state
         self.on_response = on_response
@@ -75,7 +76,7 @@ class Cycle:
 
     def start(self, app: ASGIApp, scope: Scope) -> None:
         """Lets `app` answer the request in a task, of which the server knows while it runs."""
-        self._task: Any = asyncio.get_running_loop().create_task(self._run(app, scope))
+        self._task: Any = self._channel.loop.create_task(self._run(app, scope))
         self._channel.server_state.tasks.add(self._task)
 
     async def _run(self, app: ASGIApp, scope: Scope) -> None:
@@ -108,7 +109,7 @@ class Cycle:
             if channel.read_paused:
                 channel.resume_reading()
             if not self.news:
-                self.reader = asyncio.get_running_loop().create_future()
+                self.reader = channel.loop.create_future()
                 await self.reader
             self.news = False
         if self.disconnected or self.response_complete:

@@ -4,6 +4,7 @@ signed_in(metered(handler)): bearer -> Caller (401) -> one admission (429) -> ha
 """
 
 from collections.abc import Awaitable, Callable
+from functools import lru_cache
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -152,11 +153,11 @@ def metered(handler: Handler) -> Handler:
 
     def guarded(request: Request[State], caller: Caller) -> Awaitable[Response]:
         try:
-            limit, remaining, reset_seconds = request.state.limits.take_chat(caller.id, caller.tier)
+            admission = request.state.limits.take_chat(caller.id, caller.tier)
         except ApiError as error:
-            _tell_limits(request, CHAT_PER_MINUTE[caller.tier], 0, error.retry_after_seconds or 1)
+            request.scope["svc.headers"] += _limit_headers(CHAT_PER_MINUTE[caller.tier], 0, error.retry_after_seconds or 1)
             raise
-        _tell_limits(request, limit, remaining, reset_seconds)
+        request.scope["svc.headers"] += _limit_headers(*admission)
         return handler(request, caller)
 
     return guarded
@@ -184,8 +185,9 @@ def per_ip(rule: str) -> Callable[[Endpoint], Endpoint]:
     return guard
 
 
-def _tell_limits(request: Request[State], limit: int, remaining: int, reset_seconds: int) -> None:
-    request.scope["svc.headers"] += (
+@lru_cache(8192)  # all of the two tiers' numbers in most of the seconds of a window
+def _limit_headers(limit: int, remaining: int, reset_seconds: int) -> tuple[tuple[bytes, bytes], ...]:
+    return (
         (b"x-ratelimit-limit-requests", b"%d" % limit),
         (b"x-ratelimit-remaining-requests", b"%d" % remaining),
         (b"x-ratelimit-reset-requests", b"%ds" % reset_seconds),

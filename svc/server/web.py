@@ -66,7 +66,7 @@ class ExactFirst(Router):
         self._exact = {(method, route.path): route for route in exact for method in route.methods or ()}
 
     def __call__(self, scope: Scope, receive: Receive, send: Send) -> Coroutine[Any, Any, None]:
-        route = self._exact.get((scope.get("method", ""), scope.get("path", "")))
+        route = self._exact.get((scope["method"], scope["path"])) if scope["type"] == "http" else None
         if route is None:
             return super().__call__(scope, receive, send)
         scope["route"] = route
@@ -76,22 +76,27 @@ class ExactFirst(Router):
 class _JsonResponse(Response):
     background = None
 
-    def __init__(self, value: Any, status: int, headers: Mapping[str, str] | None) -> None:
+    def __init__(self, body: bytes, status: int, headers: Mapping[str, str] | None) -> None:
         self.status_code = status
-        self.body = orjson.dumps(value)
-        self.raw_headers = [(b"content-length", b"%d" % len(self.body)), *_JSON_HEADERS]
+        self.body = body
+        self.raw_headers = [(b"content-length", b"%d" % len(body)), *_JSON_HEADERS]
         if headers:
             self.raw_headers += [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
 
 
 def reply(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     """`value` as a JSON answer."""
-    return _JsonResponse(value, status, headers)
+    return _JsonResponse(orjson.dumps(value), status, headers)
+
+
+def reply_written(body: bytes, headers: Mapping[str, str] | None = None) -> Response:
+    """A JSON answer that is written already."""
+    return _JsonResponse(body, 200, headers)
 
 
 async def reply_apart(value: Any) -> Response:
     """As `reply`, for long texts: they are written away from the event loop."""
-    return reply(orjson.Fragment(await asyncio.to_thread(json_text.dumps, value)))
+    return reply_written(await asyncio.to_thread(json_text.dumps, value))
 
 
 def no_content() -> Response:
