@@ -31,7 +31,7 @@ _PATIENCE_SECONDS = 2.0  # so long a request waits for a provider's list at most
 _MOST_LISTED = 5_000
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Provider:
     """A model server. `timeout_seconds` is to the first byte and between bytes; `byok`: a user's own, not the operator's.
 
@@ -46,7 +46,7 @@ class Provider:
     listed_prices: tuple[int, int] = (0, 0)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Model:
     """A model on offer. `id` is `<provider>/<name>`, `provider` None the built-in one, `prices` are micros as in `PRICES`."""
 

@@ -9,7 +9,6 @@ import asyncio
 import contextlib
 import sqlite3
 from collections.abc import AsyncGenerator, Collection, Mapping
-from types import MappingProxyType
 from typing import Any
 
 from svc.billing import wallet
@@ -64,13 +63,10 @@ class ChatCall(PaidCall):
     Making it walks the whole body: one that is `heavy`, with many values or long texts, belongs off the event loop.
     """
 
-    begun = False  # whether there is anything of an answer
-    _reached = False  # whether the model may have read the request
-    _streamed = False  # whether what has come has been had
-    _abandoned = False
-    _answered = False  # to its end
-    _answer: dict[str, Any] | None = None
-    _limits: Mapping[str, int] = MappingProxyType({})  # of the output, once a paid call has its hold
+    __slots__ = (
+        *("begun", "_abandoned", "_added", "_answer", "_answered", "_body", "_heavy", "_input_tokens", "_limits", "_reached"),
+        *("_streamed", "_writer"),
+    )
 
     def __init__(
         self,
@@ -84,6 +80,12 @@ class ChatCall(PaidCall):
         heavy: bool = False,
     ) -> None:
         super().__init__(model, engines, payer)
+        self.begun = False  # whether there is anything of an answer
+        self._reached = False  # whether the model may have read the request
+        self._streamed = False  # whether what has come has been had
+        self._abandoned = self._answered = False  # by its caller; to its end
+        self._answer: dict[str, Any] | None = None
+        self._limits: dict[str, int] = {}  # of the output, once a paid call has its hold
         options = body.get("stream_options") or {}
         self._writer = wire.ChunkWriter(
             "chatcmpl-" + random_base62(29), int(engines.clock()), model.id, bool(options.get("include_usage")), body

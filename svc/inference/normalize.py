@@ -143,6 +143,11 @@ _NO_FIELDS: dict[str, Any] = {}
 class GrowingChoice:
     """One choice of an answer as far as it has come. `left_bytes` is what its texts and arguments may still have."""
 
+    __slots__ = (
+        *("_by_index", "begun", "calls", "cut", "extra", "finish_reason", "function_call", "index", "left_bytes", "texts"),
+        "waiting",
+    )
+
     def __init__(self, index: int, left_bytes: float = math.inf) -> None:
         self.index = index
         self.left_bytes = left_bytes
@@ -221,12 +226,12 @@ class GrowingChoice:
 class WholeText(GrowingChoice):
     """A choice that came whole and is a text: nothing is added to it, so that it has none of what a choice grows by."""
 
-    cut = False
-    calls = _NO_CALLS
-    texts = waiting = _NO_FIELDS
+    __slots__ = ("_text",)
 
     def __init__(self, index: int, text: str, finish_reason: str) -> None:
         self.index, self._text, self.finish_reason = index, text, finish_reason
+        self.texts = self.waiting = _NO_FIELDS
+        self.calls = _NO_CALLS
 
     def message(self) -> dict[str, Any]:
         return {"role": "assistant", "content": self._text, "refusal": None}

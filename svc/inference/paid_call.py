@@ -76,14 +76,11 @@ class PaidCall:
     time in milliseconds.
     """
 
-    cost_micros = 0
-    # What else is written in the transaction of the settlement, for instance how far the agent's run is.
-    beside: Callable[[sqlite3.Connection], None] | None = None
-    _reserved = _settled = False
-    _held_micros = _overrun_micros = 0
-    _paid: Bill | None = None  # what the settlement was for
-    _began_at = 0.0  # monotonic seconds, as the next
-    _asked_at: float | None = None  # of the try that is under way
+    # Without them it had a dictionary, in which its many attributes take longer to find.
+    __slots__ = (
+        *("beside", "cost_micros", "log_fields", "paid", "_asked", "_asked_at", "_began_at", "_engines", "_held_micros"),
+        *("_hold_id", "_model", "_overrun_micros", "_paid", "_payer", "_reserved", "_settled"),
+    )
 
     def __init__(self, model: Model, engines: Engines, payer: Payer) -> None:
         self._asked = self._model = model
@@ -93,6 +90,12 @@ class PaidCall:
         # Made here, so that a hold whose writing nobody waited for is settled all the same.
         self._hold_id = new_id("hold", engines.clock()) if self.paid else ""
         self.log_fields: dict[str, Any] = {"model": model.id}
+        self.cost_micros = self._held_micros = self._overrun_micros = 0
+        # What else is written in the transaction of the settlement, for instance how far the agent's run is.
+        self.beside: Callable[[sqlite3.Connection], None] | None = None
+        self._reserved = self._settled = False
+        self._paid: Bill | None = None  # what the settlement was for
+        self._asked_at: float | None = None  # when the try that is under way began, in monotonic seconds
 
     @property
     def settled(self) -> bool:

@@ -64,6 +64,12 @@ class Endpoint(Protocol):
 class RawAnswer:
     """The body of one answer as raw chunks, which come as they are read from the network. To be closed however it ends."""
 
+    __slots__ = (
+        *("_deadline", "_done", "_ended", "_endpoint", "_events", "_fault", "_json", "_left_bytes", "_repeats", "_reply"),
+        "_unfinished",
+    )
+    _repeats: Repeats
+
     def __init__(self, reply: Reply, endpoint: Endpoint, limit_bytes: int) -> None:
         self._reply = reply
         self._endpoint = endpoint
@@ -71,7 +77,6 @@ class RawAnswer:
         self._deadline = time.monotonic() + _ANSWER_SECONDS
         self._json: list[bytes] = []
         self._events: EventReader | None = None
-        self._repeats: Repeats
         self._done = self._ended = False  # `[DONE]` has come; so has the end of the body
         self._fault: UpstreamFault | None = None  # what came behind the chunks that were returned
         # Without framing a cut connection looks like the end of the body: then the answer itself must have said that it ends.

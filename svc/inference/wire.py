@@ -78,21 +78,22 @@ class ChunkWriter:
     the way: there are no chunks, and `answer()` tells it all in the end.
     """
 
-    whole = cut = False
-    text_bytes = 0
-    choice_bytes = math.inf
-    _closed = False
-    _estimated_input: int | None = None
-    _whole_usage: dict[str, Any] | None = None  # once it is closed: nothing is added to it then
-    _kept_bytes = 0
-    _parts = 0  # of the chunk that is being read
-    _plain: _Plain | None = None  # the last chunk, if it was a text and nothing else
-    _frame: tuple[bytes, bytes] | None = None  # its block before and after the text, once another repeats it
+    __slots__ = (
+        *("choice_bytes", "cut", "head", "text_bytes", "whole", "_choices", "_closed", "_estimated_input", "_frame"),
+        *("_include_usage", "_kept_bytes", "_parts", "_plain", "_reported", "_request", "_waiting", "_whole_usage"),
+    )
 
     def __init__(self, id: str, created: int, model: str, include_usage: bool, request: dict[str, Any]) -> None:
         self.head: dict[str, Any] = {"id": id, "object": "chat.completion.chunk", "created": created, "model": model}
         self._include_usage = include_usage
         self._request = request
+        self.whole = self.cut = self._closed = False
+        self.text_bytes = self._kept_bytes = self._parts = 0  # the parts are those of the chunk that is being read
+        self.choice_bytes = math.inf
+        self._plain: _Plain | None = None  # the last chunk, if it was a text and nothing else
+        self._frame: tuple[bytes, bytes] | None = None  # its block before and after the text, once another repeats it
+        self._estimated_input: int | None = None
+        self._whole_usage: dict[str, Any] | None = None  # once it is closed: nothing is added to it then
         self._reported: dict[str, Any] = {}
         self._choices: dict[int, GrowingChoice] = {}
         self._waiting: dict[str, Any] = {}  # fields of the chunk that go out with the next one

@@ -274,6 +274,8 @@ class Reply:
     `ProtocolError` otherwise.
     """
 
+    __slots__ = ("_connection", "framed", "raw_headers", "status")
+
     def __init__(self, connection: Connection) -> None:
         self.status = connection.status
         self.raw_headers = connection.headers

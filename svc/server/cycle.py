@@ -58,14 +58,11 @@ class Channel:
 class Cycle:
     """One request and its answer. The head of an answer waits for the first of its body: most are one write."""
 
-    body = b""  # what has come of the request's and was not read yet
-    more_body = True
-    disconnected = response_started = response_complete = False
-    _head = b""
-    _chunked = False
-    _left: int | None = None  # how much of the answer its head still promises
-    news = False  # for `receive`
-    reader: asyncio.Future[None] | None = None  # the one that waits for it
+    # Slots, and no defaults in the class: an attribute that stands there, too, is looked up anew each time.
+    __slots__ = (
+        *("body", "disconnected", "keep_alive", "more_body", "news", "reader", "response_complete", "response_started"),
+        *("waiting_for_100_continue", "_channel", "_chunked", "_head", "_http_1_1", "_left", "_method", "_task"),
+    )
 
     def __init__(self, channel: Channel, method: str, http_1_1: bool, expects: bool, keep_alive: bool) -> None:
         self._channel = channel
@@ -73,6 +70,12 @@ class Cycle:
         self._http_1_1 = http_1_1
         self.waiting_for_100_continue = expects
         self.keep_alive = keep_alive
+        self.body = self._head = b""  # what has come of the request's and was not read yet; the answer's
+        self.more_body = True
+        self.news = False  # for `receive`
+        self.reader: asyncio.Future[None] | None = None  # the one that waits for it
+        self.disconnected = self.response_started = self.response_complete = self._chunked = False
+        self._left: int | None = None  # how much of the answer its head still promises
 
     def start(self, app: ASGIApp, scope: Scope) -> None:
         """Lets `app` answer the request in a task, of which the server knows while it runs."""

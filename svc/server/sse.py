@@ -34,8 +34,11 @@ _LOOK_SECONDS = 0.025  # one timer looks for all answers whether it is over, as 
 class Interrupt:
     """Ends one open answer from outside. `reason`: `client_disconnected`, `shutdown`, or the service's own; the first wins."""
 
-    reason: str | None = None
-    task: "asyncio.Task[object] | None" = None  # the one that it cancels
+    __slots__ = ("reason", "task")
+
+    def __init__(self) -> None:
+        self.reason: str | None = None
+        self.task: asyncio.Task[object] | None = None  # the one that it cancels
 
     def __call__(self, reason: str) -> None:
         if self.reason is not None:
@@ -122,7 +125,7 @@ class attended:  # noqa: N801 - it reads as what it does
     Raises ClientGone or the ApiError of the reason in the place of that cancellation. The request's body must have been read.
     """
 
-    _watcher: asyncio.Task[None] | None = None
+    __slots__ = ("_drain", "_receive", "_task", "_watcher", "grace_seconds", "interrupt", "owner")
 
     def __init__(
         self, receive: Receive, drain: Drain, owner: str, interrupt: Interrupt, grace_seconds: float = _JSON_GRACE_SECONDS
@@ -132,6 +135,7 @@ class attended:  # noqa: N801 - it reads as what it does
         self.grace_seconds = grace_seconds
         self._receive = receive
         self._drain = drain
+        self._watcher: asyncio.Task[None] | None = None
 
     def __enter__(self) -> Interrupt:
         self._drain.add(self)
@@ -178,13 +182,6 @@ class EventStream(Response):
     interrupt the generator sees a CancelledError at its await or yield and may yield its last event before it returns.
     """
 
-    status_code = 200
-    background = None
-    _started = False
-    _turn = -1
-    _unsent = b""
-    _pinging: asyncio.Task[None] | None = None
-
     def __init__(
         self,
         events: AsyncGenerator[bytes, None],
@@ -199,6 +196,11 @@ class EventStream(Response):
         ping_seconds: float = PING_SECONDS,
     ) -> None:
         self.raw_headers = [*_HEADERS, *((name.encode(), value.encode()) for name, value in (headers or {}).items())]
+        self.status_code = 200
+        self._started = False
+        self._turn = -1
+        self._unsent = b""
+        self._pinging: asyncio.Task[None] | None = None
         self._events = events
         self._drain = drain
         self._owner = owner

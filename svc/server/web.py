@@ -36,8 +36,9 @@ def routes(table: Iterable[Row]) -> list[Route]:
 class _Request(Request[State]):
     """Starlette's request, with its state (which is ours) and `receive` as attributes: a property takes five times as long."""
 
-    state: State = None  # type: ignore[assignment]
-    receive: Receive = None  # type: ignore[assignment]
+    __slots__ = ("receive", "state")
+    state: State
+    receive: Receive
 
     def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
         super().__init__(scope, receive, send)
