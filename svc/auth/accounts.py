@@ -54,8 +54,7 @@ class Account(NamedTuple):
 
 def account_of(row: sqlite3.Row) -> Account:
     """The account in a row that begins with COLUMNS."""
-    # What Account._make does, without a look at their number: each request makes one.
-    return tuple.__new__(Account, (*row[:7], bool(row[7]), row[8] is not None))
+    return Account._make((*row[:7], bool(row[7]), row[8] is not None))
 
 
 def check_password(value: Any, param: str = "password") -> str:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from svc import quota
-from svc.auth.accounts import Account
+from svc.auth import accounts
 from svc.content import answers, conversations, history, projects, recall
 from svc.content.answers import AnswerDetails
 from svc.content.recall import Passage
@@ -45,7 +45,7 @@ class Exchange(NamedTuple):
 
 async def begin(
     db: Database,
-    account: Account,
+    account_id: str,
     messages: Sequence[dict[str, Any]],
     conversation_id: str | None,
     replaces: str | None,
@@ -63,21 +63,22 @@ async def begin(
         asked = max((position for position, message in enumerate(messages) if message["role"] == "user"), default=None)
         question = "" if asked is None else texts[asked]
         instructions, replaced = "", None
-        quota.check_room(conn, account.id, len(question.encode("utf-8", "replace")))
+        quota.check_room(conn, account_id, len(question.encode("utf-8", "replace")))
         if conversation_id:
-            conversation = conversations.conversation_by_id(conn, account.id, conversation_id, HEADER)
+            conversation = conversations.conversation_by_id(conn, account_id, conversation_id, HEADER)
             if conversation.project_id:
-                instructions = projects.project_by_id(conn, account.id, conversation.project_id).instructions
+                instructions = projects.project_by_id(conn, account_id, conversation.project_id).instructions
         if replaces:
-            replaced = history.message_by_id(conn, account.id, conversation_id or "", replaces, REPLACES).number
-        recalls = account.memory_enabled
-        passages = recall.matching_passages(conn, account.id, question, texts) if recalls else []
+            replaced = history.message_by_id(conn, account_id, conversation_id or "", replaces, REPLACES).number
+        account = accounts.account_by_id(conn, account_id)
+        recalls = account is not None and account.memory_enabled
+        passages = recall.matching_passages(conn, account_id, question, texts) if recalls else []
         return question, asked, instructions, passages, replaced
 
     question, asked, instructions, passages, replaced = await db.read(read)
     leading = "\n\n".join(part for part in (instructions.strip(), _memory(passages)) if part)
     return Exchange(
-        account.id,
+        account_id,
         conversation_id or new_id("conv", now_seconds),
         not conversation_id,
         question,

@@ -8,7 +8,6 @@ from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from svc.auth.accounts import Account
 from svc.db import Database
 from svc.errors import ApiError, UpstreamFault
 from svc.inference import providers, upstream, upstream_errors
@@ -40,31 +39,31 @@ class Models:
         self._guarded = guarded
         self._lists: dict[tuple[str, str, bytes | None], _List] = {}  # by provider, address and key
 
-    async def chosen(self, account: Account, wanted: Any, kind: str) -> Model:
-        """The model that a request names, else, for chat, the account's default, the operator's, or the built-in assistant, for
-        media the first of its kind.
+    async def chosen(self, account_id: str, default_model: str | None, wanted: Any, kind: str) -> Model:
+        """The model that a request names, else, for chat, the account's `default_model`, the operator's, or the built-in
+        assistant, for media the first of its kind.
 
         Raises ApiError `invalid_value`, `model_not_found`.
         """
         if wanted is None and kind != "chat":
-            first = await self.first(account.id, kind)
+            first = await self.first(account_id, kind)
             if first is None:
                 message = f"There is no model for {kind} here. Name one of your own providers'."
                 raise ApiError("model_not_found", message, param="model")
             return first
-        model_id = self.default(account) if wanted is None else wanted
+        model_id = self.default(default_model) if wanted is None else wanted
         if not isinstance(model_id, str):
             raise ApiError("invalid_value", "model must be a string, an id of GET /v1/models.", param="model")
-        model = self.catalog.configured(model_id) or await self.find(account.id, model_id, kind)
+        model = self.catalog.configured(model_id) or await self.find(account_id, model_id, kind)
         if model is None:
             raise ApiError("model_not_found", f"There is no model {model_id[:200]!r}. GET /v1/models lists them.", param="model")
         if model.kind != kind:
             raise ApiError("invalid_value", f"{model_id!r} is no {kind} model but one for {model.kind}.", param="model")
         return model
 
-    def default(self, account: Account) -> str:
-        """The id of the model of a chat request that names none."""
-        return account.default_model or self.catalog.default_model or f"{BUILTIN}/assistant"
+    def default(self, default_model: str | None) -> str:
+        """The id of the model of a chat request that names none, by an account with this `default_model`."""
+        return default_model or self.catalog.default_model or f"{BUILTIN}/assistant"
 
     async def first(self, account_id: str, kind: str) -> Model | None:
         """The model for pictures or speech where none is named: the operator's first, else the built-in, else one of the

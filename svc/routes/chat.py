@@ -76,17 +76,16 @@ _HEAVY_BYTES = 64 * KIB
 )
 async def create(request: Request[State], caller: Caller) -> Response:
     """A chat completion: one JSON answer, or with `stream: true` server-sent chunks that end with `[DONE]`."""
-    state = request.state
+    state, owner = request.state, caller.id
     body = await read_checked(request, check_chat, _BODY_BYTES)
-    model = await state.models.chosen(caller.account, body.get("model"), "chat")
+    model = await state.models.chosen(caller.id, caller.default_model, body.get("model"), "chat")
     if model.provider is None:
         check_for_builtin(body)
     exchange = None
     if caller.auth == "session":  # a key's requests are stateless
         conversation_id, replaces = request.headers.get(memory.HEADER), request.headers.get(memory.REPLACES)
-        exchange = await memory.begin(state.db, caller.account, body["messages"], conversation_id, replaces, state.clock())
+        exchange = await memory.begin(state.db, owner, body["messages"], conversation_id, replaces, state.clock())
         body = {**body, "messages": exchange.messages}
-    owner = caller.id
     payer = Payer(owner, request.scope["svc.request_id"], caller.key_id)
     if int(request.scope["svc.sent"].get(b"content-length", _BODY_BYTES)) > _HEAVY_BYTES:  # making it walks the whole body
         call = await state.offload.run(owner, ChatCall, model, body, state.engines, payer, heavy=True)

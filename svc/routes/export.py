@@ -113,8 +113,9 @@ async def create(request: Request[State], caller: Caller) -> Response:
         "content-disposition": f'attachment; filename="export-{day_of(state.clock())}.zip"',
         "cache-control": "no-store",
     }
+    account = await caller.account(state.db)
     await state.engines.usage.flush()
-    return Streamed(request, caller.id, _archive(state, caller), headers)
+    return Streamed(request, caller.id, _archive(state, account), headers)
 
 
 class _Sink:
@@ -135,17 +136,17 @@ class _Sink:
         return taken
 
 
-async def _archive(state: State, caller: Caller) -> AsyncGenerator[bytes, None]:
+async def _archive(state: State, account: Account) -> AsyncGenerator[bytes, None]:
     import zipfile  # late: a start would wait for it
 
     db, sink = state.db, _Sink()
     archive = zipfile.ZipFile(sink, "w")  # type: ignore[call-overload]
-    archive.writestr("account.json", orjson.dumps(_account(caller.account), option=orjson.OPT_INDENT_2) + b"\n")
+    archive.writestr("account.json", orjson.dumps(_account(account), option=orjson.OPT_INDENT_2) + b"\n")
     for kind in KINDS:
         # Zip64, because nobody knows before how long it becomes.
         with archive.open(f"{kind}.jsonl", "w", force_zip64=True) as file:
             after: Any = None
-            while (lines := await db.read(_lines, caller.id, kind, after)) is not None:
+            while (lines := await db.read(_lines, account.id, kind, after)) is not None:
                 text, after = lines
                 file.write(text)
                 yield sink.take()
@@ -154,7 +155,7 @@ async def _archive(state: State, caller: Caller) -> AsyncGenerator[bytes, None]:
     last_id = ""
     # A content is read whole before its entry begins, so that one which is replaced meanwhile can be read again.
     with state.studio.spool() as spool:
-        while (artifact := await db.read(_next_artifact, caller.id, last_id)) is not None:
+        while (artifact := await db.read(_next_artifact, account.id, last_id)) is not None:
             try:
                 await _spool_content(db, artifact, spool)
             except contents.ContentReplaced:

@@ -194,12 +194,13 @@ def _verify(tx: sqlite3.Connection, token: str, now_seconds: float) -> None:
 async def request_verification(request: Request[State], caller: Caller) -> Response:
     """202: the mail with the link that proves the address is on its way again. 409 `already_verified`."""
     state = request.state
-    if caller.account.email_verified:
+    account = await caller.account(state.db)
+    if account.email_verified:
         raise ApiError("already_verified")
     state.limits.take_by_account("verify_email", caller.id)
     if state.mail is None:
         return reply({"message": "No mail is set up on this server. Its operator can tell how to go on."}, 202)
-    send_verification(state, caller.account)
+    send_verification(state, account)
     return reply({"message": "A link that confirms this address is on its way to it."}, 202)
 
 

@@ -89,7 +89,7 @@ async def create_image(request: Request[State], caller: Caller) -> Response:
     body = await read_json(request)
     wanted = _image_request(body)
     as_url = optional(body, "response_format", one_of("b64_json", "url"), "b64_json") == "url"
-    model = await state.models.chosen(caller.account, body.get("model"), "image")
+    model = await state.models.chosen(caller.id, caller.default_model, body.get("model"), "image")
     if model.provider is None:
         _check_for_painter(body, wanted)
     call = ImageCall(model, wanted, state.studio, _payer(request, caller))
@@ -218,7 +218,7 @@ async def generate_audio(request: Request[State], caller: Caller) -> Response:
     """`{input, model?, voice?, format?, speed?, tts_max_tokens?}` -> the audio, WAV if no format is named."""
     body = await read_json(request)
     text = _text(body, "input", _SPOKEN_LENGTH)
-    model = await request.state.models.chosen(caller.account, body.get("model"), "speech")
+    model = await request.state.models.chosen(caller.id, caller.default_model, body.get("model"), "speech")
     if model.provider is not None and model.provider.byok:
         _check_length(text, "input", _SPEECH_LENGTH)
     return await _speech(request, caller, model, text, body, "format", "wav")
@@ -238,7 +238,7 @@ async def create_speech(request: Request[State], caller: Caller) -> Response:
     body = await read_json(request)
     text = _text(body, "input", _SPEECH_LENGTH)
     optional(body, "stream_format", one_of("audio", "sse"), "audio")
-    model = await request.state.models.chosen(caller.account, body.get("model"), "speech")
+    model = await request.state.models.chosen(caller.id, caller.default_model, body.get("model"), "speech")
     # Clients take an unnamed format for mp3; where the voice has no encoder they get WAV that says so.
     usual = "mp3" if model.provider is not None or "mp3" in request.state.studio.voice.formats else "wav"
     return await _speech(request, caller, model, text, body, "response_format", usual)

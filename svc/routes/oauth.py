@@ -181,7 +181,9 @@ async def begin_linking(request: Request[State], caller: Caller) -> Response:
 async def unlink(request: Request[State], caller: Caller) -> Response:
     """204; 409 when it is the only way in."""
     identity_id = request.path_params["identity"]
-    await request.state.db.write(identities.delete_identity, caller.id, identity_id, has_password=caller.account.has_password)
+    db = request.state.db
+    account = await caller.account(db)
+    await db.write(identities.delete_identity, caller.id, identity_id, has_password=account.has_password)
     return no_content()
 
 

@@ -36,7 +36,8 @@ _KEYS_AT_ONCE = 100  # up to 0.4 MB of names
 
 @describes("Account", "getMe", "Show the account", answers={200: Answer("The caller's account.", USER)})
 async def show_me(request: Request[State], caller: Caller) -> Response:
-    return reply(caller.account.as_json(caller.auth))
+    account = await caller.account(request.state.db)
+    return reply(account.as_json(caller.auth))
 
 
 @describes(
@@ -81,12 +82,13 @@ async def delete_me(request: Request[State], caller: Caller) -> Response:
     state = request.state
     state.limits.take_by_account("delete_account", caller.id)
     body = await read_json(request)
-    if caller.account.has_password:
+    account = await caller.account(state.db)
+    if account.has_password:
         password = checks.required(body, "password", checks.string)
         stored = await state.db.read(accounts.password_hash, caller.id)
         if len(password) > accounts.PASSWORD_LENGTH[1] or not await state.passwords.matches(password, stored, login=False):
             raise ApiError("invalid_credentials", "The password is wrong.", param="password")
-    elif body.get("confirm") != caller.account.email:
+    elif body.get("confirm") != account.email:
         raise ApiError("invalid_value", "confirm must be the e-mail of this account.", param="confirm")
     await state.db.write(departure.begin, caller.id)
     state.drain.end_all_of(caller.id, "account_deleted")
@@ -96,7 +98,7 @@ async def delete_me(request: Request[State], caller: Caller) -> Response:
 
 @describes("Account", "getSettings", "Show the settings", answers={200: Answer("The settings.", SETTINGS)})
 async def show_settings(request: Request[State], caller: Caller) -> Response:
-    return reply(_settings(request.state, caller.account))
+    return reply(_settings(request.state, await caller.account(request.state.db)))
 
 
 @describes(
@@ -133,7 +135,7 @@ async def change_settings(request: Request[State], caller: Caller) -> Response:
 
 
 def _settings(state: State, account: Account) -> dict[str, Any]:
-    chat_model = state.models.default(account)
+    chat_model = state.models.default(account.default_model)
     return {
         "default_model": account.default_model,
         "chat_model": chat_model,

@@ -12,7 +12,7 @@ from starlette.responses import Response
 from svc.auth import accounts, tokens
 from svc.auth.accounts import Account
 from svc.content.content_links import account_of_link
-from svc.db import acting_for
+from svc.db import Database, acting_for
 from svc.errors import ApiError
 from svc.server.interface import Component, Refusal, implies, integer, named_header, string
 from svc.server.limits import CHAT_PER_MINUTE
@@ -59,16 +59,24 @@ _RATE_LIMIT_HEADERS = {
 
 
 class Caller:
-    """Who sent a request: the account as it is now, and by what (`session`, `api_key`, or LINK); `key_id` is a key's."""
+    """Who sent a request: the account's id, tier and default model as they are now, and by what it was sent (`session`,
+    `api_key`, or LINK); `key_id` is a key's."""
 
-    __slots__ = ("account", "auth", "id", "key_id", "tier")
+    __slots__ = ("auth", "default_model", "id", "key_id", "tier")
 
-    def __init__(self, account: Account, auth: str, key_id: str | None = None) -> None:
-        self.account = account
-        self.id = account.id
-        self.tier = account.tier
+    def __init__(self, id: str, tier: str, default_model: str | None, auth: str, key_id: str | None = None) -> None:
+        self.id = id
+        self.tier = tier
+        self.default_model = default_model
         self.auth = auth
         self.key_id = key_id
+
+    async def account(self, db: Database) -> Account:
+        """The whole account as it is now. Raises ApiError `invalid_api_key` where it is gone meanwhile."""
+        account = await db.read(accounts.account_by_id, self.id)
+        if account is None:
+            raise ApiError("invalid_api_key")
+        return account
 
 
 Handler = Callable[[Request[State], Caller], Awaitable[Response]]
@@ -109,16 +117,17 @@ def signed_in(handler: Handler) -> Endpoint:
             if token.startswith(tokens.KEY_PREFIX):  # no JWT begins so
                 raise ApiError("invalid_api_key")
             await tokens.load_jwt()
-            account_id = tokens.session_account(state.derived_keys["session"], token, state.clock())
-            caller = await _caller(state, account_id, "session")
+            session_id = tokens.session_account(state.derived_keys["session"], token, state.clock())
+            caller = await _caller(state, session_id, "session")
         else:
             holder = state.db.look_up(tokens.holder_of, hashed)
             if holder is None:
                 raise ApiError("invalid_api_key")
+            account_id, tier, default_model, key_id, last_used_at = holder
             minute_seconds = state.clock() // 60 * 60
-            if holder.last_used_at < minute_seconds:
-                await _mark_used(state, holder, minute_seconds)
-            caller = Caller(holder.account, "api_key", holder.key_id)
+            if last_used_at < minute_seconds:
+                await _mark_used(state, account_id, key_id, minute_seconds)
+            caller = Caller(account_id, tier, default_model, "api_key", key_id)
         scope["svc.account_id"] = scope["svc.log_fields"]["account"] = caller.id
         acting_for.set(caller.id)
         return await handler(request, caller)
@@ -198,7 +207,7 @@ async def _caller(state: State, account_id: str | None, auth: str) -> Caller:
     account = None if account_id is None else await state.db.read(accounts.account_by_id, account_id)
     if account is None:
         raise ApiError("invalid_api_key")
-    return Caller(account, auth)
+    return Caller(account.id, account.tier, account.default_model, auth)
 
 
 def _bearer(authorization: bytes) -> str:
@@ -209,8 +218,8 @@ def _bearer(authorization: bytes) -> str:
     return token
 
 
-async def _mark_used(state: State, holder: tokens.KeyHolder, minute_seconds: float) -> None:
+async def _mark_used(state: State, account_id: str, key_id: str, minute_seconds: float) -> None:
     try:
-        await state.db.write_unsynced(tokens.mark_key_used, holder.account.id, holder.key_id, minute_seconds)
+        await state.db.write_unsynced(tokens.mark_key_used, account_id, key_id, minute_seconds)
     except ApiError:
         return  # a full disk does not lock out who only reads
