@@ -174,17 +174,18 @@ class Protocol(asyncio.Protocol):
         if self._deaf:
             return
         self._unparsed_bytes += len(data)
+        rest = b""
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade as upgrade:
             # Nothing here upgrades, so the request is an ordinary one and the rest of the data the next.
-            if rest := data[upgrade.args[0] :]:
-                self.data_received(rest)
-            return
+            rest = data[upgrade.args[0] :]
         except httptools.HttpParserError as error:
             self._refuse(_as_refusal(error, data))
             return
-        if self._unparsed_bytes > HEAD_BYTES:
+        if rest:  # not above: the upgrade would be the context of whatever is wrong with it
+            self.data_received(rest)
+        elif self._unparsed_bytes > HEAD_BYTES:
             self._refuse(ApiError("headers_too_large"))
 
     def on_message_begin(self) -> None:

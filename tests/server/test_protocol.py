@@ -157,6 +157,7 @@ async def test_trailers_do_not_become_headers(server: RunningServer) -> None:
 async def test_an_upgrade_is_ignored_and_the_next_request_served(server: RunningServer) -> None:
     upgrade = GET[:-2] + b"Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
     assert [status for status, _, _ in answers(await server.exchange(upgrade + upgrade + LAST_GET))] == [200, 200, 200]
+    assert [status for status, _, _ in answers(await server.exchange(upgrade + b"nonsense\r\n\r\n"))] == [200, 400]
 
 
 async def test_a_fault_below_every_handler_is_a_500_in_the_error_shape(server: RunningServer) -> None:
