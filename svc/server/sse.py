@@ -279,16 +279,13 @@ class EventStream(Response):
     def _ping_if_silent(self) -> None:
         silent_seconds = time.monotonic() - self._sent_at
         if self._unsent:  # to a reader who takes nothing now: what waits will break the silence as well
-            self._ping_in(self._ping_seconds)
-            return
-        if silent_seconds < self._ping_seconds:
-            self._ping_in(self._ping_seconds - silent_seconds)
-            return
-        self._unsent += PING
-        self._pinging = asyncio.create_task(self._flush())
-        self._pinging.add_done_callback(self._pinged)
+            silent_seconds = 0.0
+        elif silent_seconds >= self._ping_seconds:
+            silent_seconds = 0.0
+            self._unsent += PING
+            self._pinging = asyncio.create_task(self._flush())
+            self._pinging.add_done_callback(self._pinged)
+        self._ping_in(self._ping_seconds - silent_seconds)
 
     def _pinged(self, pinging: asyncio.Task[None]) -> None:
         self._pinging = None
-        if not pinging.cancelled():
-            self._ping_in(self._ping_seconds)

@@ -108,6 +108,26 @@ async def test_silence_is_broken_by_pings_also_before_the_first_block() -> None:
     assert caller.body == PING + PING + b"one\n\n"
 
 
+async def test_a_ping_that_goes_out_as_the_stream_ends_is_the_last() -> None:
+    pinged = asyncio.Event()
+
+    async def events() -> AsyncGenerator[bytes, None]:
+        await pinged.wait()
+        return
+        yield
+
+    class Pinged(Caller):
+        async def send(self, message: dict[str, Any]) -> None:
+            self.messages.append(message)
+            if message.get("body") == PING:
+                pinged.set()
+
+    caller = Pinged()
+    await run(stream(events(), Drain(), ping_seconds=0.02), caller)
+    await asyncio.sleep(0.1)
+    assert caller.body == PING and caller.messages[-1] == {"type": "http.response.body", "body": b"", "more_body": False}
+
+
 async def test_a_leaving_caller_cancels_the_generator_which_cleans_up_once() -> None:
     cleaned = []
 
