@@ -112,10 +112,12 @@ class _Writer:
         return b"".join([event({"type": fields["type"], "run_id": self._run_id, "seq": n, **fields}) for n, fields in numbered])
 
     def _deltas(self, texts: list[str]) -> bytes:
-        with contextlib.suppress(TypeError):  # half an emoji is written the slower way
+        try:
             written = b"".join([self._delta % numbered for numbered in enumerate(map(orjson.dumps, texts), self._seq + 1)])
             if written.isascii():
                 return written
+        except TypeError:  # half an emoji, which is written the slower way
+            pass
         return self._events([{"type": "delta", "text": text} for text in texts])
 
 

@@ -91,11 +91,11 @@ class ChatCall(PaidCall):
             "chatcmpl-" + random_base62(29), int(engines.clock()), model.id, bool(options.get("include_usage")), body
         )
         self._input_tokens = worst_input_tokens(body) if self.paid else 0
-        self._body = body
         if model.provider is not None:
-            self._body = drop_output_limits(self._body) if self.paid else self._body
-            self._body = self._body if model.provider.byok else drop_aiming_fields(self._body, ours)
-        self._added = set(added)
+            body = drop_output_limits(body) if self.paid else body
+            body = body if model.provider.byok else drop_aiming_fields(body, ours)
+        self._body = body
+        self._added = frozenset(added)
         self._heavy = heavy
         if heavy:
             self._writer.estimated_input()  # counted here, and neither on the event loop nor in the transaction that settles
@@ -157,7 +157,7 @@ class ChatCall(PaidCall):
         self._limits = dict.fromkeys(asked_for or ("max_tokens",), granted)
         self._writer.choice_bytes = granted * _BYTES_PER_GRANTED_TOKEN
         if not asked_for:
-            self._added.add("max_tokens")
+            self._added |= {"max_tokens"}
 
     def bill(self) -> Bill:
         usage = self.usage
@@ -290,8 +290,8 @@ class ChatCall(PaidCall):
         """`body` as the provider of `model` takes it, and with what this service asks for itself."""
         if body.get("stream") and not (options := body.get("stream_options") or {}).get("include_usage"):
             body["stream_options"] = {**options, "include_usage": True}
-            self._added = self._added if options else {*self._added, "stream_options"}
-        return self._engines.concessions.apply(model, body, self._added)
+            self._added = self._added if options else self._added | {"stream_options"}
+        return self._engines.concessions.apply(model, body, self._added) if self._added else body
 
     def _note_reached(self) -> None:
         self._reached = True

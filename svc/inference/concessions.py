@@ -48,10 +48,9 @@ class Concessions:
 
     def apply(self, model: Model, body: dict[str, Any], added: Collection[str]) -> dict[str, Any]:
         """`body` with the fields that we `added` in the form that `model` takes."""
-        if added:
-            for field in self._refused.get(_key(model), ()):
-                if field in added:
-                    body = _WITHOUT[field](body)
+        for field in self._refused.get(_key(model), ()):
+            if field in added:
+                body = _WITHOUT[field](body)
         return body
 
     def learn(self, model: Model, fault: UpstreamFault, added: Collection[str]) -> bool:

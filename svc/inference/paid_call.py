@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import partial
 from types import TracebackType
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from svc.billing import wallet
 from svc.billing.usage import CountedCall, UsageCounter, add_call, add_overrun, day_of
@@ -52,21 +52,27 @@ class Engines:
         return self.guarded if provider.byok else self.outbound
 
 
-class Payer(NamedTuple):
+class Payer:
     """Whose wallet pays, and under which request and key it stands in the ledger."""
 
-    account_id: str
-    request_id: str
-    key_id: str | None
+    __slots__ = ("account_id", "key_id", "request_id")
+
+    def __init__(self, account_id: str, request_id: str, key_id: str | None) -> None:
+        self.account_id = account_id
+        self.request_id = request_id
+        self.key_id = key_id
 
 
-class Bill(NamedTuple):
+class Bill:
     """What a call has used and costs; the ledger says `description`, or the tokens."""
 
-    input_tokens: int
-    output_tokens: int
-    cost_micros: int
-    description: str | None = None
+    __slots__ = ("cost_micros", "description", "input_tokens", "output_tokens")
+
+    def __init__(self, input_tokens: int, output_tokens: int, cost_micros: int, description: str | None = None) -> None:
+        self.input_tokens = input_tokens
+        self.output_tokens = output_tokens
+        self.cost_micros = cost_micros
+        self.description = description
 
 
 class PaidCall:
@@ -178,8 +184,8 @@ class PaidCall:
             self._engines.metrics.count_overrun(self._overrun_micros)
         if not self.paid:
             bill = self._paid = self.bill()
-            account_id, _, key_id = self._payer
-            row = (account_id, key_id, self._model.id, day_of(self._engines.clock()))
+            payer = self._payer
+            row = (payer.account_id, payer.key_id, self._model.id, day_of(self._engines.clock()))
             self._engines.usage.count(row, bill.input_tokens, bill.output_tokens)
         if self._paid is not None:
             paid = self._paid
@@ -213,9 +219,8 @@ class PaidCall:
         if charged_micros is None:  # the hold had ended before
             return
         self._paid, self.cost_micros = bill, charged_micros
-        account_id, _, key_id = self._payer
-        counted = (account_id, key_id, self._model.id, bill.input_tokens, bill.output_tokens, charged_micros)
-        add_call(tx, CountedCall(*counted, day_of(now_seconds)))
+        counted = (self._payer.account_id, self._payer.key_id, self._model.id, bill.input_tokens, bill.output_tokens)
+        add_call(tx, CountedCall(*counted, charged_micros, day_of(now_seconds)))
         self.log_fields["cost_micros"] = charged_micros
         self._overrun_micros = bill.cost_micros - charged_micros
         if self._overrun_micros:  # more than was held: the operator's loss

@@ -93,7 +93,7 @@ class RawAnswer:
                     data = b"".join(self._json)
                     if len(data) > _BIG_JSON_BYTES:
                         return [await asyncio.to_thread(_chunk, data, self._endpoint, True)]
-                    raws += self._rest(data)
+                    raws += [_chunk(data, self._endpoint)] if data else self._rest()
                 if raws:
                     return raws
         except CLIENT_FAULTS as error:
@@ -146,10 +146,8 @@ class RawAnswer:
                 return raws
         return raws + self._chunks(reader.feed(data)) if data else raws
 
-    def _rest(self, data: bytes) -> list[RawChunk]:
-        """What the end of the body makes whole, `data` if it was JSON. Raises UpstreamFault."""
-        if data:
-            return [_chunk(data, self._endpoint)]
+    def _rest(self) -> list[RawChunk]:
+        """What the end of a body makes whole that is no JSON. Raises UpstreamFault."""
         if self._events is None:
             raise UpstreamFault("invalid", _NO_ANSWER)
         raws = self._chunks(self._events.end())
@@ -218,7 +216,7 @@ def parsed(data: bytes, endpoint: Endpoint, *, apart: bool = False) -> Any:
     # A parser lets nobody else have a turn. The operator's own servers are asked for long lists of probabilities, too.
     if has_more_values(data, MOST_JSON_VALUES if endpoint.byok else _OPERATOR_VALUES):
         raise UpstreamFault("invalid", _TOO_MANY_VALUES)
-    secret = _secret(endpoint)
+    secret = _secret(endpoint) if endpoint.api_key else None
     if secret:
         data = data.replace(secret, b"***")
     try:

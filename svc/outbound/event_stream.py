@@ -1,17 +1,12 @@
 """Server-sent events out of the bytes of an answer as they come (WHATWG HTML 9.2.6)."""
 
-from typing import NamedTuple
-
 from svc.outbound.errors import TooLarge
 
 _SHORT_BYTES = 4096
 
 
-class ServerSentEvent(NamedTuple):
-    """`name` is empty where the stream gave none; `data` is what its data lines said, joined by line feeds."""
-
-    name: bytes
-    data: bytes
+# Its name, empty where the stream gave none, and what its data lines said, joined by line feeds.
+ServerSentEvent = tuple[bytes, bytes]
 
 
 class EventReader:
@@ -48,7 +43,7 @@ class EventReader:
             if line:
                 self._field(line)
             elif self._data is not None:
-                events.append(ServerSentEvent(self._name, bytes(self._data)))
+                events.append((self._name, bytes(self._data)))
                 self._name, self._data = b"", None
             else:
                 self._name = b""
