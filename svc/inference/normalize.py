@@ -18,7 +18,6 @@ _PARTS_MAX = 5_000
 # More tokens than any model reads: such a count is noise, and would only drain a wallet.
 _TOKENS_MAX = 10**9
 OWN_FINISH_REASONS = frozenset({"stop", "length", "tool_calls", "content_filter", "function_call"})  # the document's
-_COUNTS = ("prompt_tokens", "completion_tokens", "total_tokens")
 _FINISH_REASONS = {reason: reason for reason in OWN_FINISH_REASONS} | {
     "max_tokens": "length",
     "max_output_tokens": "length",
@@ -292,10 +291,11 @@ def text_size_bytes(text: str) -> int:
 
 def adds_up(reported: dict[str, Any]) -> bool:
     """Whether `reported` is three counts as they should be, which is what most servers send."""
-    prompt, completion, total = map(reported.get, _COUNTS)
+    if len(reported) != 3:
+        return False
+    prompt, completion, total = reported.get("prompt_tokens"), reported.get("completion_tokens"), reported.get("total_tokens")
     return (
-        len(reported) == 3
-        and type(prompt) is type(completion) is type(total) is int
+        type(prompt) is type(completion) is type(total) is int
         and prompt >= 0
         and completion >= 0
         and prompt + completion == total <= _TOKENS_MAX

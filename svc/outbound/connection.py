@@ -17,8 +17,6 @@ MAX_HEADERS = 100
 MAX_INTERIM_ANSWERS = 10
 PAUSE_AT_BYTES = 64 * 1024
 
-
-_FRAMING = frozenset({b"content-length", b"transfer-encoding"})
 _IDLE, _HEAD, _BODY, _DONE = range(4)
 
 
@@ -235,10 +233,12 @@ class Connection(asyncio.Protocol):
     def _is_framed(self, headers: list[tuple[bytes, bytes]]) -> bool:
         """Whether the head tells the body's length; refuses what could be read in two ways, and compression."""
         named = dict(headers)
-        framings = sum(name in _FRAMING for name, _ in headers) if len(named) < len(headers) else len(_FRAMING & named.keys())
+        coding = named.get(b"transfer-encoding")
+        framings = (b"content-length" in named) + (coding is not None)
+        if len(named) < len(headers):
+            framings = sum(name in (b"content-length", b"transfer-encoding") for name, _ in headers)
         if framings > 1:
             raise ProtocolError("The answer's length is given twice.")
-        coding = named.get(b"transfer-encoding")
         if coding is not None and (coding.lower() != b"chunked" or self._parser.get_http_version() != "1.1"):
             raise ProtocolError("The answer's transfer encoding is not supported.")
         if b"content-encoding" in named and any(

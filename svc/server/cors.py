@@ -26,6 +26,7 @@ EXPOSED_HEADERS = (
     "x-audio-truncated",
 )
 _VARY = (b"vary", b"Origin")
+_VARY_ALONE = (_VARY,)
 _EXPOSED = (b"access-control-expose-headers", ", ".join(EXPOSED_HEADERS).encode())
 
 
@@ -41,15 +42,15 @@ class Cors:
             max_age=600,
         )
 
-    def headers(self, scope: Scope, sent: Mapping[bytes, bytes]) -> list[tuple[bytes, bytes]]:
+    def headers(self, scope: Scope, sent: Mapping[bytes, bytes]) -> tuple[tuple[bytes, bytes], ...]:
         """What every answer to the request `scope` with the headers `sent` carries, an error too."""
         if not scope["path"].startswith("/v1/"):
-            return []
+            return ()
         origin = sent.get(b"origin")
         if origin is None or not self._rules.is_allowed_origin(origin.decode("latin-1")):
-            return [_VARY]
+            return _VARY_ALONE
         allowed = b"*" if self._rules.allow_all_origins else origin
-        return [_VARY, (b"access-control-allow-origin", allowed), _EXPOSED]
+        return _VARY, (b"access-control-allow-origin", allowed), _EXPOSED
 
     def preflight(self, scope: Scope, sent: Mapping[bytes, bytes]) -> Response | None:
         """The answer to a browser that asks whether it may send a request; None for everything else."""

@@ -72,9 +72,9 @@ class Protocol(asyncio.Protocol):
     # An instance without a dictionary: so many attributes would have one of 3 KB.
     __slots__ = (
         *("refused", "on_lost", "transport", "_app", "_server_state", "_app_state", "_watch", "_parser", "_channel", "_socket"),
-        *("_server", "_client", "_scheme", "_url", "_headers", "_cycle", "_running", "_waiting", "_refusal", "_deadline"),
+        *("_server", "_client", "_scheme", "_url", "_sent", "_repeated", "_cycle", "_running", "_waiting", "_refusal"),
         *("_in_head", "_unparsed_bytes", "_body_bytes", "_body_ends", "_deaf", "_closing", "_patience", "_unsent", "_taken"),
-        "_taken_at",
+        *("_deadline", "_taken_at"),
     )
 
     def __init__(self, app: ASGIApp, server_state: ServerState, app_state: Any, watch: Watch) -> None:
@@ -86,7 +86,8 @@ class Protocol(asyncio.Protocol):
         # Or llhttp would not take a request behind one with `Connection: close`, which is dropped here.
         self._parser.set_dangerous_leniencies(lenient_data_after_close=True)
         self._url = b""
-        self._headers: list[tuple[bytes, bytes]] = []
+        self._sent: dict[bytes, bytes] = {}  # the headers that have come of the head that is read,
+        self._repeated: list[tuple[bytes, bytes]] = []  # and those whose names had come before
         self._cycle: Cycle | None = None  # the last one read, which may wait behind
         self._running: Cycle | None = None
         self._waiting: list[tuple[Cycle, Scope]] = []
@@ -191,7 +192,7 @@ class Protocol(asyncio.Protocol):
     def on_message_begin(self) -> None:
         if len(self._waiting) >= _PIPELINED_REQUESTS:
             raise ApiError("invalid_request", "Too many requests were sent before their answers were read.")
-        self._url, self._headers = b"", []
+        self._url, self._sent, self._repeated = b"", {}, []
         self._in_head = True
         if self._running is not None:  # the first head's deadline began with the connection
             self._deadline = self._watch.now + self.head_seconds
@@ -200,13 +201,17 @@ class Protocol(asyncio.Protocol):
         self._url += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        self._headers.append((name.lower(), value))
+        name = name.lower()
+        if name in self._sent:
+            self._repeated.append((name, value))
+        else:
+            self._sent[name] = value
 
     def on_headers_complete(self) -> None:
-        headers, parser, now = self._headers, self._parser, self._watch.now
-        named, version, upgrades = dict(headers), parser.get_http_version(), parser.should_upgrade()
+        named, parser, now = self._sent, self._parser, self._watch.now
+        headers, version, upgrades = [*named.items(), *self._repeated], parser.get_http_version(), parser.should_upgrade()
         http_1_1, small = version == "1.1", len(headers) <= HEAD_LINES and self._unparsed_bytes <= HEAD_BYTES
-        plain = http_1_1 and small and len(named) == len(headers) and b"host" in named
+        plain = http_1_1 and small and not self._repeated and b"host" in named
         if not plain or b"transfer-encoding" in named or upgrades:
             check_head(version, self._url, headers, came_bytes=self._unparsed_bytes, upgrades=upgrades)
             named = joined(headers)
@@ -227,7 +232,7 @@ class Protocol(asyncio.Protocol):
             "svc.sent": named,
             "state": self._app_state,  # nobody changes it, so that nobody needs a copy
         }
-        self._headers = []  # trailers come here too, and must not join the headers that were just checked
+        self._sent = {}  # trailers come here too, and must not join the headers that were just checked
         self._in_head = False
         self._unparsed_bytes = 0
         self._deadline, self._body_ends = now + self.body_grace_seconds, now + self.body_seconds
