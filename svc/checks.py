@@ -67,8 +67,8 @@ def string(value: Any, param: str) -> str:
 
 
 def is_blank(text: str) -> bool:
-    """Whether nothing of it shows."""
-    return _INVISIBLE.fullmatch(text) is not None
+    """Whether nothing of it shows. Most texts begin with what does."""
+    return not "!" <= text[:1] <= "~" and _INVISIBLE.fullmatch(text) is not None
 
 
 def filled(value: Any, param: str) -> str:

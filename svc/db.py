@@ -16,7 +16,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, cast
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, TypeVarTuple, cast
 
 from svc.errors import ApiError
 from svc.folding import LogFolder
@@ -25,6 +25,7 @@ from svc.schema import connect, connect_prepared, newest_schema, start_errors
 
 P = ParamSpec("P")
 T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 U = TypeVar("U")
 Between = Callable[[sqlite3.Connection], bool]
 Committed = Callable[[int, float], None]
@@ -128,12 +129,12 @@ class Database:
         """
         return await min(self._readers, key=ConnectionLane.ahead).submit(acting_for.get(), fn, args, kwargs)
 
-    def look_up(self, fn: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+    def look_up(self, fn: Callable[[sqlite3.Connection, *Ts], T], *args: *Ts) -> T:
         """As `read`, at once and on the event loop: for a row or two by their keys, which takes less time than to change threads.
 
         Raises ApiError `storage_unavailable`.
         """
-        result, error = _outcome(self._own, partial(fn, **kwargs) if kwargs else fn, *args)
+        result, error = _outcome(self._own, fn, *args)
         if error is not None:
             raise error
         return cast(T, result)

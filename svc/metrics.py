@@ -74,7 +74,7 @@ class Histogram:
         self._labels = labels
         self._series: dict[tuple[str | int, ...], list[float]] = {} if labels else {(): [0] * (len(bounds) + 2)}
 
-    def observe(self, value: float, *values: str | int) -> None:
+    def observe(self, value: float, values: tuple[str | int, ...] = ()) -> None:
         """Counts one observation in the series of these label values."""
         try:
             series = self._series[values]
@@ -151,7 +151,7 @@ class Metrics:
 
     def count(self, method: str, route: str, status: int, seconds: float, code: object = None) -> None:
         """Counts one request. `route` is the pattern, never the path; `code` its error's, which may be a model server's own."""
-        self._requests.observe(seconds, method, route, status)
+        self._requests.observe(seconds, (method, route, status))
         if code is not None:
             self._refusals.add(route, code if isinstance(code, str) and code in ERRORS else "other")
 

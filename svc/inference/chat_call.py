@@ -279,7 +279,7 @@ class ChatCall(PaidCall):
             answer = _BuiltinAnswer(provider.chat(model.name, body, self._engines.clock))
         else:
             way, asked = self._engines.way_to(model.provider), self._in_its_form(model, body)
-            answer = await upstream.chat(way, model.provider, asked, self._note_reached, heavy=self._heavy)
+            answer = await upstream.chat(way, model.provider, asked, self._note_reached, self._heavy)
         try:
             return answer, await answer.more()
         except BaseException:

@@ -241,7 +241,7 @@ class PaidCall:
             self._asked_at = asked_at
             try:
                 answer = await ask(self._model)
-                self._engines.metrics.first_answer_seconds.observe(time.monotonic() - asked_at, self._model.counted_as)
+                self._engines.metrics.first_answer_seconds.observe(time.monotonic() - asked_at, (self._model.counted_as,))
                 return answer
             except UpstreamFault as fault:
                 self.ended(fault)
@@ -275,7 +275,7 @@ class PaidCall:
         if self._asked_at is None:
             return
         ended_at, metrics = time.monotonic(), self._engines.metrics
-        metrics.upstream_seconds.observe(ended_at - self._asked_at, self._model.counted_as)
+        metrics.upstream_seconds.observe(ended_at - self._asked_at, (self._model.counted_as,))
         if fault is not None:
             metrics.faults.add(self._model.counted_as, fault.kind)
         self.log_fields["upstream_model"] = self._model.id

@@ -200,7 +200,7 @@ def _note_finish(raw: dict[str, Any], unfinished: set[Any]) -> None:
 
 def _chunk(data: bytes, endpoint: Endpoint, apart: bool = False) -> dict[str, Any]:
     """`data` as a chunk or an answer. Raises UpstreamFault, also for an object that tells of an error in its place."""
-    value = parsed(data, endpoint, apart=apart)
+    value = parsed(data, endpoint, apart)
     if not isinstance(value, dict):
         raise UpstreamFault("invalid", "The answer is no JSON object.")
     if "choices" not in value and is_error(value):
@@ -208,7 +208,7 @@ def _chunk(data: bytes, endpoint: Endpoint, apart: bool = False) -> dict[str, An
     return value
 
 
-def parsed(data: bytes, endpoint: Endpoint, *, apart: bool = False) -> Any:
+def parsed(data: bytes, endpoint: Endpoint, apart: bool = False) -> Any:
     """`data` as JSON, our key taken out; `apart` from the event loop, it takes care that this gets its turns.
 
     Raises UpstreamFault `invalid`, or `status` for an error object.

@@ -34,7 +34,7 @@ _ERROR_BYTES = 64 * 1024
 
 
 async def chat(
-    client: Outbound, provider: Endpoint, body: dict[str, Any], on_sent: Callable[[], None] = lambda: None, *, heavy: bool = False
+    client: Outbound, provider: Endpoint, body: dict[str, Any], on_sent: Callable[[], None] = lambda: None, heavy: bool = False
 ) -> "RawAnswer":
     """The answer to the chat request `body`, once its head is there.
 
