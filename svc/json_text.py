@@ -98,7 +98,7 @@ def _loads(body: bytes) -> Any:
     """`body` as orjson reads it, but an integer beyond 64 bits, which orjson makes a float of, stays what it is. Raises
     ValueError."""
     if len(body) <= _SLICE_BYTES:
-        long = _LONG_ZEROS in body.translate(_DIGITS)
+        long = body.translate(_DIGITS).find(_LONG_ZEROS) >= 0  # `in` takes bytes for a number first, and makes an error of it
     else:
         long = any(_LONG_ZEROS in piece.translate(_DIGITS) for piece in _between_numbers(body))
     if not long:

@@ -94,7 +94,7 @@ def _line(record: dict[str, Any]) -> bytes:
     record["time"] = timestamp(record["time"])
     try:
         line = orjson.dumps(record, None, orjson.OPT_APPEND_NEWLINE)
-        if b":null" in line:
+        if line.find(b":null") >= 0:  # `in` would take longer than all the rest: it takes bytes for a number first
             record = {name: value for name, value in record.items() if value is not None}
             line = orjson.dumps(record, None, orjson.OPT_APPEND_NEWLINE)
         if len(line) <= _TEXT_CHARACTERS and max(map(line.translate(_AS_MARKS).find, _MARKS)) < 0:

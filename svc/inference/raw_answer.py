@@ -223,7 +223,7 @@ def parsed(data: bytes, endpoint: Endpoint, apart: bool = False) -> Any:
         value = json_text.loads(data) if apart else orjson.loads(data)
     except orjson.JSONDecodeError:
         value = _parsed_loosely(data)
-    if secret and b"\\" in data:  # JSON can spell the key in other ways
+    if secret and data.find(b"\\") >= 0:  # JSON can spell the key in other ways
         value = _without(secret.decode(), value)
     first = value[0] if type(value) is list and value else value  # Gemini wraps errors in a list
     if type(first) is dict and (first.get("error") or first.get("object") == "error"):

@@ -67,7 +67,7 @@ class Repeats:
             rest = self._before + parts.pop()
         # A tab, as a line's end, cannot stand in a text of JSON: so no part can hide that it is less than one, or more.
         joined = b",\t".join(parts)
-        if b"\n" in joined or b"\r" in joined:
+        if joined.find(b"\n") >= 0 or joined.find(b"\r") >= 0:  # `in` takes bytes for a number first, and makes an error of it
             return None
         try:
             texts = orjson.loads(b"[" + joined + b"]")
