@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from svc.errors import ApiError
-from svc.inference.chat_request import check_chat, check_for_builtin, drop_aiming_fields
+from svc.inference.chat_request import ROLES, check_chat, check_for_builtin, drop_aiming_fields, drop_output_limits
 
 MESSAGE = {"role": "user", "content": "Hi"}
 FUNCTION = {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}
@@ -204,6 +204,25 @@ def test_any_body_is_accepted_or_refused_and_nothing_else(body: dict[str, Any]) 
     assert repr(body) == repr(before)
 
 
+MESSAGES = st.fixed_dictionaries(
+    {"role": st.sampled_from([*ROLES, "User", "", None, 5, ["user"]]), "content": st.text(max_size=5) | json_values},
+    optional={"name": st.text(max_size=5) | json_values, "tool_call_id": st.just("c"), "api_key": st.just("x")},
+)
+
+
+def is_taken(*messages: dict[str, Any]) -> bool:
+    try:
+        check_chat({"messages": [*messages]})
+    except ApiError:
+        return False
+    return True
+
+
+@given(MESSAGES)
+def test_a_message_that_is_nothing_but_a_text_is_judged_as_among_others(message: dict[str, Any]) -> None:
+    assert is_taken(message) == is_taken({"role": "user", "content": []}, message)
+
+
 # --- what would re-aim a proxy
 
 # fmt: off
@@ -260,3 +279,29 @@ def test_schemas_and_arguments_of_the_callers_keep_such_words_as_their_own() -> 
         "chat_template_kwargs": {"enable_thinking": False},
     }
     assert drop_aiming_fields(body) == body
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["tools", "metadata", "stop", "options", "num_predict", "api_key"]),
+        st.sampled_from([None, "x", ["x"], {"type": "x"}, [{"api_base": "x"}], {"api_base": "x"}, {"num_predict": 1}]),
+        max_size=2,
+    ),
+    st.lists(
+        st.sampled_from(
+            [
+                {"role": "user", "content": "x"},
+                {"role": "user", "content": "x", "api_base": "x"},
+                {"role": "user", "content": [{"type": "text", "text": "x", "api_base": "x"}]},
+            ]
+        ),
+        max_size=2,
+    ),
+)
+def test_what_is_dropped_of_a_body_does_not_depend_on_what_else_it_holds(
+    fields: dict[str, Any], messages: list[dict[str, Any]]
+) -> None:
+    # One of documented fields alone, with messages that are nothing but texts, is not looked at closely.
+    body = {**fields, "messages": messages}
+    for drop in (drop_aiming_fields, drop_output_limits):
+        assert drop({**body, "x_unknown": [{}]}) == {**drop(body), "x_unknown": [{}]}

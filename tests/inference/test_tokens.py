@@ -3,6 +3,8 @@
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from svc.inference.tokens import estimated_input_tokens, estimated_tokens, worst_input_tokens
 
@@ -81,3 +83,48 @@ def test_the_estimate_is_a_token_for_4_bytes_of_what_the_model_reads() -> None:
     assert estimated_input_tokens(body) == estimated_tokens(4 + 3 + 3 + 2)
     assert estimated_input_tokens({**body, "tools": [{"a": "b"}]}) == estimated_tokens(12 + len('[{"a":"b"}]'))
     assert [estimated_tokens(size) for size in (0, 1, 4, 5)] == [0, 1, 1, 2]
+
+
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=4),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["type", "text", "data"]), inner, max_size=3),
+    max_leaves=6,
+)
+OBJECTS = st.dictionaries(st.sampled_from(["text", "image_url", "data", "x"]), ANYTHING, max_size=3)
+PARTS = st.tuples(st.sampled_from(["text", "image_url", "x"]), OBJECTS).map(lambda part: {"type": part[0], **part[1]})
+MESSAGES = st.fixed_dictionaries(
+    {"role": st.just("user"), "content": st.none() | st.text(max_size=4) | st.lists(PARTS, max_size=2)},
+    optional={
+        "tool_calls": st.none() | st.lists(OBJECTS, max_size=2),
+        **dict.fromkeys(("function_call", "audio", "name"), st.none() | st.text(max_size=4) | OBJECTS),
+    },
+)
+BODIES = st.fixed_dictionaries(
+    {"messages": st.lists(MESSAGES, min_size=1, max_size=3)},
+    optional={
+        **dict.fromkeys(("tools", "functions"), st.none() | st.lists(OBJECTS, max_size=2)),
+        **dict.fromkeys(("response_format", "documents", "metadata"), ANYTHING),
+    },
+)
+
+
+def string_bytes(value: Any) -> int:
+    if isinstance(value, dict | list):
+        return sum(map(string_bytes, value.values() if isinstance(value, dict) else value))
+    return len(value.encode()) if isinstance(value, str) else 0
+
+
+@given(BODIES)
+def test_the_worst_case_of_any_request_is_its_strings_and_what_its_messages_parts_and_tools_add(body: dict[str, Any]) -> None:
+    added = 16 * (len(body["messages"]) + len(body.get("tools") or []) + len(body.get("functions") or []))
+    for message in body["messages"]:
+        added += 16 * (len(message.get("tool_calls") or []) + isinstance(message.get("function_call"), dict))
+        added += 8192 * isinstance(message.get("audio"), dict)
+        parts = message["content"] if isinstance(message["content"], list) else []
+        added += sum(worst_part(**part) - string_bytes(part) for part in parts)
+    assert worst_input_tokens(body) == string_bytes(body) + added
+
+
+@given(BODIES)
+def test_any_request_has_an_estimate(body: dict[str, Any]) -> None:
+    assert estimated_input_tokens(body) >= 0
