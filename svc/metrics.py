@@ -80,19 +80,19 @@ class Histogram:
             series = self._series[values]
         except KeyError:
             series = self._series[values] = [0] * (len(self._bounds) + 2)
-        series[bisect_left(self._bounds, value)] += 1
-        series[-1] += value  # behind the buckets stands the sum
+        series[0] += value  # before the buckets stands the sum
+        series[bisect_left(self._bounds, value) + 1] += 1
 
     def totals(self, name: str, about: str) -> Iterator[str]:
         """A counter of all observations, out of the same numbers."""
         yield from _head(name, "counter", about)
-        for values, (*counts, _) in sorted(self._series.items()):
+        for values, (_, *counts) in sorted(self._series.items()):
             yield f"{name}{_labelled(zip(self._labels, values, strict=True))} {sum(counts)}"
 
     def lines(self) -> Iterator[str]:
         yield from _head(self._name, "histogram", self._about)
         bounds = [*(f"{bound:g}" for bound in self._bounds), "+Inf"]
-        for values, (*counts, total) in sorted(self._series.items()):
+        for values, (total, *counts) in sorted(self._series.items()):
             labels = tuple(zip(self._labels, values, strict=True))
             number = 0.0
             for bound, number in zip(bounds, accumulate(counts), strict=True):

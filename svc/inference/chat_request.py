@@ -117,18 +117,18 @@ def _schema(value: Any, param: str) -> None:
     optional(value, "strict", boolean, None, param)
 
 
-def _is_plain(message: Any) -> bool:
-    """Whether it is a text by somebody, and nothing else, as most messages are: then there is nothing more to look at."""
-    return (
-        type(message) is dict
-        and len(message) == 2
-        and type(message.get("content")) is str
-        and message.get("role") in _PLAIN_ROLES
-    )
+def _are_plain(messages: list[Any]) -> bool:
+    """Whether each is a text by somebody, and nothing else, as most messages are: then there is nothing more to look at."""
+    for message in messages:
+        if type(message) is not dict or len(message) != 2 or type(message.get("content")) is not str:
+            return False
+        if message.get("role") not in _PLAIN_ROLES:
+            return False
+    return True
 
 
 def _messages(value: Any, param: str) -> None:
-    if type(value) is not list or not value or not all(map(_is_plain, value)):
+    if type(value) is not list or not value or not _are_plain(value):
         list_of(_message, least=1)(value, param)
 
 
@@ -331,8 +331,11 @@ def drop_aiming_fields(body: dict[str, Any], ours: Collection[str] = ()) -> dict
 
 def _has_plain_messages_alone(body: dict[str, Any]) -> bool:
     """Whether no other field is more than one value."""
-    kinds, messages = [*map(type, body.values())], body.get("messages")
-    return type(messages) is list and kinds.count(list) == 1 and dict not in kinds and all(map(_is_plain, messages))
+    for name, value in body.items():
+        if type(value) in _HOLDERS and name != "messages":
+            return False
+    messages = body.get("messages")
+    return type(messages) is list and _are_plain(messages)
 
 
 def _without_aim(value: Any, opaque: frozenset[str], at_top: bool = False) -> Any:

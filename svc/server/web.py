@@ -40,11 +40,6 @@ class _Request(Request[State]):
     state: State
     receive: Receive
 
-    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        super().__init__(scope, receive, send)
-        self.state = scope["state"]["service"]
-        self.receive = receive
-
 
 class _ByMethod:
     """The endpoints of one path. It is an ASGI application, around which Starlette puts nothing of its own."""
@@ -53,7 +48,9 @@ class _ByMethod:
         self._endpoints = {"HEAD": endpoints["GET"], **endpoints} if "GET" in endpoints else endpoints
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        answer = await self._endpoints[scope["method"]](_Request(scope, receive, send))
+        request = _Request(scope, receive, send)
+        request.state, request.receive = scope["state"]["service"], receive
+        answer = await self._endpoints[scope["method"]](request)
         await answer(scope, receive, send)
 
 
