@@ -194,7 +194,7 @@ def per_ip(rule: str) -> Callable[[Endpoint], Endpoint]:
     return guard
 
 
-@lru_cache(8192)  # all of the two tiers' numbers in most of the seconds of a window
+@lru_cache(1024)  # many callers are told the same; each entry takes half a KB
 def _limit_headers(limit: int, remaining: int, reset_seconds: int) -> tuple[tuple[bytes, bytes], ...]:
     return (
         (b"x-ratelimit-limit-requests", b"%d" % limit),
