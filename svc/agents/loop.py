@@ -62,7 +62,7 @@ class ToolFailure(Exception):
     """A tool could not do it; the text tells the model why."""
 
 
-@dataclass
+@dataclass(slots=True)
 class Progress:
     """What a run has done so far; its last event and its record are made of it.
 
