@@ -16,7 +16,7 @@ from svc.agents.runs import RunOutcome
 from svc.durable import write_until_done
 from svc.errors import ApiError
 from svc.inference.blocks import event
-from svc.server.sse import Interrupt
+from svc.server.sse import Interrupt, LastBlock
 
 _STORE_TRIES = 3
 
@@ -86,7 +86,7 @@ async def run_blocks(
     if cancelled is not None:
         raise cancelled
     try:
-        yield write([_last_event(outcome, progress)])
+        yield LastBlock(write([_last_event(outcome, progress)]))
     except asyncio.CancelledError:
         if interrupt.reason is None:
             raise

@@ -174,8 +174,12 @@ def reason_error(reason: str) -> Exception:
     return ApiError("shutting_down")
 
 
+class LastBlock(bytes):
+    """What a generator yields when there is nothing more to come: it goes out with the end of the answer, in one write."""
+
+
 class EventStream(Response):
-    """A `text/event-stream` answer out of a generator of whole blocks.
+    """A `text/event-stream` answer out of a generator of whole blocks, the last of which may be a `LastBlock`.
 
     `events` yields bytes, each one or more blocks. An ApiError that it raises before the first block becomes an ordinary
     error answer; after it, the block that `closing` makes of the error ends the stream. `last` comes behind all that. On an
@@ -249,6 +253,8 @@ class EventStream(Response):
                 if self._pinging is not None:  # to a reader who takes nothing
                     await asyncio.wait([self._pinging])
                 self._unsent += block
+                if type(block) is LastBlock:
+                    return
                 await self._flush()
                 if self._sent_at > self._slice_end:
                     turn = self._drain.turn()

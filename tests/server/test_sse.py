@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from svc.errors import ApiError, ClientGone
-from svc.server.sse import PING, Drain, EventStream, Interrupt, attended
+from svc.server.sse import PING, Drain, EventStream, Interrupt, LastBlock, attended
 
 
 class Caller:
@@ -70,6 +70,22 @@ async def test_blocks_go_out_as_they_are_with_the_headers_of_a_stream() -> None:
     assert headers[b"cache-control"] == b"no-cache, no-store" and headers[b"x-accel-buffering"] == b"no"
     assert b"content-length" not in headers
     assert caller.body == b"one\n\ntwo\n\n" and caller.messages[-1]["more_body"] is False
+
+
+async def test_a_last_block_goes_out_with_the_end_and_its_generator_is_closed() -> None:
+    closed = []
+
+    async def events() -> AsyncGenerator[bytes, None]:
+        try:
+            yield b"one\n\n"
+            yield LastBlock(b"two\n\n")
+        finally:
+            closed.append(True)
+
+    caller = Caller()
+    await run(stream(events(), Drain(), last=b"end\n\n"), caller)
+    assert caller.body == b"one\n\ntwo\n\nend\n\n" and closed
+    assert [message["more_body"] for message in caller.messages[1:]] == [True, False]
 
 
 async def test_an_error_before_the_first_block_is_raised_for_an_ordinary_answer() -> None:
