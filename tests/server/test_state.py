@@ -18,7 +18,8 @@ from svc.server.web import no_content
 
 
 async def handler(request: Request[State], caller: Caller) -> Response:
-    state, account = request.state, caller.account
+    state = request.state
+    account = await caller.account(state.db)
     {line}
     return no_content()
 """
@@ -27,6 +28,7 @@ WRONG = [
     ("await state.db.wrote(accounts.delete_account, account.id)", '"Database" has no attribute "wrote"'),
     ("print(account.pasword)", '"Account" has no attribute "pasword"'),
     ("print(account.password_hash)", '"Account" has no attribute "password_hash"'),
+    ("print(account.email, caller.teir)", '"Caller" has no attribute "teir"'),
 ]
 
 
