@@ -250,9 +250,9 @@ class EventStream(Response):
             except StopAsyncIteration:
                 return
             try:
+                self._unsent += block
                 if self._pinging is not None:  # to a reader who takes nothing
                     await asyncio.wait([self._pinging])
-                self._unsent += block
                 if type(block) is LastBlock:
                     return
                 await self._flush()
@@ -274,9 +274,9 @@ class EventStream(Response):
         if not self._started:
             await self._send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
             self._started = True
-        if self._unsent or not more_body:
-            await self._send({"type": "http.response.body", "body": self._unsent, "more_body": more_body})
-            self._unsent = b""
+        if (unsent := self._unsent) or not more_body:
+            await self._send({"type": "http.response.body", "body": unsent, "more_body": more_body})
+            self._unsent = self._unsent[len(unsent) :]  # a block may have come behind a ping that waited
             self._sent_at = time.monotonic()
 
     def _ping_in(self, seconds: float) -> None:

@@ -1,6 +1,7 @@
 """The event stream's own rules, driven through the ASGI interface: one ending whatever happens."""
 
 import asyncio
+import contextlib
 import time
 from collections.abc import AsyncGenerator, Callable
 from typing import Any
@@ -201,6 +202,26 @@ async def test_an_interrupted_generator_may_yield_its_last_event(phase: str) -> 
     caller.readable.set()
     await asyncio.wait_for(task, 5)
     assert caller.body.endswith(b"stopped:requested\n\n") and caller.body.count(b"stopped") == 1
+    assert caller.messages[-1]["more_body"] is False
+
+
+@pytest.mark.parametrize("kind", [bytes, LastBlock])
+async def test_a_block_behind_a_ping_that_nobody_reads_is_not_lost_to_an_interrupt(kind: type[bytes]) -> None:
+    interrupt = Interrupt()
+
+    async def events() -> AsyncGenerator[bytes, None]:
+        await asyncio.sleep(0.05)
+        with contextlib.suppress(asyncio.CancelledError):
+            yield kind(b"one\n\n")
+
+    caller = Caller(stalled=True)
+    task = asyncio.create_task(run(stream(events(), Drain(), interrupt=interrupt, ping_seconds=0.01), caller))
+    await asyncio.sleep(0.1)
+    interrupt("shutdown")
+    await asyncio.sleep(0.02)
+    caller.readable.set()
+    await asyncio.wait_for(task, 5)
+    assert caller.body == PING + b"one\n\n"
     assert caller.messages[-1]["more_body"] is False
 
 
