@@ -23,7 +23,8 @@ _BITRATES = {
 _MP3_RATES = {3: (44_100, 48_000, 32_000), 2: (22_050, 24_000, 16_000), 0: (11_025, 12_000, 8_000)}
 _AAC_RATES = (96_000, 88_200, 64_000, 48_000, 44_100, 32_000, 24_000, 22_050, 16_000, 12_000, 11_025, 8_000, 7_350)
 # Where a frame may begin: the sync word with a version, layer and rate that there are. What else looks like it is passed over.
-_FRAME_START = re.compile(rb"\xff(?:[\xe2\xe3\xf2\xf3\xfa\xfb][\x10-\xef]|[\xf0\xf1\xf8\xf9])|ID3|\xff.?\Z", re.DOTALL)
+_MP3_START = re.compile(rb"\xff[\xe2\xe3\xf2\xf3\xfa\xfb][\x10-\xef]|ID3|(?:\xff.?|ID?)\Z", re.DOTALL)
+_AAC_START = re.compile(rb"\xff[\xf0\xf1\xf8\xf9][\x00-\x33\x40-\x73\x80-\xb3\xc0-\xf3]|ID3|(?:\xff.?|ID?)\Z", re.DOTALL)
 _LONGEST_FLAC_SECONDS = 86_400
 _CONTENT_TYPE = re.compile(r"audio/[a-z0-9.+-]{1,60}")
 
@@ -190,7 +191,8 @@ class Frames:
         self.seconds = 0.0
         self.full = self.truncated = False
         self._most_seconds = most_seconds
-        self._frame = _mp3_frame if content_type == "audio/mpeg" else _aac_frame
+        mp3 = content_type == "audio/mpeg"
+        self._frame, self._start = (_mp3_frame, _MP3_START) if mp3 else (_aac_frame, _AAC_START)
         self._unread = b""
         self._passing = 0  # bytes still to come of the tag or the frame that has begun
 
@@ -214,7 +216,7 @@ class Frames:
                 high, low = data[place + 6 : place + 8], data[place + 8 : place + 10]
                 self._passing = 10 + (high[0] << 21 | high[1] << 14 | low[0] << 7 | low[1])
             else:  # no frame: on to where one may begin
-                found = _FRAME_START.search(data, place + 1)
+                found = self._start.search(data, place + 1)
                 place = found.start() if found else len(data)
         self._unread = data[place:]
         return data[:place]

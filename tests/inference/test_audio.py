@@ -190,6 +190,17 @@ def test_a_piece_of_garbage_holds_nobody_up(start: bytes, garbage: bytes) -> Non
     assert time.thread_time() - began < 0.1
 
 
+@pytest.mark.parametrize("step", [1, 2, 7, 1_000])
+@pytest.mark.parametrize("frame", [mp3(1), aac(1)], ids=["mp3", "aac"])
+def test_what_stands_between_frames_is_no_frame_however_it_is_cut(frame: bytes, step: int) -> None:
+    tag = b"ID3\4\0\0\0\0" + bytes(divmod(2 * len(frame), 128)) + 2 * frame
+    data = frame + b"\xff\xf1\x00junk\xff" + tag + frame
+    one, cut = track(frame, "mp3", "", 1e9, 1.0), track(data, "mp3", "", 1e9, 1.0)
+    one.feed(frame)
+    assert b"".join(cut.feed(data[place : place + step]) for place in range(0, len(data), step)) == data
+    assert cut.seconds == 2 * one.seconds > 0
+
+
 def test_a_wav_whose_head_comes_byte_by_byte_is_read_once() -> None:
     head = b"RIFF\0\0\0\0WAVE" + b"junk\0\0\0\0" * 7_000
     taken = track(head, "wav", "", 60.0, 1.0)
