@@ -52,27 +52,23 @@ class Engines:
         return self.guarded if provider.byok else self.outbound
 
 
+@dataclass(slots=True)
 class Payer:
     """Whose wallet pays, and under which request and key it stands in the ledger."""
 
-    __slots__ = ("account_id", "key_id", "request_id")
-
-    def __init__(self, account_id: str, request_id: str, key_id: str | None) -> None:
-        self.account_id = account_id
-        self.request_id = request_id
-        self.key_id = key_id
+    account_id: str
+    request_id: str
+    key_id: str | None
 
 
+@dataclass(slots=True)
 class Bill:
     """What a call has used and costs; the ledger says `description`, or the tokens."""
 
-    __slots__ = ("cost_micros", "description", "input_tokens", "output_tokens")
-
-    def __init__(self, input_tokens: int, output_tokens: int, cost_micros: int, description: str | None = None) -> None:
-        self.input_tokens = input_tokens
-        self.output_tokens = output_tokens
-        self.cost_micros = cost_micros
-        self.description = description
+    input_tokens: int
+    output_tokens: int
+    cost_micros: int
+    description: str | None = None
 
 
 class PaidCall:

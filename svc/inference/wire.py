@@ -109,7 +109,7 @@ class ChunkWriter:
         if self._whole_usage is not None:
             return self._whole_usage
         told = self._reported
-        usage = told if adds_up(told) else normalized_usage(told, self.estimated_input, estimated_tokens(self.text_bytes))
+        usage = told.copy() if adds_up(told) else normalized_usage(told, self.estimated_input, estimated_tokens(self.text_bytes))
         if self._closed:
             self._whole_usage = usage
         return usage

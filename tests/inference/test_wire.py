@@ -381,6 +381,16 @@ def test_no_more_choices_are_told_than_may_be_asked_for(name: str) -> None:
     assert [choice["index"] for choice in answer(raw)["choices"]] == [*range(128)]
 
 
+def test_a_count_that_comes_after_the_end_changes_nothing() -> None:
+    counts = [{"prompt_tokens": n, "completion_tokens": n, "total_tokens": 2 * n} for n in (1, 100)]
+    by = writer()
+    by.feed({"choices": [{"index": 0, "delta": {"content": "a"}, "finish_reason": "stop"}], "usage": counts[0]})
+    by.finish()
+    told = by.usage
+    by.feed({"choices": [], "usage": counts[1]})
+    assert told == by.usage == counts[0]
+
+
 def test_messages_under_one_index_are_several_answers() -> None:
     whole = answer({"choices": [{"index": 0, "message": {"content": text}, "finish_reason": "stop"} for text in "ab"]})
     assert [(choice["index"], choice["message"]["content"]) for choice in whole["choices"]] == [(0, "a"), (1, "b")]

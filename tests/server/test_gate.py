@@ -3,8 +3,12 @@
 import asyncio
 import re
 
+import pytest
+
 from app import ROUTES
+from svc.errors import ApiError
 from svc.server.body_budget import MIB
+from svc.server.gate import Caller
 from tests.conftest import JSON, Service, bearer
 from tests.support.answers import assert_error
 
@@ -74,3 +78,12 @@ async def test_a_refused_token_takes_no_admission_and_a_429_comes_before_the_bod
         await service.client.post("/v1/chat/completions", content=b"", headers={**headers, **JSON})
     answer = await service.client.post("/v1/chat/completions", content=b" " * (17 * MIB), headers={**headers, **JSON})
     assert answer.status_code == 429
+
+
+async def test_a_caller_whose_account_is_gone_meanwhile_is_refused(service: Service) -> None:
+    caller = Caller((await service.sign_up())["user"]["id"], "free", None, "session")
+    assert (await caller.account(service.state["db"])).id == caller.id
+    caller.id = "user_gone"
+    with pytest.raises(ApiError) as caught:
+        await caller.account(service.state["db"])
+    assert caught.value.code == "invalid_api_key"
