@@ -331,11 +331,8 @@ def drop_aiming_fields(body: dict[str, Any], ours: Collection[str] = ()) -> dict
 
 def _has_plain_messages_alone(body: dict[str, Any]) -> bool:
     """Whether no other field is more than one value."""
-    for name, value in body.items():
-        if type(value) in _HOLDERS and name != "messages":
-            return False
-    messages = body.get("messages")
-    return type(messages) is list and _are_plain(messages)
+    messages, kinds = body.get("messages"), [*map(type, body.values())]
+    return type(messages) is list and kinds.count(list) == 1 and dict not in kinds and _are_plain(messages)
 
 
 def _without_aim(value: Any, opaque: frozenset[str], at_top: bool = False) -> Any:

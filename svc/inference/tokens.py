@@ -33,17 +33,23 @@ def worst_input_tokens(request: dict[str, Any]) -> int:
         if name != "messages":
             total += len(value) if type(value) is str and value.isascii() else _string_bytes(value)
     for message in messages:
-        for name, value in message.items():
-            if type(value) is str and value.isascii():
-                total += len(value)
-                continue
-            total += _string_bytes(value)
-            if type(value) is list and name == "content":
-                total += sum(_FRAME_TOKENS + _media_tokens(part) for part in value)
-            elif type(value) is list and name == "tool_calls":
-                total += _FRAME_TOKENS * len(value)
-            elif type(value) is dict:
-                total += _FRAME_TOKENS * (name == "function_call") + _MEDIA_TOKENS * (name == "audio")
+        try:
+            total += text_size_bytes("".join(message.values()))
+        except TypeError:  # not all are texts
+            total += _message_tokens(message)
+    return total
+
+
+def _message_tokens(message: dict[str, Any]) -> int:
+    total = 0
+    for name, value in message.items():
+        total += _string_bytes(value)
+        if type(value) is list and name == "content":
+            total += sum(_FRAME_TOKENS + _media_tokens(part) for part in value)
+        elif type(value) is list and name == "tool_calls":
+            total += _FRAME_TOKENS * len(value)
+        elif type(value) is dict:
+            total += _FRAME_TOKENS * (name == "function_call") + _MEDIA_TOKENS * (name == "audio")
     return total
 
 
