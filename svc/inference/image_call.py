@@ -95,7 +95,8 @@ class ImageCall(PaidCall):
 
     async def _ask(self, provider: Provider, model_name: str) -> AsyncGenerator[Picture, None]:
         body = {**self._request.body, "model": model_name, "n": self._request.count}
-        body = body if provider.byok else drop_aiming_fields(body)
+        # A body may hold so many values that looking at each takes long.
+        body = body if provider.byok else await asyncio.to_thread(drop_aiming_fields, body)
         with self._studio.spool() as file, storage():
             await upstream_media.ask_for_images(self._engines.way_to(provider), provider, body, file)
             async with self._studio.lane(self._model).parsing:

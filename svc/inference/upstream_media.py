@@ -106,10 +106,10 @@ async def speech(
                 start += chunk
                 if len(start) < _START_BYTES:
                     continue
-                content_type = reply.header(b"content-type") or ""
-                if _is_text(start, content_type):
+                content_type, format = reply.header(b"content-type") or "", str(body.get("response_format"))
+                if _is_text(start, content_type, format):
                     raise await _no_speech(start, reply, provider)
-                track = audio.track(start, str(body.get("response_format")), content_type, most_seconds, guess_seconds)
+                track = audio.track(start, format, content_type, most_seconds, guess_seconds)
                 chunk = start
             file.write(track.feed(chunk))
             yield track
@@ -127,9 +127,13 @@ async def speech(
         await reply.aclose()
 
 
-def _is_text(start: bytes, content_type: str) -> bool:
+def _is_text(start: bytes, content_type: str, format: str) -> bool:
+    """Whether it is no audio, but JSON or a page, also where its server calls all that it sends audio."""
     kind = content_type.partition(";")[0].strip().lower()
-    return kind.startswith("text/") or kind.endswith("json") or (not kind and start.lstrip()[:1] in (b"{", b"<"))
+    if kind.startswith("text/") or kind.endswith("json"):
+        return True
+    # No file of audio begins so; bare samples may.
+    return start.lstrip()[:1] in (b"{", b"<") and (not kind or format != "pcm")
 
 
 async def _no_speech(start: bytes, reply: Reply, provider: Endpoint) -> UpstreamFault:

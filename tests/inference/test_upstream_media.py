@@ -1,14 +1,18 @@
 """Pictures and speech from model servers of every honesty."""
 
 import asyncio
+import io
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import orjson
 import pytest
 
 from svc.config import Config
 from svc.errors import UpstreamFault
 from svc.inference import upstream_media
+from svc.inference.catalog import Provider
 from svc.outbound.client import Outbound
 from tests.conftest import Clocks
 from tests.support.media_lab import GENERATE, IMAGES, SPEECH, Lab, media_lab, pictures, seconds
@@ -140,4 +144,56 @@ async def test_a_page_in_the_place_of_a_picture_is_no_picture(content_type: str,
         else:
             with pytest.raises(UpstreamFault, match="cannot be fetched"):
                 await upstream_media.fetch(client, url, 5)
+    await client.aclose()
+
+
+@pytest.mark.parametrize(("path", "field", "model"), [(IMAGES, "prompt", "lab/ok"), (SPEECH, "input", "say/ok")])
+async def test_a_body_of_many_values_keeps_nobody_waiting(lab: Lab, path: str, field: str, model: str) -> None:
+    body = orjson.dumps({field: "hello", "model": model, "user": [{"a": {"b": 1}}] * 30_000})
+    longest_seconds = 0.0
+
+    async def watch() -> None:
+        nonlocal longest_seconds
+        while True:
+            began = time.thread_time()
+            await asyncio.sleep(0)
+            longest_seconds = max(longest_seconds, time.thread_time() - began)
+
+    watching = asyncio.create_task(watch())
+    headers = {**lab.headers, "content-type": "application/json"}
+    answer = await lab.service.client.post(path, content=body, headers=headers)
+    watching.cancel()
+    assert answer.status_code == 200 and len(lab.upstream.requests[-1].body["user"]) == 30_000
+    assert longest_seconds < 0.1, "the loop stood still"
+
+
+@pytest.mark.parametrize(
+    ("content_type", "format", "content", "told"),
+    [
+        ("audio/mpeg", "mp3", b'{"error":{"message":"no voice for key sk-0123456789abc"}}', "an error"),
+        ("application/octet-stream", "opus", b'\n {"detail":"overloaded"}', "no audio"),
+        ("audio/wav", "wav", b"<html>Sign in first</html>", "no audio"),
+        ("", "pcm", b'{"error":"no voice"}', "an error"),
+        ("audio/pcm", "pcm", b'{"' * 24_000, None),
+    ],
+)
+async def test_an_error_that_is_called_audio_is_no_audio(
+    content_type: str, format: str, content: bytes, told: str | None
+) -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        kind = f"content-type: {content_type}\r\n" if content_type else ""
+        writer.write(f"HTTP/1.1 200 OK\r\n{kind}content-length: {len(content)}\r\n\r\n".encode() + content)
+        writer.close()
+
+    client, file = Outbound(), io.BytesIO()
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        provider = Provider("say", f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", "sk-0123456789abc")
+        tracks = upstream_media.speech(client, provider, {"response_format": format}, file, most_seconds=9, guess_seconds=1)
+        if told is None:
+            assert [track.seconds async for track in tracks][-1] == 1 and file.getvalue() == content
+        else:
+            with pytest.raises(UpstreamFault, match=told) as caught:
+                await anext(tracks)
+            assert file.getvalue() == b"" and "0123456789" not in str(caught.value.error)
     await client.aclose()
