@@ -136,7 +136,8 @@ class Wav(Samples):
             return self._samples(chunk)
         self._unread += chunk
         place = self._place
-        while (name := self._unread[place : place + 4]) and len(self._unread) >= place + 8:
+        while place + 8 <= min(len(self._unread), _HEAD_BYTES):
+            name = self._unread[place : place + 4]
             (size,) = struct.unpack_from("<I", self._unread, place + 4)
             if name == b"data":
                 # Who streams does not know the length, and writes nothing or the largest number.

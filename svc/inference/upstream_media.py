@@ -3,6 +3,7 @@
 Answers go to a file as they come, whoever is slow: they may be long, and many may be under way at once.
 """
 
+import asyncio
 import contextlib
 import time
 from collections.abc import AsyncGenerator
@@ -22,6 +23,8 @@ from svc.outbound.errors import InvalidURL
 _IMAGES_BYTES = 48 * 1024 * 1024
 _TEXT_BYTES = 64 * 1024
 _START_BYTES = 12
+# How much audio is looked at in one turn of the event loop: a few KiB may hold a thousand frames.
+_PIECE_BYTES = 16 * 1024
 _ANSWER_SECONDS = 3600.0
 # Stereo samples of 16 bits at 48 kHz: what takes more is no speech.
 _BYTES_PER_SECOND = 200_000
@@ -111,8 +114,12 @@ async def speech(
                     raise await _no_speech(start, reply, provider)
                 track = audio.track(start, format, content_type, most_seconds, guess_seconds)
                 chunk = start
-            file.write(track.feed(chunk))
-            yield track
+            for begin in range(0, len(chunk), _PIECE_BYTES):
+                file.write(track.feed(chunk[begin : begin + _PIECE_BYTES]))
+                yield track
+                if track.full:
+                    break
+                await asyncio.sleep(0)
             if track.full:
                 break
         if track is None:

@@ -223,3 +223,13 @@ def test_a_vorbis_page_that_ends_before_it_tells_its_rate_is_no_fault_of_ours() 
     page = b"OggS\0\2" + bytes(20) + b"\x01\x07" + b"\x01vorbis"
     found = track(page, "opus", "audio/ogg", 100.0, 1.0)
     assert found.feed(page) == page and found.seconds == 0
+
+
+@pytest.mark.parametrize("step", [1_000, 10**6])
+def test_how_long_a_wavs_head_may_be_does_not_depend_on_how_it_comes(step: int) -> None:
+    def with_head(size: int) -> bytes:
+        return wav(tone(1), extra=b"LIST" + struct.pack("<I", size) + bytes(size))
+
+    assert through(with_head(60_000), step)[0].seconds == 1
+    with pytest.raises(ValueError, match="no samples"):
+        through(with_head(70_000), step)

@@ -1,6 +1,7 @@
 """Pictures and speech from model servers of every honesty."""
 
 import asyncio
+import contextlib
 import io
 import time
 from collections.abc import AsyncIterator
@@ -23,6 +24,38 @@ from tests.support.model_media import PNG
 async def lab(config: Config, clocks: Clocks, tmp_path: Path) -> AsyncIterator[Lab]:
     async with media_lab(config, clocks, tmp_path) as lab:
         yield lab
+
+
+@contextlib.asynccontextmanager
+async def free_loop(most_seconds: float) -> AsyncIterator[None]:
+    """The block lets everybody else have a turn after `most_seconds` of CPU time at the latest."""
+    longest_seconds = 0.0
+
+    async def watch() -> None:
+        nonlocal longest_seconds
+        while True:
+            began = time.thread_time()
+            await asyncio.sleep(0)
+            longest_seconds = max(longest_seconds, time.thread_time() - began)
+
+    watching = asyncio.create_task(watch())
+    yield
+    watching.cancel()
+    assert longest_seconds < most_seconds, "the loop stood still"
+
+
+@contextlib.asynccontextmanager
+async def answering(content: bytes, content_type: str) -> AsyncIterator[str]:
+    """The address of a server that gives this answer."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        told = f"content-type: {content_type}\r\n" if content_type else ""
+        writer.write(f"HTTP/1.1 200 OK\r\n{told}content-length: {len(content)}\r\n\r\n".encode() + content)
+        writer.close()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
 
 
 async def test_a_providers_pictures_come_repaired_and_are_asked_for_as_base64(lab: Lab) -> None:
@@ -130,41 +163,34 @@ async def test_a_long_text_goes_to_an_operators_provider_whole(lab: Lab) -> None
     ],
 )
 async def test_a_page_in_the_place_of_a_picture_is_no_picture(content_type: str, content: bytes, taken: bool) -> None:
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readuntil(b"\r\n\r\n")
-        told = f"content-type: {content_type}\r\n" if content_type else ""
-        writer.write(f"HTTP/1.1 200 OK\r\n{told}content-length: {len(content)}\r\n\r\n".encode() + content)
-        writer.close()
-
     client = Outbound()
-    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
-        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/picture.png"
+    async with answering(content, content_type) as url:
         if taken:
-            assert await upstream_media.fetch(client, url, 5) == content
+            assert await upstream_media.fetch(client, f"{url}/picture.png", 5) == content
         else:
             with pytest.raises(UpstreamFault, match="cannot be fetched"):
-                await upstream_media.fetch(client, url, 5)
+                await upstream_media.fetch(client, f"{url}/picture.png", 5)
     await client.aclose()
 
 
 @pytest.mark.parametrize(("path", "field", "model"), [(IMAGES, "prompt", "lab/ok"), (SPEECH, "input", "say/ok")])
 async def test_a_body_of_many_values_keeps_nobody_waiting(lab: Lab, path: str, field: str, model: str) -> None:
     body = orjson.dumps({field: "hello", "model": model, "user": [{"a": {"b": 1}}] * 30_000})
-    longest_seconds = 0.0
-
-    async def watch() -> None:
-        nonlocal longest_seconds
-        while True:
-            began = time.thread_time()
-            await asyncio.sleep(0)
-            longest_seconds = max(longest_seconds, time.thread_time() - began)
-
-    watching = asyncio.create_task(watch())
     headers = {**lab.headers, "content-type": "application/json"}
-    answer = await lab.service.client.post(path, content=body, headers=headers)
-    watching.cancel()
+    async with free_loop(0.1):
+        answer = await lab.service.client.post(path, content=body, headers=headers)
     assert answer.status_code == 200 and len(lab.upstream.requests[-1].body["user"]) == 30_000
-    assert longest_seconds < 0.1, "the loop stood still"
+
+
+async def test_audio_of_many_small_frames_keeps_nobody_waiting() -> None:
+    client, file, content = Outbound(), io.BytesIO(), b"\xff\xf1\x40\x80\0\xff\xfc" * 60_000
+    async with answering(content, "audio/aac") as url:
+        provider = Provider("say", url)
+        tracks = upstream_media.speech(client, provider, {"response_format": "aac"}, file, most_seconds=1440, guess_seconds=1)
+        async with free_loop(0.04):
+            lengths = [track.seconds async for track in tracks]
+    assert lengths[-1] == pytest.approx(640, rel=1e-3) and file.getvalue() == content
+    await client.aclose()
 
 
 @pytest.mark.parametrize(
@@ -180,15 +206,9 @@ async def test_a_body_of_many_values_keeps_nobody_waiting(lab: Lab, path: str, f
 async def test_an_error_that_is_called_audio_is_no_audio(
     content_type: str, format: str, content: bytes, told: str | None
 ) -> None:
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readuntil(b"\r\n\r\n")
-        kind = f"content-type: {content_type}\r\n" if content_type else ""
-        writer.write(f"HTTP/1.1 200 OK\r\n{kind}content-length: {len(content)}\r\n\r\n".encode() + content)
-        writer.close()
-
     client, file = Outbound(), io.BytesIO()
-    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
-        provider = Provider("say", f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", "sk-0123456789abc")
+    async with answering(content, content_type) as url:
+        provider = Provider("say", url, "sk-0123456789abc")
         tracks = upstream_media.speech(client, provider, {"response_format": format}, file, most_seconds=9, guess_seconds=1)
         if told is None:
             assert [track.seconds async for track in tracks][-1] == 1 and file.getvalue() == content
