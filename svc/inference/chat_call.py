@@ -41,6 +41,8 @@ RawChunks = list[raw_answer.RawChunk]
 class _BuiltinAnswer:
     """The built-in models' raw chunks, one at a time."""
 
+    whole = None
+
     def __init__(self, raws: AsyncGenerator[dict[str, Any], None]) -> None:
         self._raws = raws
 
@@ -245,7 +247,8 @@ class ChatCall(PaidCall):
         try:
             answer, raws = await self.tried(self._begin)
             try:
-                while raws is not None:
+                plain = writer.plain_answer(answer.whole) if answer.whole else None
+                while raws is not None and plain is None:
                     for raw in raws:
                         writer.feed(raw)
                     if writer.cut and writer.finished:
@@ -253,8 +256,10 @@ class ChatCall(PaidCall):
                     raws = await answer.more()
             finally:
                 await answer.aclose()
-            long = writer.text_bytes > _LONG_BYTES
-            self._answer, data = await asyncio.to_thread(writer.answer, True) if long else writer.answer()
+            if plain is None:
+                long = writer.text_bytes > _LONG_BYTES
+                plain = await asyncio.to_thread(writer.answer, True) if long else writer.answer()
+            self._answer, data = plain
             self.begun = True
         except UpstreamFault as fault:
             self.ended(fault)

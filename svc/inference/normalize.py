@@ -135,10 +135,6 @@ class _ObjectScanner:
                 self._begun = True
 
 
-_NO_CALLS: list[GrowingCall] = []
-_NO_FIELDS: dict[str, Any] = {}
-
-
 class GrowingChoice:
     """One choice of an answer as far as it has come. `left_bytes` is what its texts and arguments may still have."""
 
@@ -220,23 +216,6 @@ class GrowingChoice:
         if self.calls and self.sent_calls():
             return "tool_calls"
         return "function_call" if self.function_call else "stop"
-
-
-class WholeText(GrowingChoice):
-    """A choice that came whole and is a text: nothing is added to it, so that it has none of what a choice grows by."""
-
-    __slots__ = ("_text",)
-
-    def __init__(self, index: int, text: str, finish_reason: str) -> None:
-        self.index, self._text, self.finish_reason = index, text, finish_reason
-        self.texts = self.waiting = _NO_FIELDS
-        self.calls = _NO_CALLS
-
-    def message(self) -> dict[str, Any]:
-        return {"role": "assistant", "content": self._text, "refusal": None}
-
-    def reason(self) -> str:
-        return self.finish_reason if self.finish_reason in ("length", "content_filter") else "stop"
 
 
 def finish_reason(raw: Any) -> str | None:

@@ -2,7 +2,7 @@
 
 raw dicts -> ChunkWriter.feed() -> the chunks to send now -> blocks() -> bytes
              ChunkWriter.finish() -> the closing chunks, after the provider's clean end
-             or answer() -> one JSON answer, where nothing was to be sent on the way
+             or answer() -> one JSON answer, where nothing was to be sent on the way; an ordinary one is a plain_answer()
 """
 
 import math
@@ -12,12 +12,10 @@ from typing import Any, NamedTuple
 from svc.errors import UpstreamFault
 from svc.inference.blocks import Chunk, Texts, event
 from svc.inference.normalize import (
-    OWN_FINISH_REASONS,
     PIECE_CHARACTERS,
     GrowingCall,
     GrowingChoice,
     GrowingText,
-    WholeText,
     adds_up,
     arguments_text,
     check_parts,
@@ -31,6 +29,7 @@ from svc.inference.normalize import (
     text_size_bytes,
     texts_of_parts,
 )
+from svc.inference.plain_answer import plain_text
 from svc.inference.repeats import Repeat
 from svc.inference.tokens import estimated_input_tokens, estimated_tokens
 from svc.inference.upstream_errors import told_in
@@ -156,6 +155,20 @@ class ChunkWriter:
         return chunks
 
     def _read_chunk(self, raw: dict[str, Any]) -> list[Chunk]:
+        self._read_beside(raw)
+        choices = raw.get("choices")
+        if not isinstance(choices, list) or self._closed:
+            return []
+        chunks: list[Chunk] = []
+        for position, choice in enumerate(choices if len(choices) == 1 else numbered(choices)):
+            if isinstance(choice, dict):
+                chunks += self._read_choice(choice, position)
+        if chunks:
+            self._waiting = {}
+        return chunks
+
+    def _read_beside(self, raw: dict[str, Any]) -> None:
+        """Notes what a chunk says beside its choices."""
         if raw.get("error") or raw.get("object") == "error":
             raise told_in(raw)
         self._parts = len(raw)
@@ -167,16 +180,6 @@ class ChunkWriter:
                 if name not in _TOP_FIELDS and value is not None:
                     json_bytes({name: value})
                     self._waiting[name] = value
-        choices = raw.get("choices")
-        if not isinstance(choices, list) or self._closed:
-            return []
-        chunks: list[Chunk] = []
-        for position, choice in enumerate(choices if len(choices) == 1 else numbered(choices)):
-            if isinstance(choice, dict):
-                chunks += self._read_choice(choice, position)
-        if chunks:
-            self._waiting = {}
-        return chunks
 
     def finish(self) -> list[Chunk]:
         """The closing chunks after a clean end. Raises UpstreamFault `invalid` when there was no choice at all."""
@@ -209,6 +212,20 @@ class ChunkWriter:
         for choice in self._choices.values():  # in order since then
             told = {"index": choice.index, "message": choice.message(), "logprobs": None, "finish_reason": choice.reason()}
             choices.append(told | choice.waiting if choice.waiting else told)
+        return self._answer(choices, apart)
+
+    def plain_answer(self, raw: dict[str, Any]) -> tuple[dict[str, Any], bytes] | None:
+        """What `feed` and `answer` make of an answer that came whole, where it is one text; None, and nothing done, for another.
+        Raises what they do."""
+        plain = plain_text(raw)
+        if plain is None or plain.size_bytes > self.choice_bytes:
+            return None
+        self._read_beside(raw)
+        self._closed, self.text_bytes = True, plain.size_bytes
+        message = {"role": "assistant", "content": plain.text, "refusal": None}
+        return self._answer([{"index": 0, "message": message, "logprobs": None, "finish_reason": plain.finish_reason}])
+
+    def _answer(self, choices: list[dict[str, Any]], apart: bool = False) -> tuple[dict[str, Any], bytes]:
         answer = {**self.head, "object": "chat.completion", **self._waiting, "choices": choices, "usage": self.usage}
         return answer, json_bytes(answer, apart)
 
@@ -250,30 +267,7 @@ class ChunkWriter:
             chunk["usage"] = None
         return chunk
 
-    def _takes_text(self, raw: dict[str, Any], position: int) -> bool:
-        """Takes a whole choice that is a text of ASCII and its finish reason, as most are: there is nothing to make of it."""
-        message, reason = raw.get("message"), raw.get("finish_reason")
-        if type(message) is not dict or type(reason) is not str or reason not in OWN_FINISH_REASONS:
-            return False
-        text = message.get("content")
-        if (
-            type(text) is not str
-            or not text.isascii()
-            or not 0 < len(text) <= self.choice_bytes
-            or not raw.get("index") == position < _CHOICES_MAX
-            or position in self._choices
-            or message.get("role") is None
-            or [*message.values()].count(None) != len(message) - 2  # all but the role and the text
-            or [*raw.values()].count(None) != len(raw) - 3
-        ):
-            return False
-        self._choices[position] = WholeText(position, text, reason)
-        self.text_bytes += len(text)
-        return True
-
     def _read_choice(self, raw: dict[str, Any], position: int) -> list[Chunk]:
-        if self.whole and self._takes_text(raw, position):
-            return []
         if raw.get("error") or raw.get("object") == "error":
             raise told_in(raw)
         delta = delta_of(raw)
