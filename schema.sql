@@ -1,4 +1,4 @@
--- The whole schema, version 2. STRICT tables; every rule that the database can hold stands here first.
+-- The whole schema, of the newest version. STRICT tables; every rule that the database can hold stands here first.
 -- Times are Unix seconds (REAL), money is integer micros of a US dollar.
 
 -- owner: svc/auth/accounts.py
@@ -375,13 +375,11 @@ BEGIN
 END;
 
 -- owner: svc/billing/wallet.py
--- What an account has, as the newest ledger row says it, and what its open holds take of it: both are kept by the triggers below.
+-- What an account has, as the newest ledger row says it; the triggers below keep it. What is held of it is the sum of its holds.
 CREATE TABLE wallets (
     account_id TEXT PRIMARY KEY REFERENCES accounts (id) ON DELETE CASCADE,
     balance_micros INTEGER NOT NULL DEFAULT 0
-        CONSTRAINT balance_in_bounds CHECK (balance_micros BETWEEN 0 AND 1000000000000000),
-    held_micros INTEGER NOT NULL DEFAULT 0 CONSTRAINT held_not_negative CHECK (held_micros >= 0),
-    CONSTRAINT held_within_balance CHECK (held_micros <= balance_micros)
+        CONSTRAINT balance_in_bounds CHECK (balance_micros BETWEEN 0 AND 1000000000000000)
 ) STRICT, WITHOUT ROWID;
 
 -- owner: svc/billing/wallet.py
@@ -446,21 +444,21 @@ END;
 
 -- INSERT OR REPLACE deletes without a DELETE trigger, so the tables of money refuse it themselves.
 CREATE TRIGGER wallets_begin_empty BEFORE INSERT ON wallets
-WHEN NEW.balance_micros <> 0 OR NEW.held_micros <> 0
+WHEN NEW.balance_micros <> 0
     OR EXISTS (SELECT 1 FROM wallets WHERE account_id = NEW.account_id)
     OR EXISTS (SELECT 1 FROM ledger WHERE account_id = NEW.account_id)
+    OR EXISTS (SELECT 1 FROM holds WHERE account_id = NEW.account_id)
 BEGIN
     SELECT RAISE(ABORT, 'a wallet begins empty, once');
 END;
 
 CREATE TRIGGER wallets_follow_the_ledger BEFORE UPDATE ON wallets
-WHEN NEW.account_id <> OLD.account_id
-    OR (NEW.balance_micros <> OLD.balance_micros AND NEW.balance_micros <> ifnull(
-        (SELECT balance_after_micros FROM ledger WHERE account_id = NEW.account_id ORDER BY seq DESC LIMIT 1), 0))
-    OR (NEW.held_micros <> OLD.held_micros
-        AND NEW.held_micros <> (SELECT ifnull(sum(amount_micros), 0) FROM holds WHERE account_id = NEW.account_id))
 BEGIN
-    SELECT RAISE(ABORT, 'a wallet follows the ledger and the holds');
+    SELECT RAISE(ABORT, 'a wallet follows the ledger')
+    WHERE NEW.account_id <> OLD.account_id OR NEW.balance_micros <> ifnull(
+        (SELECT balance_after_micros FROM ledger WHERE account_id = NEW.account_id ORDER BY seq DESC LIMIT 1), 0);
+    SELECT RAISE(ABORT, 'held_within_balance')
+    WHERE NEW.balance_micros < (SELECT sum(amount_micros) FROM holds WHERE account_id = NEW.account_id);
 END;
 
 CREATE TRIGGER wallets_stay BEFORE DELETE ON wallets
@@ -472,8 +470,8 @@ END;
 CREATE TRIGGER ledger_continues BEFORE INSERT ON ledger
 BEGIN
     SELECT RAISE(ABORT, 'a ledger row is never replaced')
-    WHERE EXISTS (SELECT 1 FROM ledger WHERE seq = NEW.seq) OR EXISTS (SELECT 1 FROM ledger WHERE id = NEW.id)
-        OR EXISTS (SELECT 1 FROM ledger WHERE reference = NEW.reference);
+    WHERE NEW.seq IN (SELECT seq FROM ledger) OR NEW.id IN (SELECT id FROM ledger)
+        OR NEW.reference IN (SELECT reference FROM ledger);
     SELECT RAISE(ABORT, 'a ledger row continues the balance of a wallet')
     WHERE NEW.balance_after_micros
         IS NOT (SELECT balance_micros FROM wallets WHERE account_id = NEW.account_id) + NEW.amount_micros;
@@ -482,8 +480,7 @@ END;
 -- A credit of 5 USD makes the account pro, in the transaction that books it.
 CREATE TRIGGER ledger_moves_the_balance AFTER INSERT ON ledger
 BEGIN
-    SELECT RAISE(ABORT, 'the ledger has no gaps')
-    WHERE NEW.seq <> 1 + ifnull((SELECT max(seq) FROM ledger WHERE seq < NEW.seq), 0);
+    SELECT RAISE(ABORT, 'the ledger has no gaps') WHERE NEW.seq <> 1 AND NEW.seq - 1 NOT IN (SELECT seq FROM ledger);
     UPDATE wallets SET balance_micros = NEW.balance_after_micros WHERE account_id = NEW.account_id;
     UPDATE accounts SET tier = 'pro' WHERE id = NEW.account_id AND tier = 'free' AND NEW.amount_micros >= 5000000;
 END;
@@ -515,14 +512,13 @@ BEGIN
     SELECT RAISE(ABORT, 'the ledger is append-only');
 END;
 
-CREATE TRIGGER holds_count AFTER INSERT ON holds
+CREATE TRIGGER holds_fit_the_balance BEFORE INSERT ON holds
 BEGIN
-    UPDATE wallets SET held_micros = held_micros + NEW.amount_micros WHERE account_id = NEW.account_id;
-END;
-
-CREATE TRIGGER holds_end AFTER DELETE ON holds
-BEGIN
-    UPDATE wallets SET held_micros = held_micros - OLD.amount_micros WHERE account_id = OLD.account_id;
+    SELECT RAISE(ABORT, 'a hold is never replaced')
+    WHERE EXISTS (SELECT 1 FROM holds WHERE account_id = NEW.account_id AND id = NEW.id);
+    SELECT RAISE(ABORT, 'held_within_balance')
+    WHERE (SELECT balance_micros FROM wallets WHERE account_id = NEW.account_id)
+        < NEW.amount_micros + (SELECT ifnull(sum(amount_micros), 0) FROM holds WHERE account_id = NEW.account_id);
 END;
 
 CREATE TRIGGER holds_stay_as_they_are BEFORE UPDATE ON holds

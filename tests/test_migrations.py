@@ -69,6 +69,7 @@ def test_every_released_database_keeps_its_rows_and_its_money_to_the_micro(versi
             assert after[table][column] == before[table][column], f"{table}.{column}"
     with contextlib.closing(connect(path)) as conn:
         assert [*schema_findings(conn), *findings(conn), *usage.verify(conn)] == []
+        assert tuple(wallet.balances(conn, "a").values()) == (9_999_279, 100, 9_999_179)
 
 
 def test_version_1_keeps_what_has_moved_links_usage_by_key_and_contents(old: Path) -> None:

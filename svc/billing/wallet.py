@@ -1,8 +1,8 @@
 """The wallet: money that is held, settled, booked and shown, in whole micros of a US dollar.
 
 hold (worst case) -> the paid call -> settle (at most the hold) | release
-The rules are in schema.sql: triggers keep balance and held money, CHECKs keep them in bounds. Every function that takes `tx`
-runs inside the caller's transaction.
+The rules are in schema.sql: triggers keep the balance, and the holds within it. Every function that takes `tx` runs inside
+the caller's transaction.
 """
 
 import sqlite3
@@ -237,7 +237,13 @@ def available_micros(conn: sqlite3.Connection, account_id: str) -> int:
 
 def balances(conn: sqlite3.Connection, account_id: str) -> dict[str, int]:
     """The wallet's part of `GET /billing/account`."""
-    row = conn.execute("SELECT balance_micros, held_micros FROM wallets WHERE account_id = ?", (account_id,)).fetchone()
+    row = conn.execute(
+        """
+        SELECT balance_micros, (SELECT ifnull(sum(amount_micros), 0) FROM holds WHERE account_id = ?1)
+        FROM wallets WHERE account_id = ?1
+        """,
+        (account_id,),
+    ).fetchone()
     balance_micros, held_micros = row or (0, 0)
     return {
         "wallet_balance_micros": balance_micros,
@@ -289,13 +295,9 @@ _RULES = {
             FROM ledger WHERE account_id IN (SELECT account_id FROM wallets)
         ) WHERE balance_after_micros <> due
     """,
-    "wallet {0}: {1} micros are held, its holds add up to {2}": """
-        SELECT wallets.account_id, held_micros, ifnull(sum(amount_micros), 0) AS total
-        FROM wallets LEFT JOIN holds USING (account_id) GROUP BY wallets.account_id HAVING held_micros <> total
-    """,
     "wallet {0}: balance {1} and held {2} micros are out of bounds": """
-        SELECT account_id, balance_micros, held_micros FROM wallets
-        WHERE balance_micros < 0 OR held_micros < 0 OR held_micros > balance_micros
+        SELECT wallets.account_id, balance_micros, ifnull(sum(amount_micros), 0) AS held
+        FROM wallets LEFT JOIN holds USING (account_id) GROUP BY 1 HAVING held NOT BETWEEN 0 AND balance_micros
     """,
     "account {0} has no wallet": """
         SELECT id FROM accounts WHERE id NOT IN (SELECT account_id FROM wallets) AND email <> 'deleted'

@@ -213,13 +213,14 @@ TestAnyOrderOfHoldsSettlementsCreditsAndCrashesAddsUp = WalletMachine.TestCase
 RAW = [
     "UPDATE wallets SET balance_micros = 10000000",
     "UPDATE wallets SET balance_micros = balance_micros + 1",
-    "UPDATE wallets SET held_micros = 0",
+    "UPDATE wallets SET balance_micros = 3999999",
     "UPDATE wallets SET account_id = 'other'",
     "UPDATE OR REPLACE wallets SET account_id = 'other'",
+    "UPDATE wallets SET account_id = 'other' WHERE account_id = 'bob'",
     "DELETE FROM wallets",
     "INSERT OR REPLACE INTO wallets (account_id) VALUES ('ada')",
-    "INSERT OR REPLACE INTO wallets VALUES ('ada', 99000000, 0)",
-    "INSERT INTO wallets VALUES ('other', 5, 0)",
+    "INSERT OR REPLACE INTO wallets VALUES ('ada', 99000000)",
+    "INSERT INTO wallets VALUES ('other', 5)",
     "DELETE FROM ledger",
     "UPDATE ledger SET amount_micros = 9000000",
     "UPDATE ledger SET balance_after_micros = 9000000",
@@ -239,24 +240,34 @@ RAW = [
     "INSERT INTO ledger VALUES (NULL, 'l', NULL, 'credit', 5, 5, '', 'r', NULL, NULL, NULL, NULL, NULL, 1)",
     "INSERT INTO ledger VALUES (NULL, 'l', 'nobody', 'credit', 5, 5, '', 'r', NULL, NULL, NULL, NULL, NULL, 1)",
     "INSERT INTO ledger VALUES (7, 'l', 'ada', 'credit', 5, 10000005, '', 'r', NULL, NULL, NULL, NULL, NULL, 1)",
+    "INSERT INTO ledger VALUES (3, 'l', 'ada', 'credit', 5, 10000005, '', 'r', NULL, NULL, NULL, NULL, NULL, 1)",
+    "INSERT INTO ledger VALUES (0, 'l', 'bob', 'credit', 5, 5, '', 'r', NULL, NULL, NULL, NULL, NULL, 1)",
     "INSERT INTO ledger VALUES (-1, 'l', 'ada', 'credit', 5, 10000005, '', 'r', NULL, NULL, NULL, NULL, NULL, 1)",
     "INSERT OR REPLACE INTO ledger VALUES (NULL, 'l', 'ada', 'credit', 5, 10000005, '', 'chk_a', NULL, 1, 1, NULL, NULL, 1)",
     "INSERT OR REPLACE INTO ledger VALUES (1, 'l', 'ada', 'credit', 5, 10000005, '', 'r', NULL, NULL, NULL, NULL, NULL, 1)",
     "INSERT INTO ledger VALUES (NULL, 'l', 'ada', 'debit', -10000001, -1, '', 'r', NULL, NULL, NULL, NULL, NULL, 1)",
     "INSERT INTO ledger VALUES (NULL, 'l', 'ada', 'debit', -7000000, 3000000, '', 'r', NULL, NULL, NULL, NULL, NULL, 1)",
+    "INSERT OR IGNORE INTO ledger VALUES (NULL, 'l', 'ada', 'debit', -7000000, 3000000, '', 'r', 'm', 1, 1, 'q', 'k', 1)",
+    "INSERT OR REPLACE INTO ledger VALUES (NULL, 'l', 'ada', 'debit', -7000000, 3000000, '', 'r', 'm', 1, 1, 'q', 'k', 1)",
     "INSERT INTO ledger VALUES (NULL, 'l', 'ada', 'credit', 1.5, 10000001.5, '', 'r', NULL, NULL, NULL, NULL, NULL, 1)",
     "INSERT INTO ledger VALUES (NULL, 'l', 'ada', 'credit', 5, 10000005, '', 'r', 'm', -1, 0, NULL, NULL, 1)",
     "INSERT INTO holds VALUES ('h2', 'ada', 6000001, 1)",
+    "INSERT OR IGNORE INTO holds VALUES ('h2', 'ada', 6000001, 1)",
+    "INSERT OR REPLACE INTO holds VALUES ('h2', 'ada', 6000001, 1)",
+    "INSERT INTO holds VALUES ('h2', 'ada', 6000000, 1), ('h3', 'ada', 1, 1)",
+    "INSERT INTO holds VALUES ('h2', 'ada', 9223372036854775807, 1)",
+    "INSERT INTO holds VALUES ('h2', 'bob', 1, 1)",
     "INSERT INTO holds VALUES ('h2', 'ada', 0, 1)",
     "INSERT INTO holds VALUES ('h2', 'ada', -5, 1)",
-    "INSERT INTO holds VALUES ('h2', 'nobody', 5, 1)",
     "INSERT INTO holds VALUES ('h', 'ada', 5, 1)",
     "INSERT OR REPLACE INTO holds VALUES ('h', 'ada', 5, 1)",
+    "INSERT OR REPLACE INTO holds VALUES ('h', 'ada', 10000001, 1)",
     "INSERT OR REPLACE INTO holds VALUES ('h', 'bob', 5, 1)",
+    "INSERT INTO holds VALUES ('h', 'ada', 5, 1) ON CONFLICT DO UPDATE SET amount_micros = 10000001",
     "UPDATE holds SET amount_micros = 1",
     "UPDATE holds SET account_id = 'bob'",
+    "UPDATE OR REPLACE holds SET amount_micros = 10000001",
     "UPDATE accounts SET tier = 'free'",
-    "UPDATE accounts SET id = 'other' WHERE id = 'ada'",
     "INSERT OR REPLACE INTO accounts (id, email, email_key, created_at) VALUES ('ada', 'x@y.z', 'ada', 1)",
     "UPDATE checkouts SET amount_micros = 6000000",
     "UPDATE checkouts SET account_id = 'bob'",
@@ -278,6 +289,8 @@ RAW = [
     "UPDATE payment_events SET credited = 0, reason = 'x'",
     "DELETE FROM payment_events",
 ]
+# These two are refused by a foreign key, all others by the tables of money themselves.
+REFERRING = ["INSERT INTO holds VALUES ('h2', 'nobody', 5, 1)", "UPDATE accounts SET id = 'other' WHERE id = 'ada'"]
 
 
 @pytest.fixture
@@ -299,19 +312,52 @@ def everything(conn: sqlite3.Connection) -> list[Any]:
     return [tuple(row) for table in tables for row in conn.execute(f"SELECT * FROM {table}")]
 
 
-@pytest.mark.parametrize("statement", RAW)
-def test_no_statement_breaks_a_rule_of_the_money(money: sqlite3.Connection, statement: str) -> None:
+def refuses(money: sqlite3.Connection, statement: str) -> bool:
+    """Whether the database takes nothing of a statement."""
     before = everything(money)
     with pytest.raises(sqlite3.IntegrityError):
         money.execute(statement)
-    assert everything(money) == before and findings(money) == []
+    return everything(money) == before and findings(money) == []
+
+
+@pytest.mark.parametrize("statement", RAW + REFERRING)
+def test_no_statement_breaks_a_rule_of_the_money(money: sqlite3.Connection, statement: str) -> None:
+    assert refuses(money, statement)
+
+
+@pytest.mark.parametrize("statement", RAW)
+def test_nor_does_one_by_hand_where_no_pragma_is_set(money: sqlite3.Connection, statement: str) -> None:
+    money.execute("PRAGMA foreign_keys = OFF")
+    assert refuses(money, statement)
+
+
+@pytest.mark.parametrize("again", ["1, 'l', 'r'", "NULL, (SELECT id FROM ledger WHERE seq = 1), 'r'", "NULL, 'l', 'chk_a'"])
+def test_no_row_of_the_ledger_is_replaced_by_whichever_name(money: sqlite3.Connection, again: str) -> None:
+    for _ in range(2):
+        wallet.credit(money, "bob", 5, description="", now_seconds=NOW)
+    columns = "seq, id, reference, account_id, kind, amount_micros, balance_after_micros, description, created_at"
+    assert refuses(money, f"INSERT OR REPLACE INTO ledger ({columns}) VALUES ({again}, 'bob', 'credit', 5, 15, '', 1)")
+
+
+def test_a_debit_takes_all_that_is_not_held_and_no_micro_more(money: sqlite3.Connection) -> None:
+    with pytest.raises(ApiError):
+        wallet.debit(money, "ada", 6_000_001, description="", now_seconds=NOW)
+    wallet.debit(money, "ada", 6_000_000, description="", now_seconds=NOW)
+    assert shown(money, "ada") == (4_000_000, 4_000_000) and findings(money) == []
+
+
+def test_no_wallet_begins_with_holds_that_were_there_before_it(money: sqlite3.Connection) -> None:
+    money.execute("PRAGMA foreign_keys = OFF")
+    money.execute("INSERT INTO holds VALUES ('h2', 'cleo', 5, 1)")
+    assert refuses(money, "INSERT INTO accounts (id, email, email_key, created_at) VALUES ('cleo', 'cleo@x', 'cleo', 1)")
 
 
 CORRUPTIONS = {
     "adds up to": "UPDATE wallets SET balance_micros = balance_micros + 1",
     "it should be": "UPDATE ledger SET balance_after_micros = 7",
-    "its holds add up": "UPDATE wallets SET held_micros = 0",
-    "out of bounds": "UPDATE wallets SET held_micros = balance_micros + 1",
+    "balance 10000000 and held 10000001 micros are out of bounds": "UPDATE holds SET amount_micros = 10000001",
+    "balance 0 and held -1 micros are out of bounds": "INSERT INTO holds VALUES ('h2', 'bob', -1, 1)",
+    "balance -1 and held 0 micros are out of bounds": "UPDATE wallets SET balance_micros = -1 WHERE account_id = 'bob'",
     "has no wallet": "DELETE FROM wallets WHERE account_id = 'bob'",
     "rows up to": "UPDATE ledger SET seq = 3",
     "is not pro": "UPDATE accounts SET tier = 'free'",

@@ -75,7 +75,10 @@ def test_check_tells_that_all_is_well_and_changes_nothing(database: Path, capsys
 @pytest.mark.parametrize(
     ("statement", "finding"),
     [
-        ("UPDATE wallets SET held_micros = 1", "its holds add up to 0"),
+        (
+            "INSERT INTO holds SELECT 'h', account_id, balance_micros + 1, 1 FROM wallets",
+            "held 10000001 micros are out of bounds",
+        ),
         ("UPDATE ledger SET amount_micros = amount_micros + 1", "it should be"),
     ],
 )
@@ -89,14 +92,14 @@ def test_check_finds_money_that_no_row_explains(
 
 def test_check_finds_a_broken_ledger_and_an_orphan(database: Path, capsys: pytest.CaptureFixture[str]) -> None:
     cli.main(["credit", EMAIL, "10"])
-    without_triggers(database, "UPDATE wallets SET balance_micros = 11000000", "INSERT INTO wallets VALUES ('nobody', 0, 0)")
+    without_triggers(database, "UPDATE wallets SET balance_micros = 11000000", "INSERT INTO wallets VALUES ('nobody', 0)")
     orphan, broken = findings(capsys)
     assert "what it refers to is gone" in orphan
     assert "the balance is 11000000 micros, its ledger adds up to 10000000" in broken
 
 
 def test_check_finds_a_row_that_breaks_a_constraint(database: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    without_triggers(database, "PRAGMA ignore_check_constraints = ON", "UPDATE wallets SET held_micros = 5")
+    without_triggers(database, "PRAGMA ignore_check_constraints = ON", "UPDATE wallets SET balance_micros = -5")
     assert any("CHECK constraint failed" in line for line in findings(capsys))
 
 

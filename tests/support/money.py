@@ -74,9 +74,9 @@ def findings(conn: sqlite3.Connection) -> list[str]:
     for row in conn.execute("SELECT * FROM holds").fetchall():
         held[row["account_id"]] += row["amount_micros"]
     for row in conn.execute("SELECT * FROM wallets").fetchall():
-        due = (balances[row["account_id"]], held[row["account_id"]])
-        if (row["balance_micros"], row["held_micros"]) != due or not 0 <= due[1] <= due[0]:
-            found.append(f"wallet {row['account_id']}: {row['balance_micros']}, {row['held_micros']} held, not {due}")
+        due = balances[row["account_id"]]
+        if row["balance_micros"] != due or not 0 <= held[row["account_id"]] <= due:
+            found.append(f"wallet {row['account_id']}: {row['balance_micros']}, not {due}, {held[row['account_id']]} held")
     spent = conn.execute("SELECT account_id, -sum(amount_micros) FROM ledger WHERE model IS NOT NULL GROUP BY 1").fetchall()
     used = dict(conn.execute("SELECT account_id, sum(cost_micros) FROM usage_days GROUP BY 1").fetchall())
     found += [f"{who}: {micros} debited, {used.get(who)} used" for who, micros in spent if who and used.get(who) != micros]

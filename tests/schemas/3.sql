@@ -1,0 +1,824 @@
+-- The whole schema, version 2. STRICT tables; every rule that the database can hold stands here first.
+-- Times are Unix seconds (REAL), money is integer micros of a US dollar.
+
+-- owner: svc/auth/accounts.py
+CREATE TABLE accounts (
+    id TEXT PRIMARY KEY,
+    email TEXT NOT NULL CONSTRAINT email_length CHECK (length(email) BETWEEN 3 AND 254), -- 'deleted' from when its rows begin to go
+    email_key TEXT NOT NULL UNIQUE, -- the e-mail in one case: one account per e-mail
+    name TEXT CONSTRAINT name_length CHECK (length(name) <= 200),
+    password_hash TEXT, -- NULL: this account signs in elsewhere
+    tier TEXT NOT NULL DEFAULT 'free' CONSTRAINT tier_known CHECK (tier IN ('free', 'pro')),
+    default_model TEXT CONSTRAINT default_model_length CHECK (length(default_model) <= 300),
+    memory_enabled INTEGER NOT NULL DEFAULT 1 CONSTRAINT memory_enabled_bool CHECK (memory_enabled IN (0, 1)),
+    created_at REAL NOT NULL,
+    email_proved_at REAL -- NULL: nobody has shown yet that the mailbox is theirs
+) STRICT;
+
+-- A pro account stays pro, whatever becomes of its wallet.
+CREATE TRIGGER accounts_stay_pro BEFORE UPDATE OF tier ON accounts
+WHEN OLD.tier = 'pro' AND NEW.tier <> 'pro'
+BEGIN
+    SELECT RAISE(ABORT, 'a pro account stays pro');
+END;
+
+-- owner: svc/auth/links.py
+-- One-time links, by the hash of their secret part. An account may have several: asking again leaves the earlier ones good.
+CREATE TABLE links (
+    token_hash BLOB PRIMARY KEY CONSTRAINT token_hash_sha256 CHECK (length(token_hash) = 32),
+    account_id TEXT NOT NULL REFERENCES accounts (id) ON DELETE CASCADE,
+    purpose TEXT NOT NULL CONSTRAINT purpose_known CHECK (purpose IN ('reset', 'verify')),
+    by_mail INTEGER NOT NULL CONSTRAINT by_mail_bool CHECK (by_mail IN (0, 1)),
+    expires_at REAL NOT NULL
+) STRICT;
+
+CREATE INDEX links_by_account ON links (account_id, expires_at);
+
+-- Whoever knows an address can ask for links to it: beyond these no further one is made, and those that were sent stay good.
+CREATE TRIGGER links_bounded BEFORE INSERT ON links
+WHEN (SELECT count(*) FROM links WHERE account_id = NEW.account_id) >= 20
+BEGIN
+    SELECT RAISE(ABORT, 'links_count');
+END;
+
+-- owner: svc/auth/identities.py
+-- Who somebody is at an identity provider: each signs in to one account.
+CREATE TABLE identities (
+    id TEXT PRIMARY KEY,
+    account_id TEXT NOT NULL REFERENCES accounts (id) ON DELETE CASCADE,
+    issuer TEXT NOT NULL,
+    subject TEXT NOT NULL CONSTRAINT subject_length CHECK (length(subject) BETWEEN 1 AND 255),
+    email TEXT, -- as the provider gave it when they were linked
+    created_at REAL NOT NULL,
+    UNIQUE (issuer, subject)
+) STRICT;
+
+CREATE INDEX identities_by_account ON identities (account_id, id);
+
+-- owner: svc/auth/oauth_flows.py
+-- A sign-in that was sent to a provider. Only hashes: its secrets are derived from the state, which the browser alone keeps.
+CREATE TABLE oauth_flows (
+    state_hash BLOB PRIMARY KEY CONSTRAINT state_hash_sha256 CHECK (length(state_hash) = 32),
+    browser_hash BLOB NOT NULL CONSTRAINT browser_hash_sha256 CHECK (length(browser_hash) = 32),
+    provider TEXT NOT NULL,
+    account_id TEXT REFERENCES accounts (id) ON DELETE CASCADE, -- the account to link the identity to; NULL: signing in
+    expires_at REAL NOT NULL
+) STRICT;
+
+CREATE INDEX oauth_flows_by_account ON oauth_flows (account_id);
+CREATE INDEX oauth_flows_by_end ON oauth_flows (expires_at);
+
+-- owner: svc/auth/oauth_flows.py
+-- A sign-in that came back: its page changes the code for a session.
+CREATE TABLE oauth_codes (
+    code_hash BLOB PRIMARY KEY CONSTRAINT code_hash_sha256 CHECK (length(code_hash) = 32),
+    browser_hash BLOB NOT NULL CONSTRAINT browser_hash_sha256 CHECK (length(browser_hash) = 32),
+    account_id TEXT NOT NULL REFERENCES accounts (id) ON DELETE CASCADE,
+    expires_at REAL NOT NULL
+) STRICT;
+
+CREATE INDEX oauth_codes_by_account ON oauth_codes (account_id);
+CREATE INDEX oauth_codes_by_end ON oauth_codes (expires_at);
+
+-- owner: svc/auth/tokens.py
+CREATE TABLE api_keys (
+    id TEXT PRIMARY KEY,
+    account_id TEXT NOT NULL REFERENCES accounts (id) ON DELETE CASCADE,
+    token_hash BLOB NOT NULL UNIQUE CONSTRAINT token_hash_sha256 CHECK (length(token_hash) = 32),
+    key_prefix TEXT NOT NULL CONSTRAINT key_prefix_form CHECK (length(key_prefix) = 10 AND key_prefix GLOB 'svc-v1-*'),
+    name TEXT NOT NULL CONSTRAINT name_not_blank CHECK (trim(name) <> ''),
+    created_at REAL NOT NULL,
+    last_used_at REAL,
+    spent_micros INTEGER NOT NULL DEFAULT 0 -- the debits under this key, kept by a trigger of the ledger
+) STRICT;
+
+CREATE INDEX api_keys_by_account ON api_keys (account_id, id);
+
+-- owner: svc/content/projects.py
+CREATE TABLE projects (
+    id TEXT PRIMARY KEY,
+    account_id TEXT NOT NULL REFERENCES accounts (id) ON DELETE CASCADE,
+    name TEXT NOT NULL CONSTRAINT project_name_form CHECK (trim(name) <> '' AND length(name) <= 200),
+    instructions TEXT NOT NULL CONSTRAINT instructions_length CHECK (length(instructions) <= 100000),
+    max_planner_steps INTEGER CONSTRAINT max_planner_steps_range CHECK (max_planner_steps BETWEEN 1 AND 20),
+    created_at REAL NOT NULL,
+    updated_at REAL NOT NULL,
+    UNIQUE (account_id, id) -- what belongs to a project refers to both, so that it cannot be another account's
+) STRICT;
+
+CREATE TRIGGER projects_bounded BEFORE INSERT ON projects
+WHEN (SELECT count(*) FROM projects WHERE account_id = NEW.account_id) >= 1000
+BEGIN
+    SELECT RAISE(ABORT, 'projects_count');
+END;
+
+-- owner: svc/content/contents.py
+-- The contents of artifacts. One that is no artifact's is being written, or the server went meanwhile: then the next start deletes it.
+CREATE TABLE artifact_contents (
+    account_id TEXT NOT NULL REFERENCES accounts (id) ON DELETE CASCADE,
+    id TEXT NOT NULL,
+    PRIMARY KEY (account_id, id)
+) STRICT, WITHOUT ROWID;
+
+-- owner: svc/content/artifacts.py
+CREATE TABLE artifacts (
+    id TEXT PRIMARY KEY,
+    account_id TEXT NOT NULL REFERENCES accounts (id) ON DELETE CASCADE,
+    project_id TEXT,
+    run_id TEXT, -- the agent run that made it
+    name TEXT NOT NULL CONSTRAINT artifact_name_form CHECK (trim(name) <> '' AND length(name) <= 255),
+    content_type TEXT NOT NULL CONSTRAINT content_type_form CHECK (
+        content_type GLOB '?*/?*' AND content_type NOT GLOB '*[^ -~]*' AND length(content_type) <= 200
+    ),
+    size INTEGER NOT NULL CONSTRAINT artifact_size_range CHECK (size BETWEEN 0 AND 33554432), -- bytes, in artifact_pieces
+    sha256 BLOB NOT NULL CONSTRAINT artifact_sha256 CHECK (length(sha256) = 32),
+    content_id TEXT NOT NULL,
+    created_at REAL NOT NULL,
+    updated_at REAL NOT NULL,
+    UNIQUE (account_id, content_id),
+    FOREIGN KEY (account_id, content_id) REFERENCES artifact_contents (account_id, id),
+    FOREIGN KEY (account_id, project_id) REFERENCES projects (account_id, id)
+) STRICT;
+
+CREATE INDEX artifacts_by_account ON artifacts (account_id);
+CREATE INDEX artifacts_by_project ON artifacts (account_id, project_id);
+CREATE INDEX artifacts_by_run ON artifacts (account_id, run_id) WHERE run_id IS NOT NULL;
+
+-- A content goes with its artifact, and when another one takes its place.
+CREATE TRIGGER artifacts_take_their_contents_along AFTER DELETE ON artifacts
+BEGIN
+    DELETE FROM artifact_contents WHERE account_id = OLD.account_id AND id = OLD.content_id;
+END;
+
+CREATE TRIGGER artifacts_leave_their_contents AFTER UPDATE OF content_id ON artifacts
+WHEN NEW.content_id <> OLD.content_id
+BEGIN
+    DELETE FROM artifact_contents WHERE account_id = OLD.account_id AND id = OLD.content_id;
+END;
+
+-- An account has 10,000 artifacts at most.
+CREATE TRIGGER artifacts_bounded BEFORE INSERT ON artifacts
+WHEN (SELECT count(*) FROM artifacts WHERE account_id = NEW.account_id) >= 10000
+BEGIN
+    SELECT RAISE(ABORT, 'artifacts_count');
+END;
+
+-- An artifact outlives its project. (ON DELETE SET NULL would take account_id along.)
+CREATE TRIGGER projects_leave_their_artifacts BEFORE DELETE ON projects
+BEGIN
+    UPDATE artifacts SET project_id = NULL WHERE account_id = OLD.account_id AND project_id = OLD.id;
+END;
+
+-- owner: svc/content/contents.py
+-- A content in pieces of 256 KiB: a slow reader of 32 MiB holds one of them in memory, and a writer holds up nobody.
+CREATE TABLE artifact_pieces (
+    account_id TEXT NOT NULL,
+    content_id TEXT NOT NULL,
+    number INTEGER NOT NULL CONSTRAINT piece_number_range CHECK (number BETWEEN 0 AND 127),
+    content BLOB NOT NULL CONSTRAINT piece_length CHECK (length(content) BETWEEN 1 AND 262144),
+    PRIMARY KEY (account_id, content_id, number),
+    FOREIGN KEY (account_id, content_id) REFERENCES artifact_contents (account_id, id) ON DELETE CASCADE
+) STRICT;
+
+-- owner: svc/agents/runs.py
+CREATE TABLE runs (
+    id TEXT PRIMARY KEY,
+    account_id TEXT NOT NULL REFERENCES accounts (id) ON DELETE CASCADE,
+    status TEXT NOT NULL DEFAULT 'running' CONSTRAINT status_known CHECK (status IN ('running', 'final', 'error', 'stopped')),
+    goal TEXT NOT NULL CONSTRAINT goal_not_blank CHECK (trim(goal) <> ''),
+    model TEXT NOT NULL,
+    max_steps INTEGER NOT NULL CONSTRAINT max_steps_range CHECK (max_steps BETWEEN 1 AND 20),
+    steps INTEGER NOT NULL DEFAULT 0 CONSTRAINT steps_range CHECK (steps BETWEEN 0 AND max_steps),
+    output TEXT CONSTRAINT output_of_final CHECK ((output IS NOT NULL) = (status = 'final')),
+    error TEXT CONSTRAINT error_of_error CHECK ((error IS NOT NULL) = (status = 'error')),
+    reason TEXT CONSTRAINT reason_of_stopped CHECK ((reason IS NOT NULL) = (status = 'stopped')),
+    prompt_tokens INTEGER NOT NULL DEFAULT 0,
+    completion_tokens INTEGER NOT NULL DEFAULT 0,
+    cost_micros INTEGER NOT NULL DEFAULT 0 CONSTRAINT cost_not_negative CHECK (cost_micros >= 0),
+    project_id TEXT,
+    created_at REAL NOT NULL,
+    finished_at REAL CONSTRAINT finished_when_ended CHECK ((finished_at IS NULL) = (status = 'running')),
+    FOREIGN KEY (account_id, project_id) REFERENCES projects (account_id, id)
+) STRICT;
+
+CREATE INDEX runs_by_account ON runs (account_id); -- in the order in which they were added, as in each list
+CREATE INDEX runs_by_project ON runs (account_id, project_id) WHERE project_id IS NOT NULL;
+CREATE INDEX runs_open ON runs (status) WHERE status = 'running';
+
+-- A run outlives its project.
+CREATE TRIGGER projects_leave_their_runs BEFORE DELETE ON projects
+BEGIN
+    UPDATE runs SET project_id = NULL WHERE account_id = OLD.account_id AND project_id = OLD.id;
+END;
+
+-- A run ends once.
+CREATE TRIGGER runs_end_once BEFORE UPDATE OF status ON runs
+WHEN OLD.status <> 'running'
+BEGIN
+    SELECT RAISE(ABORT, 'this run has ended');
+END;
+
+-- owner: svc/content/conversations.py
+-- Conversations and messages do not cascade: svc/content/history.py takes them out of their indexes of words first, or the account stays.
+CREATE TABLE conversations (
+    number INTEGER PRIMARY KEY, -- as which its title is in the index of words
+    id TEXT NOT NULL UNIQUE,
+    account_id TEXT NOT NULL REFERENCES accounts (id),
+    project_id TEXT,
+    title TEXT CONSTRAINT title_form CHECK (trim(title) <> '' AND length(title) <= 200), -- NULL until the first message
+    created_at REAL NOT NULL,
+    updated_at REAL NOT NULL,
+    UNIQUE (account_id, id),
+    FOREIGN KEY (account_id, project_id) REFERENCES projects (account_id, id)
+) STRICT;
+
+CREATE INDEX conversations_by_project ON conversations (account_id, project_id, id);
+CREATE INDEX conversations_by_number ON conversations (account_id, number);
+CREATE INDEX conversations_by_use ON conversations (account_id, updated_at, number); -- the last used comes first
+
+-- A conversation outlives its project.
+CREATE TRIGGER projects_leave_their_conversations BEFORE DELETE ON projects
+BEGIN
+    UPDATE conversations SET project_id = NULL WHERE account_id = OLD.account_id AND project_id = OLD.id;
+END;
+
+-- owner: svc/content/history.py
+-- What an account said and was told in its sessions: in a conversation, or as the goal and the output of an agent run.
+CREATE TABLE messages (
+    number INTEGER PRIMARY KEY, -- the order, and as which it is in the index of words
+    id TEXT NOT NULL UNIQUE,
+    account_id TEXT NOT NULL REFERENCES accounts (id),
+    conversation_id TEXT,
+    run_id TEXT CONSTRAINT one_source CHECK ((run_id IS NULL) <> (conversation_id IS NULL)),
+    role TEXT NOT NULL CONSTRAINT role_known CHECK (role IN ('system', 'user', 'assistant')),
+    content TEXT NOT NULL CONSTRAINT content_length CHECK (length(content) <= 1000000),
+    model TEXT, -- that answered
+    created_at REAL NOT NULL,
+    FOREIGN KEY (account_id, conversation_id) REFERENCES conversations (account_id, id)
+) STRICT;
+
+CREATE INDEX messages_by_conversation ON messages (account_id, conversation_id, number);
+CREATE INDEX messages_by_number ON messages (account_id, number);
+
+-- owner: svc/content/answers.py
+-- What an answer of a conversation took; it is told beneath it, and goes with its message.
+CREATE TABLE answers (
+    message_id TEXT PRIMARY KEY REFERENCES messages (id) ON DELETE CASCADE,
+    account_id TEXT NOT NULL,
+    input_tokens INTEGER NOT NULL CONSTRAINT answer_input_tokens_count CHECK (input_tokens >= 0),
+    output_tokens INTEGER NOT NULL CONSTRAINT answer_output_tokens_count CHECK (output_tokens >= 0),
+    cost_micros INTEGER NOT NULL CONSTRAINT answer_cost_amount CHECK (cost_micros >= 0),
+    duration_ms INTEGER NOT NULL CONSTRAINT answer_duration CHECK (duration_ms >= 0),
+    finish_reason TEXT, -- NULL when it was cut off
+    reasoning TEXT CONSTRAINT reasoning_length CHECK (length(reasoning) <= 200000),
+    memory TEXT NOT NULL CONSTRAINT memory_form CHECK (memory LIKE '[%]')
+) STRICT;
+
+CREATE INDEX answers_by_account ON answers (account_id, message_id);
+
+-- owner: svc/content/fulltext.py
+-- Each word stands behind its account's id, each piece of 1,000 characters of a message at the place
+-- number * 128 + piece, a title at its number. Written beside their tables, not by triggers: under trusted_schema = OFF those may
+-- not touch a virtual table.
+CREATE VIRTUAL TABLE conversations_text USING fts5 (words, content = '', detail = none, tokenize = 'ascii');
+CREATE VIRTUAL TABLE messages_text USING fts5 (words, content = '', detail = none, tokenize = 'ascii');
+-- FTS5 merges 64 pages for each level at once, within somebody's write: small ones, so that nobody waits for that.
+INSERT INTO conversations_text (conversations_text, rank) VALUES ('pgsz', 500);
+INSERT INTO messages_text (messages_text, rank) VALUES ('pgsz', 500);
+
+-- owner: svc/content/fulltext.py
+-- The words of an account's messages, each once and also backwards: where forms of a word and misspellings are looked up.
+CREATE TABLE vocabulary (
+    account_id TEXT NOT NULL REFERENCES accounts (id),
+    word TEXT NOT NULL,
+    backwards TEXT NOT NULL,
+    PRIMARY KEY (account_id, word)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX vocabulary_backwards ON vocabulary (account_id, backwards);
+
+-- owner: svc/content/fulltext.py
+-- Long messages of which only the first pieces are in the index yet: the writer goes on with them between others' jobs.
+CREATE TABLE unindexed (
+    number INTEGER PRIMARY KEY REFERENCES messages (number) ON DELETE CASCADE,
+    next_piece INTEGER NOT NULL CONSTRAINT next_piece_range CHECK (next_piece BETWEEN 0 AND 127)
+) STRICT;
+
+CREATE INDEX unindexed_by_piece ON unindexed (next_piece, number);
+
+-- owner: svc/content/support.py
+CREATE TABLE support_conversations (
+    id TEXT PRIMARY KEY,
+    account_id TEXT NOT NULL REFERENCES accounts (id) ON DELETE CASCADE,
+    status TEXT NOT NULL DEFAULT 'active' CONSTRAINT support_status_known CHECK (status IN ('active', 'closed')),
+    subject TEXT CONSTRAINT subject_form CHECK (trim(subject) <> '' AND length(subject) <= 200),
+    created_at REAL NOT NULL,
+    updated_at REAL NOT NULL,
+    closed_at REAL CONSTRAINT closed_at_when_closed CHECK ((closed_at IS NULL) = (status = 'active')),
+    UNIQUE (account_id, id)
+) STRICT;
+
+-- One active support conversation.
+CREATE UNIQUE INDEX support_one_active ON support_conversations (account_id) WHERE status = 'active';
+
+CREATE TRIGGER support_closes_once BEFORE UPDATE OF status ON support_conversations
+WHEN OLD.status = 'closed'
+BEGIN
+    SELECT RAISE(ABORT, 'this support conversation is closed');
+END;
+
+-- owner: svc/content/support.py
+CREATE TABLE support_messages (
+    number INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    account_id TEXT NOT NULL,
+    support_id TEXT NOT NULL,
+    role TEXT NOT NULL CONSTRAINT support_role_known CHECK (role IN ('user', 'operator')),
+    content TEXT NOT NULL CONSTRAINT support_content_form CHECK (trim(content) <> '' AND length(content) <= 10000),
+    created_at REAL NOT NULL,
+    FOREIGN KEY (account_id, support_id) REFERENCES support_conversations (account_id, id) ON DELETE CASCADE
+) STRICT;
+
+CREATE INDEX support_messages_by_conversation ON support_messages (account_id, support_id, number);
+
+-- It is shown whole, so it has an end.
+CREATE TRIGGER support_messages_bounded BEFORE INSERT ON support_messages
+WHEN (SELECT count(*) FROM support_messages WHERE account_id = NEW.account_id AND support_id = NEW.support_id) >= 200
+BEGIN
+    SELECT RAISE(ABORT, 'support_messages_count');
+END;
+
+CREATE TRIGGER support_ends BEFORE INSERT ON support_messages
+WHEN (SELECT status FROM support_conversations WHERE account_id = NEW.account_id AND id = NEW.support_id) = 'closed'
+BEGIN
+    SELECT RAISE(ABORT, 'support_closed');
+END;
+
+-- owner: svc/inference/providers.py
+CREATE TABLE providers (
+    id TEXT PRIMARY KEY,
+    account_id TEXT NOT NULL REFERENCES accounts (id) ON DELETE CASCADE,
+    name TEXT NOT NULL CONSTRAINT provider_name_slug CHECK (length(name) BETWEEN 1 AND 63 AND name NOT GLOB '*[^a-z0-9_-]*'),
+    base_url TEXT NOT NULL CONSTRAINT base_url_scheme CHECK (base_url GLOB 'http://?*' OR base_url GLOB 'https://?*'),
+    sealed_key BLOB, -- encrypted, bound to account and provider; NULL: none
+    api_key_hint TEXT CONSTRAINT hint_with_key CHECK ((api_key_hint IS NULL) = (sealed_key IS NULL)),
+    models TEXT CONSTRAINT models_list CHECK (models GLOB '[[]*'), -- NULL: the provider is asked for its list
+    created_at REAL NOT NULL,
+    UNIQUE (account_id, name)
+) STRICT;
+
+-- The list of models asks them all at once.
+CREATE TRIGGER providers_bounded BEFORE INSERT ON providers
+WHEN (SELECT count(*) FROM providers WHERE account_id = NEW.account_id) >= 100
+BEGIN
+    SELECT RAISE(ABORT, 'providers_count');
+END;
+
+-- owner: svc/billing/wallet.py
+-- What an account has, as the newest ledger row says it, and what its open holds take of it: both are kept by the triggers below.
+CREATE TABLE wallets (
+    account_id TEXT PRIMARY KEY REFERENCES accounts (id) ON DELETE CASCADE,
+    balance_micros INTEGER NOT NULL DEFAULT 0
+        CONSTRAINT balance_in_bounds CHECK (balance_micros BETWEEN 0 AND 1000000000000000),
+    held_micros INTEGER NOT NULL DEFAULT 0 CONSTRAINT held_not_negative CHECK (held_micros >= 0),
+    CONSTRAINT held_within_balance CHECK (held_micros <= balance_micros)
+) STRICT, WITHOUT ROWID;
+
+-- owner: svc/billing/wallet.py
+-- Append-only and without gaps; the balance is always the sum of an account's rows.
+CREATE TABLE ledger (
+    seq INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    account_id TEXT REFERENCES accounts (id), -- NULL once the account is deleted: the money stays, the person does not
+    kind TEXT NOT NULL CONSTRAINT kind_by_sign CHECK (kind = iif(amount_micros > 0, 'credit', 'debit')),
+    amount_micros INTEGER NOT NULL CONSTRAINT amount_not_zero CHECK (amount_micros <> 0),
+    balance_after_micros INTEGER NOT NULL
+        CONSTRAINT balance_after_in_bounds CHECK (balance_after_micros BETWEEN 0 AND 1000000000000000),
+    description TEXT NOT NULL,
+    reference TEXT UNIQUE, -- the hold or the checkout behind this row: each is booked once
+    model TEXT,
+    input_tokens INTEGER CONSTRAINT input_tokens_not_negative CHECK (input_tokens >= 0),
+    output_tokens INTEGER CONSTRAINT output_tokens_not_negative CHECK (output_tokens >= 0),
+    request_id TEXT,
+    key_id TEXT,
+    created_at REAL NOT NULL
+) STRICT;
+
+CREATE INDEX ledger_by_account ON ledger (account_id); -- and by seq, which is the rowid
+
+-- owner: svc/billing/wallet.py
+-- The worst case of each paid request that is under way.
+CREATE TABLE holds (
+    id TEXT NOT NULL,
+    account_id TEXT NOT NULL REFERENCES wallets (account_id) ON DELETE CASCADE,
+    amount_micros INTEGER NOT NULL CONSTRAINT hold_positive CHECK (amount_micros > 0),
+    created_at REAL NOT NULL,
+    PRIMARY KEY (account_id, id)
+) STRICT, WITHOUT ROWID;
+
+-- owner: svc/billing/usage.py
+CREATE TABLE usage_days (
+    account_id TEXT NOT NULL REFERENCES accounts (id) ON DELETE CASCADE,
+    day TEXT NOT NULL CONSTRAINT day_form CHECK (day GLOB '[0-9][0-9][0-9][0-9]-[01][0-9]-[0-3][0-9]'), -- in UTC
+    model TEXT NOT NULL,
+    key_id TEXT NOT NULL, -- the API key that it was used with, deleted ones too; '' for a session
+    requests INTEGER NOT NULL CONSTRAINT requests_positive CHECK (requests > 0),
+    input_tokens INTEGER NOT NULL CONSTRAINT input_tokens_not_negative CHECK (input_tokens >= 0),
+    output_tokens INTEGER NOT NULL CONSTRAINT output_tokens_not_negative CHECK (output_tokens >= 0),
+    cost_micros INTEGER NOT NULL CONSTRAINT cost_not_negative CHECK (cost_micros >= 0),
+    PRIMARY KEY (account_id, day, model, key_id)
+) STRICT, WITHOUT ROWID;
+
+-- owner: svc/billing/usage.py
+-- What calls came to beyond what was held for them, the operator's loss. It names nobody, and so outlives every account.
+CREATE TABLE overruns (
+    day TEXT NOT NULL CONSTRAINT overrun_day_form CHECK (day GLOB '[0-9][0-9][0-9][0-9]-[01][0-9]-[0-3][0-9]'), -- in UTC
+    model TEXT NOT NULL,
+    calls INTEGER NOT NULL CONSTRAINT overrun_calls_positive CHECK (calls > 0),
+    micros INTEGER NOT NULL CONSTRAINT overrun_micros_positive CHECK (micros > 0),
+    PRIMARY KEY (day, model)
+) STRICT, WITHOUT ROWID;
+
+CREATE TRIGGER accounts_have_a_wallet AFTER INSERT ON accounts
+BEGIN
+    INSERT INTO wallets (account_id) VALUES (NEW.id);
+END;
+
+-- INSERT OR REPLACE deletes without a DELETE trigger, so the tables of money refuse it themselves.
+CREATE TRIGGER wallets_begin_empty BEFORE INSERT ON wallets
+WHEN NEW.balance_micros <> 0 OR NEW.held_micros <> 0
+    OR EXISTS (SELECT 1 FROM wallets WHERE account_id = NEW.account_id)
+    OR EXISTS (SELECT 1 FROM ledger WHERE account_id = NEW.account_id)
+BEGIN
+    SELECT RAISE(ABORT, 'a wallet begins empty, once');
+END;
+
+CREATE TRIGGER wallets_follow_the_ledger BEFORE UPDATE ON wallets
+WHEN NEW.account_id <> OLD.account_id
+    OR (NEW.balance_micros <> OLD.balance_micros AND NEW.balance_micros <> ifnull(
+        (SELECT balance_after_micros FROM ledger WHERE account_id = NEW.account_id ORDER BY seq DESC LIMIT 1), 0))
+    OR (NEW.held_micros <> OLD.held_micros
+        AND NEW.held_micros <> (SELECT ifnull(sum(amount_micros), 0) FROM holds WHERE account_id = NEW.account_id))
+BEGIN
+    SELECT RAISE(ABORT, 'a wallet follows the ledger and the holds');
+END;
+
+CREATE TRIGGER wallets_stay BEFORE DELETE ON wallets
+WHEN EXISTS (SELECT 1 FROM accounts WHERE id = OLD.account_id AND email <> 'deleted')
+BEGIN
+    SELECT RAISE(ABORT, 'a wallet stays as long as its account');
+END;
+
+CREATE TRIGGER ledger_continues BEFORE INSERT ON ledger
+BEGIN
+    SELECT RAISE(ABORT, 'a ledger row is never replaced')
+    WHERE EXISTS (SELECT 1 FROM ledger WHERE seq = NEW.seq) OR EXISTS (SELECT 1 FROM ledger WHERE id = NEW.id)
+        OR EXISTS (SELECT 1 FROM ledger WHERE reference = NEW.reference);
+    SELECT RAISE(ABORT, 'a ledger row continues the balance of a wallet')
+    WHERE NEW.balance_after_micros
+        IS NOT (SELECT balance_micros FROM wallets WHERE account_id = NEW.account_id) + NEW.amount_micros;
+END;
+
+-- A credit of 5 USD makes the account pro, in the transaction that books it.
+CREATE TRIGGER ledger_moves_the_balance AFTER INSERT ON ledger
+BEGIN
+    SELECT RAISE(ABORT, 'the ledger has no gaps')
+    WHERE NEW.seq <> 1 + ifnull((SELECT max(seq) FROM ledger WHERE seq < NEW.seq), 0);
+    UPDATE wallets SET balance_micros = NEW.balance_after_micros WHERE account_id = NEW.account_id;
+    UPDATE accounts SET tier = 'pro' WHERE id = NEW.account_id AND tier = 'free' AND NEW.amount_micros >= 5000000;
+END;
+
+CREATE TRIGGER ledger_counts_for_its_key AFTER INSERT ON ledger WHEN NEW.key_id IS NOT NULL
+BEGIN
+    UPDATE api_keys SET spent_micros = spent_micros - NEW.amount_micros WHERE account_id = NEW.account_id AND id = NEW.key_id;
+END;
+
+-- The one change of a ledger row: with its account goes what could tell who that was.
+CREATE TRIGGER ledger_forgets_the_person AFTER DELETE ON accounts
+BEGIN
+    UPDATE ledger SET account_id = NULL, description = '', request_id = NULL, key_id = NULL WHERE account_id = OLD.id;
+END;
+
+CREATE TRIGGER ledger_stays BEFORE UPDATE ON ledger
+WHEN OLD.account_id IS NULL OR EXISTS (SELECT 1 FROM accounts WHERE id = OLD.account_id AND email <> 'deleted')
+    OR (NEW.account_id, NEW.request_id, NEW.key_id) IS NOT (NULL, NULL, NULL) OR NEW.description <> ''
+    OR (NEW.seq, NEW.id, NEW.kind, NEW.amount_micros, NEW.balance_after_micros, NEW.created_at)
+        IS NOT (OLD.seq, OLD.id, OLD.kind, OLD.amount_micros, OLD.balance_after_micros, OLD.created_at)
+    OR (NEW.reference, NEW.model, NEW.input_tokens, NEW.output_tokens)
+        IS NOT (OLD.reference, OLD.model, OLD.input_tokens, OLD.output_tokens)
+BEGIN
+    SELECT RAISE(ABORT, 'the ledger is append-only');
+END;
+
+CREATE TRIGGER ledger_keeps_all BEFORE DELETE ON ledger
+BEGIN
+    SELECT RAISE(ABORT, 'the ledger is append-only');
+END;
+
+CREATE TRIGGER holds_count AFTER INSERT ON holds
+BEGIN
+    UPDATE wallets SET held_micros = held_micros + NEW.amount_micros WHERE account_id = NEW.account_id;
+END;
+
+CREATE TRIGGER holds_end AFTER DELETE ON holds
+BEGIN
+    UPDATE wallets SET held_micros = held_micros - OLD.amount_micros WHERE account_id = OLD.account_id;
+END;
+
+CREATE TRIGGER holds_stay_as_they_are BEFORE UPDATE ON holds
+BEGIN
+    SELECT RAISE(ABORT, 'a hold is settled or released, never changed');
+END;
+
+-- owner: svc/billing/payments.py
+CREATE TABLE checkouts (
+    id TEXT PRIMARY KEY,
+    account_id TEXT REFERENCES accounts (id) ON DELETE SET NULL,
+    amount_micros INTEGER NOT NULL -- 5 to 10,000 USD in whole cents
+        CONSTRAINT checkout_amount CHECK (amount_micros BETWEEN 5000000 AND 10000000000 AND amount_micros % 10000 = 0),
+    state TEXT NOT NULL DEFAULT 'open' CONSTRAINT state_known CHECK (state IN ('open', 'paid', 'failed', 'expired')),
+    session_id TEXT UNIQUE, -- the processor's; NULL until it has answered
+    created_at REAL NOT NULL,
+    paid_at REAL CONSTRAINT paid_at_when_paid CHECK ((paid_at IS NOT NULL) = (state = 'paid')),
+    payment_intent TEXT -- the processor's name of the payment, by which refunds and disputes are found
+) STRICT;
+
+CREATE INDEX checkouts_by_account ON checkouts (account_id, id);
+CREATE INDEX checkouts_by_payment ON checkouts (payment_intent) WHERE payment_intent IS NOT NULL;
+CREATE INDEX checkouts_by_time ON checkouts (created_at);
+CREATE INDEX checkouts_abandoned ON checkouts (created_at) WHERE state <> 'paid';
+
+-- owner: svc/billing/payments.py
+-- Every event of the processor, as far as it concerns the money; nothing in it names a person.
+CREATE TABLE payment_events (
+    id TEXT PRIMARY KEY,
+    type TEXT NOT NULL,
+    session_id TEXT,
+    checkout_id TEXT REFERENCES checkouts (id) ON DELETE CASCADE,
+    credited INTEGER NOT NULL CONSTRAINT credited_bool CHECK (credited IN (0, 1)),
+    reason TEXT CONSTRAINT reason_unless_credited CHECK ((reason IS NULL) = credited), -- why it credited nothing
+    received_at REAL NOT NULL,
+    returned_micros INTEGER -- what a refund or a dispute takes back; the operator books it
+) STRICT;
+
+CREATE INDEX payment_events_by_checkout ON payment_events (checkout_id);
+CREATE UNIQUE INDEX payment_events_credit_once ON payment_events (checkout_id) WHERE credited;
+
+CREATE TRIGGER checkouts_begin_open BEFORE INSERT ON checkouts
+WHEN NEW.state <> 'open' OR NEW.account_id IS NULL OR EXISTS (SELECT 1 FROM checkouts WHERE id = NEW.id OR session_id = NEW.session_id)
+BEGIN
+    SELECT RAISE(ABORT, 'a checkout begins open, once');
+END;
+
+-- Paid means credited: state and ledger cannot part.
+CREATE TRIGGER checkouts_keep_their_terms BEFORE UPDATE ON checkouts
+WHEN (NEW.id, NEW.amount_micros, NEW.created_at) IS NOT (OLD.id, OLD.amount_micros, OLD.created_at)
+    OR (NEW.account_id IS NOT OLD.account_id
+        AND (NEW.account_id IS NOT NULL OR EXISTS (SELECT 1 FROM accounts WHERE id = OLD.account_id AND email <> 'deleted')))
+    OR (NEW.session_id IS NOT OLD.session_id AND OLD.session_id IS NOT NULL)
+    OR (NEW.payment_intent IS NOT OLD.payment_intent AND OLD.payment_intent IS NOT NULL)
+    OR (OLD.state = 'paid' AND (NEW.state, NEW.paid_at) IS NOT (OLD.state, OLD.paid_at))
+    OR (NEW.state = 'paid' AND OLD.state <> 'paid' AND NOT EXISTS (
+        SELECT 1 FROM ledger
+        WHERE reference = NEW.id AND account_id = NEW.account_id AND amount_micros = NEW.amount_micros))
+BEGIN
+    SELECT RAISE(ABORT, 'a checkout keeps its terms, and is paid when the ledger says so');
+END;
+
+-- All but the abandoned: unpaid when another began 30 days later, with no event but that their page expired.
+CREATE TRIGGER checkouts_stay BEFORE DELETE ON checkouts
+WHEN OLD.state = 'paid'
+    OR OLD.created_at > (SELECT max(created_at) FROM checkouts) - 2592000
+    OR EXISTS (SELECT 1 FROM payment_events WHERE checkout_id = OLD.id AND type <> 'checkout.session.expired')
+BEGIN
+    SELECT RAISE(ABORT, 'a checkout stays');
+END;
+
+CREATE TRIGGER payment_events_are_kept_once BEFORE INSERT ON payment_events
+WHEN EXISTS (SELECT 1 FROM payment_events WHERE id = NEW.id)
+    OR (NEW.credited AND NOT EXISTS (SELECT 1 FROM checkouts WHERE id = NEW.checkout_id AND state = 'paid'))
+BEGIN
+    SELECT RAISE(ABORT, 'an event is kept once, and credits what is paid');
+END;
+
+CREATE TRIGGER payment_events_stay BEFORE UPDATE ON payment_events
+BEGIN
+    SELECT RAISE(ABORT, 'an event of the processor stays');
+END;
+
+CREATE TRIGGER payment_events_keep_all BEFORE DELETE ON payment_events
+WHEN OLD.checkout_id IS NULL OR EXISTS (SELECT 1 FROM checkouts WHERE id = OLD.checkout_id)
+BEGIN
+    SELECT RAISE(ABORT, 'an event of the processor stays');
+END;
+
+-- owner: svc/quota.py
+-- What each account stores: its texts, names and files, and 256 bytes for each row. The triggers count, svc/quota.py refuses.
+CREATE TABLE stored (
+    account_id TEXT PRIMARY KEY REFERENCES accounts (id) ON DELETE CASCADE,
+    bytes INTEGER NOT NULL DEFAULT 0 CONSTRAINT stored_not_negative CHECK (bytes >= 0)
+) STRICT;
+
+-- owner: svc/quota.py
+-- What every account may store: the setting SVC_ACCOUNT_BYTES, as of the last start.
+CREATE TABLE storage_limit (
+    one INTEGER PRIMARY KEY CONSTRAINT one_limit CHECK (one = 1),
+    bytes INTEGER NOT NULL CONSTRAINT limit_not_negative CHECK (bytes >= 0)
+) STRICT;
+
+INSERT INTO storage_limit VALUES (1, 1073741824);
+
+CREATE TRIGGER accounts_begin_to_store AFTER INSERT ON accounts
+BEGIN
+    INSERT INTO stored (account_id) VALUES (NEW.id);
+END;
+
+CREATE TRIGGER api_keys_are_stored AFTER INSERT ON api_keys
+BEGIN
+    UPDATE stored SET bytes = bytes + 256 + ifnull(length(CAST(NEW.name AS BLOB)), 0)
+    WHERE account_id = NEW.account_id;
+END;
+
+CREATE TRIGGER api_keys_are_stored_anew AFTER UPDATE OF name ON api_keys
+BEGIN
+    UPDATE stored SET bytes = bytes + (256 + ifnull(length(CAST(NEW.name AS BLOB)), 0))
+        - (256 + ifnull(length(CAST(OLD.name AS BLOB)), 0))
+    WHERE account_id = NEW.account_id;
+END;
+
+CREATE TRIGGER api_keys_are_stored_no_more AFTER DELETE ON api_keys
+BEGIN
+    UPDATE stored SET bytes = bytes - (256 + ifnull(length(CAST(OLD.name AS BLOB)), 0))
+    WHERE account_id = OLD.account_id;
+END;
+
+CREATE TRIGGER projects_are_stored AFTER INSERT ON projects
+BEGIN
+    UPDATE stored SET bytes = bytes + 256 + ifnull(length(CAST(NEW.name AS BLOB)), 0) + ifnull(length(CAST(NEW.instructions AS BLOB)), 0)
+    WHERE account_id = NEW.account_id;
+END;
+
+CREATE TRIGGER projects_are_stored_anew AFTER UPDATE OF name, instructions ON projects
+BEGIN
+    UPDATE stored SET bytes = bytes + (256 + ifnull(length(CAST(NEW.name AS BLOB)), 0) + ifnull(length(CAST(NEW.instructions AS BLOB)), 0))
+        - (256 + ifnull(length(CAST(OLD.name AS BLOB)), 0) + ifnull(length(CAST(OLD.instructions AS BLOB)), 0))
+    WHERE account_id = NEW.account_id;
+END;
+
+CREATE TRIGGER projects_are_stored_no_more AFTER DELETE ON projects
+BEGIN
+    UPDATE stored SET bytes = bytes - (256 + ifnull(length(CAST(OLD.name AS BLOB)), 0) + ifnull(length(CAST(OLD.instructions AS BLOB)), 0))
+    WHERE account_id = OLD.account_id;
+END;
+
+CREATE TRIGGER artifacts_are_stored AFTER INSERT ON artifacts
+BEGIN
+    UPDATE stored SET bytes = bytes + 256 + ifnull(length(CAST(NEW.name AS BLOB)), 0) + NEW.size
+    WHERE account_id = NEW.account_id;
+END;
+
+CREATE TRIGGER artifacts_are_stored_anew AFTER UPDATE OF name, size ON artifacts
+BEGIN
+    UPDATE stored SET bytes = bytes + (256 + ifnull(length(CAST(NEW.name AS BLOB)), 0) + NEW.size)
+        - (256 + ifnull(length(CAST(OLD.name AS BLOB)), 0) + OLD.size)
+    WHERE account_id = NEW.account_id;
+END;
+
+CREATE TRIGGER artifacts_are_stored_no_more AFTER DELETE ON artifacts
+BEGIN
+    UPDATE stored SET bytes = bytes - (256 + ifnull(length(CAST(OLD.name AS BLOB)), 0) + OLD.size)
+    WHERE account_id = OLD.account_id;
+END;
+
+CREATE TRIGGER runs_are_stored AFTER INSERT ON runs
+BEGIN
+    UPDATE stored SET bytes = bytes + 256 + ifnull(length(CAST(NEW.goal AS BLOB)), 0) + ifnull(length(CAST(NEW.output AS BLOB)), 0) + ifnull(length(CAST(NEW.error AS BLOB)), 0)
+    WHERE account_id = NEW.account_id;
+END;
+
+CREATE TRIGGER runs_are_stored_anew AFTER UPDATE OF goal, output, error ON runs
+BEGIN
+    UPDATE stored SET bytes = bytes + (256 + ifnull(length(CAST(NEW.goal AS BLOB)), 0) + ifnull(length(CAST(NEW.output AS BLOB)), 0) + ifnull(length(CAST(NEW.error AS BLOB)), 0))
+        - (256 + ifnull(length(CAST(OLD.goal AS BLOB)), 0) + ifnull(length(CAST(OLD.output AS BLOB)), 0) + ifnull(length(CAST(OLD.error AS BLOB)), 0))
+    WHERE account_id = NEW.account_id;
+END;
+
+CREATE TRIGGER runs_are_stored_no_more AFTER DELETE ON runs
+BEGIN
+    UPDATE stored SET bytes = bytes - (256 + ifnull(length(CAST(OLD.goal AS BLOB)), 0) + ifnull(length(CAST(OLD.output AS BLOB)), 0) + ifnull(length(CAST(OLD.error AS BLOB)), 0))
+    WHERE account_id = OLD.account_id;
+END;
+
+CREATE TRIGGER conversations_are_stored AFTER INSERT ON conversations
+BEGIN
+    UPDATE stored SET bytes = bytes + 256 + ifnull(length(CAST(NEW.title AS BLOB)), 0)
+    WHERE account_id = NEW.account_id;
+END;
+
+CREATE TRIGGER conversations_are_stored_anew AFTER UPDATE OF title ON conversations
+BEGIN
+    UPDATE stored SET bytes = bytes + (256 + ifnull(length(CAST(NEW.title AS BLOB)), 0))
+        - (256 + ifnull(length(CAST(OLD.title AS BLOB)), 0))
+    WHERE account_id = NEW.account_id;
+END;
+
+CREATE TRIGGER conversations_are_stored_no_more AFTER DELETE ON conversations
+BEGIN
+    UPDATE stored SET bytes = bytes - (256 + ifnull(length(CAST(OLD.title AS BLOB)), 0))
+    WHERE account_id = OLD.account_id;
+END;
+
+CREATE TRIGGER messages_are_stored AFTER INSERT ON messages
+BEGIN
+    UPDATE stored SET bytes = bytes + 256 + ifnull(length(CAST(NEW.content AS BLOB)), 0)
+    WHERE account_id = NEW.account_id;
+END;
+
+CREATE TRIGGER messages_are_stored_anew AFTER UPDATE OF content ON messages
+BEGIN
+    UPDATE stored SET bytes = bytes + (256 + ifnull(length(CAST(NEW.content AS BLOB)), 0))
+        - (256 + ifnull(length(CAST(OLD.content AS BLOB)), 0))
+    WHERE account_id = NEW.account_id;
+END;
+
+CREATE TRIGGER messages_are_stored_no_more AFTER DELETE ON messages
+BEGIN
+    UPDATE stored SET bytes = bytes - (256 + ifnull(length(CAST(OLD.content AS BLOB)), 0))
+    WHERE account_id = OLD.account_id;
+END;
+
+CREATE TRIGGER answers_are_stored AFTER INSERT ON answers
+BEGIN
+    UPDATE stored SET bytes = bytes + 256 + ifnull(length(CAST(NEW.reasoning AS BLOB)), 0) + length(CAST(NEW.memory AS BLOB))
+    WHERE account_id = NEW.account_id;
+END;
+
+CREATE TRIGGER answers_are_stored_anew AFTER UPDATE OF reasoning, memory ON answers
+BEGIN
+    UPDATE stored SET bytes = bytes + (256 + ifnull(length(CAST(NEW.reasoning AS BLOB)), 0) + length(CAST(NEW.memory AS BLOB)))
+        - (256 + ifnull(length(CAST(OLD.reasoning AS BLOB)), 0) + length(CAST(OLD.memory AS BLOB)))
+    WHERE account_id = NEW.account_id;
+END;
+
+CREATE TRIGGER answers_are_stored_no_more AFTER DELETE ON answers
+BEGIN
+    UPDATE stored SET bytes = bytes - (256 + ifnull(length(CAST(OLD.reasoning AS BLOB)), 0) + length(CAST(OLD.memory AS BLOB)))
+    WHERE account_id = OLD.account_id;
+END;
+
+CREATE TRIGGER support_conversations_are_stored AFTER INSERT ON support_conversations
+BEGIN
+    UPDATE stored SET bytes = bytes + 256 + ifnull(length(CAST(NEW.subject AS BLOB)), 0)
+    WHERE account_id = NEW.account_id;
+END;
+
+CREATE TRIGGER support_conversations_are_stored_anew AFTER UPDATE OF subject ON support_conversations
+BEGIN
+    UPDATE stored SET bytes = bytes + (256 + ifnull(length(CAST(NEW.subject AS BLOB)), 0))
+        - (256 + ifnull(length(CAST(OLD.subject AS BLOB)), 0))
+    WHERE account_id = NEW.account_id;
+END;
+
+CREATE TRIGGER support_conversations_are_stored_no_more AFTER DELETE ON support_conversations
+BEGIN
+    UPDATE stored SET bytes = bytes - (256 + ifnull(length(CAST(OLD.subject AS BLOB)), 0))
+    WHERE account_id = OLD.account_id;
+END;
+
+CREATE TRIGGER support_messages_are_stored AFTER INSERT ON support_messages
+BEGIN
+    UPDATE stored SET bytes = bytes + 256 + length(CAST(NEW.content AS BLOB))
+    WHERE account_id = NEW.account_id;
+END;
+
+CREATE TRIGGER support_messages_are_stored_anew AFTER UPDATE OF content ON support_messages
+BEGIN
+    UPDATE stored SET bytes = bytes + (256 + length(CAST(NEW.content AS BLOB)))
+        - (256 + length(CAST(OLD.content AS BLOB)))
+    WHERE account_id = NEW.account_id;
+END;
+
+CREATE TRIGGER support_messages_are_stored_no_more AFTER DELETE ON support_messages
+BEGIN
+    UPDATE stored SET bytes = bytes - (256 + length(CAST(OLD.content AS BLOB)))
+    WHERE account_id = OLD.account_id;
+END;
+
+CREATE TRIGGER providers_are_stored AFTER INSERT ON providers
+BEGIN
+    UPDATE stored SET bytes = bytes + 256 + ifnull(length(CAST(NEW.name AS BLOB)), 0) + ifnull(length(CAST(NEW.base_url AS BLOB)), 0) + ifnull(length(CAST(NEW.models AS BLOB)), 0)
+    WHERE account_id = NEW.account_id;
+END;
+
+CREATE TRIGGER providers_are_stored_anew AFTER UPDATE OF name, base_url, models ON providers
+BEGIN
+    UPDATE stored SET bytes = bytes + (256 + ifnull(length(CAST(NEW.name AS BLOB)), 0) + ifnull(length(CAST(NEW.base_url AS BLOB)), 0) + ifnull(length(CAST(NEW.models AS BLOB)), 0))
+        - (256 + ifnull(length(CAST(OLD.name AS BLOB)), 0) + ifnull(length(CAST(OLD.base_url AS BLOB)), 0) + ifnull(length(CAST(OLD.models AS BLOB)), 0))
+    WHERE account_id = NEW.account_id;
+END;
+
+CREATE TRIGGER providers_are_stored_no_more AFTER DELETE ON providers
+BEGIN
+    UPDATE stored SET bytes = bytes - (256 + ifnull(length(CAST(OLD.name AS BLOB)), 0) + ifnull(length(CAST(OLD.base_url AS BLOB)), 0) + ifnull(length(CAST(OLD.models AS BLOB)), 0))
+    WHERE account_id = OLD.account_id;
+END;
