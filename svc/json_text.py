@@ -164,6 +164,8 @@ def _long_texts(body: bytes, long_bytes: int) -> Iterator[tuple[int, int]]:
             inside = not inside
             start = place = place + 1
         position += len(piece)
+    if inside:
+        raise orjson.JSONDecodeError("unexpected end of data", "", len(body))
 
 
 def _pieces(body: bytes, start: int, end: int) -> Iterator[str]:

@@ -2,11 +2,9 @@
 
 import json
 import random
-import threading
 import time
 import tracemalloc
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import orjson
 import pytest
@@ -16,8 +14,8 @@ from hypothesis import strategies as st
 from svc import json_text
 from svc.errors import ApiError
 from svc.json_text import _values, parse_json
+from tests.support.turns import waited_for_less_than_50_ms
 
-T = TypeVar("T")
 # Pieces of texts: every kind of escape, characters of one to four bytes; then what no text may hold.
 GOOD = [
     b"a",
@@ -158,27 +156,6 @@ def test_long_texts_are_read_and_written_as_others_are() -> None:
         json_text.loads(b'{"a": "' + b"x" * 200_000)
 
 
-def waited_for_less_than_50_ms(work: Callable[[], T]) -> T:
-    """What `work` returns; another thread must never wait longer for its turn meanwhile."""
-    longest, over = 0.0, threading.Event()
-
-    def tick() -> None:
-        nonlocal longest
-        while not over.is_set():
-            began, busy = time.monotonic(), time.process_time()
-            time.sleep(0.001)
-            longest = max(longest, min(time.monotonic() - began, time.process_time() - busy))
-
-    ticking = threading.Thread(target=tick)
-    ticking.start()
-    try:
-        return work()
-    finally:
-        over.set()
-        ticking.join()
-        assert longest < 0.05
-
-
 @pytest.mark.parametrize("text", ["\n" * 8_000_000, "\u00e9" * 7_000_000, "\x01" * 2_000_000])
 def test_no_thread_waits_long_for_the_writing_of_a_long_text(text: str) -> None:
     assert orjson.loads(waited_for_less_than_50_ms(lambda: json_text.dumps([text]))) == [text]
@@ -189,3 +166,9 @@ def test_no_thread_waits_long_for_the_reading_of_many_short_texts_and_the_names_
     body = b'{"list":["%b"],%b,"end":1}' % (b'","'.join(texts), b",".join(b'"%b":%d' % (b"k" * 70, n) for n in range(2)))
     value = waited_for_less_than_50_ms(lambda: parse_json(body))
     assert value == orjson.loads(body) and list(value) == ["list", "k" * 70, "end"]
+
+
+def test_no_thread_waits_long_for_the_reading_of_a_long_text_without_an_end() -> None:
+    body = b'{"data":[{"b64_json":"' + b"A" * (47 * 1024 * 1024)
+    with pytest.raises(orjson.JSONDecodeError, match="unexpected end"):
+        waited_for_less_than_50_ms(lambda: json_text.loads(body))

@@ -4,7 +4,6 @@ JSON of any depth -> base64 in any usual form, a data URL, or an address to fetc
 """
 
 import base64
-import binascii
 import re
 from typing import Any, NamedTuple
 
@@ -20,6 +19,8 @@ _URL_LENGTH = 8_000
 _MOST_COUNT = 2**53
 _MOST_DETAILS = 20
 _HALF_CHARACTERS = re.compile("[\ud800-\udfff]")
+# How much base64 is decoded at a time: what does it lets no other thread run, and a picture may have 36 MiB.
+_SLICE_CHARACTERS = 256 * 1024
 _DATA_URL = re.compile(r"data:[^,]{0,100};base64,", re.I)
 
 
@@ -88,10 +89,20 @@ def _picture(entry: Any) -> Picture | Address:
 def _decoded(encoded: str) -> bytes:
     """The bytes of base64 with or without line breaks, padding and the head of a data URL, in either alphabet."""
     head = _DATA_URL.match(encoded)
-    plain = "".join(encoded[head.end() if head else 0 :].split()).replace("-", "+").replace("_", "/").rstrip("=")
+    pieces, rest, padded = [], "", False
     try:
-        content = base64.b64decode(plain + "=" * (-len(plain) % 4), validate=True)
-    except (binascii.Error, ValueError):
+        for start in range(head.end() if head else 0, len(encoded), _SLICE_CHARACTERS):
+            plain = "".join(encoded[start : start + _SLICE_CHARACTERS].split()).replace("-", "+").replace("_", "/")
+            bare = plain.rstrip("=")
+            if "=" in bare or (bare and padded):
+                raise ValueError("there is padding before the end")
+            padded = padded or bare != plain
+            rest += bare
+            whole = len(rest) // 4 * 4
+            pieces.append(base64.b64decode(rest[:whole], validate=True))
+            rest = rest[whole:]
+        content = b"".join([*pieces, base64.b64decode(rest + "=" * (-len(rest) % 4), validate=True)])
+    except ValueError:
         content = b""
     if not content:
         raise UpstreamFault("invalid", "The answer holds a picture that is no base64.")

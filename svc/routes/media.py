@@ -58,6 +58,7 @@ _REFUSALS = (
 )
 
 _PIECE_BYTES = 64 * 1024
+_ENCODED_BYTES = 3 * 128 * 1024
 _PROMPT_LENGTH = 32_000
 _MOST_IMAGES = 10
 _SIZE = re.compile(r"([1-9][0-9]{0,4})x([1-9][0-9]{0,4})|auto")
@@ -193,7 +194,10 @@ async def _url(state: State, caller: Caller, prompt: str, picture: Picture, numb
 def _write_image(file: BinaryIO, picture: Picture, url: str | None, number: int) -> None:
     file.write(b"{" if number == 1 else b",{")
     if url is None:
-        file.write(b'"b64_json":"' + base64.b64encode(picture.content) + b'"')
+        file.write(b'"b64_json":"')
+        for start in range(0, len(picture.content), _ENCODED_BYTES):  # no other thread runs while a piece is encoded
+            file.write(base64.b64encode(picture.content[start : start + _ENCODED_BYTES]))
+        file.write(b'"')
     else:
         file.write(b'"url":' + orjson.dumps(url))
     if picture.revised_prompt is not None:

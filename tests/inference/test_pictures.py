@@ -10,6 +10,7 @@ import pytest
 from svc.errors import UpstreamFault
 from svc.inference.catalog import Provider
 from svc.inference.pictures import Address, Picture, Pictures, pictures_in
+from tests.support.turns import waited_for_less_than_50_ms
 
 BYTES = b"\xff\xd8\xff" + bytes(range(256)) * 2
 PLAIN = base64.b64encode(BYTES).decode()
@@ -109,3 +110,26 @@ def test_what_is_told_beside_the_pictures_is_typed_anew(told: Any, kept: Any) ->
 def test_the_key_of_the_provider_is_blotted_out() -> None:
     (picture,) = read({"b64_json": PLAIN, "revised_prompt": "a sk-the-operators-secret cat"}).pictures
     assert picture.revised_prompt == "a *** cat"
+
+
+def test_no_thread_waits_long_for_the_decoding_of_a_large_picture() -> None:
+    content = BYTES[:3] + bytes(range(256)) * (128 * 1024)
+    answer = b'{"data":[{"b64_json":"%b"}]}' % base64.urlsafe_b64encode(content)
+    (picture,) = waited_for_less_than_50_ms(lambda: pictures_in(answer, PROVIDER, 1)).pictures
+    assert isinstance(picture, Picture) and picture.content == content
+
+
+@pytest.mark.parametrize("slice_characters", [1, 2, 3, 5, 64])
+def test_base64_is_read_alike_in_slices_of_any_size(monkeypatch: pytest.MonkeyPatch, slice_characters: int) -> None:
+    monkeypatch.setattr("svc.inference.pictures._SLICE_CHARACTERS", slice_characters)
+    for encoded in (PLAIN, PLAIN.rstrip("="), PLAIN + "\n==\n", f"data:image/jpeg;base64,{PLAIN[:77]}\r\n{PLAIN[77:]}"):
+        assert read({"b64_json": encoded}).pictures == [Picture(BYTES)]
+    for encoded in (
+        "=" + PLAIN,
+        PLAIN[:7] + "=" + PLAIN[8:],
+        PLAIN[:8] + "==" + PLAIN[8:],
+        PLAIN[:6] + "==" + PLAIN[8:],
+        PLAIN + "A",
+    ):
+        with pytest.raises(UpstreamFault, match="no base64"):
+            read({"b64_json": encoded})
