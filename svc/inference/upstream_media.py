@@ -22,6 +22,7 @@ from svc.outbound.errors import InvalidURL
 
 _IMAGES_BYTES = 48 * 1024 * 1024
 _TEXT_BYTES = 64 * 1024
+_TEXT_SECONDS = 10.0
 _START_BYTES = 12
 # How much audio is looked at in one turn of the event loop: a few KiB may hold a thousand frames.
 _PIECE_BYTES = 16 * 1024
@@ -146,10 +147,12 @@ def _is_text(start: bytes, content_type: str, format: str) -> bool:
 async def _no_speech(start: bytes, reply: Reply, provider: Endpoint) -> UpstreamFault:
     """The fault that a text in the place of audio tells of."""
     text = start
-    async for chunk in reply:
-        text += chunk
-        if len(text) > _TEXT_BYTES:
-            break
+    with contextlib.suppress(TimeoutError):  # what has come by then may do
+        async with asyncio.timeout(_TEXT_SECONDS):
+            async for chunk in reply:
+                text += chunk
+                if len(text) > _TEXT_BYTES:
+                    break
     try:
         parsed(text, provider)
     except UpstreamFault as fault:
