@@ -12,7 +12,7 @@ import sys
 from typing import BinaryIO, Protocol
 
 _PCM_RATE = 24_000  # what OpenAI's `pcm` is: mono, 16 bits, little-endian
-_HEAD_BYTES = 64 * 1024
+_FORMAT_BYTES = 1024  # what is kept of the samples' description
 _QUIET_SECONDS = 1.5
 _QUIET_BYTES = 256 * 1024
 _WINDOW_SECONDS = 0.02
@@ -128,7 +128,7 @@ class Wav(Samples):
     def __init__(self, most_seconds: float) -> None:
         super().__init__(most_seconds)
         self._unread: bytes | None = b""
-        self._place = 12  # of the next part of the head, which is not read anew with every byte that comes
+        self._place = 12  # where in it the next part of the head begins; it may still be to come
         self._left: int | None = None  # bytes of samples, where the file tells it
 
     def feed(self, chunk: bytes) -> bytes:
@@ -136,7 +136,7 @@ class Wav(Samples):
             return self._samples(chunk)
         self._unread += chunk
         place = self._place
-        while place + 8 <= min(len(self._unread), _HEAD_BYTES):
+        while len(self._unread) >= place + 8:
             name = self._unread[place : place + 4]
             (size,) = struct.unpack_from("<I", self._unread, place + 4)
             if name == b"data":
@@ -145,13 +145,13 @@ class Wav(Samples):
                 samples, self._unread = self._unread[place + 8 :], None
                 self._head = self._head or _wav_head(struct.pack("<HHIIHH", 1, 1, _PCM_RATE, _PCM_RATE * 2, 2, 16))
                 return self._head + self._samples(samples)
-            if len(self._unread) < place + 8 + size:
-                break
             if name == b"fmt " and size >= 16:
-                self._read_format(self._unread[place + 8 : place + 8 + size])
-            self._place = place = place + 8 + size + size % 2
-        if len(self._unread) > _HEAD_BYTES:
-            raise ValueError("The WAV file has no samples.")
+                end = place + 8 + min(size, _FORMAT_BYTES)
+                if len(self._unread) < end:
+                    break
+                self._read_format(self._unread[place + 8 : end])
+            place += 8 + size + size % 2  # of any other part nothing is kept
+        self._unread, self._place = self._unread[place:], max(place - len(self._unread), 0)
         return b""
 
     def _samples(self, chunk: bytes) -> bytes:
