@@ -221,15 +221,15 @@ async def test_an_error_that_is_called_audio_is_no_audio(
 
 async def test_an_error_that_drips_is_not_waited_for_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(upstream_media, "_TEXT_SECONDS", 0.1)
-    over = asyncio.Event()
+    left = asyncio.Event()
 
     async def drip(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
         writer.write(b'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n{"error":"no voice"}')
-        while not over.is_set():
+        while not writer.is_closing():
             writer.write(b" ")
             await asyncio.sleep(0.01)
-        writer.close()
+        left.set()
 
     client = Outbound()
     async with await asyncio.start_server(drip, "127.0.0.1", 0) as server:
@@ -238,5 +238,5 @@ async def test_an_error_that_drips_is_not_waited_for_to_its_end(monkeypatch: pyt
         with pytest.raises(UpstreamFault, match="an error"):
             async with asyncio.timeout(5):
                 await anext(tracks)
-        over.set()
+        await left.wait()
     await client.aclose()
