@@ -79,7 +79,8 @@ class Cycle:
 
     def start(self, app: ASGIApp, scope: Scope) -> None:
         """Lets `app` answer the request in a task, of which the server knows while it runs."""
-        self._task: Any = self._channel.loop.create_task(self._run(app, scope))
+        # With a name: to number a task takes longer than to make it.
+        self._task: Any = asyncio.Task(self._run(app, scope), loop=self._channel.loop, name="request")
         self._channel.server_state.tasks.add(self._task)
 
     async def _run(self, app: ASGIApp, scope: Scope) -> None:
