@@ -242,7 +242,7 @@ _SPREAD = frozenset({"extrabody", "options", "generationconfig", "parameters", "
 
 def drop_output_limits(body: dict[str, Any]) -> dict[str, Any]:
     """`body` without what servers read in the place of `max_tokens`, `max_completion_tokens` and `n`, or beside them."""
-    if body.keys() <= _DOCUMENTED:
+    if _DOCUMENTED.issuperset(body):
         return body
     return {
         name: value if name in _DOCUMENTED or _bare(name) not in _SPREAD else _without_limits(value)
@@ -318,7 +318,7 @@ def drop_aiming_fields(body: dict[str, Any], ours: Collection[str] = ()) -> dict
     the arguments of tool calls, where such a word names a property of the caller's. `metadata` is no exception: proxies do
     read destinations out of it. The fields `ours`, which no caller wrote, are left as they are.
     """
-    if body.keys() <= _HARMLESS and _has_plain_messages_alone(body):
+    if _HARMLESS.issuperset(body) and _has_plain_messages_alone(body):
         return body
     return {
         key: value
@@ -339,7 +339,7 @@ def _without_aim(value: Any, opaque: frozenset[str], at_top: bool = False) -> An
     if isinstance(value, list):
         return [_without_aim(item, opaque) for item in value]
     if isinstance(value, dict):
-        if value.keys() <= _HARMLESS and _HOLDERS.isdisjoint(map(type, value.values())):
+        if _HARMLESS.issuperset(value) and _HOLDERS.isdisjoint(map(type, value.values())):
             return value  # as most messages
         return {
             key: item if type(item) not in _HOLDERS or key in opaque else _without_aim(item, opaque)

@@ -174,7 +174,7 @@ class ChunkWriter:
         self._parts = len(raw)
         if "usage" in raw:
             self._note_usage(raw)
-        if not raw.keys() <= _TOP_FIELDS:
+        if not _TOP_FIELDS.issuperset(raw):
             check_parts(self._parts)
             for name, value in raw.items():
                 if name not in _TOP_FIELDS and value is not None:
@@ -281,7 +281,7 @@ class ChunkWriter:
             self._note_usage(raw)  # Moonshot puts it here
         if choice.finish_reason is not None:
             return []
-        if raw.get("logprobs") is not None or not raw.keys() <= _CHOICE_FIELDS:
+        if raw.get("logprobs") is not None or not _CHOICE_FIELDS.issuperset(raw):
             for name, value in raw.items():
                 if value is not None and (name not in _CHOICE_FIELDS or (name == "logprobs" and isinstance(value, dict))):
                     json_bytes({name: value})
