@@ -1,6 +1,9 @@
 """How many pictures and speeches may be under way, and whose."""
 
+import asyncio
 import contextlib
+import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -54,3 +57,17 @@ def test_a_spool_is_a_file_without_a_name(tmp_path: Path) -> None:
         assert file.write(b"x" * 100_000) == 100_000 and not list(tmp_path.iterdir())
     with pytest.raises(ApiError, match="storage"):
         Studio(nothing, nothing, nothing, tmp_path / "gone").spool()
+
+
+async def test_a_large_spool_is_closed_away_from_the_loop(tmp_path: Path) -> None:
+    nothing: Any = None
+    with Studio(nothing, nothing, nothing, tmp_path).spool() as file:
+        descriptor, piece = file.fileno(), bytes(1024 * 1024)
+        for _ in range(160):
+            file.write(piece)
+        began = time.thread_time()
+    assert time.thread_time() - began < 0.002 and file.closed
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        async with asyncio.timeout(10):
+            while os.fstat(descriptor):
+                await asyncio.sleep(0.01)
