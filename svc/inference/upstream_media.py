@@ -5,6 +5,7 @@ Answers go to a file as they come, whoever is slow: they may be long, and many m
 
 import asyncio
 import contextlib
+import re
 import time
 from collections.abc import AsyncGenerator
 from typing import Any, BinaryIO
@@ -24,6 +25,8 @@ _IMAGES_BYTES = 48 * 1024 * 1024
 _TEXT_BYTES = 64 * 1024
 _TEXT_SECONDS = 10.0
 _START_BYTES = 12
+# No file of audio begins so, and hardly ever bare samples, which may begin with any byte.
+_TEXT_START = re.compile(rb"\s*[{<\[][\t\n\r -~]*")
 # How much audio is looked at in one turn of the event loop: a few KiB may hold a thousand frames.
 _PIECE_BYTES = 16 * 1024
 _ANSWER_SECONDS = 3600.0
@@ -110,10 +113,10 @@ async def speech(
                 start += chunk
                 if len(start) < _START_BYTES:
                     continue
-                content_type, format = reply.header(b"content-type") or "", str(body.get("response_format"))
-                if _is_text(start, content_type, format):
+                content_type = reply.header(b"content-type") or ""
+                if _is_text(start, content_type):
                     raise await _no_speech(start, reply, provider)
-                track = audio.track(start, format, content_type, most_seconds, guess_seconds)
+                track = audio.track(start, str(body.get("response_format")), content_type, most_seconds, guess_seconds)
                 chunk = start
             for begin in range(0, len(chunk), _PIECE_BYTES):
                 file.write(track.feed(chunk[begin : begin + _PIECE_BYTES]))
@@ -135,13 +138,10 @@ async def speech(
         await reply.aclose()
 
 
-def _is_text(start: bytes, content_type: str, format: str) -> bool:
+def _is_text(start: bytes, content_type: str) -> bool:
     """Whether it is no audio, but JSON or a page, also where its server calls all that it sends audio."""
     kind = content_type.partition(";")[0].strip().lower()
-    if kind.startswith("text/") or kind.endswith("json"):
-        return True
-    # No file of audio begins so; bare samples may.
-    return start.lstrip()[:1] in (b"{", b"<") and (not kind or format != "pcm")
+    return kind.startswith("text/") or kind.endswith("json") or _TEXT_START.fullmatch(start, 0, _START_BYTES) is not None
 
 
 async def _no_speech(start: bytes, reply: Reply, provider: Endpoint) -> UpstreamFault:

@@ -200,18 +200,20 @@ async def test_audio_of_many_small_frames_keeps_nobody_waiting() -> None:
         ("application/octet-stream", "opus", b'\n {"detail":"overloaded"}', "no audio"),
         ("audio/wav", "wav", b"<html>Sign in first</html>", "no audio"),
         ("", "pcm", b'{"error":"no voice"}', "an error"),
-        ("audio/pcm", "pcm", b'{"' * 24_000, None),
+        ("audio/mpeg", "pcm", b'[{"error":"no voice"}]', "an error"),
+        ("audio/pcm", "pcm", b'{"' + bytes(range(256)) * 187 + b"12345678901234", 1.0),
+        ("audio/pcm", "mp3", b"\x0b<w3\x0b\xc1\xfd27\xfd\x99[" * 9, 7.5),
     ],
 )
 async def test_an_error_that_is_called_audio_is_no_audio(
-    content_type: str, format: str, content: bytes, told: str | None
+    content_type: str, format: str, content: bytes, told: str | float
 ) -> None:
     client, file = Outbound(), io.BytesIO()
     async with answering(content, content_type) as url:
         provider = Provider("say", url, "sk-0123456789abc")
-        tracks = upstream_media.speech(client, provider, {"response_format": format}, file, most_seconds=9, guess_seconds=1)
-        if told is None:
-            assert [track.seconds async for track in tracks][-1] == 1 and file.getvalue() == content
+        tracks = upstream_media.speech(client, provider, {"response_format": format}, file, most_seconds=9, guess_seconds=7.5)
+        if isinstance(told, float):
+            assert [track.seconds async for track in tracks][-1] == pytest.approx(told, abs=0.01) and file.getvalue() == content
         else:
             with pytest.raises(UpstreamFault, match=told) as caught:
                 await anext(tracks)
