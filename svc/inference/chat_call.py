@@ -41,7 +41,7 @@ RawChunks = list[raw_answer.RawChunk]
 class _BuiltinAnswer:
     """The built-in models' raw chunks, one at a time."""
 
-    whole = None
+    completion = None
 
     def __init__(self, raws: AsyncGenerator[dict[str, Any], None]) -> None:
         self._raws = raws
@@ -247,8 +247,8 @@ class ChatCall(PaidCall):
         try:
             answer, raws = await self.tried(self._begin)
             try:
-                plain = writer.plain_answer(answer.whole) if answer.whole else None
-                while raws is not None and plain is None:
+                written = writer.plain_answer(answer.completion) if answer.completion else None
+                while raws is not None and written is None:
                     for raw in raws:
                         writer.feed(raw)
                     if writer.cut and writer.finished:
@@ -256,10 +256,10 @@ class ChatCall(PaidCall):
                     raws = await answer.more()
             finally:
                 await answer.aclose()
-            if plain is None:
+            if written is None:
                 long = writer.text_bytes > _LONG_BYTES
-                plain = await asyncio.to_thread(writer.answer, True) if long else writer.answer()
-            self._answer, data = plain
+                written = await asyncio.to_thread(writer.answer, True) if long else writer.answer()
+            self._answer, data = written
             self.begun = True
         except UpstreamFault as fault:
             self.ended(fault)

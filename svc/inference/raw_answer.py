@@ -64,12 +64,12 @@ class Endpoint(Protocol):
 class RawAnswer:
     """The body of one answer as raw chunks, which come as they are read from the network. To be closed however it ends.
 
-    `whole` is the one that came in the place of a stream, once it has been had.
+    `completion` is the one JSON answer that came in the place of a stream, once it has been had.
     """
 
     __slots__ = (
         *("_deadline", "_done", "_ended", "_endpoint", "_events", "_fault", "_json", "_left_bytes", "_repeats", "_reply"),
-        *("_unfinished", "whole"),
+        *("_unfinished", "completion"),
     )
     _repeats: Repeats
 
@@ -78,7 +78,7 @@ class RawAnswer:
         self._endpoint = endpoint
         self._left_bytes = limit_bytes
         self._deadline = time.monotonic() + _ANSWER_SECONDS
-        self.whole: dict[str, Any] | None = None
+        self.completion: dict[str, Any] | None = None
         self._json: list[bytes] = []
         self._events: EventReader | None = None
         self._done = self._ended = False  # `[DONE]` has come; so has the end of the body
@@ -95,9 +95,11 @@ class RawAnswer:
                 if (not data or self._reply.ended) and not self._done and self._fault is None:
                     self._ended = True
                     data = b"".join(self._json)
-                    if data:
-                        self.whole = await self._read_whole(data)
-                    raws += self._rest() if self.whole is None else [self.whole]
+                    if len(data) > _BIG_JSON_BYTES:
+                        self.completion = await asyncio.to_thread(_chunk, data, self._endpoint, True)
+                    elif data:
+                        self.completion = _chunk(data, self._endpoint)
+                    raws += self._rest() if self.completion is None else [self.completion]
                 if raws:
                     return raws
         except CLIENT_FAULTS as error:
@@ -111,11 +113,6 @@ class RawAnswer:
     def aclose(self) -> Awaitable[None]:
         """Ends the request at once where the answer has not come to its end."""
         return self._reply.aclose()
-
-    async def _read_whole(self, data: bytes) -> dict[str, Any]:
-        if len(data) > _BIG_JSON_BYTES:
-            return await asyncio.to_thread(_chunk, data, self._endpoint, True)
-        return _chunk(data, self._endpoint)
 
     def _feed(self, data: bytes) -> list[RawChunk]:
         """The raw chunks that are whole with `data`. Raises UpstreamFault."""

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import io
-import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -18,30 +17,13 @@ from svc.outbound.client import Outbound
 from tests.conftest import Clocks
 from tests.support.media_lab import GENERATE, IMAGES, SPEECH, Lab, media_lab, pictures, seconds
 from tests.support.model_media import PNG
+from tests.support.turns import free_loop
 
 
 @pytest.fixture
 async def lab(config: Config, clocks: Clocks, tmp_path: Path) -> AsyncIterator[Lab]:
     async with media_lab(config, clocks, tmp_path) as lab:
         yield lab
-
-
-@contextlib.asynccontextmanager
-async def free_loop(most_seconds: float) -> AsyncIterator[None]:
-    """The block lets everybody else have a turn after `most_seconds` of CPU time at the latest."""
-    longest_seconds = 0.0
-
-    async def watch() -> None:
-        nonlocal longest_seconds
-        while True:
-            began = time.thread_time()
-            await asyncio.sleep(0)
-            longest_seconds = max(longest_seconds, time.thread_time() - began)
-
-    watching = asyncio.create_task(watch())
-    yield
-    watching.cancel()
-    assert longest_seconds < most_seconds, "the loop stood still"
 
 
 @contextlib.asynccontextmanager

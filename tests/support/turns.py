@@ -1,8 +1,10 @@
 """Whether work lets others have their turns."""
 
+import asyncio
+import contextlib
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -27,3 +29,23 @@ def waited_for_less_than_50_ms(work: Callable[[], T]) -> T:
         over.set()
         ticking.join()
         assert longest < 0.05
+
+
+@contextlib.asynccontextmanager
+async def free_loop(most_seconds: float) -> AsyncIterator[None]:
+    """The block lets everybody else on its event loop have a turn after `most_seconds` of CPU time at the latest."""
+    longest_seconds = 0.0
+
+    async def watch() -> None:
+        nonlocal longest_seconds
+        while True:
+            began = time.thread_time()
+            await asyncio.sleep(0)
+            longest_seconds = max(longest_seconds, time.thread_time() - began)
+
+    watching = asyncio.create_task(watch())
+    try:
+        yield
+    finally:
+        watching.cancel()
+    assert longest_seconds < most_seconds, "the loop stood still"
