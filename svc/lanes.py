@@ -8,8 +8,9 @@ import contextlib
 import sqlite3
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import aiosqlite
 
@@ -22,7 +23,8 @@ Outcome = tuple[Any, BaseException | None]
 _BATCH = 256
 
 
-class Job(NamedTuple):
+@dataclass(slots=True)
+class Job:
     """A function that waits for a connection."""
 
     fn: Callable[..., Any]

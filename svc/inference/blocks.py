@@ -2,7 +2,8 @@
 
 import json
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import orjson
 
@@ -13,7 +14,8 @@ _ascii_json = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 Chunk = dict[str, Any]
 
 
-class Texts(NamedTuple):
+@dataclass(slots=True)
+class Texts:
     """Chunks that differ in their text alone: what each holds, the same in JSON, and the block of one before and after it."""
 
     texts: list[str]

@@ -1,11 +1,13 @@
 """The ordinary answer of a model server, one text and why it ended, of which there is nothing to repair."""
 
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 from svc.inference.normalize import OWN_FINISH_REASONS, PIECE_CHARACTERS
 
 
-class PlainText(NamedTuple):
+@dataclass(slots=True)
+class PlainText:
     """All that an ordinary answer says: its text, of so many bytes in UTF-8, and its finish reason as the caller sees it."""
 
     text: str

@@ -5,7 +5,8 @@ what a read of the network brought -> Repeats.find() -> a Repeat: the texts of t
 """
 
 import re
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import orjson
 
@@ -15,7 +16,8 @@ _TEXT = re.compile(rb'\s*("(?:[^"\\]|\\.)*+")')
 _MISSES = 16
 
 
-class Repeat(NamedTuple):
+@dataclass(slots=True)
+class Repeat:
     """Raw chunks that came together, each `like` the same one, with the next of `texts` as the content of its only choice, which
     is never empty. `text` is all of them in one, `tokens` what each is in JSON."""
 
@@ -39,7 +41,7 @@ class Repeats:
     def __init__(self, secret: str | None) -> None:
         self._secret = secret
         self._like: dict[str, Any] | None = None
-        self._before = self._after = self._between = b""
+        self._before = self._mark = self._after = self._between = b""
         self._misses = 0
 
     def learn(self, data: bytes, raw: dict[str, Any]) -> None:
@@ -52,6 +54,7 @@ class Repeats:
         if (found := _TEXT.match(data, start)) is not None:
             self._like = raw
             self._before, self._after = b"data: " + data[: found.start(1)], data[found.end(1) :] + b"\n\n"
+            self._mark = data[start - len(_MARK) : found.start(1)]
             self._between = self._after + self._before
 
     def find(self, data: bytes) -> tuple[Repeat, bytes] | None:
@@ -61,12 +64,20 @@ class Repeats:
         """
         if self._like is None or not data.startswith(self._before):
             return None
-        parts = data[len(self._before) :].split(self._between)
-        parts[-1], whole, rest = parts[-1].partition(self._after)
-        if not whole:
-            rest = self._before + parts.pop()
-        # A tab, as a line's end, cannot stand in a text of JSON: so no part can hide that it is less than one, or more.
-        joined = b",\t".join(parts)
+        begin = len(self._before)
+        tokens = data[begin:].split(self._mark)
+        last, whole, rest = tokens.pop().partition(self._after)
+        if tokens:  # a search for all that stands between two texts would take twice as long as this
+            beyond = len(self._mark) - len(self._between)
+            tokens = [token[:beyond] for token in tokens]
+            if not data.startswith(self._between.join(tokens) + self._between, begin):
+                return None
+        if whole:
+            tokens.append(last)
+        else:
+            rest = self._before + last
+        # A tab, as a line's end, cannot stand in a text of JSON: so no token can hide that it is less than one, or more.
+        joined = b",\t".join(tokens)
         if joined.find(b"\n") >= 0 or joined.find(b"\r") >= 0:  # `in` takes bytes for a number first, and makes an error of it
             return None
         try:
@@ -74,10 +85,10 @@ class Repeats:
             text = "".join(texts)
         except (orjson.JSONDecodeError, TypeError):  # no JSON, or a value that is no text
             return None
-        if not texts or not all(texts) or len(texts) != len(parts) or (self._secret is not None and self._secret in text):
+        if not texts or not all(texts) or len(texts) != len(tokens) or (self._secret is not None and self._secret in text):
             return None
         self._misses = 0
-        return Repeat(self._like, texts, text, parts), rest
+        return Repeat(self._like, texts, text, tokens), rest
 
 
 def _has_text(raw: dict[str, Any]) -> bool:

@@ -7,7 +7,8 @@ raw dicts -> ChunkWriter.feed() -> the chunks to send now -> blocks() -> bytes
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 from svc.errors import UpstreamFault
 from svc.inference.blocks import Chunk, Texts, event
@@ -44,19 +45,14 @@ _DELTA_FIELDS = frozenset({"role", "tool_calls", "function_call"})
 _CALL_FIELDS = frozenset({"index", "id", "type", "function", "custom", "name", "arguments", "input"})
 
 
-class _Plain(NamedTuple):
+@dataclass(slots=True)
+class _Plain:
     """A raw chunk, the choice that it was a text of, that text as it grows, and the chunk that was sent of it."""
 
     raw: dict[str, Any]
     choice: GrowingChoice
     text: GrowingText
     chunk: Chunk
-
-    def takes(self, size_bytes: int) -> bool:
-        """Whether so much further text goes out as it comes: it is within bounds, no emoji waits for its other half, and the
-        choice has not ended."""
-        within = size_bytes <= PIECE_CHARACTERS and size_bytes <= self.choice.left_bytes
-        return within and not self.text.half and self.choice.finish_reason is None
 
     def frame(self) -> tuple[bytes, bytes]:
         """The block of the chunk before and after its text."""
@@ -131,10 +127,19 @@ class ChunkWriter:
         return chunks
 
     def _read_repeat(self, repeat: Repeat) -> Sequence[Chunk | Texts]:
-        """The chunks of further texts: together where nothing else is new and none is long or beyond what was granted."""
+        """The chunks of further texts: together where nothing else is new, none is long or beyond what was granted, no emoji
+        waits for its other half, and the choice has not ended."""
         plain, together = self._plain, repeat.text
         size_bytes = len(together) if together.isascii() else text_size_bytes(together)
-        if plain is None or plain.raw is not repeat.like or not plain.takes(size_bytes) or self._closed:
+        if (
+            plain is None
+            or plain.raw is not repeat.like
+            or size_bytes > PIECE_CHARACTERS
+            or size_bytes > plain.choice.left_bytes
+            or plain.text.half
+            or plain.choice.finish_reason is not None
+            or self._closed
+        ):
             return [chunk for raw in repeat.raws() for chunk in self._read(repeat.like, raw)]
         plain.text.pieces.append(together)
         plain.choice.left_bytes -= size_bytes
