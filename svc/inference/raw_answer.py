@@ -81,7 +81,7 @@ class RawAnswer:
         self.completion: dict[str, Any] | None = None
         self._json: list[bytes] = []
         self._events: EventReader | None = None
-        self._done = self._ended = False  # `[DONE]` has come; so has the end of the body
+        self._done = self._ended = False  # `[DONE]` has come; nothing more is to be read, for that, a fault or the end
         self._fault: UpstreamFault | None = None  # what came behind the chunks that were returned
         # Without framing a cut connection looks like the end of the body: then the answer itself must have said that it ends.
         self._unfinished: set[Any] | None = None if reply.framed else {None}
@@ -89,10 +89,10 @@ class RawAnswer:
     async def more(self) -> list[RawChunk] | None:
         """The next raw chunks, as many as a read of the network brought; None after the last. Raises UpstreamFault."""
         try:
-            while not self._ended and not self._done and self._fault is None:
+            while not self._ended:
                 data = await self._reply.more()
                 raws = self._feed(data) if data else []
-                if (not data or self._reply.ended) and not self._done and self._fault is None:
+                if not self._ended and (not data or (self._events is None and self._reply.ended)):
                     self._ended = True
                     data = b"".join(self._json)
                     if len(data) > _BIG_JSON_BYTES:
@@ -137,18 +137,17 @@ class RawAnswer:
     def _read_events(self, reader: EventReader, data: bytes) -> list[RawChunk]:
         """The chunks of the events that `data` completes: those that repeat one before them together, the others one by one."""
         raws: list[RawChunk] = []
-        for _ in range(_TRIES):
-            begun = reader.take_back()
-            if begun is None:
-                break
-            data = begun + data
+        tries = 0
+        while tries < _TRIES and (begun := reader.take_back()) is not None:
+            tries += 1
+            data = begun + data if begun else data
             if (found := self._repeats.find(data)) is not None:
                 repeat, data = found
                 raws.append(repeat)
                 break
             first, end, data = data.partition(b"\n\n")  # which the next may repeat
             raws += self._chunks(reader.feed(first + end))
-            if not data or self._done or self._fault is not None:
+            if not data or self._ended:
                 return raws
         return raws + self._chunks(reader.feed(data)) if data else raws
 
@@ -168,7 +167,7 @@ class RawAnswer:
             for name, data in events:
                 data = data.strip()
                 if data == b"[DONE]":
-                    self._done = True
+                    self._done = self._ended = True
                     break
                 if len(data) > _EVENT_VALUES and has_more_values(data, _EVENT_VALUES):
                     raise UpstreamFault("invalid", _TOO_MANY_VALUES)
@@ -181,7 +180,7 @@ class RawAnswer:
                     if self._unfinished is not None:
                         _note_finish(raw, self._unfinished)
         except UpstreamFault as fault:
-            self._fault = fault
+            self._fault, self._ended = fault, True
         if last is not None:
             self._repeats.learn(*last)
         return raws

@@ -6,6 +6,7 @@ what a read of the network brought -> Repeats.find() -> a Repeat: the texts of t
 
 import re
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any
 
 import orjson
@@ -64,14 +65,9 @@ class Repeats:
         """
         if self._like is None or not data.startswith(self._before):
             return None
-        begin = len(self._before)
-        tokens = data[begin:].split(self._mark)
-        last, whole, rest = tokens.pop().partition(self._after)
-        if tokens:  # a search for all that stands between two texts would take twice as long as this
-            beyond = len(self._mark) - len(self._between)
-            tokens = [token[:beyond] for token in tokens]
-            if not data.startswith(self._between.join(tokens) + self._between, begin):
-                return None
+        parts = data[len(self._before) :].split(self._mark)
+        tokens = self._all_but_last(parts) if len(parts) > 1 else []
+        last, whole, rest = parts[-1].partition(self._after)
         if whole:
             tokens.append(last)
         else:
@@ -89,6 +85,17 @@ class Repeats:
             return None
         self._misses = 0
         return Repeat(self._like, texts, text, tokens), rest
+
+    def _all_but_last(self, parts: list[bytes]) -> list[bytes]:
+        """What stands where the text stood in each of `parts` but the last. They were parted at the little that comes right before
+        a text, as a search for all that stands between two takes twice as long; from where something else does, they are joined
+        again."""
+        between = self._between[: -len(self._mark)]
+        tokens = [part[: -len(between)] for part in parts[:-1]]
+        if between.join(tokens) + between != b"".join(parts[:-1]):
+            tokens = tokens[: sum(1 for _ in takewhile(lambda part: part.endswith(between), parts[:-1]))]
+            parts[len(tokens) :] = [self._mark.join(parts[len(tokens) :])]
+        return tokens
 
 
 def _has_text(raw: dict[str, Any]) -> bool:

@@ -74,7 +74,7 @@ class ChunkWriter:
     """
 
     __slots__ = (
-        *("choice_bytes", "cut", "head", "text_bytes", "whole", "_choices", "_closed", "_estimated_input", "_frame"),
+        *("choice_bytes", "cut", "head", "text_bytes", "whole", "_choices", "_closed", "_ended", "_estimated_input", "_frame"),
         *("_include_usage", "_kept_bytes", "_parts", "_plain", "_reported", "_request", "_waiting", "_whole_usage"),
     )
 
@@ -84,6 +84,7 @@ class ChunkWriter:
         self._request = request
         self.whole = self.cut = self._closed = False
         self.text_bytes = self._kept_bytes = self._parts = 0  # the parts are those of the chunk that is being read
+        self._ended = 0  # how many choices have their finish reason
         self.choice_bytes = math.inf
         self._plain: _Plain | None = None  # the last chunk, if it was a text and nothing else
         self._frame: tuple[bytes, bytes] | None = None  # its block before and after the text, once another repeats it
@@ -95,8 +96,7 @@ class ChunkWriter:
 
     @property
     def finished(self) -> bool:
-        ended = sum(choice.finish_reason is not None for choice in self._choices.values())
-        return self._closed or (0 < len(self._choices) == ended and ended >= (self._request.get("n") or 1))
+        return self._closed or (0 < len(self._choices) == self._ended >= (self._request.get("n") or 1))
 
     @property
     def usage(self) -> dict[str, Any]:
@@ -140,13 +140,17 @@ class ChunkWriter:
             or plain.choice.finish_reason is not None
             or self._closed
         ):
-            return [chunk for raw in repeat.raws() for chunk in self._read(repeat.like, raw)]
+            return self._read_apart(repeat)
         plain.text.pieces.append(together)
         plain.choice.left_bytes -= size_bytes
         self.text_bytes += size_bytes
         if self._frame is None:
             self._frame = plain.frame()
-        return [Texts(repeat.texts, repeat.tokens, *self._frame)]
+        before, after = self._frame
+        return [Texts(repeat.texts, repeat.tokens, before, after)]
+
+    def _read_apart(self, repeat: Repeat) -> Sequence[Chunk]:
+        return [chunk for raw in repeat.raws() for chunk in self._read(repeat.like, raw)]
 
     def _read(self, like: dict[str, Any], raw: dict[str, Any]) -> list[Chunk]:
         """The chunks of `raw`; what it holds is `like` what comes next, but for the text, where that is all it holds."""
@@ -296,6 +300,7 @@ class ChunkWriter:
             choice.finish_reason, self.cut = "length", True
         elif (reason := raw.get("finish_reason")) is not None:
             choice.finish_reason = finish_reason(reason)
+        self._ended += choice.finish_reason is not None
         return chunks
 
     def _choice_at(self, index: Any, position: int, *, begins: bool) -> GrowingChoice | None:

@@ -18,6 +18,7 @@ MAX_INTERIM_ANSWERS = 10
 PAUSE_AT_BYTES = 64 * 1024
 
 _IDLE, _HEAD, _BODY, _DONE = range(4)
+_UNDER_WAY = (_HEAD, _BODY)
 
 
 class Connection(asyncio.Protocol):
@@ -38,7 +39,6 @@ class Connection(asyncio.Protocol):
         "_keep",
         "_lines",
         "_lost",
-        "_news",
         "_parser",
         "_paused",
         "_reusable",
@@ -84,29 +84,31 @@ class Connection(asyncio.Protocol):
         self._head_only = method == "HEAD"
         self._interim_count = 0
         self._silent_bytes = 0  # since the last byte of a body: heads, chunk extensions, trailers
-        self._answered = self.until_close = self._reusable = self._paused = self._news = False
+        self._answered = self.until_close = self._reusable = self._paused = False
         self.chunks: list[bytes] = []
         self._buffered_bytes = 0
         if len(body) < PAUSE_AT_BYTES:
             self.transport.write(head + body)
         else:
             self.transport.writelines((head, body))
-        await self.wait()
+        try:
+            await self.news()
+        except BaseException:
+            self.cancelled()
+            raise
         if self.phase == _HEAD and self.error is not None:
             raise self.error
         return Reply(self)
 
-    async def wait(self) -> None:
-        """Returns when there is something new; a task cancelled here aborts the connection at once."""
-        self._waiter = self.loop.create_future()
+    def news(self) -> "asyncio.Future[None]":
+        """To be awaited: something new. Who is cancelled meanwhile calls `cancelled`."""
         self.arm(self._timeout_seconds)
-        try:
-            await self._waiter
-        except BaseException:
-            self.fail(ReadError("The request was cancelled."))
-            raise
-        finally:
-            self._deadline = math.inf
+        self._waiter = self.loop.create_future()
+        return self._waiter
+
+    def cancelled(self) -> None:
+        """Nobody waits any more: the connection is aborted at once."""
+        self.fail(ReadError("The request was cancelled."))
 
     def take(self) -> bytes:
         """The bytes of the body that have come since the last call."""
@@ -126,7 +128,7 @@ class Connection(asyncio.Protocol):
             self.transport.abort()
 
     def fail(self, error: OutboundError) -> None:
-        if self.phase in (_HEAD, _BODY) and self.error is None:
+        if self.phase in _UNDER_WAY and self.error is None:
             self.error = error
         self.transport.abort()
         self._wake()
@@ -138,15 +140,12 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         try:
-            while data and self.phase in (_HEAD, _BODY):
+            while data and self.phase in _UNDER_WAY:
                 room = MAX_HEAD_BYTES - self._silent_bytes
                 piece, data = (data, b"") if len(data) <= room else (data[:room], data[room:])
                 self._answered = True
                 self._silent_bytes += len(piece)
                 self._parser.feed_data(piece)
-                if self._news:
-                    self._news = False
-                    self._wake()
                 if self._silent_bytes >= MAX_HEAD_BYTES and self.phase != _DONE:
                     raise ProtocolError("The answer's head or framing is too large.")
             if data:
@@ -180,12 +179,14 @@ class Connection(asyncio.Protocol):
         if self.phase == _BODY and self.until_close and clean:
             self.phase = _DONE
             self._wake()
-        elif self.phase in (_HEAD, _BODY):
+        elif self.phase in _UNDER_WAY:
             self.fail((Cut if self._answered else NoAnswer)("The connection ended before the answer did."))
 
     def _wake(self) -> None:
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
+        if (waiter := self._waiter) is not None:
+            self._waiter, self._deadline = None, math.inf
+            if not waiter.done():
+                waiter.set_result(None)
 
     def arm(self, seconds: float) -> None:
         """Lets a wait, or idleness, end in `seconds`."""
@@ -228,7 +229,7 @@ class Connection(asyncio.Protocol):
         self.until_close = not self._is_framed(headers)
         self._silent_bytes = 0
         self.phase = _DONE if self._head_only else _BODY
-        self._news = True
+        self._wake()
 
     def _is_framed(self, headers: list[tuple[bytes, bytes]]) -> bool:
         """Whether the head tells the body's length; refuses what could be read in two ways, and compression."""
@@ -255,7 +256,7 @@ class Connection(asyncio.Protocol):
             if self._buffered_bytes >= PAUSE_AT_BYTES and not self._paused:
                 self._paused = True
                 self.transport.pause_reading()
-            self._news = True
+            self._wake()
 
     def on_message_complete(self) -> None:
         if len(self._lines) > MAX_HEADERS:
@@ -263,7 +264,7 @@ class Connection(asyncio.Protocol):
         if self.phase == _BODY:
             self.phase = _DONE
             self._reusable = self._parser.should_keep_alive()
-            self._news = True
+            self._wake()
 
 
 class Reply:
@@ -313,7 +314,11 @@ class Reply:
                 return connection.take()
             if connection.error is not None:
                 raise connection.error
-            await connection.wait()
+            try:
+                await connection.news()
+            except BaseException:
+                connection.cancelled()
+                raise
         return b""
 
     async def read(self, limit_bytes: int) -> bytes:
