@@ -47,19 +47,21 @@ _CALL_FIELDS = frozenset({"index", "id", "type", "function", "custom", "name", "
 
 @dataclass(slots=True)
 class _Plain:
-    """A raw chunk, the choice that it was a text of, that text as it grows, and the chunk that was sent of it."""
+    """A raw chunk, the choice that it was a text of, that text as it grows, and the chunk that was sent of it: whose block has
+    `before` and `after` around the text, once another repeats it."""
 
     raw: dict[str, Any]
     choice: GrowingChoice
     text: GrowingText
     chunk: Chunk
+    before: bytes = b""
+    after: bytes = b""
 
-    def frame(self) -> tuple[bytes, bytes]:
-        """The block of the chunk before and after its text."""
+    def repeated(self) -> None:
         (choice,) = self.chunk["choices"]
         empty = event({**self.chunk, "choices": [{**choice, "delta": {"content": ""}}]})
-        before, mark, after = empty.partition(b'"content":""')  # within a text of JSON the quotes would be escaped
-        return before + mark[:-2], after
+        before, mark, self.after = empty.partition(b'"content":""')  # within a text of JSON the quotes would be escaped
+        self.before = before + mark[:-2]
 
 
 class ChunkWriter:
@@ -74,7 +76,7 @@ class ChunkWriter:
     """
 
     __slots__ = (
-        *("choice_bytes", "cut", "head", "text_bytes", "whole", "_choices", "_closed", "_ended", "_estimated_input", "_frame"),
+        *("choice_bytes", "cut", "head", "text_bytes", "whole", "_choices", "_closed", "_ended", "_estimated_input"),
         *("_include_usage", "_kept_bytes", "_parts", "_plain", "_reported", "_request", "_waiting", "_whole_usage"),
     )
 
@@ -86,8 +88,7 @@ class ChunkWriter:
         self.text_bytes = self._kept_bytes = self._parts = 0  # the parts are those of the chunk that is being read
         self._ended = 0  # how many choices have their finish reason
         self.choice_bytes = math.inf
-        self._plain: _Plain | None = None  # the last chunk, if it was a text and nothing else
-        self._frame: tuple[bytes, bytes] | None = None  # its block before and after the text, once another repeats it
+        self._plain: _Plain | None = None  # the last chunk, if it was a text and nothing else, and another may follow it
         self._estimated_input: int | None = None
         self._whole_usage: dict[str, Any] | None = None  # once it is closed: nothing is added to it then
         self._reported: dict[str, Any] = {}
@@ -127,8 +128,7 @@ class ChunkWriter:
         return chunks
 
     def _read_repeat(self, repeat: Repeat) -> Sequence[Chunk | Texts]:
-        """The chunks of further texts: together where nothing else is new, none is long or beyond what was granted, no emoji
-        waits for its other half, and the choice has not ended."""
+        """The chunks of further texts: together where nothing else is new and none is long or beyond what was granted."""
         plain, together = self._plain, repeat.text
         size_bytes = len(together) if together.isascii() else text_size_bytes(together)
         if (
@@ -136,18 +136,14 @@ class ChunkWriter:
             or plain.raw is not repeat.like
             or size_bytes > PIECE_CHARACTERS
             or size_bytes > plain.choice.left_bytes
-            or plain.text.half
-            or plain.choice.finish_reason is not None
-            or self._closed
         ):
             return self._read_apart(repeat)
         plain.text.pieces.append(together)
         plain.choice.left_bytes -= size_bytes
         self.text_bytes += size_bytes
-        if self._frame is None:
-            self._frame = plain.frame()
-        before, after = self._frame
-        return [Texts(repeat.texts, repeat.tokens, before, after)]
+        if not plain.before:
+            plain.repeated()
+        return [Texts(repeat.texts, repeat.tokens, plain.before, plain.after)]
 
     def _read_apart(self, repeat: Repeat) -> Sequence[Chunk]:
         return [chunk for raw in repeat.raws() for chunk in self._read(repeat.like, raw)]
@@ -157,10 +153,12 @@ class ChunkWriter:
         if self.whole:
             return self._read_chunk(raw)
         late = self._waiting or any(choice.waiting for choice in self._choices.values())  # it came before and goes out now
-        chunks, self._plain, self._frame = self._read_chunk(raw), None, None
+        chunks, self._plain = self._read_chunk(raw), None
         if len(chunks) == 1 and not late and chunks[0]["choices"][0]["delta"].keys() == {"content"}:
             choice = self._choices[chunks[0]["choices"][0]["index"]]
-            self._plain = _Plain(like, choice, choice.texts["content"], chunks[0])
+            text = choice.texts["content"]
+            if not text.half and choice.finish_reason is None:  # an emoji that waits for its half goes out with the next text
+                self._plain = _Plain(like, choice, text, chunks[0])
         return chunks
 
     def _read_chunk(self, raw: dict[str, Any]) -> list[Chunk]:
@@ -196,7 +194,7 @@ class ChunkWriter:
             raise UpstreamFault("invalid", "The answer holds no choice.")
         if self._closed:
             return []
-        self._closed = True
+        self._closed, self._plain = True, None
         chunks: list[Chunk] = []
         if len(self._choices) > 1:
             self._choices = dict(sorted(self._choices.items()))
