@@ -87,9 +87,9 @@ class Repeats:
         return Repeat(self._like, texts, text, tokens), rest
 
     def _all_but_last(self, parts: list[bytes]) -> list[bytes]:
-        """What stands where the text stood in each of `parts` but the last. They were parted at the little that comes right before
-        a text, as a search for all that stands between two takes twice as long; from where something else does, they are joined
-        again."""
+        """What stands where the text stood in each of `parts` but the last. They were parted at the little that comes right
+        before a text, as a search for all that stands between two takes twice as long; from where something else does, they are
+        joined again."""
         between = self._between[: -len(self._mark)]
         tokens = [part[: -len(between)] for part in parts[:-1]]
         if between.join(tokens) + between != b"".join(parts[:-1]):

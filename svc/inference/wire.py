@@ -131,12 +131,7 @@ class ChunkWriter:
         """The chunks of further texts: together where nothing else is new and none is long or beyond what was granted."""
         plain, together = self._plain, repeat.text
         size_bytes = len(together) if together.isascii() else text_size_bytes(together)
-        if (
-            plain is None
-            or plain.raw is not repeat.like
-            or size_bytes > PIECE_CHARACTERS
-            or size_bytes > plain.choice.left_bytes
-        ):
+        if plain is None or plain.raw is not repeat.like or size_bytes > PIECE_CHARACTERS or size_bytes > plain.choice.left_bytes:
             return self._read_apart(repeat)
         plain.text.pieces.append(together)
         plain.choice.left_bytes -= size_bytes
