@@ -1,5 +1,6 @@
 """svc/inference/repeats.py: what is no plain repeat is left to the parser; test_raw_answer.py plays whole streams."""
 
+import json
 from typing import Any
 
 import orjson
@@ -39,6 +40,29 @@ def test_what_differs_in_anything_else_or_may_hold_the_secret_is_left_to_the_par
     repeats.learn(orjson.dumps(first), first)
     assert repeats.find(event_of(first)) == (Repeat(first, ["a"], "a", [b'"a"']), b"")
     assert repeats.find(b"data: " + data + b"\n\n") is None
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        chunk("", {}, {"finish_reason": "stop"}, {}),
+        chunk("c", {"id": "2"}, {}, {}),
+        chunk("c", {}, {}, {"role": "assistant"}),
+        {"id": "1", "choices": [], "usage": {"prompt_tokens": 1}},
+    ],
+)
+@pytest.mark.parametrize("separators", [(",", ":"), (", ", ": ")])
+@pytest.mark.parametrize("texts", [["b"], ["b", '"content":', "d"]])
+def test_repeats_end_where_another_event_comes(other: dict[str, Any], separators: tuple[str, str], texts: list[str]) -> None:
+    def written(raw: dict[str, Any]) -> bytes:
+        return json.dumps(raw, separators=separators).encode()
+
+    repeats, first = Repeats(None), chunk("a", {}, {}, {})
+    repeats.learn(written(first), first)
+    repeated = b"".join(b"data: " + written(chunk(text, {}, {}, {})) + b"\n\n" for text in texts)
+    tokens = [json.dumps(text).encode() for text in texts]
+    for rest in (b"", b"data: " + written(other) + b"\n\n" + repeated, b"data: " + written(first)[:-3], b": ping\n\n" + repeated):
+        assert repeats.find(repeated + rest) == (Repeat(first, texts, "".join(texts), tokens), rest)
 
 
 def test_events_that_are_whole_only_together_are_left_to_the_parser() -> None:
