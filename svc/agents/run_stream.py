@@ -7,7 +7,8 @@ storage that cannot take the end: the run has failed, its caller is told so, and
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import orjson
 
@@ -21,7 +22,8 @@ from svc.server.sse import Interrupt, LastBlock
 _STORE_TRIES = 3
 
 
-class End(NamedTuple):
+@dataclass(slots=True)
+class End:
     """Why a run ended, before it is known what it cost: `status` with its own field."""
 
     status: str
@@ -30,7 +32,8 @@ class End(NamedTuple):
     reason: str | None = None
 
 
-class Record(NamedTuple):
+@dataclass(slots=True)
+class Record:
     """The record of one run, as svc/agents/run.py keeps it.
 
     `opened()` writes its beginning; what it raises refuses the run. `decided()` is told that its end is, which nothing changes

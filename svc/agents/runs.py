@@ -1,7 +1,8 @@
 """The records of agent runs: opened when the stream begins, ended once."""
 
 import sqlite3
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import orjson
 
@@ -21,7 +22,8 @@ INTERRUPTED = {
 }
 
 
-class RunOutcome(NamedTuple):
+@dataclass(slots=True)
+class RunOutcome:
     """How a run ended (`status` final, error or stopped with the fields that go with it) or goes on; what it did and cost."""
 
     status: str
