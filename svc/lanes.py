@@ -8,9 +8,8 @@ import contextlib
 import sqlite3
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import aiosqlite
 
@@ -23,8 +22,7 @@ Outcome = tuple[Any, BaseException | None]
 _BATCH = 256
 
 
-@dataclass(slots=True)
-class Job:
+class Job(NamedTuple):
     """A function that waits for a connection."""
 
     fn: Callable[..., Any]

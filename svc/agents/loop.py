@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
 import orjson
 
@@ -47,8 +47,7 @@ Event = dict[str, Any]
 T = TypeVar("T")
 
 
-@dataclass(slots=True)
-class Deltas:
+class Deltas(NamedTuple):
     """A `delta` event for each of these texts: they are most of a run's events."""
 
     texts: list[str]

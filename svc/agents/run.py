@@ -7,8 +7,7 @@ what the run has done so far -> the end, stored with the last settlement before 
 import re
 import sqlite3
 from collections.abc import AsyncGenerator, Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from svc.agents import loop, runs
 from svc.agents.maker import Maker
@@ -29,8 +28,7 @@ _TOOLS = re.compile(r"(?i)\btools?\b|tool[_-]|\bfunctions?\b")
 _LEFT = ("client_disconnected", "requested", "account_deleted")
 
 
-@dataclass(slots=True)
-class RunOrder:
+class RunOrder(NamedTuple):
     """What a run is to do, checked; `remembered` says whether it becomes part of the account's memory."""
 
     goal: str

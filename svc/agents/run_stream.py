@@ -7,8 +7,7 @@ storage that cannot take the end: the run has failed, its caller is told so, and
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -22,8 +21,7 @@ from svc.server.sse import Interrupt, LastBlock
 _STORE_TRIES = 3
 
 
-@dataclass(slots=True)
-class End:
+class End(NamedTuple):
     """Why a run ended, before it is known what it cost: `status` with its own field."""
 
     status: str
@@ -32,8 +30,7 @@ class End:
     reason: str | None = None
 
 
-@dataclass(slots=True)
-class Record:
+class Record(NamedTuple):
     """The record of one run, as svc/agents/run.py keeps it.
 
     `opened()` writes its beginning; what it raises refuses the run. `decided()` is told that its end is, which nothing changes

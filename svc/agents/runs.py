@@ -1,8 +1,7 @@
 """The records of agent runs: opened when the stream begins, ended once."""
 
 import sqlite3
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -22,8 +21,7 @@ INTERRUPTED = {
 }
 
 
-@dataclass(slots=True)
-class RunOutcome:
+class RunOutcome(NamedTuple):
     """How a run ended (`status` final, error or stopped with the fields that go with it) or goes on; what it did and cost."""
 
     status: str

@@ -1,13 +1,11 @@
 """The ordinary answer of a model server, one text and why it ended, of which there is nothing to repair."""
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from svc.inference.normalize import OWN_FINISH_REASONS, PIECE_CHARACTERS
 
 
-@dataclass(slots=True)
-class PlainText:
+class PlainText(NamedTuple):
     """All that an ordinary answer says: its text, of so many bytes in UTF-8, and its finish reason as the caller sees it."""
 
     text: str

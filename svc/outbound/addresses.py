@@ -13,7 +13,6 @@ import ssl
 import threading
 from collections.abc import Awaitable, Callable, Iterable
 from concurrent.futures import Future
-from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote
@@ -81,8 +80,7 @@ class Origin(NamedTuple):
     port: int
 
 
-@dataclass(frozen=True, slots=True)
-class URL:
+class URL(NamedTuple):
     """A URL in its normal form, which `str` gives."""
 
     origin: Origin
