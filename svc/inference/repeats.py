@@ -42,7 +42,8 @@ class Repeats:
     def __init__(self, secret: str | None) -> None:
         self._secret = secret
         self._like: dict[str, Any] | None = None
-        self._before = self._mark = self._after = self._between = b""
+        self._before = self._after = b""  # what stands before a text, and after it
+        self._mark = self._between = b""  # the end of what stands before one, and all else between two
         self._misses = 0
 
     def learn(self, data: bytes, raw: dict[str, Any]) -> None:
@@ -55,8 +56,8 @@ class Repeats:
         if (found := _TEXT.match(data, start)) is not None:
             self._like = raw
             self._before, self._after = b"data: " + data[: found.start(1)], data[found.end(1) :] + b"\n\n"
-            self._mark = data[start - len(_MARK) : found.start(1)]
-            self._between = self._after + self._before
+            self._mark = _MARK + data[start : found.start(1)]
+            self._between = self._after + self._before.removesuffix(self._mark)
 
     def find(self, data: bytes) -> tuple[Repeat, bytes] | None:
         """The events at the beginning of `data`, which begins an event, that are repeats, and what comes after them.
@@ -66,8 +67,8 @@ class Repeats:
         if self._like is None or not data.startswith(self._before):
             return None
         parts = data[len(self._before) :].split(self._mark)
-        tokens = self._all_but_last(parts) if len(parts) > 1 else []
-        last, whole, rest = parts[-1].partition(self._after)
+        tokens, last = self._parted(parts) if len(parts) > 1 else ([], parts[0])
+        last, whole, rest = last.partition(self._after)
         if whole:
             tokens.append(last)
         else:
@@ -86,16 +87,16 @@ class Repeats:
         self._misses = 0
         return Repeat(self._like, texts, text, tokens), rest
 
-    def _all_but_last(self, parts: list[bytes]) -> list[bytes]:
-        """What stands where the text stood in each of `parts` but the last. They were parted at the little that comes right
-        before a text, as a search for all that stands between two takes twice as long; from where something else does, they are
-        joined again."""
-        between = self._between[: -len(self._mark)]
-        tokens = [part[: -len(between)] for part in parts[:-1]]
-        if between.join(tokens) + between != b"".join(parts[:-1]):
-            tokens = tokens[: sum(1 for _ in takewhile(lambda part: part.endswith(between), parts[:-1]))]
-            parts[len(tokens) :] = [self._mark.join(parts[len(tokens) :])]
-        return tokens
+    def _parted(self, parts: list[bytes]) -> tuple[list[bytes], bytes]:
+        """What stands where the text stood, in all of `parts` that are followed by another repeat, and all that comes then.
+
+        They were parted at the mark: a search for all that stands between two texts takes twice as long as to compare it.
+        """
+        between, followed = self._between, parts[:-1]
+        tokens = [part[: -len(between)] for part in followed]
+        if between.join(tokens) + between != b"".join(followed):  # something else comes in between
+            tokens = tokens[: sum(1 for _ in takewhile(lambda part: part.endswith(between), followed))]
+        return tokens, self._mark.join(parts[len(tokens) :])
 
 
 def _has_text(raw: dict[str, Any]) -> bool:

@@ -76,7 +76,7 @@ class ChunkWriter:
     """
 
     __slots__ = (
-        *("choice_bytes", "cut", "head", "text_bytes", "whole", "_choices", "_closed", "_ended", "_estimated_input"),
+        *("choice_bytes", "cut", "head", "text_bytes", "whole", "_choices", "_closed", "_estimated_input"),
         *("_include_usage", "_kept_bytes", "_parts", "_plain", "_reported", "_request", "_waiting", "_whole_usage"),
     )
 
@@ -86,7 +86,6 @@ class ChunkWriter:
         self._request = request
         self.whole = self.cut = self._closed = False
         self.text_bytes = self._kept_bytes = self._parts = 0  # the parts are those of the chunk that is being read
-        self._ended = 0  # how many choices have their finish reason
         self.choice_bytes = math.inf
         self._plain: _Plain | None = None  # the last chunk, if it was a text and nothing else, and another may follow it
         self._estimated_input: int | None = None
@@ -97,7 +96,8 @@ class ChunkWriter:
 
     @property
     def finished(self) -> bool:
-        return self._closed or (0 < len(self._choices) == self._ended >= (self._request.get("n") or 1))
+        reasons = [choice.finish_reason for choice in self._choices.values()]
+        return self._closed or (len(reasons) >= (self._request.get("n") or 1) and None not in reasons)
 
     @property
     def usage(self) -> dict[str, Any]:
@@ -132,16 +132,16 @@ class ChunkWriter:
         plain, together = self._plain, repeat.text
         size_bytes = len(together) if together.isascii() else text_size_bytes(together)
         if plain is None or plain.raw is not repeat.like or size_bytes > PIECE_CHARACTERS or size_bytes > plain.choice.left_bytes:
-            return self._read_apart(repeat)
+            chunks: list[Chunk] = []
+            for raw in repeat.raws():
+                chunks += self._read(repeat.like, raw)
+            return chunks
         plain.text.pieces.append(together)
         plain.choice.left_bytes -= size_bytes
         self.text_bytes += size_bytes
         if not plain.before:
             plain.repeated()
         return [Texts(repeat.texts, repeat.tokens, plain.before, plain.after)]
-
-    def _read_apart(self, repeat: Repeat) -> Sequence[Chunk]:
-        return [chunk for raw in repeat.raws() for chunk in self._read(repeat.like, raw)]
 
     def _read(self, like: dict[str, Any], raw: dict[str, Any]) -> list[Chunk]:
         """The chunks of `raw`; what it holds is `like` what comes next, but for the text, where that is all it holds."""
@@ -293,7 +293,6 @@ class ChunkWriter:
             choice.finish_reason, self.cut = "length", True
         elif (reason := raw.get("finish_reason")) is not None:
             choice.finish_reason = finish_reason(reason)
-        self._ended += choice.finish_reason is not None
         return chunks
 
     def _choice_at(self, index: Any, position: int, *, begins: bool) -> GrowingChoice | None:
