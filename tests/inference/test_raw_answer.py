@@ -3,7 +3,8 @@
 import contextlib
 import itertools
 import math
-from collections.abc import Iterable
+import time
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -97,6 +98,9 @@ def ending_of(stream: wire.ChunkWriter) -> list[blocks.Chunk]:
 )
 @example([chunk(text, {}, {}, {"function_call": {"arguments": "1"}}) for text in "abcdef"], math.inf, [100], b"\n\n")
 @example([chunk(text, {"note": "x"}, {"finish_reason": "stop"}, {}) for text in "abcdef"], math.inf, [100], b"\n\n")
+@example(
+    [chunk("a", {}, {}, {}), *(chunk(text, {}, {"finish_reason": "stop"}, {}) for text in "bcd")], math.inf, [10**6], b"\n\n"
+)
 async def test_a_stream_reads_the_same_however_its_events_come_together(
     stream: list[dict[str, Any]], choice_bytes: float, sizes: list[int], ending: bytes
 ) -> None:
@@ -133,6 +137,34 @@ async def test_what_a_read_brings_of_an_ordinary_stream_comes_together() -> None
     made = writer(float("inf"))
     written = b"".join(blocks.blocks([chunk for raw in [*first, *second] for chunk in made.feed(raw)]))
     assert written.isascii() and b'"content":"\\u2028"' in written and made.content()["content"] == "".join(["a", *texts])
+
+
+async def test_a_fault_ends_the_answer_after_what_came_before_it_and_nothing_more_is_read() -> None:
+    def reads() -> Iterator[bytes]:
+        yield (
+            event_of(chunk("a", {}, {}, {}))
+            + b'event: error\ndata: {"message": "overloaded"}\n\n'
+            + event_of(chunk("b", {}, {}, {}))
+        )
+        raise AssertionError("it was read on")
+
+    answer = RawAnswer(cast(Reply, Scripted(reads())), Endpoint(), 1 << 20)
+    assert await answer.more() == [chunk("a", {}, {}, {})]
+    for _ in range(2):
+        with pytest.raises(UpstreamFault, match="error"):
+            await answer.more()
+
+
+@pytest.mark.parametrize("filler", [b": \n\n", b"data: \n\n", b"\n\n"])
+async def test_what_a_read_brings_is_not_copied_for_each_of_its_events(filler: bytes) -> None:
+    async def seconds(count: int) -> float:
+        answer = RawAnswer(cast(Reply, Scripted([b": \n\n", filler * count])), Endpoint(), 1 << 30)
+        began = time.thread_time()
+        assert await answer.more() is None
+        return time.thread_time() - began
+
+    few = min([await seconds(8_000) for _ in range(3)])
+    assert await seconds(128_000) < 16 * 5 * few
 
 
 @pytest.mark.parametrize("number", [b"NaN", b"-Infinity", b"1e999", b"-1e999"])

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from svc.errors import UpstreamFault
 from svc.inference import blocks, wire
+from svc.inference.repeats import Repeat
 from tests.support.wire_grammar import (
     HEAD,
     REASONS,
@@ -193,6 +194,34 @@ def test_a_whole_completion_becomes_chunks() -> None:
     message = {"role": "assistant", "content": "Hi", "tool_calls": [call], "refusal": None}
     chunks = streamed({"object": "chat.completion", "choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}]})
     assert assembled(chunks) == {"content": "Hi", "calls": [{"id": "c", "name": "f", "arguments": '{"a": 1}'}]}
+
+
+def repeats_of(like: dict[str, Any], *texts: str) -> Repeat:
+    return Repeat(like, [*texts], "".join(texts), [orjson.dumps(text) for text in texts])
+
+
+def test_half_an_emoji_goes_out_before_the_texts_that_repeat_its_chunk() -> None:
+    stream, half = writer(), delta(content="a\ud83d")
+    chunks = [*stream.feed(delta(content="")), *stream.feed(half), *stream.feed(repeats_of(half, "b", "c")), *stream.finish()]
+    assert text_of(chunks) == "a\ufffdbc" == stream.content()["content"]
+
+
+def test_after_the_end_nothing_is_sent() -> None:
+    stream, last = writer(), delta(content="b")
+    for raw in (delta(content="a"), last):
+        stream.feed(raw)
+    stream.finish()
+    assert [*stream.feed(repeats_of(last, "c")), *stream.feed(delta(content="d"))] == []
+
+
+def test_a_stream_is_finished_when_as_many_choices_as_were_asked_for_have_ended() -> None:
+    stream = wire.ChunkWriter(**HEAD, include_usage=False, request={"messages": [], "n": 2})
+    for index in (0, 1):
+        assert not stream.finished
+        stream.feed({"choices": [{"index": index, "delta": {"content": "a"}}]})
+        assert not stream.finished
+        stream.feed({"choices": [{"index": index, "delta": {}, "finish_reason": "stop"}]})
+    assert stream.finished
 
 
 def test_a_legacy_text_choice_is_read() -> None:

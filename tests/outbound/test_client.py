@@ -625,6 +625,26 @@ async def test_a_cancelled_task_ends_its_connection_at_once_in_every_phase(phase
 
 
 @both_loops
+async def test_who_is_cancelled_while_reading_ends_the_connection_though_somebody_keeps_the_reply() -> None:
+    async def play(peer: Peer) -> None:
+        await peer.request()
+        await peer.send(OK[:-1])
+        await peer.gone()
+
+    async with Stub(play) as stub, client() as outbound:
+        reply = await outbound.send("GET", stub.url, timeout_seconds=5)
+        await reply.more()
+        reading = asyncio.create_task(reply.more())
+        await asyncio.sleep(0.05)
+        reading.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await reading
+        await until(lambda: stub.ended == 1)
+        with pytest.raises(OutboundError, match="cancelled"):
+            await reply.more()
+
+
+@both_loops
 async def test_a_reply_that_was_lost_ends_its_connection() -> None:
     async def play(peer: Peer) -> None:
         await peer.request()
