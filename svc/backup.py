@@ -22,7 +22,7 @@ from typing import Any, BinaryIO
 import orjson
 
 from svc.errors import StartError
-from svc.schema import APPLICATION_ID, connect, newest_schema
+from svc.schema import APPLICATION_ID, FIRST_VERSION, connect, newest_schema, newest_version
 from svc.secrets import write_private
 
 DATABASE = "service.db"
@@ -94,10 +94,12 @@ def restore(archive: BufferedReader, folder: Path, verify: Verify, beside: Path 
         made.mkdir(mode=0o700)
         plain = archive.peek(len(_SQLITE)).startswith(_SQLITE)
         manifest = _take_database(archive, made, beside) if plain else _extract(archive, made)
-        newest = len(newest_schema()[1]) + 1
+        newest = newest_version(newest_schema()[1])
         if manifest["schema_version"] > newest:
             told = manifest.get("version") or f"schema {manifest['schema_version']}"
             raise StartError(f"the backup is of a newer version ({told}); install that version first")
+        if manifest["schema_version"] < FIRST_VERSION:
+            raise StartError("the backup was made by a version before 1.0.0, whose databases cannot be migrated")
         _prove(made / DATABASE, verify)
         _sync_folder(made)
         made.rename(folder)

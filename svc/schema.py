@@ -2,6 +2,7 @@
 
 import contextlib
 import fcntl
+import logging
 import os
 import re
 import sqlite3
@@ -13,18 +14,26 @@ from svc.secrets import is_locked
 
 APPLICATION_ID = 0x53564331  # "SVC1" in the file's header: tells our databases from anybody else's
 SCHEMA = Path(__file__).parent.parent / "schema.sql"
-# `2.sql` takes a database from version 1 to 2, and so on; schema.sql is always the newest as a whole.
+# The schema version of release 1.0.0. Databases of the versions before it were never released and are refused.
+FIRST_VERSION = 5
+# A script's name is the version that it leads to, from FIRST_VERSION + 1; schema.sql is the newest schema as a whole.
 _MIGRATIONS = Path(__file__).parent / "migrations"
 _BUSY_SECONDS = 5.0
 _LOG_BYTES = 64 * 1024 * 1024
 _PAGE_BYTES = 4096
 _READ_WHOLE_BYTES = 8 * 1024 * 1024
+_log = logging.getLogger(__name__)
 
 
 def newest_schema() -> tuple[str, list[str]]:
-    """schema.sql, and the scripts that take an older database there, version by version."""
+    """Return schema.sql, and the scripts that migrate an older database to it, one for each version after FIRST_VERSION."""
     paths = sorted(_MIGRATIONS.glob("*.sql"), key=lambda path: int(path.stem))
     return SCHEMA.read_text(), [path.read_text() for path in paths]
+
+
+def newest_version(migrations: Sequence[str]) -> int:
+    """Return the schema version that a database has after all `migrations`."""
+    return FIRST_VERSION + len(migrations)
 
 
 def connect(path: Path, query_only: bool = False) -> sqlite3.Connection:
@@ -76,7 +85,7 @@ def connect_prepared(path: Path, schema: str, migrations: Sequence[str], *, may_
     with start_errors(path), _alone_in(path.parent), contextlib.ExitStack() as stack:
         if not _is_blank(path):
             _refuse_foreign(path)
-            _refuse_damaged(path, len(migrations) + 1)
+            _refuse_damaged(path, newest_version(migrations))
         conn = stack.enter_context(contextlib.closing(connect(path)))
         # Foreign keys would make a migration that replaces a table delete the rows that refer to it.
         conn.execute("PRAGMA foreign_keys = OFF")
@@ -89,7 +98,7 @@ def connect_prepared(path: Path, schema: str, migrations: Sequence[str], *, may_
 
 
 def _migrate(conn: sqlite3.Connection, path: Path, schema: str, migrations: Sequence[str], may_upgrade: bool) -> None:
-    newest = len(migrations) + 1
+    newest = newest_version(migrations)
     version = _version(conn, path, newest)
     if version == newest:
         return
@@ -97,13 +106,16 @@ def _migrate(conn: sqlite3.Connection, path: Path, schema: str, migrations: Sequ
         raise StartError(f"the server that uses {path} is of an older version: restart it, which upgrades the database")
     if version:
         _keep(path, version)
-    for script in migrations[version - 1 :] if version else [schema]:
+    for script in migrations[version - FIRST_VERSION :] if version else [schema]:
         for statement in _statements(script):
             conn.execute(statement)
     if conn.execute("PRAGMA foreign_key_check").fetchone():
         raise StartError(f"the database {path} cannot be migrated: rows would refer to rows that are gone")
     conn.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     conn.execute(f"PRAGMA user_version = {newest}")
+    if version:
+        kept = kept_path(path, version)
+        _log.warning("migrated the database from schema version %d to %d; the old one is kept as %s", version, newest, kept)
 
 
 def kept_path(path: Path, version: int) -> Path:
@@ -212,11 +224,18 @@ def _version(conn: sqlite3.Connection, path: Path, newest: int) -> int:
         raise _newer(path, version, newest)
     if version < 1:
         raise StartError(f"the database {path} is damaged (version {version}); restore a backup")
+    if version < FIRST_VERSION:
+        raise StartError(
+            f"the database {path} was made by a version before 1.0.0 (schema {version}), which cannot be migrated: "
+            "set SVC_DATA_DIR to a new folder"
+        )
     return version
 
 
 def _newer(path: Path, version: int, newest: int) -> StartError:
-    kept = next((kept_path(path, older) for older in range(newest, 0, -1) if kept_path(path, older).exists()), None)
+    kept = next(
+        (kept_path(path, older) for older in range(newest, FIRST_VERSION - 1, -1) if kept_path(path, older).exists()), None
+    )
     back = f"'svc restore {kept}' makes a new folder of what it was before" if kept else "restore a backup from before"
     return StartError(
         f"the database {path} is of a newer version ({version}, known here up to {newest}), from which there is no way back: "

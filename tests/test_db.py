@@ -26,7 +26,7 @@ from svc import db as db_module
 from svc import schema as schema_module
 from svc.db import Database, acting_for, open_database
 from svc.errors import ApiError, StartError
-from svc.schema import APPLICATION_ID, command_connection, newest_schema, prepare
+from svc.schema import APPLICATION_ID, FIRST_VERSION, command_connection, newest_schema, newest_version, prepare
 
 SCHEMA = "CREATE TABLE notes (id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE) STRICT;"
 
@@ -765,7 +765,7 @@ def test_the_real_schema_makes_a_database_that_says_whose_it_is(tmp_path: Path) 
     prepare(tmp_path / "a.db", *newest_schema())
     with other_connection(tmp_path / "a.db") as conn:
         assert conn.execute("PRAGMA application_id").fetchone()[0] == APPLICATION_ID
-        assert conn.execute("PRAGMA user_version").fetchone()[0] == len(newest_schema()[1]) + 1
+        assert conn.execute("PRAGMA user_version").fetchone()[0] == newest_version(newest_schema()[1])
         assert conn.execute("PRAGMA integrity_check").fetchone()[0] == "ok"
 
 
@@ -784,7 +784,9 @@ def cut_first_starts(tmp_path: Path) -> Iterator[tuple[str, dict[str, bytes]]]:
     with other_connection(whole) as conn:
         conn.execute("PRAGMA journal_mode = WAL")
         page_1 = whole.read_bytes()
-        conn.executescript(f"BEGIN; {SCHEMA} PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = 1; COMMIT;")
+        conn.executescript(
+            f"BEGIN; {SCHEMA} PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {FIRST_VERSION}; COMMIT;"
+        )
         wal = Path(f"{whole}-wal").read_bytes()
     pages = whole.read_bytes()
     journal = bytes.fromhex("d9d505f920a163d7") + struct.pack(">5I", 0, 0x12345678, 0, 512, 4096)
@@ -810,7 +812,7 @@ def test_a_first_start_that_was_killed_anywhere_is_done_again(tmp_path: Path) ->
         prepare(path, SCHEMA, ())
         with other_connection(path) as conn:
             insert(conn, "works")
-            assert conn.execute("PRAGMA user_version").fetchone()[0] == 1, state
+            assert conn.execute("PRAGMA user_version").fetchone()[0] == FIRST_VERSION, state
             assert conn.execute("PRAGMA integrity_check").fetchone()[0] == "ok", state
 
 
@@ -849,7 +851,7 @@ def test_an_older_database_is_migrated_with_its_rows(tmp_path: Path) -> None:
             conn.execute("INSERT INTO tags VALUES (1, '')")
     prepare(path, "not used", MIGRATIONS)
     with other_connection(path) as conn:
-        assert conn.execute("PRAGMA user_version").fetchone()[0] == 3
+        assert conn.execute("PRAGMA user_version").fetchone()[0] == FIRST_VERSION + 2
         assert conn.execute("SELECT count(*) FROM tags").fetchone()[0] == 2, "replacing a table does not delete what refers to it"
         assert {row["text"][-1] for row in conn.execute("SELECT text FROM notes")} == {"!"}
 
@@ -869,7 +871,7 @@ def test_a_migration_that_fails_leaves_the_older_version(tmp_path: Path, broken:
     line = refused(path, (*MIGRATIONS, broken))
     assert reason in line
     with other_connection(path) as conn:
-        assert conn.execute("PRAGMA user_version").fetchone()[0] == 1
+        assert conn.execute("PRAGMA user_version").fetchone()[0] == FIRST_VERSION
         assert [row["name"] for row in conn.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")] == ["notes"]
     prepare(path, SCHEMA, ())
 
@@ -888,8 +890,8 @@ def test_a_newer_database_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     made(path, 3)
     with other_connection(path) as conn:
-        conn.execute("PRAGMA user_version = 2")
-    assert "newer version (2" in refused(path)
+        conn.execute(f"PRAGMA user_version = {FIRST_VERSION + 1}")
+    assert f"newer version ({FIRST_VERSION + 1}" in refused(path)
     prepare(path, SCHEMA, ("this is never run",))
 
 
@@ -899,6 +901,14 @@ def test_a_database_of_a_version_that_never_was_is_refused(tmp_path: Path, versi
     with other_connection(tmp_path / "a.db") as conn:
         conn.execute(f"PRAGMA user_version = {version}")
     assert "damaged" in refused(tmp_path / "a.db", MIGRATIONS)
+
+
+@pytest.mark.parametrize("version", range(1, FIRST_VERSION))
+def test_a_database_from_before_the_first_release_is_refused(tmp_path: Path, version: int) -> None:
+    made(tmp_path / "a.db", 3)
+    with other_connection(tmp_path / "a.db") as conn:
+        conn.execute(f"PRAGMA user_version = {version}")
+    assert "before 1.0.0" in refused(tmp_path / "a.db", MIGRATIONS)
 
 
 @pytest.mark.parametrize("setup", ["", "PRAGMA journal_mode = WAL;", "PRAGMA application_id = 7;", "PRAGMA user_version = 1;"])

@@ -1,7 +1,6 @@
 """schema.sql: every rule that stands there, broken by raw SQL, fails; and a table is written by its owner alone."""
 
 import ast
-import contextlib
 import re
 import sqlite3
 from collections.abc import Iterator
@@ -10,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from svc.schema import SCHEMA, connect, newest_schema, prepare, shape
+from svc.schema import SCHEMA, connect, prepare
 
 ROOT = Path(__file__).parent.parent
 SAMPLE = """
@@ -508,16 +507,3 @@ def test_the_owners_are_seen_to_write() -> None:
     """Else the test above could not fail."""
     written = {table for path in (ROOT / "svc").rglob("*.py") for _, table in written_tables(path)}
     assert len(set(owners()) & written) > len(owners()) / 2
-
-
-# --- older databases
-
-
-@pytest.mark.parametrize("older", sorted((ROOT / "tests" / "schemas").glob("*.sql")), ids=lambda path: path.stem)
-def test_every_older_schema_is_taken_to_the_newest(older: Path, tmp_path: Path) -> None:
-    schema, migrations = newest_schema()
-    prepare(tmp_path / "old.db", older.read_text(), ["SELECT 1;"] * (int(older.stem) - 1))
-    prepare(tmp_path / "old.db", schema, migrations)
-    prepare(tmp_path / "new.db", schema, migrations)
-    with contextlib.closing(connect(tmp_path / "old.db")) as old, contextlib.closing(connect(tmp_path / "new.db")) as new:
-        assert shape(old) == shape(new)

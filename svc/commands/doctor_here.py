@@ -17,7 +17,7 @@ from svc import backup
 from svc.commands.finding import Finding, fine, look, wrong
 from svc.config import Config
 from svc.errors import StartError
-from svc.schema import newest_schema
+from svc.schema import FIRST_VERSION, newest_schema, newest_version
 from svc.server import status
 from svc.server.serve import bind, tls_context
 
@@ -95,9 +95,11 @@ def _database(path: Path) -> Iterator[Finding]:
     except sqlite3.Error as error:
         yield wrong(about, f"it cannot be read: {error}", "Restore a backup into a new folder")
         return
-    newest = len(newest_schema()[1]) + 1
+    newest = newest_version(newest_schema()[1])
     if version > newest:
         yield wrong(about, f"its schema is version {version}, known here up to {newest}", "Install the newer service again")
+    elif version < FIRST_VERSION:
+        yield wrong(about, f"its schema is version {version}, from before release 1.0.0", "Set SVC_DATA_DIR to a new folder")
     elif version < newest:
         yield look(about, f"its schema is version {version}", f"The next start keeps it beside and takes it to {newest}")
     else:

@@ -1,6 +1,5 @@
 """`svc backup` and `svc restore` on the command line: there and back, and nothing is overwritten."""
 
-import contextlib
 import os
 import stat
 from pathlib import Path
@@ -9,8 +8,7 @@ import pytest
 
 from svc import cli
 from svc.auth import accounts
-from svc.commands.check import findings, sizes
-from svc.schema import command_connection, connect, prepare
+from svc.schema import command_connection
 from svc.secrets import open_folder
 
 
@@ -53,12 +51,3 @@ def test_in_a_folder_the_newest_are_kept(data: Path, tmp_path: Path, monkeypatch
         monkeypatch.setattr("time.time", lambda second=second: 1_790_000_000.0 + second)
         assert cli.main(["backup", str(folder), "--keep", "2"]) == 0
     assert len(list(folder.glob("svc-*.tar"))) == 2
-
-
-def test_what_verifies_a_backup_reads_one_of_the_first_version_too(tmp_path: Path) -> None:
-    path = tmp_path / "old.db"
-    prepare(path, (Path(__file__).parent.parent / "schemas" / "1.sql").read_text(), ())
-    with contextlib.closing(connect(path)) as conn:
-        conn.execute("INSERT INTO accounts (id, email, email_key, created_at) VALUES ('a', 'a@x', 'a@x', 1)")
-        assert findings(conn) == []
-        assert sizes(conn) == "1 wallets and 0 ledger rows"

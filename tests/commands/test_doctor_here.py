@@ -13,7 +13,7 @@ from svc.certificates import tls_files
 from svc.commands import doctor_here
 from svc.commands.finding import Finding
 from svc.config import Config
-from svc.schema import newest_schema, prepare
+from svc.schema import FIRST_VERSION, newest_schema, newest_version, prepare
 from tests.conftest import Service
 
 
@@ -71,10 +71,10 @@ def test_a_folder_or_a_file_of_another_user_is_wrong(folder: Path) -> None:
 
 
 def test_a_database_that_is_newer_older_or_damaged_is_told(folder: Path) -> None:
-    newest = len(newest_schema()[1]) + 1
+    newest = newest_version(newest_schema()[1])
     path = folder / "service.db"
     content = bytearray(path.read_bytes())
-    for version, grade in ((newest + 1, "wrong"), (newest - 1, "look"), (newest, "ok")):
+    for version, grade in ((newest + 1, "wrong"), (FIRST_VERSION - 1, "wrong"), (newest, "ok")):
         content[60:64] = version.to_bytes(4, "big")  # the header's user_version
         path.write_bytes(content)
         assert grades(found(folder)["database"]) == [grade]

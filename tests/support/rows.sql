@@ -1,4 +1,4 @@
--- What a database of version 2 held: accounts, keys, money with its events, and content. Each statement passes that version's rules.
+-- Rows in every table that matters, which tests/test_migrations.py takes through a migration.
 INSERT INTO accounts (id, email, email_key, created_at) VALUES ('a', 'ada@example.com', 'ada@example.com', 1),
     ('b', 'bob@example.com', 'bob@example.com', 1);
 INSERT INTO links VALUES (zeroblob(32), 'a', 'reset', 1, 9e9);
