@@ -172,6 +172,7 @@ def create_app(config: Config) -> Starlette:
     app.middleware_stack = Edge(app.router, config, ground.log, ground.metrics, ground.bodies, ground.drain)
     app.state.drain = ground.drain
     app.state.start_error = None
+    app.state.listening = partial(ground.log, "start", version=VERSION, base_url=config.base_url)
     return app
 
 
@@ -270,7 +271,6 @@ async def _start_work(
     engines = Engines(outside.catalog, outside.outbound, outside.guarded, db, usage, config.clock, ground.metrics)
     key_box = KeyBox(folder.derive("byok"))
     capture_library_logs(stack.enter_context(ground.log))
-    ground.log("start", version=VERSION, base_url=config.base_url)
     outside.catalog.start()
     await stack.enter_async_context(departures_noticed(db, ground.drain))
     stack.callback(asyncio.create_task(departure.finish_all(db)).cancel)

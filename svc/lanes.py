@@ -115,8 +115,14 @@ class ConnectionLane:
 
     async def open(self) -> None:
         """Opens the connection on a thread of its own. Raises what `connect` raises."""
-        connection = await aiosqlite.Connection(self._connect, iter_chunk_size=64)
-        # aiosqlite has no public call that runs a whole function on its thread; tests/test_db.py holds these two.
+        connection = aiosqlite.Connection(self._connect, iter_chunk_size=64)
+        try:
+            await connection
+        except BaseException:
+            # aiosqlite tells its thread to stop and does not wait: the thread would report to an event loop that is closed.
+            await asyncio.to_thread(connection._thread.join)
+            raise
+        # aiosqlite has no public call that runs a whole function on its thread; tests/test_db.py checks these two.
         self._conn, self._tx = connection._conn, connection._tx
         self._connection = connection
 

@@ -56,7 +56,8 @@ def run(config: Config, create_app: Callable[[Config], Starlette]) -> int:
     """Serves until a signal; the exit status: 0 after a signal, 1 with one line on stderr when it could not start.
 
     `create_app(config)` gets the configuration with the port that was bound. Its `state.drain.begin()` is called on the
-    event loop at the first signal; a StartError of its lifespan stands in `state.start_error`.
+    event loop at the first signal, `state.listening()` when the server accepts connections; a StartError of its lifespan is
+    kept in `state.start_error`.
     """
     _open_standard_streams()
     os.umask(0o077)
@@ -246,6 +247,7 @@ class Server(uvicorn.Server):
             lines.append(f"clients trust it with: --cacert {shlex.quote(str(ca.absolute()))}")
         if self._service.tls == "proxy":
             lines.append("this is plain HTTP, for the trusted proxies alone; they terminate TLS")
+        self._app.state.listening()
         with contextlib.suppress(OSError):  # nobody reads our output
             print(*lines, sep="\n", flush=True)
         notify(self._service.environ, "READY=1")

@@ -146,6 +146,7 @@ def create_app(config: Config) -> Starlette:
     app = TinyApp(routes=routes, lifespan=lifespan)
     app.state.drain = Drain()
     app.state.start_error = None
+    app.state.listening = lambda: None
     app.state.left = 0
     return app
 

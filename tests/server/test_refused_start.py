@@ -1,0 +1,113 @@
+"""A start that is refused ends with one line and status 1, every time: no thread outlives the event loop."""
+
+import concurrent.futures
+import fcntl
+import os
+import socket
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from svc.db import open_database
+from svc.errors import StartError
+from svc.schema import APPLICATION_ID, newest_schema, prepare
+from tests.support.server import start_fails
+
+STARTS = 20
+
+
+def damaged(folder: Path) -> None:
+    (folder / "service.db").write_bytes(b"junk" * 5_000)
+
+
+def newer(folder: Path) -> None:
+    schema, migrations = newest_schema()
+    prepare(folder / "service.db", schema, [*migrations, "SELECT 1;"])
+
+
+def foreign(folder: Path) -> None:
+    header = bytearray(4096)
+    header[:16], header[68:72] = b"SQLite format 3\0", (APPLICATION_ID + 1).to_bytes(4, "big")
+    (folder / "service.db").write_bytes(header)
+
+
+def short_master_key(folder: Path) -> None:
+    (folder / "master.key").write_bytes(b"short")
+
+
+def wrong_catalog(folder: Path) -> Mapping[str, str]:
+    (folder / "catalog.toml").write_text('unknown = "entry"\n')
+    return {"SVC_CATALOG": str(folder / "catalog.toml")}
+
+
+def wrong_certificate(folder: Path) -> Mapping[str, str]:
+    (folder / "a.pem").write_text("no certificate")
+    return {"SVC_TLS": "files", "SVC_TLS_CERT": str(folder / "a.pem"), "SVC_TLS_KEY": str(folder / "a.pem")}
+
+
+def no_room_for_certificates(folder: Path) -> None:
+    (folder / "tls").touch()
+
+
+def unwritable_address(folder: Path) -> None:
+    (folder / "address.new").mkdir()
+
+
+# What makes a start fail, in the order in which the start reaches it.
+KINDS: dict[str, Callable[[Path], Mapping[str, str] | None]] = {
+    function.__name__: function
+    for function in (
+        short_master_key,
+        damaged,
+        foreign,
+        newer,
+        wrong_catalog,
+        wrong_certificate,
+        no_room_for_certificates,
+        unwritable_address,
+    )
+}
+
+
+def refused(folder: Path, kind: str) -> tuple[int, str, str]:
+    data = folder / "data"
+    data.mkdir(parents=True)
+    return start_fails(folder, KINDS[kind](data))
+
+
+def assert_one_line(outcome: tuple[int, str, str]) -> None:
+    status, stdout, stderr = outcome
+    assert (status, stdout, stderr.count("\n")) == (1, "", 1) and stderr.startswith("svc: "), outcome
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_refused_start_is_one_line_and_status_1_every_time(tmp_path: Path, kind: str) -> None:
+    with concurrent.futures.ThreadPoolExecutor(4) as starts:  # side by side: the machine is busy, and threads end late
+        for outcome in starts.map(lambda number: refused(tmp_path / str(number), kind), range(STARTS)):
+            assert_one_line(outcome)
+
+
+@pytest.mark.slow
+def test_a_used_port_and_a_locked_folder_are_one_line_every_time(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    with (tmp_path / "data" / "lock").open("w") as lock, socket.create_server(("127.0.0.1", 0)) as other:
+        for number in range(STARTS // 4):
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            assert_one_line(start_fails(tmp_path))
+            fcntl.flock(lock, fcntl.LOCK_UN)
+            assert_one_line(start_fails(tmp_path, {"SVC_PORT": str(other.getsockname()[1])}))
+            assert number or os.listdir(tmp_path / "data") == ["lock"]
+
+
+async def test_a_refused_database_leaves_no_thread(tmp_path: Path) -> None:
+    damaged(tmp_path)
+    before = set(threading.enumerate())
+    for _ in range(STARTS):
+        with pytest.raises(StartError):
+            await open_database(tmp_path / "service.db")
+        left = [thread for thread in set(threading.enumerate()) - before if "asyncio" not in thread.name]
+        assert left == []
