@@ -217,6 +217,7 @@ def _end_leftovers(tx: sqlite3.Connection, config: Config) -> None:
     """One transaction: each takes as long as all of them."""
     quota.set_limit(tx, config.account_bytes)
     wallet.release_all(tx)  # the holds of requests that died with the process
+    quota.release_all(tx)
     runs.end_interrupted_runs(tx, config.clock())
     contents.forget_unfinished(tx)
 

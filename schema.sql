@@ -624,6 +624,16 @@ CREATE TABLE storage_limit (
 
 INSERT INTO storage_limit VALUES (1, 1073741824);
 
+-- owner: svc/quota.py
+-- Room for what the calls under way will store. Every check of room counts it, so that two calls never take the same bytes.
+CREATE TABLE reserved_room (
+    account_id TEXT NOT NULL REFERENCES accounts (id) ON DELETE CASCADE,
+    id TEXT NOT NULL, -- an agent run's own id, or one that was made for the reservation
+    bytes INTEGER NOT NULL CONSTRAINT reserved_bytes_not_negative CHECK (bytes >= 0),
+    artifacts INTEGER NOT NULL CONSTRAINT reserved_artifacts_not_negative CHECK (artifacts >= 0),
+    PRIMARY KEY (account_id, id)
+) STRICT, WITHOUT ROWID;
+
 CREATE TRIGGER accounts_begin_to_store AFTER INSERT ON accounts
 BEGIN
     INSERT INTO stored (account_id) VALUES (NEW.id);

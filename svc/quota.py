@@ -1,11 +1,23 @@
-"""How much each account stores, which the triggers of schema.sql count, and how much it may."""
+"""How much each account stores, how much it may store, and the room that is reserved for calls under way.
 
+The triggers of schema.sql count what is stored. A call reserves room before the model is asked; what it stores afterwards is
+never refused. Reservations are rows, not a counter in memory: every check of room sees them in its own transaction.
+"""
+
+import asyncio
+import contextlib
 import sqlite3
+from collections.abc import AsyncIterator
+from functools import partial
 from typing import NamedTuple
 
+from svc.db import Database
+from svc.durable import write_until_done
 from svc.errors import ApiError
+from svc.ids import new_id
 
-ROW_BYTES = 256  # which each row counts beside its texts, as schema.sql has it
+ROW_BYTES = 256  # counted for each row beside its texts, as in schema.sql
+MOST_ARTIFACTS = 10_000  # as in schema.sql
 
 
 class Stored(NamedTuple):
@@ -15,8 +27,15 @@ class Stored(NamedTuple):
     limit_bytes: int
 
 
+class Reserved(NamedTuple):
+    """What is reserved for an account's calls under way."""
+
+    size_bytes: int
+    artifacts: int
+
+
 def set_limit(tx: sqlite3.Connection, limit_bytes: int) -> None:
-    """Sets how much every account may store; what is over it already stays."""
+    """Set how much every account may store. What is over the limit already stays."""
     tx.execute("UPDATE storage_limit SET bytes = ?", (limit_bytes,))
 
 
@@ -27,12 +46,73 @@ def stored(conn: sqlite3.Connection, account_id: str) -> Stored:
     return Stored(*row)
 
 
-def check_room(conn: sqlite3.Connection, account_id: str, more_bytes: int) -> None:
-    """Whether the account may store `more_bytes`. Raises ApiError `quota_exceeded`.
+def reserved(conn: sqlite3.Connection, account_id: str) -> Reserved:
+    row = conn.execute(
+        "SELECT ifnull(sum(bytes), 0), ifnull(sum(artifacts), 0) FROM reserved_room WHERE account_id = ?", (account_id,)
+    ).fetchone()
+    return Reserved(*row)
 
-    Only what a caller sends is held to it: an answer that is paid for, and how a run ended, is kept all the same.
+
+def check_room(conn: sqlite3.Connection, account_id: str, more_bytes: int, artifacts: int = 0) -> None:
+    """Check that the account may store `more_bytes`, and so many artifacts, beside what it stores and what is reserved.
+
+    Raises ApiError `quota_exceeded`, or `PAYLOAD_TOO_LARGE` for too many artifacts.
     """
-    now = stored(conn, account_id)
-    if more_bytes > 0 and now.stored_bytes + more_bytes > now.limit_bytes:
-        told = f"This account stores {now.stored_bytes} of the {now.limit_bytes} bytes that it may. Delete something first."
-        raise ApiError("quota_exceeded", told)
+    now, held = stored(conn, account_id), reserved(conn, account_id)
+    if more_bytes > 0 and now.stored_bytes + held.size_bytes + more_bytes > now.limit_bytes:
+        under_way = f", and {held.size_bytes} more are reserved for requests under way" if held.size_bytes else ""
+        message = (
+            f"This needs {more_bytes} bytes of storage. The account stores {now.stored_bytes} of the {now.limit_bytes} bytes "
+            f"that it may{under_way}. Delete something first."
+        )
+        raise ApiError("quota_exceeded", message)
+    if artifacts:
+        there = conn.execute("SELECT count(*) FROM artifacts WHERE account_id = ?", (account_id,)).fetchone()[0]
+        if there + held.artifacts + artifacts > MOST_ARTIFACTS:
+            raise too_many_artifacts()
+
+
+def too_many_artifacts() -> ApiError:
+    return ApiError("PAYLOAD_TOO_LARGE", "This account holds 10,000 artifacts, the most there can be. Delete some first.")
+
+
+# --- reservations
+
+
+def reserve(tx: sqlite3.Connection, account_id: str, reservation_id: str, size_bytes: int, artifacts: int = 0) -> None:
+    """Reserve room for what a call will store. Raises what `check_room` does, `invalid_api_key` if the account is gone."""
+    check_room(tx, account_id, size_bytes, artifacts)
+    try:
+        tx.execute("INSERT INTO reserved_room VALUES (?, ?, ?, ?)", (account_id, reservation_id, size_bytes, artifacts))
+    except sqlite3.IntegrityError as error:
+        if error.sqlite_errorname != "SQLITE_CONSTRAINT_FOREIGNKEY":
+            raise
+        raise ApiError("invalid_api_key") from None
+
+
+def release(tx: sqlite3.Connection, account_id: str, reservation_id: str) -> None:
+    """End a reservation; a second time changes nothing."""
+    tx.execute("DELETE FROM reserved_room WHERE account_id = ? AND id = ?", (account_id, reservation_id))
+
+
+def release_all(tx: sqlite3.Connection) -> None:
+    """End every reservation at start: the calls ended with the process."""
+    tx.execute("DELETE FROM reserved_room")
+
+
+@contextlib.asynccontextmanager
+async def room(db: Database, account_id: str, size_bytes: int, artifacts: int = 0) -> AsyncIterator[None]:
+    """Reserve room for the block. Raises what `reserve` does, and ApiError `storage_unavailable`."""
+    reservation_id = new_id("room")
+    # Unsynced, like a hold in the wallet: a reservation means nothing after a power failure.
+    releasing = partial(db.write_unsynced, release, account_id, reservation_id)
+    try:
+        await db.write_unsynced(reserve, account_id, reservation_id, size_bytes, artifacts)
+    except asyncio.CancelledError:  # the reservation was written all the same
+        await write_until_done(releasing)
+        raise
+    try:
+        yield
+    finally:
+        with contextlib.suppress(ApiError):  # the disk is full: the release is tried again in the background
+            await write_until_done(releasing)

@@ -49,6 +49,7 @@ INSERT INTO ledger (seq, id, account_id, kind, amount_micros, balance_after_micr
 INSERT INTO ledger (seq, id, account_id, kind, amount_micros, balance_after_micros, description, reference, created_at)
     VALUES (2, 'led_2', 'a', 'debit', -1000000, 4000000, 'chat', 'h', 1);
 INSERT INTO holds VALUES ('i', 'a', 100, 1);
+INSERT INTO reserved_room VALUES ('a', 'room_1', 1000, 1), ('b', 'room_2', 1000, 0);
 UPDATE checkouts SET state = 'paid', paid_at = 2 WHERE id = 'c';
 INSERT INTO payment_events VALUES ('evt_1', 'paid', 'cs_1', 'c', 1, NULL, 2, NULL);
 INSERT INTO usage_days VALUES ('a', '2026-10-02', 'm', '', 1, 2, 3, 4), ('b', '2026-10-02', 'm', 'k', 1, 2, 3, 4);
@@ -204,6 +205,9 @@ BROKEN: dict[tuple[str, str], list[str | tuple[str, ...]]] = {
     ("stored", "account_id"): ["INSERT INTO stored VALUES ('a', 0)"],
     ("storage_limit", "one_limit"): ["UPDATE storage_limit SET one = 2"],
     ("storage_limit", "limit_not_negative"): ["UPDATE storage_limit SET bytes = -1"],
+    ("reserved_room", "reserved_bytes_not_negative"): ["UPDATE reserved_room SET bytes = -1"],
+    ("reserved_room", "reserved_artifacts_not_negative"): ["UPDATE reserved_room SET artifacts = -1"],
+    ("reserved_room", "account_id, id"): ["INSERT INTO reserved_room VALUES ('a', 'room_1', 1, 0)"],
     ("answers", "message_id"): ["INSERT INTO answers SELECT * FROM answers"],
     ("answers", "answer_input_tokens_count"): ["UPDATE answers SET input_tokens = -1"],
     ("answers", "answer_output_tokens_count"): ["UPDATE answers SET output_tokens = -1"],

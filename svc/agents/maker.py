@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
+from svc import quota
 from svc.content.artifacts import Artifact
 from svc.errors import ApiError
 from svc.inference import media_files
@@ -63,16 +64,9 @@ class Maker:
     ) -> Artifact:
         call.beside = self.beside
         self.calls.append(call)
-        full: ApiError
-        async with media_files.room(self.studio, self.payer.account_id, most_bytes), call:
+        async with quota.room(self.studio.engines.db, self.payer.account_id, most_bytes, artifacts=1), call:
             with slot:
-                try:
-                    return await make()
-                except ApiError as error:
-                    if error.code not in media_files.FULL:
-                        raise
-                    full = error
-        raise full  # the account has filled the room that it had meanwhile: what was made for it is paid for
+                return await make()
 
 
 def _there(model: Model | None) -> Model:

@@ -9,6 +9,7 @@ import sqlite3
 from collections.abc import AsyncGenerator, Callable
 from typing import Any, NamedTuple
 
+from svc import quota
 from svc.agents import loop, runs
 from svc.agents.maker import Maker
 from svc.agents.run_stream import End, Record, run_blocks
@@ -111,7 +112,10 @@ class AgentRun:
         record = {"id": self.id, "goal": order.goal, "model": order.model.id, "max_steps": order.max_steps}
 
         def open_in(tx: sqlite3.Connection) -> None:
-            runs.add_run(tx, self._payer.account_id, {**record, "project_id": order.project_id}, self._state.clock())
+            account_id = self._payer.account_id
+            runs.add_run(tx, account_id, {**record, "project_id": order.project_id}, self._state.clock())
+            remembered_bytes = len(order.goal.encode("utf-8", "replace")) + first.most_bytes if order.remembered else 0
+            quota.reserve(tx, account_id, self.id, 2 * quota.ROW_BYTES + first.most_bytes + remembered_bytes)
             first.reserve_in(tx)
 
         # Whoever finds the run in the list can stop it at once.
@@ -147,6 +151,7 @@ class AgentRun:
         last.beside = None  # the end says all that the progress would
         last.settle_in(tx)
         account_id, now_seconds = self._payer.account_id, self._state.clock()
+        quota.release(tx, account_id, self.id)
         self._progress.artifacts = [file_fields(artifact) for artifact in artifacts.artifacts_of_run(tx, account_id, self.id)]
         outcome = self._outcome(end)
         ended = runs.end_run(tx, account_id, self.id, outcome, now_seconds)

@@ -15,13 +15,11 @@ from svc.db import Database, Page, page, run_some, without_overwriting
 from svc.errors import ApiError
 from svc.ids import new_id, timestamp
 
-MOST_ARTIFACTS = 10_000  # as schema.sql has it
 NAME_LENGTH = 200
 _SLICE_SECONDS = 0.005
 CONTENT_TYPE_LENGTH = 200
 _TOKEN = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 _CONTENT_TYPE = re.compile(rf'{_TOKEN}/{_TOKEN}(?: *; *{_TOKEN}=(?:{_TOKEN}|"[ !#-\[\]-~]*"))*')
-_TOO_MANY = "This account holds 10,000 artifacts, the most there can be. Delete some first."
 
 
 class Artifact(NamedTuple):
@@ -76,11 +74,13 @@ async def add_artifact(
     run_id: str | None,
     now_seconds: float,
     artifact_id: str | None = None,
+    room_reserved: bool = False,
 ) -> Artifact:
-    """Stores a new artifact, which shows when its content is whole, and returns it.
+    """Store a new artifact, which shows when its content is whole, and return it.
 
-    Raises ApiError `missing_field` or `invalid_value` for the name or type, `PAYLOAD_TOO_LARGE` or `quota_exceeded` beyond a
-    bound, `not_found` (param `project_id`) for another's or no project.
+    `room_reserved` skips the check of room: the call that made the artifact has reserved it. Raises ApiError `missing_field` or
+    `invalid_value` for the name or type, `PAYLOAD_TOO_LARGE` or `quota_exceeded` beyond a bound, `not_found` (param
+    `project_id`) for another's or no project.
     """
     values = {
         **check_fields({"name": name, "content_type": content_type}),
@@ -92,7 +92,8 @@ async def add_artifact(
     }
 
     def check(tx: sqlite3.Connection) -> None:
-        check_room(tx, account_id, 1, quota.ROW_BYTES + len(data))
+        if not room_reserved:
+            quota.check_room(tx, account_id, quota.ROW_BYTES + len(values["name"].encode()) + len(data), artifacts=1)
 
     return await add_content(db, account_id, [data], check=check, finish=partial(_add, values))
 
@@ -109,15 +110,6 @@ def _add(values: dict[str, Any], tx: sqlite3.Connection, content: ArtifactConten
             {**values, "size": content.size, "sha256": content.sha256, "content_id": content.id},
         ).fetchone()
     return Artifact(**row)
-
-
-def check_room(conn: sqlite3.Connection, account_id: str, count: int, size_bytes: int) -> None:
-    """Whether the account has room for `count` more artifacts of `size_bytes` together. Raises ApiError `PAYLOAD_TOO_LARGE` or
-    `quota_exceeded`."""
-    held = conn.execute("SELECT count(*) FROM artifacts WHERE account_id = ?", (account_id,)).fetchone()[0]
-    if held + count > MOST_ARTIFACTS:
-        raise ApiError("PAYLOAD_TOO_LARGE", _TOO_MANY)
-    quota.check_room(conn, account_id, size_bytes)
 
 
 def artifact_by_id(conn: sqlite3.Connection, account_id: str, artifact_id: str) -> Artifact:
@@ -235,7 +227,7 @@ def _refusals(project_id: str | None) -> Iterator[None]:
         yield
     except sqlite3.IntegrityError as error:
         if str(error) == "artifacts_count":
-            raise ApiError("PAYLOAD_TOO_LARGE", _TOO_MANY) from None
+            raise quota.too_many_artifacts() from None
         if error.sqlite_errorname != "SQLITE_CONSTRAINT_FOREIGNKEY":
             raise
         if project_id is None:  # the account went while we were here

@@ -70,12 +70,15 @@ def add_conversation(
     title: str | None = None,
     project_id: str | None = None,
     conversation_id: str | None = None,
+    room_reserved: bool = False,
 ) -> Conversation:
-    """Stores a conversation out of checked fields and returns it; its id may have been made before.
+    """Store a conversation out of checked fields and return it; its id may have been made before.
 
-    Raises ApiError `not_found` (param `project_id`) for another's or no project, `invalid_api_key` when the account is gone.
+    `room_reserved` skips the check of room: the call that stores it has reserved it. Raises ApiError `not_found` (param
+    `project_id`) for another's or no project, `quota_exceeded`, `invalid_api_key` when the account is gone.
     """
-    quota.check_room(tx, account_id, quota.ROW_BYTES)
+    if not room_reserved:
+        quota.check_room(tx, account_id, quota.ROW_BYTES + len((title or "").encode()))
     try:
         row = tx.execute(
             """
@@ -162,12 +165,16 @@ def add_message(
     content: str,
     now_seconds: float,
     model: str | None = None,
+    room_reserved: bool = False,
 ) -> history.Message:
-    """Adds a message, the first of which titles a conversation without a title, and returns it. Raises ApiError `not_found`."""
+    """Add a message, the first of which titles a conversation without a title, and return it.
+
+    `room_reserved` is as in `add_conversation`. Raises ApiError `not_found`, `quota_exceeded`.
+    """
     conversation = conversation_by_id(tx, account_id, conversation_id)
-    if role != "assistant":  # an answer is paid for, and there was room for what it answers
-        quota.check_room(tx, account_id, quota.ROW_BYTES + len(content.encode("utf-8", "replace")))
     title = title_of(content) if conversation.title is None and role != "system" else None
+    if not room_reserved:
+        quota.check_room(tx, account_id, quota.ROW_BYTES + len(f"{title or ''}{content}".encode("utf-8", "replace")))
     if title is not None:
         _add_title(tx, account_id, conversation.number, title)
     tx.execute(

@@ -32,6 +32,8 @@ _COUNT_SECONDS = 2.0
 # To write an answer of more text holds up the event loop.
 _LONG_BYTES = 1024 * 1024
 _LIMITS = ("max_completion_tokens", "max_tokens")
+# Longer answers are stored as well, beyond what was reserved for them.
+_MOST_RESERVED_BYTES = 256 * 1024
 
 _NO_USAGE = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
 
@@ -103,6 +105,11 @@ class ChatCall(PaidCall):
             self._writer.estimated_input()  # counted here, and neither on the event loop nor in the transaction that settles
 
     @property
+    def most_bytes(self) -> int:
+        """The room to reserve for the text of one choice: 32 bytes a token of the output limit, at most 256 KiB."""
+        return min(self._wanted_tokens()[0] * _BYTES_PER_GRANTED_TOKEN, _MOST_RESERVED_BYTES)
+
+    @property
     def message(self) -> dict[str, Any]:
         """The assistant's message, as far as it has come."""
         if self._answer is not None:
@@ -145,8 +152,7 @@ class ChatCall(PaidCall):
         if not self.paid:
             return
         prices, choices = self._asked.prices, int(self._body.get("n") or 1)
-        asked_for = [name for name in _LIMITS if self._body.get(name) is not None]
-        wanted = min((int(self._body[name]) for name in asked_for if self._body[name] >= 1), default=DEFAULT_OUTPUT_TOKENS)
+        wanted, asked_for = self._wanted_tokens()
         granted = wanted
         try:
             self.hold(tx, wallet.cost_micros(prices, self._input_tokens, wanted * choices))
@@ -160,6 +166,12 @@ class ChatCall(PaidCall):
         self._writer.choice_bytes = granted * _BYTES_PER_GRANTED_TOKEN
         if not asked_for:
             self._added |= {"max_tokens"}
+
+    def _wanted_tokens(self) -> tuple[int, list[str]]:
+        """The output limit of the request, and the names of the fields that give it; 4,096 where there is none."""
+        asked_for = [name for name in _LIMITS if self._body.get(name) is not None]
+        limits = (int(self._body[name]) for name in asked_for if self._body[name] >= 1)
+        return min(limits, default=DEFAULT_OUTPUT_TOKENS), asked_for
 
     def bill(self) -> Bill:
         usage = self.usage

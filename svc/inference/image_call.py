@@ -11,6 +11,8 @@ from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
 from typing import Any, BinaryIO, NamedTuple
 
+from svc.content.contents import CONTENT_BYTES
+from svc.errors import UpstreamFault
 from svc.inference import upstream_media
 from svc.inference.catalog import Model, Provider
 from svc.inference.chat_request import drop_aiming_fields
@@ -82,6 +84,8 @@ class ImageCall(PaidCall):
             return
         async with contextlib.aclosing(self._ask(model.provider, model.name)) as pictures:
             async for picture in pictures:
+                if len(picture.content) > CONTENT_BYTES:  # no artifact holds it, and nobody shall pay for what cannot be kept
+                    raise UpstreamFault("invalid", f"The answer holds a picture of over {CONTENT_BYTES} bytes.")
                 yield picture
 
     async def _paint(self, order: dict[str, Any]) -> bytes:

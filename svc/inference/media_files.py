@@ -1,9 +1,7 @@
-"""Pictures and speech as artifacts: room is looked for before they are made, and their names come from what was asked for."""
+"""Pictures and speech as artifacts, in the room that their call has reserved; their names come from what was asked for."""
 
-import contextlib
 import re
 import unicodedata
-from collections.abc import AsyncIterator
 from typing import NamedTuple
 
 from svc.builtin.voice import CONTENT_TYPES
@@ -12,8 +10,6 @@ from svc.content.artifacts import Artifact
 from svc.inference.pictures import picture_type
 from svc.inference.studio import Studio
 
-# An account without room.
-FULL = ("quota_exceeded", "PAYLOAD_TOO_LARGE")
 _ENDINGS = {"image/png": "png", "image/jpeg": "jpg", "image/webp": "webp", "image/gif": "gif", "image/avif": "avif"}
 
 
@@ -23,22 +19,6 @@ class Home(NamedTuple):
     account_id: str
     project_id: str | None = None
     run_id: str | None = None
-
-
-@contextlib.asynccontextmanager
-async def room(studio: Studio, account_id: str, size_bytes: int, count: int = 1) -> AsyncIterator[None]:
-    """Keeps room for `count` files of `size_bytes` together while the block makes them, beside all others that are being made.
-
-    Raises ApiError of FULL where the account has none left.
-    """
-    studio.promised[account_id] += size_bytes
-    try:
-        await studio.engines.db.read(artifacts.check_room, account_id, count, studio.promised[account_id])
-        yield
-    finally:
-        studio.promised[account_id] -= size_bytes
-        if not studio.promised[account_id]:
-            del studio.promised[account_id]
 
 
 async def store_picture(
@@ -69,6 +49,7 @@ async def _store(
         run_id=home.run_id,
         now_seconds=studio.engines.clock(),
         artifact_id=artifact_id,
+        room_reserved=True,
     )
 
 

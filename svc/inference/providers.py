@@ -142,15 +142,16 @@ def add_provider(
 
     Raises ApiError `name_taken`, `invalid_value` for one too many, `invalid_api_key` if the account is gone.
     """
-    quota.check_room(tx, account_id, quota.ROW_BYTES + len(fields.get("models") or ""))
     own: dict[str, Any] = {"id": new_id("prov", now_seconds), "account_id": account_id, "created_at": now_seconds}
+    columns = _columns({"api_key": None, **fields}, account_id, own["id"], box)
+    quota.check_room(tx, account_id, quota.ROW_BYTES + len(columns.get("models") or ""))
     with _refusals():
         row: sqlite3.Row = tx.execute(
             """
             INSERT INTO providers (id, account_id, name, base_url, sealed_key, api_key_hint, models, created_at)
             VALUES (:id, :account_id, :name, :base_url, :sealed_key, :api_key_hint, :models, :created_at) RETURNING *
             """,
-            {"models": None, **_columns({"api_key": None, **fields}, account_id, own["id"], box), **own},
+            {"models": None, **columns, **own},
         ).fetchone()
     return row
 
@@ -158,11 +159,16 @@ def add_provider(
 def change_provider(
     tx: sqlite3.Connection, account_id: str, provider_id: str, fields: Mapping[str, Any], box: KeyBox
 ) -> sqlite3.Row:
-    """Changes the fields that are given and returns the row. A new scheme, host or port drops the key unless a new one comes
-    along, so that a key never travels to where its owner did not send it. Raises ApiError `not_found`, `name_taken`."""
+    """Change the fields that are given and return the row.
+
+    A new scheme, host or port drops the key unless a new one comes along, so that a key never travels to where its owner did not
+    send it. Raises ApiError `not_found`, `name_taken`, `quota_exceeded`.
+    """
     row = provider_by_id(tx, account_id, provider_id)
     if "base_url" in fields and checked_url(fields["base_url"]).origin != checked_url(row["base_url"]).origin:
         fields = {"api_key": None, **fields}
+    columns = _columns(fields, account_id, provider_id, box)
+    quota.check_room(tx, account_id, len(columns.get("models") or "") - len(row["models"] or ""))
     with _refusals():
         changed: sqlite3.Row = tx.execute(
             """
@@ -170,7 +176,7 @@ def change_provider(
             SET name = :name, base_url = :base_url, sealed_key = :sealed_key, api_key_hint = :api_key_hint, models = :models
             WHERE account_id = :account_id AND id = :id RETURNING *
             """,
-            {**dict(row), **_columns(fields, account_id, provider_id, box)},
+            {**dict(row), **columns},
         ).fetchone()
     return changed
 

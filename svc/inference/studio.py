@@ -87,7 +87,6 @@ class Studio:
     """Large things go to nameless files in `folder`, which the system takes back.
 
     Users' own providers have a lane of their own: silent ones take nothing from calls that are paid for.
-    `promised` counts the bytes of storage that calls under way will take, by account.
     """
 
     engines: Engines
@@ -96,7 +95,6 @@ class Studio:
     folder: Path
     shared: Lane = field(default_factory=Lane)
     byok: Lane = field(default_factory=Lane)
-    promised: Counter[str] = field(default_factory=Counter)
 
     def lane(self, model: Model) -> Lane:
         return self.byok if model.provider is not None and model.provider.byok else self.shared

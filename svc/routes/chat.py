@@ -8,6 +8,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
+from svc import quota
 from svc.content import answers, memory
 from svc.content.memory import Exchange
 from svc.errors import ApiError, describe
@@ -105,13 +106,11 @@ async def create(request: Request[State], caller: Caller) -> Response:
             last=blocks.DONE,
         )
     try:
-        async with call:
+        async with _stored(request, call, exchange), call:
             with attended(request.receive, state.drain, owner, interrupt):
                 answer = await call.complete()
     finally:
         request.scope["svc.log_fields"].update(call.log_fields)
-        if exchange is not None:
-            await _keep(request, call, exchange)
     if call.paid:
         headers = {**headers, "x-service-cost-micros": str(call.cost_micros)}
     return reply_written(answer, headers)
@@ -123,7 +122,7 @@ async def _events(
     whole = False
     try:
         try:
-            async with call:  # settled before the stream's last block, `[DONE]`
+            async with _stored(request, call, exchange), call:  # settled before the stream's last block, `[DONE]`
                 try:
                     async with contextlib.aclosing(call.stream()) as chunks:
                         async for together in chunks:
@@ -136,12 +135,26 @@ async def _events(
                 whole = True
         finally:
             request.scope["svc.log_fields"].update(call.log_fields)
-            if exchange is not None:
-                await _keep(request, call, exchange)
     except asyncio.CancelledError:
         if not whole or interrupt.reason is None:
             raise
         # A shutdown while the answer was settled and kept, which has happened all the same, finds it whole.
+
+
+@contextlib.asynccontextmanager
+async def _stored(request: Request[State], call: ChatCall, exchange: Exchange | None) -> AsyncGenerator[None, None]:
+    """Reserve room for the exchange of a session, and store the exchange after the block, however the block ends.
+
+    Raises ApiError `quota_exceeded`.
+    """
+    if exchange is None:
+        yield
+        return
+    async with quota.room(request.state.db, exchange.account_id, exchange.room_bytes + call.most_bytes):
+        try:
+            yield
+        finally:
+            await _keep(request, call, exchange)
 
 
 async def _keep(request: Request[State], call: ChatCall, exchange: Exchange) -> None:

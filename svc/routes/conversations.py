@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from starlette.requests import Request
@@ -52,7 +53,7 @@ async def create_conversation(request: Request[State], caller: Caller) -> Respon
     return reply(conversation.as_json(), 201)
 
 
-_CHECKS: Mapping[str, Check[Any]] = {"title": conversations.check_title, "project_id": projects.PROJECT_ID.check}
+_CHECKS: Mapping[str, Check[Any]] = {"title": conversations.check_title, "project_id": projects.check_project_id}
 
 
 @describes(
@@ -213,7 +214,6 @@ async def create_message(request: Request[State], caller: Caller) -> Response:
     """`{role, content}` -> 201."""
     state = request.state
     said = conversations.check_message(await read_json(request))
-    message = await state.db.write(
-        conversations.add_message, caller.id, request.path_params["conversation_id"], now_seconds=state.clock(), **said
-    )
+    add = partial(conversations.add_message, role=said["role"], content=said["content"], now_seconds=state.clock())
+    message = await state.db.write(add, caller.id, request.path_params["conversation_id"])
     return reply({**message.as_json(), "answer": None}, 201)

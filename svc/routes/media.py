@@ -18,6 +18,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
+from svc import quota
 from svc.checks import integer, is_blank, matching, number, one_of, optional, required, string
 from svc.content import artifacts, content_links
 from svc.errors import ApiError, ClientGone, describe
@@ -126,10 +127,10 @@ def _check_for_painter(body: dict[str, Any], wanted: ImageRequest) -> None:
 
 
 def _room(state: State, caller: Caller, call: ImageCall, stored: int) -> contextlib.AbstractAsyncContextManager[None]:
-    """Keeps room for as many pictures as become artifacts. Raises the ApiError of a full account."""
+    """Reserve room for as many pictures as become artifacts. Raises the ApiError of a full account."""
     if not stored:
         return contextlib.nullcontext()
-    return media_files.room(state.studio, caller.id, call.most_bytes, stored)
+    return quota.room(state.db, caller.id, call.most_bytes, stored)
 
 
 @contextlib.asynccontextmanager
@@ -177,17 +178,12 @@ async def _all_made(state: State, call: ImageCall) -> AsyncGenerator[Picture, No
             yield Picture(os.pread(file.fileno(), size, start), revised_prompt)
 
 
-async def _url(state: State, caller: Caller, prompt: str, picture: Picture, number: int, kept: list[str]) -> str | None:
-    """Where the picture is kept; None where the account has filled the room for it meanwhile, so that it goes along itself."""
+async def _url(state: State, caller: Caller, prompt: str, picture: Picture, number: int, kept: list[str]) -> str:
+    """Store the picture as an artifact and return the URL of its content."""
     artifact_id = new_id("art", state.clock())
     kept.append(artifact_id)  # before it is there: a shutdown may come while it is written, which nothing stops
     home = media_files.Home(caller.id)
-    try:
-        await media_files.store_picture(state.studio, home, prompt, picture.content, number, artifact_id)
-    except ApiError as error:
-        if error.code not in media_files.FULL:
-            raise
-        return None
+    await media_files.store_picture(state.studio, home, prompt, picture.content, number, artifact_id)
     return content_links.content_url(state.derived_keys["content"], state.config.base_url, caller.id, artifact_id, state.clock())
 
 

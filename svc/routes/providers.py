@@ -94,7 +94,7 @@ async def show_provider(request: Request[State], caller: Caller) -> Response:
     ),
     parameters=[_PROVIDER_ID],
     answers={200: Answer("The provider as it is now.", PROVIDER, {**PROVIDER.example, "models": ["small", "large"]})},
-    errors=[_NO_NAME, _WRONG_NAME, _ADDRESS_NOT_ALLOWED, _NOT_FOUND, _NAME_TAKEN],
+    errors=[_NO_NAME, _WRONG_NAME, _ADDRESS_NOT_ALLOWED, _NOT_FOUND, _NAME_TAKEN, NO_ROOM],
 )
 async def change_provider(request: Request[State], caller: Caller) -> Response:
     """Absent fields stay; a new scheme, host or port drops the key unless a new one comes along."""

@@ -139,31 +139,53 @@ async def test_half_an_emoji_in_what_is_told_becomes_a_whole_character(lab: Lab)
     assert answer.json()["data"][0]["revised_prompt"] == "A nicer \ufffd"
 
 
-async def test_a_full_account_is_told_before_a_model_is_asked(lab: Lab) -> None:
+async def test_a_full_account_is_told_before_a_model_is_asked_how_much_room_is_needed(lab: Lab) -> None:
     await fill(lab, 32)
+    needed = {"lab/ok": 4 << 20, "builtin/paint": 3 * 1_024 * 1_024 + 65_536}
     for model in ("lab/ok", "builtin/paint"):
         answer = await lab.post(IMAGES, prompt="a cat", model=model, response_format="url")
-        assert answer.status_code == 413 and "Delete some" in answer.json()["error"]["message"]
+        assert answer.status_code == 413 and f"This needs {needed[model]} bytes" in answer.json()["error"]["message"]
         assert (await lab.post(IMAGES, prompt="a cat", model=model, size="64x64")).status_code == 200
     assert [seen.body["prompt"] for seen in lab.upstream.requests] == ["a cat"]
-    assert await lab.spent() == 1_000 + PRICE and not lab.service.state["studio"].promised
+    assert await lab.spent() == 1_000 + PRICE
 
 
-async def test_room_is_promised_once(lab: Lab) -> None:
+async def test_room_is_reserved_once(lab: Lab) -> None:
     await fill(lab, 31)
     body = {"prompt": "a cat", "model": "lab/slow-300ms", "response_format": "url", "n": 5}  # 20 MiB at most, of 32 that are left
     answers = await asyncio.gather(*(lab.post(IMAGES, **body) for _ in range(3)))
     assert sorted(answer.status_code for answer in answers) == [200, 413, 413] and await lab.spent() == 5_000
 
 
-async def test_pictures_that_find_no_room_after_all_are_in_the_answer_and_paid(lab: Lab) -> None:
+async def test_a_picture_that_was_made_is_kept_though_the_account_is_full_by_then(lab: Lab) -> None:
     await fill(lab, 31)
     asked = asyncio.create_task(lab.post(IMAGES, prompt="a cat", model="lab/slow-300ms", response_format="url"))
     while not lab.upstream.requests:
         await asyncio.sleep(0.01)
+    upload = await lab.post("/artifacts", name="x", content="x" * 1_000_000)
+    assert upload.status_code == 201  # beside the room that is reserved
     await fill(lab, 1)
-    answer = await asked
-    assert pictures(answer) == [PNG] and await lab.spent() == 1_000
+    url = (await asked).json()["data"][0]["url"]
+    assert (await lab.service.client.get(url)).content == PNG and await lab.spent() == 1_000
+
+
+async def test_the_last_artifact_is_reserved_for_the_picture_that_was_asked_for_first(lab: Lab) -> None:
+    await fill(lab, 1)
+    await lab.service.state["db"].write(lambda tx: tx.execute("DROP TRIGGER artifacts_bounded") and None)
+    await fill(lab, 9_998, size_bytes=1)
+    asked = asyncio.create_task(lab.post(IMAGES, prompt="a cat", model="lab/slow-300ms", response_format="url"))
+    while not lab.upstream.requests:
+        await asyncio.sleep(0.01)
+    late = await lab.post(IMAGES, prompt="a cat", model="lab/ok", response_format="url")
+    upload = await lab.post("/artifacts", name="x", content="x")
+    assert [answer.json()["error"]["code"] for answer in (late, upload)] == ["PAYLOAD_TOO_LARGE"] * 2
+    assert (await asked).status_code == 200 and await lab.spent() == 1_000
+
+
+async def test_a_picture_that_no_artifact_holds_is_not_paid(lab: Lab) -> None:
+    answer = await lab.post(IMAGES, prompt="a cat", model="lab/over-32-mib")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (502, "upstream_invalid_response")
+    assert await lab.spent() == 0
 
 
 async def test_a_picture_that_is_being_kept_while_the_service_ends_stays_nowhere_and_costs_nothing(lab: Lab) -> None:
@@ -181,14 +203,14 @@ async def test_a_picture_that_is_being_kept_while_the_service_ends_stays_nowhere
     assert await lab.spent() == 0
 
 
-async def fill(lab: Lab, files: int) -> None:
+async def fill(lab: Lab, files: int, size_bytes: int = 32 << 20) -> None:
     """Files of 32 MiB, of which 32 are all that an account may have; without their contents."""
 
     def add(tx: sqlite3.Connection) -> None:
         for _ in range(files):
             made = new_id("art", 1.0)
             tx.execute("INSERT INTO artifact_contents VALUES (?, ?)", (lab.account_id, made))
-            row = (made, lab.account_id, "file", "text/plain", 32 << 20, bytes(32), made, 1.0, 1.0)
+            row = (made, lab.account_id, "file", "text/plain", size_bytes, bytes(32), made, 1.0, 1.0)
             tx.execute(
                 "INSERT INTO artifacts (id, account_id, name, content_type, size, sha256, content_id, created_at, updated_at)"
                 " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",

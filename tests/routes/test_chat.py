@@ -215,10 +215,12 @@ async def test_get_on_chat_is_405_with_allow(service: Service, headers: dict[str
 
 async def test_a_shutdown_after_the_last_chunk_finds_the_answer_whole(service: Service) -> None:
     headers = await service.bearer()
-    busy = asyncio.create_task(service.state["db"].write(lambda tx: time.sleep(0.6)))  # what a session said is kept behind it
-    body = {"model": "builtin/echo", "messages": [{"role": "user", "content": "hello"}], "stream": True}
+    script = {"role": "user", "content": "wait 300\nsay hello"}
+    body = {"model": "builtin/script", "messages": [script], "stream": True}
     asking = asyncio.create_task(service.client.post("/v1/chat/completions", json=body, headers=headers))
-    await asyncio.sleep(0.3)
+    await asyncio.sleep(0.1)
+    busy = asyncio.create_task(service.state["db"].write(lambda tx: time.sleep(0.6)))  # what the session said is stored behind it
+    await asyncio.sleep(0.4)
     service.state["drain"].begin()
     text = (await asking).text
     await busy

@@ -25,7 +25,7 @@ NOW = 1_790_000_000.0
 EMAIL = "ada@example.com"
 OWN = (
     *("api_keys", "artifacts", "checkouts", "conversations", "holds", "identities", "ledger", "links", "messages", "projects"),
-    *("runs", "stored", "support_conversations", "support_messages", "usage_days", "vocabulary", "wallets"),
+    *("reserved_room", "runs", "stored", "support_conversations", "support_messages", "usage_days", "vocabulary", "wallets"),
 )
 
 

@@ -30,6 +30,7 @@ NOT_EXPORTED = {
     "artifact_pieces": "the artifacts' files",
     "wallets": "the sum of the ledger",
     "holds": "requests under way",
+    "reserved_room": "requests under way",
     "stored": "the sums of what the other tables hold",
     "vocabulary": "the words of the messages",
 }

@@ -22,7 +22,19 @@ IMAGES, GENERATE, SPEECH = "/v1/images/generations", "/v1/audio/generate", "/v1/
 
 
 IMAGE_MODELS = (
-    *("ok", "fewer", "too-many", "none", "url-only", "data-url", "bad-picture", "huge", "no-response-format", "fail-once"),
+    *(
+        "ok",
+        "fewer",
+        "too-many",
+        "none",
+        "url-only",
+        "data-url",
+        "bad-picture",
+        "huge",
+        "over-32-mib",
+        "no-response-format",
+        "fail-once",
+    ),
     *("in-lines", "half-emoji", "deep", "own-url", "own-url+last-lost", "other-file"),
     *("status-400", "status-401", "status-500", "refuse-429", "silent", "cut-head", "broken", "slow-300ms"),
 )

@@ -100,4 +100,5 @@ def _against_holds(conn: sqlite3.Connection) -> list[str]:
 
 def _open(conn: sqlite3.Connection) -> list[str]:
     holds = [f"hold {row['id']} is left" for row in conn.execute("SELECT id FROM holds")]
+    holds += [f"room {row['id']} is reserved" for row in conn.execute("SELECT id FROM reserved_room")]
     return holds + [f"run {row['id']} is open" for row in conn.execute("SELECT id FROM runs WHERE status = 'running'")]
