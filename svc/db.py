@@ -2,7 +2,8 @@
 
 write(fn) -> waits in its account's list -> the writer's thread takes from the lists in turn: BEGIN, one fn after the other, after
              20 ms of work at the latest one COMMIT (one fsync); where one fails halfway, once more, each in a SAVEPOINT
-read(fn)  -> the same, on one of a few read-only connections: one snapshot for the whole list
+read(fn)  -> waits in the same way for one of two read-only workers -> one snapshot, 250 ms of CPU time at most
+heavy_read(fn) -> the same on a worker of its own, for searches and exports, 1 s of CPU time at most
 look_up(fn) -> at once, on the event loop: for a row or two by their keys
 """
 
@@ -18,10 +19,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, TypeVarTuple, cast
 
+from svc.budget import limited, spent
 from svc.errors import ApiError
 from svc.folding import LogFolder
-from svc.lanes import ConnectionLane, Job, Outcome, Ran
 from svc.schema import connect, connect_prepared, newest_schema, start_errors
+from svc.workers import Finish, Job, JobQueue, Outcome, Pool
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -31,6 +33,12 @@ Between = Callable[[sqlite3.Connection], bool]
 Committed = Callable[[int, float], None]
 
 READERS = 2
+# CPU time of one read. The largest ordinary pages take a tenth of it.
+_READ_SECONDS = 0.25
+_HEAVY_READ_SECONDS = 1.0
+# SQLite checks the budget after so many of its instructions: 20 microseconds of a scan, up to 50 ms of a prefix search in FTS5.
+_CHECKED_INSTRUCTIONS = 1_000
+_BATCH = 256
 # A transaction ends after so much work, so that nobody waits for what others do; the first half of it may go to work that waits
 # for nobody.
 _SLICE_SECONDS = 0.02
@@ -74,10 +82,11 @@ class Database:
             committed(jobs, seconds)
             folder.committed(jobs)
 
-        self._writer = ConnectionLane(connect_writer, partial(_run_transaction, between, note, _Disk()))
+        self._writer = Pool(connect_writer, partial(_run_transaction, between, note, _Disk()))
         self._folder = folder = LogFolder(path, self._writer.soon)
-        # Each is opened when it is first needed, the second one when the first is busy.
-        self._readers = [ConnectionLane(partial(_connect_reader, path), _run_reads) for _ in range(READERS)]
+        self._readers = Pool(partial(_connect_reader, path), partial(_run_reads, _READ_SECONDS), READERS)
+        # One worker: searches are mostly Python code, and two of them at once would only slow down the event loop.
+        self._heavy = Pool(partial(_connect_reader, path), partial(_run_reads, _HEAVY_READ_SECONDS))
 
     async def open(self) -> None:
         """Raises StartError, and leaves no connection open then."""
@@ -126,8 +135,16 @@ class Database:
         """Runs `fn(conn, *args)` on a read-only connection and returns its result.
 
         It sees one state of the database throughout, with every write that was acknowledged before this call.
+        Raises ApiError `overloaded` when it has used 250 ms of CPU time in SQLite.
         """
-        return await min(self._readers, key=ConnectionLane.ahead).submit(acting_for.get(), fn, args, kwargs)
+        return await self._readers.submit(acting_for.get(), fn, args, kwargs)
+
+    async def heavy_read(self, fn: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """As `read`, on the worker for heavy reads, where the accounts take turns, and with 1 s of CPU time.
+
+        Use it for what can take over 20 ms. No other read waits for it. See svc/budget.py for partial results.
+        """
+        return await self._heavy.submit(acting_for.get(), fn, args, kwargs)
 
     def look_up(self, fn: Callable[[sqlite3.Connection, *Ts], T], *args: *Ts) -> T:
         """As `read`, at once and on the event loop: for a row or two by their keys, which takes less time than to change threads.
@@ -141,7 +158,7 @@ class Database:
 
     def waiting(self) -> tuple[int, int]:
         """How many functions wait for the writer, and how many for the readers."""
-        return self._writer.waiting(), sum(map(ConnectionLane.waiting, self._readers))
+        return self._writer.waiting(), self._readers.waiting() + self._heavy.waiting()
 
     async def empty_log(self) -> bool:
         """Folds the write-ahead log into the file and empties it: what was deleted stands in it until then.
@@ -159,28 +176,35 @@ class Database:
             stack.push_async_callback(self._folder.close)  # SQLite folds the log into the file with the last connection
             stack.push_async_callback(self._writer.close)
             stack.callback(self._own.close)
-            for reader in self._readers:
-                stack.push_async_callback(reader.close)
+            stack.push_async_callback(self._readers.close)
+            stack.push_async_callback(self._heavy.close)
 
 
 def _connect_reader(path: Path) -> sqlite3.Connection:
     try:
-        return connect(path, query_only=True)
+        conn = connect(path, query_only=True)
     except sqlite3.Error as error:
         raise _storage_unavailable(error) from error
+    conn.set_progress_handler(spent, _CHECKED_INSTRUCTIONS)
+    return conn
 
 
-def _run_reads(conn: sqlite3.Connection, jobs: list[Job]) -> Ran:
-    ends = time.monotonic() + _SLICE_SECONDS
-    outcomes: list[Outcome] = []
-    conn.execute("BEGIN")
-    for job in jobs:
-        outcomes.append(_outcome(conn, job.fn, *job.args))
-        if time.monotonic() > ends:
-            break
-    with contextlib.suppress(sqlite3.Error):  # it ends the transaction even where it fails, and there the outcomes tell why
-        conn.execute("COMMIT")
-    return outcomes, False
+def _run_reads(cpu_seconds: float, conn: sqlite3.Connection, queue: JobQueue, finish: Finish) -> bool:
+    while jobs := queue.take(1):
+        job = jobs[0]
+        if job.future.cancelled():
+            continue
+        outcome = _outcome(conn, _begin_and_run, job.fn, cpu_seconds, job.args)
+        with contextlib.suppress(sqlite3.Error):  # it ends the transaction even where it fails; the outcome then has the reason
+            conn.execute("COMMIT")
+        finish(jobs, [outcome])  # at once: the next one may take long
+    return False
+
+
+def _begin_and_run(conn: sqlite3.Connection, fn: Callable[..., T], cpu_seconds: float, args: tuple[Any, ...]) -> T:
+    with limited(cpu_seconds):
+        conn.execute("BEGIN")
+        return fn(conn, *args)
 
 
 @dataclass
@@ -191,11 +215,12 @@ class _Disk:
 
 
 def _run_transaction(
-    between: Between | None, committed: Committed, disk: _Disk, conn: sqlite3.Connection, jobs: list[Job]
-) -> Ran:
+    between: Between | None, committed: Committed, disk: _Disk, conn: sqlite3.Connection, queue: JobQueue, finish: Finish
+) -> bool:
     """Runs jobs for 20 ms, at least one, and in what is left of the first half of that what is done between them."""
     began = time.monotonic()
     more = False
+    jobs = queue.take(_BATCH)
     try:
         # A commit that does not wait for the disk keeps its place before the next one that does.
         synced = disk.failed or not jobs or any(job.synced for job in jobs)
@@ -219,8 +244,10 @@ def _run_transaction(
         if conn.in_transaction:
             with contextlib.suppress(sqlite3.Error):
                 conn.execute("ROLLBACK")
-        return [(None, _storage_unavailable(error)) for _ in jobs], False
-    return outcomes, more
+        outcomes, more = [(None, _storage_unavailable(error)) for _ in jobs], False
+    queue.put_back(jobs[len(outcomes) :])
+    finish(jobs, outcomes)
+    return more
 
 
 def _run_writes(conn: sqlite3.Connection, jobs: list[Job], ends: float, run: Callable[..., Outcome]) -> list[Outcome] | None:
@@ -269,6 +296,8 @@ def _outcome(conn: sqlite3.Connection, fn: Callable[..., Any], *args: Any) -> Ou
         if isinstance(error, StopIteration):
             return None, RuntimeError("the function let StopIteration out")  # a future does not take it
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        if code == sqlite3.SQLITE_INTERRUPT:
+            return None, ApiError("overloaded", "Reading this takes too long. Ask for less, or try again later.")
         return None, _storage_unavailable(error) if code in _STORAGE_FAULTS else error
 
 

@@ -429,6 +429,89 @@ async def test_a_slow_read_does_not_hold_up_other_reads(db: Database) -> None:
     assert await slow
 
 
+async def test_reads_of_one_batch_do_not_wait_for_a_slow_one_among_them(db: Database) -> None:
+    proceed = threading.Event()
+    before = [asyncio.create_task(db.read(count)) for _ in range(10)]
+    slow = asyncio.create_task(db.read(lambda conn: proceed.wait(20)))
+    after = [asyncio.create_task(db.read(count)) for _ in range(10)]
+    async with asyncio.timeout(10):
+        assert await asyncio.gather(*before, *after) == [0] * 20
+    proceed.set()
+    assert await slow
+
+
+async def test_heavy_reads_hold_up_no_other_read(db: Database) -> None:
+    proceed = threading.Event()
+    heavy = [asyncio.create_task(db.heavy_read(lambda conn: proceed.wait(20))) for _ in range(10)]
+    await asyncio.sleep(0.01)
+    async with asyncio.timeout(10):
+        for _ in range(5):
+            assert await asyncio.gather(*(db.read(count) for _ in range(20))) == [0] * 20
+    proceed.set()
+    assert all(await asyncio.gather(*heavy))
+
+
+async def test_one_account_occupies_one_place_for_heavy_reads_and_the_others_take_turns(db: Database) -> None:
+    proceed, begun, loop = threading.Event(), asyncio.Event(), asyncio.get_running_loop()
+    done: list[str] = []
+
+    def heavy(conn: sqlite3.Connection, name: str) -> None:
+        loop.call_soon_threadsafe(begun.set)
+        proceed.wait(20)
+        done.append(name)
+
+    def start(account_id: str, number: int) -> list[asyncio.Task[None]]:
+        acting_for.set(account_id)
+        return [asyncio.create_task(db.heavy_read(heavy, f"{account_id}{position}")) for position in range(number)]
+
+    reads = start("a", 4)
+    await begun.wait()
+    reads += [*start("b", 2), *start("c", 1)]
+    await asyncio.sleep(0)
+    proceed.set()
+    await asyncio.gather(*reads)
+    assert done == ["a0", "a1", "b0", "c0", "a2", "b1", "a3"]
+
+
+async def test_a_read_whose_caller_is_gone_is_not_run(db: Database) -> None:
+    proceed, ran = threading.Event(), []
+    first = asyncio.create_task(db.heavy_read(lambda conn: proceed.wait(20)))
+    gone = [asyncio.create_task(db.heavy_read(lambda conn: ran.append(1))) for _ in range(5)]
+    await asyncio.sleep(0.01)
+    for task in gone:
+        task.cancel()
+    await asyncio.gather(*gone, return_exceptions=True)
+    proceed.set()
+    assert await first and await db.heavy_read(count) == 0 and not ran
+
+
+ENDLESS = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n"
+
+
+@pytest.mark.parametrize(("kind", "cpu_seconds"), [("read", 0.25), ("heavy_read", 1.0)])
+async def test_a_read_that_has_used_its_cpu_time_is_overloaded_and_the_reader_goes_on(
+    db: Database, kind: str, cpu_seconds: float
+) -> None:
+    used: list[float] = []
+
+    def endless(conn: sqlite3.Connection) -> None:
+        began = time.thread_time()
+        try:
+            conn.execute(ENDLESS).fetchall()
+        finally:
+            used.append(time.thread_time() - began)
+
+    read = getattr(db, kind)
+    for _ in range(2):
+        with pytest.raises(ApiError) as caught:
+            await read(endless)
+        assert (caught.value.code, caught.value.status, caught.value.headers["retry-after"]) == ("overloaded", 503, "1")
+        assert await read(count) == 0
+    await db.write(insert, "new")
+    assert await read(count) == 1, "no old state stays open"
+    assert all(cpu_seconds <= one < cpu_seconds + 0.2 for one in used)
+
+
 # --- storage that fails
 
 

@@ -72,7 +72,7 @@ async def generate_audio(run: RunContext, input: str) -> dict[str, Any]:
 
 
 async def search_memory(run: RunContext, query: str) -> list[dict[str, Any]]:
-    found = await run.db.read(recall.matching_passages, run.account_id, query)
+    found = await run.db.heavy_read(recall.matching_passages, run.account_id, query)
     return [passage.as_json() for passage in found]
 
 

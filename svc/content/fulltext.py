@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from svc.budget import spent
 from svc.content.words import LEAST_MISSPELT, are_forms, is_near, is_unspaced, words_of
 from svc.db import run_some
 
@@ -198,7 +199,13 @@ def near_words(conn: sqlite3.Connection, account_id: str, word: str) -> list[str
     if is_unspaced(word) or len(word) < LEAST_MISSPELT or any(sign.isdigit() for sign in word):
         return []
     alike = [*_beginning_with(conn, account_id, word[:2], _NEAR_READ, len(word)), *_ending_with(conn, account_id, word)]
-    return [other for other in dict.fromkeys(alike) if is_near(word, other)][:_NEAR_KEPT]
+    found = []
+    for other in dict.fromkeys(alike):
+        if spent():
+            break
+        if is_near(word, other):
+            found.append(other)
+    return found[:_NEAR_KEPT]
 
 
 def _beginning_with(

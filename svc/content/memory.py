@@ -86,7 +86,7 @@ async def begin(
         passages = recall.matching_passages(conn, account_id, question, texts) if recalls else []
         return question, asked, instructions, passages, replaced
 
-    question, asked, instructions, passages, replaced = await db.read(read)
+    question, asked, instructions, passages, replaced = await db.heavy_read(read)
     leading = "\n\n".join(part for part in (instructions.strip(), _memory(passages)) if part)
     return Exchange(
         account_id,

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator
 from itertools import chain
 from typing import Any, NamedTuple
 
+from svc.budget import best_effort, spent
 from svc.content import answers
 from svc.content.fulltext import MESSAGES, PIECES, distinct_words, forms_of, near_words, pieces_of
 from svc.content.words import is_own_word, is_stop_word, is_unspaced, is_weak_word, places_of, words_of
@@ -22,6 +23,7 @@ _PASSAGE_CHARACTERS = 700
 _LEAST_CHARACTERS = 80
 _QUERY_CHARACTERS = 4_000
 _WORDS = 40
+_SEARCH_SECONDS = 0.25  # CPU time for looking up the words of a question; those that are left then do not count
 _MISSPELT = 8  # so many unknown words are taken for misspellings at most
 # How many of a word's newest pieces count, and how many messages of an account at most say how rare a word is.
 _HITS = 300
@@ -106,17 +108,22 @@ def _asked_words(conn: sqlite3.Connection, account_id: str, question: str) -> li
     counted = conn.execute(
         "SELECT count(*) FROM (SELECT 1 FROM messages WHERE account_id = ? LIMIT ?)", (account_id, _COUNTED)
     ).fetchone()[0]
-    asked, looked_up = [], 0
-    for word in telling:
-        forms, quality = forms_of(conn, account_id, word), 1.0
-        if not forms and looked_up < _MISSPELT:
-            looked_up += 1
-            forms, quality = near_words(conn, account_id, word), _NEAR
-        places = MESSAGES.newest(conn, account_id, forms, _HITS) if forms else []
-        weight = math.log(1 + counted / len(places)) if places else _ABSENT * math.log(1 + counted)
-        weight *= (_SIGN if is_unspaced(word) and len(word) == 1 else 1) * (_WEAK if is_weak_word(word) and not all_weak else 1)
-        rare = len(places) <= max(_RARE, _RARE_SHARE * counted) and (all_weak or not is_weak_word(word))
-        asked.append(_AskedWord(forms, places, weight, weight * quality, rare))
+    asked: list[_AskedWord] = []
+    looked_up = 0
+    with best_effort(_SEARCH_SECONDS):
+        for word in telling:
+            if spent():
+                break
+            forms, quality = forms_of(conn, account_id, word), 1.0
+            if not forms and looked_up < _MISSPELT:
+                looked_up += 1
+                forms, quality = near_words(conn, account_id, word), _NEAR
+            places = MESSAGES.newest(conn, account_id, forms, _HITS) if forms else []
+            weight = math.log(1 + counted / len(places)) if places else _ABSENT * math.log(1 + counted)
+            weight *= _SIGN if is_unspaced(word) and len(word) == 1 else 1
+            weight *= _WEAK if is_weak_word(word) and not all_weak else 1
+            rare = len(places) <= max(_RARE, _RARE_SHARE * counted) and (all_weak or not is_weak_word(word))
+            asked.append(_AskedWord(forms, places, weight, weight * quality, rare))
     return asked
 
 

@@ -86,7 +86,7 @@ async def list_conversations(request: Request[State], caller: Caller) -> Respons
         page = await db.read(conversations.conversations_page, caller.id, limit, page_after(request), project_id)
         return listing(page, Conversation.as_json)
     text(search.QUERY_LENGTH)(words, "q")
-    found = await db.read(search.search, caller.id, words, limit, page_after(request), project_id)
+    found = await db.heavy_read(search.search, caller.id, words, limit, page_after(request), project_id)
     return listing(found, Match.as_json)
 
 

@@ -146,7 +146,7 @@ async def _archive(state: State, account: Account) -> AsyncGenerator[bytes, None
         # Zip64, because nobody knows before how long it becomes.
         with archive.open(f"{kind}.jsonl", "w", force_zip64=True) as file:
             after: Any = None
-            while (lines := await db.read(_lines, account.id, kind, after)) is not None:
+            while (lines := await db.heavy_read(_lines, account.id, kind, after)) is not None:
                 text, after = lines
                 file.write(text)
                 yield sink.take()

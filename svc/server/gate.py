@@ -74,7 +74,7 @@ class Caller:
 
     async def account(self, db: Database) -> Account:
         """The whole account as it is now. Raises ApiError `invalid_api_key` where it is gone meanwhile."""
-        account = await db.read(accounts.account_by_id, self.id)
+        account = db.look_up(accounts.account_by_id, self.id)
         if account is None:
             raise ApiError("invalid_api_key")
         return account
@@ -206,7 +206,7 @@ def _limit_headers(limit: int, remaining: int, reset_seconds: int) -> tuple[tupl
 
 
 async def _caller(state: State, account_id: str | None, auth: str) -> Caller:
-    account = None if account_id is None else await state.db.read(accounts.account_by_id, account_id)
+    account = None if account_id is None else state.db.look_up(accounts.account_by_id, account_id)
     if account is None:
         raise ApiError("invalid_api_key")
     return Caller(account.id, account.tier, account.default_model, auth)

@@ -377,8 +377,7 @@ async def fill_up(funding: Funding) -> None:
 
 
 async def on_the_writer(funding: Funding, statement: str) -> None:
-    connection = funding.service.state["db"]._writer._connection
-    await connection._execute(lambda: connection._conn.execute(statement).fetchall())
+    await funding.service.state["db"]._writer.outside(lambda conn: conn.execute(statement).fetchall())
 
 
 @pytest.mark.parametrize(

@@ -775,8 +775,7 @@ async def test_a_hold_that_nobody_waited_for_is_released(lab: Lab) -> None:
 
 
 async def on_the_writer(lab: Lab, statement: str) -> None:
-    connection = lab.service.state["db"]._writer._connection
-    await connection._execute(lambda: connection._conn.execute(statement).fetchall())
+    await lab.service.state["db"]._writer.outside(lambda conn: conn.execute(statement).fetchall())
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -2,12 +2,12 @@
 
 import asyncio
 
-from svc.lanes import Job, WaitingJobs
+from svc.workers import Job, JobQueue
 
 
-async def waiting(*names: str) -> WaitingJobs:
+async def waiting(*names: str) -> JobQueue:
     """Jobs `name` of the account that is its first letter; those in capitals go first, those with a `!` are much."""
-    turns, loop = WaitingJobs(), asyncio.get_running_loop()
+    turns, loop = JobQueue(), asyncio.get_running_loop()
     for name in names:
         turns.add(Job(len, (name,), loop.create_future(), name[0], name.isupper(), "!" in name, True))
     return turns

@@ -1,0 +1,282 @@
+"""Threads with a database connection each, and the queue of jobs that they share. Accounts take turns in the queue.
+
+submit -> JobQueue -> a worker's thread takes jobs and runs them -> _finish on the event loop resolves their futures
+"""
+
+import asyncio
+import contextlib
+import sqlite3
+import threading
+from collections import OrderedDict, deque
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
+
+import aiosqlite
+
+from svc.durable import UncancellableFuture
+from svc.errors import ApiError
+
+T = TypeVar("T")
+Outcome = tuple[Any, BaseException | None]
+
+# A second worker joins when jobs have waited this long: to wake it for less costs more than it saves.
+_PATIENCE_SECONDS = 0.002
+
+
+class Job(NamedTuple):
+    """A function that waits for a connection."""
+
+    fn: Callable[..., Any]
+    args: tuple[Any, ...]
+    future: "asyncio.Future[Any]"
+    account_id: str
+    first: bool
+    much: bool
+    synced: bool
+
+
+Queues = OrderedDict[str, deque[Job]]  # of each account, in the order of their turns
+
+
+class JobQueue:
+    """Waiting jobs: those with `first`, then one of each account in turn. Every second batch is a single job with `much`.
+
+    Any thread may call its methods.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._first: deque[Job] = deque()
+        self._little: Queues = OrderedDict()
+        self._much: Queues = OrderedDict()
+        self._much_is_next = False
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def add(self, job: Job) -> None:
+        with self._lock:
+            self._count += 1
+            if job.first:
+                self._first.append(job)
+            else:
+                (self._much if job.much else self._little).setdefault(job.account_id, deque()).append(job)
+
+    def take(self, most: int) -> list[Job]:
+        """Remove and return the next batch, up to `most` jobs; an empty list if no job waits."""
+        taken: list[Job] = []
+        with self._lock:
+            if self._much and (self._much_is_next or not (self._first or self._little)):
+                taken.append(_next(self._much))
+                self._much_is_next = False
+            else:
+                while self._first and len(taken) < most:
+                    taken.append(self._first.popleft())
+                while self._little and len(taken) < most:
+                    taken.append(_next(self._little))
+                self._much_is_next = True
+            self._count -= len(taken)
+        return taken
+
+    def put_back(self, jobs: Sequence[Job]) -> None:
+        """Return jobs of a batch that were not run to the front of the queue."""
+        with self._lock:
+            self._count += len(jobs)
+            for job in reversed(jobs):
+                if job.first:
+                    self._first.appendleft(job)
+                    continue
+                self._little.setdefault(job.account_id, deque()).appendleft(job)
+                self._little.move_to_end(job.account_id, last=False)
+
+
+def _next(queues: Queues) -> Job:
+    account_id, jobs = queues.popitem(last=False)
+    job = jobs.popleft()
+    if jobs:
+        queues[account_id] = jobs
+    return job
+
+
+Finish = Callable[[list[Job], list[Outcome]], None]
+# Runs on a worker's thread: takes jobs from the queue and passes their outcomes to Finish. Returns whether work is left that is
+# not in the queue.
+Run = Callable[[sqlite3.Connection, JobQueue, Finish], bool]
+
+
+class _Worker:
+    """A connection and its thread."""
+
+    conn: sqlite3.Connection
+
+    def __init__(self, connect: Callable[[], sqlite3.Connection]) -> None:
+        self._connect = connect
+        self._connection: aiosqlite.Connection | None = None
+
+    @property
+    def is_open(self) -> bool:
+        return self._connection is not None
+
+    async def open(self) -> None:
+        """Open the connection on its thread. Raises what `connect` raises."""
+        connection = aiosqlite.Connection(self._connect, iter_chunk_size=64)
+        try:
+            await connection
+        except BaseException:
+            # aiosqlite tells its thread to stop and does not wait: the thread would report to an event loop that is closed.
+            await asyncio.to_thread(connection._thread.join)
+            raise
+        # aiosqlite has no public call that runs a whole function on its thread; tests/test_db.py checks these two.
+        self.conn, self._tx = connection._conn, connection._tx
+        self._connection = connection
+
+    def call(self, fn: Callable[[], T], done: "asyncio.Future[T] | None" = None) -> None:
+        self._tx.put_nowait((done, fn))
+
+    async def close(self) -> None:
+        if self._connection is not None:
+            await self._connection.close()
+
+
+class Pool:
+    """Workers that share one queue. The first one does all the work until jobs have to wait for it."""
+
+    def __init__(self, connect: Callable[[], sqlite3.Connection], run: Run, workers: int = 1) -> None:
+        self._run = run
+        self._workers = [_Worker(connect) for _ in range(workers)]
+        self._busy: set[_Worker] = set()
+        self._queue = JobQueue()
+        self._more = False  # the writer has work that is not in the queue
+        self._loop = asyncio.get_running_loop()
+        self._starting = False
+        self._joining: asyncio.TimerHandle | None = None
+        self._opening: set[asyncio.Task[None]] = set()
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._closed = False
+
+    async def open(self) -> None:
+        """Open the first worker's connection now; the others open when they are needed. Raises what `connect` raises."""
+        await self._workers[0].open()
+
+    def waiting(self) -> int:
+        return len(self._queue)
+
+    def submit(
+        self,
+        account_id: str,
+        fn: Callable[..., T],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        *,
+        first: bool = False,
+        much: bool = False,
+        synced: bool = True,
+    ) -> "asyncio.Future[T]":
+        """Run `fn(conn, *args)` on a worker, in the turn of `account_id`, or before the turns if `first`."""
+        # Jobs with `first` settle money, so cancelling the caller must not lose their result.
+        future: asyncio.Future[T] = UncancellableFuture(loop=self._loop) if first else self._loop.create_future()
+        if self._closed:
+            future.set_exception(ApiError("shutting_down"))
+            return future
+        self._queue.add(Job(partial(fn, **kwargs) if kwargs else fn, args, future, account_id, first, much, synced))
+        if not self._busy:
+            self._start_soon()
+        elif self._joining is None and len(self._busy) < len(self._workers):
+            self._joining = self._loop.call_later(_PATIENCE_SECONDS, self._join)
+        return future
+
+    def wake(self) -> None:
+        """Start a worker that has work without a job in the queue."""
+        self._more = True
+        self._start_soon()
+
+    async def outside(self, fn: Callable[[sqlite3.Connection], T]) -> T:
+        """Run `fn(conn)` on the first worker between two batches, for what no transaction may contain."""
+        done: asyncio.Future[T] = self._loop.create_future()
+        self._workers[0].call(lambda: fn(self._workers[0].conn), done)
+        return await done
+
+    def soon(self, fn: Callable[[sqlite3.Connection], object]) -> None:
+        """As `outside`, from any thread and without waiting for it."""
+
+        def run() -> None:
+            with contextlib.suppress(sqlite3.Error):
+                fn(self._workers[0].conn)
+
+        self._workers[0].call(run)
+
+    def _start_soon(self) -> None:
+        if not self._starting:
+            self._starting = True
+            self._idle.clear()
+            self._loop.call_soon(self._start)
+
+    def _join(self) -> None:
+        self._joining = None
+        if self._queue:
+            self._start()
+
+    def _start(self) -> None:
+        self._starting = False
+        worker = next((worker for worker in self._workers if worker not in self._busy), None)
+        if worker is not None and (self._queue or self._more):
+            self._busy.add(worker)
+            self._more = False
+            if worker.is_open:
+                worker.call(partial(self._work, worker))
+            else:
+                task = self._loop.create_task(self._open_and_work(worker))
+                self._opening.add(task)
+                task.add_done_callback(self._opening.discard)
+            if len(self._queue) > 1 and self._joining is None:
+                self._joining = self._loop.call_later(_PATIENCE_SECONDS, self._join)
+        if not (self._busy or self._queue):
+            self._idle.set()
+
+    async def _open_and_work(self, worker: _Worker) -> None:
+        try:
+            await worker.open()
+        except Exception as error:
+            if self._busy == {worker}:  # else the others do what waits
+                jobs = []
+                while batch := self._queue.take(len(self._queue)):
+                    jobs += batch
+                self._finish(jobs, [(None, error)] * len(jobs))
+            self._ended(worker, False)
+        else:
+            worker.call(partial(self._work, worker))
+
+    def _work(self, worker: _Worker) -> None:
+        def finish(jobs: list[Job], outcomes: list[Outcome]) -> None:
+            self._loop.call_soon_threadsafe(self._finish, jobs, outcomes)
+
+        more = self._run(worker.conn, self._queue, finish)
+        self._loop.call_soon_threadsafe(self._ended, worker, more)
+
+    def _finish(self, jobs: list[Job], outcomes: list[Outcome]) -> None:
+        for job, (result, error) in zip(jobs, outcomes, strict=False):
+            if job.future.done():  # its caller was cancelled
+                continue
+            if error is not None:
+                job.future.set_exception(error)
+                continue
+            job.future.set_result(result)
+        jobs.clear()  # the thread still refers to this list and would otherwise have to free whole requests
+
+    def _ended(self, worker: _Worker, more: bool) -> None:
+        self._busy.discard(worker)
+        self._more = more and not self._closed
+        # Not at once: a caller that was just answered may come again, and then shares the next commit with those who wait.
+        self._start_soon()
+
+    async def close(self) -> None:
+        """Run what waits, then close the connections."""
+        self._closed = True
+        await self._idle.wait()
+        if self._joining is not None:
+            self._joining.cancel()
+        for worker in self._workers:
+            await worker.close()
