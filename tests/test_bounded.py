@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from svc.bounded import read_bounded
+from svc.bounded import add_piece, read_bounded
 
 
 async def pieces(*chunks: bytes) -> AsyncIterator[bytes]:
@@ -22,3 +22,11 @@ async def test_what_does_not_fit_ends_the_read_at_the_chunk_that_is_too_much() -
     with pytest.raises(ValueError, match="enough"):
         await read_bounded(source, 3, ValueError("enough"))
     assert [chunk async for chunk in source] == [b"ef"]
+
+
+@pytest.mark.parametrize("size", [1, 2, 1000, 5000])
+def test_tiny_pieces_take_hardly_more_memory_than_their_bytes(size: int) -> None:
+    gathered: list[bytes] = []
+    for _ in range(1_000_000 // size):
+        add_piece(gathered, b"x" * size)
+    assert len(gathered) < 250 and b"".join(gathered) == b"x" * (1_000_000 // size * size)

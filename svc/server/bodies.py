@@ -5,6 +5,7 @@ from typing import Any, TypeVar
 
 from starlette.requests import ClientDisconnect, Request
 
+from svc.bounded import add_piece
 from svc.errors import ApiError
 from svc.json_text import parse_json
 from svc.server.body_budget import KIB, MIB, SMALL_BYTES
@@ -33,13 +34,14 @@ async def read_chunks(request: Request[State], limit_bytes: int) -> list[bytes]:
     length = sent.get(b"content-length", b"0")
     if not length.isdigit() or len(length) > _LENGTH_DIGITS or int(length) > limit_bytes:
         raise _too_large(limit_bytes)
-    receive, pieces, size_bytes = request.receive, [], 0
+    receive, size_bytes = request.receive, 0
+    pieces: list[bytes] = []
     while True:
         message = await receive()
         if message["type"] == "http.disconnect":
             raise ClientDisconnect
         body: bytes = message["body"]
-        pieces.append(body)
+        add_piece(pieces, body)
         size_bytes += len(body)
         if size_bytes > limit_bytes:
             raise _too_large(limit_bytes)

@@ -60,8 +60,8 @@ class Cycle:
 
     # Slots, and no defaults in the class: an attribute that stands there, too, is looked up anew each time.
     __slots__ = (
-        *("body", "disconnected", "keep_alive", "more_body", "news", "reader", "response_complete", "response_started"),
-        *("waiting_for_100_continue", "_channel", "_chunked", "_head", "_http_1_1", "_left", "_method", "_task"),
+        *("chunks", "disconnected", "keep_alive", "more_body", "news", "reader", "response_complete", "response_started"),
+        *("unread_bytes", "waiting_for_100_continue", "_channel", "_chunked", "_head", "_http_1_1", "_left", "_method", "_task"),
     )
 
     def __init__(self, channel: Channel, method: str, http_1_1: bool, expects: bool, keep_alive: bool) -> None:
@@ -70,7 +70,9 @@ class Cycle:
         self._http_1_1 = http_1_1
         self.waiting_for_100_continue = expects
         self.keep_alive = keep_alive
-        self.body = self._head = b""  # what has come of the request's and was not read yet; the answer's
+        self.chunks: list[bytes] = []  # of the request's body, not yet read by the application
+        self.unread_bytes = 0  # their size
+        self._head = b""  # the answer's
         self.more_body = True
         self.news = False  # for `receive`
         self.reader: asyncio.Future[None] | None = None  # the one that waits for it
@@ -118,7 +120,9 @@ class Cycle:
             self.news = False
         if self.disconnected or self.response_complete:
             return {"type": "http.disconnect"}
-        body, self.body = self.body, b""
+        body = b"".join(self.chunks)
+        self.chunks.clear()
+        self.unread_bytes = 0
         return {"type": "http.request", "body": body, "more_body": self.more_body}
 
     async def send(self, message: Message) -> None:

@@ -253,8 +253,9 @@ class Protocol(asyncio.Protocol):
         if cycle is None or cycle.response_complete:
             return
         self._body_bytes += len(body)
-        cycle.body += body
-        if len(cycle.body) > HIGH_WATER_LIMIT:
+        cycle.chunks.append(body)
+        cycle.unread_bytes += len(body)
+        if cycle.unread_bytes > HIGH_WATER_LIMIT:
             self._channel.pause_reading()
         cycle.news = True
         if cycle.reader is not None:
