@@ -1,5 +1,6 @@
 """The head of a request: what is refused of it, though the parser takes it."""
 
+import re
 from collections.abc import Iterable
 from functools import lru_cache
 from urllib.parse import unquote
@@ -8,9 +9,17 @@ from svc.errors import ApiError
 
 HEAD_BYTES = 64 * 1024
 HEAD_LINES = 100
+METHODS = "DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT"
+# Decoding a target and splitting its query are slow: 64 KiB of "a&" or "%" would keep the event loop for 50 ms.
+_TARGET_BYTES = 16 * 1024
+_QUERY_FIELDS = 100
 _SHORT_TARGET = 256  # what is longer is not remembered, or memory had no good bound
 
+_ABSOLUTE = re.compile(rb"(?i)(?P<scheme>https?)://(?P<host>[^/?#]*)(?P<rest>.*)", re.DOTALL)
+
 Headers = list[tuple[bytes, bytes]]
+# The method and the path as text, the path as it was sent, the query, and the host of a target that is a URL.
+Target = tuple[str, str, bytes, bytes, bytes | None]
 
 
 def joined(headers: Iterable[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
@@ -50,16 +59,28 @@ def expects_100(headers: Headers) -> bool:
     return any(name == b"expect" and value.lower() == b"100-continue" for name, value in headers)
 
 
-def target_of(method: bytes, url: bytes) -> tuple[str, str, bytes, bytes]:
-    """The method and the path as text, the path as it was sent, and the query. Raises ApiError for what is no path."""
+def target_of(method: bytes, url: bytes) -> Target:
+    """Parse a request target: a path, or a URL (RFC 9112, 3.2.2). Raises ApiError for anything else."""
     return (_remembered if len(url) <= _SHORT_TARGET else _target_of)(method, url)
 
 
-def _target_of(method: bytes, url: bytes) -> tuple[str, str, bytes, bytes]:
+def _target_of(method: bytes, url: bytes) -> Target:
+    if len(url) > _TARGET_BYTES:
+        raise ApiError("headers_too_large", f"The request target is over {_TARGET_BYTES} bytes. Send a shorter one.")
+    if (absolute := _ABSOLUTE.match(url)) is None:
+        host = None
+    elif absolute["scheme"].lower() == b"https":
+        host, url = absolute["host"], absolute["rest"]
+        if not url.startswith(b"/"):
+            url = b"*" if method == b"OPTIONS" and not url else b"/" + url
+    else:
+        raise ApiError("misdirected_request", "This server answers only for https URLs.")
     path, _, query = url.partition(b"?")
     if b"#" in url or not (path.startswith(b"/") or (path == b"*" and method == b"OPTIONS")):
         raise ApiError("invalid_request", "The request target must be a path, such as /v1/models.")
-    return method.decode("ascii"), unquote(path.decode("ascii")), path, query
+    if query.count(b"&") >= _QUERY_FIELDS:
+        raise ApiError("invalid_request", f"The query must have at most {_QUERY_FIELDS} parameters.")
+    return method.decode("ascii"), unquote(path.decode("ascii")), path, query, host
 
 
 _remembered = lru_cache(1024)(_target_of)

@@ -21,12 +21,11 @@ from uvicorn.server import ServerState
 
 from svc.errors import ApiError
 from svc.server.cycle import STATUS_LINE, Channel, Cycle, error_answer
-from svc.server.head import HEAD_BYTES, HEAD_LINES, check_head, expects_100, joined, target_of
+from svc.server.head import HEAD_BYTES, HEAD_LINES, METHODS, check_head, expects_100, joined, target_of
 
 _PIPELINED_REQUESTS = 64
 _WRITE_BUFFER_BYTES = 64 * 1024
 _ASGI: Any = {"version": "3.0", "spec_version": "2.3"}
-_METHODS = "DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT"
 _REQUEST_LINE = re.compile(rb"[A-Za-z-]+ /")
 
 
@@ -201,7 +200,7 @@ class Protocol(asyncio.Protocol):
         self._url += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        name = name.lower()
+        name, value = name.lower(), value.rstrip(b" \t")  # RFC 9112, 5.1; the parser strips only what precedes the value
         if name in self._sent:
             self._repeated.append((name, value))
         else:
@@ -215,7 +214,10 @@ class Protocol(asyncio.Protocol):
         if not plain or b"transfer-encoding" in named or upgrades:
             check_head(version, self._url, headers, came_bytes=self._unparsed_bytes, upgrades=upgrades)
             named = joined(headers)
-        method, path, raw_path, query = target_of(parser.get_method(), self._url)
+        method, path, raw_path, query, host = target_of(parser.get_method(), self._url)
+        if host is not None:  # it replaces the Host header
+            named = {**named, b"host": host}
+            headers = [(b"host", host), *(line for line in headers if line[0] != b"host")]
         scope = {
             "type": "http",
             "asgi": _ASGI,
@@ -391,5 +393,5 @@ def _as_refusal(error: httptools.HttpParserError, data: bytes) -> ApiError:
     if cause is not None:  # a fault of ours in a callback
         raise cause
     if isinstance(error, httptools.HttpParserInvalidMethodError) and _REQUEST_LINE.match(data):
-        return ApiError("method_not_allowed", headers={"allow": _METHODS})
+        return ApiError("method_not_allowed", headers={"allow": METHODS})
     return ApiError("invalid_request")

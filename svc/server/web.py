@@ -14,6 +14,7 @@ from starlette.types import Lifespan, Receive, Scope, Send
 from svc import json_text
 from svc.db import Page
 from svc.errors import ApiError
+from svc.server.head import METHODS
 from svc.server.state import State
 
 Endpoint = Callable[[Request[State]], Awaitable[Response]]
@@ -66,6 +67,8 @@ class ExactFirst(Router):
     def __call__(self, scope: Scope, receive: Receive, send: Send) -> Coroutine[Any, Any, None]:
         route = self._exact.get((scope["method"], scope["path"])) if scope["type"] == "http" else None
         if route is None:
+            if scope.get("path") == "*":  # OPTIONS *: the only method that may ask about the whole server
+                return Response(status_code=204, headers={"allow": METHODS})(scope, receive, send)
             return super().__call__(scope, receive, send)
         scope["route"] = route
         return route.app(scope, receive, send)  # type: ignore[return-value]  # a coroutine, as every ASGI application gives
@@ -108,10 +111,10 @@ def listing(page: Page[T], as_json: Callable[[T], Mapping[str, Any]]) -> Respons
 
 def page_limit(request: Request[State]) -> int:
     """The query parameter `limit`: 20 by default, at most 100. Raises ApiError `invalid_value` below 1 or for no integer."""
-    text = request.query_params.get("limit", "20")
-    if not re.fullmatch(r"[0-9]{1,18}", text) or int(text) < 1:
+    found = re.fullmatch(r"0*([1-9][0-9]{0,2})[0-9]*", request.query_params.get("limit", "20"))
+    if found is None:
         raise ApiError("invalid_value", "limit must be a whole number from 1 to 100.", param="limit")
-    return min(int(text), 100)
+    return min(int(found[1]), 100)  # further digits only make it larger
 
 
 def page_after(request: Request[State]) -> str | None:

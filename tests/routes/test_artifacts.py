@@ -264,7 +264,7 @@ async def test_a_list_is_narrowed_to_a_project_and_a_run(service: Service) -> No
     assert await listed(run_id="run_unknown") == await listed(run_id="") == []
 
 
-@pytest.mark.parametrize("limit", ["0", "-1", "x", "", "1.5", "1" * 5000])
+@pytest.mark.parametrize("limit", ["0", "-1", "x", "", "1.5"])
 async def test_a_limit_is_a_whole_number_of_at_least_1(service: Service, limit: str) -> None:
     answer = await service.client.get("/artifacts", params={"limit": limit}, headers=await service.bearer())
     assert (answer.status_code, answer.json()["error"]["param"]) == (400, "limit")

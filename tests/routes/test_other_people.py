@@ -390,6 +390,8 @@ async def test_every_list_pages(service: Service, mine: Person, path: str) -> No
             more = {"after": seen[-1]["id"]}
         assert seen == whole["data"]
     assert (await get(after=seen[-1]["id"])).json() == {"object": "list", "data": [], "has_more": False}
+    for much in ("101", "1" * 19, "0" * 30 + "7", "9" * 5000):
+        assert (await get(limit=much)).json() == whole
     for name, values in (("limit", ("0", "-1", "x", "1.5", "", "\u0663")), ("after", ("", "x", "a\0b"))):
         for value in values:
             answer = await get(**{name: value})

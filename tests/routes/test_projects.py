@@ -108,7 +108,7 @@ async def test_a_list_is_paged_newest_first(service: Service) -> None:
     assert len((await service.client.get("/projects?limit=1000", headers=headers)).json()["data"]) == 25
 
 
-@pytest.mark.parametrize("limit", ["0", "-1", "x", "", "1.5", "\uff19", "1" * 5000])
+@pytest.mark.parametrize("limit", ["0", "-1", "x", "", "1.5", "\uff19"])
 async def test_a_limit_is_a_whole_number_of_at_least_1(service: Service, limit: str) -> None:
     answer = await service.client.get("/projects", params={"limit": limit}, headers=await service.bearer())
     assert (answer.status_code, answer.json()["error"]["param"]) == (400, "limit")

@@ -13,6 +13,7 @@ from app import create_app
 from svc.config import Config
 from tests.conftest import Service, _WithState
 from tests.support.answers import assert_error
+from tests.support.wire import exchange
 
 
 async def test_every_answer_has_the_standing_headers(service: Service) -> None:
@@ -80,6 +81,50 @@ async def test_a_foreign_host_is_421_and_a_malformed_one_400(service: Service, h
     assert answer.status_code == status
     if status != 200:
         assert_error(answer, status, "misdirected_request" if status == 421 else "invalid_request")
+
+
+@pytest.mark.parametrize(
+    ("target", "host", "status"),
+    [
+        (b"https://localhost/healthz", b"localhost", 200),
+        (b"https://LOCALHOST:8443/healthz?x=1", b"evil.example", 200),
+        (b"https://evil.example/healthz", b"localhost", 421),
+        (b"http://localhost/healthz", b"localhost", 421),
+        (b"https://me@localhost/healthz", b"localhost", 400),
+    ],
+)
+async def test_the_host_of_a_url_as_target_counts_and_the_host_header_does_not(
+    service: Service, target: bytes, host: bytes, status: int
+) -> None:
+    answer = await exchange(service, b"GET " + target + b" HTTP/1.1\r\nHost: " + host + b"\r\nConnection: close\r\n\r\n")
+    assert answer.startswith(b"HTTP/1.1 %d " % status)
+
+
+@pytest.mark.parametrize(
+    ("target", "host", "status"),
+    [(b"*", b"localhost", 204), (b"https://localhost", b"x", 204), (b"*", b"evil.example", 421)],
+)
+async def test_options_of_the_whole_server_tells_its_methods(service: Service, target: bytes, host: bytes, status: int) -> None:
+    answer = await exchange(service, b"OPTIONS " + target + b" HTTP/1.1\r\nHost: " + host + b"\r\nConnection: close\r\n\r\n")
+    assert answer.startswith(b"HTTP/1.1 %d " % status)
+    assert (b"\r\nallow: DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT\r\n" in answer) == (status == 204)
+
+
+@pytest.mark.parametrize("space", [b" ", b"\t", b" \t "])
+async def test_white_space_after_a_headers_value_is_no_part_of_it(service: Service, space: bytes) -> None:
+    """RFC 9110, 5.5."""
+    headers = await service.bearer()
+    lines = {
+        "host": "localhost",
+        "connection": "close",
+        "content-type": "application/json",
+        "content-length": "12",
+        "x-request-id": "mine",
+        **headers,
+    }
+    head = b"".join(b"%s: %s%s\r\n" % (name.encode(), value.encode(), space) for name, value in lines.items())
+    answer = await exchange(service, b"POST /projects HTTP/1.1\r\n" + head + b"\r\n" + b'{"name":"a"}')
+    assert answer.startswith(b"HTTP/1.1 201 ") and b"x-request-id: mine\r\n" in answer
 
 
 @dataclasses.dataclass

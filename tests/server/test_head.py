@@ -71,14 +71,57 @@ def test_only_100_continue_is_expected() -> None:
 
 
 def test_a_target_is_a_path_and_a_query() -> None:
-    assert target_of(b"GET", b"/a%20b/%E2%82%AC?x=%20") == ("GET", "/a b/€", b"/a%20b/%E2%82%AC", b"x=%20")
-    assert target_of(b"OPTIONS", b"*") == ("OPTIONS", "*", b"*", b"")
+    assert target_of(b"GET", b"/a%20b/%E2%82%AC?x=%20") == ("GET", "/a b/€", b"/a%20b/%E2%82%AC", b"x=%20", None)
+    assert target_of(b"OPTIONS", b"*") == ("OPTIONS", "*", b"*", b"", None)
     long = b"/" + b"x" * 1000
-    assert target_of(b"POST", long) == ("POST", long.decode(), long, b"")
+    assert target_of(b"POST", long) == ("POST", long.decode(), long, b"", None)
 
 
-@pytest.mark.parametrize("url", [b"", b"*", b"example.com:443", b"http://example.com/", b"/a#b", b"/a?b#c"])
+@pytest.mark.parametrize(
+    ("method", "url", "expected"),
+    [
+        (b"GET", b"https://a.example:8443/v1/models?x=https://b/", (b"/v1/models", b"x=https://b/", b"a.example:8443")),
+        (b"GET", b"HTTPS://[::1]:1/%41", (b"/%41", b"", b"[::1]:1")),
+        (b"GET", b"https://a.example", (b"/", b"", b"a.example")),
+        (b"GET", b"https://a.example?x", (b"/", b"x", b"a.example")),
+        (b"OPTIONS", b"https://a.example", (b"*", b"", b"a.example")),
+        (b"OPTIONS", b"https://a.example/", (b"/", b"", b"a.example")),
+        (b"GET", b"https://me@a.example/", (b"/", b"", b"me@a.example")),
+        (b"GET", b"https:///x", (b"/x", b"", b"")),
+    ],
+)
+def test_a_target_may_be_an_https_url(method: bytes, url: bytes, expected: tuple[bytes, bytes, bytes]) -> None:
+    assert target_of(method, url)[2:] == expected
+
+
+@pytest.mark.parametrize(
+    "url",
+    [b"", b"*", b"example.com:443", b"ftp://example.com/", b"https:/a/", b"/a#b", b"/a?b#c", b"https://a#b", b"https://a/#"],
+)
 def test_what_is_no_path_is_refused(url: bytes) -> None:
     for _ in range(2):
         with pytest.raises(ApiError, match="must be a path"):
             target_of(b"GET", url)
+
+
+def test_a_target_with_another_scheme_than_https_is_misdirected() -> None:
+    with pytest.raises(ApiError) as refused:
+        target_of(b"GET", b"http://example.com/")
+    assert refused.value.code == "misdirected_request"
+
+
+@pytest.mark.parametrize(
+    ("url", "code"),
+    [
+        (b"/?" + b"a&" * 32_000, "headers_too_large"),
+        (b"/?" + b"%" * 64_000, "headers_too_large"),
+        (b"/" + b"%" * 64_000, "headers_too_large"),
+        (b"/?" + b"a&" * 8_000, "invalid_request"),
+        (b"/?" + b"&" * 100, "invalid_request"),
+    ],
+)
+def test_a_target_is_bounded_before_it_is_decoded(url: bytes, code: str) -> None:
+    with pytest.raises(ApiError) as refused:
+        target_of(b"GET", url)
+    assert refused.value.code == code
+    assert target_of(b"GET", url[:100])

@@ -27,7 +27,7 @@ REFUSED: Mapping[str, bytes] = {
     "no host": b"GET / HTTP/1.1\r\n\r\n",
     "two hosts": b"GET / HTTP/1.1\r\nHost: a\r\nhost: a\r\n\r\n",
     "two hosts in 1.0": b"GET / HTTP/1.0\r\nHost: a\r\nHost: b\r\n\r\n",
-    "absolute form": b"GET https://a/healthz HTTP/1.1\r\nHost: a\r\n\r\n",
+    "absolute form without a host": b"GET https://a/healthz HTTP/1.1\r\n\r\n",
     "authority form": b"GET a:443 HTTP/1.1\r\nHost: a\r\n\r\n",
     "connect": b"CONNECT a:443 HTTP/1.1\r\nHost: a\r\n\r\n",
     "asterisk": b"GET * HTTP/1.1\r\nHost: a\r\n\r\n",

@@ -7,10 +7,9 @@ import time
 from typing import Any
 
 import pytest
-from uvicorn.server import ServerState
 
-from svc.server.protocol import Protocol, Watch
 from tests.support.turns import free_loop
+from tests.support.wire import listening
 
 GET = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
 POST = b"POST / HTTP/1.1\r\nHost: a\r\n"
@@ -39,20 +38,17 @@ async def slow_reader(scope: Any, receive: Any, send: Any) -> None:
 
 @pytest.mark.parametrize("data", FLOODS.values(), ids=FLOODS.keys())
 async def test_no_flood_of_small_parts_keeps_the_loop(data: bytes) -> None:
-    watch = Watch(set())
-    loop = asyncio.get_running_loop()
-    listener = await loop.create_server(lambda: Protocol(slow_reader, ServerState(), {}, watch), "127.0.0.1", 0)
-    client = socket.create_connection(listener.sockets[0].getsockname())
-    client.settimeout(10)
+    async with listening(slow_reader) as address:
+        client = socket.create_connection(address)
+        client.settimeout(10)
 
-    def send_all() -> bytes:
-        with contextlib.suppress(ConnectionError):  # the server does not read a refused request to its end
-            client.sendall(data[:FIRST_BYTES])
-            time.sleep(0.02)  # so that the server reads the rest by itself
-            client.sendall(data[FIRST_BYTES:])
-            return client.recv(100)
-        return b""
+        def send_all() -> None:
+            with contextlib.suppress(ConnectionError):  # the server does not read a refused request to its end
+                client.sendall(data[:FIRST_BYTES])
+                time.sleep(0.02)  # so that the server reads the rest by itself
+                client.sendall(data[FIRST_BYTES:])
+                client.recv(100)
 
-    async with listener, free_loop(0.05):
-        await asyncio.to_thread(send_all)
+        async with free_loop(0.05):
+            await asyncio.to_thread(send_all)
         client.close()
