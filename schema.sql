@@ -393,7 +393,7 @@ CREATE TABLE ledger (
     balance_after_micros INTEGER NOT NULL
         CONSTRAINT balance_after_in_bounds CHECK (balance_after_micros BETWEEN 0 AND 1000000000000000),
     description TEXT NOT NULL,
-    reference TEXT UNIQUE, -- the hold or the checkout behind this row: each is booked once
+    reference TEXT UNIQUE, -- what this row books, once: a hold, a checkout, refund:PAYMENT:NUMBER or payment:EVENT
     model TEXT,
     input_tokens INTEGER CONSTRAINT input_tokens_not_negative CHECK (input_tokens >= 0),
     output_tokens INTEGER CONSTRAINT output_tokens_not_negative CHECK (output_tokens >= 0),
@@ -554,10 +554,14 @@ CREATE TABLE payment_events (
     credited INTEGER NOT NULL CONSTRAINT credited_bool CHECK (credited IN (0, 1)),
     reason TEXT CONSTRAINT reason_unless_credited CHECK ((reason IS NULL) = credited), -- why it credited nothing
     received_at REAL NOT NULL,
-    returned_micros INTEGER -- what a refund or a dispute takes back; the operator books it
+    amount_micros INTEGER, -- what was paid, or what a refund or a dispute took back, in millionths of its currency
+    currency TEXT,
+    payment_intent TEXT, -- the processor's name of the payment
+    returns INTEGER GENERATED ALWAYS AS (type IN ('charge.refunded', 'charge.dispute.created')) -- money that went back
 ) STRICT;
 
 CREATE INDEX payment_events_by_checkout ON payment_events (checkout_id);
+CREATE INDEX payment_events_by_payment ON payment_events (payment_intent) WHERE payment_intent IS NOT NULL;
 CREATE UNIQUE INDEX payment_events_credit_once ON payment_events (checkout_id) WHERE credited;
 
 CREATE TRIGGER checkouts_begin_open BEFORE INSERT ON checkouts
@@ -606,6 +610,49 @@ CREATE TRIGGER payment_events_keep_all BEFORE DELETE ON payment_events
 WHEN OLD.checkout_id IS NULL OR EXISTS (SELECT 1 FROM checkouts WHERE id = OLD.checkout_id)
 BEGIN
     SELECT RAISE(ABORT, 'an event of the processor stays');
+END;
+
+-- What of each payment was credited, what the processor has returned to the payer, and what of that is booked. A refund or a
+-- dispute of an unknown payment has a row of its own: the operator finds out whose it is.
+CREATE VIEW refunds (payment_id, checkout_id, account_id, paid_micros, returned_micros, booked_micros) AS
+SELECT id, id, account_id,
+    (SELECT ifnull(sum(amount_micros), 0) FROM ledger WHERE reference IN (
+        SELECT checkouts.id UNION ALL SELECT 'payment:' || id FROM payment_events WHERE checkout_id = checkouts.id)),
+    (SELECT ifnull(sum(amount_micros), 0) FROM payment_events
+        WHERE checkout_id = checkouts.id AND returns AND currency = 'usd'),
+    (SELECT ifnull(-sum(amount_micros), 0) FROM ledger
+        WHERE reference > 'refund:' || checkouts.id || ':' AND reference < 'refund:' || checkouts.id || ';')
+FROM checkouts
+UNION ALL
+SELECT id, NULL, NULL, ifnull(amount_micros, 0), ifnull(amount_micros, 0),
+    (SELECT ifnull(-sum(amount_micros), 0) FROM ledger
+        WHERE reference > 'refund:' || payment_events.id || ':' AND reference < 'refund:' || payment_events.id || ';')
+FROM payment_events
+WHERE checkout_id IS NULL AND returns AND currency = 'usd';
+
+-- Refunds are booked up to what the processor has returned, and never beyond what was paid. Until it has reported one, the
+-- operator can book one refund ahead of the report.
+CREATE TRIGGER ledger_books_a_refund_once BEFORE INSERT ON ledger
+WHEN NEW.model IS NULL AND NEW.reference GLOB 'refund:*'
+BEGIN
+    SELECT RAISE(ABORT, 'refund_not_due')
+    WHERE NEW.amount_micros > 0 OR NEW.reference GLOB 'refund:*:*:*' OR NOT EXISTS (
+        SELECT 1 FROM refunds
+        WHERE payment_id = substr(NEW.reference, 8, instr(substr(NEW.reference, 8), ':') - 1)
+            AND (account_id = NEW.account_id OR checkout_id IS NULL)
+            AND booked_micros - NEW.amount_micros <= min(
+                paid_micros, CASE WHEN returned_micros > 0 THEN returned_micros WHEN booked_micros > 0 THEN 0 ELSE paid_micros END));
+END;
+
+-- A payment that could not be credited is credited by the operator, once.
+CREATE TRIGGER ledger_credits_a_payment_once BEFORE INSERT ON ledger
+WHEN NEW.model IS NULL AND NEW.reference GLOB 'payment:*'
+BEGIN
+    SELECT RAISE(ABORT, 'payment_not_credited')
+    WHERE NEW.amount_micros < 0 OR NOT EXISTS (
+        SELECT 1 FROM payment_events LEFT JOIN checkouts ON checkouts.id = checkout_id
+        WHERE payment_events.id = substr(NEW.reference, 9) AND NOT credited AND type LIKE 'checkout.session.%'
+            AND reason NOT IN ('unpaid', 'no payment', 'credited before') AND ifnull(account_id, NEW.account_id) = NEW.account_id);
 END;
 
 -- owner: svc/quota.py

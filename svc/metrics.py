@@ -39,6 +39,7 @@ GAUGES = {
     "process_open_fds": "Open file descriptors.",
     "process_max_fds": "Most file descriptors that may be open.",
 }
+_PAYMENT_KINDS = {"charge.refunded": "refund", "charge.dispute.created": "dispute", "": "payment"}
 # A gauge's name, its labels, its value.
 Reading = tuple[str, Mapping[str, str], float]
 
@@ -148,6 +149,15 @@ class Metrics:
         self._overrun_micros = Tally(
             "svc_overrun_micros_total", "What overruns came to, the operator's loss, in millionths of a US dollar."
         )
+        self._payments = Tally(
+            "svc_unbooked_payment_events_total",
+            "Events of the payment processor that the operator has to book; known: whether it names a checkout of this service.",
+            "kind",
+            "known",
+        )
+        for kind in _PAYMENT_KINDS.values():
+            for known in ("true", "false"):
+                self._payments.add(kind, known, by=0)
 
     def count(self, method: str, route: str, status: int, seconds: float, code: object = None) -> None:
         """Counts one request. `route` is the pattern, never the path; `code` its error's, which may be a model server's own."""
@@ -171,6 +181,10 @@ class Metrics:
         """Counts a call that came to more than was held for it, by so many micros: the operator's loss."""
         self._overruns.add()
         self._overrun_micros.add(by=micros)
+
+    def count_payment(self, event_type: str, *, known: bool) -> None:
+        """Count an event of the payment processor that the operator has to book."""
+        self._payments.add(_PAYMENT_KINDS.get(event_type, "payment"), "true" if known else "false")
 
     def text(self, readings: Iterable[Reading]) -> str:
         """Everything in the text format, with the gauges' `readings`."""

@@ -51,7 +51,7 @@ INSERT INTO ledger (seq, id, account_id, kind, amount_micros, balance_after_micr
 INSERT INTO holds VALUES ('i', 'a', 100, 1);
 INSERT INTO reserved_room VALUES ('a', 'room_1', 1000, 1), ('b', 'room_2', 1000, 0);
 UPDATE checkouts SET state = 'paid', paid_at = 2 WHERE id = 'c';
-INSERT INTO payment_events VALUES ('evt_1', 'paid', 'cs_1', 'c', 1, NULL, 2, NULL);
+INSERT INTO payment_events VALUES ('evt_1', 'paid', 'cs_1', 'c', 1, NULL, 2, 5000000, 'usd', 'pi_1');
 INSERT INTO usage_days VALUES ('a', '2026-10-02', 'm', '', 1, 2, 3, 4), ('b', '2026-10-02', 'm', 'k', 1, 2, 3, 4);
 INSERT INTO overruns VALUES ('2026-10-02', 'm', 1, 2);
 """

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from svc.billing import wallet
+from svc.billing import matching, wallet
 from svc.billing.stripe import PaymentEvent, Stripe, check_signature, read_event, session_event, sign
 from svc.db import Database
 from svc.errors import ApiError
@@ -19,7 +19,7 @@ from svc.money import micros_of
 LEAST_MICROS, MOST_MICROS = 5_000_000, 10_000_000_000
 MICROS_PER_CENT = 10_000
 _FORGOTTEN_AT_ONCE = 20
-_TAKE_MONEY_BACK = ("charge.refunded", "charge.dispute.created")
+_RETURNS = ("charge.refunded", "charge.dispute.created")  # as in schema.sql
 _COLUMNS = "id, account_id, amount_micros, state, session_id"
 
 
@@ -35,26 +35,20 @@ class Checkout(NamedTuple):
 
 
 class Receipt(NamedTuple):
-    """What became of one delivery of an event; `reason` says why it credited nothing."""
+    """What became of one delivery of an event; `reason` says why it credited nothing. `todo`, for a refund or a dispute: the
+    command that books it, or why there is nothing to book."""
 
     event: PaymentEvent
     credited: bool
     reason: str | None
     checkout: Checkout | None = None
+    todo: str | None = None
 
     @property
-    def next_command(self) -> str | None:
-        """What the operator runs to book a refund or a dispute; None where nothing is to be booked here.
-
-        Of the events that tell of one refund, `charge.refunded` is the one that always comes.
-        """
-        event, checkout = self.event, self.checkout
-        if event.type not in _TAKE_MONEY_BACK or event.returned_cents is None or event.currency != "usd":
-            return None
-        if checkout is None or checkout.account_id is None or self.reason == "repeated":
-            return None
-        amount = f"{event.returned_cents // 100}.{event.returned_cents % 100:02}"
-        return f'python -m svc debit {checkout.account_id} {amount} --note "{event.type} of {checkout.id}"'
+    def needs_operator(self) -> bool:
+        """Whether money has moved that the wallet does not follow by itself."""
+        uncredited = self.event.pays and not self.credited and self.reason not in matching.NOT_PAYMENTS
+        return self.reason != "repeated" and (uncredited or self.event.type in _RETURNS)
 
 
 @dataclass(frozen=True)
@@ -169,10 +163,13 @@ def receive(tx: sqlite3.Connection, event: PaymentEvent, now_seconds: float, *, 
             tx.execute("UPDATE checkouts SET state = ? WHERE id = ? AND state = 'open'", (ended, checkout.id))
         if event.payment_intent:
             _name_payment(tx, checkout.id, event.payment_intent)
+    cents = event.returned_cents if event.returned_cents is not None else event.amount_cents
     tx.execute(
         """
-        INSERT INTO payment_events (id, type, session_id, checkout_id, credited, reason, received_at, returned_micros)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+        INSERT INTO payment_events (
+            id, type, session_id, checkout_id, credited, reason, received_at, amount_micros, currency, payment_intent
+        )
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
         """,
         (
             event.id,
@@ -182,16 +179,18 @@ def receive(tx: sqlite3.Connection, event: PaymentEvent, now_seconds: float, *, 
             reason is None,
             reason,
             now_seconds,
-            None if event.returned_cents is None else event.returned_cents * MICROS_PER_CENT,
+            None if cents is None else cents * MICROS_PER_CENT,
+            event.currency,
+            event.payment_intent,
         ),
     )
-    return Receipt(event, reason is None, reason, checkout)
+    return Receipt(event, reason is None, reason, checkout, matching.todo(tx, event.id))
 
 
 def _checkout_for(conn: sqlite3.Connection, event: PaymentEvent) -> Checkout | None:
     """The checkout that an event is about: the one with its session, else the one it names, if that has no session yet; of a
     refund or a dispute the one with its payment, else the one that it names."""
-    if event.returned_cents is not None:
+    if event.returned_cents is not None or event.type in _RETURNS:
         row = conn.execute(
             f"""
             SELECT {_COLUMNS} FROM checkouts WHERE payment_intent = ? OR id = ? ORDER BY payment_intent IS NOT ? LIMIT 1
@@ -255,100 +254,3 @@ def _pay(
     if event.payment_intent:
         _name_payment(tx, checkout.id, event.payment_intent)
     return None
-
-
-_RULES = {
-    "checkout {0} is paid without its credit in the ledger": """
-        SELECT checkouts.id FROM checkouts
-        WHERE state = 'paid' AND NOT EXISTS (
-            SELECT 1 FROM ledger WHERE reference = checkouts.id AND ledger.amount_micros = checkouts.amount_micros
-                AND ledger.account_id IS checkouts.account_id)
-    """,
-    "checkout {0} has a credit in the ledger and is not paid": """
-        SELECT checkouts.id FROM checkouts JOIN ledger ON ledger.reference = checkouts.id WHERE state <> 'paid'
-    """,
-    "checkout {0} is paid without an event of the processor": """
-        SELECT id FROM checkouts
-        WHERE state = 'paid' AND id NOT IN (SELECT checkout_id FROM payment_events WHERE credited)
-    """,
-    "event {0} credited a checkout that is not paid": """
-        SELECT payment_events.id FROM payment_events LEFT JOIN checkouts ON checkouts.id = checkout_id
-        WHERE credited AND state IS NOT 'paid'
-    """,
-}
-
-
-RESEND = "Send the event again in Stripe's dashboard (Developers, Webhooks); it is credited once"
-_UNHEARD_SECONDS = 25 * 3600  # a session of Stripe's ends after a day, and then says so
-
-
-class Mismatch(NamedTuple):
-    """A checkout and what the processor has said of it that do not fit; `since` is Unix seconds. `unheard`: it has said nothing,
-    which for a checkout that was begun and left may be all there is to say."""
-
-    text: str
-    todo: str
-    checkout_id: str | None
-    session_id: str | None
-    account_id: str | None
-    micros: int
-    since: float
-    unheard: bool = False
-
-    def told(self, text: str, todo: str = "") -> "Mismatch":
-        """The same with what is known better now."""
-        return self._replace(text=text, todo=todo)
-
-
-_MISMATCHES = (
-    """
-    SELECT 'paid, and not credited: ' || reason AS text,
-        'See the payment in the dashboard of the processor, then refund it there or book it with svc credit' AS todo,
-        checkout_id, payment_events.session_id, account_id, ifnull(amount_micros, 0) AS micros, received_at AS since, 0 AS unheard
-    FROM payment_events LEFT JOIN checkouts ON checkouts.id = checkout_id
-    WHERE NOT credited
-        AND reason IN ('unknown checkout', 'other checkout', 'account deleted', 'other currency', 'other amount', 'wallet full')
-        AND NOT EXISTS (SELECT 1 FROM payment_events AS other WHERE other.checkout_id = checkouts.id AND other.credited)
-    ORDER BY received_at
-    """,
-    # The command that the log gives for a refund or a dispute leaves its words in the ledger.
-    """
-    SELECT type || ' is not booked' AS text,
-        printf('svc debit %s %.2f --note "%s of %s"', account_id, (returned - booked) / 1e6, type, id) AS todo,
-        id AS checkout_id, session_id, account_id, returned - booked AS micros, since, 0 AS unheard
-    FROM (
-        SELECT type, checkouts.id, checkouts.session_id, checkouts.account_id, sum(returned_micros) AS returned,
-            max(received_at) AS since, (
-                SELECT ifnull(-sum(ledger.amount_micros), 0) FROM ledger
-                WHERE ledger.account_id = checkouts.account_id AND description = type || ' of ' || checkouts.id
-            ) AS booked
-        FROM payment_events JOIN checkouts ON checkouts.id = checkout_id
-        WHERE type IN ('charge.refunded', 'charge.dispute.created') AND returned_micros IS NOT NULL
-            AND checkouts.account_id IS NOT NULL AND state = 'paid'
-        GROUP BY type, checkouts.id
-    ) WHERE returned > booked ORDER BY since
-    """,
-    """
-    SELECT 'the processor has said nothing of it' AS text,
-        'See that its webhook comes here, and whether it was paid' AS todo,
-        id AS checkout_id, session_id, account_id, amount_micros AS micros, created_at AS since, 1 AS unheard
-    FROM checkouts
-    WHERE state = 'open' AND session_id IS NOT NULL AND session_id NOT LIKE 'sandbox\\_%' ESCAPE '\\' AND created_at < :heard_by
-        AND NOT EXISTS (SELECT 1 FROM payment_events WHERE checkout_id = checkouts.id)
-    ORDER BY created_at
-    """,
-)
-
-
-def mismatches(conn: sqlite3.Connection, now_seconds: float) -> list[Mismatch]:
-    """What does not fit between checkouts, events and ledger, also where the processor is in the right."""
-    broken = [Mismatch(finding, "svc check proves the rest", None, None, None, 0, now_seconds) for finding in verify(conn)]
-    values = {"heard_by": now_seconds - _UNHEARD_SECONDS}
-    return broken + [
-        Mismatch(**{**dict(row), "unheard": bool(row["unheard"])}) for query in _MISMATCHES for row in conn.execute(query, values)
-    ]
-
-
-def verify(conn: sqlite3.Connection) -> list[str]:
-    """What is wrong between processor, checkouts and ledger, a line each; empty when every rule holds."""
-    return [finding.format(*row) for finding, query in _RULES.items() for row in conn.execute(query)]

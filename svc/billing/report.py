@@ -36,11 +36,20 @@ def month_bounds(text: str) -> tuple[float, float]:
 _PARTS = {
     # A sandbox's sessions bear a name of ours; what a person's checkout was stays told once the account is gone.
     "income": """
-        SELECT CASE WHEN checkouts.id IS NULL THEN iif(ledger.amount_micros > 0, 'booked by hand', 'taken back by hand')
+        SELECT CASE WHEN reference GLOB 'refund:*' THEN 'refunds and disputes'
+                WHEN checkouts.id IS NULL THEN iif(ledger.amount_micros > 0, 'booked by hand', 'taken back by hand')
                 WHEN session_id LIKE 'sandbox\\_%' ESCAPE '\\' THEN 'checkouts (test money)' ELSE 'checkouts' END AS name,
             count(*) AS count, sum(ledger.amount_micros) AS micros, 0 AS input_tokens, 0 AS output_tokens
         FROM ledger LEFT JOIN checkouts ON checkouts.id = reference
         WHERE model IS NULL AND ledger.created_at >= :begins AND ledger.created_at < :ends GROUP BY name ORDER BY name
+    """,
+    "returned to payers, not in the ledger": """
+        SELECT iif(account_id IS NULL, 'of deleted accounts', 'not booked') AS name, count(*) AS count,
+            sum(booked_micros - min(returned_micros, paid_micros)) AS micros, 0 AS input_tokens, 0 AS output_tokens
+        FROM refunds JOIN (
+            SELECT checkout_id AS returned, max(received_at) AS since FROM payment_events WHERE returns GROUP BY checkout_id
+        ) ON payment_id = returned
+        WHERE min(returned_micros, paid_micros) > booked_micros AND since >= :begins AND since < :ends GROUP BY name ORDER BY name
     """,
     "spent, by model": """
         SELECT model AS name, count(*) AS count, -sum(amount_micros) AS micros, sum(input_tokens) AS input_tokens,

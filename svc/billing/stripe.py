@@ -97,7 +97,7 @@ def read_event(body: bytes) -> PaymentEvent:
         type=_text(value.get("type")) or "unknown",
         session_id=_text(data.get("id")),
         checkout_id=_text(data.get("client_reference_id")) or _text(_object(data.get("metadata")).get("checkout_id")),
-        amount_cents=amount if type(amount) is int else None,
+        amount_cents=amount if type(amount) is int and 0 <= amount <= _MOST_CENTS else None,
         currency=_text(data.get("currency")),
         paid=data.get("payment_status") == "paid",
         payment_intent=_text(data.get("payment_intent")) or _text(_object(data.get("payment_intent")).get("id")),

@@ -11,8 +11,8 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from svc.billing import payments, report, wallet
-from svc.billing.payments import Mismatch
+from svc.billing import matching, report, wallet
+from svc.billing.matching import Mismatch
 from svc.billing.stripe import Stripe
 from svc.commands.database import account_named, reading
 from svc.config import Config
@@ -46,7 +46,7 @@ def add_parsers(commands: Any) -> None:
     )
     month.add_argument("--month", metavar="YYYY-MM", help="in UTC; by default the one that is under way")
     month.set_defaults(run=_report)
-    text = "list checkouts and the processor's events that do not match; exit status 1 where there are any"
+    text = "list payments, refunds and disputes that the ledger does not follow; exit status 1 if there are any"
     mismatches = commands.add_parser("payments", help=text)
     mismatches.set_defaults(run=_payments)
     for parser in (ledger, month, mismatches):
@@ -96,7 +96,8 @@ def _report(config: Config, options: argparse.Namespace) -> int:
 
 def _payments(config: Config, options: argparse.Namespace) -> int:
     with reading(config) as conn:
-        found = payments.mismatches(conn, time.time())
+        found = matching.mismatches(conn, time.time())
+        deleted, deleted_micros = matching.returned_to_deleted(conn)
     if config.payment_mode == "stripe":
         found = asyncio.run(_with_states(config, found))
     if options.csv:
@@ -105,7 +106,13 @@ def _payments(config: Config, options: argparse.Namespace) -> int:
         return 1 if found else 0
     for one in found:
         subject = one.checkout_id or one.session_id or "-"
-        print(f"{timestamp(one.since)} {subject} {dollars(one.micros)}: {_shown(one.text)}{f'. {one.todo}' if one.todo else ''}")
+        print(f"{timestamp(one.since)} {subject} {dollars(one.micros)}: {_shown(one.text)}")
+        if one.todo:
+            print(f"    {_shown(one.todo)}")
+    if deleted:
+        print(
+            f"{deleted} with {dollars(deleted_micros)} returned are of deleted accounts: nothing to book, 'svc report' counts it"
+        )
     print(f"{len(found)} do not match" if found else "every checkout and every event match")
     return 1 if found else 0
 
@@ -124,7 +131,7 @@ async def _with_states(config: Config, found: Sequence[Mismatch]) -> list[Mismat
                     paid = await stripe.is_paid(one.session_id)
                 except ApiError as error:
                     return one.told(f"{one.text}, and Stripe cannot be asked ({error})")
-            return one.told("Stripe has the money, and its event has not come", payments.RESEND) if paid else None
+            return one.told("Stripe has the money, and its event has not come", matching.RESEND) if paid else None
 
         return [one for one in await asyncio.gather(*map(asked, found)) if one is not None]
 

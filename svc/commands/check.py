@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Iterator
 from typing import Any
 
-from svc.billing import payments, usage, wallet
+from svc.billing import matching, usage, wallet
 from svc.commands.database import is_served, reading
 from svc.config import Config
 from svc.errors import StartError
@@ -43,7 +43,7 @@ def findings(conn: sqlite3.Connection) -> list[str]:
     conn.execute("PRAGMA cache_size = -65536")
     found = [f"integrity: {row[0]}" for row in conn.execute("PRAGMA integrity_check") if row[0] != "ok"]
     found += [f"table {row[0]}, row {row[1]}: what it refers to is gone" for row in conn.execute("PRAGMA foreign_key_check")]
-    return found + wallet.verify(conn) + payments.verify(conn)
+    return found + wallet.verify(conn) + matching.verify(conn)
 
 
 def sizes(conn: sqlite3.Connection) -> str:

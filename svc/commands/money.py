@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from svc.billing import wallet
+from svc.billing import matching, wallet
 from svc.commands.database import account_named, database
 from svc.config import Config
 from svc.errors import StartError
@@ -16,29 +16,33 @@ from svc.schema import command_connection
 
 
 def add_parsers(commands: Any) -> None:
-    for name, book, note, text in (
-        ("credit", wallet.credit, "Credit by the operator", "add money to a wallet; 5 dollars or more make the account pro"),
-        (
-            "debit",
-            wallet.debit,
-            "Debit by the operator",
-            "take money from a wallet, never below zero; also how a refund or a dispute is booked",
-        ),
-    ):
-        booking = commands.add_parser(name, help=text)
+    credit = commands.add_parser("credit", help="add money to a wallet; 5 dollars or more make the account pro")
+    credit.add_argument("--payment", metavar="EVENT", help="credit a payment that 'svc payments' lists, once")
+    credit.set_defaults(run=partial(_book, book=wallet.credit, default_note="Credit by the operator"))
+    debit = commands.add_parser("debit", help="take money from a wallet, never below zero")
+    debit.add_argument(
+        "--refund-of", metavar="CHECKOUT", help="book a refund or a dispute: up to what the processor returned, never twice"
+    )
+    debit.set_defaults(run=partial(_book, book=wallet.debit, default_note="Debit by the operator"))
+    for booking in (credit, debit):
         booking.add_argument("email", help="the e-mail, or the id")
         booking.add_argument("dollars", help="such as 25 or 12.50, down to 0.000001")
-        booking.add_argument("--note", default=note, help="the ledger's description of it, which the owner sees")
-        booking.set_defaults(run=partial(_book, book=book))
+        booking.add_argument("--note", help="the ledger's description of it, which the owner sees")
 
 
-def _book(config: Config, options: argparse.Namespace, book: Callable[..., None]) -> int:
-    micros = micros_of(options.dollars)
+def _book(config: Config, options: argparse.Namespace, book: Callable[..., None], default_note: str) -> int:
+    micros, now = micros_of(options.dollars), time.time()
     if not micros:
         raise StartError("the amount must be dollars over 0 with at most 6 decimals, such as 25 or 12.50")
+    refunded, payment = getattr(options, "refund_of", None), getattr(options, "payment", None)
     with command_connection(database(config)) as tx:
         account_id = account_named(tx, options.email).id
-        book(tx, account_id, micros, description=options.note, now_seconds=time.time())
+        if refunded:
+            matching.book_refund(tx, account_id, micros, refunded, options.note or f"Refund of {refunded}", now)
+        elif payment:
+            matching.book_payment(tx, account_id, micros, payment, options.note or "Added funds", now)
+        else:
+            book(tx, account_id, micros, description=options.note or default_note, now_seconds=now)
         line = _wallet(tx, account_id)
     print(line)
     return 0

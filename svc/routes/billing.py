@@ -143,15 +143,17 @@ async def webhook(request: Request[State]) -> Response:
     signatures = request.headers.getlist("stripe-signature")
     receipt = await state.payments.deliver(state.db, signatures, body, state.clock())
     add_log_fields(request, event_type=receipt.event.type, credited=receipt.credited, reason=receipt.reason)
+    if receipt.needs_operator:
+        state.metrics.count_payment(receipt.event.type, known=receipt.checkout is not None)
     if receipt.event.returned_cents is not None and receipt.reason != "repeated":
         state.log(
             "payments",
             level="warning",
-            message="money went back to a payer: book it here, too",
+            message="a payment was refunded or disputed",
             event_type=receipt.event.type,
             checkout=receipt.checkout and receipt.checkout.id,
             amount_micros=receipt.event.returned_cents * MICROS_PER_CENT,
             currency=receipt.event.currency,
-            next=receipt.next_command,
+            next=receipt.todo,
         )
     return reply({"received": True, "credited": receipt.credited})

@@ -12,7 +12,7 @@ import stripe
 from hypothesis import given
 from hypothesis import strategies as st
 
-from svc.billing import payments, wallet
+from svc.billing import matching, payments, wallet
 from svc.billing.stripe import Stripe, check_signature, read_event, sign
 from svc.config import Config
 from svc.errors import ApiError
@@ -53,7 +53,7 @@ class Funding:
 
     async def balance_micros(self) -> int:
         account = (await self.service.client.get("/billing/account", headers=self.headers)).json()
-        assert await self.service.state["db"].read(lambda conn: wallet.verify(conn) + payments.verify(conn)) == []
+        assert await self.service.state["db"].read(lambda conn: wallet.verify(conn) + matching.verify(conn)) == []
         balance: int = account["wallet_balance_micros"]
         return balance
 
@@ -518,7 +518,7 @@ async def test_a_refund_or_dispute_is_kept_with_its_amount_and_our_checkout_and_
     assert (await funding.deliver(returning(type, payment_intent="pi_1", **fields))).json() == NOT_CREDITED
     assert (await funding.deliver(returning(type, payment_intent="pi_1", **fields))).json() == NOT_CREDITED
     checkout = funding.session["client_reference_id"]
-    query = "SELECT checkout_id, returned_micros, credited FROM payment_events WHERE returned_micros IS NOT NULL"
+    query = "SELECT checkout_id, amount_micros, credited FROM payment_events WHERE NOT credited"
     assert await funding.rows(query) == [(checkout, micros, 0)]
     assert await funding.balance_micros() == 25_000_000
     await asyncio.sleep(0.2)
@@ -526,8 +526,7 @@ async def test_a_refund_or_dispute_is_kept_with_its_amount_and_our_checkout_and_
     (warning,) = [line for line in lines if line["event"] == "payments" and line["level"] == "warning"]
     assert (warning["checkout"], warning["amount_micros"], warning["event_type"]) == (checkout, micros, type)
     user_id = (await funding.service.client.get("/user/me", headers=funding.headers)).json()["id"]
-    note = f'--note "{type} of {checkout}"'
-    assert warning.get("next") == (command and f"python -m svc debit {user_id} {command} {note}")
+    assert warning.get("next") == (command and f"svc debit {user_id} {command} --refund-of {checkout}")
 
 
 async def test_a_second_refund_of_a_charge_counts_alone(funding: Funding) -> None:
@@ -539,7 +538,7 @@ async def test_a_second_refund_of_a_charge_counts_alone(funding: Funding) -> Non
         "data": {"object": charge, "previous_attributes": {"amount_refunded": 700}},
     }
     await funding.deliver(orjson.dumps(event))
-    query = "SELECT returned_micros FROM payment_events WHERE id = 'evt_r'"
+    query = "SELECT amount_micros FROM payment_events WHERE id = 'evt_r'"
     assert await funding.rows(query) == [(5_000_000,)]
 
 
@@ -548,7 +547,7 @@ async def test_a_second_refund_of_a_charge_counts_alone(funding: Funding) -> Non
 async def test_a_refund_of_no_sensible_amount_is_kept_without_one(funding: Funding, kind: str, amount: Any) -> None:
     fields = {"object": kind, "amount": amount, "amount_refunded": amount, "payment_intent": {"id": "pi_1"}}
     assert (await funding.deliver(returning("charge.refunded", **fields))).status_code == 200
-    assert await funding.rows("SELECT returned_micros FROM payment_events") == [(None,)]
+    assert await funding.rows("SELECT amount_micros FROM payment_events") == [(None,)]
 
 
 async def test_a_payment_for_a_checkout_that_was_abandoned_is_kept_and_credits_nothing(

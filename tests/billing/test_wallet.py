@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from svc.auth import accounts
-from svc.billing import payments, usage, wallet
+from svc.billing import matching, payments, usage, wallet
 from svc.billing.usage import CountedCall
 from svc.db import Database, open_database
 from svc.errors import ApiError
@@ -74,7 +74,7 @@ def shown(conn: sqlite3.Connection, account_id: str) -> tuple[int, int]:
 
 
 def findings(conn: sqlite3.Connection) -> list[str]:
-    return wallet.verify(conn) + payments.verify(conn)
+    return wallet.verify(conn) + matching.verify(conn)
 
 
 @pytest.fixture
@@ -282,10 +282,10 @@ RAW = [
     "INSERT INTO checkouts (id, account_id, amount_micros, created_at) VALUES ('chk_c', 'ada', 4990000, 1)",
     "INSERT INTO checkouts (id, account_id, amount_micros, created_at) VALUES ('chk_c', 'ada', 5001000, 1)",
     "INSERT INTO checkouts (id, account_id, amount_micros, created_at) VALUES ('chk_c', 'ada', 10000010000, 1)",
-    "INSERT OR REPLACE INTO payment_events VALUES ('evt', 'x', 'cs_a', 'chk_a', 0, 'again', 1, NULL)",
-    "INSERT INTO payment_events VALUES ('evt2', 'x', 'cs_a', 'chk_a', 1, NULL, 1, NULL)",
-    "INSERT INTO payment_events VALUES ('evt2', 'x', 'cs_b', 'chk_b', 1, NULL, 1, NULL)",
-    "INSERT INTO payment_events VALUES ('evt2', 'x', NULL, NULL, 1, NULL, 1, NULL)",
+    "INSERT OR REPLACE INTO payment_events VALUES ('evt', 'x', 'cs_a', 'chk_a', 0, 'again', 1, NULL, NULL, NULL)",
+    "INSERT INTO payment_events VALUES ('evt2', 'x', 'cs_a', 'chk_a', 1, NULL, 1, NULL, NULL, NULL)",
+    "INSERT INTO payment_events VALUES ('evt2', 'x', 'cs_b', 'chk_b', 1, NULL, 1, NULL, NULL, NULL)",
+    "INSERT INTO payment_events VALUES ('evt2', 'x', NULL, NULL, 1, NULL, 1, NULL, NULL, NULL)",
     "UPDATE payment_events SET credited = 0, reason = 'x'",
     "DELETE FROM payment_events",
 ]

@@ -14,7 +14,7 @@ import pytest
 
 from svc import cli
 from svc.auth import accounts
-from svc.billing import payments, wallet
+from svc.billing import matching, payments, wallet
 from svc.billing.stripe import PaymentEvent
 from svc.commands import books
 from svc.schema import command_connection
@@ -94,7 +94,7 @@ def mixed(account_id: str, tmp_path: Path) -> str:
         for name in ("refunded", "booked"):
             back = {"payment_intent": f"pi_{name}", "returned_cents": 200}
             payments.receive(tx, event(f"evt_{name}_2", "charge.refunded", f"chk_{name}", **back), now)
-        wallet.debit(tx, account_id, 2_000_000, description="charge.refunded of chk_booked", now_seconds=now)
+        matching.book_refund(tx, account_id, 2_000_000, "chk_booked", "Refund", now)
     return account_id
 
 
@@ -105,8 +105,8 @@ def test_what_does_not_match_is_listed_with_what_to_do(mixed: str, capsys: pytes
     assert "other amount" in told["chk_amount"]["what"] and "unknown checkout" in told["cs_chk_unknown"]["what"]
     assert "said nothing" in told["chk_unheard"]["what"]
     command = told["chk_refunded"]["todo"]
-    assert command == f'svc debit {mixed} 2.00 --note "charge.refunded of chk_refunded"'
-    assert cli.main(["debit", mixed, "2.00", "--note", "charge.refunded of chk_refunded"]) == 0
+    assert command == f"svc debit {mixed} 2.00 --refund-of chk_refunded"
+    assert cli.main(command.split()[1:]) == 0
     capsys.readouterr()
     assert cli.main(["payments"]) == 1
     out = capsys.readouterr().out

@@ -12,7 +12,7 @@ import httpx
 import pytest
 from starlette.responses import Response
 
-from svc.billing import payments, wallet
+from svc.billing import matching, payments, wallet
 from svc.billing.checkout_cookie import COOKIE, remember
 from svc.config import Config, from_environ
 from svc.errors import StartError
@@ -307,7 +307,7 @@ async def test_the_sandbox_leads_from_the_amount_to_the_pro_tier_once(browser: B
     ledger = (await service.client.get("/billing/ledger", headers=browser.headers)).json()["data"]
     assert me["tier"] == "pro" and [row["description"] for row in ledger] == ["Added funds (test money)"]
     assert "The wallet has $12.50" in (await browser.get("/checkout")).text
-    assert await service.state["db"].read(lambda conn: wallet.verify(conn) + payments.verify(conn)) == []
+    assert await service.state["db"].read(lambda conn: wallet.verify(conn) + matching.verify(conn)) == []
 
 
 async def test_the_page_one_returns_to_works_without_the_cookie_and_tells_nothing(browser: Browser) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from svc import db
 from svc.auth import accounts
-from svc.billing import payments, usage, wallet
+from svc.billing import matching, payments, usage, wallet
 from svc.billing.usage import CountedCall, add_call
 from svc.config import Config
 from svc.content import artifacts, conversations
@@ -54,7 +54,7 @@ def left(conn: sqlite3.Connection, account_id: str) -> dict[str, int]:
 
 
 def findings(conn: sqlite3.Connection) -> list[str]:
-    return wallet.verify(conn) + usage.verify(conn) + payments.verify(conn)
+    return wallet.verify(conn) + usage.verify(conn) + matching.verify(conn)
 
 
 async def test_an_account_is_gone_for_its_owner_while_its_rows_are_still_there(service: Service) -> None:

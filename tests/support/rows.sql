@@ -18,8 +18,8 @@ INSERT INTO ledger (seq, id, account_id, kind, amount_micros, balance_after_micr
     (5, 'led_6', 'a', 'debit', -3, 9999281, '', 'hold_6', 'paid/m', 1, 2, NULL, 1790000000),
     (6, 'led_7', 'a', 'debit', -2, 9999279, '', 'hold_7', 'paid/n', 1, 2, 'key_gone', 1790000000);
 UPDATE checkouts SET state = 'paid', paid_at = 2 WHERE id = 'chk_1';
-INSERT INTO payment_events VALUES ('evt_1', 'checkout.session.completed', 'cs_1', 'chk_1', 1, NULL, 2, NULL),
-    ('evt_2', 'checkout.session.expired', 'cs_2', 'chk_2', 0, 'no payment', 2, NULL);
+INSERT INTO payment_events VALUES ('evt_1', 'checkout.session.completed', 'cs_1', 'chk_1', 1, NULL, 2, 5000000, 'usd', 'pi_1'),
+    ('evt_2', 'checkout.session.expired', 'cs_2', 'chk_2', 0, 'no payment', 2, 5000000, 'usd', NULL);
 INSERT INTO holds VALUES ('hold_open', 'a', 100, 1790000000);
 INSERT INTO usage_days VALUES ('a', '2026-09-21', 'paid/m', 'key_1', 2, 2, 4, 711), ('a', '2026-09-21', 'paid/m', 'key_2', 1, 1, 2, 5),
     ('a', '2026-09-21', 'paid/m', '', 1, 1, 2, 3), ('a', '2026-09-21', 'paid/n', 'key_gone', 1, 1, 2, 2),
