@@ -97,24 +97,33 @@ def forget_some(tx: sqlite3.Connection, account_id: str) -> bool:
     )
 
 
-def usage_by_model(conn: sqlite3.Connection, account_id: str, first_day: str) -> Page[dict[str, Any]]:
-    """Requests, tokens and cost per day and model since `first_day`, newest first; at most 10,000 rows."""
-    return _usage(conn, account_id, first_day, "model")
+def usage_by_model(conn: sqlite3.Connection, account_id: str, first_day: str, after: str | None = None) -> Page[dict[str, Any]]:
+    """Requests, tokens and cost per day and model since `first_day`, newest first, behind the row whose id is `after`.
+
+    A page has at most 10,000 rows. Raises ApiError `invalid_value` for an `after` that is no row of the account.
+    """
+    return _usage(conn, account_id, first_day, after, "model")
 
 
-def usage_by_key(conn: sqlite3.Connection, account_id: str, first_day: str) -> Page[dict[str, Any]]:
+def usage_by_key(conn: sqlite3.Connection, account_id: str, first_day: str, after: str | None = None) -> Page[dict[str, Any]]:
     """The same per day and API key; `key_id` is None for what sessions have used."""
-    return _usage(conn, account_id, first_day, "key_id")
+    return _usage(conn, account_id, first_day, after, "key_id")
 
 
-def _usage(conn: sqlite3.Connection, account_id: str, first_day: str, column: str) -> Page[dict[str, Any]]:
+def _usage(conn: sqlite3.Connection, account_id: str, first_day: str, after: str | None, column: str) -> Page[dict[str, Any]]:
+    last_day, colon, name = ("9999:" if after is None else after).partition(":")
+    place = (account_id, last_day, name)
+    its_row = f"SELECT 1 FROM usage_days WHERE (account_id, day, {column}) = (?, ?, ?)"  # noqa: S608 - our own names
+    if after is not None and not (colon and conn.execute(its_row, place).fetchone()):
+        raise ApiError("invalid_value", "after must be the id of an item of this list.", param="after")
     rows = conn.execute(
         f"""
-        SELECT day, nullif({column}, '') AS {column}, sum(requests) AS requests, sum(input_tokens) AS input_tokens,
-            sum(output_tokens) AS output_tokens, sum(cost_micros) AS cost_micros
-        FROM usage_days WHERE account_id = ? AND day >= ? GROUP BY day, {column} ORDER BY day DESC, {column} LIMIT ?
+        SELECT day || ':' || {column} AS id, day, nullif({column}, '') AS {column}, sum(requests) AS requests,
+            sum(input_tokens) AS input_tokens, sum(output_tokens) AS output_tokens, sum(cost_micros) AS cost_micros
+        FROM usage_days WHERE account_id = ?1 AND day >= ?4 AND day <= ?2 AND (day < ?2 OR {column} > ?3)
+        GROUP BY day, {column} ORDER BY day DESC, {column} LIMIT ?5
         """,  # noqa: S608 - our own names
-        (account_id, first_day, _MOST_ROWS + 1),
+        (*place, first_day, _MOST_ROWS + 1),
     ).fetchall()
     return Page([dict(row) for row in rows[:_MOST_ROWS]], len(rows) > _MOST_ROWS)
 

@@ -94,19 +94,27 @@ async def list_ledger(request: Request[State], caller: Caller) -> Response:
     parameters=[
         parameter("days", "query", "How many days, today included.", integer(minimum=1, maximum=90, default=30), 30),
         parameter("by", "query", "What to tell apart.", string(enum=["model", "key"], default="model"), "model"),
+        parameter("after", "query", "The id of the last item of the page before.", string(), "2026-09-21:builtin/echo"),
     ],
-    answers={200: Answer("The usage.", USAGE)},
-    errors=[Refusal("invalid_value", "days must be a whole number from 1 to 90.", "days", when="`days` is not 1 to 90.")],
+    answers={200: Answer("The usage, up to 10,000 rows; while `has_more` is true, ask again with `after`.", USAGE)},
+    errors=[
+        Refusal(
+            "invalid_value",
+            "days must be a whole number from 1 to 90.",
+            "days",
+            when="`days` is not 1 to 90, or `after` is no item of this list.",
+        )
+    ],
 )
 async def list_usage(request: Request[State], caller: Caller) -> Response:
-    """`?days=` 1..90 (30), `?by=` model or key: requests, tokens and cost per UTC day and model or key, newest first."""
+    """`?days=` 1..90 (30), `?by=` model or key, `?after=`: requests, tokens, cost per UTC day and model or key, newest first."""
     text = request.query_params.get("days", "30")
     if not re.fullmatch(r"[0-9]{1,4}", text) or not 1 <= int(text) <= 90:
         raise ApiError("invalid_value", "days must be a whole number from 1 to 90.", param="days")
     by = checks.one_of(*_USAGE)(request.query_params.get("by", "model"), "by")
     first_day = usage.day_of(request.state.clock() - (int(text) - 1) * _DAY_SECONDS)
     await request.state.engines.usage.flush()
-    return listing(await request.state.db.read(_USAGE[by], caller.id, first_day), dict)
+    return listing(await request.state.db.read(_USAGE[by], caller.id, first_day, page_after(request)), dict)
 
 
 @describes(

@@ -43,6 +43,12 @@ async def test_a_link_of_the_command_sets_a_password_and_proves_nothing(
     assert me["email_verified"] is False
 
 
+@pytest.mark.parametrize("email", ["p@example..com", ".p@example.com", "p@example.com."])
+def test_an_email_that_no_mail_reaches_is_refused(database: Path, capsys: pytest.CaptureFixture[str], email: str) -> None:
+    assert cli.main(["user", "add", email]) == 1
+    assert "email must be an address such as ada@example.com" in capsys.readouterr().err
+
+
 def test_an_account_is_named_by_its_email_or_its_id(database: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["user", "list"]) == 0
     account_id = capsys.readouterr().out.split("\t")[0]

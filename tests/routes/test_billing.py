@@ -118,6 +118,7 @@ async def test_usage_adds_up_per_day_and_model_within_the_days_asked_for(service
         assert (answer["object"], answer["has_more"], len(answer["data"])) == ("list", False, days)
     today, yesterday = (await service.client.get("/billing/usage?days=2", headers=headers)).json()["data"]
     assert today == {
+        "id": "2026-09-21:builtin/echo",
         "day": "2026-09-21",
         "model": "builtin/echo",
         "requests": 2,
@@ -126,6 +127,38 @@ async def test_usage_adds_up_per_day_and_model_within_the_days_asked_for(service
         "cost_micros": 10,
     }
     assert yesterday["day"] == "2026-09-20"
+
+
+@pytest.mark.parametrize("by", ["model", "key"])
+async def test_usage_of_more_than_a_page_is_read_page_by_page(service: Service, monkeypatch: pytest.MonkeyPatch, by: str) -> None:
+    monkeypatch.setattr("svc.billing.usage._MOST_ROWS", 3)
+    account_id, headers = await funded(service)
+    stranger_id, _ = await funded(service)
+    names = ["", "a/b:c", "é🙂 &?", "m"]
+    for day in (day_of(service.clocks.now - days_ago * DAY_SECONDS) for days_ago in range(4)):
+        for name in names:
+            used = (None, name or "builtin/echo") if by == "model" else (name or None, "builtin/echo")
+            await service.state["db"].write(add_call, CountedCall(account_id, *used, 1, 1, 1, day))
+            await service.state["db"].write(add_call, CountedCall(account_id, *used, 1, 1, 1, day))
+            await service.state["db"].write(add_call, CountedCall(stranger_id, None, "theirs", 1, 1, 1, day))
+
+    async def page(after: str | None) -> dict[str, Any]:
+        params = {"by": by, **({"after": after} if after else {})}
+        found: dict[str, Any] = (await service.client.get("/billing/usage", params=params, headers=headers)).json()
+        return found
+
+    rows, found = [], await page(None)
+    while found["has_more"]:
+        assert len(found["data"]) == 3
+        rows += found["data"]
+        found = await page(rows[-1]["id"])
+    rows += found["data"]
+    assert len({row["id"] for row in rows}) == len(rows) == 16 and {row["requests"] for row in rows} == {2}
+    days = [row["day"] for row in rows]
+    assert days == sorted(days, reverse=True) and (await page(rows[-1]["id"]))["data"] == []
+    for wrong in ("x", " ", "2026-09-21", "2026-09-21:theirs", ":", "9999:", "2026-09-21:\0", rows[0]["id"] + "x"):
+        answer = await page(wrong)
+        assert (answer["error"]["code"], answer["error"]["param"]) == ("invalid_value", "after"), wrong
 
 
 @pytest.mark.parametrize("days", ["0", "91", "-1", "1.5", "x", "", "99999999999999999999"])

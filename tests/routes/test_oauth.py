@@ -428,7 +428,7 @@ async def test_an_email_here_is_proved_by_a_linked_identity_that_has_proved_it(
 
 
 async def test_a_new_account_needs_an_email(browser: Browser, provider: StandIn) -> None:
-    for email in (None, "", "no address", "a@b\r\nBcc: x@y", 5, ["ada@example.com"], "a" * 300 + "@x"):
+    for email in (None, "", "no address", "a@b\r\nBcc: x@y", 5, ["ada@example.com"], "a" * 300 + "@x", "p@example..com"):
         assert await browser.arrive(provider, person(email)) == {"error": "email_missing", "provider": "stub"}  # type: ignore[arg-type]
     assert await emails(browser.service) == []
 

@@ -349,7 +349,7 @@ LISTS: dict[str, Make] = {
     "/support/conversations": make_support,
     "/billing/ledger": make_credit,
 }
-# Of a length that nobody can make long: they come in one page.
+# They come in one page; that of the usage has 10,000 rows.
 ONE_PAGE = {"/v1/models", "/billing/usage", "/auth/oauth"}
 
 

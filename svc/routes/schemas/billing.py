@@ -61,6 +61,7 @@ LEDGER_ENTRY = record(
 )
 LEDGER = page_of(LEDGER_ENTRY, "Ledger")
 _DAY = string("In UTC.", format="date")
+_USAGE_ID = string("What `after` takes: the day and the model, or the key.")
 _COUNTS = {
     "requests": integer(minimum=1),
     "input_tokens": integer(minimum=0),
@@ -70,12 +71,14 @@ _COUNTS = {
 USAGE_DAY = record(
     "UsageDay",
     {
+        "id": _USAGE_ID,
         "day": _DAY,
         "model": string(),
         **_COUNTS,
     },
     description="What one model was used for on one day.",
     example={
+        "id": "2026-09-21:builtin/assistant-paid",
         "day": "2026-09-21",
         "model": "builtin/assistant-paid",
         "requests": 1,
@@ -86,9 +89,10 @@ USAGE_DAY = record(
 )
 USAGE_DAY_OF_KEY = record(
     "UsageDayOfKey",
-    {"day": _DAY, "key_id": or_null(string("The API key, perhaps deleted since; null: sessions.")), **_COUNTS},
+    {"id": _USAGE_ID, "day": _DAY, "key_id": or_null(string("The API key, perhaps deleted since; null: sessions.")), **_COUNTS},
     description="What one API key was used for on one day.",
     example={
+        "id": "2026-09-21:key_01m3250v3v30wwksg0v4wcfp7p",
         "day": "2026-09-21",
         "key_id": "key_01m3250v3v30wwksg0v4wcfp7p",
         "requests": 1,
@@ -105,7 +109,7 @@ USAGE = record(
             "description": "By day and model, or by day and key; newest first.",
             "anyOf": [array(USAGE_DAY), array(USAGE_DAY_OF_KEY)],
         },
-        "has_more": boolean("Whether there were more than 10,000 rows."),
+        "has_more": boolean("Whether more rows follow."),
     },
     example={"object": "list", "data": [USAGE_DAY.example], "has_more": False},
 )

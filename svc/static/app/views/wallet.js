@@ -14,7 +14,16 @@ const t = texts.wallet;
 const ledger = pagedList((after) => api.billing.ledger({ limit: 100, after }));
 const kind = signal("all");
 const days = signal(30), by = signal("model");
-const usage = resource(async () => (await api.billing.usage({ days: days.peek(), by: by.peek() })).data);
+const usage = resource(async () => {
+  const values = { days: days.peek(), by: by.peek() };
+  let page = await api.billing.usage(values);
+  const rows = page.data;
+  while (page.has_more) {
+    page = await api.billing.usage({ ...values, after: rows.at(-1).id });
+    rows.push(...page.data);
+  }
+  return rows;
+});
 const keyNames = resource(async () => new Map((await api.keys.list()).map(({ id, name }) => [id, name])));
 const rows = computed(() => usage.data.value?.map((row) => ({ day: row.day, series: by.value === "key" ? row.key_id ?? "" : row.model, micros: row.cost_micros, row })));
 
