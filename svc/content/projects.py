@@ -1,18 +1,40 @@
 """Projects: instructions and a cap on planner steps, under which conversations, runs and artifacts are filed."""
 
 import sqlite3
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from svc import quota
-from svc.checks import fields, integer, label, nullable, string, text
 from svc.db import Page, page, run_some
 from svc.errors import ApiError
 from svc.ids import new_id, timestamp
+from svc.shapes import ABSENT, Absent, given, integer, label, nullable, record, string, text
 
-NAME_LENGTH = 200
-INSTRUCTIONS_LENGTH = 100_000
 MOST_STEPS = 20
+_NAME = label(200).about("Not blank, without control characters.")
+_INSTRUCTIONS = text(100_000).about("What leads the agent's system message; null is none.")
+_MAX_PLANNER_STEPS = integer(1, MOST_STEPS).about("The most steps of the project's agent runs; null: no cap of its own.")
+
+
+class NewProject(NamedTuple):
+    name: Annotated[str, _NAME]
+    instructions: Annotated[str, _INSTRUCTIONS] = ""
+    max_planner_steps: Annotated[int | None, _MAX_PLANNER_STEPS] = None
+
+
+class ProjectChanges(NamedTuple):
+    name: Annotated[str | Absent, _NAME] = ABSENT
+    instructions: Annotated[str | Absent | None, nullable(_INSTRUCTIONS)] = ABSENT
+    max_planner_steps: Annotated[int | Absent | None, nullable(_MAX_PLANNER_STEPS)] = ABSENT
+
+
+NEW_PROJECT = record(
+    "CreateProjectRequest",
+    NewProject,
+    example={"name": "Thesis", "instructions": "Answer in British English.", "max_planner_steps": 10},
+)
+PROJECT_CHANGES = record(
+    "UpdateProjectRequest", ProjectChanges, "An absent field stays as it is.", example={"max_planner_steps": None}
+)
 
 
 class Project(NamedTuple):
@@ -38,28 +60,16 @@ class Project(NamedTuple):
         }
 
 
-def check_fields(body: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a project that `body` has, checked. Raises ApiError `missing_field` or `invalid_value`."""
-    return fields(
-        body,
-        {
-            "name": label(NAME_LENGTH),
-            "instructions": lambda value, param: "" if value is None else text(INSTRUCTIONS_LENGTH)(value, param),
-            "max_planner_steps": nullable(integer(1, MOST_STEPS)),
-        },
-    )
-
-
 # A reference to a project, None for none. Whether it exists, the tables that refer to it say.
-check_project_id = nullable(string)
+PROJECT_ID = nullable(string)
 
 
-def add_project(tx: sqlite3.Connection, account_id: str, values: Mapping[str, Any], now_seconds: float) -> Project:
-    """Stores a project out of checked fields and returns it.
+def add_project(tx: sqlite3.Connection, account_id: str, new: NewProject, now_seconds: float) -> Project:
+    """Store a project and return it.
 
     Raises ApiError `quota_exceeded` where the account has 1,000 or no room, `invalid_api_key` if the account is gone.
     """
-    quota.check_room(tx, account_id, quota.ROW_BYTES + len(values.get("instructions", "").encode()))
+    quota.check_room(tx, account_id, quota.ROW_BYTES + len(new.instructions.encode()))
     try:
         row = tx.execute(
             """
@@ -69,9 +79,7 @@ def add_project(tx: sqlite3.Connection, account_id: str, values: Mapping[str, An
             (
                 new_id("proj", now_seconds),
                 account_id,
-                values["name"],
-                values.get("instructions", ""),
-                values.get("max_planner_steps"),
+                *new,
                 now_seconds,
                 now_seconds,
             ),
@@ -97,14 +105,14 @@ def projects_page(conn: sqlite3.Connection, account_id: str, limit: int, after: 
     return page(conn, "projects", account_id, limit, after).of(lambda row: Project(**row))
 
 
-def change_project(
-    tx: sqlite3.Connection, account_id: str, project_id: str, changes: Mapping[str, Any], now_seconds: float
-) -> Project:
-    """Sets checked fields and returns the project. Raises ApiError `not_found`."""
+def change_project(tx: sqlite3.Connection, account_id: str, project_id: str, sent: ProjectChanges, now_seconds: float) -> Project:
+    """Set the fields that were sent and return the project. Raises ApiError `not_found`."""
     project = project_by_id(tx, account_id, project_id)
+    changes = given(sent)
     if not changes:
         return project
-    quota.check_room(tx, account_id, len(changes.get("instructions", "").encode()) - len(project.instructions.encode()))
+    changes["instructions"] = changes.get("instructions", project.instructions) or ""
+    quota.check_room(tx, account_id, len(changes["instructions"].encode()) - len(project.instructions.encode()))
     tx.execute(
         """
         UPDATE projects SET name = :name, instructions = :instructions, max_planner_steps = :max_planner_steps, updated_at = :now

@@ -74,7 +74,7 @@ async def _order(state: State, caller: Caller, body: dict[str, Any]) -> RunOrder
     tools = _tools(body, tools_for(Offer(session, state.config.agent_fetch, image is not None, speech is not None)))
     max_steps = optional(body, "max_steps", integer(1, _MOST_STEPS), _DEFAULT_STEPS)
     model = await state.models.chosen(caller.id, caller.default_model, body.get("model"), "chat")
-    project_id, instructions = optional(body, "project_id", projects.check_project_id, None), loop.INSTRUCTIONS
+    project_id, instructions = optional(body, "project_id", projects.PROJECT_ID.check, None), loop.INSTRUCTIONS
     if project_id is not None:
         project = await state.db.read(projects.project_by_id, caller.id, project_id, "project_id")
         max_steps = min(max_steps, project.max_planner_steps or max_steps)

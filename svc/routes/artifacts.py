@@ -85,7 +85,7 @@ async def create_artifact(request: Request[State], caller: Caller) -> Response:
     text, decode, usual_type = _content_field(body)
     content_type = usual_type if body.get("content_type") is None else body["content_type"]
     checked = artifacts.check_fields({"name": body.get("name"), "content_type": content_type})
-    project_id = projects.check_project_id(body.get("project_id"), "project_id")
+    project_id = projects.PROJECT_ID.check(body.get("project_id"), "project_id")
     if project_id is not None:  # before a content of many megabytes is written for nothing
         state.db.look_up(projects.project_by_id, caller.id, project_id, "project_id")
     artifact = await artifacts.add_artifact(
@@ -190,7 +190,7 @@ async def change_artifact(request: Request[State], caller: Caller) -> Response:
     body = await read_json(request)
     changes = artifacts.check_fields(body)
     if "project_id" in body:
-        changes["project_id"] = projects.check_project_id(body["project_id"], "project_id")
+        changes["project_id"] = projects.PROJECT_ID.check(body["project_id"], "project_id")
     artifact_id = request.path_params["artifact_id"]
     artifact = await state.db.write(artifacts.change_artifact, caller.id, artifact_id, changes, state.clock())
     return reply(_as_json(state, artifact))

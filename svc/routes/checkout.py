@@ -26,10 +26,11 @@ from svc.routes.schemas.headers import CHECKOUT_COOKIE_HEADER
 from svc.routes.schemas.refusals import STORAGE
 from svc.server.bodies import read_body
 from svc.server.body_budget import KIB
-from svc.server.interface import Answer, Body, Component, Refusal, describes, header, implies, parameter, path_id, string
+from svc.server.interface import Answer, Body, Refusal, describes, header, implies, parameter, path_id, string
 from svc.server.openapi import HTML, REFERRER_POLICY
 from svc.server.state import State
 from svc.server.web import Endpoint, add_log_fields
+from svc.shapes import Component
 
 _WRONG_FORM = Refusal("invalid_value", when="The amount or the form is wrong.")
 _WRONG_PASSWORD = Refusal("invalid_credentials", when="The form to sign in.")

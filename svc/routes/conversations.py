@@ -53,7 +53,7 @@ async def create_conversation(request: Request[State], caller: Caller) -> Respon
     return reply(conversation.as_json(), 201)
 
 
-_CHECKS: Mapping[str, Check[Any]] = {"title": conversations.check_title, "project_id": projects.check_project_id}
+_CHECKS: Mapping[str, Check[Any]] = {"title": conversations.check_title, "project_id": projects.PROJECT_ID.check}
 
 
 @describes(

@@ -5,19 +5,14 @@ from starlette.responses import Response
 
 from svc.agents import runs
 from svc.content import artifacts, conversations, projects
-from svc.content.projects import Project
-from svc.routes.schemas.content import CREATE_PROJECT_REQUEST, PROJECT, PROJECT_LIST, UPDATE_PROJECT_REQUEST
+from svc.content.projects import NEW_PROJECT, PROJECT_CHANGES, NewProject, Project, ProjectChanges
+from svc.routes.schemas.content import PROJECT, PROJECT_LIST
 from svc.routes.schemas.refusals import NO_ROOM
-from svc.server.bodies import read_json
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Refusal, describes, path_id
 from svc.server.state import State
 from svc.server.web import listing, no_content, page_after, page_limit, reply
 
-_NO_NAME = Refusal("missing_field", "name is required: what the project is called.", "name")
-_WRONG_MAX_PLANNER_STEPS = Refusal(
-    "invalid_value", "max_planner_steps must be a whole number from 1 to 20, or null.", "max_planner_steps"
-)
 _PROJECT_ID = path_id("project_id", "The project's id.", "proj_01m3250v3vn4qvxnatpwzmywwn")
 _NOT_FOUND = Refusal("not_found", "There is no such project.", when="The account has no such project.")
 
@@ -26,19 +21,15 @@ _NOT_FOUND = Refusal("not_found", "There is no such project.", when="The account
     "Projects",
     "createProject",
     "Create a project",
-    body=CREATE_PROJECT_REQUEST,
+    body=NEW_PROJECT,
     answers={201: Answer("The project.", PROJECT)},
     errors=[
-        _NO_NAME,
-        _WRONG_MAX_PLANNER_STEPS,
         Refusal("quota_exceeded", "This account has 1,000 projects, the most there can be. Delete some first."),
     ],
 )
-async def create_project(request: Request[State], caller: Caller) -> Response:
-    """`{name, instructions?, max_planner_steps?}` -> 201."""
+async def create_project(request: Request[State], caller: Caller, body: NewProject) -> Response:
     state = request.state
-    values = projects.check_fields({"name": None, **await read_json(request)})
-    return reply((await state.db.write(projects.add_project, caller.id, values, state.clock())).as_json(), 201)
+    return reply((await state.db.write(projects.add_project, caller.id, body, state.clock())).as_json(), 201)
 
 
 @describes(
@@ -67,17 +58,15 @@ async def show_project(request: Request[State], caller: Caller) -> Response:
     "Projects",
     "updateProject",
     "Change a project",
-    body=UPDATE_PROJECT_REQUEST,
+    body=PROJECT_CHANGES,
     parameters=[_PROJECT_ID],
     answers={200: Answer("The project as it is now.", PROJECT, {**PROJECT.example, "max_planner_steps": None})},
-    errors=[_NO_NAME, _WRONG_MAX_PLANNER_STEPS, _NOT_FOUND, NO_ROOM],
+    errors=[_NOT_FOUND, NO_ROOM],
 )
-async def change_project(request: Request[State], caller: Caller) -> Response:
-    """Any of the fields; an absent one stays, null takes back instructions and max_planner_steps."""
-    state = request.state
-    changes = projects.check_fields(await read_json(request))
-    project_id = request.path_params["project_id"]
-    return reply((await state.db.write(projects.change_project, caller.id, project_id, changes, state.clock())).as_json())
+async def change_project(request: Request[State], caller: Caller, body: ProjectChanges) -> Response:
+    """An absent field stays; null takes back instructions and max_planner_steps."""
+    state, project_id = request.state, request.path_params["project_id"]
+    return reply((await state.db.write(projects.change_project, caller.id, project_id, body, state.clock())).as_json())
 
 
 @describes(

@@ -14,10 +14,11 @@ from svc.routes.schemas.document import INFO, TAGS
 from svc.routes.schemas.refusals import STORAGE
 from svc.routes.schemas.service import HEALTH, READINESS
 from svc.server import gauges
-from svc.server.interface import Answer, Component, Content, Refusal, describes, string
+from svc.server.interface import Answer, Content, Refusal, describes, string
 from svc.server.openapi import document as openapi_document
 from svc.server.state import State
 from svc.server.web import Row, reply
+from svc.shapes import Component
 from svc.version import VERSION
 
 _METRICS_TOKEN = Component(

@@ -10,6 +10,7 @@ from svc.errors import ApiError
 from svc.json_text import parse_json
 from svc.server.body_budget import KIB, MIB, SMALL_BYTES
 from svc.server.state import State
+from svc.shapes import Shape
 
 T = TypeVar("T")
 
@@ -58,6 +59,11 @@ def _too_large(limit_bytes: int) -> ApiError:
 async def read_json(request: Request[State], limit_bytes: int = MIB) -> dict[str, Any]:
     """The request's body as one JSON object. Raises what `read_checked` raises of itself."""
     return await read_checked(request, lambda body: body, limit_bytes)
+
+
+async def read_shape(request: Request[State], shape: Shape[T], limit_bytes: int = MIB) -> T:
+    """Return the request's body, one JSON object, as `shape` types it. Raises what `read_checked` and `shape.check` raise."""
+    return await read_checked(request, lambda body: shape.check(body, ""), limit_bytes)
 
 
 async def read_checked(request: Request[State], check: Callable[[dict[str, Any]], T], limit_bytes: int = MIB) -> T:

@@ -14,10 +14,11 @@ from svc.auth.accounts import Account
 from svc.content.content_links import account_of_link
 from svc.db import Database, acting_for
 from svc.errors import ApiError
-from svc.server.interface import Component, Refusal, implies, integer, named_header, string
+from svc.server.interface import Refusal, implies, integer, named_header, string
 from svc.server.limits import CHAT_PER_MINUTE
 from svc.server.state import State
 from svc.server.web import Endpoint
+from svc.shapes import Component
 
 LINK = "link"
 _TOKEN_LENGTH = 4096

@@ -4,35 +4,24 @@
 the handler, @implies(errors=[...]) on the guard; the row in the route table of app.py tells path, method and guards.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, TypeVarTuple, overload
 
 import orjson
+from starlette.requests import Request
+from starlette.responses import Response
 
+from svc.server.bodies import read_shape
 from svc.server.body_budget import MIB
+from svc.server.state import State
+from svc.shapes import Component, Schema, Shape
 
-Schema = Mapping[str, Any]
 _EMPTY: Mapping[str, Any] = MappingProxyType({})
+B = TypeVar("B")
+Who = TypeVarTuple("Who")
 Handler = TypeVar("Handler", bound=Callable[..., Any])
 Guarded = TypeVar("Guarded", bound=Callable[..., Any])
-
-
-class Component(dict[str, Any]):
-    """A part of the document that has a name: written once under `components`, and referred to wherever it is used.
-
-    `example` is a value of a schema; bodies and answers show it where they have none of their own.
-    """
-
-    def __init__(self, kind: str, name: str, value: Mapping[str, Any], example: Any = None) -> None:
-        super().__init__(value)
-        self.kind = kind
-        self.name = name
-        self.example = example
-
-    @property
-    def reference(self) -> str:
-        return f"#/components/{self.kind}/{self.name}"
 
 
 def schema(name: str, value: Schema, example: Any = None) -> Component:
@@ -173,10 +162,11 @@ class Answer(NamedTuple):
 class Body(NamedTuple):
     """The body of a request, of at most `most_bytes`; JSON unless `media_type` says otherwise.
 
+    The handler of a body with a Shape gets the typed value as its last argument; any other body it reads itself.
     `any_type` is for a handler that reads the body whatever type is named.
     """
 
-    schema: Schema
+    schema: Schema | Shape[Any]
     examples: Mapping[str, Any] = _EMPTY
     most_bytes: int = MIB
     media_type: str = "application/json"
@@ -211,6 +201,40 @@ class Operation(NamedTuple):
     guards: tuple[Implied, ...] = ()
 
 
+@overload
+def describes(
+    tag: str,
+    id: str,
+    summary: str,
+    text: str = ...,
+    *,
+    answers: Mapping[int, Answer],
+    body: Shape[B],
+    examples: Mapping[str, Any] = ...,
+    most_bytes: int = ...,
+    parameters: Sequence[Schema] = ...,
+    errors: Sequence[Refusal] = ...,
+) -> Callable[
+    [Callable[[Request[State], *Who, B], Awaitable[Response]]], Callable[[Request[State], *Who], Awaitable[Response]]
+]: ...
+
+
+@overload
+def describes(
+    tag: str,
+    id: str,
+    summary: str,
+    text: str = ...,
+    *,
+    answers: Mapping[int, Answer],
+    body: Body | Component | None = ...,
+    parameters: Sequence[Schema] = ...,
+    errors: Sequence[Refusal] = ...,
+    paged: bool = ...,
+    security: Sequence[Component | None] = ...,
+) -> Callable[[Handler], Handler]: ...
+
+
 def describes(
     tag: str,
     id: str,
@@ -218,25 +242,37 @@ def describes(
     text: str = "",
     *,
     answers: Mapping[int, Answer],
-    body: Body | Component | None = None,
+    body: Shape[Any] | Body | Component | None = None,
+    examples: Mapping[str, Any] = _EMPTY,
+    most_bytes: int = MIB,
     parameters: Sequence[Schema] = (),
     errors: Sequence[Refusal] = (),
     paged: bool = False,
     security: Sequence[Component | None] = (),
-) -> Callable[[Handler], Handler]:
-    """Declares the operation that a handler is; what its guards and its body imply need not be said.
+) -> Callable[..., Any]:
+    """Declare the operation that a handler is; what its guards and its body imply need not be said.
 
-    `paged` is a list with `?limit=` and `?after=`. `security` is for a handler that checks a token itself; None in it means that
-    it may do without.
+    A `body` that is a Shape is read and checked before the handler is called, which gets the typed value as its last argument;
+    `examples` and `most_bytes` are those of its `Body`. `paged` is a list with `?limit=` and `?after=`. `security` is for a
+    handler that checks a token itself; None in it means that it may do without.
     """
-    whole = Body(body) if isinstance(body, Component) else body
+    whole = Body(body, examples, most_bytes) if isinstance(body, Component | Shape) else body
     operation = Operation(tag, id, summary, text, whole, answers, parameters, errors, paged, security)
 
-    def declare(handler: Handler) -> Handler:
+    def declare(handler: Callable[..., Any]) -> Callable[..., Any]:
+        if isinstance(body, Shape):
+            handler = _with_body(handler, body, most_bytes)
         vars(handler)["operation"] = operation
         return handler
 
     return declare
+
+
+def _with_body(handler: Callable[..., Awaitable[Response]], shape: Shape[Any], most_bytes: int) -> Callable[..., Any]:
+    async def endpoint(request: Request[State], *who: Any) -> Response:
+        return await handler(request, *who, await read_shape(request, shape, most_bytes))
+
+    return endpoint
 
 
 def implies(

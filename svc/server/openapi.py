@@ -18,7 +18,6 @@ from svc.server.body_budget import KIB, MIB
 from svc.server.interface import (
     Answer,
     Body,
-    Component,
     Content,
     Operation,
     Refusal,
@@ -30,6 +29,7 @@ from svc.server.interface import (
     refined,
 )
 from svc.server.web import Row
+from svc.shapes import Component, Shape
 
 # --- what every operation has
 
@@ -269,7 +269,8 @@ def _schemes(operation: Operation) -> list[Component | None]:
 
 
 def _body(body: Body) -> dict[str, Any]:
-    content = {body.media_type: _content(Content(body.schema, body.examples))}
+    schema = body.schema.schema if isinstance(body.schema, Shape) else body.schema
+    content = {body.media_type: _content(Content(schema, body.examples))}
     if body.media_type == "application/octet-stream":
         return {"required": False, "content": {**content, "*/*": content[body.media_type]}}
     return {"required": True, "content": content}
@@ -334,6 +335,8 @@ def _of_body(operation: Operation) -> list[Refusal]:
     elif body.media_type == "application/x-www-form-urlencoded":
         coded += ", or no urlencoded form"
     found.append(Refusal("unsupported_media_type", when=f"{coded}."))
+    if isinstance(body.schema, Shape):
+        found += [Refusal(one.code, one.error["message"], one.error["param"]) for one in body.schema.example_refusals()]
     return [*found, Refusal("PAYLOAD_TOO_LARGE", when=f"{too_large}."), Refusal("overloaded")]
 
 

@@ -3,31 +3,6 @@
 from svc.routes.schemas.common import ID, LABEL, MEDIA_TYPE, TIMESTAMP
 from svc.server.interface import array, boolean, choice, integer, or_null, page_of, record, schema, string
 
-CREATE_PROJECT_REQUEST = record(
-    "CreateProjectRequest",
-    {
-        "name": string("Not blank, without control characters.", minLength=1, maxLength=200, pattern=LABEL),
-        "instructions": or_null(string("What leads the agent's system message; null is none.", maxLength=100000)),
-        "max_planner_steps": or_null(
-            integer("The most steps of the project's agent runs; null: no cap of its own.", minimum=1, maximum=20)
-        ),
-    },
-    required=("name",),
-    example={"name": "Thesis", "instructions": "Answer in British English.", "max_planner_steps": 10},
-)
-UPDATE_PROJECT_REQUEST = record(
-    "UpdateProjectRequest",
-    {
-        "name": string("Not blank, without control characters.", minLength=1, maxLength=200, pattern=LABEL),
-        "instructions": or_null(string("What leads the agent's system message; null is none.", maxLength=100000)),
-        "max_planner_steps": or_null(
-            integer("The most steps of the project's agent runs; null: no cap of its own.", minimum=1, maximum=20)
-        ),
-    },
-    required=(),
-    description="An absent field stays as it is.",
-    example={"max_planner_steps": None},
-)
 PROJECT = record(
     "Project",
     {

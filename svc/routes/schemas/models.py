@@ -1,7 +1,8 @@
 """Schemas of models and of the caller's own providers."""
 
 from svc.routes.schemas.common import ID, TIMESTAMP
-from svc.server.interface import Schema, array, boolean, choice, integer, or_null, page_of, record, string
+from svc.server.interface import array, boolean, choice, integer, or_null, page_of, record, string
+from svc.shapes import Schema
 
 PRICING = record(
     "Pricing",
