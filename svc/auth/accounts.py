@@ -6,13 +6,60 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from svc.auth.emails import lookalike_key
-from svc.checks import CONTROL_CHARACTERS, refusal
+from svc.auth.emails import LONGEST, check_email, lookalike_key
 from svc.errors import ApiError
 from svc.ids import new_id, timestamp
+from svc.shapes import Component, Shape, or_null, text
 
 PASSWORD_LENGTH = (8, 1024)
-NAME_LENGTH = 200
+
+# What neither side of an e-mail may hold: controls, what shows nothing or turns the direction, and other forms of @.
+_HIDDEN = "\\u0000-\\u0020\\u007f-\\u009f\\u00ad\\u061c\\u180e\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u2069\\ufe6b\\ufeff\\uff20"
+EMAIL = Shape(
+    check_email,
+    "an address such as ada@example.com",
+    Component(
+        "schemas",
+        "Email",
+        {
+            "type": "string",
+            "description": "One account per e-mail, whatever its case. Characters that show nothing or turn the direction, a "
+            "second @ in compatibility form, and an address literal are refused.",
+            "minLength": 3,
+            "maxLength": LONGEST,
+            "pattern": f'^[^\\s@<>()\\[\\]\\\\,;:"{_HIDDEN}]+@[^\\s@<>()\\[\\]\\\\,;"{_HIDDEN}]+$',
+            "examples": ["ada@example.com"],
+        },
+    ),
+)
+_NEW_PASSWORD = text(PASSWORD_LENGTH[1], least=PASSWORD_LENGTH[0])
+PASSWORD = Shape(
+    _NEW_PASSWORD.check,
+    _NEW_PASSWORD.expected,
+    Component(
+        "schemas",
+        "NewPassword",
+        {"description": "8 to 1024 characters.", **_NEW_PASSWORD.schema, "examples": ["correct horse battery"]},
+    ),
+)
+_NAME = text(200, controls=False)
+PERSON_NAME = Shape[str | None](
+    lambda value, param: None if value is None else _NAME.check(value, param).strip() or None,
+    _NAME.expected,
+    Component(
+        "schemas",
+        "PersonName",
+        or_null(
+            {
+                "type": "string",
+                "description": "How the person is called. Blank or null is no name; control characters are refused.",
+                "maxLength": 200,
+                "pattern": "^[^\\u0000-\\u001f\\u007f-\\u009f]*$",
+                "examples": ["Ada"],
+            }
+        ),
+    ),
+)
 
 
 # What is read of an account, in the order of its fields. (`RETURNING password_hash IS NOT NULL` is always 1 in SQLite 3.40.)
@@ -55,23 +102,6 @@ class Account(NamedTuple):
 def account_of(row: sqlite3.Row) -> Account:
     """The account in a row that begins with COLUMNS."""
     return Account._make((*row[:7], bool(row[7]), row[8] is not None))
-
-
-def check_password(value: Any, param: str = "password") -> str:
-    """`value` as a new password. Raises ApiError `missing_field` or `invalid_value`."""
-    shortest, longest = PASSWORD_LENGTH
-    if not isinstance(value, str) or not shortest <= len(value) <= longest:
-        raise refusal(value, param, f"a string of {shortest} to {longest} characters")
-    return value
-
-
-def check_name(value: Any, param: str = "name") -> str | None:
-    """`value` as a person's name, None for none. Raises ApiError `invalid_value`."""
-    if value is None:
-        return None
-    if not isinstance(value, str) or len(value) > NAME_LENGTH or CONTROL_CHARACTERS.search(value):
-        raise refusal(value, param, f"a string of at most {NAME_LENGTH} characters, without control characters")
-    return value.strip() or None
 
 
 def add_account(tx: sqlite3.Connection, email: str, name: str | None, password_hash: str | None, now_seconds: float) -> Account:

@@ -51,7 +51,7 @@ def _whole(conn: sqlite3.Connection, support_id: str) -> Iterator[str]:
 
 
 def _reply(config: Config, options: argparse.Namespace) -> int:
-    text = support.check_content(sys.stdin.read().strip() if options.text is None else options.text, "TEXT")
+    text = support.CONTENT.check(sys.stdin.read().strip() if options.text is None else options.text, "TEXT")
     with command_connection(database(config)) as tx:
         support.add_message(tx, _account_of(tx, options.id), options.id, "operator", text, time.time())
     print("sent")

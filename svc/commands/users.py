@@ -37,9 +37,9 @@ def add_parsers(commands: Any) -> None:
 
 
 def _add(config: Config, options: argparse.Namespace) -> int:
-    email, name = check_email(options.email), accounts.check_name(options.name)
+    email, name = check_email(options.email), accounts.PERSON_NAME.check(options.name, "name")
     given = _read_password()
-    password = accounts.check_password(given or random_base62(20))
+    password = accounts.PASSWORD.check(given or random_base62(20), "password")
     passwords = Passwords(config.argon2_memory_kib, config.argon2_time_cost)
     password_hash = asyncio.run(passwords.hash(password))
     passwords.close()

@@ -3,21 +3,40 @@
 import sqlite3
 import time
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from svc import quota
-from svc.checks import CONTROL_CHARACTERS, label, nullable, one_of, required, text
 from svc.content import history
 from svc.content.forgetting import Part
 from svc.content.fulltext import TITLES, distinct_words
 from svc.db import Page, page, run_some
 from svc.errors import ApiError
 from svc.ids import new_id, timestamp
+from svc.shapes import ABSENT, CONTROL_CHARACTERS, Absent, label, nullable, one_of, record, string, text
 
 TITLE_LENGTH = 200
 ROLES = ("system", "user", "assistant")
 _MADE_TITLE_LENGTH = 80
 _SLICE_SECONDS = 0.008
+_TITLE = nullable(label(TITLE_LENGTH)).about("Not blank, without control characters; null: made of the first message.")
+
+
+class ConversationFields(NamedTuple):
+    title: Annotated[str | Absent | None, _TITLE] = ABSENT
+    project_id: Annotated[str | Absent | None, nullable(string).about("The project under which it is filed; null: none.")] = (
+        ABSENT
+    )
+
+
+class NewMessage(NamedTuple):
+    role: Annotated[str, one_of(*ROLES)]
+    content: Annotated[str, text(history.MESSAGE_LENGTH, blank=False).about("Not blank.")]
+
+
+CONVERSATION_FIELDS = record(
+    "ConversationRequest", ConversationFields, "An absent field is null, or stays as it is.", example={"title": "Trains"}
+)
+NEW_MESSAGE = record("CreateMessageRequest", NewMessage, example={"role": "user", "content": "When does it leave?"})
 
 
 class Conversation(NamedTuple):
@@ -42,24 +61,12 @@ class Conversation(NamedTuple):
         }
 
 
-# A title; None for one that the first message makes.
-check_title = nullable(label(TITLE_LENGTH))
-
-
 def title_of(said: str) -> str | None:
     """The title that a first message gives: its beginning in one line; None for one of blanks."""
     line = " ".join(CONTROL_CHARACTERS.sub("", " ".join(said[: TITLE_LENGTH * 10].split())).split())
     if len(line) > _MADE_TITLE_LENGTH:
         line = line[: _MADE_TITLE_LENGTH - 1].rstrip() + "…"
     return line or None
-
-
-def check_message(body: Mapping[str, Any]) -> dict[str, str]:
-    """`role` and `content` of a message, checked. Raises ApiError `missing_field` or `invalid_value`."""
-    return {
-        "role": required(body, "role", one_of(*ROLES)),
-        "content": required(body, "content", text(history.MESSAGE_LENGTH, blank=False)),
-    }
 
 
 def add_conversation(

@@ -1,20 +1,28 @@
 """Live support for pro accounts: one active conversation of a person with the operator."""
 
 import sqlite3
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from svc import quota
-from svc.checks import label, nullable, text
 from svc.db import Page, page, run_some
 from svc.errors import ApiError
 from svc.ids import new_id, timestamp
+from svc.shapes import label, record, text
 
-SUBJECT_LENGTH = 200
-CONTENT_LENGTH = 10_000
+CONTENT = text(10_000, blank=False)
 
 
-check_subject = nullable(label(SUBJECT_LENGTH))
-check_content = text(CONTENT_LENGTH, blank=False)
+class NewSupport(NamedTuple):
+    subject: Annotated[str | None, label(200).about("Not blank, without control characters.")] = None
+    message: Annotated[str | None, CONTENT.about("The first message; not blank.")] = None
+
+
+class NewSupportMessage(NamedTuple):
+    content: Annotated[str, CONTENT.about("Not blank.")]
+
+
+NEW_SUPPORT = record("CreateSupportRequest", NewSupport, example={"subject": "My invoice", "message": "Where is my invoice?"})
+NEW_SUPPORT_MESSAGE = record("CreateSupportMessageRequest", NewSupportMessage, example={"content": "Where is my invoice?"})
 
 
 class SupportConversation(NamedTuple):
@@ -62,13 +70,12 @@ def shown_whole(conn: sqlite3.Connection, account_id: str, support_id: str) -> d
     return {**support_by_id(conn, account_id, support_id).as_json(), "messages": messages}
 
 
-def add_support(
-    tx: sqlite3.Connection, account_id: str, subject: str | None, content: str | None, now_seconds: float
-) -> dict[str, Any]:
-    """Opens a support conversation, perhaps with its first message, and returns it as it is shown whole.
+def add_support(tx: sqlite3.Connection, account_id: str, new: NewSupport, now_seconds: float) -> dict[str, Any]:
+    """Open a support conversation, perhaps with its first message, and return it with its messages.
 
     Raises ApiError `already_active`, `quota_exceeded`, `invalid_api_key` when the account is gone.
     """
+    subject, content = new
     quota.check_room(tx, account_id, quota.ROW_BYTES + len((subject or "").encode()))
     support_id = new_id("sup", now_seconds)
     try:

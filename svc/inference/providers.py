@@ -6,18 +6,18 @@ import re
 import sqlite3
 from collections.abc import Iterator, Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import orjson
 
 from svc import quota
-from svc.checks import fields, list_of, matching, nullable, one_of, refusal, required
 from svc.db import Page, page
 from svc.errors import ApiError
 from svc.ids import new_id, timestamp
 from svc.inference.catalog import PRICES
 from svc.outbound.addresses import checked_url
 from svc.outbound.errors import InvalidURL
+from svc.shapes import ABSENT, Absent, Shape, list_of, matching, nullable, one_of, record, refusal, required
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -62,48 +62,30 @@ def _bound_to(account_id: str, provider_id: str) -> bytes:
     return f"{account_id}/{provider_id}".encode()
 
 
-def check_fields(body: Mapping[str, Any], *, creating: bool) -> dict[str, Any]:
-    """The fields of a request that are there, checked: `name`, `base_url`, `api_key` (None takes it away), `models`.
-
-    Raises ApiError `missing_field` or `invalid_value`.
-    """
-    checks = {"name": _NAME, "base_url": _check_base_url, "api_key": nullable(_API_KEY), "models": nullable(_check_models)}
-    if creating:
-        body = {"name": None, "base_url": None, **body}
-    return fields(body, checks)
-
-
-_NAME = matching(_SLUG, "a slug: a-z, 0-9, - and _, at most 63 characters", 63)
-_API_KEY = matching(_KEY, "printable ASCII without spaces, or null for none", 4096)
-
-
 def _check_base_url(value: Any, param: str) -> str:
     try:
         if not isinstance(value, str) or len(value) > _URL_LENGTH or "?" in value:
             raise InvalidURL
         return str(checked_url(value)).rstrip("/")
     except InvalidURL:
-        expected = "an address such as https://api.example.com/v1, without user name, query and fragment"
-        raise refusal(value, param, expected) from None
+        raise refusal(value, param, _AN_ADDRESS) from None
 
 
 def _check_models(value: Any, param: str) -> list[str | dict[str, str]]:
     """The models, each once: a plain name, or where a kind is told an object."""
-    models = dict(list_of(_model, most=MOST_MODELS)(value, param))
+    models = dict(_MODEL_LIST.check(value, param))
     return [name if kind is None else {"id": name, "kind": kind} for name, kind in models.items()]
 
 
 def _model(value: Any, param: str) -> tuple[str, str | None]:
     if isinstance(value, dict):
-        return required(value, "id", _model_name, param), required(value, "kind", one_of(*PRICES), param)
-    return _model_name(value, param), None
+        return required(value, "id", _MODEL_NAME, param), required(value, "kind", _KIND, param)
+    return _MODEL_NAME.check(value, param), None
 
 
 def _model_name(value: Any, param: str) -> str:
     if not is_model_name(value):
-        raise refusal(
-            value, param, f"the provider's own name for a model, of 1 to {_MODEL_LENGTH} characters, or an object with it"
-        )
+        raise refusal(value, param, _A_MODEL_NAME)
     name: str = value
     return name
 
@@ -111,6 +93,64 @@ def _model_name(value: Any, param: str) -> str:
 def is_model_name(value: Any) -> bool:
     """Whether `value` can be a provider's own name for a model: it goes into ids, records and lists."""
     return isinstance(value, str) and 0 < len(value) <= _MODEL_LENGTH and value.isprintable()
+
+
+_AN_ADDRESS = "an address such as https://api.example.com/v1, without user name, query and fragment"
+_A_MODEL_NAME = f"the provider's own name for a model, of 1 to {_MODEL_LENGTH} characters, or an object with it"
+_NAME = matching(_SLUG, "a slug: a-z, 0-9, - and _, at most 63 characters", 63).about(
+    "A slug: it stands before the names of its models. Unique for the caller, and not one of the operator's."
+)
+_BASE_URL = Shape(
+    _check_base_url,
+    _AN_ADDRESS,
+    {
+        "type": "string",
+        "description": "Where its OpenAI-compatible API begins: http or https, without user name, query and fragment. Every "
+        "address that its host resolves to must be allowed, at creation as at each use. A new scheme, host or port drops the "
+        "stored key unless a new one comes along.",
+        "maxLength": _URL_LENGTH,
+        "pattern": "^[Hh][Tt][Tt][Pp][Ss]?://[^/?#@\\\\]+(/[^?#]*)?$",
+    },
+)
+_API_KEY = matching(_KEY, "printable ASCII without spaces, or null for none", 4096).about(
+    "Sent there as `Authorization: Bearer <key>`, and never shown again: it is stored encrypted. Printable ASCII without spaces; "
+    "null for none."
+)
+_KIND = one_of(*PRICES)
+_MODEL_NAME = Shape(_model_name, _A_MODEL_NAME, {"type": "string", "minLength": 1, "maxLength": _MODEL_LENGTH})
+OWN_MODEL = Shape(
+    _model,
+    _A_MODEL_NAME,
+    {
+        "description": "A model by the provider's own name, or with what it makes where that is no chat.",
+        "anyOf": [
+            _MODEL_NAME.schema,
+            {"type": "object", "properties": {"id": _MODEL_NAME.schema, "kind": _KIND.schema}, "required": ["id", "kind"]},
+        ],
+    },
+)
+_MODEL_LIST = list_of(OWN_MODEL, most=MOST_MODELS)
+_MODELS = Shape(_check_models, _MODEL_LIST.expected, _MODEL_LIST.schema).about(
+    "The models to offer, by the provider's own names; null: all, as the provider lists them."
+)
+
+
+class NewProvider(NamedTuple):
+    name: Annotated[str, _NAME]
+    base_url: Annotated[str, _BASE_URL]
+    api_key: Annotated[str | None, _API_KEY] = None
+    models: Annotated[list[str | dict[str, str]] | None, _MODELS] = None
+
+
+class ProviderChanges(NamedTuple):
+    name: Annotated[str | Absent, _NAME] = ABSENT
+    base_url: Annotated[str | Absent, _BASE_URL] = ABSENT
+    api_key: Annotated[str | Absent | None, nullable(_API_KEY)] = ABSENT
+    models: Annotated[list[str | dict[str, str]] | Absent | None, nullable(_MODELS)] = ABSENT
+
+
+NEW_PROVIDER = record("CreateProviderRequest", NewProvider)
+PROVIDER_CHANGES = record("UpdateProviderRequest", ProviderChanges, "An absent field stays as it is.")
 
 
 def as_json(row: sqlite3.Row) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Agent runs: the stream that is the run, and its records."""
 
 from functools import partial
-from typing import Any
+from typing import Annotated, NamedTuple
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -9,29 +9,48 @@ from starlette.responses import Response
 from svc.agents import loop, runs
 from svc.agents.run import AgentRun, RunOrder
 from svc.agents.toolbox import AgentTool, Offer
-from svc.agents.tools import tools_for
-from svc.checks import integer, list_of, one_of, optional, required, text
+from svc.agents.tools import TOOLS, tools_for
 from svc.content import projects
 from svc.errors import ApiError
 from svc.inference.blocks import error_event
 from svc.inference.paid_call import Payer
-from svc.routes.schemas.agents import RUN, RUN_ANSWER, RUN_BODY, RUN_LIST, RUN_TEXT
+from svc.routes.schemas.agents import RUN, RUN_ANSWER, RUN_LIST, RUN_TEXT
 from svc.routes.schemas.refusals import MODEL_NOT_FOUND, NO_FUNDS, NO_ROOM, PROJECT_NOT_FOUND
-from svc.server.bodies import read_json
 from svc.server.body_budget import MIB
 from svc.server.gate import Caller
-from svc.server.interface import Answer, Refusal, choice, describes, parameter, path_id, string
+from svc.server.interface import Answer, Refusal, choice, describes, parameter, path_id
 from svc.server.sse import EventStream
 from svc.server.state import State
 from svc.server.web import add_log_fields, listing, page_after, page_limit, reply, reply_apart
+from svc.shapes import integer, list_of, one_of, optional, record, string, text
 
 _RUN_ID = path_id("run_id", "The run's id.", "run_01m3250v3vn4qvxnatpwzmywwn")
 _NOT_FOUND = Refusal("not_found", "There is no such run.", when="The account has no such run.")
 
-_BODY_BYTES = 16 * MIB
 _LONG_CHARACTERS = 1_000_000
-_MOST_STEPS = 20
-_DEFAULT_STEPS = 6
+
+
+class NewRun(NamedTuple):
+    goal: Annotated[str, text(runs.GOAL_LENGTH, blank=False).about("What the agent is to reach; not blank.")]
+    model: Annotated[str | None, string.about("As in a chat request.")] = None
+    max_steps: Annotated[int, integer(1, 20).about("The most calls of the model. A project's lower cap applies.")] = 6
+    project_id: Annotated[
+        str | None, string.about("The project whose instructions lead the run and under which it is filed.")
+    ] = None
+    tools: Annotated[
+        list[str] | None,
+        list_of(one_of(*TOOLS)).about(
+            "What it may call; without: all that there are here. `search_memory` needs a session, `fetch_url` the operator's "
+            "leave, and the tools that make pictures and speech a model for them."
+        ),
+    ] = None
+
+
+_NEW_RUN = record(
+    "RunRequest",
+    NewRun,
+    example={"goal": "Calculate 12 * (3 + 4)", "model": "builtin/assistant", "max_steps": 6},
+)
 
 
 @describes(
@@ -39,21 +58,20 @@ _DEFAULT_STEPS = 6
     "runAgent",
     "Run an agent",
     RUN_TEXT,
-    body=RUN_BODY,
+    body=_NEW_RUN,
+    most_bytes=16 * MIB,
     answers={200: RUN_ANSWER},
     errors=[
         NO_ROOM,
-        Refusal("missing_field", "goal is required: a string of 1 to 1000000 characters, not blank.", "goal"),
-        Refusal("invalid_value", "max_steps must be a whole number from 1 to 20.", "max_steps"),
         NO_FUNDS,
         MODEL_NOT_FOUND,
         PROJECT_NOT_FOUND,
     ],
 )
-async def run(request: Request[State], caller: Caller) -> Response:
-    """`{goal, model?, max_steps?, project_id?, tools?}` -> the run's events, up to exactly one that ends it."""
+async def run(request: Request[State], caller: Caller, body: NewRun) -> Response:
+    """Stream the run's events, up to exactly one that ends it."""
     state = request.state
-    order = await _order(state, caller, await read_json(request, _BODY_BYTES))
+    order = await _order(state, caller, body)
     payer = Payer(caller.id, request.scope["svc.request_id"], caller.key_id)
     agent_run = AgentRun(state, payer, order, partial(add_log_fields, request))
     return EventStream(
@@ -67,24 +85,22 @@ async def run(request: Request[State], caller: Caller) -> Response:
     )
 
 
-async def _order(state: State, caller: Caller, body: dict[str, Any]) -> RunOrder:
+async def _order(state: State, caller: Caller, body: NewRun) -> RunOrder:
     session = caller.auth == "session"
-    goal = required(body, "goal", text(runs.GOAL_LENGTH, blank=False))
     image, speech = [await state.models.first(caller.id, kind) for kind in ("image", "speech")]
-    tools = _tools(body, tools_for(Offer(session, state.config.agent_fetch, image is not None, speech is not None)))
-    max_steps = optional(body, "max_steps", integer(1, _MOST_STEPS), _DEFAULT_STEPS)
-    model = await state.models.chosen(caller.id, caller.default_model, body.get("model"), "chat")
-    project_id, instructions = optional(body, "project_id", projects.PROJECT_ID.check, None), loop.INSTRUCTIONS
+    tools = _tools(body.tools, tools_for(Offer(session, state.config.agent_fetch, image is not None, speech is not None)))
+    model = await state.models.chosen(caller.id, caller.default_model, body.model, "chat")
+    max_steps, project_id, instructions = body.max_steps, body.project_id, loop.INSTRUCTIONS
     if project_id is not None:
         project = await state.db.read(projects.project_by_id, caller.id, project_id, "project_id")
         max_steps = min(max_steps, project.max_planner_steps or max_steps)
         instructions = f"{project.instructions}\n\n{instructions}".strip()
     # A key's requests are stateless: they leave nothing in memory.
-    return RunOrder(goal, instructions, model, image, speech, tools, max_steps, project_id, remembered=session)
+    return RunOrder(body.goal, instructions, model, image, speech, tools, max_steps, project_id, remembered=session)
 
 
-def _tools(body: dict[str, Any], offered: dict[str, AgentTool]) -> dict[str, AgentTool]:
-    names = optional(body, "tools", list_of(one_of(*offered)), list(offered))
+def _tools(wanted: list[str] | None, offered: dict[str, AgentTool]) -> dict[str, AgentTool]:
+    names = offered if wanted is None else list_of(one_of(*offered)).check(wanted, "tools")
     return {name: tool for name, tool in offered.items() if name in names}
 
 
@@ -93,7 +109,7 @@ def _tools(body: dict[str, Any], offered: dict[str, AgentTool]) -> dict[str, Age
     "listRuns",
     "List the runs",
     parameters=[
-        parameter("project_id", "query", "Only those of this project.", string()),
+        parameter("project_id", "query", "Only those of this project.", string.schema),
         parameter("status", "query", "Only those of this status.", choice(*runs.STATUSES)),
     ],
     answers={200: Answer("A page of runs.", RUN_LIST)},

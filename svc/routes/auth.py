@@ -1,32 +1,44 @@
 """Sign-up, login and logout."""
 
-from typing import Any
+from typing import Annotated, Any, NamedTuple
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from svc import checks
 from svc.auth import accounts, oauth_flows, tokens
 from svc.auth.accounts import Account
-from svc.auth.emails import check_email
 from svc.billing import checkout_cookie
 from svc.errors import ApiError
 from svc.routes.links import send_verification
-from svc.routes.schemas.accounts import (
-    LOG_IN_REQUEST,
-    SESSION,
-    SESSION_CODE_REQUEST,
-    SIGN_UP_REQUEST,
-)
+from svc.routes.schemas.accounts import SESSION
 from svc.routes.schemas.headers import CHECKOUT_COOKIE_HEADER
 from svc.routes.schemas.refusals import STORAGE
-from svc.server.bodies import read_json
 from svc.server.interface import Answer, Refusal, describes
 from svc.server.state import State
 from svc.server.web import add_log_fields, no_content, reply
+from svc.shapes import record, string, text
 
-_NO_EMAIL = Refusal("missing_field", "email is required: an address such as ada@example.com.", "email")
-_WRONG_EMAIL = Refusal("invalid_value", "email must be an address such as ada@example.com.", "email")
+
+class SignUp(NamedTuple):
+    email: Annotated[str, accounts.EMAIL]
+    password: Annotated[str, accounts.PASSWORD]
+    name: Annotated[str | None, accounts.PERSON_NAME] = None
+
+
+class LogIn(NamedTuple):
+    email: Annotated[str, string.about("The account's e-mail, in any case.")]
+    password: Annotated[str, string]
+
+
+class SessionCode(NamedTuple):
+    code: Annotated[str, text(10_000, least=1).about("The one-time code out of the page's fragment, within a minute.")]
+
+
+_SIGN_UP = record(
+    "SignUpRequest", SignUp, example={"email": "ada@example.com", "password": "correct horse battery", "name": "Ada"}
+)
+_LOG_IN = record("LogInRequest", LogIn, example={"email": "ada@example.com", "password": "correct horse battery"})
+_SESSION_CODE = record("SessionCodeRequest", SessionCode, example={"code": "fZ3kQ9vTq0aXw7LmB2cYs8RdJ5hNu1PgEo6WiKt4xVy"})
 
 
 @describes(
@@ -34,27 +46,20 @@ _WRONG_EMAIL = Refusal("invalid_value", "email must be an address such as ada@ex
     "signUp",
     "Create an account",
     "Limit: 10 an hour for one IP address (IPv6: for one /64 network).",
-    body=SIGN_UP_REQUEST,
+    body=_SIGN_UP,
     answers={201: Answer("The account is made and signed in.", SESSION, headers={"set-cookie": CHECKOUT_COOKIE_HEADER})},
     errors=[
-        _NO_EMAIL,
-        _WRONG_EMAIL,
         Refusal("signup_closed", when="The operator alone makes accounts here."),
         Refusal("email_taken", param="email", when="There is an account with this e-mail."),
         STORAGE,
     ],
 )
-async def signup(request: Request[State]) -> Response:
-    """`{email, password, name?}` -> 201 session."""
+async def signup(request: Request[State], body: SignUp) -> Response:
     state = request.state
     if state.config.signup == "closed":
         raise ApiError("signup_closed")
-    body = await read_json(request)
-    email = checks.required(body, "email", check_email)
-    password = checks.required(body, "password", accounts.check_password)
-    name = accounts.check_name(body.get("name"))
-    password_hash = await state.passwords.hash(password)
-    account = await state.db.write(accounts.add_account, email, name, password_hash, state.clock())
+    password_hash = await state.passwords.hash(body.password)
+    account = await state.db.write(accounts.add_account, body.email, body.name, password_hash, state.clock())
     send_verification(state, account)
     return await _session(request, account, 201)
 
@@ -64,21 +69,16 @@ async def signup(request: Request[State]) -> Response:
     "logIn",
     "Sign in",
     "Limit: 5 a minute for one IP address. An unknown e-mail and a wrong password get the same answer in the same time.",
-    body=LOG_IN_REQUEST,
+    body=_LOG_IN,
     answers={200: Answer("Signed in.", SESSION, headers={"set-cookie": CHECKOUT_COOKIE_HEADER})},
     errors=[
-        _NO_EMAIL,
-        _WRONG_EMAIL,
         Refusal("invalid_credentials", when="The e-mail or the password is wrong: the same answer, in the same time, for both."),
         STORAGE,
     ],
 )
-async def login(request: Request[State]) -> Response:
-    """`{email, password}` -> 200 session; the same answer, in the same time, for an unknown e-mail and a wrong password."""
-    state = request.state
-    body = await read_json(request)
-    email, password = checks.required(body, "email", checks.string), checks.required(body, "password", checks.string)
-    return await _session(request, await checked_login(state, email, password), 200)
+async def login(request: Request[State], body: LogIn) -> Response:
+    """The same answer, in the same time, for an unknown e-mail and a wrong password."""
+    return await _session(request, await checked_login(request.state, body.email, body.password), 200)
 
 
 async def checked_login(state: State, email: str, password: str) -> Account:
@@ -110,11 +110,9 @@ async def logout(request: Request[State], caller: Any) -> Response:
     "changeOauthCode",
     "Change a one-time code for a session",
     "Works once, within a minute, in the browser that began the sign-in: it knows it by a cookie.",
-    body=SESSION_CODE_REQUEST,
+    body=_SESSION_CODE,
     answers={200: Answer("Signed in.", SESSION, headers={"set-cookie": CHECKOUT_COOKIE_HEADER})},
     errors=[
-        Refusal("missing_field", "code must be a string.", "code"),
-        Refusal("invalid_value", "code must be a string.", "code"),
         Refusal(
             "invalid_token",
             param="code",
@@ -123,14 +121,11 @@ async def logout(request: Request[State], caller: Any) -> Response:
         STORAGE,
     ],
 )
-async def change_code(request: Request[State]) -> Response:
-    """`{code}` from the page's fragment -> 200 session, once, in the browser that began the sign-in with another provider."""
+async def change_code(request: Request[State], body: SessionCode) -> Response:
+    """Once, in the browser that began the sign-in with another provider."""
     state = request.state
-    code = (await read_json(request)).get("code")
-    if not isinstance(code, str) or not code:
-        raise ApiError("missing_field" if code is None else "invalid_value", "code must be a string.", param="code")
     browser = oauth_flows.browser_of(request.headers) or ""
-    account_id = await state.db.write(oauth_flows.use_code, code, browser, state.clock())
+    account_id = await state.db.write(oauth_flows.use_code, body.code, browser, state.clock())
     account = await state.db.read(accounts.account_by_id, account_id)
     if account is None:
         raise ApiError("invalid_token", param="code")

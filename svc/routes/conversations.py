@@ -1,38 +1,30 @@
 """The caller's conversations and their messages."""
 
 import sqlite3
-from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from svc.checks import Check, fields, text
 from svc.content import answers, conversations, history, projects, search
-from svc.content.conversations import Conversation
+from svc.content.conversations import CONVERSATION_FIELDS, NEW_MESSAGE, Conversation, ConversationFields, NewMessage
 from svc.content.history import Message
 from svc.content.search import Match
 from svc.db import Page
 from svc.routes.schemas.content import (
     CONVERSATION,
     CONVERSATION_LIST,
-    CONVERSATION_REQUEST,
-    CREATE_MESSAGE_REQUEST,
     MESSAGE,
     MESSAGE_LIST,
 )
 from svc.routes.schemas.refusals import NO_ROOM, PROJECT_NOT_FOUND
-from svc.server.bodies import read_json
 from svc.server.gate import Caller
-from svc.server.interface import Answer, Body, Refusal, describes, parameter, path_id, string
+from svc.server.interface import Answer, Refusal, describes, parameter, path_id, string
 from svc.server.state import State
 from svc.server.web import listing, no_content, page_after, page_limit, reply
+from svc.shapes import given, text
 
-_NO_ROLE = Refusal("missing_field", "role is required.", "role")
-_WRONG_TITLE = Refusal(
-    "invalid_value", "title must be a string of 1 to 200 characters, not blank, without control characters, or null.", "title"
-)
 _CONVERSATION_ID = path_id("conversation_id", "The conversation's id.", "conv_01m3250v3vn4qvxnatpwzmywwn")
 _NOT_FOUND = Refusal("not_found", "There is no such conversation.", when="The account has no such conversation.")
 
@@ -41,19 +33,14 @@ _NOT_FOUND = Refusal("not_found", "There is no such conversation.", when="The ac
     "Conversations",
     "createConversation",
     "Begin a conversation",
-    body=CONVERSATION_REQUEST,
+    body=CONVERSATION_FIELDS,
     answers={201: Answer("The conversation.", CONVERSATION)},
-    errors=[_NO_ROLE, _WRONG_TITLE, PROJECT_NOT_FOUND, NO_ROOM],
+    errors=[PROJECT_NOT_FOUND, NO_ROOM],
 )
-async def create_conversation(request: Request[State], caller: Caller) -> Response:
-    """`{title?, project_id?}` -> 201."""
+async def create_conversation(request: Request[State], caller: Caller, body: ConversationFields) -> Response:
     state = request.state
-    changes = fields(await read_json(request), _CHECKS)
-    conversation = await state.db.write(conversations.add_conversation, caller.id, state.clock(), **changes)
+    conversation = await state.db.write(conversations.add_conversation, caller.id, state.clock(), **given(body))
     return reply(conversation.as_json(), 201)
-
-
-_CHECKS: Mapping[str, Check[Any]] = {"title": conversations.check_title, "project_id": projects.PROJECT_ID.check}
 
 
 @describes(
@@ -85,7 +72,7 @@ async def list_conversations(request: Request[State], caller: Caller) -> Respons
     if not words:
         page = await db.read(conversations.conversations_page, caller.id, limit, page_after(request), project_id)
         return listing(page, Conversation.as_json)
-    text(search.QUERY_LENGTH)(words, "q")
+    text(search.QUERY_LENGTH).check(words, "q")
     found = await db.heavy_read(search.search, caller.id, words, limit, page_after(request), project_id)
     return listing(found, Match.as_json)
 
@@ -108,12 +95,11 @@ async def show_conversation(request: Request[State], caller: Caller) -> Response
     "Conversations",
     "updateConversation",
     "Change a conversation",
-    body=Body(CONVERSATION_REQUEST, {"title": {"title": "Trains to Zürich"}}),
+    body=CONVERSATION_FIELDS,
+    examples={"title": {"title": "Trains to Zürich"}},
     parameters=[_CONVERSATION_ID],
     answers={200: Answer("The conversation as it is now.", CONVERSATION, {**CONVERSATION.example, "title": "Trains to Zürich"})},
     errors=[
-        _NO_ROLE,
-        _WRONG_TITLE,
         Refusal(
             "not_found",
             "There is no such project.",
@@ -122,13 +108,10 @@ async def show_conversation(request: Request[State], caller: Caller) -> Response
         ),
     ],
 )
-async def change_conversation(request: Request[State], caller: Caller) -> Response:
-    """Any of `{title, project_id}`; an absent field stays, null takes it away."""
-    state = request.state
-    changes = fields(await read_json(request), _CHECKS)
-    conversation = await state.db.write(
-        conversations.change_conversation, caller.id, request.path_params["conversation_id"], changes, state.clock()
-    )
+async def change_conversation(request: Request[State], caller: Caller, body: ConversationFields) -> Response:
+    """An absent field stays; null removes title and project."""
+    state, conversation_id = request.state, request.path_params["conversation_id"]
+    conversation = await state.db.write(conversations.change_conversation, caller.id, conversation_id, given(body), state.clock())
     return reply(conversation.as_json())
 
 
@@ -205,15 +188,13 @@ def _messages_and_answers(
     "Conversations",
     "createMessage",
     "Add a message",
-    body=CREATE_MESSAGE_REQUEST,
+    body=NEW_MESSAGE,
     parameters=[_CONVERSATION_ID],
     answers={201: Answer("The message.", MESSAGE)},
-    errors=[_NO_ROLE, _WRONG_TITLE, _NOT_FOUND, NO_ROOM],
+    errors=[_NOT_FOUND, NO_ROOM],
 )
-async def create_message(request: Request[State], caller: Caller) -> Response:
-    """`{role, content}` -> 201."""
+async def create_message(request: Request[State], caller: Caller, body: NewMessage) -> Response:
     state = request.state
-    said = conversations.check_message(await read_json(request))
-    add = partial(conversations.add_message, role=said["role"], content=said["content"], now_seconds=state.clock())
+    add = partial(conversations.add_message, role=body.role, content=body.content, now_seconds=state.clock())
     message = await state.db.write(add, caller.id, request.path_params["conversation_id"])
     return reply({**message.as_json(), "answer": None}, 201)

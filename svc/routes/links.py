@@ -7,30 +7,26 @@ sign-up or POST /user/verify-email -> mail -> /verify-email#TOKEN -> the page ->
 import sqlite3
 from email.message import EmailMessage
 from functools import partial
+from typing import Annotated, NamedTuple
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from svc import checks
 from svc.auth import accounts, links, tokens
 from svc.auth.accounts import Account
-from svc.auth.emails import check_email
 from svc.auth.mail import Mail
 from svc.errors import ApiError
 from svc.routes.first_proof import delete_keys_and_providers, prove
 from svc.routes.schemas.accounts import (
     PASSWORD_RESET_ACCEPTED,
-    PASSWORD_RESET_CONFIRMATION,
-    PASSWORD_RESET_REQUEST,
     VERIFICATION_ACCEPTED,
-    VERIFY_EMAIL_REQUEST,
 )
 from svc.routes.schemas.refusals import STORAGE
-from svc.server.bodies import read_json
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Refusal, describes
 from svc.server.state import State
 from svc.server.web import no_content, reply
+from svc.shapes import boolean, record, text
 
 _RESET_TEXT = """\
 Somebody, probably you, asked for a new password for your account at
@@ -53,10 +49,32 @@ Open this link within a day to confirm that the address is yours:
 If it was not you, do not confirm it. You can take the account over with
 "Forgot your password?" at {base_url}
 """
+_TOKEN = text(10_000, least=1).about("The part of the link after `#`.")
 
 
-_NO_TOKEN = Refusal("missing_field", "token is required: the last part of the link.", "token")
-_WRONG_TOKEN = Refusal("invalid_value", "token must be the last part of the link.", "token")
+class PasswordReset(NamedTuple):
+    email: Annotated[str, accounts.EMAIL]
+
+
+class PasswordResetConfirmation(NamedTuple):
+    token: Annotated[str, _TOKEN]
+    password: Annotated[str, accounts.PASSWORD]
+    delete_keys: Annotated[
+        bool, boolean.about("Whether all API keys and own model providers go, too: somebody else may have made them.")
+    ] = False
+
+
+class VerifyEmail(NamedTuple):
+    token: Annotated[str, _TOKEN]
+
+
+_PASSWORD_RESET = record("PasswordResetRequest", PasswordReset, example={"email": "ada@example.com"})
+_CONFIRMATION = record(
+    "PasswordResetConfirmation",
+    PasswordResetConfirmation,
+    example={"token": "9hQ2vXk4LmT7bR1cWz8NfYp3JdS6gAe5uHxK0oEiVtB", "password": "an even better one"},
+)
+_VERIFY_EMAIL = record("VerifyEmailRequest", VerifyEmail, example={"token": "9hQ2vXk4LmT7bR1cWz8NfYp3JdS6gAe5uHxK0oEiVtu"})
 
 
 # --- a new password
@@ -68,20 +86,15 @@ _WRONG_TOKEN = Refusal("invalid_value", "token must be the last part of the link
     "Ask for a password link",
     "Limit: 3 an hour for one IP address. The answer does not tell whether there is such an account. Where "
     "the operator has set up no mail, `python -m svc user reset-link EMAIL` prints a link.",
-    body=PASSWORD_RESET_REQUEST,
+    body=_PASSWORD_RESET,
     answers={202: Answer("Accepted.", PASSWORD_RESET_ACCEPTED)},
-    errors=[
-        Refusal("missing_field", "email is required: an address such as ada@example.com.", "email"),
-        Refusal("invalid_value", "email must be an address such as ada@example.com.", "email"),
-        STORAGE,
-    ],
+    errors=[STORAGE],
 )
-async def request_password_reset(request: Request[State]) -> Response:
-    """`{email}` -> 202 always, and at once, so that nobody learns who has an account here: all else happens afterwards."""
+async def request_password_reset(request: Request[State], body: PasswordReset) -> Response:
+    """Answer 202 at once and always, so that nobody learns who has an account here; the mail is made afterwards."""
     state = request.state
-    email = checks.required(await read_json(request), "email", check_email)
     if state.mail is not None:
-        state.mail.later(partial(_reset_message, state, state.mail, email))
+        state.mail.later(partial(_reset_message, state, state.mail, body.email))
     return reply({"message": "If there is an account with this e-mail and mail is set up here, a link is on its way."}, 202)
 
 
@@ -111,22 +124,17 @@ def _add_reset_link(tx: sqlite3.Connection, email: str, now_seconds: float) -> t
     "With the one-time token of a link, valid for an hour; using it makes the account's other links void. Limit: 10 a minute for "
     "one IP address. Open sessions end by themselves within 8 hours; the keys and providers stay unless `delete_keys` says "
     "otherwise. A mailed link proves the address: the first time, identities linked before are unlinked.",
-    body=PASSWORD_RESET_CONFIRMATION,
+    body=_CONFIRMATION,
     answers={204: Answer("The password is set.")},
     errors=[
-        _NO_TOKEN,
-        _WRONG_TOKEN,
         Refusal("invalid_token", param="token", when="The link was used, is over an hour old or was never made."),
         STORAGE,
     ],
 )
-async def confirm_password_reset(request: Request[State]) -> Response:
-    """`{token, password, delete_keys?}` -> 204, once per link. Nothing is hashed for a link that is not good."""
+async def confirm_password_reset(request: Request[State], body: PasswordResetConfirmation) -> Response:
+    """Once per link. Nothing is hashed for a link that is not good."""
     state = request.state
-    body = await read_json(request)
-    token = checks.required(body, "token", _link_token)
-    password = checks.required(body, "password", accounts.check_password)
-    delete_keys = checks.optional(body, "delete_keys", checks.boolean, False)
+    token, password, delete_keys = body
     link = await state.db.read(links.find_link, "reset", token, state.clock())
     password_hash = await state.passwords.hash(password)
     while delete_keys and await state.db.write(tokens.delete_some_keys, link.account_id):
@@ -144,12 +152,6 @@ def _reset(tx: sqlite3.Connection, token: str, password_hash: str, delete_keys: 
         delete_keys_and_providers(tx, link.account_id)
 
 
-def _link_token(value: object, param: str) -> str:
-    if not isinstance(value, str) or not value:
-        raise checks.refusal(value, param, "the last part of the link")
-    return value
-
-
 # --- the proof of an address
 
 
@@ -158,20 +160,17 @@ def _link_token(value: object, param: str) -> str:
     "verifyEmail",
     "Confirm an e-mail address",
     "With the one-time token of a link, valid for a day. The first proof of an address unlinks identities linked before.",
-    body=VERIFY_EMAIL_REQUEST,
+    body=_VERIFY_EMAIL,
     answers={204: Answer("The address is confirmed.")},
     errors=[
-        _NO_TOKEN,
-        _WRONG_TOKEN,
         Refusal("invalid_token", param="token", when="The link was used, is over a day old or was never made."),
         STORAGE,
     ],
 )
-async def verify_email(request: Request[State]) -> Response:
-    """`{token}` -> 204: the address of the account is proved, once per link."""
-    token = checks.required(await read_json(request), "token", _link_token)
-    await request.state.db.read(links.find_link, "verify", token, request.state.clock())
-    await request.state.db.write(_verify, token, request.state.clock())
+async def verify_email(request: Request[State], body: VerifyEmail) -> Response:
+    """Once per link."""
+    await request.state.db.read(links.find_link, "verify", body.token, request.state.clock())
+    await request.state.db.write(_verify, body.token, request.state.clock())
     return no_content()
 
 

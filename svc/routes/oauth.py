@@ -5,15 +5,13 @@ with a one-time code in its fragment, or what went wrong -> POST /auth/oauth/ses
 """
 
 import sqlite3
-from collections.abc import Callable
-from typing import Any
 from urllib.parse import urlencode
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from svc.auth import accounts, identities, oauth_flows
-from svc.auth.emails import check_email, same_email
+from svc.auth.emails import same_email
 from svc.auth.oauth import Flow, Identity, SignInProvider, new_flow
 from svc.db import Page
 from svc.errors import ApiError
@@ -25,6 +23,7 @@ from svc.server.interface import Answer, Refusal, describes, parameter, path_id,
 from svc.server.openapi import REFERRER_POLICY
 from svc.server.state import State
 from svc.server.web import add_log_fields, listing, no_content, page_after, page_limit, reply
+from svc.shapes import Shape
 
 _PROVIDER = path_id("provider", "The name of a configured identity provider.", "google")
 _NOT_FOUND = Refusal(
@@ -304,11 +303,11 @@ def _prove(tx: sqlite3.Connection, account_id: str, identity: Identity, now_seco
 def _usable(identity: Identity) -> Identity:
     """The identity without an e-mail or a name that no account here could have."""
 
-    def usable(check: Callable[[Any], str | None], value: str | None) -> str | None:
+    def usable(shape: Shape[str] | Shape[str | None], value: str | None) -> str | None:
         try:
-            return check(value)
+            return shape.check(value, "")
         except ApiError:
             return None
 
-    email = usable(check_email, identity.email)
-    return identity._replace(email=email, name=usable(accounts.check_name, identity.name))
+    email = usable(accounts.EMAIL, identity.email)
+    return identity._replace(email=email, name=usable(accounts.PERSON_NAME, identity.name))

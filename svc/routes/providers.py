@@ -1,27 +1,24 @@
 """A user's own model providers (BYOK): records and a test of the connection."""
 
-from typing import Any
-
 from starlette.requests import Request
 from starlette.responses import Response
 
 from svc.errors import ApiError
 from svc.inference import providers
+from svc.inference.providers import NEW_PROVIDER, PROVIDER_CHANGES, NewProvider, ProviderChanges
 from svc.outbound.errors import AddressNotAllowed
-from svc.routes.schemas.models import CREATE_PROVIDER_REQUEST, PROVIDER, PROVIDER_LIST, PROVIDER_TEST, UPDATE_PROVIDER_REQUEST
+from svc.routes.schemas.models import PROVIDER, PROVIDER_LIST, PROVIDER_TEST
 from svc.routes.schemas.refusals import NO_ROOM, PERHAPS_RETRY_AFTER
-from svc.server.bodies import read_json
 from svc.server.gate import Caller
-from svc.server.interface import Answer, Body, Refusal, describes, path_id
+from svc.server.interface import Answer, Refusal, describes, path_id
 from svc.server.state import State
 from svc.server.web import listing, no_content, page_after, page_limit, reply
+from svc.shapes import given
 
-_NO_NAME = Refusal("missing_field", "name is required: a slug that stands before its models' names.", "name")
-_WRONG_NAME = Refusal(
+_TOO_MANY = Refusal(
     "invalid_value",
-    "name must be a slug: a-z, 0-9, - and _, at most 63 characters.",
-    "name",
-    "A field is wrong: `param` names it; or there are 100 providers already.",
+    "An account may have at most 100 providers. Delete one first.",
+    when="A field is wrong: `param` names it; or there are 100 providers already.",
 )
 _ADDRESS_NOT_ALLOWED = Refusal(
     "address_not_allowed",
@@ -45,22 +42,19 @@ _NOT_FOUND = Refusal("not_found", "There is no such provider.", when="The accoun
     "Add a provider",
     "An account may have 100. Requests for its models go there with this key and nothing else of the "
     "caller's; redirects are not followed.",
-    body=Body(
-        CREATE_PROVIDER_REQUEST,
-        {
-            "all": {"name": "mine", "base_url": "https://api.example.com/v1", "api_key": "sk-a-key-of-yours-x4Qz"},
-            "narrowed": {"name": "home", "base_url": "https://models.example.com/v1", "models": ["llama3.2"]},
-        },
-    ),
+    body=NEW_PROVIDER,
+    examples={
+        "all": {"name": "mine", "base_url": "https://api.example.com/v1", "api_key": "sk-a-key-of-yours-x4Qz"},
+        "narrowed": {"name": "home", "base_url": "https://models.example.com/v1", "models": ["llama3.2"]},
+    },
     answers={201: Answer("The provider.", PROVIDER)},
-    errors=[_NO_NAME, _WRONG_NAME, _ADDRESS_NOT_ALLOWED, _NAME_TAKEN, NO_ROOM],
+    errors=[_TOO_MANY, _ADDRESS_NOT_ALLOWED, _NAME_TAKEN, NO_ROOM],
 )
-async def create_provider(request: Request[State], caller: Caller) -> Response:
-    """`{name, base_url, api_key?, models?}` -> 201. The key is never shown again."""
+async def create_provider(request: Request[State], caller: Caller, body: NewProvider) -> Response:
+    """The key is never shown again."""
     state = request.state
-    fields = providers.check_fields(await read_json(request), creating=True)
-    await _check_places(state, fields)
-    row = await state.db.write(providers.add_provider, caller.id, fields, state.key_box, state.clock())
+    await _check_places(state, body)
+    row = await state.db.write(providers.add_provider, caller.id, body._asdict(), state.key_box, state.clock())
     return reply(providers.as_json(row), 201)
 
 
@@ -89,21 +83,18 @@ async def show_provider(request: Request[State], caller: Caller) -> Response:
     "Providers",
     "updateProvider",
     "Change a provider",
-    body=Body(
-        UPDATE_PROVIDER_REQUEST, {"models": {"models": ["small", "large"]}, "key": {"api_key": "sk-another-key-of-yours-x4Qz"}}
-    ),
+    body=PROVIDER_CHANGES,
+    examples={"models": {"models": ["small", "large"]}, "key": {"api_key": "sk-another-key-of-yours-x4Qz"}},
     parameters=[_PROVIDER_ID],
     answers={200: Answer("The provider as it is now.", PROVIDER, {**PROVIDER.example, "models": ["small", "large"]})},
-    errors=[_NO_NAME, _WRONG_NAME, _ADDRESS_NOT_ALLOWED, _NOT_FOUND, _NAME_TAKEN, NO_ROOM],
+    errors=[_ADDRESS_NOT_ALLOWED, _NOT_FOUND, _NAME_TAKEN, NO_ROOM],
 )
-async def change_provider(request: Request[State], caller: Caller) -> Response:
-    """Absent fields stay; a new scheme, host or port drops the key unless a new one comes along."""
-    state = request.state
-    fields = providers.check_fields(await read_json(request), creating=False)
-    provider_id = request.path_params["provider_id"]
+async def change_provider(request: Request[State], caller: Caller, body: ProviderChanges) -> Response:
+    """An absent field stays; a new scheme, host or port drops the key unless a new one comes along."""
+    state, provider_id = request.state, request.path_params["provider_id"]
     await state.db.read(providers.provider_by_id, caller.id, provider_id)
-    await _check_places(state, fields)
-    row = await state.db.write(providers.change_provider, caller.id, provider_id, fields, state.key_box)
+    await _check_places(state, body)
+    row = await state.db.write(providers.change_provider, caller.id, provider_id, given(body), state.key_box)
     return reply(providers.as_json(row))
 
 
@@ -160,12 +151,12 @@ async def test_provider(request: Request[State], caller: Caller) -> Response:
     return reply({"ok": True, "models": await state.models.test(row)})
 
 
-async def _check_places(state: State, fields: dict[str, Any]) -> None:
-    """Refuses a name that the operator uses and an address that may not be reached."""
-    if "name" in fields and state.models.catalog.has_provider(fields["name"]):
+async def _check_places(state: State, body: NewProvider | ProviderChanges) -> None:
+    """Refuse a name that the operator uses and an address that may not be reached."""
+    if isinstance(body.name, str) and state.models.catalog.has_provider(body.name):
         raise ApiError("name_taken", "The operator's models go by this name. Choose another one.", param="name")
-    if "base_url" in fields:
+    if isinstance(body.base_url, str):
         try:
-            await state.check_address(fields["base_url"])
+            await state.check_address(body.base_url)
         except AddressNotAllowed:
             raise ApiError("address_not_allowed", param="base_url") from None

@@ -3,26 +3,20 @@
 from starlette.requests import Request
 from starlette.responses import Response
 
-from svc.checks import optional, required
 from svc.content import support
-from svc.content.support import SupportConversation
+from svc.content.support import NEW_SUPPORT, NEW_SUPPORT_MESSAGE, NewSupport, NewSupportMessage, SupportConversation
 from svc.errors import ApiError
 from svc.routes.schemas.content import (
-    CREATE_SUPPORT_MESSAGE_REQUEST,
-    CREATE_SUPPORT_REQUEST,
     SUPPORT_CONVERSATION_LIST,
     SUPPORT_CONVERSATION_WITH_MESSAGES,
     SUPPORT_MESSAGE,
 )
 from svc.routes.schemas.refusals import NO_ROOM
-from svc.server.bodies import read_json
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Refusal, describes, path_id
 from svc.server.state import State
 from svc.server.web import listing, page_after, page_limit, reply
 
-_NO_CONTENT = Refusal("missing_field", "content is required: what you want to say.", "content")
-_WRONG_CONTENT = Refusal("invalid_value", "content must be a string of 1 to 10000 characters, not blank.", "content")
 _SUPPORT_ID = path_id("support_id", "The support conversation's id.", "sup_01m3250v3vn4qvxnatpwzmywwn")
 _NOT_FOUND = Refusal("not_found", "There is no such support conversation.", when="The account has no such support conversation.")
 _ALREADY_ENDED = Refusal("already_ended", "This support conversation is closed. Open a new one.", when="It is closed.")
@@ -33,11 +27,9 @@ _ALREADY_ENDED = Refusal("already_ended", "This support conversation is closed. 
     "createSupportConversation",
     "Ask the operator",
     "For pro accounts; one at a time.",
-    body=CREATE_SUPPORT_REQUEST,
+    body=NEW_SUPPORT,
     answers={201: Answer("The conversation.", SUPPORT_CONVERSATION_WITH_MESSAGES)},
     errors=[
-        _NO_CONTENT,
-        _WRONG_CONTENT,
         Refusal("pro_required", when="Live support is for pro accounts."),
         NO_ROOM,
         Refusal(
@@ -47,15 +39,11 @@ _ALREADY_ENDED = Refusal("already_ended", "This support conversation is closed. 
         ),
     ],
 )
-async def create_support(request: Request[State], caller: Caller) -> Response:
-    """`{subject?, message?}` -> 201. 403 `pro_required`, 409 `already_active`."""
+async def create_support(request: Request[State], caller: Caller, body: NewSupport) -> Response:
     state = request.state
     if caller.tier != "pro":
         raise ApiError("pro_required")
-    body = await read_json(request)
-    subject = support.check_subject(body.get("subject"), "subject")
-    content = optional(body, "message", support.check_content, None)
-    return reply(await state.db.write(support.add_support, caller.id, subject, content, state.clock()), 201)
+    return reply(await state.db.write(support.add_support, caller.id, body, state.clock()), 201)
 
 
 @describes(
@@ -88,12 +76,10 @@ async def show_support(request: Request[State], caller: Caller) -> Response:
     "Support",
     "createSupportMessage",
     "Go on",
-    body=CREATE_SUPPORT_MESSAGE_REQUEST,
+    body=NEW_SUPPORT_MESSAGE,
     parameters=[_SUPPORT_ID],
     answers={201: Answer("The message.", SUPPORT_MESSAGE)},
     errors=[
-        _NO_CONTENT,
-        _WRONG_CONTENT,
         _NOT_FOUND,
         _ALREADY_ENDED,
         NO_ROOM,
@@ -105,12 +91,9 @@ async def show_support(request: Request[State], caller: Caller) -> Response:
         ),
     ],
 )
-async def create_message(request: Request[State], caller: Caller) -> Response:
-    """`{content}` -> 201. 409 `already_ended` for a closed one."""
-    state = request.state
-    content = required(await read_json(request), "content", support.check_content)
-    support_id = request.path_params["support_id"]
-    message = await state.db.write(support.add_message, caller.id, support_id, "user", content, state.clock())
+async def create_message(request: Request[State], caller: Caller, body: NewSupportMessage) -> Response:
+    state, support_id = request.state, request.path_params["support_id"]
+    message = await state.db.write(support.add_message, caller.id, support_id, "user", body.content, state.clock())
     return reply(message.as_json(), 201)
 
 

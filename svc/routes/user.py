@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections.abc import AsyncGenerator
-from typing import Any
+from typing import Annotated, Any, NamedTuple
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -20,7 +20,6 @@ from svc.routes.schemas.accounts import (
     NEW_API_KEY,
     SETTINGS,
     UPDATE_SETTINGS_REQUEST,
-    UPDATE_USER_REQUEST,
     USER,
 )
 from svc.routes.schemas.refusals import NO_ROOM
@@ -30,8 +29,16 @@ from svc.server.interface import Answer, Body, Refusal, array, describes, path_i
 from svc.server.state import State
 from svc.server.streamed import Streamed, json_array
 from svc.server.web import no_content, reply
+from svc.shapes import ABSENT, Absent, given, record
 
 _KEYS_AT_ONCE = 100  # up to 0.4 MB of names
+
+
+class UserChanges(NamedTuple):
+    name: Annotated[str | Absent | None, accounts.PERSON_NAME] = ABSENT
+
+
+_USER_CHANGES = record("UpdateUserRequest", UserChanges, "An absent field stays as it is.", example={"name": "Ada Lovelace"})
 
 
 @describes("Account", "getMe", "Show the account", answers={200: Answer("The caller's account.", USER)})
@@ -44,15 +51,11 @@ async def show_me(request: Request[State], caller: Caller) -> Response:
     "Account",
     "updateMe",
     "Change the name",
-    body=UPDATE_USER_REQUEST,
+    body=_USER_CHANGES,
     answers={200: Answer("The account as it is now.", USER, {**USER.example, "name": "Ada Lovelace"})},
-    errors=[Refusal("invalid_value", "name must be a string of at most 200 characters, without control characters.", "name")],
 )
-async def change_me(request: Request[State], caller: Caller) -> Response:
-    """`{name}`; an absent field stays."""
-    body = await read_json(request)
-    changes = {"name": accounts.check_name(body["name"])} if "name" in body else {}
-    account = await request.state.db.write(accounts.update_account, caller.id, changes)
+async def change_me(request: Request[State], caller: Caller, body: UserChanges) -> Response:
+    account = await request.state.db.write(accounts.update_account, caller.id, given(body))
     return reply(account.as_json(caller.auth))
 
 

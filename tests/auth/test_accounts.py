@@ -65,7 +65,7 @@ def test_the_missing_among_many_ids_are_found(conn: sqlite3.Connection) -> None:
 @given(st.text(st.characters(exclude_categories=())) | st.none() | st.integers())
 def test_a_name_is_bounded_and_of_one_line_or_none_or_refused(value: object) -> None:
     try:
-        name = accounts.check_name(value)
+        name = accounts.PERSON_NAME.check(value, "name")
     except ApiError as error:
         assert error.code == "invalid_value"
         return

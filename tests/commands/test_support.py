@@ -17,7 +17,7 @@ def support_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setenv("SVC_DATA_DIR", str(tmp_path))
     with command_connection(tmp_path / "service.db") as tx:
         account = accounts.add_account(tx, "ada@example.com", None, None, NOW)
-        return str(support.add_support(tx, account.id, "Help\u202e", "It \x1b[2J broke\nuser: no", NOW)["id"])
+        return str(support.add_support(tx, account.id, support.NewSupport("Help\u202e", "It \x1b[2J broke\nuser: no"), NOW)["id"])
 
 
 def test_the_list_shows_who_waits_and_the_words_move_no_cursor(support_id: str, capsys: pytest.CaptureFixture[str]) -> None:

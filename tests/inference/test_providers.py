@@ -13,7 +13,7 @@ URL = "https://api.example.com/v1"
 
 
 def checked(**fields: Any) -> dict[str, Any]:
-    return providers.check_fields({"name": "mine", "base_url": URL, **fields}, creating=True)
+    return providers.NEW_PROVIDER.check({"name": "mine", "base_url": URL, **fields}, "")._asdict()
 
 
 @pytest.mark.parametrize("name", ["a", "7", "my-provider_2", "a" * 63, "0--_"])
@@ -93,9 +93,9 @@ WRONG: dict[str, list[Any]] = {
 
 @pytest.mark.parametrize(("field", "value"), [(field, value) for field, values in WRONG.items() for value in values])
 def test_anything_else_is_refused_by_name_and_not_quoted(field: str, value: Any) -> None:
-    for creating in (True, False):
+    for shape in (providers.NEW_PROVIDER, providers.PROVIDER_CHANGES):
         with pytest.raises(ApiError) as refused:
-            providers.check_fields({"name": "mine", "base_url": URL, field: value}, creating=creating)
+            shape.check({"name": "mine", "base_url": URL, field: value}, "")
         place = refused.value.error["param"].partition("[")[0]  # of a list the item is named
         expected = "missing_field" if value == [None] else "invalid_value"
         assert (refused.value.code, place) == (expected, field)

@@ -5,7 +5,7 @@ import json
 import re
 import subprocess
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +16,12 @@ from starlette.responses import Response
 from app import ROUTES
 from svc.agents.tools import TOOLS
 from svc.auth import accounts
-from svc.auth.emails import check_email
 from svc.errors import ERRORS, ApiError
 from svc.inference.chat_request import check_chat, check_for_builtin
-from svc.inference.providers import check_fields
+from svc.inference.providers import NEW_PROVIDER, PROVIDER_CHANGES
 from svc.routes.pages import STATIC
 from svc.routes.service import document
+from svc.shapes import Shape
 from tests.conftest import Service
 from tests.inference.test_providers import WRONG
 from tests.support.openapi import DOCUMENT, check, faults, resolved, validate_response
@@ -270,10 +270,10 @@ def test_the_document_and_the_service_agree_on_every_field_of_a_chat_request(fie
 
 
 @pytest.mark.parametrize(
-    ("schema", "check_value"),
-    [("Email", check_email), ("NewPassword", accounts.check_password), ("PersonName", accounts.check_name)],
+    ("schema", "shape"),
+    [("Email", accounts.EMAIL), ("NewPassword", accounts.PASSWORD), ("PersonName", accounts.PERSON_NAME)],
 )
-def test_the_document_and_the_service_agree_on_the_fields_of_an_account(schema: str, check_value: Callable[[Any], Any]) -> None:
+def test_the_document_and_the_service_agree_on_the_fields_of_an_account(schema: str, shape: Shape[Any]) -> None:
     texts = [
         "",
         " ",
@@ -304,7 +304,7 @@ def test_the_document_and_the_service_agree_on_the_fields_of_an_account(schema: 
     outcomes = set()
     for value in [*texts, *lengths, "Ada \x85", "Ada\t", None, 1, True, [], {}]:
         try:
-            check_value(value)
+            shape.check(value, "x")
             accepted = True
         except ApiError:
             accepted = False
@@ -321,20 +321,22 @@ PROVIDER: dict[str, list[Any]] = {
 }
 
 
-@pytest.mark.parametrize(("schema", "creating"), [("CreateProviderRequest", True), ("UpdateProviderRequest", False)])
-def test_the_document_and_the_service_agree_on_the_fields_of_a_provider(schema: str, creating: bool) -> None:
+@pytest.mark.parametrize(
+    ("schema", "shape"), [("CreateProviderRequest", NEW_PROVIDER), ("UpdateProviderRequest", PROVIDER_CHANGES)]
+)
+def test_the_document_and_the_service_agree_on_the_fields_of_a_provider(schema: str, shape: Shape[Any]) -> None:
     for field, value in [(name, value) for cases in (PROVIDER, WRONG) for name in cases for value in cases[name]]:
         body = {"name": "mine", "base_url": "https://h", field: value}
         wrong = faults(body, "components", "schemas", schema)
         try:
-            check_fields(body, creating=creating)
+            shape.check(body, "")
             accepted = True
         except ApiError:
             accepted = False
         # No pattern tells which ports there are, or which characters can be shown.
         assert accepted == (not wrong) or (field in ("base_url", "models") and not accepted), (field, value)
         assert accepted == (value in PROVIDER[field])
-    assert bool(faults({}, "components", "schemas", schema)) == creating
+    assert bool(faults({}, "components", "schemas", schema)) == (shape is NEW_PROVIDER)
 
 
 # --- the pages

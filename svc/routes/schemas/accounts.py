@@ -1,42 +1,16 @@
 """Schemas of accounts, sessions, API keys and identities."""
 
+from svc.auth.accounts import EMAIL, PERSON_NAME
 from svc.routes.schemas.common import ID, TIMESTAMP
 from svc.server.interface import array, boolean, choice, integer, or_null, page_of, record, schema, string
 
-# What neither side of an e-mail may hold: controls, what shows nothing or turns the direction, and other forms of @.
-_HIDDEN = "\\u0000-\\u0020\\u007f-\\u009f\\u00ad\\u061c\\u180e\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u2069\\ufe6b\\ufeff\\uff20"
-EMAIL = schema(
-    "Email",
-    string(
-        "One account per e-mail, whatever its case. Characters that show nothing or turn the direction, a second @ in "
-        "compatibility form, and an address literal are refused.",
-        minLength=3,
-        maxLength=254,
-        pattern=f'^[^\\s@<>()\\[\\]\\\\,;:"{_HIDDEN}]+@[^\\s@<>()\\[\\]\\\\,;"{_HIDDEN}]+$',
-        examples=["ada@example.com"],
-    ),
-)
-NEW_PASSWORD = schema(
-    "NewPassword", string("8 to 1024 characters.", minLength=8, maxLength=1024, examples=["correct horse battery"])
-)
-PERSON_NAME = schema(
-    "PersonName",
-    or_null(
-        string(
-            "How the person is called. Blank or null is no name; control characters are refused.",
-            maxLength=200,
-            pattern="^[^\\u0000-\\u001f\\u007f-\\u009f]*$",
-            examples=["Ada"],
-        )
-    ),
-)
 USER = record(
     "User",
     {
         "id": ID,
-        "email": EMAIL,
+        "email": EMAIL.schema,
         "email_verified": boolean("Whether somebody has shown that they read the mail there."),
-        "name": PERSON_NAME,
+        "name": PERSON_NAME.schema,
         "tier": choice("free", "pro", description="A free account becomes pro by adding funds, and stays it."),
         "created_at": TIMESTAMP,
         "auth": choice("session", "api_key", description="What this request was signed with."),
@@ -76,51 +50,15 @@ SESSION = record(
         },
     },
 )
-SIGN_UP_REQUEST = record(
-    "SignUpRequest",
-    {"email": EMAIL, "password": NEW_PASSWORD, "name": PERSON_NAME},
-    required=("email", "password"),
-    example={"email": "ada@example.com", "password": "correct horse battery", "name": "Ada"},
-)
-LOG_IN_REQUEST = record(
-    "LogInRequest",
-    {"email": string("The account's e-mail, in any case."), "password": string()},
-    example={"email": "ada@example.com", "password": "correct horse battery"},
-)
-PASSWORD_RESET_REQUEST = record("PasswordResetRequest", {"email": EMAIL}, example={"email": "ada@example.com"})
 PASSWORD_RESET_ACCEPTED = record(
     "PasswordResetAccepted",
     {"message": string("The same whether there is such an account or not.")},
     example={"message": "If there is an account with this e-mail and mail is set up here, a link is on its way."},
 )
-PASSWORD_RESET_CONFIRMATION = record(
-    "PasswordResetConfirmation",
-    {
-        "token": string("The part of the link after `#`.", minLength=1),
-        "password": NEW_PASSWORD,
-        "delete_keys": or_null(
-            boolean("Whether all API keys and own model providers go, too: somebody else may have made them.", default=False)
-        ),
-    },
-    required=("token", "password"),
-    example={"token": "9hQ2vXk4LmT7bR1cWz8NfYp3JdS6gAe5uHxK0oEiVtB", "password": "an even better one"},
-)
-VERIFY_EMAIL_REQUEST = record(
-    "VerifyEmailRequest",
-    {"token": string("The part of the link after `#`.", minLength=1)},
-    example={"token": "9hQ2vXk4LmT7bR1cWz8NfYp3JdS6gAe5uHxK0oEiVtu"},
-)
 VERIFICATION_ACCEPTED = record(
     "VerificationAccepted",
     {"message": string("What happens next.")},
     example={"message": "A link that confirms this address is on its way to it."},
-)
-UPDATE_USER_REQUEST = record(
-    "UpdateUserRequest",
-    {"name": PERSON_NAME},
-    required=(),
-    description="An absent field stays as it is.",
-    example={"name": "Ada Lovelace"},
 )
 DELETE_USER_REQUEST = schema(
     "DeleteUserRequest",
@@ -251,9 +189,4 @@ LINKING_BEGUN = record(
     "LinkingBegun",
     {"url": string("Where this browser, and no other, goes within 10 minutes.")},
     example={"url": "https://accounts.google.com/o/oauth2/v2/auth?state=…"},
-)
-SESSION_CODE_REQUEST = record(
-    "SessionCodeRequest",
-    {"code": string("The one-time code out of the page's fragment, within a minute.", minLength=1)},
-    example={"code": "fZ3kQ9vTq0aXw7LmB2cYs8RdJ5hNu1PgEo6WiKt4xVy"},
 )

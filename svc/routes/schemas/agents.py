@@ -4,10 +4,8 @@ from svc.agents.tools import TOOLS
 from svc.routes.schemas.chat import COMPLETION_USAGE
 from svc.routes.schemas.common import ID, TIMESTAMP
 from svc.routes.schemas.headers import RUN_HEADER
-from svc.server.body_budget import MIB
 from svc.server.interface import (
     Answer,
-    Body,
     Content,
     array,
     as_event,
@@ -22,26 +20,6 @@ from svc.server.interface import (
 )
 from svc.server.openapi import ERROR_DETAIL
 
-RUN_REQUEST = record(
-    "RunRequest",
-    {
-        "goal": string("What the agent is to reach; not blank.", pattern="\\S", maxLength=1_000_000),
-        "model": or_null(string("As in a chat request.")),
-        "max_steps": or_null(
-            integer("The most calls of the model; 6 without. A project's lower cap applies.", minimum=1, maximum=20)
-        ),
-        "project_id": or_null(string("The project whose instructions lead the run and under which it is filed.")),
-        "tools": or_null(
-            array(
-                choice(*TOOLS),
-                "What it may call; without: all that there are here. `search_memory` needs a session, `fetch_url` the operator's "
-                "leave, and the tools that make pictures and speech a model for them.",
-            )
-        ),
-    },
-    required=("goal",),
-    example={"goal": "Calculate 12 * (3 + 4)", "model": "builtin/assistant", "max_steps": 6},
-)
 RUN_ARTIFACT = record("RunArtifact", {"id": ID, "name": string(), "content_type": string(), "size": integer("Bytes.", minimum=0)})
 RUN_STARTED = record(
     "RunStarted",
@@ -204,7 +182,6 @@ RUN_TEXT = (
     "Refusals come in this order: 401, 429, then 413, 415, 400 and 404, then 402. Faults of the model server "
     "are events."
 )
-RUN_BODY = Body(RUN_REQUEST, most_bytes=16 * MIB)
 RUN_ANSWER = Answer(
     "The run: events up to exactly one of `final`, `error` and `stopped`, which is the last.",
     contents={

@@ -108,18 +108,6 @@ ARTIFACT = record(
     },
 )
 ARTIFACT_LIST = page_of(ARTIFACT)
-CONVERSATION_REQUEST = record(
-    "ConversationRequest",
-    {
-        "title": or_null(
-            string("Not blank, without control characters; null: made of the first message.", minLength=1, maxLength=200)
-        ),
-        "project_id": or_null(string("The project under which it is filed; null: none.")),
-    },
-    required=(),
-    description="An absent field is null, or stays as it is.",
-    example={"title": "Trains"},
-)
 CONVERSATION = record(
     "Conversation",
     {"id": ID, "title": or_null(string()), "project_id": or_null(string()), "created_at": TIMESTAMP, "updated_at": TIMESTAMP},
@@ -193,25 +181,6 @@ MESSAGE = record(
     },
 )
 MESSAGE_LIST = page_of(MESSAGE)
-CREATE_MESSAGE_REQUEST = record(
-    "CreateMessageRequest",
-    {"role": choice("system", "user", "assistant"), "content": string("Not blank.", minLength=1, maxLength=1000000)},
-    example={"role": "user", "content": "When does it leave?"},
-)
-CREATE_SUPPORT_REQUEST = record(
-    "CreateSupportRequest",
-    {
-        "subject": or_null(string("Not blank, without control characters.", minLength=1, maxLength=200)),
-        "message": or_null(string("The first message; not blank.", minLength=1, maxLength=10000)),
-    },
-    required=(),
-    example={"subject": "My invoice", "message": "Where is my invoice?"},
-)
-CREATE_SUPPORT_MESSAGE_REQUEST = record(
-    "CreateSupportMessageRequest",
-    {"content": string("Not blank.", minLength=1, maxLength=10000)},
-    example={"content": "Where is my invoice?"},
-)
 SUPPORT_MESSAGE = record(
     "SupportMessage",
     {"id": ID, "role": choice("user", "operator"), "content": string(), "created_at": TIMESTAMP},

@@ -1,8 +1,8 @@
 """Schemas of models and of the caller's own providers."""
 
+from svc.inference.providers import OWN_MODEL
 from svc.routes.schemas.common import ID, TIMESTAMP
 from svc.server.interface import array, boolean, choice, integer, or_null, page_of, record, string
-from svc.shapes import Schema
 
 PRICING = record(
     "Pricing",
@@ -68,82 +68,6 @@ MODEL_LIST = record(
         "has_more": False,
     },
 )
-OWN_MODEL: Schema = {
-    "description": "A model by the provider's own name, or with what it makes where that is no chat.",
-    "anyOf": [
-        string(minLength=1, maxLength=300),
-        {
-            "type": "object",
-            "properties": {"id": string(minLength=1, maxLength=300), "kind": choice("chat", "image", "speech")},
-            "required": ["id", "kind"],
-        },
-    ],
-}
-CREATE_PROVIDER_REQUEST = record(
-    "CreateProviderRequest",
-    {
-        "name": string(
-            "A slug: it stands before the names of its models. Unique for the caller, and not one of the operator's.",
-            pattern="^[a-z0-9][a-z0-9_-]{0,62}$",
-        ),
-        "base_url": string(
-            "Where its OpenAI-compatible API begins: http or https, without user name, query and fragment. Every "
-            "address that its host resolves to must be allowed, at creation as at each use. A new scheme, host or "
-            "port drops the stored key unless a new one comes along.",
-            maxLength=2000,
-            pattern="^[Hh][Tt][Tt][Pp][Ss]?://[^/?#@\\\\]+(/[^?#]*)?$",
-        ),
-        "api_key": or_null(
-            string(
-                "Sent there as `Authorization: Bearer <key>`, and never shown again: it is stored encrypted. Printable "
-                "ASCII without spaces; null for none.",
-                pattern="^[!-~]{1,4096}$",
-            )
-        ),
-        "models": or_null(
-            array(
-                OWN_MODEL,
-                "The models to offer, by the provider's own names; null: all, as the provider lists them.",
-                maxItems=500,
-            )
-        ),
-    },
-    required=("name", "base_url"),
-    example={"name": "mine", "base_url": "https://api.example.com/v1", "api_key": "sk-a-key-of-yours-x4Qz"},
-)
-UPDATE_PROVIDER_REQUEST = record(
-    "UpdateProviderRequest",
-    {
-        "name": string(
-            "A slug: it stands before the names of its models. Unique for the caller, and not one of the operator's.",
-            pattern="^[a-z0-9][a-z0-9_-]{0,62}$",
-        ),
-        "base_url": string(
-            "Where its OpenAI-compatible API begins: http or https, without user name, query and fragment. Every "
-            "address that its host resolves to must be allowed, at creation as at each use. A new scheme, host or "
-            "port drops the stored key unless a new one comes along.",
-            maxLength=2000,
-            pattern="^[Hh][Tt][Tt][Pp][Ss]?://[^/?#@\\\\]+(/[^?#]*)?$",
-        ),
-        "api_key": or_null(
-            string(
-                "Sent there as `Authorization: Bearer <key>`, and never shown again: it is stored encrypted. Printable "
-                "ASCII without spaces; null for none.",
-                pattern="^[!-~]{1,4096}$",
-            )
-        ),
-        "models": or_null(
-            array(
-                OWN_MODEL,
-                "The models to offer, by the provider's own names; null: all, as the provider lists them.",
-                maxItems=500,
-            )
-        ),
-    },
-    required=(),
-    description="An absent field stays as it is.",
-    example={"models": ["small", "large"]},
-)
 PROVIDER = record(
     "Provider",
     {
@@ -151,7 +75,7 @@ PROVIDER = record(
         "name": string(),
         "base_url": string("In its normal form."),
         "api_key_hint": or_null(string("The end of the key, to tell one from another; null: there is none.")),
-        "models": or_null(array(OWN_MODEL, "The models to which it is narrowed; null: all that it lists.")),
+        "models": or_null(array(OWN_MODEL.schema, "The models to which it is narrowed; null: all that it lists.")),
         "created_at": TIMESTAMP,
     },
     example={
