@@ -1,9 +1,11 @@
 """Connections as they come in: bounded in all and for each address, with few TLS handshakes at once.
 
-accept -> room? else the connection that is idle longest gives way, else a clean 503 -> handshake (5 s) -> Protocol
+accept -> room? else the connection that is idle longest gives way, else a clean 503
+       -> first byte -> a place -> handshake (5 s) -> Protocol
 """
 
 import asyncio
+import contextlib
 import logging
 import socket
 import ssl
@@ -19,6 +21,8 @@ from svc.server.protocol import Protocol
 _HANDSHAKE_SECONDS = 5
 _HANDSHAKES = 256
 _HANDSHAKES_OF_ADDRESS = 32
+# A place bounds the CPU time that handshakes take at once. A longer handshake waits for its client, which needs no place.
+_PLACE_SECONDS = 0.1
 # An upper bound only: the protocol ends a connection when its last byte was taken, or when nothing is taken any more.
 _TLS_END_SECONDS = 600
 _ACCEPTED_AT_ONCE = 64
@@ -149,8 +153,13 @@ class Listener:
         own, wanted = self._handshakes_of.get(network) or (asyncio.Semaphore(_HANDSHAKES_OF_ADDRESS), 0)
         self._handshakes_of[network] = (own, wanted + 1)
         try:
-            async with asyncio.timeout(_HANDSHAKE_SECONDS) as waiting, own, self._handshakes:
-                waiting.reschedule(None)  # from here uvloop looks at the clock
+            with contextlib.ExitStack() as place:
+                async with asyncio.timeout(_HANDSHAKE_SECONDS):
+                    await self._first_byte(sock)
+                    for places in (own, self._handshakes):
+                        await places.acquire()
+                        place.callback(places.release)
+                place.callback(self._loop.call_later(_PLACE_SECONDS, place.close).cancel)
                 transport, _ = await self._loop.connect_accepted_socket(
                     lambda: protocol,
                     sock,
@@ -163,3 +172,11 @@ class Listener:
             own, wanted = self._handshakes_of.pop(network)
             if wanted > 1:
                 self._handshakes_of[network] = (own, wanted - 1)
+
+    async def _first_byte(self, sock: socket.socket) -> None:
+        came = asyncio.Event()
+        self._loop.add_reader(sock, came.set)
+        try:
+            await came.wait()
+        finally:
+            self._loop.remove_reader(sock)

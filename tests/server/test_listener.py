@@ -89,6 +89,31 @@ async def test_connections_that_never_begin_the_handshake_keep_no_one_out(small:
     assert await small.settled_descriptors(20) <= 20
 
 
+@pytest.mark.parametrize("sent", [b"", b"\x16"], ids=["nothing", "one byte"])
+async def test_silent_connections_delay_nobody_behind_the_same_address(tmp_path: Path, sent: bytes) -> None:
+    async with running_server(tmp_path, command=TINY) as server:
+        before = server.counts().descriptors
+        silent = [await asyncio.open_connection(server.host, server.port) for _ in range(200)]
+        for _, writer in silent:
+            writer.write(sent)
+        await asyncio.sleep(0.2)
+        async with asyncio.timeout(2.5):  # a silent one has 5 s
+            other = await opened(server, "127.0.0.1", HEALTH)
+        await hang_up(other[1])
+        assert server.counts().descriptors >= before + 200, "they are still open"
+        assert await server.settled_descriptors(before + 5) <= before + 5, "and they are cut in the end"
+        for _, writer in silent:
+            await hang_up(writer)
+
+
+async def test_a_silent_connection_gives_way_to_the_next_one_of_its_address(small: RunningServer) -> None:
+    silent = [await asyncio.open_connection(small.host, small.port, local_addr=("127.0.0.2", 0)) for _ in range(3)]
+    other = await opened(small, "127.0.0.2", HEALTH)
+    assert [await ended(connection) for connection in silent].count(True) == 1
+    for _, writer in (*silent, other):
+        await hang_up(writer)
+
+
 async def test_a_certificate_of_files_is_read_again_at_sighup(tmp_path: Path) -> None:
     pairs = []
     for name in ("first", "second"):
