@@ -1,8 +1,10 @@
 """The map: every endpoint with its guards, and what lives as long as the server. `python app.py` serves."""
 
 import gc
+import signal
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until it serves: a terminal that is closed must not end the start
     gc.disable()  # until the start is over: it makes what stays, and to look for waste in that takes a seventh of its time
 
 import asyncio
@@ -195,6 +197,7 @@ async def _lifespan(app: Starlette, ground: Ground) -> AsyncIterator[State]:
         except StartError as error:
             app.state.start_error = error
             raise
+        app.state.reload = partial(_reload, ground, outside)
         yield await _start_work(ground, folder, db, outside, stack)
 
 
@@ -352,6 +355,20 @@ def _mail(config: Config, log: Log, stack: contextlib.AsyncExitStack) -> Mail | 
 def _catalog(config: Config, outbound: Outbound) -> Catalog:
     models, listed, default_model = on_offer(config)
     return Catalog(models, listed, default_model, partial(upstream.models, outbound), int(config.clock()))
+
+
+async def _reload(ground: Ground, outside: Outside) -> None:
+    """Read the catalog again. If it is wrong, one log line says why and the models stay as they are."""
+    if ground.config.catalog is None:
+        return
+    try:
+        catalog = await asyncio.to_thread(_catalog, ground.config, outside.outbound)
+    except StartError as error:
+        ground.log("catalog", level="warning", message=f"the models stay as they were: {error}")
+        return
+    if not ground.drain.draining:
+        outside.catalog.replace_by(catalog)
+        ground.log("catalog", message="the catalog was read again")
 
 
 def main() -> int:

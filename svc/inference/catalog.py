@@ -136,6 +136,18 @@ class Catalog:
         for listed in self._listed.values():
             self._refresh(listed)
 
+    def replace_by(self, other: "Catalog") -> None:
+        """Offer what `other` offers. A provider that has not changed keeps its list, a call that runs keeps its model and price."""
+        for name, listed in self._listed.items():
+            new = other._listed.get(name)
+            if new and (new.provider, new.configured) == (listed.provider, listed.configured):
+                other._listed[name] = listed
+            elif listed.asking:
+                listed.asking.cancel()
+        self._models, self._listed, self._names = other._models, other._listed, other._names
+        self.default_model = other.default_model
+        self.start()
+
     async def close(self) -> None:
         tasks = [listed.asking for listed in self._listed.values() if listed.asking]
         for task in tasks:

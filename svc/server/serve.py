@@ -2,6 +2,7 @@
 
 bind -> create_app -> lifespan (locks the folder, opens the database) -> TLS -> listen -> "listening on ..."
 SIGTERM -> drain begins (streams end themselves) -> no new connections -> answers end -> lifespan ends -> status 0
+SIGHUP  -> certificates and catalog are read again; what is wrong changes nothing
 """
 
 import asyncio
@@ -17,7 +18,7 @@ import socket
 import ssl
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import FrameType
@@ -56,8 +57,8 @@ def run(config: Config, create_app: Callable[[Config], Starlette]) -> int:
     """Serves until a signal; the exit status: 0 after a signal, 1 with one line on stderr when it could not start.
 
     `create_app(config)` gets the configuration with the port that was bound. Its `state.drain.begin()` is called on the
-    event loop at the first signal, `state.listening()` when the server accepts connections; a StartError of its lifespan is
-    kept in `state.start_error`.
+    event loop at the first signal, `state.listening()` when the server accepts connections, and `await state.reload()` at
+    SIGHUP; a StartError of its lifespan is kept in `state.start_error`.
     """
     _open_standard_streams()
     os.umask(0o077)
@@ -178,6 +179,8 @@ class Server(uvicorn.Server):
         self._service = config
         self._app = app
         self._listener = listener
+        self._interrupted = False
+        self._reading = asyncio.Lock()
         self._connections = cast(set[Protocol], self.server_state.connections)
         self._watch = Watch(self._connections)
         # uvicorn would print the traceback of a lifespan that says in one line why it cannot start.
@@ -221,24 +224,27 @@ class Server(uvicorn.Server):
             context,
         )
         self._door.start()
-        if self._service.tls == "files":
-            self._loop.add_signal_handler(signal.SIGHUP, self._renew_certificate)
         if context is not None:
             self._loop.call_later(self.renew_seconds, self._renew_daily)
 
     def _renew_daily(self) -> None:
         self._loop.call_later(self.renew_seconds, self._renew_daily)
-        self._renew_certificate()
+        self._renewal = self._loop.create_task(self._renew_certificate())
 
-    def _renew_certificate(self) -> None:
-        """Reads the certificate again, and makes our own anew where it is about to expire; what is no good changes nothing."""
-        self._renewal = self._loop.create_task(self._renew())
+    async def _renew_certificate(self) -> None:
+        """Read the certificate again, and renew our own if it is about to expire. A wrong one is logged and changes nothing."""
+        async with self._reading:  # one at a time, so that an older reading never replaces a newer one
+            try:
+                self._door.context, _ = await asyncio.to_thread(tls_context, self._service)
+            except StartError as error:
+                logging.getLogger(__name__).warning("the certificate stays as it was: %s", error)
 
-    async def _renew(self) -> None:
-        try:
-            self._door.context, _ = await asyncio.to_thread(tls_context, self._service)
-        except StartError as error:
-            logging.getLogger(__name__).warning("the certificate stays as it was: %s", error)
+    def _begin_reload(self) -> None:
+        self._reloading = self._loop.create_task(self._reload())
+
+    async def _reload(self) -> None:
+        await self._renew_certificate()
+        await self._app.state.reload()
 
     def _announce(self, ca: Path | None) -> None:
         address = Config(host=self._service.host, port=self._service.port).base_url
@@ -259,12 +265,31 @@ class Server(uvicorn.Server):
         self._loop.call_later(self.trim_seconds, self._trim_memory)
         memory.trim()
 
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Handle the signals of the service. Afterwards they are ignored: the process ends, with the status of its end."""
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self.handle_exit)
+        signal.signal(signal.SIGHUP, self._handle_reload)
+        try:
+            yield
+        finally:
+            for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+                signal.signal(number, signal.SIG_IGN)
+
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """The first signal begins the end; the second one ends at once."""
-        if self.should_exit:
-            os._exit(1)
-        self.should_exit = True
-        self._loop.call_soon_threadsafe(self._begin_end)
+        """Begin the end at the first signal. Further ones change nothing, but a second SIGINT (Ctrl+C) ends the process at once."""
+        if sig == signal.SIGINT:
+            if self._interrupted:
+                os._exit(1)
+            self._interrupted = True
+        if not self.should_exit:
+            self.should_exit = True
+            self._loop.call_soon_threadsafe(self._begin_end)
+
+    def _handle_reload(self, sig: int, frame: FrameType | None) -> None:
+        if self.started and not self.should_exit:
+            self._loop.call_soon_threadsafe(self._begin_reload)
 
     def _begin_end(self) -> None:
         # The last resort: a thread that hangs, in a library or in a name look-up, would keep the interpreter from ending.

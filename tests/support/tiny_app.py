@@ -10,6 +10,7 @@ import os
 import socket
 import sys
 from collections.abc import AsyncIterator
+from functools import partial
 
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -147,6 +148,7 @@ def create_app(config: Config) -> Starlette:
     app.state.drain = Drain()
     app.state.start_error = None
     app.state.listening = lambda: None
+    app.state.reload = partial(asyncio.sleep, 0)
     app.state.left = 0
     return app
 
