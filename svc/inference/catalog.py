@@ -137,7 +137,7 @@ class Catalog:
             self._refresh(listed)
 
     def replace_by(self, other: "Catalog") -> None:
-        """Offer what `other` offers. A provider that has not changed keeps its list, a call that runs keeps its model and price."""
+        """Offer what `other` offers. Providers that have not changed keep their lists; calls that run keep their prices."""
         for name, listed in self._listed.items():
             new = other._listed.get(name)
             if new and (new.provider, new.configured) == (listed.provider, listed.configured):

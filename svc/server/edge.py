@@ -124,7 +124,7 @@ class Edge:
 
     def _judge(self, host: bytes, server: tuple[str, int | None] | None, peer: str, proto: bytes, forwarded: bytes) -> str:
         name = _host_name(host)
-        if name not in self._names and name != (server or ("",))[0]:
+        if name not in self._names and name != (server or ("",))[0].removeprefix("::ffff:"):
             raise ApiError("misdirected_request")
         trusted = self._config.trusts(peer)
         if self._config.tls == "proxy" and not (trusted and proto.strip().lower() == b"https"):

@@ -41,6 +41,7 @@ from svc.server.protocol import Protocol, Watch
 _BACKLOG = 2048
 _OPEN_FILES = 65536
 _FILES_FOR_OTHERS = 256  # databases, workers, model servers: what a connection may not take
+_LOOPBACK_OF = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared, not bound
 # They pass from the listening socket to every connection. A client that vanished is noticed within half a minute; one that
 # does not read keeps little in the kernel, so that it is noticed and costs no memory.
 _TCP_OPTIONS = {
@@ -147,7 +148,7 @@ def tls_context(config: Config) -> tuple[ssl.SSLContext | None, Path | None]:
 
 def _names(config: Config) -> list[str]:
     """Every name by which clients may reach the server."""
-    bound = [] if config.host in ("0.0.0.0", "::") else [config.host]  # noqa: S104 - compared, not bound
+    bound = [] if config.host in _LOOPBACK_OF else [config.host]
     base = urlsplit(config.base_url).hostname or ""
     return ["localhost", "127.0.0.1", "::1", *bound, base, socket.gethostname()]
 
@@ -247,8 +248,13 @@ class Server(uvicorn.Server):
         await self._app.state.reload()
 
     def _announce(self, ca: Path | None) -> None:
-        address = Config(host=self._service.host, port=self._service.port).base_url
-        lines = [f"listening on {address}"]
+        host, port, base_url = self._service.host, self._service.port, self._service.base_url
+        # Only this machine's loopback address is sure to pass the check of `Host`, whatever SVC_BASE_URL says.
+        lines = [f"listening on {Config(host=_LOOPBACK_OF.get(host, host), port=port).base_url}"]
+        if host in _LOOPBACK_OF:
+            derived = base_url == Config(host=host, port=port).base_url
+            todo = "set SVC_BASE_URL to the address that people type" if derived else f"people reach it at {base_url}"
+            lines.append(f"on every address of this machine; {todo}")
         if ca:
             lines.append(f"clients trust it with: --cacert {shlex.quote(str(ca.absolute()))}")
         if self._service.tls == "proxy":
@@ -278,7 +284,7 @@ class Server(uvicorn.Server):
                 signal.signal(number, signal.SIG_IGN)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Begin the end at the first signal. Further ones change nothing, but a second SIGINT (Ctrl+C) ends the process at once."""
+        """Begin the end at the first signal. A repeated SIGTERM changes nothing, a second SIGINT ends the process at once."""
         if sig == signal.SIGINT:
             if self._interrupted:
                 os._exit(1)

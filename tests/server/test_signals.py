@@ -18,7 +18,7 @@ import orjson
 import pytest
 
 from svc.certificates import tls_files
-from tests.support.agent_runs import RUN, Account, Stream, add_accounts, agrees, checked
+from tests.support.agent_runs import RUN, Account, Stream, add_accounts, checked
 from tests.support.connections import GET, TINY, read_head
 from tests.support.model_server import ModelServer
 from tests.support.money import assert_exact
@@ -118,7 +118,9 @@ async def reloaded(server: RunningServer, times: int) -> str:
 
 
 @pytest.mark.parametrize("mode", [{}, PROXY], ids=["auto", "proxy"])
-async def test_sighup_reads_the_catalog_again_and_a_call_that_runs_keeps_its_price(tmp_path: Path, mode: Mapping[str, str]) -> None:
+async def test_sighup_reads_the_catalog_again_and_calls_that_run_keep_their_price(
+    tmp_path: Path, mode: Mapping[str, str]
+) -> None:
     path = tmp_path / "catalog.toml"
     forwarded = {"x-forwarded-proto": "https"}
     async with ModelServer() as models:
@@ -215,10 +217,9 @@ async def one_round(folder: Path, chance: random.Random) -> None:
         people = add_accounts(server, 2, micros=1_000_000)
         script = {"model": "builtin/script", "messages": [{"role": "user", "content": "say hi\nwait 60000"}], "stream": True}
         goals = ("say hi\nwait 60000", "tool current_time {}\n---\nwait 60000", "repeat 20000 wait 10")
-        runs = [
-            await Stream.send(server, RUN, people[n % 2].key, {"model": "builtin/script", "goal": goals[n % 3]}) for n in range(12)
-        ]
-        chats = [await Stream.send(server, CHAT, people[n % 2].key, script) for n in range(6)]
+        asks = [{"model": "builtin/script", "goal": goals[n % 3]} for n in range(12)]
+        runs = [await Stream.send(server, RUN, people[0].key, ask) for ask in asks]
+        chats = [await Stream.send(server, CHAT, people[1].key, script) for _ in range(6)]
         for stream in (*runs, *chats):
             await stream.head()
             assert stream.status == 200
