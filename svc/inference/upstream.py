@@ -6,7 +6,6 @@ chat(): request -> status -> RawAnswer, which svc/inference/raw_answer.py reads
 
 import asyncio
 import contextlib
-import functools
 import math
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -95,7 +94,6 @@ async def send(
     return reply
 
 
-@functools.lru_cache(256)
 def _url_and_headers(
     base_url: str, api_key: str | None, path: str, accept: bytes, has_body: bool
 ) -> tuple[str, tuple[tuple[bytes, bytes], ...]]:

@@ -1,6 +1,6 @@
 """The one HTTP/1.1 client for all outgoing traffic, on asyncio and httptools.
 
-send: URL and headers -> (cached) origin and checked head -> an idle connection of that origin, newest first
+send: URL and headers -> origin and checked head -> an idle connection of that origin, newest first
       or else: resolve once -> judge every address -> connect to those very addresses in turn
       -> write -> await the head -> Reply: chunks as they come
       -> body complete: the connection goes back to the pool; anything else: it is aborted
@@ -72,7 +72,6 @@ class Outbound:
         self._max_idle = max_idle
         self._idle_seconds = idle_seconds
         self._ssl_context = ssl_context
-        self._request = functools.lru_cache(maxsize=256)(_request)
         self._idle: dict[Origin, list[Connection]] = {}
         self._connections: set[Connection] = set()
         self._closed = False
@@ -94,7 +93,7 @@ class Outbound:
         before the first byte of an answer. Raises OutboundError: `InvalidRequest` (nothing was sent), `AddressNotAllowed`,
         `ConnectError`, `ReadTimeout`, `Cut`, `ProtocolError`.
         """
-        origin, start = self._request(method, url, headers if type(headers) is tuple else _pairs(headers))
+        origin, start = _request(method, url, headers if type(headers) is tuple else _pairs(headers))
         framing = b"content-length: %d\r\n\r\n" % len(body) if body or method in ("POST", "PUT", "PATCH") else b"\r\n"
         head = start + framing
         if (connection := self._take_idle(origin)) is not None:

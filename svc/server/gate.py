@@ -22,7 +22,6 @@ from svc.shapes import Component
 
 LINK = "link"
 _TOKEN_LENGTH = 4096
-_KEY_HEADER_BYTES = len("Bearer ") + tokens.KEY_LENGTH  # what is longer is not remembered: no key, but perhaps a session
 _BEARER = Component(
     "securitySchemes",
     "bearer",
@@ -115,8 +114,7 @@ def signed_in(handler: Handler) -> Endpoint:
         sent = scope["svc.sent"].get(b"authorization", b"")
         if linked_id is not None:
             caller = await _caller(state, linked_id, LINK)
-        elif (hashed := (_remembered if len(sent) <= _KEY_HEADER_BYTES else _key_hash)(sent)) is None:
-            token = _bearer(sent)
+        elif (hashed := tokens.key_hash(token := _bearer(sent))) is None:
             if token.startswith(tokens.KEY_PREFIX):  # no JWT begins so
                 raise ApiError("invalid_api_key")
             await tokens.load_jwt()
@@ -219,14 +217,6 @@ def _bearer(authorization: bytes) -> str:
     if scheme.lower() != "bearer" or not token or len(token) > _TOKEN_LENGTH:
         raise ApiError("invalid_api_key")
     return token
-
-
-def _key_hash(authorization: bytes) -> bytes | None:
-    return tokens.key_hash(_bearer(authorization))
-
-
-# Form, checksum and hash of a token are the same each time; whether it is a key is asked of the database at every request.
-_remembered = lru_cache(4096)(_key_hash)
 
 
 async def _mark_used(state: State, account_id: str, key_id: str, minute_seconds: float) -> None:

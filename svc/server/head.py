@@ -13,7 +13,7 @@ METHODS = "DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT"
 # Decoding a target and splitting its query are slow: 64 KiB of "a&" or "%" would keep the event loop for 50 ms.
 _TARGET_BYTES = 16 * 1024
 _QUERY_FIELDS = 100
-_SHORT_TARGET = 256  # what is longer is not remembered, or memory had no good bound
+_SHORT_TARGET = 256  # bytes; what is longer is not cached, to bound the memory, and no query is: it may hold a signature
 
 _ABSOLUTE = re.compile(rb"(?i)(?P<scheme>https?)://(?P<host>[^/?#]*)(?P<rest>.*)", re.DOTALL)
 
@@ -61,7 +61,7 @@ def expects_100(headers: Headers) -> bool:
 
 def target_of(method: bytes, url: bytes) -> Target:
     """Parse a request target: a path, or a URL (RFC 9112, 3.2.2). Raises ApiError for anything else."""
-    return (_remembered if len(url) <= _SHORT_TARGET else _target_of)(method, url)
+    return (_remembered if len(url) <= _SHORT_TARGET and b"?" not in url else _target_of)(method, url)
 
 
 def _target_of(method: bytes, url: bytes) -> Target:

@@ -234,7 +234,8 @@ class Protocol(asyncio.Protocol):
             "svc.sent": named,
             "state": self._app_state,  # nobody changes it, so that nobody needs a copy
         }
-        self._sent = {}  # trailers come here too, and must not join the headers that were just checked
+        # Trailers come here too, and must not join the headers that were just checked. An idle connection keeps no secret.
+        self._sent, self._url = {}, b""
         self._in_head = False
         self._unparsed_bytes = 0
         self._deadline, self._body_ends = now + self.body_grace_seconds, now + self.body_seconds

@@ -42,7 +42,7 @@ async def test_an_unforeseen_exception_is_500_without_its_text(service: Service,
     headers = await service.bearer()
     lines: list[dict[str, Any]] = []
     monkeypatch.setattr(service.state["db"], "read", broken)
-    answer = await service.client.get("/user/me", headers=headers)
+    answer = await service.client.get("/billing/account", headers=headers)
     assert_error(answer, 500, "internal_error")
     assert "hunter2" not in answer.text and not lines and answer.headers["x-request-id"]
 

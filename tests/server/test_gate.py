@@ -7,7 +7,6 @@ import pytest
 
 from app import ROUTES
 from svc.errors import ApiError
-from svc.server import gate
 from svc.server.body_budget import MIB
 from svc.server.gate import Caller
 from tests.conftest import JSON, Service, bearer
@@ -81,19 +80,13 @@ async def test_a_refused_token_takes_no_admission_and_a_429_comes_before_the_bod
     assert answer.status_code == 429
 
 
-async def test_a_key_whose_form_is_remembered_is_refused_as_soon_as_it_is_deleted(service: Service) -> None:
+async def test_a_key_is_refused_as_soon_as_it_is_deleted(service: Service) -> None:
     session = await service.bearer()
     key = await service.make_key(session)
     for _ in range(2):
         assert (await service.client.get("/v1/models", headers=bearer(key["key"]))).status_code == 200
     assert (await service.client.delete(f"/user/api-keys/{key['id']}", headers=session)).status_code == 204
     assert_error(await service.client.get("/v1/models", headers=bearer(key["key"])), 401, "invalid_api_key")
-
-
-async def test_no_session_is_remembered(service: Service) -> None:
-    before = gate._remembered.cache_info().currsize
-    assert (await service.client.get("/user/me", headers=await service.bearer())).status_code == 200
-    assert gate._remembered.cache_info().currsize == before
 
 
 async def test_a_caller_whose_account_is_gone_meanwhile_is_refused(service: Service) -> None:
