@@ -254,7 +254,7 @@ async def _open_outside(ground: Ground, folder: secrets.DataFolder, stack: conte
         catalog,
         await _payments(config, folder, stack),
         await _identity_providers(config, stack),
-        _mail(config, ground.log, stack),
+        _mail(config, ground.log, ground.metrics, stack),
     )
 
 
@@ -344,10 +344,10 @@ async def _identity_providers(config: Config, stack: contextlib.AsyncExitStack) 
     }
 
 
-def _mail(config: Config, log: Log, stack: contextlib.AsyncExitStack) -> Mail | None:
+def _mail(config: Config, log: Log, metrics: Metrics, stack: contextlib.AsyncExitStack) -> Mail | None:
     if config.smtp_url is None:
         return None
-    mail = Mail(config.smtp_url, config.base_url, log)
+    mail = Mail(config.smtp_url, config.base_url, log, count=metrics.mails.add)
     stack.push_async_callback(mail.close)
     return mail
 

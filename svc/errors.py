@@ -80,6 +80,7 @@ class ApiError(Exception):
         self.code = code
         self.status = status or table_status
         self.retry_after_seconds = retry_after_seconds
+        self.byok: bool | None = None  # whether an account's own provider caused it
         self.headers = dict(headers or {})
         if self.status == 401:
             self.headers["www-authenticate"] = "Bearer"

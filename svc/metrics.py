@@ -7,7 +7,7 @@ a histogram one observation ahead of its buckets. No label holds what a caller c
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import accumulate
+from itertools import accumulate, product
 
 from svc.errors import ERRORS
 
@@ -39,6 +39,7 @@ GAUGES = {
     "process_open_fds": "Open file descriptors.",
     "process_max_fds": "Most file descriptors that may be open.",
 }
+_MAIL_OUTCOMES = ("sent", "refused", "failed")
 _PAYMENT_KINDS = {"charge.refunded": "refund", "charge.dispute.created": "dispute", "": "payment"}
 # A gauge's name, its labels, its value.
 Reading = tuple[str, Mapping[str, str], float]
@@ -155,15 +156,24 @@ class Metrics:
             "kind",
             "known",
         )
-        for kind in _PAYMENT_KINDS.values():
-            for known in ("true", "false"):
-                self._payments.add(kind, known, by=0)
+        self.mails = Tally("svc_mails_total", "E-mails; refused: the mail server rejects the recipient's address.", "outcome")
+        # These begin at 0, so that the first event shows as an increase.
+        for outcome in _MAIL_OUTCOMES:
+            self.mails.add(outcome, by=0)
+        for kind, known in product(_PAYMENT_KINDS.values(), ("true", "false")):
+            self._payments.add(kind, known, by=0)
+        self._byok_errors = Tally(
+            "svc_byok_errors_total", "Answers with a status of 500 or more that an account's own provider caused."
+        )
 
-    def count(self, method: str, route: str, status: int, seconds: float, code: object = None) -> None:
-        """Counts one request. `route` is the pattern, never the path; `code` its error's, which may be a model server's own."""
+    def count(self, method: str, route: str, status: int, seconds: float, code: object = None, byok: object = None) -> None:
+        """Counts one request. `route` is the pattern, never the path; `code` its error's, which may be a model server's own;
+        `byok`: whether the error is of an account's own provider."""
         self._requests.observe(seconds, (method, route, status))
         if code is not None:
             self._refusals.add(route, code if isinstance(code, str) and code in ERRORS else "other")
+            if byok and status >= 500:
+                self._byok_errors.add()
 
     def count_commit(self, jobs: int, seconds: float) -> None:
         """Counts one commit of the database's writer, on its thread."""

@@ -7,6 +7,7 @@ import pytest
 
 from svc.errors import ERRORS
 from svc.metrics import GAUGES, Metrics
+from tests.support.server import ROOT
 
 SAMPLE = re.compile(r'[a-z_]+(\{[a-z]+="[^"]*"(,[a-z]+="[^"]*")*\})? [0-9.e+-]+')
 
@@ -79,3 +80,15 @@ def test_promtool_finds_nothing_against_names_units_and_help_with_and_without_sa
     for text in (full(), Metrics().text([])):
         checked = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, text=True, timeout=30)
         assert (checked.returncode, checked.stdout, checked.stderr) == (0, "", "")
+
+
+def test_every_alert_rule_has_a_case_in_which_it_fires_and_one_in_which_it_does_not() -> None:
+    rules = re.findall(r"- alert: (\w+)", (ROOT / "svc" / "static" / "ops" / "alerts.yml").read_text())
+    cases = (ROOT / "tests" / "alerts.test.yml").read_text().split('\n  - name: "')[1:]
+    fires, quiet = set(), set()
+    for case in cases:
+        rule = case.partition(" ")[0]
+        assert f'alertname="{rule}",alertstate="firing"' in case
+        (fires if case.startswith(f"{rule} fires: ") and "exp_samples: [{ value: 1" in case else quiet).add(rule)
+        assert ("exp_samples" in case) == case.startswith(f"{rule} fires: "), case
+    assert fires == quiet == set(rules)

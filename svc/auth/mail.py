@@ -24,15 +24,26 @@ _PAUSES_SECONDS = (5.0, 30.0)
 
 
 class Mail:
-    """`server` and where it is spoken to from: `base_url` names the sender unless `server` does. Used inside one event loop."""
+    """`server` and where it is spoken to from: `base_url` names the sender unless `server` does. Used inside one event loop.
 
-    def __init__(self, server: MailServer, base_url: str, log: Log, pauses_seconds: Sequence[float] = _PAUSES_SECONDS) -> None:
+    `count` is called once for each e-mail with `sent`, `refused` (the server rejects the recipient's address) or `failed`.
+    """
+
+    def __init__(
+        self,
+        server: MailServer,
+        base_url: str,
+        log: Log,
+        pauses_seconds: Sequence[float] = _PAUSES_SECONDS,
+        count: Callable[[str], None] = lambda outcome: None,
+    ) -> None:
         host = urlsplit(base_url).hostname or ""
         self._server = server
         self._domain = host if any(character.isalpha() for character in host) and ":" not in host else "localhost"
         self._sender = server.sender or f"svc@{self._domain}"
         self._log = log
         self._pauses_seconds = pauses_seconds
+        self._count = count
         self._turns = asyncio.Semaphore(_AT_ONCE)
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -40,6 +51,7 @@ class Mail:
         """Has the message that `compose` makes, if any, sent in the background. While 100 wait it is dropped, and logged."""
         if len(self._tasks) >= _MOST_WAITING:
             self._log("mail", level="error", message="too many e-mails wait to be sent: one was dropped")
+            self._count("failed")
             return
         task = asyncio.create_task(self._deliver(compose))
         self._tasks.add(task)
@@ -73,6 +85,7 @@ class Mail:
         except Exception as fault:  # nobody waits for this task
             error = fault
         if error:  # never its text: servers quote the address
+            self._count("refused" if isinstance(error, smtplib.SMTPRecipientsRefused) and _is_final(error) else "failed")
             self._log("mail", level="error", message="not sent", error=describe(error), smtp_code=_code(error))
 
     async def _send_at_last(self, message: EmailMessage) -> Exception | None:
@@ -82,6 +95,7 @@ class Mail:
                 error = await self._send(message)
             if error is None:
                 self._log("mail", message="sent")
+                self._count("sent")
                 return None
             if pause_seconds is None or _is_final(error):
                 break

@@ -166,6 +166,12 @@ def log_fields(fault: UpstreamFault, *, byok: bool) -> dict[str, Any]:
 
 def caller_error(fault: UpstreamFault, *, provider: str, byok: bool) -> ApiError:
     """What the caller sees of a fault of `provider`, its own (`byok`) or the operator's."""
+    error = _error_of(fault, provider, byok)
+    error.byok = byok or None
+    return error
+
+
+def _error_of(fault: UpstreamFault, provider: str, byok: bool) -> ApiError:
     match fault.kind:
         case "unreachable":
             return ApiError("upstream_unreachable", f"The model server of {provider!r} cannot be reached. Try again later.")

@@ -78,15 +78,22 @@ async def signup(request: Request[State], body: SignUp) -> Response:
 )
 async def login(request: Request[State], body: LogIn) -> Response:
     """The same answer, in the same time, for an unknown e-mail and a wrong password."""
-    return await _session(request, await checked_login(request.state, body.email, body.password), 200)
+    return await _session(request, await checked_login(request, body.email, body.password), 200)
 
 
-async def checked_login(state: State, email: str, password: str) -> Account:
-    """The account that an e-mail and a password sign in to. Raises ApiError `invalid_credentials`, `overloaded`."""
-    if len(password) > accounts.PASSWORD_LENGTH[1]:
-        raise ApiError("invalid_credentials")
-    account, stored = await state.db.read(accounts.login_by_email, email)
-    if not await state.passwords.matches(password, stored) or account is None:
+async def checked_login(request: Request[State], email: str, password: str) -> Account:
+    """The account that an e-mail and a password sign in to. Raises ApiError `invalid_credentials`, `overloaded`.
+
+    The log line of a failed sign-in has the client's address, so that the operator can block who guesses passwords.
+    """
+    state = request.state
+    account, stored = None, None
+    if len(password) <= accounts.PASSWORD_LENGTH[1]:
+        account, stored = await state.db.read(accounts.login_by_email, email)
+        if not await state.passwords.matches(password, stored):
+            account = None
+    if account is None:
+        add_log_fields(request, client_ip=request.scope["svc.client_ip"])
         raise ApiError("invalid_credentials")
     return account
 

@@ -164,7 +164,7 @@ async def sign_in(request: Request[State]) -> Response:
     form = await _form(request)
     email = form.get("email", "")
     try:
-        account = await checked_login(state, email, form.get("password", ""))
+        account = await checked_login(request, email, form.get("password", ""))
     except ApiError as error:
         if error.code != "invalid_credentials":
             raise

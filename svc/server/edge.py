@@ -107,7 +107,7 @@ class Edge:
         route, method, path = scope.get("route"), "", ""
         if route is not None:
             method, path = scope["method"], route.path  # the pattern: a path may hold what nobody should log
-        self._metrics.count(method, path, line["status"], seconds, line.get("code"))
+        self._metrics.count(method, path, line["status"], seconds, line.get("code"), line.get("byok"))
         line["method"], line["route"] = method, path
         line["time"], line["duration_ms"] = time.time(), round(seconds * 100_000) / 100
         self._log.add(line)
@@ -148,7 +148,7 @@ def _answer_to(error: Exception, fields: dict[str, Any], *, begun: bool) -> Resp
         return Response(status_code=499)  # nobody is there to read it; the status is for the log
     if isinstance(error, ApiError) and not begun:
         cause = error.__cause__
-        fields["code"] = error.error.get("code")
+        fields["code"], fields["byok"] = error.error.get("code"), error.byok
         fields["cause"] = getattr(cause, "sqlite_errorname", type(cause).__name__) if cause else None
         return refusal(error)
     fields["level"], fields["error"] = "error", describe(error)

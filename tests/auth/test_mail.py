@@ -258,16 +258,41 @@ async def test_an_address_outside_of_ascii_is_written_to(box: MailBox) -> None:
     assert event["message"] == "sent" and box.messages[0][1] == ["bücher@example.com"]
 
 
+async def test_e_mails_are_counted_by_outcome_so_that_a_wrong_address_is_no_fault_of_the_mail_server(
+    service: Service, box: MailBox
+) -> None:
+    def counted() -> dict[str, int]:
+        found = re.findall(r'svc_mails_total\{outcome="(\w+)"\} (\d+)', service.state["metrics"].text([]))
+        return {outcome: int(number) for outcome, number in found}
+
+    async def reaches(**expected: int) -> bool:
+        for _ in range(500):
+            if counted() == expected:
+                return True
+            await asyncio.sleep(0.01)
+        return False
+
+    assert counted() == {"sent": 0, "refused": 0, "failed": 0}
+    box.unknown = ["typo@example.com"]
+    await service.sign_up("typo@example.com")
+    assert await reaches(sent=0, refused=1, failed=0)
+    box.faults = ["554 5.7.1 not from this sender"]
+    await service.sign_up("ada@example.com")
+    assert await reaches(sent=0, refused=1, failed=1)
+    await service.sign_up("bob@example.com")
+    assert await reaches(sent=1, refused=1, failed=1)
+
+
 async def test_beyond_100_that_wait_a_mail_is_dropped_and_that_is_logged() -> None:
-    log, blocked = Logged(), asyncio.Event()
-    mail = Mail(MailServer("127.0.0.1", 9, "offered"), BASE_URL, log)
+    log, blocked, counted = Logged(), asyncio.Event(), list[str]()
+    mail = Mail(MailServer("127.0.0.1", 9, "offered"), BASE_URL, log, count=counted.append)
 
     async def compose() -> None:
         await blocked.wait()
 
     for _ in range(103):
         mail.later(compose)
-    assert [event["level"] for event in log.events] == ["error"] * 3
+    assert [event["level"] for event in log.events] == ["error"] * 3 and counted == ["failed"] * 3
     blocked.set()
     await asyncio.sleep(0.01)
     mail.later(compose)

@@ -1,15 +1,22 @@
 """Sign-up, login, logout and password reset through HTTP."""
 
 import asyncio
+import dataclasses
+import re
 import sqlite3
 import statistics
 import time
+from ipaddress import ip_network
+from pathlib import Path
 
+import orjson
 import pytest
 
 from svc.auth import accounts, links
 from svc.auth.passwords import Passwords
-from tests.conftest import PASSWORD, Service, bearer
+from svc.config import Config
+from tests.conftest import PASSWORD, Clocks, Service, bearer, serving
+from tests.support.pages import EXAMPLES
 
 
 def from_ip(service: Service, address: str) -> None:
@@ -112,6 +119,34 @@ async def test_an_unknown_email_and_a_wrong_password_get_the_same_answer(service
     assert {answer.status_code for answer in answers} == {401}
     assert len({answer.content for answer in answers}) == 1
     assert answers[0].json()["error"]["code"] == "invalid_credentials"
+
+
+async def test_only_the_log_line_of_a_failed_sign_in_has_the_clients_address(
+    config: Config, clocks: Clocks, tmp_path: Path
+) -> None:
+    behind_a_proxy = dataclasses.replace(config, trusted_proxies=(ip_network("192.0.2.0/24"),), payments="sandbox")
+    form = {"email": "ada@example.com", "password": "a wrong one"}
+    async with serving(behind_a_proxy, clocks) as service:
+        headers = bearer((await service.sign_up("ada@example.com"))["access_token"])
+        from_ip(service, "192.0.2.1")
+        client = service.client
+        forwarded = {"x-forwarded-for": "203.0.113.9, 198.51.100.7, 192.0.2.2", "origin": config.base_url}
+        for password in ("a wrong one", "x" * 2000):
+            wrong = {"email": "ada@example.com", "password": password}
+            assert (await client.post("/auth/login", json=wrong, headers=forwarded)).status_code == 401
+        assert (await client.post("/checkout/sign-in", data=form, headers=forwarded)).status_code == 401
+        right = {**form, "password": PASSWORD}
+        assert (await client.post("/auth/login", json=right, headers=forwarded)).status_code == 200
+        assert (await client.get("/user/me", headers=headers)).status_code == 200
+        assert (await client.get("/user/me", headers=bearer("no token"))).status_code == 401
+    lines = [orjson.loads(line) for line in (tmp_path / "log").read_bytes().splitlines()]
+    found = [(line["route"], line["code"], line["client_ip"]) for line in lines if "client_ip" in line]
+    login, checkout = [(path, "invalid_credentials", "198.51.100.7") for path in ("/auth/login", "/checkout/sign-in")]
+    assert found == [login, login, checkout]
+    assert sum(b"198.51.100" in line for line in (tmp_path / "log").read_bytes().splitlines()) == 3
+    pattern = EXAMPLES["fail2ban"].partition("failregex = ")[2].strip().replace("<ADDR>", r"(?P<host>[0-9.]+)")
+    hosts = [match["host"] for line in (tmp_path / "log").read_text().splitlines() if (match := re.search(pattern, line))]
+    assert hosts == ["198.51.100.7"] * 3, "the filter of svc/README.md finds them"
 
 
 async def test_an_unknown_email_and_a_wrong_password_cost_the_same_time() -> None:

@@ -1,6 +1,7 @@
 """Chat, agents and lists through a user's own provider: the user's key, at no cost, and faults told by name."""
 
 import asyncio
+import re
 import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
@@ -103,6 +104,21 @@ async def test_chat_goes_to_the_users_own_address_with_their_key_and_nothing_of_
         "authorization": f"Bearer {KEY}",
         "content-length": seen.headers["content-length"],
     }
+
+
+async def test_errors_of_own_providers_are_counted_apart_from_the_services(own: Own) -> None:
+    def counted() -> int:
+        (line,) = re.findall(r"^svc_byok_errors_total (\d+)$", own.service.state["metrics"].text([]), re.MULTILINE)
+        return int(line)
+
+    for model, status in (("mine/ok", 200), ("mine/status-404", 404), ("builtin/nothing", 404)):
+        assert (await own.chat(model)).status_code == status
+    failing = {"role": "user", "content": "fail 500 by the operator's model"}
+    assert (await own.chat("builtin/script", messages=[failing])).status_code >= 500
+    assert counted() == 0
+    for number, model in enumerate(("mine/status-500", "mine/status-503", "mine/html-200"), 1):
+        assert (await own.chat(model)).status_code >= 500
+        assert counted() == number
 
 
 async def test_a_stream_goes_through_chunk_by_chunk_with_its_usage_as_asked(own: Own) -> None:

@@ -49,6 +49,8 @@ async def test_the_certificate_tells_when_it_expires_and_a_missing_one_nothing(s
 
 async def test_what_waits_and_what_is_open_is_told(service: Service) -> None:
     db = service.state["db"]
+    while db.waiting() != (0, 0):  # what the start still writes
+        await asyncio.sleep(0.01)
     writes = [asyncio.create_task(db.write(lambda tx: None)) for _ in range(3)]
     await asyncio.sleep(0)
     named = {(name, *labels.values()): number for name, labels, number in gauges.at_work(State(**service.state))}

@@ -27,10 +27,19 @@ class MailBox:
     port: int = 0
     ca: Path = Path()
     faults: list[str] = field(default_factory=list)
+    unknown: list[str] = field(default_factory=list)  # recipients that are refused
     messages: list[tuple[str, list[str], EmailMessage]] = field(default_factory=list)
     secure: list[bool] = field(default_factory=list)
     logins: list[str] = field(default_factory=list)
     connections: int = 0
+
+    async def handle_RCPT(  # noqa: N802 - aiosmtpd's name
+        self, server: SMTP, session: Session, envelope: Envelope, address: str, options: list[str]
+    ) -> str:
+        if address in self.unknown:
+            return "550 5.1.1 no such user here"
+        envelope.rcpt_tos.append(address)
+        return "250 known"
 
     async def handle_DATA(self, server: SMTP, session: Session, envelope: Envelope) -> str:  # noqa: N802 - aiosmtpd's name
         if self.faults:
