@@ -17,6 +17,7 @@ from svc.inference.paid_call import Payer
 from svc.routes.schemas.agents import RUN, RUN_ANSWER, RUN_LIST, RUN_TEXT
 from svc.routes.schemas.refusals import MODEL_NOT_FOUND, NO_FUNDS, NO_ROOM, PROJECT_NOT_FOUND
 from svc.server.body_budget import MIB
+from svc.server.context import context_of
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Refusal, choice, describes, parameter, path_id
 from svc.server.sse import EventStream
@@ -72,7 +73,7 @@ async def run(request: Request[State], caller: Caller, body: NewRun) -> Response
     """Stream the run's events, up to exactly one that ends it."""
     state = request.state
     order = await _order(state, caller, body)
-    payer = Payer(caller.id, request.scope["svc.request_id"], caller.key_id)
+    payer = Payer(caller.id, context_of(request).request_id, caller.key_id)
     agent_run = AgentRun(state, payer, order, partial(add_log_fields, request))
     return EventStream(
         agent_run.blocks(),

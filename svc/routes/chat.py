@@ -23,6 +23,7 @@ from svc.routes.schemas.models import MODEL, MODEL_LIST
 from svc.routes.schemas.refusals import MODEL_NOT_FOUND, MODEL_SERVER, NO_FUNDS, NO_ROOM, OWN_ADDRESS
 from svc.server.bodies import read_checked
 from svc.server.body_budget import KIB, MIB
+from svc.server.context import context_of
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Refusal, describes, parameter, path_id, string
 from svc.server.sse import EventStream, Interrupt, attended, reason_error
@@ -87,8 +88,8 @@ async def create(request: Request[State], caller: Caller) -> Response:
         conversation_id, replaces = request.headers.get(memory.HEADER), request.headers.get(memory.REPLACES)
         exchange = await memory.begin(state.db, owner, body["messages"], conversation_id, replaces, state.clock())
         body = {**body, "messages": exchange.messages}
-    payer = Payer(owner, request.scope["svc.request_id"], caller.key_id)
-    if int(request.scope["svc.sent"].get(b"content-length", _BODY_BYTES)) > _HEAVY_BYTES:  # making it walks the whole body
+    payer = Payer(owner, context_of(request).request_id, caller.key_id)
+    if int(context_of(request).headers.get(b"content-length", _BODY_BYTES)) > _HEAVY_BYTES:  # making it walks the whole body
         call = await state.offload.run(owner, ChatCall, model, body, state.engines, payer, heavy=True)
     else:
         call = ChatCall(model, body, state.engines, payer)
@@ -110,7 +111,7 @@ async def create(request: Request[State], caller: Caller) -> Response:
             with attended(request.receive, state.drain, owner, interrupt):
                 answer = await call.complete()
     finally:
-        request.scope["svc.log_fields"].update(call.log_fields)
+        context_of(request).log_fields.update(call.log_fields)
     if call.paid:
         headers = {**headers, "x-service-cost-micros": str(call.cost_micros)}
     return reply_written(answer, headers)
@@ -134,7 +135,7 @@ async def _events(
                     raise reason_error(interrupt.reason) from None
                 whole = True
         finally:
-            request.scope["svc.log_fields"].update(call.log_fields)
+            context_of(request).log_fields.update(call.log_fields)
     except asyncio.CancelledError:
         if not whole or interrupt.reason is None:
             raise

@@ -34,6 +34,7 @@ from svc.inference.studio import storage
 from svc.routes.schemas.media import AUDIO_ANSWER, AUDIO_REQUEST, IMAGE_REQUEST, IMAGES_ANSWER, SPEECH_ANSWER, SPEECH_REQUEST
 from svc.routes.schemas.refusals import MODEL_NOT_FOUND, MODEL_SERVER, NO_FUNDS, NO_ROOM, OWN_ADDRESS
 from svc.server.bodies import read_json
+from svc.server.context import context_of
 from svc.server.gate import Caller
 from svc.server.interface import Refusal, describes
 from svc.server.sse import EventStream, Interrupt, attended
@@ -341,7 +342,7 @@ async def _made(request: Request[State], caller: Caller, call: PaidCall) -> Asyn
 
 
 def _payer(request: Request[State], caller: Caller) -> Payer:
-    return Payer(caller.id, request.scope["svc.request_id"], caller.key_id)
+    return Payer(caller.id, context_of(request).request_id, caller.key_id)
 
 
 def _cost(call: PaidCall) -> dict[str, str]:

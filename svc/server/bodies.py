@@ -9,6 +9,7 @@ from svc.bounded import add_piece
 from svc.errors import ApiError
 from svc.json_text import parse_json
 from svc.server.body_budget import KIB, MIB, SMALL_BYTES
+from svc.server.context import context_of
 from svc.server.state import State
 from svc.shapes import Shape
 
@@ -29,7 +30,8 @@ async def read_chunks(request: Request[State], limit_bytes: int) -> list[bytes]:
     Raises ApiError `PAYLOAD_TOO_LARGE` over `limit_bytes`, as soon as that is known, `overloaded` where its address or account
     holds too much already, and `unsupported_media_type` for a coded (compressed) body.
     """
-    sent = request.scope["svc.sent"]
+    context = context_of(request)
+    sent = context.headers
     if b"content-encoding" in sent and sent[b"content-encoding"].strip().lower() not in (b"identity", b""):
         raise ApiError("unsupported_media_type", "Send the body as it is, without a Content-Encoding.")
     length = sent.get(b"content-length", b"0")
@@ -47,7 +49,7 @@ async def read_chunks(request: Request[State], limit_bytes: int) -> list[bytes]:
         if size_bytes > limit_bytes:
             raise _too_large(limit_bytes)
         if size_bytes > SMALL_BYTES:
-            request.state.bodies.count(request.scope, size_bytes)
+            request.state.bodies.count(context, size_bytes)
         if not message["more_body"]:
             return pieces
 
@@ -72,13 +74,14 @@ async def read_checked(request: Request[State], check: Callable[[dict[str, Any]]
     Raises what `read_body` raises, ApiError `unsupported_media_type` without `Content-Type: application/json`, and
     `invalid_json` for anything that is not one object of valid UTF-8 JSON, at most 100 levels deep.
     """
-    content_type = request.scope["svc.sent"].get(b"content-type", b"")
+    context = context_of(request)
+    content_type = context.headers.get(b"content-type", b"")
     if content_type != b"application/json" and not _is_json(content_type):
         raise ApiError("unsupported_media_type")
     body = b"".join(await read_chunks(request, limit_bytes))
     if len(body) <= _BIG_JSON_BYTES:
         return check(_parse_object(body))
-    owner = request.scope.get("svc.account_id") or request.scope.get("svc.client_ip", "")
+    owner = context.account_id or context.client_ip
     return await request.state.offload.run(owner, lambda: check(_parse_object(body)))
 
 

@@ -3,9 +3,8 @@
 import ipaddress
 from collections import Counter
 
-from starlette.types import Scope
-
 from svc.errors import ApiError
+from svc.server.context import Context
 
 KIB = 1024
 MIB = 1024 * 1024
@@ -39,27 +38,27 @@ class BodyBudget:
         """What the bodies that are counted take now."""
         return self._budget_bytes - self.free_bytes
 
-    def count(self, scope: Scope, size_bytes: int) -> None:
-        """Notes that the body of the request `scope` has grown to `size_bytes`; it counts until `give_back`.
+    def count(self, context: Context, size_bytes: int) -> None:
+        """Note that the body of a request has grown to `size_bytes`; it counts until `give_back`.
 
         Raises ApiError `overloaded` when that is more than what is left in all, or than the share of its address or account.
         """
         if size_bytes <= SMALL_BYTES:
             return
-        counted_bytes, holders = scope.get("svc.body") or (0, _holders(scope))
+        counted_bytes, holders = context.counted_body or (0, _holders(context))
         more_bytes = size_bytes - counted_bytes
         if more_bytes > self.free_bytes or any(self._held_bytes[holder] + more_bytes > self._share_bytes for holder in holders):
             raise ApiError("overloaded", "The service is reading too many large requests now. Try again in a moment.")
         self.free_bytes -= more_bytes
         for holder in holders:
             self._held_bytes[holder] += more_bytes
-        scope["svc.body"] = (size_bytes, holders)
+        context.counted_body = (size_bytes, holders)
 
-    def give_back(self, scope: Scope) -> None:
-        """Ends the counting of the request `scope`."""
-        if "svc.body" not in scope:
+    def give_back(self, context: Context) -> None:
+        """End the counting of a request's body."""
+        if context.counted_body is None:
             return
-        counted_bytes, holders = scope.pop("svc.body")
+        (counted_bytes, holders), context.counted_body = context.counted_body, None
         self.free_bytes += counted_bytes
         for holder in holders:
             self._held_bytes[holder] -= counted_bytes
@@ -67,8 +66,8 @@ class BodyBudget:
                 del self._held_bytes[holder]
 
 
-def _holders(scope: Scope) -> list[bytes]:
-    holders = [b"address " + network_of(scope.get("svc.client_ip", ""))]
-    if account_id := scope.get("svc.account_id"):
-        holders.append(b"account " + account_id.encode())
+def _holders(context: Context) -> list[bytes]:
+    holders = [b"address " + network_of(context.client_ip)]
+    if context.account_id is not None:
+        holders.append(b"account " + context.account_id.encode())
     return holders

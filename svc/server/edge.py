@@ -23,6 +23,7 @@ from svc.ids import random_base62
 from svc.log import Log
 from svc.metrics import Metrics
 from svc.server.body_budget import BodyBudget
+from svc.server.context import Context
 from svc.server.cors import Cors
 from svc.server.head import joined
 from svc.server.sse import Drain
@@ -59,7 +60,8 @@ class Edge:
             await self._router(scope, receive, send)
             return
         began = time.monotonic()
-        sent = scope.get("svc.sent") or joined(scope["headers"])  # our protocol has them by name
+        context: Context = scope.get("svc") or Context(joined(scope["headers"]))  # our protocol has made one
+        sent = context.headers
         own_id = sent.get(b"x-request-id")
         request_id = own_id.decode() if own_id and _REQUEST_ID.fullmatch(own_id) else "req_" + random_base62(22)
         added = [(b"x-request-id", request_id.encode()), *_STANDING]
@@ -73,8 +75,8 @@ class Edge:
             "status": 0,
             "duration_ms": 0.0,
         }
-        scope["svc.sent"], scope["svc.headers"], scope["svc.log_fields"] = sent, added, line
-        scope["svc.request_id"] = request_id
+        scope["svc"] = context
+        context.answer_headers, context.log_fields, context.request_id = added, line, request_id
 
         def send_with_headers(message: Message) -> Awaitable[None]:
             if message["type"] == "http.response.start":
@@ -86,7 +88,7 @@ class Edge:
             preflight = self._cors.preflight(scope, sent) if scope["method"] == "OPTIONS" else None
             if preflight is None:
                 added += self._cors.headers(scope, sent)
-                scope["svc.client_ip"] = self._entered(scope, sent)
+                context.client_ip = self._entered(scope, sent)
                 await self._router(scope, receive, send_with_headers)
             else:
                 await preflight(scope, receive, send_with_headers)
@@ -98,12 +100,13 @@ class Edge:
                 raise
             await answer(scope, receive, send_with_headers)
         finally:
-            self._end(scope, line, time.monotonic() - began)
+            self._end(scope, context, time.monotonic() - began)
 
-    def _end(self, scope: Scope, line: dict[str, Any], seconds: float) -> None:
-        """Gives back what the request held, counts it and logs its `line`."""
-        if "svc.body" in scope:
-            self._bodies.give_back(scope)
+    def _end(self, scope: Scope, context: Context, seconds: float) -> None:
+        """Release what the request held, count it and log its line."""
+        if context.counted_body is not None:
+            self._bodies.give_back(context)
+        line = context.log_fields
         route, method, path = scope.get("route"), "", ""
         if route is not None:
             method, path = scope["method"], route.path  # the pattern: a path may hold what nobody should log

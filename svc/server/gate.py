@@ -14,6 +14,7 @@ from svc.auth.accounts import Account
 from svc.content.content_links import account_of_link
 from svc.db import Database, acting_for
 from svc.errors import ApiError
+from svc.server.context import context_of
 from svc.server.interface import Refusal, implies, integer, named_header, string
 from svc.server.limits import CHAT_PER_MINUTE
 from svc.server.state import State
@@ -91,7 +92,7 @@ def linked(endpoint: Endpoint) -> Endpoint:
         state: State = request.state
         artifact_id = request.path_params["artifact_id"]
         key = state.derived_keys["content"]
-        request.scope["svc.linked_account_id"] = account_of_link(key, request.query_params, artifact_id, state.clock())
+        context_of(request).linked_account_id = account_of_link(key, request.query_params, artifact_id, state.clock())
         return await endpoint(request)
 
     return guarded
@@ -109,9 +110,9 @@ def signed_in(handler: Handler) -> Endpoint:
     """Lets in who sends a valid token of either kind; else 401."""
 
     async def endpoint(request: Request[State]) -> Response:
-        scope, state = request.scope, request.state
-        linked_id = scope.get("svc.linked_account_id")
-        sent = scope["svc.sent"].get(b"authorization", b"")
+        context, state = context_of(request), request.state
+        linked_id = context.linked_account_id
+        sent = context.headers.get(b"authorization", b"")
         if linked_id is not None:
             caller = await _caller(state, linked_id, LINK)
         elif (hashed := tokens.key_hash(token := _bearer(sent))) is None:
@@ -129,7 +130,7 @@ def signed_in(handler: Handler) -> Endpoint:
             if last_used_at < minute_seconds:
                 await _mark_used(state, account_id, key_id, minute_seconds)
             caller = Caller(account_id, tier, default_model, "api_key", key_id)
-        scope["svc.account_id"] = scope["svc.log_fields"]["account"] = caller.id
+        context.account_id = context.log_fields["account"] = caller.id
         acting_for.set(caller.id)
         return await handler(request, caller)
 
@@ -165,9 +166,9 @@ def metered(handler: Handler) -> Handler:
         try:
             admission = request.state.limits.take_chat(caller.id, caller.tier)
         except ApiError as error:
-            request.scope["svc.headers"] += _limit_headers(CHAT_PER_MINUTE[caller.tier], 0, error.retry_after_seconds or 1)
+            context_of(request).answer_headers += _limit_headers(CHAT_PER_MINUTE[caller.tier], 0, error.retry_after_seconds or 1)
             raise
-        request.scope["svc.headers"] += _limit_headers(*admission)
+        context_of(request).answer_headers += _limit_headers(*admission)
         return handler(request, caller)
 
     return guarded
@@ -187,7 +188,7 @@ def per_ip(rule: str) -> Callable[[Endpoint], Endpoint]:
     )
     def guard(handler: Endpoint) -> Endpoint:
         async def endpoint(request: Request[State]) -> Response:
-            request.state.limits.take_by_ip(rule, request.scope["svc.client_ip"])
+            request.state.limits.take_by_ip(rule, context_of(request).client_ip)
             return await handler(request)
 
         return endpoint

@@ -20,6 +20,7 @@ from uvicorn.protocols.utils import get_local_addr, get_remote_addr, is_ssl
 from uvicorn.server import ServerState
 
 from svc.errors import ApiError
+from svc.server.context import Context
 from svc.server.cycle import STATUS_LINE, Channel, Cycle, error_answer
 from svc.server.head import HEAD_BYTES, HEAD_LINES, METHODS, check_head, expects_100, joined, target_of
 
@@ -231,7 +232,7 @@ class Protocol(asyncio.Protocol):
             "scheme": self._scheme,
             "root_path": "",
             "headers": headers,
-            "svc.sent": named,
+            "svc": Context(named),
             "state": self._app_state,  # nobody changes it, so that nobody needs a copy
         }
         # Trailers come here too, and must not join the headers that were just checked. An idle connection keeps no secret.

@@ -14,6 +14,7 @@ from starlette.types import Lifespan, Receive, Scope, Send
 from svc import json_text
 from svc.db import Page
 from svc.errors import ApiError
+from svc.server.context import context_of
 from svc.server.head import METHODS
 from svc.server.state import State
 
@@ -124,7 +125,7 @@ def page_after(request: Request[State]) -> str | None:
 
 def add_log_fields(request: Request[State], **fields: Any) -> None:
     """Adds fields to the request's log line: ids and numbers, never content."""
-    request.scope["svc.log_fields"].update(fields)
+    context_of(request).log_fields.update(fields)
 
 
 # --- errors

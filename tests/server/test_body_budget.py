@@ -1,19 +1,20 @@
 """The memory that bodies may take: shares of an address and of an account, small ones always, all of it given back."""
 
-from typing import Any
-
 import pytest
 
 from svc.errors import ApiError
 from svc.server.body_budget import KIB, SMALL_BYTES, BodyBudget, network_of
+from svc.server.context import Context
 
 
-def scope(address: str, account_id: str | None = None) -> dict[str, Any]:
-    return {"svc.client_ip": address, "svc.account_id": account_id}
+def context(address: str, account_id: str | None = None) -> Context:
+    made = Context({})
+    made.client_ip, made.account_id = address, account_id
+    return made
 
 
 def test_a_body_counts_as_it_grows_and_is_given_back() -> None:
-    budget, one = BodyBudget(1000 * KIB, 1000 * KIB), scope("192.0.2.1", "user_1")
+    budget, one = BodyBudget(1000 * KIB, 1000 * KIB), context("192.0.2.1", "user_1")
     for size in (10, SMALL_BYTES, SMALL_BYTES + 1, 500 * KIB):
         budget.count(one, size)
     assert budget.free_bytes == budget.taken_bytes == 500 * KIB
@@ -25,27 +26,27 @@ def test_a_body_counts_as_it_grows_and_is_given_back() -> None:
 @pytest.mark.parametrize(
     ("first", "second"),
     [
-        (scope("192.0.2.1", "user_1"), scope("192.0.2.1", "user_2")),
-        (scope("192.0.2.1", "user_1"), scope("192.0.2.2", "user_1")),
-        (scope("2001:db8::1"), scope("2001:db8::2")),
+        (context("192.0.2.1", "user_1"), context("192.0.2.1", "user_2")),
+        (context("192.0.2.1", "user_1"), context("192.0.2.2", "user_1")),
+        (context("2001:db8::1"), context("2001:db8::2")),
     ],
 )
-def test_an_address_and_an_account_have_a_share(first: dict[str, Any], second: dict[str, Any]) -> None:
+def test_an_address_and_an_account_have_a_share(first: Context, second: Context) -> None:
     budget = BodyBudget(1000 * KIB, 300 * KIB)
     budget.count(first, 200 * KIB)
     with pytest.raises(ApiError) as refused:
         budget.count(second, 101 * KIB)
     assert refused.value.code == "overloaded"
     budget.count(second, 100 * KIB)
-    budget.count(scope("198.51.100.1", "user_9"), 300 * KIB)
+    budget.count(context("198.51.100.1", "user_9"), 300 * KIB)
 
 
 def test_a_small_body_always_fits() -> None:
     budget = BodyBudget(0, 0)
     for _ in range(1000):
-        budget.count(scope("192.0.2.1"), SMALL_BYTES)
+        budget.count(context("192.0.2.1"), SMALL_BYTES)
     with pytest.raises(ApiError):
-        budget.count(scope("192.0.2.1"), SMALL_BYTES + 1)
+        budget.count(context("192.0.2.1"), SMALL_BYTES + 1)
 
 
 def test_addresses_are_counted_by_their_network() -> None:
