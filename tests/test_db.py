@@ -1128,7 +1128,8 @@ async def test_a_reader_that_cannot_open_is_storage_unavailable_until_it_can(tmp
 async def test_readers_begin_when_they_are_first_needed(tmp_path: Path) -> None:
     db = await open_database(tmp_path / "a.db", SCHEMA)
     threads = threading.active_count()
-    await asyncio.gather(*(db.read(count) for _ in range(20)))
+    for _ in range(20):
+        await db.read(count)
     assert threading.active_count() == threads + 1
     busy, begun = threading.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
