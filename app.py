@@ -24,6 +24,7 @@ from svc.agents import runs
 from svc.auth.mail import Mail
 from svc.auth.oauth import SignInProvider
 from svc.auth.passwords import Passwords
+from svc.auth.tokens import KeyUses
 from svc.billing import wallet
 from svc.billing.payments import Payments
 from svc.billing.stripe import Stripe
@@ -265,6 +266,8 @@ async def _start_work(
     config = ground.config
     usage = UsageCounter(db)
     stack.push_async_callback(usage.close)
+    key_uses = KeyUses(db)
+    stack.push_async_callback(key_uses.close)
     offload = Offload()
     stack.callback(offload.close)
     passwords = Passwords(config.argon2_memory_kib, config.argon2_time_cost)
@@ -295,6 +298,7 @@ async def _start_work(
         passwords=passwords,
         clock=config.clock,
         derived_keys={purpose: folder.derive(purpose) for purpose in ("session", "checkout", "oauth", "content")},
+        key_uses=key_uses,
         identity_providers=outside.identity_providers,
         mail=outside.mail,
         payments=outside.payments,

@@ -128,7 +128,7 @@ def signed_in(handler: Handler) -> Endpoint:
             account_id, tier, default_model, key_id, last_used_at = holder
             minute_seconds = state.clock() // 60 * 60
             if last_used_at < minute_seconds:
-                await _mark_used(state, account_id, key_id, minute_seconds)
+                state.key_uses.add(account_id, key_id, minute_seconds)
             caller = Caller(account_id, tier, default_model, "api_key", key_id)
         context.account_id = context.log_fields["account"] = caller.id
         acting_for.set(caller.id)
@@ -218,10 +218,3 @@ def _bearer(authorization: bytes) -> str:
     if scheme.lower() != "bearer" or not token or len(token) > _TOKEN_LENGTH:
         raise ApiError("invalid_api_key")
     return token
-
-
-async def _mark_used(state: State, account_id: str, key_id: str, minute_seconds: float) -> None:
-    try:
-        await state.db.write_unsynced(tokens.mark_key_used, account_id, key_id, minute_seconds)
-    except ApiError:
-        return  # a full disk does not lock out who only reads

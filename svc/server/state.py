@@ -7,6 +7,7 @@ from typing import Any
 from svc.auth.mail import Mail
 from svc.auth.oauth import SignInProvider
 from svc.auth.passwords import Passwords
+from svc.auth.tokens import KeyUses
 from svc.billing.payments import Payments
 from svc.builtin.workshop import Workshop
 from svc.config import Config
@@ -46,6 +47,7 @@ class State(Mapping[str, Any]):
     passwords: Passwords
     clock: Callable[[], float]
     derived_keys: Mapping[str, bytes]
+    key_uses: KeyUses
     identity_providers: Mapping[str, SignInProvider]
     mail: Mail | None
     payments: Payments

@@ -90,6 +90,7 @@ async def test_last_used_is_noted_by_the_minute(service: Service) -> None:
     ):
         service.clocks.now = 1_790_000_040.0 + seconds
         await service.client.get("/user/me", headers=bearer(key["key"]))
+        await service.state["key_uses"].flush()
         assert (await service.client.get("/user/api-keys", headers=headers)).json()[0]["last_used_at"] == expected
 
 

@@ -1,15 +1,19 @@
 """The guards: who may enter, with which token, and one admission before the body is read."""
 
 import asyncio
+import contextlib
 import re
+import sqlite3
+import threading
 
 import pytest
 
 from app import ROUTES
+from svc.config import Config
 from svc.errors import ApiError
 from svc.server.body_budget import MIB
 from svc.server.gate import Caller
-from tests.conftest import JSON, Service, bearer
+from tests.conftest import JSON, Clocks, Service, bearer, serving
 from tests.support.answers import assert_error
 
 OPEN = {"/auth/signup", "/auth/login", "/auth/password-reset", "/auth/password-reset/confirm", "/auth/verify-email"}
@@ -87,6 +91,77 @@ async def test_a_key_is_refused_as_soon_as_it_is_deleted(service: Service) -> No
         assert (await service.client.get("/v1/models", headers=bearer(key["key"]))).status_code == 200
     assert (await service.client.delete(f"/user/api-keys/{key['id']}", headers=session)).status_code == 204
     assert_error(await service.client.get("/v1/models", headers=bearer(key["key"])), 401, "invalid_api_key")
+
+
+async def test_a_request_with_a_key_does_not_wait_for_the_writer(service: Service) -> None:
+    key = await service.make_key(await service.bearer())
+    proceed, began = threading.Event(), threading.Event()
+    writing = asyncio.create_task(service.state["db"].write(lambda tx: (began.set(), proceed.wait(20))))
+    while not began.is_set():
+        await asyncio.sleep(0.001)
+    async with asyncio.timeout(10):
+        for _ in range(3):
+            assert (await service.client.get("/user/me", headers=bearer(key["key"]))).status_code == 200
+            service.clocks.advance(60)
+    proceed.set()
+    await writing
+
+
+async def test_the_use_of_a_key_is_written_once_a_minute_and_shown_soon(service: Service) -> None:
+    service.clocks.now = 1_790_000_040.0  # 14:14:00
+    session, uses = await service.bearer(), service.state["key_uses"]
+    key = await service.make_key(session)
+
+    async def use(at_seconds: float) -> list[float]:
+        service.clocks.now = 1_790_000_040.0 + at_seconds
+        assert (await service.client.get("/user/me", headers=bearer(key["key"]))).status_code == 200
+        return list(uses.unwritten.values())
+
+    async def shown() -> str | None:
+        found: str | None = (await service.client.get("/user/api-keys", headers=session)).json()[0]["last_used_at"]
+        return found
+
+    assert await use(1) == [1_790_000_040.0] and await use(2) == [1_790_000_040.0]
+    async with asyncio.timeout(30):  # two seconds on a machine of its own
+        while await shown() != "2026-09-21T14:14:00.000Z":
+            await asyncio.sleep(0.1)
+    for seconds in (3, 59.9):
+        assert await use(seconds) == [], "it is written already"
+    assert await use(60) == [1_790_000_100.0]
+    await uses.flush()
+    assert await shown() == "2026-09-21T14:15:00.000Z"
+
+
+async def test_the_use_of_a_deleted_key_is_dropped(service: Service) -> None:
+    session, uses = await service.bearer(), service.state["key_uses"]
+    key = await service.make_key(session)
+    assert (await service.client.get("/user/me", headers=bearer(key["key"]))).status_code == 200
+    assert (await service.client.delete(f"/user/api-keys/{key['id']}", headers=session)).status_code == 204
+    await uses.flush()
+    assert not uses.unwritten and (await service.client.get("/user/api-keys", headers=session)).json() == []
+    assert_error(await service.client.get("/user/me", headers=bearer(key["key"])), 401, "invalid_api_key")
+
+
+async def test_uses_of_keys_are_written_at_a_clean_end_and_many_in_batches(config: Config, clocks: Clocks) -> None:
+    async with serving(config, clocks) as service:
+        session = await service.bearer()
+        keys = [await service.make_key(session) for _ in range(205)]
+        for key in keys:
+            assert (await service.client.get("/user/me", headers=bearer(key["key"]))).status_code == 200
+    with contextlib.closing(sqlite3.connect(config.data_dir / "service.db")) as conn:
+        uses = conn.execute("SELECT last_used_at, count(*) FROM api_keys GROUP BY 1").fetchall()
+    assert uses == [(clocks.now // 60 * 60, 205)]
+
+
+async def test_a_full_disk_does_not_refuse_a_key(service: Service) -> None:
+    key, db = await service.make_key(await service.bearer()), service.state["db"]
+    await db._writer.outside(lambda conn: conn.execute("PRAGMA query_only = 1").fetchall())
+    assert (await service.client.get("/user/me", headers=bearer(key["key"]))).status_code == 200
+    await service.state["key_uses"].flush()
+    await db._writer.outside(lambda conn: conn.execute("PRAGMA query_only = 0").fetchall())
+    assert not service.state["key_uses"].unwritten
+    assert (await service.client.get("/user/me", headers=bearer(key["key"]))).status_code == 200
+    assert service.state["key_uses"].unwritten, "the next use is noted again"
 
 
 async def test_a_caller_whose_account_is_gone_meanwhile_is_refused(service: Service) -> None:
