@@ -12,7 +12,7 @@ BODY.schema                            -> the component of the interface documen
 
 import enum
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Annotated, Any, Generic, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
 from svc.errors import ApiError
@@ -72,9 +72,14 @@ class Shape(Generic[T]):
         self.schema = schema
         self.fields = fields  # of a record
 
-    def about(self, description: str, **keywords: Any) -> "Shape[T]":
+    def about(self, description: str = "", **keywords: Any) -> "Shape[T]":
         """Return the same shape with a description and further keywords in its JSON schema."""
-        return Shape(self.check, self.expected, {**self.schema, "description": description, **keywords}, self.fields)
+        described = {"description": description} if description else {}
+        return Shape(self.check, self.expected, {**self.schema, **described, **keywords}, self.fields)
+
+    def named(self, name: str) -> "Shape[T]":
+        """Return the same shape with a JSON schema that is written once, under this name, in the interface document."""
+        return Shape(self.check, self.expected, Component("schemas", name, self.schema), self.fields)
 
     def example_refusals(self) -> Iterator[ApiError]:
         """Yield the errors for a record whose first field that may not be null is null, and whose first field is wrong."""
@@ -105,6 +110,8 @@ def refusal(value: Any, param: str, expected: str) -> ApiError:
 
 def or_null(schema: Schema) -> Schema:
     """Return the JSON schema of null or what `schema` allows."""
+    if not isinstance(schema, Component) and "anyOf" in schema:
+        return {**schema, "anyOf": [*schema["anyOf"], {"type": "null"}]}
     if isinstance(schema, Component) or not isinstance(schema.get("type"), str):
         return {"anyOf": [schema, {"type": "null"}]}
     value = {**schema, "type": [schema["type"], "null"]}
@@ -243,6 +250,38 @@ def list_of(shape: Shape[T], *, least: int = 0, most: int | None = None) -> Shap
     return Shape(check, expected, schema)
 
 
+# --- values of several kinds
+
+
+def by_type(expected: str, shapes: Mapping[type, Shape[Any]]) -> Shape[Any]:
+    """A value whose JSON type chooses its shape: `{str: string, list: list_of(part)}`."""
+
+    def check(value: Any, param: str) -> Any:
+        shape = shapes.get(type(value))
+        if shape is None:
+            raise refusal(value, param, expected)
+        return shape.check(value, param)
+
+    return Shape(check, expected, {"anyOf": [shape.schema for shape in shapes.values()]})
+
+
+def tagged(tag: str, shapes: Mapping[str, Shape[Any]], other: Shape[Any] | None = None) -> Shape[Any]:
+    """An object whose field `tag` chooses its shape; `other` is the shape for all other strings, which are else refused."""
+    tag_shape = one_of(*shapes) if other is None else string
+
+    def check(value: Any, param: str) -> Any:
+        if not isinstance(value, dict):
+            raise refusal(value, param, "an object")
+        return shapes.get(required(value, tag, tag_shape, param), other or string).check(value, param)
+
+    variants = [*dict.fromkeys(shapes.values()), *([other] if other else [])]
+    if other is not None or any(not isinstance(shape.schema, Component) for shape in variants):
+        return Shape(check, "an object", {"anyOf": [shape.schema for shape in variants]})
+    mapping = {value: shape.schema.reference for value, shape in shapes.items() if isinstance(shape.schema, Component)}
+    discriminator = {"propertyName": tag, "mapping": mapping}
+    return Shape(check, "an object", {"oneOf": [shape.schema for shape in variants], "discriminator": discriminator})
+
+
 # --- records
 
 
@@ -287,6 +326,34 @@ def _field(holder: Mapping[str, Any], field: Field, within: str) -> Any:
     if field.default is ... or (value is not ABSENT and field.default is ABSENT):
         return field.shape.check(None if value is ABSENT else value, within + field.name)
     return field.default if value is ABSENT or value is None else field.shape.check(value, within + field.name)
+
+
+def passed_on(
+    fields: Mapping[str, Shape[Any]], description: str = "", *, required: Collection[str] = (), **keywords: Any
+) -> Shape[dict[str, Any]]:
+    """An object that is returned as it was sent: the fields that are listed are checked, and others are accepted.
+
+    A field that is `required` must be there; every other one may be null.
+    """
+    checks = {field: shape.check for field, shape in fields.items()}
+
+    def check(value: Any, param: str) -> dict[str, Any]:
+        if not isinstance(value, dict):
+            raise refusal(value, param, "an object")
+        within = f"{param}." if param else ""
+        for field in required:
+            if field not in value:
+                raise refusal(None, within + field, fields[field].expected)
+        for field, sent in value.items():
+            if (check_field := checks.get(field)) is not None and (sent is not None or field in required):
+                check_field(sent, within + field)
+        return value
+
+    shown = {field: shape.schema if field in required else or_null(shape.schema) for field, shape in fields.items()}
+    schema = {"type": "object", "description": description, "required": [*required], "properties": shown, **keywords}
+    schema = {keyword: part for keyword, part in schema.items() if part or keyword == "properties"}
+    found = tuple(Field(field, shape, ... if field in required else None) for field, shape in fields.items())
+    return Shape(check, "an object", {**schema, "additionalProperties": True}, found)
 
 
 def given(values: tuple[Any, ...]) -> dict[str, Any]:

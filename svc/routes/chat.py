@@ -15,13 +15,11 @@ from svc.errors import ApiError, describe
 from svc.inference import blocks
 from svc.inference.catalog import Model
 from svc.inference.chat_call import ChatCall
-from svc.inference.chat_request import check_chat, check_for_builtin
+from svc.inference.chat_shape import CHAT_REQUEST, check_for_builtin
 from svc.inference.paid_call import Payer
-from svc.routes.schemas.chat import CHAT_ANSWER, CHAT_TEXT
-from svc.routes.schemas.chat_request import CHAT_BODY
+from svc.routes.schemas.chat import CHAT_ANSWER, CHAT_EXAMPLES, CHAT_TEXT
 from svc.routes.schemas.models import MODEL, MODEL_LIST
 from svc.routes.schemas.refusals import MODEL_NOT_FOUND, MODEL_SERVER, NO_FUNDS, NO_ROOM, OWN_ADDRESS
-from svc.server.bodies import read_checked
 from svc.server.body_budget import KIB, MIB
 from svc.server.context import context_of
 from svc.server.gate import Caller
@@ -40,7 +38,9 @@ _HEAVY_BYTES = 64 * KIB
     "createChatCompletion",
     "Answer a conversation",
     CHAT_TEXT,
-    body=CHAT_BODY,
+    body=CHAT_REQUEST,
+    examples=CHAT_EXAMPLES,
+    most_bytes=_BODY_BYTES,
     parameters=[
         parameter(
             "x-service-conversation",
@@ -61,13 +61,6 @@ _HEAVY_BYTES = 64 * KIB
     answers={200: CHAT_ANSWER},
     errors=[
         NO_ROOM,
-        Refusal("missing_field", "Send messages: a list with at least one message.", "messages"),
-        Refusal(
-            "invalid_value",
-            "temperature must be a number from 0 to 2.",
-            "temperature",
-            "A field is one that OpenAI would refuse too: `param` names it.",
-        ),
         NO_FUNDS,
         OWN_ADDRESS,
         MODEL_NOT_FOUND,
@@ -76,10 +69,9 @@ _HEAVY_BYTES = 64 * KIB
         *MODEL_SERVER,
     ],
 )
-async def create(request: Request[State], caller: Caller) -> Response:
+async def create(request: Request[State], caller: Caller, body: dict[str, Any]) -> Response:
     """A chat completion: one JSON answer, or with `stream: true` server-sent chunks that end with `[DONE]`."""
     state, owner = request.state, caller.id
-    body = await read_checked(request, check_chat, _BODY_BYTES)
     model = await state.models.chosen(caller.id, caller.default_model, body.get("model"), "chat")
     if model.provider is None:
         check_for_builtin(body)

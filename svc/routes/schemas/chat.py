@@ -317,3 +317,39 @@ CHAT_ANSWER = Answer(
         "x-service-memory": MEMORY_HEADER,
     },
 )
+CHAT_EXAMPLES = {
+    "text": (
+        "A question",
+        {"model": "builtin/assistant", "messages": [{"role": "user", "content": "What is 12 * (3 + 4)?"}]},
+    ),
+    "stream": (
+        "As a stream, with its usage",
+        {
+            "model": "builtin/echo",
+            "stream": True,
+            "stream_options": {"include_usage": True},
+            "messages": [{"role": "user", "content": "Hello, stream"}],
+        },
+    ),
+    "tools": (
+        "With a tool",
+        {
+            "model": "builtin/assistant",
+            "messages": [{"role": "user", "content": "Calculate 12 * (3 + 4)"}],
+            "tools": [
+                {
+                    "type": "function",
+                    "function": {
+                        "name": "calculate",
+                        "description": "Exact arithmetic",
+                        "parameters": {
+                            "type": "object",
+                            "properties": {"expression": {"type": "string"}},
+                            "required": ["expression"],
+                        },
+                    },
+                }
+            ],
+        },
+    ),
+}

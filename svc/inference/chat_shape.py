@@ -1,0 +1,272 @@
+"""The shape of a chat request in OpenAI's format: what is checked before the 200, and how the interface document shows it.
+
+A request is passed on as it was sent. Every field but `messages` may be null, and unknown fields are accepted. Of what only a
+model server understands (`reasoning_effort`, kinds of `tool_choice` and `response_format`, `max_tokens: -1`) the type alone is
+checked: a new word needs no new version of this service. The built-in models refuse what OpenAI would refuse, and the document
+shows that.
+"""
+
+from typing import Any
+
+from svc.shapes import (
+    Shape,
+    boolean,
+    by_type,
+    filled,
+    integer,
+    list_of,
+    mapping,
+    number,
+    one_of,
+    passed_on,
+    refusal,
+    string,
+    tagged,
+)
+
+ROLES = ("developer", "system", "user", "assistant", "tool", "function")
+_PLAIN_ROLES = tuple(role for role in ROLES if role != "tool")
+_TOKENS = integer(1, 2**31 - 1)
+_INT64_MAX = 2**63 - 1
+
+
+def _check_whole(value: Any, param: str) -> int | float:
+    if type(value) is int or (type(value) is float and value.is_integer()):
+        return value
+    raise refusal(value, param, "a whole number")
+
+
+# Of any size: -1 and 0 mean "no limit" to some servers.
+_WHOLE = Shape(_check_whole, "a whole number", {"type": "integer"})
+_NONE: Shape[None] = Shape(lambda value, param: None, "null", {"type": "null"})
+
+# --- messages
+
+_TEXT_PART = passed_on({"type": one_of("text"), "text": string}, required=("type", "text")).named("TextPart")
+_IMAGE_PART = passed_on(
+    {
+        "type": one_of("image_url"),
+        "image_url": by_type(
+            "a string or an object with a url",
+            {
+                dict: passed_on(
+                    {
+                        "url": string.about("An https or `data:` address."),
+                        "detail": string.about("How closely to look: `auto`, `low`, `high`."),
+                    },
+                    required=("url",),
+                ),
+                str: string.about("The address alone, as some clients send it."),
+            },
+        ),
+    },
+    required=("type", "image_url"),
+).named("ImagePart")
+_OTHER_PART = passed_on(
+    {
+        "type": string.about(
+            "`input_audio`, `file` or what else the model server knows.", **{"not": {"enum": ["text", "image_url"]}}
+        )
+    },
+    "A part that goes to the model server as it was sent.",
+    required=("type",),
+).named("OtherPart")
+_PART = tagged("type", {"text": _TEXT_PART, "image_url": _IMAGE_PART}, _OTHER_PART)
+_CONTENT = (
+    by_type("a string, a list of parts or null", {str: string, list: list_of(_PART), type(None): _NONE})
+    .about("Text, or a list of parts.")
+    .named("MessageContent")
+)
+_NAME = string.about("Who speaks, where several share a role.")
+_CALLED = passed_on({"name": string, "arguments": string.about("JSON.")}, required=("name",))
+_TOOL_CALL = passed_on(
+    {"id": string, "type": string, "index": _WHOLE, "function": _CALLED},
+    "A tool call of an earlier answer, sent back as it came.",
+).named("ToolCallRequest")
+
+
+def _message(name: str, role: str, description: str, *required: str, **fields: Shape[Any]) -> Shape[dict[str, Any]]:
+    found = {"role": one_of(role), "content": _CONTENT, "name": _NAME, **fields}
+    deprecated = {"deprecated": True} if role == "function" else {}
+    return passed_on(found, description, required=("role", *required), **deprecated).named(name)
+
+
+_MESSAGE = tagged(
+    "role",
+    {
+        "developer": _message("DeveloperMessage", "developer", "Instructions for the model, by their newer name.", "content"),
+        "system": _message("SystemMessage", "system", "Instructions for the model.", "content"),
+        "user": _message("UserMessage", "user", "What the person says.", "content"),
+        # Some clients (litellm) send an assistant's turn without the key `content`.
+        "assistant": _message(
+            "AssistantMessage",
+            "assistant",
+            "An earlier answer. Its content may be absent where it called tools.",
+            refusal=string,
+            tool_calls=list_of(_TOOL_CALL),
+        ),
+        "tool": _message(
+            "ToolMessage",
+            "tool",
+            "What a tool answered.",
+            "tool_call_id",
+            "content",
+            tool_call_id=string.about("The id of the call that this answers."),
+        ),
+        "function": _message("FunctionMessage", "function", "What a function answered, in the older form."),
+    },
+).named("ChatMessage")
+_MESSAGE_LIST = list_of(_MESSAGE, least=1)
+
+
+def _check_messages(value: Any, param: str) -> Any:
+    if type(value) is list and value and are_plain(value):
+        return value
+    return _MESSAGE_LIST.check(value, param)
+
+
+def are_plain(messages: list[Any]) -> bool:
+    """Return whether each message has a role and a text and nothing else, as most have: then no other check is needed."""
+    for message in messages:
+        if type(message) is not dict or len(message) != 2 or type(message.get("content")) is not str:
+            return False
+        if message.get("role") not in _PLAIN_ROLES:
+            return False
+    return True
+
+
+# --- tools and formats
+
+_FUNCTION = passed_on(
+    {
+        "name": filled,
+        "description": string.about("When and how to use it."),
+        "parameters": mapping.about("The arguments, as a JSON Schema."),
+        "strict": boolean.about("Whether the arguments must follow the schema exactly."),
+    },
+    required=("name",),
+).named("FunctionDefinition")
+_OTHER_TOOL = passed_on(
+    {"type": string.about("", **{"not": {"const": "function"}})},
+    "A tool of another type, such as `custom`: for the model server to take or refuse.",
+    required=("type",),
+).named("OtherTool")
+_TOOL = tagged(
+    "type",
+    {
+        "function": passed_on({"type": one_of("function"), "function": _FUNCTION}, required=("type", "function")).named(
+            "FunctionTool"
+        )
+    },
+    _OTHER_TOOL,
+)
+_FUNCTION_NAME = passed_on({"name": filled}, required=("name",)).named("FunctionName")
+_NAMED_TOOL = passed_on(
+    {"type": one_of("function"), "function": _FUNCTION_NAME}, "The one function to call.", required=("type", "function")
+).named("NamedTool")
+_TOOL_CHOICE = (
+    by_type(
+        "none, auto, required or an object that names a function",
+        {str: one_of("none", "auto", "required"), dict: tagged("type", {"function": _NAMED_TOOL}, _OTHER_TOOL)},
+    )
+    .about("Whether and which tool the model must call.")
+    .named("ToolChoice")
+)
+_FUNCTION_CALL = by_type(
+    "none, auto or an object that names a function", {str: one_of("none", "auto"), dict: _FUNCTION_NAME}
+).about("The older form of `tool_choice`.", deprecated=True)
+_PLAIN_FORMAT = passed_on({"type": one_of("text", "json_object")}, "Text, or any JSON object.", required=("type",)).named(
+    "PlainFormat"
+)
+_NAMED_SCHEMA = passed_on(
+    {
+        "name": filled,
+        "description": string,
+        "schema": mapping.about("A JSON Schema.", additionalProperties=True),
+        "strict": boolean,
+    },
+    required=("name",),
+).named("NamedSchema")
+_SCHEMA_FORMAT = passed_on(
+    {"type": one_of("json_schema"), "json_schema": _NAMED_SCHEMA}, "JSON that follows a schema.", required=("type", "json_schema")
+).named("JsonSchemaFormat")
+_RESPONSE_FORMAT = (
+    tagged("type", {"text": _PLAIN_FORMAT, "json_object": _PLAIN_FORMAT, "json_schema": _SCHEMA_FORMAT})
+    .about("What the answer's text must be.")
+    .named("ResponseFormat")
+)
+_STREAM_OPTIONS = passed_on(
+    {"include_usage": boolean.about("Send one more chunk with the usage, before `[DONE]`."), "include_obfuscation": boolean}
+).named("StreamOptions")
+
+# --- the request
+
+_LOOSE_STOP = by_type("a string or a list of strings", {str: string, list: list_of(string)})
+_FIELDS: dict[str, Shape[Any]] = {
+    "model": filled.about(
+        "An id out of `GET /v1/models`. Without one: the account's `default_model`, else the operator's, else "
+        "`builtin/assistant`."
+    ),
+    "messages": Shape(
+        _check_messages, _MESSAGE_LIST.expected, {**_MESSAGE_LIST.schema, "description": "The conversation so far."}
+    ),
+    "stream": boolean.about("Answer with server-sent events."),
+    "stream_options": _STREAM_OPTIONS,
+    "temperature": number(0, 2),
+    "top_p": number(0, 1),
+    "max_completion_tokens": _WHOLE,
+    "max_tokens": _WHOLE,
+    "stop": _LOOSE_STOP,
+    "n": integer(1, 128).about("How many answers."),
+    "seed": _WHOLE,
+    "presence_penalty": number(-2, 2),
+    "frequency_penalty": number(-2, 2),
+    "tools": list_of(_TOOL).about("What the model may call."),
+    "tool_choice": by_type("a string or an object", {str: string, dict: mapping}),
+    "parallel_tool_calls": boolean.about("Whether one answer may hold several calls."),
+    "response_format": mapping,
+    "reasoning_effort": string.about("`none`, `minimal`, `low`, `medium`, `high` or what else the model knows."),
+    "logprobs": boolean,
+    "top_logprobs": integer(0, 20),
+    "logit_bias": mapping,
+    "user": string.about(deprecated=True),
+    "safety_identifier": string,
+    "metadata": mapping,
+    "store": boolean,
+    "service_tier": string,
+    "verbosity": string,
+    "prompt_cache_key": string,
+    "prompt_cache_retention": string,
+    "prompt_cache_options": mapping,
+    "prediction": mapping,
+    "modalities": list_of(string),
+    "audio": mapping,
+    "web_search_options": mapping,
+    "functions": list_of(_FUNCTION).about("The older form of `tools`.", deprecated=True),
+    "function_call": _FUNCTION_CALL,
+}
+_BUILTIN_FIELDS: dict[str, Shape[Any]] = {
+    "max_completion_tokens": _TOKENS.about("The most tokens of output."),
+    "max_tokens": _TOKENS.about("The same, by its older name.", deprecated=True),
+    "stop": by_type("a string or a list of 1 to 4 strings", {str: string, list: list_of(string, least=1, most=4)}).about(
+        "Where to stop: one text, or up to 4."
+    ),
+    "seed": integer(-_INT64_MAX - 1, _INT64_MAX).about(format="int64"),
+    "tool_choice": _TOOL_CHOICE,
+    "response_format": _RESPONSE_FORMAT,
+}
+DOCUMENTED_FIELDS = frozenset(_FIELDS)
+_ANY_CHAT = passed_on(_FIELDS, required=("messages",))
+_BUILTIN_CHAT = passed_on(_BUILTIN_FIELDS)
+_SHOWN = passed_on(
+    {**_FIELDS, **_BUILTIN_FIELDS},
+    "OpenAI's request. Every field but `messages` may be absent or null; fields that are not listed here go to the model server "
+    "as they were sent.",
+    required=("messages",),
+).named("ChatCompletionRequest")
+CHAT_REQUEST = Shape(_ANY_CHAT.check, _ANY_CHAT.expected, _SHOWN.schema, _ANY_CHAT.fields[1:])
+
+
+def check_for_builtin(body: dict[str, Any]) -> None:
+    """Raise ApiError `invalid_value` or `missing_field` for what OpenAI would refuse in a checked `body`, too."""
+    _BUILTIN_CHAT.check(body, "")
