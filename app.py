@@ -39,7 +39,7 @@ from svc.inference import upstream
 from svc.inference.catalog import Catalog, on_offer
 from svc.inference.models import Models
 from svc.inference.paid_call import Engines
-from svc.inference.providers import KeyBox
+from svc.inference.providers import KeyBox, count_sealed, forget_sealed
 from svc.inference.studio import Studio
 from svc.log import Log, capture_library_logs
 from svc.metrics import Metrics
@@ -207,23 +207,27 @@ async def _open_storage(ground: Ground, stack: contextlib.AsyncExitStack) -> tup
     config = ground.config
     folder = secrets.open_folder(config.data_dir)
     stack.callback(folder.close)
-    path = folder.path / "service.db"
-    db = await open_database(path, between=fulltext.index_some, committed=ground.metrics.count_commit)
+    db = await open_database(folder.path / secrets.DATABASE, between=fulltext.index_some, committed=ground.metrics.count_commit)
     stack.push_async_callback(db.close)
     try:
-        await db.write(_end_leftovers, config)
+        warning = await db.write(_end_leftovers, config, folder)
     except ApiError as error:
         raise StartError("the database cannot be written") from error
+    folder.keep_master()
+    if warning:
+        ground.log("secrets", level="warning", message=warning)
     return folder, db
 
 
-def _end_leftovers(tx: sqlite3.Connection, config: Config) -> None:
-    """One transaction: each takes as long as all of them."""
+def _end_leftovers(tx: sqlite3.Connection, config: Config, folder: secrets.DataFolder) -> str | None:
+    """One transaction: each takes as long as all of them. Return a warning for the log."""
+    warning = secrets.check_master(tx, folder, config.new_secrets, count_sealed, forget_sealed)
     quota.set_limit(tx, config.account_bytes)
     wallet.release_all(tx)  # the holds of requests that died with the process
     quota.release_all(tx)
     runs.end_interrupted_runs(tx, config.clock())
     contents.forget_unfinished(tx)
+    return warning
 
 
 class Outside(NamedTuple):

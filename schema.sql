@@ -662,6 +662,16 @@ CREATE TABLE stored (
     bytes INTEGER NOT NULL DEFAULT 0 CONSTRAINT stored_not_negative CHECK (bytes >= 0)
 ) STRICT;
 
+-- owner: svc/secrets.py
+-- Which installation this is: archives of `svc backup` and SVC_NEW_SECRETS name its id. Giving up a lost master key changes the id.
+CREATE TABLE installation (
+    one INTEGER PRIMARY KEY CONSTRAINT one_installation CHECK (one = 1),
+    id TEXT NOT NULL CONSTRAINT installation_id_form CHECK (length(id) = 8 AND id NOT GLOB '*[^0-9a-f]*'),
+    key_check BLOB CONSTRAINT key_check_length CHECK (length(key_check) = 32) -- derived from master.key; NULL before the first start
+) STRICT;
+
+INSERT INTO installation VALUES (1, lower(hex(randomblob(4))), NULL);
+
 -- owner: svc/quota.py
 -- What every account may store: the setting SVC_ACCOUNT_BYTES, as of the last start.
 CREATE TABLE storage_limit (

@@ -54,6 +54,7 @@ class Config:
     tls_key: Path | None = None
     trusted_proxies: tuple[Network, ...] = ()
     data_dir: Path = Path("data")
+    new_secrets: str | None = None  # the id of the installation whose lost master key is given up
     signup: str = "open"
     account_bytes: int = 1024**3
     cors_origins: tuple[str, ...] = ("*",)
@@ -85,15 +86,10 @@ class Config:
             object.__setattr__(self, "base_url", f"https://{_url_host(self.host)}:{self.port}")
 
     @property
-    def loopback(self) -> bool:
-        """Whether the service is bound to this machine alone."""
-        return _is_loopback(self.host)
-
-    @property
     def local_posture(self) -> bool:
         """Whether only this machine can reach the service, so that conveniences are on by default."""
         base_host = urlsplit(self.base_url).hostname or ""
-        return self.loopback and self.tls != "proxy" and not self.trusted_proxies and _is_loopback(base_host)
+        return _is_loopback(self.host) and self.tls != "proxy" and not self.trusted_proxies and _is_loopback(base_host)
 
     @property
     def discovers(self) -> bool:
@@ -242,6 +238,12 @@ def _count(text: str) -> int:
     return int(text)
 
 
+def _installation(text: str) -> str:
+    if not re.fullmatch(r"[0-9a-f]{8}", text):
+        raise ValueError("is not the id of an installation, 8 hexadecimal digits; the start that is refused prints it")
+    return text
+
+
 def _bytes(text: str) -> int:
     if not re.fullmatch(r"[0-9]{1,15}", text) or int(text) < 1024**2:
         raise ValueError("is not a whole number of bytes, 1048576 or more")
@@ -372,6 +374,7 @@ SETTINGS: dict[str, Callable[[str], object]] = {
     "SVC_TLS_KEY": _path,
     "SVC_TRUSTED_PROXIES": _networks,
     "SVC_DATA_DIR": _path,
+    "SVC_NEW_SECRETS": _installation,
     "SVC_SIGNUP": _one_of("open", "closed"),
     "SVC_ACCOUNT_BYTES": _bytes,
     "SVC_CORS_ORIGINS": _origins,

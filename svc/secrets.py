@@ -2,34 +2,54 @@
 
 Everything here is written by `write_private`, so a kill at any moment leaves either the old file or the new one, and each
 step of a first start can be found half done and done again.
+
+open_folder() -> the database is opened -> check_master() in its first transaction -> keep_master()
 """
 
 import contextlib
 import fcntl
 import hmac
 import os
+import sqlite3
 import stat
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from svc.errors import StartError
 
 MASTER_BYTES = 32
+DATABASE = "service.db"
+MASTER = "master.key"
 _ADDRESS = "address"
 _OURS = ("lock", "master.key", "address", "status", "last-backup", "service.db*", "tls", "tls/*")
 
 
 @dataclass
 class DataFolder:
-    """The locked data folder; `master` is the secret of this installation, from which `derive` makes one key per purpose."""
+    """The locked data folder; `master` is the secret of this installation, from which `derive` makes one key per purpose.
+
+    `found` is False for a secret that was made just now beside a database: it is not on disk until `keep_master`.
+    """
 
     path: Path
     master: bytes = field(repr=False)
+    found: bool
     _lock: int = field(repr=False)
 
     def derive(self, purpose: str) -> bytes:
         """The 32-byte key for `purpose`."""
         return derive(self.master, purpose)
+
+    def keep_master(self) -> None:
+        """Write the master secret if it is not on disk yet. Raises StartError."""
+        if self.found:
+            return
+        try:
+            write_private(self.path / MASTER, self.master)
+        except OSError as error:
+            raise StartError(f"cannot use the data folder {self.path}: {error.strerror}") from None
+        self.found = True
 
     def close(self) -> None:
         """Lets another server have the folder."""
@@ -50,7 +70,11 @@ def open_folder(path: Path) -> DataFolder:
         lock = os.open(path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return DataFolder(path, _master(path / "master.key"), lock)
+            master = _master(path / MASTER)
+            folder = DataFolder(path, master or os.urandom(MASTER_BYTES), master is not None, lock)
+            if not (path / DATABASE).exists():
+                folder.keep_master()  # a first start: there is nothing that another secret could have encrypted
+            return folder
         except BaseException:
             os.close(lock)
             raise
@@ -58,6 +82,45 @@ def open_folder(path: Path) -> DataFolder:
         raise StartError(f"another server is using the data folder {path}") from None
     except OSError as error:
         raise StartError(f"cannot use the data folder {path}: {error.strerror}") from None
+
+
+def installation_id(conn: sqlite3.Connection) -> str:
+    """Return the id of the installation whose database this is: 8 hexadecimal digits."""
+    return str(conn.execute("SELECT id FROM installation").fetchone()[0])
+
+
+def fits(conn: sqlite3.Connection, master: bytes) -> bool:
+    """Whether the database has been used with this master secret, or with none yet."""
+    known = conn.execute("SELECT key_check FROM installation").fetchone()[0]
+    return known is None or hmac.compare_digest(known, derive(master, "check"))
+
+
+def check_master(
+    tx: sqlite3.Connection,
+    folder: DataFolder,
+    given_up: str | None,
+    count_sealed: Callable[[sqlite3.Connection], int],
+    forget_sealed: Callable[[sqlite3.Connection], None],
+) -> str | None:
+    """Check that the folder's master secret is the one of its database, which it becomes if nothing is encrypted there.
+
+    Return a warning for the log if it is another one. Raises StartError if values would be lost, unless `given_up` is the id of
+    this installation. The id then changes, so that the same setting never gives up a later secret.
+    """
+    if fits(tx, folder.master):
+        tx.execute("UPDATE installation SET key_check = ? WHERE key_check IS NULL", (derive(folder.master, "check"),))
+        return None
+    sealed, installation = count_sealed(tx), installation_id(tx)
+    if sealed and given_up != installation:
+        wrong = "is not the one" if folder.found else "is missing"
+        raise StartError(
+            f"{folder.path / MASTER} {wrong} with which {sealed} provider keys in the database are encrypted: restore the file "
+            f"from a backup, or set SVC_NEW_SECRETS={installation} to delete these keys"
+        )
+    forget_sealed(tx)
+    new_id = os.urandom(4).hex() if sealed else installation
+    tx.execute("UPDATE installation SET id = ?, key_check = ?", (new_id, derive(folder.master, "check")))
+    return f"master.key is a new one: every session has ended, and {sealed} provider keys were deleted"
 
 
 def is_locked(folder: Path) -> bool:
@@ -123,12 +186,11 @@ def write_private(path: Path, data: bytes) -> None:
         os.close(folder)
 
 
-def _master(path: Path) -> bytes:
+def _master(path: Path) -> bytes | None:
     try:
         master = read_private(path)
     except FileNotFoundError:
-        master = os.urandom(MASTER_BYTES)
-        write_private(path, master)
+        return None
     if len(master) != MASTER_BYTES:
         raise StartError(f"{path} is damaged: it has {len(master)} bytes, not {MASTER_BYTES}. Restore it from a backup")
     return master

@@ -203,6 +203,11 @@ BROKEN: dict[tuple[str, str], list[str | tuple[str, ...]]] = {
     ("unindexed", "next_piece_range"): ["UPDATE unindexed SET next_piece = 128", "UPDATE unindexed SET next_piece = -1"],
     ("stored", "stored_not_negative"): ["UPDATE stored SET bytes = -1"],
     ("stored", "account_id"): ["INSERT INTO stored VALUES ('a', 0)"],
+    ("installation", "one_installation"): ["UPDATE installation SET one = 2"],
+    ("installation", "installation_id_form"): [
+        f"UPDATE installation SET id = '{text}'" for text in ("0a1b2c3", "0a1b2c3d4", "0A1B2C3D", "")
+    ],
+    ("installation", "key_check_length"): ["UPDATE installation SET key_check = zeroblob(31)"],
     ("storage_limit", "one_limit"): ["UPDATE storage_limit SET one = 2"],
     ("storage_limit", "limit_not_negative"): ["UPDATE storage_limit SET bytes = -1"],
     ("reserved_room", "reserved_bytes_not_negative"): ["UPDATE reserved_room SET bytes = -1"],

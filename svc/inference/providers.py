@@ -255,6 +255,16 @@ def delete_providers(tx: sqlite3.Connection, account_id: str) -> set[str]:
     return {row["name"] for row in rows}
 
 
+def count_sealed(conn: sqlite3.Connection) -> int:
+    """Return how many API keys are stored, of all accounts."""
+    return int(conn.execute("SELECT count(*) FROM providers WHERE sealed_key IS NOT NULL").fetchone()[0])
+
+
+def forget_sealed(tx: sqlite3.Connection) -> None:
+    """Delete the API keys of all accounts: the secret that encrypted them is lost."""
+    tx.execute("UPDATE providers SET sealed_key = NULL, api_key_hint = NULL")
+
+
 def provider_by_id(conn: sqlite3.Connection, account_id: str, provider_id: str) -> sqlite3.Row:
     """One provider of the account. Raises ApiError `not_found`."""
     row: sqlite3.Row | None = conn.execute(

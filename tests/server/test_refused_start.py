@@ -1,9 +1,11 @@
 """A start that is refused ends with one line and status 1, every time: no thread outlives the event loop."""
 
 import concurrent.futures
+import contextlib
 import fcntl
 import os
 import socket
+import sqlite3
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -55,6 +57,17 @@ def unwritable_address(folder: Path) -> None:
     (folder / "address.new").mkdir()
 
 
+def lost_master_key(folder: Path) -> None:
+    prepare(folder / "service.db", *newest_schema())
+    with contextlib.closing(sqlite3.connect(folder / "service.db")) as conn, conn:
+        conn.execute("UPDATE installation SET key_check = zeroblob(32)")
+        conn.execute("INSERT INTO accounts (id, email, email_key, created_at) VALUES ('a', 'a@example.com', 'a@example.com', 1)")
+        conn.execute(
+            "INSERT INTO providers (id, account_id, name, base_url, sealed_key, api_key_hint, created_at) "
+            "VALUES ('p', 'a', 'mine', 'https://a.example', x'00', '…', 1)"
+        )
+
+
 # What makes a start fail, in the order in which the start reaches it.
 KINDS: dict[str, Callable[[Path], Mapping[str, str] | None]] = {
     function.__name__: function
@@ -63,6 +76,7 @@ KINDS: dict[str, Callable[[Path], Mapping[str, str] | None]] = {
         damaged,
         foreign,
         newer,
+        lost_master_key,
         wrong_catalog,
         wrong_certificate,
         no_room_for_certificates,
