@@ -47,13 +47,14 @@ class Repeats:
         self._misses = 0
 
     def learn(self, data: bytes, raw: dict[str, Any]) -> None:
-        """Notes a chunk and the data of the event that it was read from, where its text stands in one place."""
+        """Note a chunk and the data of its event if the one `"content":` in the data is that of its delta."""
         self._like = None
-        if self._misses > _MISSES or data.count(_MARK) != 1 or not _has_text(raw):
+        if self._misses > _MISSES or data.count(_MARK) != 1 or (text := _text_of(raw)) is None:
             return
         self._misses += 1
         start = data.index(_MARK) + len(_MARK)
-        if (found := _TEXT.match(data, start)) is not None:
+        found = _TEXT.match(data, start)
+        if found is not None and _ends_text(found.end(1), data, text):
             self._like = raw
             self._before, self._after = b"data: " + data[: found.start(1)], data[found.end(1) :] + b"\n\n"
             self._mark = _MARK + data[start : found.start(1)]
@@ -99,11 +100,24 @@ class Repeats:
         return tokens, self._mark.join(parts[len(tokens) :])
 
 
-def _has_text(raw: dict[str, Any]) -> bool:
+def _ends_text(end: int, data: bytes, text: str) -> bool:
+    """Return whether the JSON string that ends at `end` in `data` is the content of the only choice, which is `text`.
+
+    The same text may stand elsewhere, or the name `content` be written in another way. So the string gets one more character,
+    which the content must then have.
+    """
+    try:
+        return _text_of(orjson.loads(data[: end - 1] + b"." + data[end - 1 :])) == text + "."
+    except orjson.JSONDecodeError:
+        return False
+
+
+def _text_of(raw: dict[str, Any]) -> str | None:
+    """Return the content of the only choice, or None if there is more than that to read."""
     choices = raw.get("choices")
     first = choices[0] if isinstance(choices, list) and len(choices) == 1 else None
     delta = first.get("delta") if isinstance(first, dict) else None
-    if not isinstance(delta, dict) or not isinstance(delta.get("content"), str):
-        return False
+    if not isinstance(delta, dict) or not isinstance(text := delta.get("content"), str):
+        return None
     # What else a delta says, a piece of a call, perhaps, is kept each time that it is said.
-    return not any(value for name, value in delta.items() if name not in ("role", "content"))
+    return None if any(value for name, value in delta.items() if name not in ("role", "content")) else text

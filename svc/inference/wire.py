@@ -59,9 +59,10 @@ class _Plain:
 
     def repeated(self) -> None:
         (choice,) = self.chunk["choices"]
-        empty = event({**self.chunk, "choices": [{**choice, "delta": {"content": ""}}]})
-        before, mark, self.after = empty.partition(b'"content":""')  # within a text of JSON the quotes would be escaped
-        self.before = before + mark[:-2]
+        empty, other = (event({**self.chunk, "choices": [{**choice, "delta": {"content": text}}]}) for text in ("", "x"))
+        # They differ behind the quote that opens the text. A search for `"content":""` could find another field's.
+        place = next(place for place, (byte, others) in enumerate(zip(empty, other, strict=False)) if byte != others)
+        self.before, self.after = empty[: place - 1], empty[place + 1 :]
 
 
 class ChunkWriter:

@@ -2,6 +2,7 @@
 
 import contextlib
 import itertools
+import json
 import math
 import time
 from collections.abc import Iterable, Iterator
@@ -10,7 +11,7 @@ from typing import Any, cast
 
 import orjson
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from svc.errors import UpstreamFault
@@ -120,6 +121,66 @@ async def test_a_stream_reads_the_same_however_its_events_come_together(
     assert as_sent(sent + ending_of(together)) == as_sent(parsed + ending_of(one_by_one))
     assert (together.content(), together.usage) == (one_by_one.content(), one_by_one.usage)
     assert together.text_bytes == one_by_one.text_bytes and together.finished == one_by_one.finished
+
+
+# JSON that is valid and odd: a text stands for each `@`.
+NAMES = st.sampled_from(['"content":', '"content" :', '"content": ', '"\\u0063ontent":', '"a\\"content":', '"x":', '"message":'])
+VALUES = st.recursive(
+    st.sampled_from(["@", "@", '""', "null", '"content"', '"\\"content\\":"', "7"]),
+    lambda values: (
+        st.lists(st.tuples(NAMES, values).map("".join), max_size=3).map(lambda parts: "{" + ",".join(parts) + "}")
+        | st.lists(values, max_size=2).map(lambda items: "[" + ",".join(items) + "]")
+    ),
+    max_leaves=4,
+)
+MEMBERS = st.lists(st.tuples(NAMES, VALUES).map("".join), max_size=3)
+FIRST_CHOICES = st.builds(
+    lambda *parts: "{" + ",".join([part for members in parts for part in members]) + "}",
+    st.sampled_from([['"index":0'], []]),
+    MEMBERS,
+    st.tuples(
+        st.sampled_from(['"delta":', '"delta" :']), st.lists(st.tuples(NAMES, VALUES).map("".join), min_size=1, max_size=3)
+    ).map(lambda delta: [delta[0] + "{" + ",".join(delta[1]) + "}"]),
+    st.sampled_from([[], ['"finish_reason":null'], ['"delta":{"content" :@}']]),
+    MEMBERS,
+)
+FORMS = st.builds(
+    lambda before, choices, after: "{" + ",".join([*before, '"choices":[' + ",".join(choices) + "]", *after]) + "}",
+    MEMBERS,
+    st.lists(FIRST_CHOICES, min_size=1, max_size=2),
+    MEMBERS,
+)
+
+
+def filled(form: str, text: str, varying: set[int]) -> bytes:
+    """`form` with `text` in the places that vary, and "a" in the others."""
+    first, *parts = form.split("@")
+    texts = [json.dumps(text if place in varying else "a") for place in range(len(parts))]
+    return (first + "".join(text + part for text, part in zip(texts, parts, strict=True))).encode()
+
+
+@given(FORMS, st.sets(st.integers(0, 4)), st.lists(st.sampled_from(["a", "b", "", '"content":"c"', "é"]), min_size=2, max_size=6))
+@example('{"content":@,"choices":[{"index":0,"delta":{"content" :@}}]}', {0}, ["a", "b"])
+@example('{"content":@,"choices":[{"index":0,"delta":{"content" :@}}]}', {1}, ["a", "b"])
+@example('{"choices":[{"index":0,"delta":{"\\u0063ontent":@}}],"content":@}', {1}, ["a", "b", "c"])
+@example('{"x":{"content" :""},"choices":[{"index":0,"delta":{"content":@}}]}', {0}, [*"abcd"])
+@example('{"choices":[{"index":0,"delta":{"x":{"content":@},"content" :@}}]}', {0}, ["a", "b"])
+@example('{"choices":[{"index":0,"delta":{"content":@},"delta":{"content" :@}}]}', {0}, ["a", "b"])
+@example('{"choices":[{"index":0,"delta":{"content" :@},"message":{"content":@}}]}', {1}, ["a", "b"])
+@example('{"choices":[{"index":0,"delta":{"content" :@,"a\\"content":@}}]}', {1}, ["a", "b"])
+@example('{"choices":[{"index":0,"delta":{"content" :@}}],"choices":[{"index":0,"delta":{"content":@}}]}', {0}, ["a", "b"])
+@settings(max_examples=4 * settings.default.max_examples)
+async def test_odd_json_reads_the_same_together_as_one_by_one(form: str, varying: set[int], texts: list[str]) -> None:
+    events = [filled(form, text, varying) for text in ["a", *texts]]
+    blocks = [b"data: " + data + b"\n\n" for data in events]
+    reads = [blocks[0][:9], blocks[0][9:], *(b"".join(blocks[place : place + 2]) for place in range(1, len(blocks), 2))]
+    together, one_by_one = writer(math.inf), writer(math.inf)
+    answer = RawAnswer(cast(Reply, Scripted(reads)), Endpoint(), 1 << 30)
+    sent, parsed = [], [chunk for data in events for chunk in one_by_one.feed(orjson.loads(data))]
+    while (raws := await answer.more()) is not None:
+        sent += [chunk for raw in raws for chunk in together.feed(raw)]
+    assert as_sent(sent + ending_of(together)) == as_sent(parsed + ending_of(one_by_one))
+    assert (together.content(), together.text_bytes) == (one_by_one.content(), one_by_one.text_bytes)
 
 
 async def test_what_a_read_brings_of_an_ordinary_stream_comes_together() -> None:

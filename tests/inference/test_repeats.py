@@ -1,6 +1,7 @@
 """svc/inference/repeats.py: what is no plain repeat is left to the parser; test_raw_answer.py plays whole streams."""
 
 import json
+import re
 from typing import Any
 
 import orjson
@@ -43,6 +44,28 @@ def test_what_differs_in_anything_else_or_may_hold_the_secret_is_left_to_the_par
 
 
 @pytest.mark.parametrize(
+    "data",
+    [
+        b'{"content":"a","choices":[{"index":0,"delta":{"content" :"a"}}]}',
+        b'{"choices":[{"index":0,"delta":{"content" :"a"},"message":{"content":"a"}}]}',
+        b'{"choices":[{"index":0,"delta":{"\\u0063ontent":"a","x":{"content":"a"}}}]}',
+        b'{"choices":[{"index":0,"delta":{"content" :"a","a\\"content":"a"}}]}',
+        b'{"choices":[{"index":0,"delta":{"content":"b","content" :"a"}}]}',
+        b'{"choices":[{"index":0,"delta":{"content":"a"},"message":{"content":"a"}}]}',  # in two places
+        b'{"choices":[{"index":0,"delta":{"content":"a"},"x":{"content":""}}]}',
+        b'{"choices":[{"index":0,"delta":{"content" :"a"}}]}',  # in none
+        b'{"choices":[{"index":0,"delta":{"content" :"a","a\\"content":""}}]}',
+        b'{"choices":[{"index":0,"delta":{"content":"a"}},{"index":1,"delta":{}}]}',
+    ],
+)
+def test_an_event_whose_text_is_not_its_only_content_is_left_to_the_parser(data: bytes) -> None:
+    repeats = Repeats(None)
+    repeats.learn(data, orjson.loads(data))
+    other = re.sub(rb'("content":)"\w*"', rb'\1"b"', data)
+    assert repeats.find(b"data: " + data + b"\n\n") is None and repeats.find(b"data: " + other + b"\n\n") is None
+
+
+@pytest.mark.parametrize(
     "other",
     [
         chunk("", {}, {"finish_reason": "stop"}, {}),
@@ -69,7 +92,15 @@ def test_events_that_are_whole_only_together_are_left_to_the_parser() -> None:
     repeats, first = Repeats(None), chunk("a", {}, {}, {})
     repeats.learn(orjson.dumps(first), first)
     before, after = event_of(first).split(b'"a"')
-    for parts in ([b'"a', b'b"', b'"c","d"'], [b'["x"', b'"y"]'], [b'"a","b"', b""], [b'"a"\n'], [b'"a"\r'], [b'"a\tb"']):
+    for parts in (
+        [b'"a', b'b"', b'"c","d"'],
+        [b'"c","d"'],
+        [b'["x"', b'"y"]'],
+        [b'"a","b"', b""],
+        [b'"a"\n'],
+        [b'"a"\r'],
+        [b'"a\tb"'],
+    ):
         assert repeats.find(b"".join(before + part + after for part in parts)) is None
 
 
