@@ -15,11 +15,10 @@ from svc.billing import wallet
 from svc.builtin import provider
 from svc.errors import ApiError, UpstreamFault
 from svc.ids import random_base62
-from svc.inference import raw_answer, upstream, wire
+from svc.inference import field_support, raw_answer, upstream, wire
 from svc.inference.blocks import Chunk, Texts
 from svc.inference.catalog import Model
 from svc.inference.chat_request import drop_aiming_fields, drop_output_limits
-from svc.inference.concessions import limit_too_large
 from svc.inference.paid_call import Bill, Engines, PaidCall, Payer
 from svc.inference.tokens import estimated_tokens, worst_input_tokens
 
@@ -34,6 +33,8 @@ _LONG_BYTES = 1024 * 1024
 _LIMITS = ("max_completion_tokens", "max_tokens")
 # Longer answers are stored as well, beyond what was reserved for them.
 _MOST_RESERVED_BYTES = 256 * 1024
+# How often a limit that is more than the model has is divided by four. A model with a price is never asked without one.
+_MOST_LOWERED = 2
 
 _NO_USAGE = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
 
@@ -62,14 +63,14 @@ EngineAnswer = raw_answer.RawAnswer | _BuiltinAnswer
 class ChatCall(PaidCall):
     """One chat-completions request to `model`; `body` has been checked.
 
-    `added` names the fields of its messages that are ours and not the caller's, which a provider need not take; `ours` those of
-    the body itself that no caller wrote.
+    `added` names the fields that this service has added, which are left out for a model server that refuses them; `ours` those
+    of the body itself that no caller wrote.
     Making it walks the whole body: one that is `heavy`, with many values or long texts, belongs off the event loop.
     """
 
     __slots__ = (
-        *("begun", "_abandoned", "_added", "_answer", "_answered", "_body", "_heavy", "_input_tokens", "_limits", "_reached"),
-        *("_streamed", "_writer"),
+        *("begun", "_abandoned", "_added", "_answer", "_answered", "_body", "_heavy", "_input_tokens", "_left_out", "_limits"),
+        *("_lowered", "_reached", "_refused", "_streamed", "_writer"),
     )
 
     def __init__(
@@ -90,6 +91,10 @@ class ChatCall(PaidCall):
         self._abandoned = self._answered = False  # by its caller; to its end
         self._answer: dict[str, Any] | None = None
         self._limits: dict[str, int] = {}  # of the output, once a paid call has its hold
+        self._lowered = 0  # how often the limit was lowered for a model whose own is smaller
+        self._left_out: frozenset[str] = frozenset()  # the added fields that the last request lacked
+        # By model, the fields that it has refused here, and whether the next callers may learn of it.
+        self._refused: dict[str, dict[str, bool]] = {}
         options = body.get("stream_options") or {}
         self._writer = wire.ChunkWriter(
             "chatcmpl-" + random_base62(29), int(engines.clock()), model.id, bool(options.get("include_usage")), body
@@ -298,28 +303,47 @@ class ChatCall(PaidCall):
             way, asked = self._engines.way_to(model.provider), self._in_its_form(model, body)
             answer = await upstream.chat(way, model.provider, asked, self._note_reached, self._heavy)
         try:
-            return answer, await answer.more()
+            raws = await answer.more()
         except BaseException:
             await answer.aclose()
             raise
+        refused = self._refused.get(model.id) if self._refused else None
+        if refused and raws is not None:
+            learned = [field for field, learnable in refused.items() if learnable]
+            self._engines.field_support.remember(model, self._payer.account_id, learned, self._engines.clock())
+        return answer, raws
 
     def _in_its_form(self, model: Model, body: dict[str, Any]) -> dict[str, Any]:
-        """`body` as the provider of `model` takes it, and with what this service asks for itself."""
+        """Return `body` in the form that `model` accepts, with what this service adds to it."""
         if body.get("stream") and not (options := body.get("stream_options") or {}).get("include_usage"):
             body["stream_options"] = {**options, "include_usage": True}
             self._added = self._added if options else self._added | {"stream_options"}
-        return self._engines.concessions.apply(model, body, self._added) if self._added else body
+        if not self._added:
+            return body
+        known = self._engines.field_support.unsupported(model, self._payer.account_id, self._engines.clock())
+        self._left_out = self._added & known.union(self._refused.get(model.id, ()))
+        return field_support.without(body, self._left_out) if self._left_out else body
 
     def _note_reached(self) -> None:
         self._reached = True
 
-    def refused(self, fault: UpstreamFault) -> bool:
+    async def refused(self, fault: UpstreamFault) -> bool:
         self._reached = False
-        if self._model.provider is None:
+        model = self._model
+        if model.provider is None:
             return False
-        if self._engines.concessions.learn(self._model, fault, self._added):
-            return True
-        if "max_tokens" in self._added and self._limits and limit_too_large(fault):
-            self._limits = {}  # the model's own limit is below ours, which the caller has not asked for
+        if fields := field_support.refused_fields(fault, self._added) - self._left_out:
+            # Where the request itself holds the name of a field, the words of the error may be the caller's.
+            callers = field_support.without({**self._body, "model": ""}, fields)  # the model's name is the operator's
+            text = (await upstream.dump(callers, self._heavy)).lower()
+            learnable = {field: field.encode() not in text for field in fields}
+            if self.paid and not learnable.get("stream_options", True):
+                del learnable["stream_options"]  # without it the tokens are not counted: a caller must not bring that about
+            self._refused.setdefault(model.id, {}).update(learnable)
+            return bool(learnable)
+        limit = self._limits.get("max_tokens", 0) if "max_tokens" in self._added else 0
+        if limit > LEAST_OUTPUT_TOKENS and self._lowered < _MOST_LOWERED and field_support.limit_too_large(fault):
+            self._lowered += 1
+            self._limits = {"max_tokens": max(limit // 4, LEAST_OUTPUT_TOKENS)}
             return True
         return False

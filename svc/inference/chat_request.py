@@ -6,42 +6,45 @@ from typing import Any
 
 from svc.inference.chat_shape import DOCUMENTED_FIELDS, are_plain
 
-# --- what would make a priced answer longer than was paid for
+# --- what would make a priced answer longer than was paid for, or leave its tokens uncounted
 
-_OTHER_LIMITS = frozenset(
+_LIMITS = frozenset(
     {
         *("npredict", "numpredict", "maxnewtokens", "maxoutputtokens", "maxlength", "maxgenlen", "maxgeneratedtokens"),
         *("maxtokenstosample", "mintokens", "minnewtokens", "minlength", "ignoreeos", "bestof", "numreturnsequences"),
+        *("maxtokens", "maxcompletiontokens", "n", "streamoptions"),
     }
 )
-_LIMITS = frozenset({"maxtokens", "maxcompletiontokens", "n"})
 # Proxies spread `extra_body` at the top, Ollama reads `options`, Gemini `generationConfig`.
 _SPREAD = frozenset({"extrabody", "options", "generationconfig", "parameters", "samplingparams"})
 
 
 def drop_output_limits(body: dict[str, Any]) -> dict[str, Any]:
-    """`body` without what servers read in the place of `max_tokens`, `max_completion_tokens` and `n`, or beside them."""
-    if DOCUMENTED_FIELDS.issuperset(body):
+    """Return `body` without the fields that servers read in place of `max_tokens`, `max_completion_tokens`, `n` and
+    `stream_options`, or beside them."""
+    options = body.get("stream_options") or {}
+    if DOCUMENTED_FIELDS.issuperset(body) and options.keys() <= {"include_usage"}:
         return body
-    return {
+    kept = {
         name: value if name in DOCUMENTED_FIELDS or _bare(name) not in _SPREAD else _without_limits(value)
         for name, value in body.items()
-        if name in DOCUMENTED_FIELDS or (_bare(name) not in _OTHER_LIMITS and _bare(name) not in _LIMITS)
+        if name in DOCUMENTED_FIELDS or _bare(name) not in _LIMITS
     }
+    if options:  # a server in Go takes INCLUDE_USAGE for include_usage
+        kept["stream_options"] = {
+            name: value for name, value in options.items() if name == "include_usage" or _bare(name) != "includeusage"
+        }
+    return kept
 
 
 def _without_limits(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
-    return {
-        name: _without_limits(item)
-        for name, item in value.items()
-        if _bare(name) not in _OTHER_LIMITS and _bare(name) not in _LIMITS
-    }
+    return {name: _without_limits(item) for name, item in value.items() if _bare(name) not in _LIMITS}
 
 
 def _bare(name: str) -> str:
-    return name.lower().replace("_", "").replace("-", "")
+    return name.casefold().replace("_", "").replace("-", "")  # as Go does, which takes U+017F for s and U+212A for k
 
 
 # --- what would re-aim a proxy
@@ -75,7 +78,10 @@ _AIMING_PREFIX = re.compile(
 # Words of everyday use: they aim only where a proxy reads its own parameters, that is at the top (or in what is spread there).
 # `models`, `provider` and `route` are OpenRouter's: another model at the operator's expense.
 _AIMING_AT_TOP = frozenset(
-    {"headers", "proxy", "proxies", "organization", "project", "fallbacks", "models", "provider", "route", "client", "httpclient"}
+    {
+        *("headers", "proxy", "proxies", "organization", "project", "fallbacks", "models", "provider", "route", "client"),
+        *("httpclient", "model"),  # in another spelling, or in extra_body
+    }
 )
 _SPREAD_AT_TOP = frozenset({"extra_body"})
 # Where such a word is the caller's own: the properties of a JSON schema, or the arguments of a call that a model made.
@@ -118,12 +124,12 @@ def _without_aim(value: Any, opaque: frozenset[str], at_top: bool = False) -> An
     if isinstance(value, list):
         return [_without_aim(item, opaque) for item in value]
     if isinstance(value, dict):
-        if _HARMLESS.issuperset(value) and _HOLDERS.isdisjoint(map(type, value.values())):
+        if not at_top and _HARMLESS.issuperset(value) and _HOLDERS.isdisjoint(map(type, value.values())):
             return value  # as most messages
         return {
             key: item if type(item) not in _HOLDERS or key in opaque else _without_aim(item, opaque)
             for key, item in value.items()
-            if key in _HARMLESS or not _aims(key, at_top)
+            if (key in _HARMLESS and not at_top) or not _aims(key, at_top)
         }
     return value
 

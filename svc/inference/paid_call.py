@@ -22,7 +22,7 @@ from svc.errors import ApiError, ClientGone, UpstreamFault
 from svc.ids import new_id
 from svc.inference import upstream_errors
 from svc.inference.catalog import BUILTIN, Catalog, Model, Provider
-from svc.inference.concessions import Concessions
+from svc.inference.field_support import FieldSupport
 from svc.metrics import Metrics
 from svc.outbound.client import Outbound
 
@@ -35,7 +35,7 @@ _RETRY_SECONDS = 0.2
 class Engines:
     """`outbound` is the way to the operator's model servers, `guarded` the one to the users' own; `clock` gives Unix seconds.
 
-    `concessions` remembers what the servers would not take.
+    `field_support` remembers which fields the model servers refuse.
     """
 
     catalog: Catalog
@@ -45,7 +45,7 @@ class Engines:
     usage: UsageCounter
     clock: Callable[[], float]
     metrics: Metrics
-    concessions: Concessions = field(default_factory=Concessions)
+    field_support: FieldSupport = field(default_factory=FieldSupport)
 
     def way_to(self, provider: Provider) -> Outbound:
         """The client through which a provider is asked: whoever its owner is decides which addresses it may have."""
@@ -241,7 +241,7 @@ class PaidCall:
                 return answer
             except UpstreamFault as fault:
                 self.ended(fault)
-                if self.refused(fault):
+                if await self.refused(fault):
                     tries -= 1  # asked again in another form, which is not a second try
                 elif not upstream_errors.retriable(fault) or not await self._try_again(fault, tries):
                     raise self.caller_error(fault) from fault
@@ -278,8 +278,8 @@ class PaidCall:
         self.log_fields["upstream_ms"] = round((ended_at - self._began_at) * 10_000) / 10
         self._asked_at = None
 
-    def refused(self, fault: UpstreamFault) -> bool:
-        """Notes that the model server has done nothing; True where it should be asked at once in another form."""
+    async def refused(self, fault: UpstreamFault) -> bool:
+        """Note that the model server has done nothing. Return True if it should be asked at once in another form."""
         return False
 
     async def _try_again(self, fault: UpstreamFault, tries: int) -> bool:

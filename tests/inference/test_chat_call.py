@@ -118,7 +118,7 @@ async def own_lab(tmp_path: Path) -> AsyncIterator[Lab]:
 
 async def test_no_other_name_of_the_output_limit_passes(lab: Lab) -> None:
     others = {"n_predict": 9, "max_new_tokens": 9, "max_output_tokens": 9, "num_predict": 9, "numPredict": 9}
-    nested = {**others, "max_tokens": 9, "n": 9, "kept": 1}
+    nested = {**others, "max_tokens": 9, "n": 9, "stream_options": {"include_usage": False}, "kept": 1}
     answer = await lab.chat("ok", **others, extra_body={**nested, "options": nested}, options=nested, top_k=5)
     assert answer.status_code == 200
     body = lab.upstream.requests[-1].body
@@ -214,7 +214,7 @@ async def test_what_we_add_and_a_model_refuses_is_asked_again_as_it_wants_it_and
         assert len(requests) == before + times and requests[-1].body["max_completion_tokens"] == 4096
     before = len(requests)
     assert (await lab.chat(f"small-output+{form}", stream=stream)).status_code == 200
-    assert len(requests) == before + 2 and "max_tokens" not in requests[-1].body
+    assert len(requests) == before + 2 and requests[-1].body["max_tokens"] == 1024, "a priced model always has a limit"
     if stream:
         for times in (2, 1):
             before = len(requests)

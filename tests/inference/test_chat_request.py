@@ -41,6 +41,22 @@ def test_fields_that_re_aim_a_proxy_are_dropped_at_any_depth(name: str) -> None:
     assert body == before
 
 
+def test_a_model_in_another_spelling_or_in_extra_body_is_dropped() -> None:
+    body = {"model": "m", "Model": "x", "MODEL": "x", "extra_body": {"model": "x"}, "metadata": {"model": "x"}, "messages": []}
+    assert drop_aiming_fields(body) == {"model": "m", "extra_body": {}, "metadata": {"model": "x"}, "messages": []}
+
+
+# A server in Go takes U+212A for k and U+017F for s, and capitals for small letters.
+@pytest.mark.parametrize(
+    "name", ["Max_Tokens", "maxTokens", "max_to\u212aens", "max_token\u017f", "STREAM_OPTIONS", "\u017ftreamOptions"]
+)
+def test_limits_and_the_count_have_one_spelling_for_a_priced_model(name: str) -> None:
+    options = {"include_usage": True, "include_obfuscation": False}
+    spelled = {"Include_Usage": False, "include_u\u017fage": False, "includeUsage": False}
+    body = {"max_tokens": 5, name: 9, "stream_options": {**options, **spelled}, "extra_body": {name: 9, "stream_options": {}}}
+    assert drop_output_limits(body) == {"max_tokens": 5, "stream_options": options, "extra_body": {}}
+
+
 @pytest.mark.parametrize("name", ["headers", "proxies", "organization", "fallbacks", "models", "provider"])
 def test_everyday_words_are_dropped_only_where_a_proxy_reads_its_own_parameters(name: str) -> None:
     body = {"model": "m", name: ["x"], "extra_body": {name: "x"}, "metadata": {name: "x"}}

@@ -190,6 +190,24 @@ def test_the_place_of_the_fault_is_named(fields: dict[str, Any], code: str, para
     assert refused(**fields) == (code, param)
 
 
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"stop": 3}, "stop must be a string or a list of strings."),
+        (
+            {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": 3}]}]},
+            "messages[0].content[0].image_url must be a string or an object with a url.",
+        ),
+        ({"messages": [{"role": "user", "content": 3}]}, "messages[0].content must be a string, a list of parts or null."),
+        ({"tool_choice": 3}, "tool_choice must be a string or an object."),
+    ],
+)
+def test_a_refusal_names_every_form_that_is_accepted(fields: dict[str, Any], expected: str) -> None:
+    with pytest.raises(ApiError) as caught:
+        chat({"messages": [MESSAGE], **fields})
+    assert str(caught.value) == expected
+
+
 json_values = st.recursive(
     st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=5)),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["role", "type", "function", "x"]), inner),

@@ -1,5 +1,6 @@
 """What the tests' model server says on each command (tests/support/model_server.py lists them)."""
 
+import contextlib
 import json
 import re
 import time
@@ -28,6 +29,15 @@ ERROR_BODIES = {
     "error-html": b"<html><body>no such thing</body></html>",
     "error-huge": b'{"error": {"message": "' + b"x" * 3_000_000 + b'"}}',
     "error-empty": b"",
+}
+# What real servers add to a message and to its calls (Groq, OpenAI's search, LiteLLM, Gemini).
+ODD_FIELDS = {"reasoning": "Hm.", "annotations": [{"type": "x"}], "audio": {"id": "x"}, "provider_specific_fields": {"a": 1}}
+ODD_CALL_FIELDS = {"index": 0, "provider_specific_fields": {"a": 1}}
+STANDARD = {
+    "system": {"role", "content", "name"},
+    "user": {"role", "content", "name"},
+    "assistant": {"role", "content", "name", "refusal", "tool_calls"},
+    "tool": {"role", "content", "tool_call_id"},
 }
 _ERROR = {"message": "the test asked for it", "type": "test_error", "param": "model", "code": "on_command"}
 
@@ -64,19 +74,51 @@ class Wanted:
         if "redirect" in self.commands:
             return 302, b"", b"location: http://127.0.0.1:9/v1/elsewhere\r\n"
         limit = max(self.request.get("max_tokens") or 0, self.request.get("max_completion_tokens") or 0)
-        if "small-output" in self.commands and limit > 1024:
+        if "too-large" in self.commands or ("small-output" in self.commands and limit > 1024):
             told = f"max_tokens is too large: {limit}. This model supports at most 1024 completion tokens."
             return 400, json.dumps({"error": {**_ERROR, "message": told, "param": "max_tokens"}}).encode(), b""
         field = self.given(r"refuses-(.+)")
         if field is not None and any(field in holder for holder in (self.request, *self.request["messages"])):
             told = f"Unsupported parameter: '{field}' is not supported with this model."
             return 400, json.dumps({"error": {**_ERROR, "message": told, "param": field}}).encode(), b""
+        if "strict" in self.commands and (told := next(self._unusual(), None)):
+            return 400, json.dumps({"error": {"message": told, "type": "invalid_request_error"}}).encode(), b""
+        if "quotes" in self.commands and (said := self.said()) and not asked_before:
+            words, _, param = said.partition("|")
+            return 400, json.dumps({"error": {**_ERROR, "message": words, "param": param}}).encode(), b""
         if command := next(iter(ERROR_BODIES.keys() & self.commands), None):
             return 400, ERROR_BODIES[command], b""
+        if "then-503" in self.commands:
+            return 503, body, b""
         return None
 
-    def _pieces(self) -> list[dict[str, Any]]:
-        """The deltas of the answer."""
+    def said(self) -> str:
+        """What a key or a value anywhere in the request says behind `SAY:`; lines are parted by a slash there."""
+        found = re.search(r'SAY:((?:[^"\\]|\\.)*)', json.dumps(self.request, ensure_ascii=False))
+        return str(json.loads(f'"{found[1]}"')) if found else ""
+
+    def _unusual(self) -> Iterator[str]:
+        """What a strict server would not take in the messages, in the words of Groq and OpenAI."""
+        for number, message in enumerate(self.request["messages"]):
+            for name in message.keys() - STANDARD[message["role"]]:
+                yield f"property 'messages.{number}.{name}' is unsupported"
+            for place, call in enumerate(message.get("tool_calls") or []):
+                where, function = f"messages[{number}].tool_calls[{place}]", call.get("function") or {}
+                for name in call.keys() - {"id", "type", "function"}:
+                    yield f"property 'messages.{number}.tool_calls.{place}.{name}' is unsupported"
+                if call["type"] != "function" or function.keys() != {"name", "arguments"}:
+                    yield f"Invalid '{where}.function'."
+                if not re.fullmatch("[a-zA-Z0-9_-]{1,64}", function["name"]):
+                    yield f"Invalid '{where}.function.name': string does not match pattern."
+                with contextlib.suppress(ValueError):
+                    if isinstance(json.loads(function["arguments"]), dict):
+                        continue
+                yield "Failed to parse tool call arguments as JSON"
+
+    def _usual_pieces(self) -> list[dict[str, Any]]:
+        if "bad-calls" in self.commands:
+            bodies = ({"name": "no such: tool! " * 9, "arguments": '{"a": '}, {"name": "ünknown", "arguments": "[1]"})
+            return [{"tool_calls": [{"index": n, "id": f"call_{n}", "function": body}]} for n, body in enumerate(bodies)]
         if "tools" in self.commands or "tools-bare" in self.commands:
             return self._calls()
         if "echo" in self.commands:
@@ -90,6 +132,19 @@ class Wanted:
             return [{"content": f"You sent {self.headers.get('authorization')}"}]
         thoughts = [{"reasoning_content": "Let me think."}] if "reasoning" in self.commands else []
         return [*thoughts, *({"content": word} for word in WORDS)]
+
+    def _pieces(self) -> list[dict[str, Any]]:
+        """The deltas of the answer."""
+        pieces = self._usual_pieces()
+        if "returned" in self.commands:
+            pieces[0] |= {"reasoning_content": "Hm.", "reasoning_details": [{"type": "x"}]}
+            for call in pieces[0].get("tool_calls") or []:
+                call["extra_content"] = {"google": {"thought_signature": "x"}}
+        if "odd-fields" in self.commands:
+            pieces[0] |= ODD_FIELDS
+            for call in pieces[0].get("tool_calls") or []:
+                call |= {**ODD_CALL_FIELDS, **call}
+        return pieces
 
     def _calls(self) -> list[dict[str, Any]]:
         tools = self.request.get("tools") or [{"function": {"name": "look_up"}}]
@@ -125,7 +180,7 @@ class Wanted:
         for delta in self._pieces():
             for name, value in delta.items():
                 if name != "tool_calls":
-                    message[name] = (message.get(name) or "") + value
+                    message[name] = (message.get(name) or "") + value if isinstance(value, str) else value
                 elif "tools-bare" in self.commands:
                     message.setdefault(name, []).extend(value)
         if "tools" in self.commands:

@@ -16,6 +16,8 @@ What it says
     tools                two calls of the first tool offered (or of `look_up`), arguments in pieces
     tools-bare           the same without index, id and type, whole in one chunk, finish reason `stop`, arguments as objects
     reasoning            `reasoning_content` before the text
+    bad-calls            two calls: names that no function can have, arguments that are no JSON and no object
+    odd-fields           fields in the first delta and its calls that are not OpenAI's; returned: those that must come back
     echo-key             the Authorization header that it got, as text
     no-usage, odd-usage  usage never, or as nonsense; usage-always: on each chunk, asked for or not
     no-ids               chunks without id, object, created, model, index and role
@@ -54,6 +56,10 @@ How it refuses
     error-text, error-detail, error-list, error-message, error-bare, error-html, error-huge, error-empty    400 with such a body
     error-errors, error-capital, error-nested, error-raw, error-inner    the same, as proxies and clouds say it
     refuses-<FIELD>      400 for a request, or a message in it, that has the field; small-output: for a limit over 1024
+    too-large            400 that says that the output limit is too large, whatever it is
+    strict               400 for messages that are not as OpenAI's, in Groq's words: other fields, odd calls
+    quotes               400, the first time that the request holds the text `SAY:MESSAGE|PARAM`, with that message and param
+    then-503             503 for what nothing before has refused
     redirect             302 to another address
 """
 
@@ -252,7 +258,10 @@ class _Answer:
             await self._write(b"HTTP/1.1 200 OK\r\n")
             while True:
                 await self._write(b"x-filler: " + b"x" * 8000 + b"\r\n")
-        asked_before = [seen.model for seen in self.server.requests].count(self.seen.model) > 1
+        told = [seen for seen in self.server.requests if seen.model == self.seen.model]
+        if "quotes" in self.commands:
+            told = [seen for seen in told if Wanted(seen.body, {}).said() == self.wanted.said()]
+        asked_before = len(told) > 1
         if refusal := self.wanted.refusal(asked_before):
             await self._reply(*refusal)
         return refusal is not None

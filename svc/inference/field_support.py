@@ -1,0 +1,143 @@
+"""Fields that this service adds to a request: which of them a model server has refused, and the request without them.
+
+Model servers quote the caller's values in their errors. So a refusal counts only where the error's `param` or one of a few fixed
+sentences names the field; it is remembered once the request without the field has succeeded, and only for a limited time.
+"""
+
+import functools
+import re
+from collections.abc import Collection, Iterator
+from typing import Any
+
+from svc.errors import UpstreamFault
+from svc.inference.catalog import Model
+
+REMEMBERED_SECONDS = 3600.0
+# Fields beyond OpenAI's that some model servers need back in an assistant's message or its tool calls: DeepSeek, OpenRouter
+# (https://openrouter.ai/docs/use-cases/reasoning-tokens), Gemini (https://ai.google.dev/gemini-api/docs/thought-signatures).
+RETURNED = ("reasoning_content", "reasoning_details", "extra_content")
+_MOST_MODELS = 1_000
+
+_UNSUPPORTED = re.compile(
+    r"(?i)unsupported|not support|not permitted|not allowed|\bextra|unknown|unrecogni[sz]ed|unexpected"
+    r"|invalid (?:parameter|argument|field|property)"
+)
+# A field that is refused in some requests alone says nothing of others: a caller could bring such a request about.
+_CONDITION = re.compile(r"(?i)\b(?:when|if|unless|while|only|together|combin|with (?!this model))")
+_TOO_LARGE = re.compile(r"(?i)too large|context (?:length|size|window)|maximum (?:value|context|tokens)|at most|exceed")
+_PATH = r"(?P<path>[\w.\[\]]+)"
+_HOLDER = r"'(?P<holder>messages[\w.\[\]]*)'"
+_GROQ = rf"property '{_PATH}' is unsupported(?:, did you mean '\w+'\?)?"
+# Each must fit a whole message, or one of its problems: a value of the caller may stand only behind the name of the field.
+_REFUSALS = (
+    # OpenAI, Azure, new-api
+    rf"Unsupported parameter: '?{_PATH}'?(?: is not supported with this model\.(?: Use '\w+' instead\.)?)?",
+    rf"Unknown parameter: '?{_PATH}'?\.?",
+    rf"Unrecognized request arguments? supplied: {_PATH}",
+    # pydantic (Mistral), NVIDIA NIM, Fireworks
+    rf"{_PATH}: Extra inputs are not permitted",
+    rf"(?:body -> )?{_PATH}\n  Extra inputs are not permitted(?: \(type=extra_forbidden\))?",
+    rf"Extra inputs are not permitted, field: '{_PATH}'(?:, value: .*)?",
+    # jsonschema, Transformers
+    rf"Additional properties are not allowed \('{_PATH}' was unexpected\)(?: - {_HOLDER})?",
+    rf"Unexpected keys in the request: \{{'{_PATH}'\}}",
+    # Groq
+    _GROQ,
+    rf"{_HOLDER} : for 'role: ?assistant' the following must be satisfied ?\[\('[\w.]+' : {_GROQ}\)\]",
+    rf"{_PATH}: \w+ is not supported with this model",
+    # Gemini, Go, serde
+    rf"""(?:Invalid JSON payload received\. )?Unknown name "{_PATH}"(?: at {_HOLDER})?: Cannot find field\.""",
+    rf"""json: unknown field "{_PATH}"(?:, expected .*)?""",
+    rf"(?:[\w ]+: )?(?:(?P<holder>messages\[\d+\]): )?unknown field `{_PATH}`(?:, expected .*)?",
+)
+_BETWEEN_PROBLEMS = re.compile(r"; |\n(?! )")
+
+_Key = tuple[str, str, str]
+
+
+class FieldSupport:
+    """Remembers the fields that models have refused. Users' own providers are remembered for each account alone."""
+
+    def __init__(self) -> None:
+        self._refused: dict[_Key, dict[str, float]] = {}  # the Unix seconds at which each field was refused
+
+    def unsupported(self, model: Model, account_id: str, now_seconds: float) -> frozenset[str]:
+        """Return the fields that `model` has refused within the last `REMEMBERED_SECONDS`."""
+        known = self._refused.get(_key(model, account_id)) if self._refused else None
+        if known is None:
+            return frozenset()
+        return frozenset(field for field, at in known.items() if 0 <= now_seconds - at < REMEMBERED_SECONDS)
+
+    def remember(self, model: Model, account_id: str, fields: Collection[str], now_seconds: float) -> None:
+        """Note that `model` has refused `fields`, and has accepted the same request without them."""
+        if fields:
+            self._refused.setdefault(_key(model, account_id), {}).update(dict.fromkeys(fields, now_seconds))
+        if len(self._refused) > _MOST_MODELS:
+            del self._refused[next(iter(self._refused))]
+
+
+def _key(model: Model, account_id: str) -> _Key:
+    provider = model.provider
+    assert provider is not None
+    return (account_id if provider.byok else "", model.id, provider.base_url)
+
+
+def refused_fields(fault: UpstreamFault, added: Collection[str]) -> frozenset[str]:
+    """Return those of the fields `added` by this service that `fault` says are not supported."""
+    if fault.status not in (400, 422) or fault.error is None:
+        return frozenset()
+    param, message = str(fault.error.get("param")), str(fault.error.get("message"))
+    if (named := _added_at(param, added)) and _UNSUPPORTED.search(f"{fault.error.get('code')} {message}"):
+        of_the_value = _CONDITION.search(message) or (named == "max_tokens" and limit_too_large(fault))
+        return frozenset() if of_the_value else frozenset({named})
+    for problems in ([message], _BETWEEN_PROBLEMS.split(message)):
+        found = [*_refused_in(problems, added)]
+        if len(found) == len(problems):
+            return frozenset(found)
+    return frozenset()
+
+
+@functools.cache  # late: to compile them takes milliseconds of a start
+def _refusals() -> list[re.Pattern[str]]:
+    return [re.compile(sentence, re.DOTALL) for sentence in _REFUSALS]
+
+
+def _refused_in(problems: list[str], added: Collection[str]) -> Iterator[str]:
+    for problem in problems:
+        match = next((match for refusal in _refusals() if (match := refusal.fullmatch(problem.strip()))), None)
+        if match is None:
+            continue
+        holder = match.groupdict().get("holder")
+        if named := _added_at(f"{holder}.{match['path']}" if holder else match["path"], added):
+            yield named
+
+
+def _added_at(path: str, added: Collection[str]) -> str | None:
+    """Return the added field at `path` (`stream_options`, `body.messages.2.reasoning_content`), or None."""
+    holder, _, field = path.removeprefix("body.").rpartition(".")
+    ours = field in added and (not holder or (field in RETURNED and holder.startswith("messages")))
+    return field if ours else None
+
+
+def limit_too_large(fault: UpstreamFault) -> bool:
+    """Return whether the fault says that the output limit, with or without the input, exceeds what the model has."""
+    if fault.status not in (400, 422) or fault.error is None:
+        return False
+    return _TOO_LARGE.search(f"{fault.error.get('code')} {fault.error.get('message')}") is not None
+
+
+def without(body: dict[str, Any], fields: Collection[str]) -> dict[str, Any]:
+    """Return the request `body` without `fields`; the output limit stays, under its other name."""
+    reduced = {name: value for name, value in body.items() if name not in fields}
+    if "max_tokens" in fields and body.get("max_tokens") is not None:
+        reduced["max_completion_tokens"] = body["max_tokens"]
+    if not set(fields).isdisjoint(RETURNED):
+        reduced["messages"] = [_message_without(message, fields) for message in body["messages"]]
+    return reduced
+
+
+def _message_without(message: dict[str, Any], fields: Collection[str]) -> dict[str, Any]:
+    message = {name: value for name, value in message.items() if name not in fields}
+    if calls := message.get("tool_calls"):
+        message["tool_calls"] = [{name: value for name, value in call.items() if name not in fields} for call in calls]
+    return message
