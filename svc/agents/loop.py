@@ -9,6 +9,7 @@ No HTTP and no SQL here: the model, the tools and the clock are handed in. run_s
 
 import asyncio
 import contextlib
+import re
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, Self, TypeVar
@@ -17,11 +18,15 @@ import orjson
 
 from svc.errors import ApiError
 from svc.inference.blocks import Chunk, Texts
+from svc.inference.field_support import RETURNED
 
 STEP_SECONDS = 600.0
 TOOL_SECONDS = 60.0
 RUN_SECONDS = 3600.0
 _CALLS_PER_STEP = 16
+# What OpenAI, Groq, Anthropic and Bedrock accept as a function's name.
+_NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_-]")
+_NAME_CHARACTERS = 64
 
 INSTRUCTIONS = (
     "You are an agent that works toward the user's goal. Use the tools where they help, one or several at a time. "
@@ -56,6 +61,15 @@ class Deltas(NamedTuple):
 Events = list[Event] | Deltas
 # Runs one tool: name, arguments -> what JSON can carry. Raises ToolFailure, whose text the model sees.
 RunTool = Callable[[str, dict[str, Any]], Awaitable[Any]]
+
+
+class ReadCall(NamedTuple):
+    """A tool call's name, its arguments, their JSON as the model wrote it, and what is wrong with them."""
+
+    name: str
+    arguments: dict[str, Any]
+    written: str
+    problem: str | None
 
 
 class ToolFailure(Exception):
@@ -114,11 +128,10 @@ async def run(
         await model_call.settle()
         if len(calls) > _CALLS_PER_STEP:
             raise ApiError("upstream_invalid_response", f"The model made more than {_CALLS_PER_STEP} tool calls in a step.")
-        # Strict model servers refuse fields that are null.
-        messages.append({name: value for name, value in message.items() if value is not None or name == "content"})
+        read = [_read_call(call) for call in calls]
+        messages.append(_turn(message, calls, read))
         ready = []
-        for call in calls:
-            name, arguments, problem = _read_call(call)
+        for call, (name, arguments, _, problem) in zip(calls, read, strict=True):
             yield [*ready, {"type": "tool_call", "id": call["id"], "name": name, "arguments": arguments}]
             ends = min(loop.time() + tool_seconds, run_ends)
             ok, result = (False, problem) if problem else await _result(call_tool, name, arguments, ends)
@@ -126,6 +139,28 @@ async def run(
             content = result if isinstance(result, str) else orjson.dumps(result).decode()
             messages.append({"role": "tool", "tool_call_id": call["id"], "content": content if ok else f"Error: {content}"})
     yield ready
+
+
+def _turn(message: dict[str, Any], calls: list[dict[str, Any]], read: list[ReadCall]) -> dict[str, Any]:
+    """Return the assistant's turn as the next step sends it back: the standard fields and those in `RETURNED`.
+
+    Model servers refuse other fields, nulls, names that no function can have, and arguments that are no JSON object.
+    """
+    turn = {"role": "assistant", "content": message.get("content")} | _returned(message)
+    turn["tool_calls"] = [
+        {
+            "id": call["id"],
+            "type": "function",
+            "function": {"name": _NOT_IN_NAMES.sub("_", name)[:_NAME_CHARACTERS] or "unknown", "arguments": written},
+        }
+        | _returned(call)
+        for call, (name, _, written, _) in zip(calls, read, strict=True)
+    ]
+    return turn
+
+
+def _returned(fields: dict[str, Any]) -> dict[str, Any]:
+    return {name: fields[name] for name in RETURNED if fields.get(name) is not None}
 
 
 def _texts(together: list[Chunk | Texts], progress: Progress) -> list[str]:
@@ -185,18 +220,17 @@ def _too_long() -> ApiError:
     return ApiError("upstream_timeout", "The model took too long for a step of the agent, or the run for all of them.")
 
 
-def _read_call(call: dict[str, Any]) -> tuple[str, dict[str, Any], str | None]:
-    """The name, the arguments, and what is wrong with them, of a tool call."""
+def _read_call(call: dict[str, Any]) -> ReadCall:
     function = call.get("function") or {}
-    name = function.get("name") or ""
+    name, written = function.get("name") or "", function.get("arguments") or "{}"
     try:
-        arguments = orjson.loads(function.get("arguments") or "{}")
+        arguments = orjson.loads(written)
         orjson.dumps(arguments)  # what is nested too deep to be written is read all the same
     except (orjson.JSONDecodeError, orjson.JSONEncodeError):
         arguments = None
     if not isinstance(arguments, dict):
-        return name, {}, "The arguments are not a JSON object."
-    return name, arguments, None
+        return ReadCall(name, {}, "{}", "The arguments are not a JSON object.")
+    return ReadCall(name, arguments, written, None)
 
 
 async def _result(call_tool: RunTool, name: str, arguments: dict[str, Any], deadline: float) -> tuple[bool, Any]:

@@ -19,6 +19,7 @@ from svc.errors import ApiError, describe
 from svc.ids import new_id
 from svc.inference.catalog import Model
 from svc.inference.chat_call import ChatCall
+from svc.inference.field_support import RETURNED
 from svc.inference.media_files import Home
 from svc.inference.paid_call import PaidCall, Payer
 from svc.server.sse import Interrupt
@@ -99,7 +100,7 @@ class AgentRun:
         if self._order.tools:
             body["tools"] = [tool.as_function for tool in self._order.tools.values()]
         heavy = sum(len(message["content"] or "") for message in messages) > _HEAVY_CHARACTERS
-        settings: dict[str, Any] = {"added": ("reasoning_content",), "ours": ("tools",), "heavy": heavy}
+        settings: dict[str, Any] = {"added": RETURNED, "ours": ("tools",), "heavy": heavy}
         call = ChatCall(self._order.model, body, self._state.engines, self._payer, **settings)
         call.beside = self._note_progress_in
         self._calls.append(call)

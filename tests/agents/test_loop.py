@@ -140,6 +140,33 @@ async def test_arguments_that_make_no_sense_are_told_to_the_model_and_end_nothin
         run_stream.event(event)
 
 
+@pytest.mark.parametrize(
+    ("fields", "function"),
+    [
+        ({"type": "custom", "custom": {"name": "f", "input": "x"}}, {"name": "unknown", "arguments": "{}"}),
+        ({"type": "function", "function": {"name": "f", "arguments": "{"}}, {"name": "f", "arguments": "{}"}),
+        (
+            {"type": "function", "function": {"name": "f", "arguments": '{"a": 1}', "x": 1}},
+            {"name": "f", "arguments": '{"a": 1}'},
+        ),
+    ],
+)
+async def test_a_call_goes_back_as_one_of_a_function(fields: dict[str, Any], function: dict[str, str]) -> None:
+    sent: list[dict[str, Any]] = []
+    turns = iter([asking({"id": "c", **fields}), PlayedCall(nothing)])
+
+    def ask(messages: list[dict[str, Any]]) -> PlayedCall:
+        sent[:] = messages
+        return next(turns)
+
+    await played([], ask=ask, max_steps=2)
+    assert sent[0] == {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [{"id": "c", "type": "function", "function": function}],
+    }
+
+
 async def test_too_many_calls_in_a_step_are_refused_before_the_first_is_run() -> None:
     called = []
 

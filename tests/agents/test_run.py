@@ -109,20 +109,56 @@ async def test_the_last_event_tells_the_finish_reason(service: Service, headers:
     assert (await run(service, headers, goal))[-1]["finish_reason"] == reason
 
 
+MODELS = (
+    *("content_filter", "length", "tools+returned", "strict+tools+odd-fields", "strict+tools+odd-fields+returned"),
+    *("strict+tools+reasoning", "strict+bad-calls"),
+)
+
+
 @pytest.fixture
-async def with_model_server(config: Any, clocks: Clocks, tmp_path: Path) -> AsyncIterator[Service]:
+async def upstream() -> AsyncIterator[ModelServer]:
     async with ModelServer() as upstream:
-        models = "".join(f'[[providers.models]]\nid = "{name}"\n' for name in ("content_filter", "length"))
-        text = f'[[providers]]\nname = "lab"\nbase_url = "{upstream.base_url}"\n{models}'
-        (tmp_path / "catalog.toml").write_text(text)
-        async with serving(replace(config, catalog=tmp_path / "catalog.toml"), clocks) as service:
-            yield service
+        yield upstream
+
+
+@pytest.fixture
+async def with_model_server(config: Any, clocks: Clocks, upstream: ModelServer, tmp_path: Path) -> AsyncIterator[Service]:
+    models = "".join(f'[[providers.models]]\nid = "{name}"\n' for name in MODELS)
+    (tmp_path / "catalog.toml").write_text(f'[[providers]]\nname = "lab"\nbase_url = "{upstream.base_url}"\n{models}')
+    async with serving(replace(config, catalog=tmp_path / "catalog.toml"), clocks) as service:
+        yield service
 
 
 @pytest.mark.parametrize("reason", ["content_filter", "length"])
 async def test_the_finish_reason_is_the_model_servers_own(with_model_server: Service, reason: str) -> None:
     found = await run(with_model_server, await with_model_server.bearer(), "hello", f"lab/{reason}")
     assert found[-1]["type"] == "final" and found[-1]["finish_reason"] == reason
+
+
+@pytest.mark.parametrize("model", [name for name in MODELS if name.startswith("strict")])
+async def test_a_strict_model_server_takes_every_step(with_model_server: Service, upstream: ModelServer, model: str) -> None:
+    found = await run(with_model_server, await with_model_server.bearer(), "hello", f"lab/{model}", max_steps=3)
+    assert (found[-1]["type"], found[-1].get("reason"), found[-1]["steps"]) == ("stopped", "max_steps", 3), found[-1]
+    if "returned" not in model and "reasoning" not in model:
+        assert len(upstream.requests) == 3, "nothing was refused"
+    turns = [message for message in upstream.requests[-1].body["messages"] if message["role"] == "assistant"]
+    results = [message["tool_call_id"] for message in upstream.requests[-1].body["messages"] if message["role"] == "tool"]
+    assert [turn.keys() for turn in turns] == [{"role", "content", "tool_calls"}] * 2
+    assert [call["id"] for turn in turns for call in turn["tool_calls"]] == results and len(results) == 4
+    if "bad-calls" in model:
+        names = [call["function"]["name"] for call in turns[0]["tool_calls"]]
+        assert names == [("no_such__tool__" * 9)[:64], "_nknown"]
+        assert [event["name"] for event in found if event["type"] == "tool_call"][:2] == ["no such: tool! " * 9, "\u00fcnknown"]
+
+
+async def test_fields_that_some_model_servers_need_back_go_back_as_they_came(
+    with_model_server: Service, upstream: ModelServer
+) -> None:
+    await run(with_model_server, await with_model_server.bearer(), "hello", "lab/tools+returned", max_steps=2)
+    (turn,) = [message for message in upstream.requests[-1].body["messages"] if message["role"] == "assistant"]
+    assert (turn["reasoning_content"], turn["reasoning_details"]) == ("Hm.", [{"type": "x"}])
+    assert turn["tool_calls"][0]["extra_content"] == {"google": {"thought_signature": "x"}}
+    assert turn["tool_calls"][0]["function"]["arguments"] == '{"city": "Z\\u00fcrich", "days": 3}', "as the model wrote it"
 
 
 async def test_a_stopped_run_that_was_never_begun_is_unknown(service: Service, headers: dict[str, str]) -> None:

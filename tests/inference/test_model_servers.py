@@ -108,6 +108,24 @@ async def test_usage_is_always_asked_for_on_streams_and_the_rest_passed_as_sent(
     }
 
 
+async def test_the_callers_own_messages_are_passed_as_sent(lab: Lab) -> None:
+    odd = {"annotations": [], "reasoning": "hm", "refusal": None, "provider_specific_fields": {"a": 1}}
+    call = {
+        "index": 0,
+        "id": "c",
+        "type": "function",
+        "function": {"name": "no such: tool", "arguments": "{"},
+        "extra_content": 1,
+    }
+    messages = [
+        {"role": "user", "content": "hi", "x": 1},
+        {"role": "assistant", "content": None, "tool_calls": [call], **odd},
+        {"role": "tool", "tool_call_id": "c", "content": "x", "name": "f"},
+    ]
+    assert (await lab.chat("ok", messages=messages)).status_code == 200
+    assert lab.upstream.requests[-1].body["messages"] == messages
+
+
 async def test_json_and_stream_go_through_to_the_model_server_with_nothing_of_the_caller(lab: Lab) -> None:
     answer = await lab.chat("ok", temperature=0.5, x_unknown={"kept": 1}, api_base="http://evil", metadata={"api_key": "kept"})
     assert await text_of(answer) == "Hello, world!" and answer.json()["model"] == "lab/ok"
