@@ -13,6 +13,7 @@ from svc.routes.links import send_verification
 from svc.routes.schemas.accounts import SESSION
 from svc.routes.schemas.headers import CHECKOUT_COOKIE_HEADER
 from svc.routes.schemas.refusals import STORAGE
+from svc.server.context import context_of
 from svc.server.interface import Answer, Refusal, describes
 from svc.server.state import State
 from svc.server.web import add_log_fields, no_content, reply
@@ -93,7 +94,7 @@ async def checked_login(request: Request[State], email: str, password: str) -> A
         if not await state.passwords.matches(password, stored):
             account = None
     if account is None:
-        add_log_fields(request, client_ip=request.scope["svc.client_ip"])
+        add_log_fields(request, client_ip=context_of(request).client_ip)
         raise ApiError("invalid_credentials")
     return account
 
