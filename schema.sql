@@ -9,7 +9,7 @@ CREATE TABLE accounts (
     name TEXT CONSTRAINT name_length CHECK (length(name) <= 200),
     password_hash TEXT, -- NULL: this account signs in elsewhere
     tier TEXT NOT NULL DEFAULT 'free' CONSTRAINT tier_known CHECK (tier IN ('free', 'pro')),
-    default_model TEXT CONSTRAINT default_model_length CHECK (length(default_model) <= 300),
+    default_model TEXT CONSTRAINT default_model_length CHECK (length(default_model) <= 364), -- provider 63, slash, model 300
     memory_enabled INTEGER NOT NULL DEFAULT 1 CONSTRAINT memory_enabled_bool CHECK (memory_enabled IN (0, 1)),
     created_at REAL NOT NULL,
     email_proved_at REAL -- NULL: nobody has shown yet that the mailbox is theirs
@@ -126,7 +126,7 @@ CREATE TABLE artifacts (
     account_id TEXT NOT NULL REFERENCES accounts (id) ON DELETE CASCADE,
     project_id TEXT,
     run_id TEXT, -- the agent run that made it
-    name TEXT NOT NULL CONSTRAINT artifact_name_form CHECK (trim(name) <> '' AND length(name) <= 255),
+    name TEXT NOT NULL CONSTRAINT artifact_name_form CHECK (trim(name) <> '' AND length(name) <= 200),
     content_type TEXT NOT NULL CONSTRAINT content_type_form CHECK (
         content_type GLOB '?*/?*' AND content_type NOT GLOB '*[^ -~]*' AND length(content_type) <= 200
     ),

@@ -78,7 +78,7 @@ BROKEN: dict[tuple[str, str], list[str | tuple[str, ...]]] = {
         "UPDATE accounts SET tier = 'Pro' WHERE id = 'b'",
         "UPDATE accounts SET tier = '' WHERE id = 'b'",
     ],
-    ("accounts", "default_model_length"): ["UPDATE accounts SET default_model = printf('%301d', 1)"],
+    ("accounts", "default_model_length"): ["UPDATE accounts SET default_model = printf('%365d', 1)"],
     ("accounts", "memory_enabled_bool"): ["UPDATE accounts SET memory_enabled = 2"],
     ("accounts", "accounts_stay_pro"): ["UPDATE accounts SET tier = 'free' WHERE id = 'a'"],
     ("accounts", "id"): ["INSERT INTO accounts (id, email, email_key, created_at) VALUES ('a', 'x@x', 'x@x', 1)"],
@@ -104,7 +104,7 @@ BROKEN: dict[tuple[str, str], list[str | tuple[str, ...]]] = {
     ("projects", "instructions_length"): ["UPDATE projects SET instructions = printf('%100001d', 1)"],
     ("projects", "max_planner_steps_range"): [f"UPDATE projects SET max_planner_steps = {steps}" for steps in (0, 21, -1)],
     ("projects", "id"): ["INSERT INTO projects VALUES ('p', 'b', 'x', '', 6, 1, 1)"],
-    ("artifacts", "artifact_name_form"): ["UPDATE artifacts SET name = ' '", "UPDATE artifacts SET name = printf('%256d', 1)"],
+    ("artifacts", "artifact_name_form"): ["UPDATE artifacts SET name = ' '", "UPDATE artifacts SET name = printf('%201d', 1)"],
     ("artifacts", "content_type_form"): [
         *(f"UPDATE artifacts SET content_type = '{text}'" for text in ("text", "/plain", "text/", "text/ä", "text/x\r\ny")),
         "UPDATE artifacts SET content_type = 'text/' || printf('%200d', 1)",

@@ -15,6 +15,9 @@ PASSWORD_LENGTH = (8, 1024)
 
 # What neither side of an e-mail may hold: controls, what shows nothing or turns the direction, and other forms of @.
 _HIDDEN = "\\u0000-\\u0020\\u007f-\\u009f\\u00ad\\u061c\\u180e\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u2069\\ufe6b\\ufeff\\uff20"
+_ATOM = f'[^\\s@<>()\\[\\]\\\\,;:".{_HIDDEN}]+'
+_WORD = _ATOM.replace("[^", "[^\\-\\u3002")
+_DOMAIN_LABEL = f"{_WORD}(?:-+{_WORD})*"
 EMAIL = Shape(
     check_email,
     "an address such as ada@example.com",
@@ -27,7 +30,7 @@ EMAIL = Shape(
             "second @ in compatibility form, and an address literal are refused.",
             "minLength": 3,
             "maxLength": LONGEST,
-            "pattern": f'^[^\\s@<>()\\[\\]\\\\,;:"{_HIDDEN}]+@[^\\s@<>()\\[\\]\\\\,;"{_HIDDEN}]+$',
+            "pattern": f"^{_ATOM}(?:\\.{_ATOM})*@{_DOMAIN_LABEL}(?:[.\\u3002]{_DOMAIN_LABEL})*$",
             "examples": ["ada@example.com"],
         },
     ),

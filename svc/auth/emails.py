@@ -10,8 +10,9 @@ LONGEST = 254  # RFC 5321 allows no longer path
 # Characters with a meaning in a mail header or an address list are not accepted; a domain in square brackets would be an address
 # literal. There is no empty part between dots (RFC 5322, dot-atom); no label begins or ends with a hyphen (RFC 1123). U+3002
 # separates labels as well (RFC 3490, 3.1).
-_ATOM = r"[^\s@<>()\[\]\\,;:\".\u3002\x00-\x20\x7f-\x9f]+"
-_LABEL = rf"(?!-){_ATOM}(?<!-)"
+_ATOM = r"[^\s@<>()\[\]\\,;:\".\x00-\x20\x7f-\x9f]+"
+_WORD = _ATOM.replace("[^", "[^\\-\u3002")
+_LABEL = f"{_WORD}(?:-+{_WORD})*"
 _FORM = re.compile(rf"{_ATOM}(?:\.{_ATOM})*@{_LABEL}(?:[.\u3002]{_LABEL})*")
 # What shows nothing, or turns the direction of what follows: Unicode's formats, separators and unassigned code points, and those
 # letters, marks and signs that are blank by default (Default_Ignorable_Code_Point, and the empty Braille pattern).

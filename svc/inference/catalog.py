@@ -24,6 +24,7 @@ PRICES = {
     "speech": ("micros_per_thousand_audio_tokens",),
 }
 _DEAREST_MICROS = 10**12
+MODEL_NAME_LENGTH = 300
 _SLUG = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 _LIST_SECONDS = 60.0
 _FAILED_LIST_SECONDS = 1.0
@@ -185,7 +186,7 @@ class Catalog:
             return None
         if model_id not in listed.models:
             await self._fresh(listed, _FAILED_LIST_SECONDS)
-        if model_id not in listed.models and listed.configured and not listed.answered:
+        if model_id not in listed.models and listed.configured and not listed.answered and is_model_name(name):
             return _listed_model(listed.provider, name)
         return listed.models.get(model_id)
 
@@ -204,7 +205,7 @@ class Catalog:
     async def _ask_now(self, listed: _Listed) -> None:
         try:
             names = [entry["id"] for entry in (await self._ask(listed.provider))[:_MOST_LISTED]]
-            models = [_listed_model(listed.provider, name) for name in names if 0 < len(name) <= 300 and name.isprintable()]
+            models = [_listed_model(listed.provider, name) for name in names if is_model_name(name)]
             listed.models = {model.id: model for model in models}
             listed.answered = True
         except UpstreamFault:
@@ -212,6 +213,11 @@ class Catalog:
         finally:
             listed.asked_at = time.monotonic()
             listed.asking = None
+
+
+def is_model_name(value: Any) -> bool:
+    """Return whether `value` can be a provider's own name for a model: it goes into ids, records and lists."""
+    return isinstance(value, str) and 0 < len(value) <= MODEL_NAME_LENGTH and value.isprintable()
 
 
 def _listed_model(provider: Provider, name: str) -> Model:
@@ -324,7 +330,7 @@ def _price(table: dict[str, Any], price: str, place: str) -> int:
 
 def _model(table: dict[str, Any], provider: Provider) -> Model:
     name = _text(table, "id", f"{provider.name}, a model") or ""
-    if not name or len(name) > 300 or not name.isprintable():
+    if not is_model_name(name):
         raise ValueError(f"{provider.name}: each model needs an id, the upstream's name for it")
     place = f"{provider.name}/{name}"
     kind = table.get("kind", "chat")

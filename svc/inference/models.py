@@ -11,7 +11,7 @@ from typing import Any
 from svc.db import Database
 from svc.errors import ApiError, UpstreamFault
 from svc.inference import providers, upstream, upstream_errors
-from svc.inference.catalog import BUILTIN, PRICES, Catalog, Model, Provider
+from svc.inference.catalog import BUILTIN, PRICES, Catalog, Model, Provider, is_model_name
 from svc.outbound.client import Outbound
 
 _ANSWER_SECONDS = 3.0
@@ -85,7 +85,7 @@ class Models:
         if model is not None or not own_name or self.catalog.has_provider(name):
             return model
         row = await self._db.read(providers.provider_by_name, account_id, name)
-        if row is None or not providers.is_model_name(own_name):
+        if row is None or not is_model_name(own_name):
             return None
         own = providers.own_models(row)
         if own is not None and own_name not in own:
@@ -146,7 +146,7 @@ class Models:
             async with asyncio.timeout(_ANSWER_SECONDS), known.asking:
                 if anew or (time.monotonic() >= known.fresh_until and may_ask()):
                     entries = await upstream.models(self._guarded, self._provider(row))
-                    names = dict.fromkeys(entry["id"] for entry in entries if providers.is_model_name(entry["id"]))
+                    names = dict.fromkeys(entry["id"] for entry in entries if is_model_name(entry["id"]))
                     known.names = list(names)[: providers.MOST_MODELS]
                     known.fresh_until = time.monotonic() + _LIST_SECONDS
         except (ApiError, UpstreamFault, TimeoutError):

@@ -14,7 +14,7 @@ from svc import quota
 from svc.db import Page, page
 from svc.errors import ApiError
 from svc.ids import new_id, timestamp
-from svc.inference.catalog import PRICES
+from svc.inference.catalog import MODEL_NAME_LENGTH, PRICES, is_model_name
 from svc.outbound.addresses import checked_url
 from svc.outbound.errors import InvalidURL
 from svc.shapes import ABSENT, Absent, Shape, list_of, matching, nullable, one_of, record, refusal, required
@@ -26,7 +26,6 @@ _SLUG = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 _NONCE_BYTES = 12
 _KEY = re.compile(r"[!-~]{1,4096}")
 _URL_LENGTH = 2_000
-_MODEL_LENGTH = 300
 _HINTED_KEY_LENGTH = 16
 MOST_MODELS = 500
 
@@ -90,13 +89,8 @@ def _model_name(value: Any, param: str) -> str:
     return name
 
 
-def is_model_name(value: Any) -> bool:
-    """Whether `value` can be a provider's own name for a model: it goes into ids, records and lists."""
-    return isinstance(value, str) and 0 < len(value) <= _MODEL_LENGTH and value.isprintable()
-
-
 _AN_ADDRESS = "an address such as https://api.example.com/v1, without user name, query and fragment"
-_A_MODEL_NAME = f"the provider's own name for a model, of 1 to {_MODEL_LENGTH} characters, or an object with it"
+_A_MODEL_NAME = f"the provider's own name for a model, of 1 to {MODEL_NAME_LENGTH} characters, or an object with it"
 _NAME = matching(_SLUG, "a slug: a-z, 0-9, - and _, at most 63 characters", 63).about(
     "A slug: it stands before the names of its models. Unique for the caller, and not one of the operator's."
 )
@@ -117,7 +111,7 @@ _API_KEY = matching(_KEY, "printable ASCII without spaces, or null for none", 40
     "null for none."
 )
 _KIND = one_of(*PRICES)
-_MODEL_NAME = Shape(_model_name, _A_MODEL_NAME, {"type": "string", "minLength": 1, "maxLength": _MODEL_LENGTH})
+_MODEL_NAME = Shape(_model_name, _A_MODEL_NAME, {"type": "string", "minLength": 1, "maxLength": MODEL_NAME_LENGTH})
 OWN_MODEL = Shape(
     _model,
     _A_MODEL_NAME,

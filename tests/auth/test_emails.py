@@ -25,7 +25,7 @@ ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=300)
             "_@1.2.3",
             "ada@例え。jp",
         ),
-        "!#$%&'*+/=?^_`{|}~-@example.com",
+        *("!#$%&'*+/=?^_`{|}~-@example.com", "。ada。@example.com"),
     ],
 )
 def test_an_address_comes_back_as_it_was_sent(address: str) -> None:

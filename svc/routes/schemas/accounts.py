@@ -96,7 +96,7 @@ SETTINGS = record(
 UPDATE_SETTINGS_REQUEST = record(
     "UpdateSettingsRequest",
     {
-        "default_model": or_null(string("An id out of `GET /v1/models`; null goes back to the operator's.", maxLength=300)),
+        "default_model": or_null(string("An id out of `GET /v1/models`; null goes back to the operator's.", maxLength=364)),
         "memory_enabled": boolean(),
     },
     required=(),

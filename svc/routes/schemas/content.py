@@ -38,7 +38,7 @@ CREATE_ARTIFACT_REQUEST = schema(
                 "required": ["name", "content"],
                 "properties": {
                     "name": string(
-                        "A file name; not blank, without control characters.", minLength=1, maxLength=255, pattern=LABEL
+                        "A file name; not blank, without control characters.", minLength=1, maxLength=200, pattern=LABEL
                     ),
                     "content_type": or_null(string("A media type.", maxLength=200, pattern=MEDIA_TYPE)),
                     "project_id": or_null(string("The project under which to file it.")),
@@ -52,7 +52,7 @@ CREATE_ARTIFACT_REQUEST = schema(
                 "required": ["name", "content_base64"],
                 "properties": {
                     "name": string(
-                        "A file name; not blank, without control characters.", minLength=1, maxLength=255, pattern=LABEL
+                        "A file name; not blank, without control characters.", minLength=1, maxLength=200, pattern=LABEL
                     ),
                     "content_type": or_null(string("A media type.", maxLength=200, pattern=MEDIA_TYPE)),
                     "project_id": or_null(string("The project under which to file it.")),
@@ -71,7 +71,7 @@ CREATE_ARTIFACT_REQUEST = schema(
 UPDATE_ARTIFACT_REQUEST = record(
     "UpdateArtifactRequest",
     {
-        "name": string("A file name; not blank, without control characters.", minLength=1, maxLength=255, pattern=LABEL),
+        "name": string("A file name; not blank, without control characters.", minLength=1, maxLength=200, pattern=LABEL),
         "content_type": string("A media type.", maxLength=200, pattern=MEDIA_TYPE),
         "project_id": or_null(string("Null takes it out of its project.")),
     },
