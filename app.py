@@ -43,8 +43,9 @@ from svc.inference.providers import KeyBox, count_sealed, forget_sealed
 from svc.inference.studio import Studio
 from svc.log import Log, capture_library_logs
 from svc.metrics import Metrics
-from svc.outbound.addresses import Resolver, check_address, public_address, public_or_private_address
+from svc.outbound.addresses import check_address, public_address, public_or_private_address
 from svc.outbound.client import Outbound
+from svc.outbound.resolver import Resolver
 from svc.routes import (
     agents,
     artifacts,
@@ -235,7 +236,7 @@ class Outside(NamedTuple):
 
     outbound: Outbound
     guarded: Outbound
-    check_address: Callable[[str], Awaitable[None]]
+    check_address: Callable[[str, str], Awaitable[None]]
     catalog: Catalog
     payments: Payments
     identity_providers: Mapping[str, SignInProvider]
@@ -246,7 +247,9 @@ async def _open_outside(ground: Ground, folder: secrets.DataFolder, stack: conte
     """The clients, the catalog and what else the service asks of others; nothing is asked yet. Raises StartError."""
     config = ground.config
     allow = public_or_private_address if config.private_addresses else public_address
-    resolve = config.resolve or Resolver()
+    resolver = Resolver()
+    stack.push_async_callback(resolver.aclose)
+    resolve = config.resolve or resolver
     outbound, guarded = Outbound(), Outbound(allow=allow, resolve=resolve)
     stack.push_async_callback(outbound.aclose)
     stack.push_async_callback(guarded.aclose)

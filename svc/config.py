@@ -79,7 +79,8 @@ class Config:
     log_fd: int = 2
     argon2_memory_kib: int = 19456
     argon2_time_cost: int = 2
-    resolve: Callable[[str, int], Awaitable[Iterable[str]]] | None = None  # (host, port) -> addresses; None: the system's answer
+    # (host, port, account id) -> addresses; None: the system's answer
+    resolve: Callable[[str, int, str], Awaitable[Iterable[str]]] | None = None
 
     def __post_init__(self) -> None:
         if not self.base_url:

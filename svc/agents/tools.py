@@ -81,7 +81,7 @@ async def fetch_url(run: RunContext, url: str) -> dict[str, Any]:
     content = b""
     try:
         async with asyncio.timeout(_FETCH_SECONDS):
-            reply = await run.guarded.send("GET", url, headers, timeout_seconds=_FETCH_SECONDS)
+            reply = await run.guarded.send("GET", url, headers, timeout_seconds=_FETCH_SECONDS, account_id=run.account_id)
             async with contextlib.aclosing(reply):
                 async for piece in reply:
                     content += piece

@@ -27,9 +27,9 @@ from svc.errors import ApiError, StartError, UpstreamFault
 from svc.inference import upstream
 from svc.inference.catalog import Catalog, Model, Provider, on_offer
 from svc.log import Log
-from svc.outbound.addresses import Resolver
 from svc.outbound.client import Outbound
 from svc.outbound.errors import OutboundError
+from svc.outbound.resolver import Resolver
 from svc.outbound.transport import httpx_client
 
 _SKEW_SECONDS = 60
@@ -41,8 +41,9 @@ Probe = tuple[str, Coroutine[Any, Any, list[Finding]]]
 @contextlib.asynccontextmanager
 async def probes(config: Config) -> AsyncIterator[list[Probe]]:
     """Everything to ask, each with what it is about; none has begun."""
-    outbound = Outbound(resolve=config.resolve or Resolver())
-    async with httpx_client(outbound) as client:
+    resolver = Resolver()
+    outbound = Outbound(resolve=config.resolve or resolver)
+    async with contextlib.aclosing(resolver), httpx_client(outbound) as client:
         found = _model_servers(config, outbound)
         if config.smtp_url is not None:
             found.append(("mail", _mail(config, config.smtp_url)))

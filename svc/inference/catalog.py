@@ -34,7 +34,8 @@ _MOST_LISTED = 5_000
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """A model server. `timeout_seconds` is to the first byte and between bytes; `byok`: a user's own, not the operator's.
+    """A model server. `timeout_seconds` is to the first byte and between bytes; `byok`: a user's own, not the operator's;
+    `account_id` is that user.
 
     `listed_prices` are micros per million tokens of input and output for the chat models that it lists itself.
     """
@@ -44,6 +45,7 @@ class Provider:
     api_key: str | None = field(default=None, repr=False)
     timeout_seconds: float = 120.0
     byok: bool = False
+    account_id: str = ""
     listed_prices: tuple[int, int] = (0, 0)
 
 

@@ -115,7 +115,7 @@ class ImageCall(PaidCall):
         """A picture from where the provider has put it: from itself as it is asked, from elsewhere as a user's own provider."""
         own = upstream_media.same_origin(address.url, provider.base_url)
         client = self._engines.way_to(provider) if own else self._engines.guarded
-        content = await upstream_media.fetch(client, address.url, provider.timeout_seconds)
+        content = await upstream_media.fetch(client, address.url, provider.timeout_seconds, self._payer.account_id)
         return Picture(content, address.revised_prompt)
 
 

@@ -158,7 +158,7 @@ class Models:
     def _provider(self, row: sqlite3.Row) -> Provider:
         sealed = row["sealed_key"]
         api_key = None if sealed is None else self._box.open(row["account_id"], row["id"], sealed)
-        return Provider(row["name"], row["base_url"], api_key, byok=True)
+        return Provider(row["name"], row["base_url"], api_key, byok=True, account_id=row["account_id"])
 
 
 def _free_model(provider: Provider, name: str, kind: str) -> Model:

@@ -47,7 +47,7 @@ RawChunk = dict[str, Any] | Repeat
 
 class Endpoint(Protocol):
     """A model server as its owner configured it; `timeout_seconds` is to the first byte and between bytes. `byok`: its owner is
-    a user."""
+    a user, `account_id`."""
 
     @property
     def name(self) -> str: ...
@@ -59,6 +59,8 @@ class Endpoint(Protocol):
     def timeout_seconds(self) -> float: ...
     @property
     def byok(self) -> bool: ...
+    @property
+    def account_id(self) -> str: ...
 
 
 class RawAnswer:

@@ -86,7 +86,9 @@ async def send(
     """
     url, headers = _url_and_headers(endpoint.base_url, endpoint.api_key, path, accept, bool(body))
     try:
-        reply = await client.send(method, url, headers, body, timeout_seconds=timeout_seconds, on_sent=on_sent)
+        reply = await client.send(
+            method, url, headers, body, timeout_seconds=timeout_seconds, on_sent=on_sent, account_id=endpoint.account_id
+        )
     except CLIENT_FAULTS as error:
         raise fault_of(error, before_the_answer=True) from None
     if not 200 <= reply.status < 300:

@@ -72,13 +72,14 @@ def same_origin(url: str, base_url: str) -> bool:
         return False
 
 
-async def fetch(client: Outbound, url: str, timeout_seconds: float) -> bytes:
-    """The picture at `url`, asked for without a key. Raises UpstreamFault."""
+async def fetch(client: Outbound, url: str, timeout_seconds: float, account_id: str) -> bytes:
+    """The picture at `url`, asked for without a key, for an account. Raises UpstreamFault."""
     deadline = time.monotonic() + timeout_seconds
     pieces: list[bytes] = []
     size_bytes = 0
     try:
-        reply = await client.send("GET", url, [(b"accept", b"image/*"), (b"user-agent", b"svc")], timeout_seconds=timeout_seconds)
+        headers = [(b"accept", b"image/*"), (b"user-agent", b"svc")]
+        reply = await client.send("GET", url, headers, timeout_seconds=timeout_seconds, account_id=account_id)
         async with contextlib.aclosing(reply):
             async for piece in reply:
                 size_bytes += len(piece)

@@ -10,11 +10,9 @@ import contextlib
 import re
 import socket
 import ssl
-import threading
 from collections.abc import Awaitable, Callable, Iterable
-from concurrent.futures import Future
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 from urllib.parse import quote
 
 from svc.memory import release_tls_buffer
@@ -23,7 +21,8 @@ from svc.outbound.errors import AddressNotAllowed, ConnectError, ConnectTimeout,
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
 P = TypeVar("P", bound=asyncio.Protocol)
-Resolve = Callable[[str, int], Awaitable[Iterable[str]]]
+# The host, the port, and the account that has named it, "" for the operator.
+Resolve = Callable[[str, int, str], Awaitable[Iterable[str]]]
 
 _URL = re.compile(
     r"(?i)(?P<scheme>https?)://(?P<host>\[[0-9a-f.:]+\]|[^]\[/?#@\\:]+)(?::(?P<port>[0-9]{0,5}))?"
@@ -162,43 +161,10 @@ def _without_dots(path: str) -> str:
     return "/".join(kept)
 
 
-async def getaddrinfo(host: str, port: int) -> list[str]:
-    """The system's answer."""
-    return _addresses(await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM))
-
-
-def _addresses(found: Iterable[tuple[Any, ...]]) -> list[str]:
+async def getaddrinfo(host: str, port: int, account_id: str = "") -> list[str]:
+    """The system's answer, found on a thread of the event loop: for names that the operator has configured."""
+    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return [str(entry[4][0]) for entry in found]
-
-
-class Resolver:
-    """The system's answer for names that strangers choose, each found on a thread of its own.
-
-    A name whose DNS server never answers takes up a thread for half a minute. Among the few that the event loop has for
-    everything else, a handful of such names would stop the service. Beyond `most` names at once it raises OSError.
-    """
-
-    def __init__(self, most: int = 64) -> None:
-        self._free = threading.Semaphore(most)
-
-    async def __call__(self, host: str, port: int) -> list[str]:
-        with contextlib.suppress(OSError):  # an address needs no thread
-            return _addresses(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST))
-        if not self._free.acquire(blocking=False):
-            raise OSError("too many names are being resolved")
-        answer: Future[list[str]] = Future()
-        answer.set_running_or_notify_cancel()  # whoever stops waiting does not stop the thread
-        # A daemon: a name that takes long must not hold up the end of the process.
-        threading.Thread(target=self._resolve, args=(host, port, answer), daemon=True).start()
-        return await asyncio.wrap_future(answer)
-
-    def _resolve(self, host: str, port: int, answer: Future[list[str]]) -> None:
-        try:
-            answer.set_result(_addresses(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)))
-        except (OSError, ValueError) as error:  # a name that cannot be encoded is a ValueError
-            answer.set_exception(error)
-        finally:
-            self._free.release()
 
 
 async def connect(
@@ -209,6 +175,7 @@ async def connect(
     allow: Callable[[Address], bool] | None,
     resolve: Resolve,
     timeout_seconds: float,
+    account_id: str = "",
 ) -> P:
     """Connects a `protocol()` to the first of the host's addresses that answers; `allow` None allows any.
 
@@ -219,7 +186,7 @@ async def connect(
     deadline = loop.time() + timeout_seconds
     try:
         async with asyncio.timeout_at(deadline):
-            addresses = list(dict.fromkeys(ip_address(text) for text in await resolve(origin.host, origin.port)))
+            addresses = list(dict.fromkeys(ip_address(text) for text in await resolve(origin.host, origin.port, account_id)))
     except TimeoutError:
         raise ConnectTimeout("The host name was not resolved in time.") from None
     except (OSError, ValueError):  # a name that cannot be encoded is a ValueError
@@ -248,7 +215,9 @@ async def connect(
     raise error
 
 
-async def check_address(url: str, *, allow: Callable[[Address], bool], resolve: Resolve, timeout_seconds: float = 5.0) -> None:
+async def check_address(
+    url: str, account_id: str, *, allow: Callable[[Address], bool], resolve: Resolve, timeout_seconds: float = 5.0
+) -> None:
     """Judges the addresses of a URL's host as `connect` will; a name that cannot be resolved now passes.
 
     Raises `AddressNotAllowed`, and `InvalidURL` as `checked_url`.
@@ -256,6 +225,6 @@ async def check_address(url: str, *, allow: Callable[[Address], bool], resolve: 
     origin = checked_url(url).origin
     with contextlib.suppress(OSError, ValueError):  # TimeoutError is an OSError
         async with asyncio.timeout(timeout_seconds):
-            addresses = [ip_address(text) for text in await resolve(origin.host, origin.port)]
+            addresses = [ip_address(text) for text in await resolve(origin.host, origin.port, account_id)]
         if not all(map(allow, addresses)):
             raise AddressNotAllowed("The host's address may not be reached from here.")

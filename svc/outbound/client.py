@@ -54,8 +54,8 @@ class Outbound:
     """A pool of connections with one rule about addresses. Kinds of traffic that must not mix have an instance each.
 
     `allow` judges every address that a host name resolves to, at each new connection; None allows all (what the operator
-    configures may be anywhere). `resolve(host, port)` gives the addresses of a host. At most `max_idle` connections are kept,
-    each for `idle_seconds`. Proxy variables, `.netrc`, cookies and redirects are never heeded.
+    configures may be anywhere). `resolve(host, port, account_id)` gives the addresses of a host. At most `max_idle` connections
+    are kept, each for `idle_seconds`. Proxy variables, `.netrc`, cookies and redirects are never heeded.
     """
 
     def __init__(
@@ -85,13 +85,16 @@ class Outbound:
         *,
         timeout_seconds: float,
         on_sent: Callable[[], None] = lambda: None,
+        account_id: str = "",
     ) -> Reply:
         """Sends one request and returns when the head of its answer is there, whatever its status (3xx too).
 
         `timeout_seconds` bounds the wait for the whole head and later for each next byte of the body. Headers of ours (`host`,
         `accept-encoding`, framing) replace the caller's. A request is sent a second time only where a reused connection ended
-        before the first byte of an answer. Raises OutboundError: `InvalidRequest` (nothing was sent), `AddressNotAllowed`,
-        `ConnectError`, `ReadTimeout`, `Cut`, `ProtocolError`.
+        before the first byte of an answer. `account_id` is who has named the host, "" for the operator.
+
+        Raises OutboundError: `InvalidRequest` (nothing was sent), `AddressNotAllowed`, `ConnectError`, `ReadTimeout`, `Cut`,
+        `ProtocolError`.
         """
         origin, start = _request(method, url, headers if type(headers) is tuple else _pairs(headers))
         framing = b"content-length: %d\r\n\r\n" % len(body) if body or method in ("POST", "PUT", "PATCH") else b"\r\n"
@@ -102,7 +105,7 @@ class Outbound:
                 return await connection.exchange(head, body, method, timeout_seconds)
             except NoAnswer:
                 pass  # the server had just closed it: once more, on a fresh one
-        connection = await self._connect(origin)
+        connection = await self._connect(origin, account_id)
         on_sent()
         return await connection.exchange(head, body, method, timeout_seconds)
 
@@ -113,12 +116,12 @@ class Outbound:
             connection.fail(ReadError("The client was closed."))
         await asyncio.sleep(0)  # lets the loop close the sockets
 
-    async def _connect(self, origin: Origin) -> Connection:
+    async def _connect(self, origin: Origin, account_id: str) -> Connection:
         tls = None
         if origin.scheme == "https":
             # In a thread, because it reads all the system's certificates.
             tls = self._ssl_context = self._ssl_context or await asyncio.to_thread(ssl.create_default_context)
-        connection = await self._dial(origin, lambda: Connection(origin, self._keep, self._lost), tls)
+        connection = await self._dial(origin, lambda: Connection(origin, self._keep, self._lost), tls, account_id=account_id)
         if self._closed or connection.transport.is_closing():
             connection.transport.abort()
             raise ConnectError("The connection was closed before it was used.")

@@ -32,6 +32,10 @@ _NAME_TAKEN = Refusal(
     "name",
     when="The caller has a provider of this name, or the operator has.",
 )
+_TOO_OFTEN = Refusal(
+    "rate_limit_exceeded",
+    when="More than 30 in a minute. New and changed `base_url`s, tests, and requests for a list of models count together.",
+)
 _PROVIDER_ID = path_id("provider_id", "The provider's id.", "prov_01m3250v3vn4qvxnatpwzmywwn")
 _NOT_FOUND = Refusal("not_found", "There is no such provider.", when="The account has no such provider.")
 
@@ -48,12 +52,12 @@ _NOT_FOUND = Refusal("not_found", "There is no such provider.", when="The accoun
         "narrowed": {"name": "home", "base_url": "https://models.example.com/v1", "models": ["llama3.2"]},
     },
     answers={201: Answer("The provider.", PROVIDER)},
-    errors=[_TOO_MANY, _ADDRESS_NOT_ALLOWED, _NAME_TAKEN, NO_ROOM],
+    errors=[_TOO_MANY, _ADDRESS_NOT_ALLOWED, _NAME_TAKEN, NO_ROOM, _TOO_OFTEN],
 )
 async def create_provider(request: Request[State], caller: Caller, body: NewProvider) -> Response:
     """The key is never shown again."""
     state = request.state
-    await _check_places(state, body)
+    await _check_places(state, caller.id, body)
     row = await state.db.write(providers.add_provider, caller.id, body._asdict(), state.key_box, state.clock())
     return reply(providers.as_json(row), 201)
 
@@ -87,13 +91,13 @@ async def show_provider(request: Request[State], caller: Caller) -> Response:
     examples={"models": {"models": ["small", "large"]}, "key": {"api_key": "sk-another-key-of-yours-x4Qz"}},
     parameters=[_PROVIDER_ID],
     answers={200: Answer("The provider as it is now.", PROVIDER, {**PROVIDER.example, "models": ["small", "large"]})},
-    errors=[_ADDRESS_NOT_ALLOWED, _NOT_FOUND, _NAME_TAKEN, NO_ROOM],
+    errors=[_ADDRESS_NOT_ALLOWED, _NOT_FOUND, _NAME_TAKEN, NO_ROOM, _TOO_OFTEN],
 )
 async def change_provider(request: Request[State], caller: Caller, body: ProviderChanges) -> Response:
     """An absent field stays; a new scheme, host or port drops the key unless a new one comes along."""
     state, provider_id = request.state, request.path_params["provider_id"]
     await state.db.read(providers.provider_by_id, caller.id, provider_id)
-    await _check_places(state, body)
+    await _check_places(state, caller.id, body)
     row = await state.db.write(providers.change_provider, caller.id, provider_id, given(body), state.key_box)
     return reply(providers.as_json(row))
 
@@ -126,7 +130,7 @@ async def delete_provider(request: Request[State], caller: Caller) -> Response:
         ),
         _ADDRESS_NOT_ALLOWED,
         _NOT_FOUND,
-        Refusal("rate_limit_exceeded", when="More than 30 in a minute, those for the list of models included."),
+        _TOO_OFTEN,
         Refusal(
             "invalid_api_key",
             "mine: Incorrect API key provided: ***.",
@@ -151,12 +155,13 @@ async def test_provider(request: Request[State], caller: Caller) -> Response:
     return reply({"ok": True, "models": await state.models.test(row)})
 
 
-async def _check_places(state: State, body: NewProvider | ProviderChanges) -> None:
+async def _check_places(state: State, account_id: str, body: NewProvider | ProviderChanges) -> None:
     """Refuse a name that the operator uses and an address that may not be reached."""
     if isinstance(body.name, str) and state.models.catalog.has_provider(body.name):
         raise ApiError("name_taken", "The operator's models go by this name. Choose another one.", param="name")
     if isinstance(body.base_url, str):
+        state.limits.take_by_account("ask_provider", account_id)
         try:
-            await state.check_address(body.base_url)
+            await state.check_address(body.base_url, account_id)
         except AddressNotAllowed:
             raise ApiError("address_not_allowed", param="base_url") from None

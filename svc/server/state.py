@@ -41,7 +41,7 @@ class State(Mapping[str, Any]):
     studio: Studio
     models: Models
     key_box: KeyBox
-    check_address: Callable[[str], Awaitable[None]]
+    check_address: Callable[[str, str], Awaitable[None]]
     guarded: Outbound
     open_runs: dict[str, Interrupt]
     passwords: Passwords

@@ -145,7 +145,7 @@ async def _people(service: Service) -> People:
 async def _service(folder: Path) -> AsyncIterator[Service]:
     clocks = Clocks()
 
-    async def resolve(host: str, port: int) -> list[str]:
+    async def resolve(host: str, port: int, account_id: str) -> list[str]:
         raise OSError("no names here")
 
     with (folder / "log").open("ab", buffering=0) as log:

@@ -1,15 +1,7 @@
 """Which addresses a user's own provider may have: judged where it is connected to, when made, tested and used."""
 
 import asyncio
-import os
-import shutil
-import socket
-import subprocess
-import sys
-import threading
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,13 +12,15 @@ import pytest
 
 from svc.config import Config
 from svc.inference import models
-from svc.outbound import addresses
-from svc.outbound.addresses import Resolver, check_address, checked_url, public_address
+from svc.outbound import resolver
+from svc.outbound.addresses import check_address, checked_url, public_address
 from svc.outbound.errors import AddressNotAllowed
+from svc.outbound.resolver import Resolver
 from tests.conftest import Service
+from tests.outbound.test_resolver import SLOW_LOOKUP
 from tests.support.byok import KEY, PUBLIC, Names, add_provider, http_answer, raw_server
+from tests.support.isolated import isolated
 from tests.support.model_server import ModelServer
-from tests.support.server import ROOT
 
 PROVIDERS = "/user/providers"
 HELLO = [{"role": "user", "content": "hi"}]
@@ -57,7 +51,7 @@ def names() -> Names:
 @pytest.fixture
 def config(config: Config, names: Names, request: pytest.FixtureRequest) -> Config:
     """Without private addresses, or with the settings that a test names."""
-    return replace(config, resolve=names, **getattr(request, "param", {"byok_private": False}))
+    return replace(config, **{"resolve": names, **getattr(request, "param", {"byok_private": False})})
 
 
 @pytest.fixture
@@ -78,6 +72,7 @@ def refused(answer: httpx.Response) -> bool:
 
 
 async def create(service: Service, headers: dict[str, str], base_url: str) -> httpx.Response:
+    service.clocks.advance(10)  # 30 in a minute
     body = {"name": f"p{time.monotonic_ns()}", "base_url": base_url, "api_key": KEY}
     return await service.client.post(PROVIDERS, json=body, headers=headers)
 
@@ -254,24 +249,8 @@ async def test_proxy_variables_and_netrc_mean_nothing(
 
 @pytest.mark.slow
 def test_a_private_address_gets_no_packet(tmp_path: Path) -> None:
-    """tests/support/byok_canaries.py in a network of its own, where every address of the world is this machine."""
-    isolated = ["unshare", "--user", "--map-root-user", "--net"]
-    if (
-        not shutil.which("unshare")
-        or not shutil.which("ip")
-        or subprocess.run([*isolated, "true"], capture_output=True).returncode
-    ):
-        pytest.skip("this machine lets nobody make a network namespace")
-    # In a folder of its own: else it would clear away those of other runs at its end, this one's among them.
-    own = ["-p", "no:cacheprovider", f"--basetemp={tmp_path / 'canaries'}"]
-    command = [*isolated, sys.executable, "-m", "pytest", "-q", *own, "tests/support/byok_canaries.py"]
-    # Without the options of this run: to run failed tests again is its own affair.
-    env = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
-    run = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=110)
-    assert run.returncode == 0, run.stdout + run.stderr
-    if "2 skipped" in run.stdout:
-        pytest.skip(run.stdout)
-    assert "2 passed" in run.stdout
+    """In a network of its own every address of the world is this machine."""
+    isolated("tests/support/byok_canaries.py", tmp_path, passed=2)
 
 
 # --- spellings and names
@@ -288,65 +267,66 @@ def test_a_name_that_begins_like_a_number_is_a_name(host: str) -> None:
     assert checked_url(f"http://{host}/x").origin.host == host
 
 
-class SlowNames:
-    """Stands in for the system's resolver: every name waits until `answer` is set."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.answer = threading.Event()
-        self._real = socket.getaddrinfo
-        monkeypatch.setattr(addresses.socket, "getaddrinfo", self)
-
-    def __call__(self, host: str, port: int, *arguments: Any, **options: Any) -> Any:
-        if options.get("flags") or ":" in host or host.replace(".", "").isdigit():
-            return self._real(host, port, *arguments, **options)
-        self.answer.wait(10)
-        if host == "wrong.example":
-            raise OSError("no such name")
-        return [(None, None, None, "", (PUBLIC, port))]
-
-
-@asynccontextmanager
-async def slow_names(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[SlowNames]:
-    slow = SlowNames(monkeypatch)
-    try:
-        yield slow
-    finally:
-        slow.answer.set()
+async def answered_beside_silent_names(service: Service, name: str) -> None:
+    """Another account's own provider, at `name` on loopback, answers while 80 lookups of one account are pending."""
+    mallory, other = await service.bearer(), await service.bearer()
+    bodies = [{"name": f"mine{number}", "base_url": f"http://slow{number}.example"} for number in range(80)]
+    silent = []
+    for number, body in enumerate(bodies):
+        service.clocks.advance(60 if number % 30 == 0 else 0)
+        silent.append(asyncio.create_task(service.client.post(PROVIDERS, json=body, headers=mallory)))
+        await asyncio.sleep(0.01)
+    async with ModelServer() as upstream:
+        provider = await add_provider(service, other, f"http://{name}:{upstream.port}/v1", models=["ok"])
+        body = {"model": f"{provider['name']}/ok", "messages": HELLO}
+        answer = await service.client.post("/v1/chat/completions", json=body, headers=other)
+    assert answer.status_code == 200, answer.text
+    assert not any(task.done() for task in silent)
+    for task in silent:
+        task.cancel()
+    await asyncio.gather(*silent, return_exceptions=True)
 
 
-async def test_names_whose_dns_server_is_silent_hold_up_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with slow_names(monkeypatch) as slow:
-        resolver = Resolver(most=20)
-        waiting = [asyncio.create_task(resolver(f"slow{number}.example", 80)) for number in range(20)]
-        await asyncio.sleep(0.05)
-        assert await asyncio.wait_for(asyncio.to_thread(lambda: 7), 1) == 7, "the loop's own threads are free"
-        assert await resolver("127.0.0.1", 80) == ["127.0.0.1"] and await resolver("::1", 80) == ["::1"]
-        with pytest.raises(OSError, match="too many"):
-            await resolver("one-more.example", 80)
-        for task in waiting[:10]:
-            task.cancel()
-        with pytest.raises(OSError, match="too many"):
-            await resolver("one-more.example", 80)
-        slow.answer.set()
-        found = await asyncio.gather(*waiting, return_exceptions=True)
-        assert found[10:] == [[PUBLIC]] * 10 and all(isinstance(outcome, asyncio.CancelledError) for outcome in found[:10])
-        assert await asyncio.gather(*(resolver("again.example", 80) for _ in range(20))) == [[PUBLIC]] * 20
-        with pytest.raises(OSError, match="no such name"):
-            await resolver("wrong.example", 80)
-        for wrong in ("x" * 64 + ".example", "\ud800", "a..b"):
-            with pytest.raises((OSError, ValueError)):
-                await Resolver()(wrong, 80)
+@pytest.mark.parametrize("config", [{**OPEN, "resolve": None}], indirect=True)
+async def test_names_whose_dns_server_is_silent_delay_their_own_account_alone(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resolver, "_PROGRAM", SLOW_LOOKUP)
+    await answered_beside_silent_names(service, "fast.example")
+
+
+@pytest.mark.slow
+def test_a_silent_dns_server_delays_the_account_that_named_it_alone(tmp_path: Path) -> None:
+    isolated("tests/support/silent_dns.py", tmp_path, passed=1)
+
+
+async def test_the_30_a_minute_are_counted_before_a_name_is_resolved(
+    service: Service, headers: dict[str, str], names: Names
+) -> None:
+    own = await add_provider(service, headers, "https://public.example/v1")
+    names.asked.clear()
+    path, changes = f"{PROVIDERS}/{own['id']}", {"base_url": "https://other.example/v1"}
+    answers = [await service.client.patch(path, json=changes, headers=headers) for _ in range(40)]
+    assert [answer.status_code for answer in answers] == [200] * 29 + [429] * 11
+    body = {"name": "more", "base_url": "https://more.example"}
+    for answer in (
+        await service.client.post(PROVIDERS, json=body, headers=headers),
+        await service.client.post(f"{path}/test", headers=headers),
+    ):
+        assert answer.status_code == 429 and 1 <= answer.json()["error"]["retry_after"] <= 59
+    assert names.asked == ["other.example"] * 29
+    assert (await service.client.patch(path, json={"name": "renamed"}, headers=headers)).status_code == 200
 
 
 async def test_a_check_waits_for_a_name_for_a_while_only() -> None:
-    async def never(host: str, port: int) -> list[str]:
+    async def never(host: str, port: int, account_id: str) -> list[str]:
         await asyncio.sleep(3600)
         return []
 
-    async def odd(host: str, port: int) -> list[str]:
+    async def odd(host: str, port: int, account_id: str) -> list[str]:
         return ["no address"]
 
-    await check_address("http://slow.example", allow=public_address, resolve=never, timeout_seconds=0.05)
-    await check_address("http://odd.example", allow=public_address, resolve=odd)
+    await check_address("http://slow.example", "acc", allow=public_address, resolve=never, timeout_seconds=0.05)
+    await check_address("http://odd.example", "acc", allow=public_address, resolve=odd)
     with pytest.raises(AddressNotAllowed):
-        await check_address("http://127.1", allow=public_address, resolve=Resolver())
+        await check_address("http://127.1", "acc", allow=public_address, resolve=Resolver())

@@ -32,6 +32,7 @@ class Provider:
     api_key: str | None = field(default=KEY, repr=False)
     timeout_seconds: float = 5.0
     byok: bool = False
+    account_id: str = ""
 
 
 @dataclass

@@ -148,10 +148,10 @@ async def test_a_page_in_the_place_of_a_picture_is_no_picture(content_type: str,
     client = Outbound()
     async with answering(content, content_type) as url:
         if taken:
-            assert await upstream_media.fetch(client, f"{url}/picture.png", 5) == content
+            assert await upstream_media.fetch(client, f"{url}/picture.png", 5, "acc") == content
         else:
             with pytest.raises(UpstreamFault, match="cannot be fetched"):
-                await upstream_media.fetch(client, f"{url}/picture.png", 5)
+                await upstream_media.fetch(client, f"{url}/picture.png", 5, "acc")
     await client.aclose()
 
 

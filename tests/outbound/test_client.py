@@ -160,7 +160,7 @@ async def test_one_refused_address_refuses_the_host_and_tells_nothing(addresses:
 async def test_a_name_that_is_bound_to_a_refused_address_later_is_refused_then() -> None:
     answers = [["127.0.0.1"], ["127.0.0.2"]]
 
-    async def resolve(host: str, port: int) -> list[str]:
+    async def resolve(host: str, port: int, account_id: str) -> list[str]:
         return answers.pop(0)
 
     async with Stub(once(OK)) as stub, client(resolve=resolve, allow=lambda a: str(a) == "127.0.0.1") as outbound:
@@ -220,7 +220,7 @@ class silent_address:  # noqa: N801
 
 @both_loops
 async def test_resolving_connecting_and_tls_share_the_connect_timeout() -> None:
-    async def hang(host: str, port: int) -> list[str]:
+    async def hang(host: str, port: int, account_id: str) -> list[str]:
         await asyncio.sleep(60)
         return []
 
@@ -244,7 +244,7 @@ async def test_resolving_connecting_and_tls_share_the_connect_timeout() -> None:
 
 @both_loops
 async def test_a_host_that_cannot_be_reached_is_a_connect_error_without_its_address() -> None:
-    async def fails(host: str, port: int) -> list[str]:
+    async def fails(host: str, port: int, account_id: str) -> list[str]:
         raise socket.gaierror(socket.EAI_NONAME, "secret")
 
     with socket.socket() as taken:
@@ -600,7 +600,7 @@ async def test_a_cancelled_task_ends_its_connection_at_once_in_every_phase(phase
         reached.set()
         await peer.gone()
 
-    async def hang(host: str, port: int) -> list[str]:
+    async def hang(host: str, port: int, account_id: str) -> list[str]:
         reached.set()
         await asyncio.sleep(60)
         return []

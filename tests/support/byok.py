@@ -24,7 +24,7 @@ class Names:
     def resolve(self, host: str, *answers: list[str]) -> None:
         self._answers[host] = list(answers)
 
-    async def __call__(self, host: str, port: int) -> list[str]:
+    async def __call__(self, host: str, port: int, account_id: str) -> list[str]:
         self.asked.append(host)
         answers = self._answers.get(host)
         if answers is None:

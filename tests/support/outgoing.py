@@ -178,7 +178,7 @@ async def until(condition: Callable[[], bool]) -> None:
 
 
 def resolver(*addresses: str) -> Any:
-    async def resolve(host: str, port: int) -> list[str]:
+    async def resolve(host: str, port: int, account_id: str) -> list[str]:
         resolve.asked.append(host)  # type: ignore[attr-defined]
         return list(addresses)
 

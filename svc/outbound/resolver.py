@@ -1,0 +1,115 @@
+"""Names that strangers choose, resolved by the system in processes that end in time.
+
+getaddrinfo() cannot be cancelled: a name whose DNS server never answers would keep a thread for half a minute.
+
+call -> a place in the account's share, then one of all places -> a line to the helper process (svc/outbound/lookup.py)
+     -> its answer, or none when the time is over: only then the place is free, even if the caller has gone before
+"""
+
+import asyncio
+import contextlib
+import os
+import re
+import signal
+import socket
+import sys
+from asyncio.subprocess import DEVNULL, PIPE, Process
+from pathlib import Path
+from weakref import WeakValueDictionary
+
+_AT_ONCE = 128  # processes of 0.4 MB
+_AT_ONCE_OF_ACCOUNT = 8
+_NAME = re.compile(r"[A-Za-z0-9._-]{1,255}")
+_PROGRAM = Path(__file__).with_name("lookup.py")
+_PASSED_ON = ("PATH", "LD_LIBRARY_PATH", "LOCALDOMAIN", "RES_OPTIONS")  # other variables may hold secrets
+
+
+class Resolver:
+    """The system's answers. An account has a few lookups at once, so that its silent DNS servers delay no other account.
+
+    `seconds` is how long a lookup may take. The default is when glibc would ask a second time.
+    """
+
+    def __init__(self, seconds: float = 5.0) -> None:
+        self._seconds = seconds
+        self._places = asyncio.Semaphore(_AT_ONCE)
+        self._shares: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
+        self._process: Process | None = None
+        self._starting = asyncio.Lock()
+        self._reading: asyncio.Task[None] | None = None
+        self._number = 0
+        self._closed = False
+        self._answers: dict[int, asyncio.Future[list[str]]] = {}
+
+    async def __call__(self, host: str, port: int, account_id: str = "") -> list[str]:
+        """Return the addresses of `host`, which `account_id` has named ("" for the operator, who has no share).
+
+        Raises OSError for a name without an address or an answer in time, ValueError for what is no name.
+        """
+        with contextlib.suppress(OSError):  # an address needs no lookup
+            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
+            return [str(entry[4][0]) for entry in found]
+        if _NAME.fullmatch(host) is None:
+            raise ValueError("the host is no name")
+        answer = await self._begun(host, account_id)
+        if not (addresses := await asyncio.shield(answer)):
+            raise OSError("the name has no address, or the DNS server did not answer in time")
+        return addresses
+
+    async def _begun(self, host: str, account_id: str) -> "asyncio.Future[list[str]]":
+        """Begin a lookup when there is a place for it. The result is empty for an unknown name."""
+        share = self._shares.setdefault(account_id, asyncio.Semaphore(_AT_ONCE_OF_ACCOUNT)) if account_id else self._places
+        with contextlib.ExitStack() as place:
+            for places in dict.fromkeys((share, self._places)):
+                await places.acquire()
+                place.callback(places.release)
+            process = await self._started()
+            loop = asyncio.get_running_loop()
+            number = self._number = self._number + 1
+            answer = self._answers[number] = loop.create_future()
+            place.callback(loop.call_later(self._seconds, self._end, number, []).cancel)
+            held = place.pop_all()
+            answer.add_done_callback(lambda _: held.close())
+            assert process.stdin is not None
+            process.stdin.write(f"{number} {host}\n".encode())
+        return answer
+
+    async def _started(self) -> Process:
+        async with self._starting:
+            if self._closed:
+                raise OSError("the resolver is closed")
+            if self._process is None:
+                self._process = await asyncio.create_subprocess_exec(
+                    *(sys.executable, "-IS", _PROGRAM, str(self._seconds)),
+                    stdin=PIPE,
+                    stdout=PIPE,
+                    stderr=DEVNULL,
+                    env={name: os.environ[name] for name in _PASSED_ON if name in os.environ},
+                    start_new_session=True,
+                )
+                self._reading = asyncio.create_task(self._read(self._process))
+            return self._process
+
+    async def _read(self, process: Process) -> None:
+        assert process.stdout is not None
+        async for line in process.stdout:
+            number, *addresses = line.decode().split()
+            self._end(int(number), addresses)
+        self._process = None  # the next lookup starts another one
+        for pending in list(self._answers):
+            self._end(pending, [])
+        await process.wait()
+
+    def _end(self, number: int, addresses: list[str]) -> None:
+        if (answer := self._answers.pop(number, None)) is not None:
+            answer.set_result(addresses)
+
+    async def aclose(self) -> None:
+        """End the helper process and with it every lookup."""
+        self._closed = True
+        async with self._starting:
+            if self._process is not None:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(self._process.pid, signal.SIGKILL)
+        if self._reading is not None:
+            await self._reading

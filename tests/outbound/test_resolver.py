@@ -1,0 +1,105 @@
+"""Names that users choose: a share of the lookups for each account, and nothing left of those that are never answered."""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from pathlib import Path
+
+import pytest
+
+from svc.outbound import resolver
+from svc.outbound.resolver import Resolver
+
+SLOW_LOOKUP = Path(__file__).parent.parent / "support" / "slow_lookup.py"
+
+
+@pytest.fixture
+def dns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resolver, "_PROGRAM", SLOW_LOOKUP)
+
+
+@pytest.fixture
+async def names(dns: None) -> AsyncIterator[Resolver]:
+    async with aclosing(Resolver(1.0)) as names:
+        yield names
+
+
+def lookups(names: Resolver) -> list[str]:
+    """The processes that resolve a name now."""
+    assert names._process is not None
+    pid = names._process.pid
+    return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+
+
+async def test_the_system_answers_for_names_and_addresses_stand_for_themselves() -> None:
+    async with aclosing(Resolver()) as names:
+        assert await names("127.0.0.1", 80) == ["127.0.0.1"] and await names("::1", 80) == ["::1"]
+        assert names._process is None, "an address needs no process"
+        assert set(await names("localhost", 80)) <= {"127.0.0.1", "::1"}
+
+
+@pytest.mark.parametrize("wrong", ["x" * 64 + ".example", "\ud800", "a..b", "a b", "a\n2 b", "", "x" * 300])
+async def test_what_is_no_name_is_an_error_and_the_next_name_is_found(names: Resolver, wrong: str) -> None:
+    with pytest.raises((OSError, ValueError)):
+        await names(wrong, 80)
+    assert await names("fast.example", 80) == ["127.0.0.1"]
+    with pytest.raises(OSError, match="no address"):
+        await names("wrong.example", 80)
+
+
+async def test_an_accounts_silent_names_delay_no_other_account(dns: None) -> None:
+    names = Resolver(60.0)
+    silent = [asyncio.create_task(names(f"slow{number}.example", 80, "mallory")) for number in range(80)]
+    await asyncio.sleep(0)
+    assert await asyncio.gather(*(names("fast.example", 80, f"acc{number}") for number in range(30))) == [["127.0.0.1"]] * 30
+    assert await names("fast.example", 80) == ["127.0.0.1"], "nor the operator"
+    assert not any(task.done() for task in silent)
+    async with asyncio.timeout(10):  # those of the fast names may just end
+        while len(lookups(names)) != 8:
+            await asyncio.sleep(0.02)
+    await names.aclose()
+    await asyncio.gather(*silent, return_exceptions=True)
+
+
+async def test_a_lookup_whose_caller_has_left_counts_until_it_has_ended(names: Resolver) -> None:
+    await names("fast.example", 80)
+    for number in range(20):
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(names(f"slow{number}.example", 80, "mallory"), 0.01)
+    assert len(lookups(names)) <= 8
+    assert await names("fast.example", 80, "mallory") == ["127.0.0.1"], "it waits for a place, which comes"
+
+
+async def test_nothing_is_left_of_a_name_that_is_not_answered_in_time(names: Resolver) -> None:
+    await names("fast.example", 80)
+    threads = threading.active_count()
+    found = await asyncio.gather(*(names(f"slow{number}.example", 80, "mallory") for number in range(8)), return_exceptions=True)
+    assert all(isinstance(error, OSError) for error in found)
+    assert threading.active_count() == threads
+    async with asyncio.timeout(2):
+        while lookups(names):
+            await asyncio.sleep(0.02)
+
+
+async def test_a_helper_that_has_died_is_replaced(names: Resolver) -> None:
+    await names("fast.example", 80)
+    assert names._process is not None
+    names._process.kill()
+    with pytest.raises(OSError, match="no address"):
+        await names("slow.example", 80)
+    assert await names("fast.example", 80) == ["127.0.0.1"]
+
+
+async def test_the_end_waits_for_no_name(dns: None) -> None:
+    names = Resolver(3600.0)
+    waiting = [asyncio.create_task(names(f"slow{number}.example", 80, "mallory")) for number in range(20)]
+    while names._process is None or len(lookups(names)) < 8:
+        await asyncio.sleep(0.02)
+    processes = [str(names._process.pid), *lookups(names)]
+    async with asyncio.timeout(2):
+        await names.aclose()
+    found = await asyncio.gather(*waiting, return_exceptions=True)
+    assert all(isinstance(error, OSError) for error in found)
+    while any(Path("/proc", process).exists() for process in processes):
+        await asyncio.sleep(0.02)
