@@ -1,5 +1,6 @@
 """svc/deploy/Caddyfile and svc/deploy/nginx.conf: the real proxies, with those files, in front of a real server."""
 
+import base64
 import contextlib
 import hashlib
 import json
@@ -10,6 +11,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from http.client import HTTPResponse
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ import httpx
 import pytest
 
 from svc.certificates import tls_files
+from tests.support.answers import assert_error
 from tests.support.people import PASSWORD
 from tests.support.server import ROOT, RunningServer, running_server_sync
 
@@ -66,22 +69,24 @@ def replaced(text: str, changes: dict[str, str]) -> str:
 
 
 @contextlib.contextmanager
-def caddy(folder: Path, backend: int) -> Iterator[Proxy]:
+def caddy(folder: Path, backend: int, timeout: str = "10m") -> Iterator[Proxy]:
     proxy = Proxy(free_port(), free_port(), folder / "pki" / "authorities" / "local" / "root.crt")
     here = f"admin off\nhttp_port {proxy.http_port}\nhttps_port {proxy.port}\nlocal_certs\nskip_install_trust\n"
     here += f"storage file_system {folder}\n"
-    site = replaced((DEPLOY / "Caddyfile").read_text(), {"127.0.0.1:8443": f"127.0.0.1:{backend}"})
+    changes = {"127.0.0.1:8443": f"127.0.0.1:{backend}", "response_header_timeout 10m": f"response_header_timeout {timeout}"}
+    site = replaced((DEPLOY / "Caddyfile").read_text(), changes)
     (folder / "Caddyfile").write_text(f"{{\n{here}}}\n{site}")
     with running(["caddy", "run", "--config", str(folder / "Caddyfile"), "--adapter", "caddyfile"], folder, proxy):
         yield proxy
 
 
 @contextlib.contextmanager
-def nginx(folder: Path, backend: int) -> Iterator[Proxy]:
+def nginx(folder: Path, backend: int, timeout: str = "10m") -> Iterator[Proxy]:
     files = tls_files(folder, [NAME], time.time())
     proxy = Proxy(free_port(), free_port(), files.ca)
     changes = {
         "127.0.0.1:8443": f"127.0.0.1:{backend}",
+        "proxy_read_timeout 10m": f"proxy_read_timeout {timeout}",
         "    listen [::]:80;\n": "",
         "    listen [::]:443 ssl http2;\n": "",
         "listen 80;": f"listen 127.0.0.1:{proxy.http_port};",
@@ -117,7 +122,7 @@ def running(command: list[str], folder: Path, proxy: Proxy) -> Iterator[None]:
 
 def _answers(proxy: Proxy) -> bool:
     with contextlib.suppress(OSError, httpx.TransportError), proxy.client() as client:
-        return client.get("/healthz").status_code == 200
+        return client.get("/healthz").status_code in (200, 502)
     return False
 
 
@@ -168,18 +173,25 @@ def test_every_event_of_a_stream_leaves_at_once_over_http_2(proxy: Proxy, key: s
     assert seen["two"] - seen["one"] > 1.0 and seen["[DONE]"] >= seen["two"]
 
 
-def test_large_bodies_pass_and_what_is_too_large_is_refused_in_our_words(proxy: Proxy, key: str, tmp_path: Path) -> None:
+def test_the_largest_bodies_pass_and_larger_ones_are_refused_in_our_words(proxy: Proxy, key: str, tmp_path: Path) -> None:
     headers = {"authorization": f"Bearer {key}"}
     with proxy.client(headers=headers) as client:
-        artifact = client.post("/artifacts", json={"name": "x", "content": "x"}).raise_for_status().json()["id"]
-        large = os.urandom(1024) * 20 * 1024
-        kept = client.put(f"/artifacts/{artifact}/content", content=large, headers={"content-type": "application/octet-stream"})
-        assert (kept.status_code, kept.json()["sha256"]) == (200, hashlib.sha256(large).hexdigest())
-        assert client.get(f"/artifacts/{artifact}/content").content == large
-    (tmp_path / "larger").write_bytes(bytes(33 * 1024 * 1024))
-    command = proxy.curl(f"/artifacts/{artifact}/content", "-T", str(tmp_path / "larger"), "-H", f"Authorization: Bearer {key}")
-    refused = subprocess.run([*command, "-w", "%{http_code}"], capture_output=True, text=True, timeout=60)
-    assert refused.stdout.endswith("413") and "PAYLOAD_TOO_LARGE" in refused.stdout, refused
+        large = os.urandom(1024) * 32 * 1024
+        encoded = {"name": "x", "content_base64": base64.b64encode(large).decode()}
+        artifact = client.post("/artifacts", json=encoded).raise_for_status().json()
+        assert artifact["sha256"] == hashlib.sha256(large).hexdigest()
+        path = f"/artifacts/{artifact['id']}/content"
+        assert client.get(path).content == large
+        kept = client.put(path, content=large[::-1], headers={"content-type": "application/octet-stream"})
+        assert (kept.status_code, kept.json()["sha256"]) == (200, hashlib.sha256(large[::-1]).hexdigest())
+    body = tmp_path / "body"
+    for method, target, limit_mib in (("PUT", path, 32), ("POST", "/artifacts", 44), ("POST", "/v1/chat/completions", 16)):
+        body.write_bytes(bytes((limit_mib + 1) * 1024 * 1024))
+        command = proxy.curl(target, "-X", method, "-T", str(body), "-H", "Content-Type: application/json", "-w", "%{http_code}")
+        refused = subprocess.run([*command, "-H", f"Authorization: Bearer {key}"], capture_output=True, text=True, timeout=60)
+        assert refused.stdout.endswith("413"), refused
+        error = json.loads(refused.stdout.removesuffix("413"))["error"]
+        assert error["code"] == "PAYLOAD_TOO_LARGE" and f"over {limit_mib * 1024 * 1024} bytes" in error["message"]
 
 
 def test_limits_count_by_the_clients_address_whatever_it_claims(proxy: Proxy) -> None:
@@ -194,11 +206,80 @@ def test_limits_count_by_the_clients_address_whatever_it_claims(proxy: Proxy) ->
 
 
 def test_plain_http_is_sent_to_https_and_what_comes_past_the_proxy_is_refused(proxy: Proxy, server: RunningServer) -> None:
-    sent = httpx.get(f"http://127.0.0.1:{proxy.http_port}/docs?x=1", headers={"host": NAME})
-    assert sent.status_code == 308
-    assert sent.headers["location"].startswith(f"https://{NAME}") and sent.headers["location"].endswith("/docs?x=1")
+    sent = httpx.get(f"http://127.0.0.1:{proxy.http_port}/docs?x=1", headers={"host": f"{NAME.upper()}:{proxy.http_port}"})
+    assert (sent.status_code, sent.headers["location"]) == (308, f"https://{NAME}/docs?x=1")
     past = httpx.get(f"http://127.0.0.1:{server.port}/user/me", headers={"host": NAME})
     assert (past.status_code, past.json()["error"]["code"]) == (403, "https_required")
+
+
+def test_another_host_name_is_neither_served_nor_redirected(proxy: Proxy) -> None:
+    answers = [httpx.get(f"http://127.0.0.1:{proxy.http_port}/docs", headers={"host": "evil.example"})]
+    with proxy.client() as client:
+        answers += [client.get("/docs", headers={"host": name}) for name in ("evil.example", f"{NAME}.evil.example", "127.0.0.1")]
+    for answer in answers:
+        assert_error(answer, 421, "misdirected_request")
+
+
+MALFORMED = {
+    b"GET / HTTP/1.1\r\n\r\n": (400, "invalid_request"),
+    b"GET / HTTP/1.1\r\nHost: \x01\r\n\r\n": (400, "invalid_request"),
+    b"G\x01T / HTTP/1.1\r\n\r\n": (400, "invalid_request"),
+    b"GET / HTTP/9.1\r\nHost: ai.example\r\n\r\n": (505, "invalid_request"),
+    b"GET /" + b"x" * 9000 + b" HTTP/1.1\r\nHost: ai.example\r\n\r\n": (431, "headers_too_large"),
+    b"GET / HTTP/1.1\r\nHost: ai.example\r\nX: " + b"x" * 9000 + b"\r\n\r\n": (431, "headers_too_large"),
+    b"TRACE / HTTP/1.1\r\nHost: ai.example\r\n\r\n": (405, "method_not_allowed"),
+    b"POST / HTTP/1.1\r\nHost: ai.example\r\nTransfer-Encoding: x\r\n\r\n": (501, "invalid_request"),
+    b"GET /.nginx-error HTTP/1.1\r\nHost: ai.example\r\n\r\n": (404, "not_found"),
+}
+
+
+def test_what_nginx_itself_refuses_has_the_form_of_our_errors(server: RunningServer, tmp_path: Path) -> None:
+    with nginx(tmp_path, server.port) as proxy:
+        context = ssl.create_default_context(cafile=proxy.ca)
+        for data, (status, code) in MALFORMED.items():
+            plain = socket.create_connection(("127.0.0.1", proxy.port), 10)
+            with context.wrap_socket(plain, server_hostname=NAME) as connection:
+                connection.sendall(data)
+                assert_own_error(connection, status, code)
+        with socket.create_connection(("127.0.0.1", proxy.port), 10) as connection:  # without TLS
+            connection.sendall(b"GET / HTTP/1.1\r\nHost: ai.example\r\n\r\n")
+            assert_own_error(connection, 400, "invalid_request")
+
+
+def assert_own_error(connection: socket.socket, status: int, code: str) -> None:
+    answer = HTTPResponse(connection)
+    answer.begin()
+    assert (answer.status, answer.headers["content-type"]) == (status, "application/json")
+    assert answer.headers["x-request-id"] and answer.headers["strict-transport-security"]
+    error = json.loads(answer.read())["error"]
+    assert set(error) == {"message", "type", "code", "param"} and error["code"] == code, error
+
+
+@pytest.mark.parametrize("front", [caddy, nginx])
+def test_a_service_that_is_down_is_an_error_in_our_form(front: Any, tmp_path: Path) -> None:
+    with front(tmp_path, free_port()) as proxy, proxy.client() as client:
+        assert_unavailable(client.get("/docs"), 502)
+
+
+@pytest.mark.parametrize("front", [caddy, nginx])
+def test_a_model_that_takes_too_long_is_an_error_in_our_form_and_ours_pass(
+    front: Any, server: RunningServer, key: str, tmp_path: Path
+) -> None:
+    with front(tmp_path, server.port, timeout="1s") as proxy, proxy.client(headers={"authorization": f"Bearer {key}"}) as client:
+        for script, check in (("wait 3000\nsay late", None), ("fail 502 of the model", "upstream_error")):
+            chat = {"model": "builtin/script", "messages": [{"role": "user", "content": script}]}
+            answer = client.post("/v1/chat/completions", json=chat)
+            if check is None:
+                assert_unavailable(answer, 504)
+            else:
+                assert_error(answer, 502, check)
+
+
+def assert_unavailable(answer: httpx.Response, status: int) -> None:
+    assert (answer.status_code, answer.headers["content-type"]) == (status, "application/json")
+    assert answer.headers["strict-transport-security"] and answer.headers["x-request-id"].startswith("req_")
+    error = answer.json()["error"]
+    assert set(error) == {"message", "type", "code", "param"} and error["code"] == "service_unavailable"
 
 
 def test_a_run_stops_when_its_client_leaves_the_proxy(proxy: Proxy, key: str) -> None:
