@@ -1,19 +1,24 @@
 """svc/deploy/svc.service: what systemd's own tools say of it, and that a real server works inside its limits."""
 
 import asyncio
+import os
 import re
 import shlex
+import ssl
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
 import pytest
 
+from svc.certificates import tls_files
 from svc.config import from_environ
+from tests.support.pages import EXAMPLES
 from tests.support.people import command, new_person
-from tests.support.server import APP, ROOT, running_server
+from tests.support.server import APP, ROOT, running_server, running_server_sync
 
 pytestmark = pytest.mark.needs("systemd-analyze", "strace")
 UNIT = ROOT / "svc" / "deploy" / "svc.service"
@@ -131,3 +136,39 @@ def test_the_command_of_the_unit_is_one_of_the_service() -> None:
     program, *arguments = shlex.split(lines("ExecStart")[0])
     assert (Path(program).name, arguments) == ("svc", ["serve"])
     assert lines("Type") == ["notify"] and float(lines("WatchdogSec")[0]) >= 10
+
+
+def test_a_renewed_certificate_is_served_without_a_restart_after_the_hook_of_the_readme(tmp_path: Path) -> None:
+    lineage, folder = tmp_path / "lineage", tmp_path / "data" / "certificate"
+    hook = EXAMPLES["renewal-hook"].replace("/var/lib/svc", str(tmp_path / "data"))
+
+    def renew(number: int) -> str:
+        """Make a certificate, and return the first line of its base64."""
+        authority = tmp_path / f"ca-{number}"
+        authority.mkdir()
+        files = tls_files(authority, ["127.0.0.1"], time.time())
+        lineage.mkdir(exist_ok=True)
+        (lineage / "fullchain.pem").write_bytes(files.cert.read_bytes())
+        (lineage / "privkey.pem").write_bytes(files.key.read_bytes())
+        return files.cert.read_text().split()[2]  # of the chain's first certificate
+
+    def run_hook(pid: int) -> None:
+        script = hook.replace("systemctl try-reload-or-restart svc", f"kill -HUP {pid}" if pid else "")
+        subprocess.run(["sh", "-c", script], env={**os.environ, "RENEWED_LINEAGE": str(lineage)}, check=True, timeout=30)
+
+    def served(port: int) -> str:
+        return ssl.get_server_certificate(("127.0.0.1", port), timeout=10).split()[2]
+
+    (tmp_path / "data").mkdir(mode=0o700)
+    first = renew(1)
+    run_hook(0)
+    assert folder.stat().st_mode & 0o777 == 0o700 and (folder / "privkey.pem").stat().st_mode & 0o777 == 0o600
+    settings = {"SVC_TLS": "files", "SVC_TLS_CERT": str(folder / "fullchain.pem"), "SVC_TLS_KEY": str(folder / "privkey.pem")}
+    with running_server_sync(tmp_path, settings) as server:
+        assert served(server.port) == first
+        second = renew(2)
+        run_hook(server.pid)
+        until = time.monotonic() + 10
+        while served(server.port) != second:
+            assert time.monotonic() < until
+            time.sleep(0.05)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import httpx
 import pytest
 
-from tests.support.pages import EXAMPLES, README, REFERENCE
+from tests.support.pages import DEPLOYMENT, EXAMPLES, README, REFERENCE
 from tests.support.people import Person, another_person
 from tests.support.server import ROOT, RunningServer, running_server_sync
 
@@ -125,9 +125,11 @@ def test_every_example_of_the_pages_is_one_that_is_run() -> None:
         "media-curl",
         "agent-python",
         "agent-javascript",
+        "fail2ban",
+        "renewal-hook",
     }
     assert set(EXAMPLES) == run
-    assert len(re.findall(r"^```(?:sh|python|js|toml|yaml)$", README + REFERENCE, re.MULTILINE)) == len(EXAMPLES)
+    assert len(re.findall(r"^```(?:sh|python|js|toml|yaml|ini)$", README + REFERENCE + DEPLOYMENT, re.MULTILINE)) == len(EXAMPLES)
 
 
 async def test_the_curl_lines_of_the_readme_work_as_pasted(server: RunningServer) -> None:
