@@ -333,10 +333,11 @@ class ChatCall(PaidCall):
         if model.provider is None:
             return False
         if fields := field_support.refused_fields(fault, self._added) - self._left_out:
-            # Where the request itself holds the name of a field, the words of the error may be the caller's.
+            # Where the request itself holds the name of a field, the words of the error may be the caller's. So may they be where
+            # the model server reads an address in the request.
             callers = field_support.without({**self._body, "model": ""}, fields)  # the model's name is the operator's
             text = (await upstream.dump(callers, self._heavy)).lower()
-            learnable = {field: field.encode() not in text for field in fields}
+            learnable = {field: field.encode() not in text and b'_url"' not in text for field in fields}
             if self.paid and not learnable.get("stream_options", True):
                 del learnable["stream_options"]  # without it the tokens are not counted: a caller must not bring that about
             self._refused.setdefault(model.id, {}).update(learnable)

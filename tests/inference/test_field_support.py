@@ -1,5 +1,6 @@
 """svc/inference/field_support.py: which errors refuse a field, what is remembered, for whom and how long."""
 
+import base64
 import dataclasses
 import json
 from collections.abc import AsyncIterator, Callable
@@ -296,6 +297,11 @@ def tool(**fields: Any) -> dict[str, Any]:
     return {"tools": [{"type": "function", "function": {"name": "f", **fields}}]}
 
 
+def hidden(said: str) -> str:
+    """An address at which the model server finds what is said."""
+    return "SAY:base64," + base64.b64encode(said.removeprefix("SAY:").encode()).decode()
+
+
 # Where a caller's words can stand in a request.
 PLACES: list[Callable[[str], dict[str, Any]]] = [
     *(lambda said, name=name: {name: said} for name in ("user", "reasoning_effort", "service_tier", "verbosity", "x_unknown")),
@@ -307,6 +313,7 @@ PLACES: list[Callable[[str], dict[str, Any]]] = [
     lambda said: {"messages": [{"role": "user", "content": said}]},
     lambda said: {"messages": [{"role": "user", "content": "hi", "name": said}]},
     lambda said: {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": said}}]}]},
+    lambda said: {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": hidden(said)}}]}]},
     lambda said: {"messages": [{"role": "assistant", "content": "x", said: "y"}]},
     lambda said: tool(name=said),
     lambda said: tool(description=said),
@@ -323,6 +330,9 @@ BARE = ("stream_options is not supported", "stream_options")
 @given(st.sampled_from(PLACES), st.sampled_from([BARE, *SENTENCES]), st.sampled_from(["", "field"]))
 @example(lambda said: {"reasoning_effort": said}, BARE, "")
 @example(lambda said: {"reasoning_effort": said}, BARE, "field")
+@example(
+    lambda said: {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": hidden(said)}]}]}, SENTENCES[1], ""
+)
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 async def test_no_error_that_holds_a_callers_words_teaches_anything(
     lab: Lab, place: Callable[[str], dict[str, Any]], sentence: tuple[str, str], param: str

@@ -1,5 +1,6 @@
 """What the tests' model server says on each command (tests/support/model_server.py lists them)."""
 
+import base64
 import contextlib
 import json
 import re
@@ -93,9 +94,10 @@ class Wanted:
         return None
 
     def said(self) -> str:
-        """What a key or a value anywhere in the request says behind `SAY:`; lines are parted by a slash there."""
+        """What a key or a value anywhere in the request says behind `SAY:`; or there behind `base64,`."""
         found = re.search(r'SAY:((?:[^"\\]|\\.)*)', json.dumps(self.request, ensure_ascii=False))
-        return str(json.loads(f'"{found[1]}"')) if found else ""
+        said = str(json.loads(f'"{found[1]}"')) if found else ""
+        return base64.b64decode(said.removeprefix("base64,")).decode() if said.startswith("base64,") else said
 
     def _unusual(self) -> Iterator[str]:
         """What a strict server would not take in the messages, in the words of Groq and OpenAI."""
