@@ -320,8 +320,10 @@ class ChatCall(PaidCall):
             self._added = self._added if options else self._added | {"stream_options"}
         if not self._added:
             return body
-        known = self._engines.field_support.unsupported(model, self._payer.account_id, self._engines.clock())
-        self._left_out = self._added & known.union(self._refused.get(model.id, ()))
+        unsupported = self._engines.field_support.unsupported(model, self._payer.account_id, self._engines.clock())
+        if self._refused:
+            unsupported = unsupported.union(self._refused.get(model.id, ()))
+        self._left_out = unsupported & self._added
         return field_support.without(body, self._left_out) if self._left_out else body
 
     def _note_reached(self) -> None:
