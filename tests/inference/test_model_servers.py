@@ -122,8 +122,9 @@ async def test_the_callers_own_messages_are_passed_as_sent(lab: Lab) -> None:
         {"role": "assistant", "content": None, "tool_calls": [call], **odd},
         {"role": "tool", "tool_call_id": "c", "content": "x", "name": "f"},
     ]
-    assert (await lab.chat("ok", messages=messages)).status_code == 200
-    assert lab.upstream.requests[-1].body["messages"] == messages
+    for headers in (lab.person.headers, lab.person.session_headers):
+        answer = await lab.client.post(COMPLETIONS, json={"model": "lab/ok", "messages": messages}, headers=headers)
+        assert answer.status_code == 200 and lab.upstream.requests[-1].body["messages"] == messages
 
 
 async def test_json_and_stream_go_through_to_the_model_server_with_nothing_of_the_caller(lab: Lab) -> None:
