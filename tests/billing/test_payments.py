@@ -2,6 +2,7 @@
 
 import asyncio
 import dataclasses
+import re
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -527,6 +528,38 @@ async def test_a_refund_or_dispute_is_kept_with_its_amount_and_our_checkout_and_
     assert (warning["checkout"], warning["amount_micros"], warning["event_type"]) == (checkout, micros, type)
     user_id = (await funding.service.client.get("/user/me", headers=funding.headers)).json()["id"]
     assert warning.get("next") == (command and f"svc debit {user_id} {command} --refund-of {checkout}")
+
+
+async def test_what_the_operator_has_to_book_is_counted_once_by_kind_and_whether_its_checkout_is_known(funding: Funding) -> None:
+    def counted() -> dict[tuple[str, str], int]:
+        lines = re.findall(
+            r'svc_unbooked_payment_events_total\{kind="(\w+)",known="(\w+)"\} (\d+)', funding.service.state["metrics"].text([])
+        )
+        return {(kind, known): int(number) for kind, known, number in lines}
+
+    zeros = {(kind, known): 0 for kind in ("payment", "refund", "dispute") for known in ("true", "false")}
+    await funding.deliver(event_body({**funding.session, "payment_intent": "pi_1"}))
+    await funding.deliver(event_body({**funding.session, "payment_intent": "pi_1"}, "evt_again"))
+    await funding.deliver(event_body(funding.session, "evt_unpaid", payment_status="unpaid"))
+    await funding.deliver(returning("refund.created", object="refund", amount=750, payment_intent="pi_1"))
+    assert counted() == zeros
+    await funding.deliver(
+        event_body({**funding.session, "id": "cs_lost", "client_reference_id": "chk_lost", "metadata": {}}, "evt_x")
+    )
+    for payment in ("pi_1", "pi_lost"):
+        for _ in range(2):
+            dispute = {"id": f"evt_{payment}", "type": "charge.dispute.created"}
+            data = {"object": {"object": "dispute", "amount": 100, "currency": "usd", "payment_intent": payment}}
+            await funding.deliver(orjson.dumps({**dispute, "data": data}))
+    await funding.deliver(returning("charge.refunded", object="charge", amount_refunded=750, payment_intent="pi_1"))
+    ones = [("payment", "false"), ("dispute", "true"), ("dispute", "false"), ("refund", "true")]
+    assert counted() == {**zeros, **dict.fromkeys(ones, 1)}
+
+
+@pytest.mark.parametrize("amount", [2**63 - 1, -5, True])
+async def test_a_payment_of_no_sensible_amount_is_kept_and_credits_nothing(funding: Funding, amount: Any) -> None:
+    assert (await funding.deliver(event_body(funding.session, amount_total=amount))).json() == NOT_CREDITED
+    assert await funding.rows("SELECT reason, amount_micros FROM payment_events") == [("other amount", None)]
 
 
 async def test_a_second_refund_of_a_charge_counts_alone(funding: Funding) -> None:
