@@ -25,8 +25,7 @@ from tests.support.money import assert_exact, rows, watch
 
 
 def add_project(conn: sqlite3.Connection, account_id: str, instructions: str) -> str:  # noqa: F811
-    values = projects.check_fields({"name": "Thesis", "instructions": instructions})
-    return projects.add_project(conn, account_id, values, NOW).id
+    return projects.add_project(conn, account_id, projects.NewProject("Thesis", instructions), NOW).id
 
 
 def test_what_is_stored_is_counted_for_its_account_alone_and_goes_with_it(

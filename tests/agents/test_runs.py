@@ -86,7 +86,7 @@ def test_a_run_of_an_account_that_is_gone_is_refused_as_its_token_is(conn: sqlit
 
 def test_anothers_project_is_as_an_unknown_one(conn: sqlite3.Connection) -> None:
     ada, bob = account(conn), account(conn, "bob@example.com")
-    theirs = projects.add_project(conn, bob, {"name": "p", "instructions": "", "max_planner_steps": None}, NOW).id
+    theirs = projects.add_project(conn, bob, projects.NewProject("p"), NOW).id
     for project_id in (theirs, "proj_unknown"):
         with pytest.raises(ApiError) as raised:
             add(conn, ada, project_id=project_id)

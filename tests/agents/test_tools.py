@@ -123,9 +123,7 @@ async def test_anothers_artifacts_are_as_unknown_ones(
 async def test_after_the_account_or_the_project_went_writing_is_a_failure(
     db: Database, box: Toolbox, faults: list[BaseException]
 ) -> None:
-    project = await db.write(
-        projects.add_project, box.run.account_id, {"name": "p", "instructions": "", "max_planner_steps": None}, NOW
-    )
+    project = await db.write(projects.add_project, box.run.account_id, projects.NewProject("p"), NOW)
     box.run.project_id = project.id
     await box.call("write_artifact", {"name": "n", "content": "x"})
     await db.write(projects.delete_project, box.run.account_id, project.id)
