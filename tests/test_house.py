@@ -10,6 +10,8 @@ from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
+from tests.conftest import SERVERS
+
 ROOT = Path(__file__).parent.parent
 # The ground, then the packages, from below to above: each imports from those before it only. The modules that stand directly in
 # svc/ are the ground, all but the command line, which stands above everything.
@@ -185,3 +187,28 @@ def test_no_two_classes_have_one_name() -> None:
             if isinstance(node, ast.ClassDef):
                 other = found.setdefault(node.name, str(path))
                 assert other == str(path), f"{node.name} stands in {other} and in {path}: one name means one thing"
+
+
+def marked_slow(node: ast.AST) -> bool:
+    return re.search(r"pytest\.mark\.(slow|soak)", ast.unparse(node)) is not None
+
+
+def wall_clocks_in(path: Path) -> Iterator[str]:
+    """Where a plain test reads a wall clock."""
+    tree = tree_of(path)
+    imported = {alias.name for node in nodes_of(path) if isinstance(node, ast.ImportFrom) for alias in node.names}
+    marks = (node for node in tree.body if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "pytestmark")
+    if not SERVERS.isdisjoint(imported) or any(map(marked_slow, marks)):
+        return
+    for top in tree.body:
+        if not any(map(marked_slow, getattr(top, "decorator_list", ()))):
+            for node in ast.walk(top):
+                if isinstance(node, ast.Call) and re.fullmatch(
+                    r"time\.(monotonic|perf_counter)(_ns)?|.*loop(\(\))?\.time", ast.unparse(node.func)
+                ):
+                    yield f"{name_of(path)}:{node.lineno}"
+
+
+def test_no_plain_test_reads_a_wall_clock() -> None:
+    """A busy machine would fail it. Count, measure CPU time, wait with a generous timeout, or mark the test slow."""
+    assert [found for path in sorted((ROOT / "tests").rglob("test_*.py")) for found in wall_clocks_in(path)] == []

@@ -47,9 +47,9 @@ def test_brackets_inside_text_are_no_levels_and_no_values() -> None:
 
 def test_a_text_full_of_commas_is_read_as_fast_as_any_other() -> None:
     body = orjson.dumps({"text": ",[{" * 5_000_000})
-    began = time.perf_counter()
+    began = time.thread_time()
     assert len(parse_json(body)["text"]) == 15_000_000
-    assert time.perf_counter() - began < 2
+    assert time.thread_time() - began < 2
 
 
 def test_more_than_100_000_values_are_refused_before_they_take_memory() -> None:

@@ -392,9 +392,8 @@ async def test_a_provider_that_fails_is_one_clear_error_in_bounded_time(
     user = User("1", {}, {"email": "ada@example.com"})
     for fault, code in faults.items():
         provider.faults = {path: fault}
-        began = time.monotonic()
-        assert (await client.refusal(user)).startswith(code), fault
-        assert time.monotonic() - began < 3
+        async with asyncio.timeout(20):
+            assert (await client.refusal(user)).startswith(code), fault
     provider.faults = {}
     assert (await client.sign_in(user)).email == "ada@example.com"
 
@@ -404,10 +403,10 @@ async def test_50_who_wait_for_a_silent_provider_wait_together(
 ) -> None:
     monkeypatch.setattr(oauth, "_ANSWER_SECONDS", 0.3)
     provider.faults = {"/.well-known/openid-configuration": HANG}
-    began = time.monotonic()
-    outcomes = await asyncio.gather(*(client.sign_in(number=number) for number in range(50)), return_exceptions=True)
+    async with asyncio.timeout(10):  # one after the other they would take 15 s
+        outcomes = await asyncio.gather(*(client.sign_in(number=number) for number in range(50)), return_exceptions=True)
     assert {str(outcome) for outcome in outcomes} == {"The identity provider did not answer in time. Try again."}
-    assert time.monotonic() - began < 3 and provider.requests["/.well-known/openid-configuration"] == 1
+    assert provider.requests["/.well-known/openid-configuration"] == 1
 
 
 async def test_who_gives_up_does_not_take_the_answer_from_the_others(client: Client, provider: StandIn) -> None:

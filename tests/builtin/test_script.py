@@ -91,18 +91,18 @@ async def test_absurd_repeats_are_no_directives(line: str) -> None:
 
 
 async def test_wait_sleeps_and_closing_the_generator_ends_it_at_once() -> None:
-    started = time.monotonic()
+    meanwhile = asyncio.ensure_future(asyncio.sleep(0.05))
     assert await played("wait 60\nsay x") == "x"
-    assert time.monotonic() - started >= 0.06
+    assert meanwhile.done()
     waiting = chat("script", {"messages": said("user: say a\nwait 60000\nsay b"), "stream": True})
     assert [(await anext(waiting))["choices"][0]["delta"].get("content") for _ in range(2)] == ["", "a"]
     pending = asyncio.ensure_future(anext(waiting))
     await asyncio.sleep(0.01)
     pending.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await pending
-    await waiting.aclose()
-    assert time.monotonic() - started < 10
+    async with asyncio.timeout(20):
+        with pytest.raises(asyncio.CancelledError):
+            await pending
+        await waiting.aclose()
 
 
 async def test_total_wait_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,6 @@
 import asyncio
 import os
 import signal
-import time
 from pathlib import Path
 
 import pytest
@@ -107,10 +106,10 @@ async def test_work_that_takes_too_long_is_ended_with_all_that_it_started(
     program(tmp_path, "lame", f"echo $$ > {tmp_path}/pid; exec sleep 60")
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     workshop = Workshop("svc.builtin.speak", seconds=1.0)
-    began = time.monotonic()
-    with pytest.raises(UpstreamFault) as fault:
-        await say(Voice(workshop), TEXT, format="mp3")
-    assert fault.value.kind == "timeout" and time.monotonic() - began < 5
+    async with asyncio.timeout(20):
+        with pytest.raises(UpstreamFault) as fault:
+            await say(Voice(workshop), TEXT, format="mp3")
+    assert fault.value.kind == "timeout"
     encoder = int((tmp_path / "pid").read_text())
     async with asyncio.timeout(5):
         while Path(f"/proc/{encoder}").exists() and "Z" not in Path(f"/proc/{encoder}/stat").read_text():

@@ -243,7 +243,7 @@ def test_ten_thousand_terms_cost_little(conn: sqlite3.Connection, ada: str) -> N
     for number in range(2_000):
         say(conn, ada, f"zebra {number} lion tiger bear")
     for query in (" ".join(f"word{number}" for number in range(10_000)), "zebra lion tiger bear " * 5_000, "x" * 16_000_000):
-        began = time.perf_counter()
+        began = time.thread_time()
         texts(conn, ada, query)
         search.search(conn, ada, query, 20, None, None)
-        assert time.perf_counter() - began < 0.5
+        assert time.thread_time() - began < 0.5

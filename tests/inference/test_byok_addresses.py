@@ -1,7 +1,7 @@
 """Which addresses a user's own provider may have: judged where it is connected to, when made, tested and used."""
 
 import asyncio
-import time
+import itertools
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -59,6 +59,9 @@ async def headers(service: Service) -> dict[str, str]:
     return await service.bearer()
 
 
+_numbers = itertools.count()
+
+
 def settings(*values: dict[str, Any]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("config", values, indirect=True, ids=str)
 
@@ -73,7 +76,7 @@ def refused(answer: httpx.Response) -> bool:
 
 async def create(service: Service, headers: dict[str, str], base_url: str) -> httpx.Response:
     service.clocks.advance(10)  # 30 in a minute
-    body = {"name": f"p{time.monotonic_ns()}", "base_url": base_url, "api_key": KEY}
+    body = {"name": f"p{next(_numbers)}", "base_url": base_url, "api_key": KEY}
     return await service.client.post(PROVIDERS, json=body, headers=headers)
 
 

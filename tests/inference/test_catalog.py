@@ -2,7 +2,6 @@
 
 import asyncio
 import re
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -401,9 +400,8 @@ async def test_a_provider_that_never_answers_holds_nobody_up_for_long(quick: Non
     server = Server("m")
     server.delay_seconds = 60
     catalog = asking(server)
-    began = time.perf_counter()
-    trusted, models = await asyncio.gather(catalog.find("lab/m"), catalog.models())
-    assert time.perf_counter() - began < 1.5
+    async with asyncio.timeout(20):
+        trusted, models = await asyncio.gather(catalog.find("lab/m"), catalog.models())
     assert trusted is not None and models == []
     await catalog.close()
 

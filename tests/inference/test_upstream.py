@@ -147,12 +147,11 @@ ODD_BUT_WHOLE = [
 
 @pytest.mark.parametrize("model", ODD_BUT_WHOLE)
 async def test_a_whole_answer_is_read_whatever_its_form(setup: Setup, model: str) -> None:
-    began = time.monotonic()
-    chunks = await setup.chunks(model)
+    async with asyncio.timeout(20):  # it waits for nothing that does not come
+        chunks = await setup.chunks(model, provider=setup.provider(timeout_seconds=60.0))
     assert text_of(chunks) == ("You sent Bearer ***" if model == "echo-key" else TEXT)
     assert chunks[-2]["choices"][0]["finish_reason"] == "stop"
     assert chunks[-1]["usage"]["total_tokens"] > 0
-    assert time.monotonic() - began < 3
 
 
 @pytest.mark.parametrize("model", ["ok", "stream-for-json", "stream-for-json+no-done", "no-ids", "until-close", "bytewise"])
@@ -262,9 +261,8 @@ async def test_an_answer_cut_at_any_byte_never_looks_finished(setup: Setup) -> N
 
 @pytest.mark.parametrize("model", ["silent", "silent-after-0-chunks", "silent-after-3-chunks"])
 async def test_a_silent_server_is_a_timeout(setup: Setup, model: str) -> None:
-    began = time.monotonic()
-    assert (await setup.fault(model, provider=setup.provider(timeout_seconds=0.2))).kind == "timeout"
-    assert time.monotonic() - began < 2
+    async with asyncio.timeout(20):
+        assert (await setup.fault(model, provider=setup.provider(timeout_seconds=0.2))).kind == "timeout"
 
 
 async def test_a_server_that_is_down_is_unreachable_and_back_at_once_when_it_is_up(setup: Setup) -> None:

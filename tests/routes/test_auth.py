@@ -154,9 +154,9 @@ async def test_an_unknown_email_and_a_wrong_password_cost_the_same_time() -> Non
     stored = await passwords.hash(PASSWORD)
 
     async def seconds(known: str | None) -> float:
-        began = time.perf_counter()
+        began = time.process_time()
         assert not await passwords.matches("wrong password", known)
-        return time.perf_counter() - began
+        return time.process_time() - began
 
     await seconds(None)
     pairs = [(await seconds(stored), await seconds(None)) for _ in range(15)]

@@ -53,10 +53,9 @@ async def run(response: EventStream, caller: Caller) -> None:
 
 
 async def until(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 5
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in 5 seconds"
-        await asyncio.sleep(0.005)
+    async with asyncio.timeout(10):
+        while not condition():
+            await asyncio.sleep(0.005)
 
 
 async def test_blocks_go_out_as_they_are_with_the_headers_of_a_stream() -> None:
@@ -267,9 +266,9 @@ async def test_a_producer_that_never_waits_leaves_the_loop_to_others() -> None:
 
     async def tick() -> None:
         while True:
-            began = time.perf_counter()
+            began = time.thread_time()
             await asyncio.sleep(0.01)
-            lateness.append(time.perf_counter() - began - 0.01)
+            lateness.append(time.thread_time() - began)
 
     ticking = asyncio.create_task(tick())
     await run(stream(events(), Drain()), Caller())
