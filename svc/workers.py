@@ -51,6 +51,7 @@ class JobQueue:
         self._little: Queues = OrderedDict()
         self._much: Queues = OrderedDict()
         self._much_is_next = False
+        self._served = ""  # the account of the last job that was taken
         self._count = 0
 
     def __len__(self) -> int:
@@ -61,24 +62,37 @@ class JobQueue:
             self._count += 1
             if job.first:
                 self._first.append(job)
-            else:
-                (self._much if job.much else self._little).setdefault(job.account_id, deque()).append(job)
+                return
+            queues = self._much if job.much else self._little
+            if job.account_id in queues:
+                queues[job.account_id].append(job)
+                return
+            queues[job.account_id] = deque((job,))
+            if self._served in queues:  # its job may still run, and the next turn is for one that has waited
+                queues.move_to_end(self._served)
 
     def take(self, most: int) -> list[Job]:
         """Remove and return the next batch, up to `most` jobs; an empty list if no job waits."""
         taken: list[Job] = []
         with self._lock:
             if self._much and (self._much_is_next or not (self._first or self._little)):
-                taken.append(_next(self._much))
+                taken.append(self._next(self._much))
                 self._much_is_next = False
             else:
                 while self._first and len(taken) < most:
                     taken.append(self._first.popleft())
                 while self._little and len(taken) < most:
-                    taken.append(_next(self._little))
+                    taken.append(self._next(self._little))
                 self._much_is_next = True
             self._count -= len(taken)
         return taken
+
+    def _next(self, queues: Queues) -> Job:
+        self._served, jobs = queues.popitem(last=False)
+        job = jobs.popleft()
+        if jobs:
+            queues[self._served] = jobs
+        return job
 
     def put_back(self, jobs: Sequence[Job]) -> None:
         """Return jobs of a batch that were not run to the front of the queue."""
@@ -90,14 +104,6 @@ class JobQueue:
                     continue
                 self._little.setdefault(job.account_id, deque()).appendleft(job)
                 self._little.move_to_end(job.account_id, last=False)
-
-
-def _next(queues: Queues) -> Job:
-    account_id, jobs = queues.popitem(last=False)
-    job = jobs.popleft()
-    if jobs:
-        queues[account_id] = jobs
-    return job
 
 
 Finish = Callable[[list[Job], list[Outcome]], None]

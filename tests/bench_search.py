@@ -55,7 +55,7 @@ def measure(path: Path, label: str, search: Callable[[sqlite3.Connection], list[
 
 def list_found(account_id: str, query: str, conn: sqlite3.Connection) -> list[search.Match]:
     """GET /conversations?q=, its first page."""
-    return search.search(conn, account_id, query, 20, None, None).items
+    return search.search(conn, account_id, query, 20, None, None).page.items
 
 
 def recalled(account_id: str, query: str, conn: sqlite3.Connection) -> list[recall.Passage]:

@@ -468,7 +468,7 @@ async def test_one_account_occupies_one_place_for_heavy_reads_and_the_others_tak
     await asyncio.sleep(0)
     proceed.set()
     await asyncio.gather(*reads)
-    assert done == ["a0", "a1", "b0", "c0", "a2", "b1", "a3"]
+    assert done == ["a0", "b0", "c0", "a1", "b1", "a2", "a3"]
 
 
 async def test_a_read_whose_caller_is_gone_is_not_run(db: Database) -> None:

@@ -23,6 +23,14 @@ async def test_an_account_with_many_jobs_has_one_in_each_turn_and_what_goes_firs
     assert names(turns.take(4)) == ["a2", "a3"] and len(turns) == 0
 
 
+async def test_an_account_that_comes_while_a_job_runs_is_before_that_jobs_account() -> None:
+    queue, loop = await waiting("a1", "a2", "a3"), asyncio.get_running_loop()
+    assert names(queue.take(1)) == ["a1"]
+    for name in ("b1", "c1"):
+        queue.add(Job(len, (name,), loop.create_future(), name[0], False, False, True))
+    assert [names(queue.take(1)) for _ in range(4)] == [["b1"], ["c1"], ["a2"], ["a3"]]
+
+
 async def test_a_job_for_which_there_was_no_time_comes_before_all_others() -> None:
     turns = await waiting("a1", "a2", "b1", "b2")
     taken = turns.take(2)

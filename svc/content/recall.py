@@ -23,7 +23,8 @@ _PASSAGE_CHARACTERS = 700
 _LEAST_CHARACTERS = 80
 _QUERY_CHARACTERS = 4_000
 _WORDS = 40
-_SEARCH_SECONDS = 0.25  # CPU time for looking up the words of a question; those that are left then do not count
+# CPU time for looking up the words of a question, and again for the passages. Words and passages that are left then do not count.
+_SEARCH_SECONDS = 0.25
 _MISSPELT = 8  # so many unknown words are taken for misspellings at most
 # How many of a word's newest pieces count, and how many messages of an account at most say how rare a word is.
 _HITS = 300
@@ -75,20 +76,23 @@ def matching_passages(
     told = {text.strip() for text in known}
     passages: list[Passage] = []
     left, best = MOST_CHARACTERS, 0.0
-    for message, piece, score, forms in _best(conn, account_id, asked, share * total):
-        best = best or score
-        text = _own_text(conn, account_id, message, pieces_of(message["content"])[piece], forms)
-        if message["content"].strip() in told or not text or score < _BEST_SHARE * best:
-            continue
-        told.add(message["content"].strip())
-        room = min(_PASSAGE_CHARACTERS, left - 40)
-        if room < min(_LEAST_CHARACTERS, len(text)):
-            break
-        source = message["conversation_id"] or message["run_id"]
-        passages.append(Passage(message["id"], message["role"], _cut(text, forms, room), source, message["created_at"]))
-        left -= len(passages[-1].line())
-        if len(passages) == MOST_PASSAGES:
-            break
+    with best_effort(_SEARCH_SECONDS):
+        for message, piece, score, forms in _best(conn, account_id, asked, share * total):
+            if spent():
+                break
+            best = best or score
+            text = _own_text(conn, account_id, message, pieces_of(message["content"])[piece], forms)
+            if message["content"].strip() in told or not text or score < _BEST_SHARE * best:
+                continue
+            told.add(message["content"].strip())
+            room = min(_PASSAGE_CHARACTERS, left - 40)
+            if room < min(_LEAST_CHARACTERS, len(text)):
+                break
+            source = message["conversation_id"] or message["run_id"]
+            passages.append(Passage(message["id"], message["role"], _cut(text, forms, room), source, message["created_at"]))
+            left -= len(passages[-1].line())
+            if len(passages) == MOST_PASSAGES:
+                break
     return passages
 
 

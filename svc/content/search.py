@@ -3,8 +3,9 @@
 import sqlite3
 from typing import Any, NamedTuple
 
+from svc.budget import best_effort, spent
 from svc.content.conversations import Conversation, conversations_page
-from svc.content.fulltext import MESSAGES, PIECES, TITLES, distinct_words, pieces_of
+from svc.content.fulltext import INDEXED_CHARACTERS, MESSAGES, PIECES, TITLES, distinct_words, pieces_of
 from svc.content.words import is_unspaced, places_of
 from svc.db import Page
 
@@ -12,6 +13,8 @@ QUERY_LENGTH = 500
 # Of so many pieces of messages the newest count; a word in more of them is taken to be everywhere.
 _HITS = 10_000
 _WORDS = 32
+# CPU time for looking up the words, and again for the conversations that hold them.
+_LOOK_UP_SECONDS = 0.25
 _BEFORE, _SHOWN = 60, 200
 
 
@@ -26,50 +29,76 @@ class Match(NamedTuple):
         return {**self.conversation.as_json(), "matches": self.snippets}
 
 
+class SearchResult(NamedTuple):
+    """A page of matches. `incomplete`: the search ran out of CPU time. The matches hold all words that it has looked up by then,
+    and matches may be missing."""
+
+    page: Page[Match]
+    incomplete: bool
+
+
+class _LookedUp(NamedTuple):
+    places: list[int]  # the newest pieces of messages with the word
+    titles: list[int]  # the numbers of the conversations with the word in the title
+
+
 def search(
     conn: sqlite3.Connection, account_id: str, query: str, limit: int, after: str | None, project_id: str | None
-) -> Page[Match]:
+) -> SearchResult:
     """A page of the account's conversations that hold all words of `query`, the last used first; without any word in it, none.
 
     Raises ApiError `invalid_value` for an `after` that is none of them.
     """
     words = distinct_words(query[:QUERY_LENGTH])[:_WORDS]
     beginning = None if not words or query[-1].isspace() or is_unspaced(words[-1]) else words.pop()
-    by_word = [_conversations_with(conn, account_id, word, beginning=False) for word in words]
-    if beginning is not None:
-        by_word.append(_conversations_with(conn, account_id, beginning, beginning=True))
-    rare = [found for found in by_word if len(found.places) < _HITS] or by_word[:1]
-    numbers = set.intersection(*(set(found.newest) for found in rare)) if rare else set()
-    rarest = min(rare, key=lambda found: len(found.places), default=None)
-    found = conversations_page(conn, account_id, limit, after, project_id, sorted(numbers))
-    return found.of(
-        lambda one: Match(one, _snippets(conn, one, rarest.newest.get(one.number) if rarest else None, set(words), beginning))
-    )
+    asked = [(word, False) for word in words] + ([] if beginning is None else [(beginning, True)])
+    by_word: list[_LookedUp] = []
+    with best_effort(_LOOK_UP_SECONDS):
+        for word, is_beginning in asked:
+            if spent():
+                break
+            places = MESSAGES.newest(conn, account_id, [word], _HITS, beginning=is_beginning)
+            by_word.append(_LookedUp(places, TITLES.newest(conn, account_id, [word], _HITS, beginning=is_beginning)))
+    rare = sorted((found for found in by_word if len(found.places) < _HITS), key=lambda found: len(found.places)) or by_word[:1]
+    newest: list[dict[int, int | None]] = []
+    with best_effort(_LOOK_UP_SECONDS):
+        conversation_of: dict[int, int] = {}
+        for found in rare:
+            if spent():
+                break
+            newest.append(_newest_by_conversation(conn, account_id, found, conversation_of))
+    numbers = set.intersection(*map(set, newest)) if newest else set()
+    conversations = conversations_page(conn, account_id, limit, after, project_id, sorted(numbers))
+    page = conversations.of(lambda one: Match(one, _snippets(conn, one, newest[0].get(one.number), set(words), beginning)))
+    return SearchResult(page, len(by_word) < len(asked) or len(newest) < len(rare))
 
 
-class _Found(NamedTuple):
-    places: list[int]
-    newest: dict[int, int | None]  # the newest piece with the word in each conversation, None where only its title holds it
+def _newest_by_conversation(
+    conn: sqlite3.Connection, account_id: str, found: _LookedUp, conversation_of: dict[int, int]
+) -> dict[int, int | None]:
+    """The newest piece with the word in each conversation, None where only its title holds it.
 
-
-def _conversations_with(conn: sqlite3.Connection, account_id: str, word: str, *, beginning: bool) -> _Found:
-    places = MESSAGES.newest(conn, account_id, [word], _HITS, beginning=beginning)
-    titles = TITLES.newest(conn, account_id, [word], _HITS, beginning=beginning)
-    newest: dict[int, int | None] = dict.fromkeys(titles)
+    Common words stand in the same messages, so `conversation_of` keeps the conversation of each message between the words.
+    """
+    unknown = {place // PIECES for place in found.places} - conversation_of.keys()
     rows = conn.execute(
         """
-        SELECT conversations.number, json_each.value
+        SELECT messages.number, conversations.number
         -- In this order: else it looks at every message.
-        FROM json_each(?) CROSS JOIN messages ON messages.number = json_each.value / ?
+        FROM json_each(?) CROSS JOIN messages ON messages.number = json_each.value
             JOIN conversations ON conversations.account_id = messages.account_id AND conversations.id = messages.conversation_id
         WHERE messages.account_id = ?
         """,
-        (str(places), PIECES, account_id),
+        (str(sorted(unknown)), account_id),
     )
-    for number, place in rows:
-        if newest.get(number) is None:
-            newest[number] = place
-    return _Found(places, newest)
+    conversation_of.update(rows.fetchall())
+    newest: dict[int, int | None] = {}
+    for place in found.places:
+        if (conversation := conversation_of.get(place // PIECES)) is not None:
+            newest.setdefault(conversation, place)
+    for conversation in found.titles:
+        newest.setdefault(conversation, None)
+    return newest
 
 
 def _snippets(
@@ -82,7 +111,8 @@ def _snippets(
     if place is not None:
         number, piece = divmod(place, PIECES)
         row = conn.execute(
-            "SELECT id, content FROM messages WHERE account_id = ? AND number = ?", (conversation.account_id, number)
+            "SELECT id, substr(content, 1, ?) AS content FROM messages WHERE account_id = ? AND number = ?",
+            (INDEXED_CHARACTERS, conversation.account_id, number),
         ).fetchone()
         text = pieces_of(row["content"])[piece]
         first = next((start for start, _ in places_of(text, words, beginning)), 0)

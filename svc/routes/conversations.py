@@ -10,7 +10,6 @@ from starlette.responses import Response
 from svc.content import answers, conversations, history, projects, search
 from svc.content.conversations import CONVERSATION_FIELDS, NEW_MESSAGE, Conversation, ConversationFields, NewMessage
 from svc.content.history import Message
-from svc.content.search import Match
 from svc.db import Page
 from svc.routes.schemas.content import (
     CONVERSATION,
@@ -74,7 +73,8 @@ async def list_conversations(request: Request[State], caller: Caller) -> Respons
         return listing(page, Conversation.as_json)
     text(search.QUERY_LENGTH).check(words, "q")
     found = await db.heavy_read(search.search, caller.id, words, limit, page_after(request), project_id)
-    return listing(found, Match.as_json)
+    data = [match.as_json() for match in found.page.items]
+    return reply({"object": "list", "data": data, "has_more": found.page.has_more, "incomplete": found.incomplete})
 
 
 @describes(

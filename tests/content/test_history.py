@@ -201,7 +201,7 @@ def test_words_of_any_script_case_and_accent_are_found(conn: sqlite3.Connection,
     say(conn, ada, text, conversation_id=conversation_id)
     say(conn, ada, "something else")
     assert len(texts(conn, ada, query)) == 1
-    assert [found.conversation.id for found in search.search(conn, ada, query, 20, None, None).items] == [conversation_id]
+    assert [found.conversation.id for found in search.search(conn, ada, query, 20, None, None).page.items] == [conversation_id]
 
 
 @pytest.mark.parametrize(
@@ -216,7 +216,7 @@ def test_the_syntax_of_the_index_means_nothing_in_a_query(conn: sqlite3.Connecti
     say(conn, ada, "the zebra and near not content", conversation_id=conversation_id)
     found = texts(conn, ada, query)
     assert bool(found) is any(word in query.lower() for word in ("zebra", "content"))
-    listed = search.search(conn, ada, query, 20, None, None).items
+    listed = search.search(conn, ada, query, 20, None, None).page.items
     wanted = [word for word in query.lower().replace("_", " ").replace("'", " ").split() if word.isalnum()]
     assert not listed or all(word in "the zebra and near not content" for word in wanted)
 
@@ -230,7 +230,7 @@ def test_any_text_and_any_query_work(text: str, query: str) -> None:
     conversation_id = conversations.add_conversation(conn, ada, NOW, title=conversations.title_of(text)).id
     say(conn, ada, text, conversation_id=conversation_id)
     assert texts(conn, ada, query) in ([], [text.strip()])
-    assert len(search.search(conn, ada, query, 20, None, None).items) <= 1
+    assert len(search.search(conn, ada, query, 20, None, None).page.items) <= 1
     check_indexes(conn)
     while conversations.delete_some(conn, ada, conversation_id):
         pass

@@ -15,7 +15,7 @@ def talk(conn, account_id: str, at: float, title: str | None, *contents: str) ->
 
 
 def found(conn, account_id: str, query: str) -> list[str]:  # type: ignore[no-untyped-def]  # noqa: F811
-    return [match.conversation.id for match in search.search(conn, account_id, query, 20, None, None).items]
+    return [match.conversation.id for match in search.search(conn, account_id, query, 20, None, None).page.items]
 
 
 def test_words_may_stand_in_different_messages_and_in_the_title(conn, ada) -> None:  # type: ignore[no-untyped-def]  # noqa: F811
@@ -36,8 +36,8 @@ def test_the_last_used_comes_first_page_by_page(conn, ada) -> None:  # type: ign
     conversations.add_message(conn, ada, ids[0], role="user", content="again", now_seconds=NOW + 9)
     wanted = [ids[0], ids[1], ids[2]]
     assert found(conn, ada, "zebra") == wanted
-    first = search.search(conn, ada, "zebra", 1, None, None)
-    second = search.search(conn, ada, "zebra", 2, wanted[0], None)
+    first = search.search(conn, ada, "zebra", 1, None, None).page
+    second = search.search(conn, ada, "zebra", 2, wanted[0], None).page
     assert first.has_more and [match.conversation.id for match in second.items] == wanted[1:] and not second.has_more
     with pytest.raises(ApiError):
         search.search(conn, ada, "zebra", 1, talk(conn, ada, 0, None, "lion"), None)
@@ -45,7 +45,7 @@ def test_the_last_used_comes_first_page_by_page(conn, ada) -> None:  # type: ign
 
 def test_what_was_found_is_told_in_parts_that_make_up_the_text(conn, ada) -> None:  # type: ignore[no-untyped-def]  # noqa: F811
     talk(conn, ada, 0, "Zebras in Zürich", "many words " * 300 + "the ZEBRA of zurich sleeps " + "and more " * 300)
-    (match,) = search.search(conn, ada, "zurich zebra", 20, None, None).items
+    (match,) = search.search(conn, ada, "zurich zebra", 20, None, None).page.items
     title, message = match.as_json()["matches"]
     assert title == {
         "message_id": None,

@@ -135,7 +135,19 @@ _FOUND_CONVERSATION = record(
     required=list(CONVERSATION["properties"]),
     example=CONVERSATION.example,
 )
-CONVERSATION_LIST = page_of(_FOUND_CONVERSATION)
+_CONVERSATION_PAGE = page_of(_FOUND_CONVERSATION, "ConversationList")
+CONVERSATION_LIST = record(
+    _CONVERSATION_PAGE.name,
+    {
+        **_CONVERSATION_PAGE["properties"],
+        "incomplete": boolean(
+            "With `q`: whether the search ran out of time. The conversations hold all words that it has looked up, and others may "
+            "be missing. Ask for fewer words."
+        ),
+    },
+    required=list(_CONVERSATION_PAGE["properties"]),
+    example=_CONVERSATION_PAGE.example,
+)
 _RECALLED_PASSAGE = record(
     "RecalledPassage",
     {
