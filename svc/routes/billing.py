@@ -114,7 +114,7 @@ async def list_usage(request: Request[State], caller: Caller) -> Response:
     by = checks.one_of(*_USAGE)(request.query_params.get("by", "model"), "by")
     first_day = usage.day_of(request.state.clock() - (int(text) - 1) * _DAY_SECONDS)
     await request.state.engines.usage.flush()
-    return listing(await request.state.db.read(_USAGE[by], caller.id, first_day, page_after(request)), dict)
+    return listing(await request.state.db.heavy_read(_USAGE[by], caller.id, first_day, page_after(request)), dict)
 
 
 @describes(

@@ -141,8 +141,8 @@ CONVERSATION_LIST = record(
     {
         **_CONVERSATION_PAGE["properties"],
         "incomplete": boolean(
-            "With `q`: whether the search ran out of time. The conversations hold all words that it has looked up, and others may "
-            "be missing. Ask for fewer words."
+            "With `q`: whether the search ran out of time. The conversations hold all words that it has looked up by then, and "
+            "others may be missing. Ask for fewer words."
         ),
     },
     required=list(_CONVERSATION_PAGE["properties"]),
