@@ -219,13 +219,14 @@ BEGIN
 END;
 
 -- owner: svc/content/conversations.py
--- Conversations and messages do not cascade: svc/content/history.py takes them out of their indexes of words first, or the account stays.
+-- Conversations and messages do not cascade: an account may have too many for one transaction.
 CREATE TABLE conversations (
-    number INTEGER PRIMARY KEY, -- as which its title is in the index of words
+    number INTEGER PRIMARY KEY AUTOINCREMENT, -- as which its title is in the index of words; never used again
     id TEXT NOT NULL UNIQUE,
     account_id TEXT NOT NULL REFERENCES accounts (id),
     project_id TEXT,
     title TEXT CONSTRAINT title_form CHECK (trim(title) <> '' AND length(title) <= 200), -- NULL until the first message
+    title_version INTEGER NOT NULL DEFAULT 0 CONSTRAINT title_version_range CHECK (title_version BETWEEN 0 AND 127),
     created_at REAL NOT NULL,
     updated_at REAL NOT NULL,
     UNIQUE (account_id, id),
@@ -245,7 +246,7 @@ END;
 -- owner: svc/content/history.py
 -- What an account said and was told in its sessions: in a conversation, or as the goal and the output of an agent run.
 CREATE TABLE messages (
-    number INTEGER PRIMARY KEY, -- the order, and as which it is in the index of words
+    number INTEGER PRIMARY KEY AUTOINCREMENT, -- the order, and as which it is in the index of words; never used again
     id TEXT NOT NULL UNIQUE,
     account_id TEXT NOT NULL REFERENCES accounts (id),
     conversation_id TEXT,
@@ -276,26 +277,50 @@ CREATE TABLE answers (
 
 CREATE INDEX answers_by_account ON answers (account_id, message_id);
 
--- owner: svc/content/fulltext.py
--- Each word stands behind its account's id, each piece of 1,000 characters of a message at the place
--- number * 128 + piece, a title at its number. Written beside their tables, not by triggers: under trusted_schema = OFF those may
--- not touch a virtual table.
-CREATE VIRTUAL TABLE conversations_text USING fts5 (words, content = '', detail = none, tokenize = 'ascii');
-CREATE VIRTUAL TABLE messages_text USING fts5 (words, content = '', detail = none, tokenize = 'ascii');
--- FTS5 merges 64 pages for each level at once, within somebody's write: small ones, so that nobody waits for that.
-INSERT INTO conversations_text (conversations_text, rank) VALUES ('pgsz', 500);
-INSERT INTO messages_text (messages_text, rank) VALUES ('pgsz', 500);
-
--- owner: svc/content/fulltext.py
--- The words of an account's messages, each once and also backwards: where forms of a word and misspellings are looked up.
-CREATE TABLE vocabulary (
-    account_id TEXT NOT NULL REFERENCES accounts (id),
-    word TEXT NOT NULL,
-    backwards TEXT NOT NULL,
-    PRIMARY KEY (account_id, word)
+-- owner: svc/content/word_runs.py
+-- The words that were added last, by their place: "zebra" and "lion" as "\nzebra\nlion\n". Titles have = before place and words.
+CREATE TABLE fresh_words (
+    account_id TEXT NOT NULL REFERENCES accounts (id) ON DELETE CASCADE,
+    place TEXT NOT NULL, -- ten hexadecimal digits: number * 128 + piece of a message, or + version of a title
+    lines INTEGER NOT NULL CONSTRAINT fresh_lines_positive CHECK (lines > 0), -- in words
+    words TEXT NOT NULL,
+    PRIMARY KEY (account_id, place)
 ) STRICT, WITHOUT ROWID;
 
-CREATE INDEX vocabulary_backwards ON vocabulary (account_id, backwards);
+-- owner: svc/content/word_runs.py
+-- Runs of lines "zebra 00000004d2". Those that have an `into_run` are being merged into it.
+CREATE TABLE word_runs (
+    id INTEGER PRIMARY KEY,
+    account_id TEXT NOT NULL REFERENCES accounts (id),
+    level INTEGER NOT NULL CONSTRAINT run_level_positive CHECK (level > 0),
+    into_run INTEGER REFERENCES word_runs (id) CONSTRAINT into_later_run CHECK (into_run > id)
+) STRICT;
+
+CREATE INDEX word_runs_by_account ON word_runs (account_id, level);
+CREATE INDEX word_runs_merged ON word_runs (into_run) WHERE into_run IS NOT NULL;
+CREATE INDEX word_runs_merging ON word_runs (level, account_id) WHERE into_run IS NOT NULL;
+
+-- owner: svc/content/word_runs.py
+-- The lines of a run, sorted and compressed. An account has too many for one transaction, so they do not cascade.
+CREATE TABLE word_blocks (
+    run INTEGER NOT NULL REFERENCES word_runs (id),
+    first TEXT NOT NULL, -- line
+    lines BLOB NOT NULL,
+    PRIMARY KEY (run, first)
+) STRICT;
+
+-- owner: svc/content/word_runs.py
+-- Accounts whose runs hold lines of deleted texts. A purge that has begun writes all runs up to `last_run` anew.
+CREATE TABLE word_purges (
+    id INTEGER PRIMARY KEY,
+    account_id TEXT NOT NULL REFERENCES accounts (id) ON DELETE CASCADE,
+    due_at REAL NOT NULL,
+    last_run INTEGER
+) STRICT;
+
+CREATE INDEX word_purges_due ON word_purges (due_at);
+CREATE INDEX word_purges_by_account ON word_purges (account_id);
+CREATE UNIQUE INDEX word_purges_once ON word_purges (account_id) WHERE last_run IS NULL;
 
 -- owner: svc/content/fulltext.py
 -- Long messages of which only the first pieces are in the index yet: the writer goes on with them between others' jobs.

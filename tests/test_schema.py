@@ -31,10 +31,13 @@ INSERT INTO identities VALUES ('n', 'a', 'https://issuer', '1', NULL, 1), ('o', 
 INSERT INTO oauth_flows VALUES (zeroblob(32), zeroblob(32), 'issuer', 'a', 2),
     (CAST(printf('%032d', 1) AS BLOB), zeroblob(32), 'issuer', 'b', 2);
 INSERT INTO oauth_codes VALUES (zeroblob(32), zeroblob(32), 'a', 2), (CAST(printf('%032d', 1) AS BLOB), zeroblob(32), 'b', 2);
-INSERT INTO conversations VALUES (1, 'y', 'a', 'p', 'hello', 1, 1), (2, 'z', 'b', NULL, NULL, 1, 1);
+INSERT INTO conversations VALUES (1, 'y', 'a', 'p', 'hello', 0, 1, 1), (2, 'z', 'b', NULL, NULL, 0, 1, 1);
 INSERT INTO messages VALUES (1, 'm1', 'a', 'y', NULL, 'user', 'hello', NULL, 1),
     (2, 'm2', 'b', NULL, 's', 'assistant', 'hi', 'm', 1);
-INSERT INTO vocabulary VALUES ('a', 'hello', 'olleh'), ('b', 'hi', 'ih');
+INSERT INTO fresh_words VALUES ('a', '0000000080', 1, char(10) || 'hello' || char(10)), ('b', '0000000100', 1, 'hi');
+INSERT INTO word_runs VALUES (1, 'b', 2, NULL), (2, 'a', 1, 3), (3, 'a', 2, NULL);
+INSERT INTO word_blocks VALUES (1, 'hi 0000000100', x'00'), (2, 'hello 0000000080', x'00');
+INSERT INTO word_purges VALUES (1, 'a', 1, NULL), (2, 'b', 1, 1);
 INSERT INTO unindexed VALUES (1, 4), (2, 4);
 INSERT INTO answers VALUES ('m1', 'a', 1, 2, 3, 4, 'stop', NULL, '[]');
 INSERT INTO support_conversations VALUES ('u', 'a', 'active', 'help', 1, 1, NULL), ('x', 'b', 'active', NULL, 1, 1, NULL),
@@ -192,14 +195,20 @@ BROKEN: dict[tuple[str, str], list[str | tuple[str, ...]]] = {
         "UPDATE conversations SET title = ' '",
         "UPDATE conversations SET title = printf('%201d', 1)",
     ],
-    ("conversations", "id"): ["INSERT INTO conversations VALUES (9, 'y', 'b', NULL, NULL, 1, 1)"],
+    ("conversations", "id"): ["INSERT INTO conversations VALUES (9, 'y', 'b', NULL, NULL, 0, 1, 1)"],
     ("messages", "one_source"): [
         "UPDATE messages SET run_id = 'r' WHERE id = 'm1'",
         "UPDATE messages SET run_id = NULL WHERE id = 'm2'",
     ],
     ("messages", "role_known"): ["UPDATE messages SET role = 'tool'", "UPDATE messages SET role = ''"],
     ("messages", "content_length"): ["UPDATE messages SET content = printf('%1000001d', 1)"],
-    ("vocabulary", "account_id, word"): ["INSERT INTO vocabulary VALUES ('a', 'hello', 'x')"],
+    ("fresh_words", "account_id, place"): ["INSERT INTO fresh_words VALUES ('a', '0000000080', 1, 'x')"],
+    ("fresh_words", "fresh_lines_positive"): ["UPDATE fresh_words SET lines = 0"],
+    ("word_blocks", "run, first"): ["INSERT INTO word_blocks VALUES (2, 'hello 0000000080', x'01')"],
+    ("word_runs", "run_level_positive"): ["UPDATE word_runs SET level = 0"],
+    ("word_runs", "into_later_run"): ["UPDATE word_runs SET into_run = id"],
+    ("word_purges", "account_id WHERE last_run IS NULL"): ["INSERT INTO word_purges VALUES (3, 'a', 1, NULL)"],
+    ("conversations", "title_version_range"): ["UPDATE conversations SET title_version = 128"],
     ("unindexed", "next_piece_range"): ["UPDATE unindexed SET next_piece = 128", "UPDATE unindexed SET next_piece = -1"],
     ("stored", "stored_not_negative"): ["UPDATE stored SET bytes = -1"],
     ("stored", "account_id"): ["INSERT INTO stored VALUES ('a', 0)"],
@@ -392,7 +401,8 @@ def test_with_an_account_goes_everything_that_is_its_own_and_nothing_of_others(c
     others = {table: rows_of(conn, table, "account_id = 'b'") for table in owned}
     counts = {table: len(rows_of(conn, table, "true")) for table in ("ledger", "checkouts", "payment_events")}
     assert all(rows_of(conn, table, "account_id = 'a'") for table in owned)
-    for table in ("holds", "messages", "conversations", "vocabulary"):  # these are taken out first, see schema.sql
+    conn.execute("DELETE FROM word_blocks WHERE run = 2")
+    for table in ("holds", "messages", "conversations", "word_runs"):  # these are taken out first, see schema.sql
         conn.execute(f"DELETE FROM {table} WHERE account_id = 'a'")
     conn.execute("DELETE FROM accounts WHERE id = 'a'")
     assert not any(rows_of(conn, table, "account_id = 'a'") for table in owned)

@@ -75,14 +75,13 @@ def _delete(config: Config, options: argparse.Namespace) -> int:
         began, more = time.monotonic(), True
         account_id = account_named(tx, options.email).id
         departure.begin(tx, account_id)
-        leaving = departure.Departure(account_id)
         while more:
             tx.execute("COMMIT")
             if served:  # it looks now and then whether the database is free, and mostly has to find it so
                 time.sleep(_PAUSES * (time.monotonic() - began))
             tx.execute("BEGIN IMMEDIATE")
             began = time.monotonic()
-            more = leaving.go_on(tx)
+            more = departure.go_on(tx, account_id)
     print("deleted")
     return 0
 

@@ -1,14 +1,12 @@
 """Conversations: what a session's chat is kept in, filed under projects, found by words of titles and messages."""
 
 import sqlite3
-import time
 from collections.abc import Mapping
 from typing import Annotated, Any, NamedTuple
 
 from svc import quota
 from svc.content import history
-from svc.content.forgetting import Part
-from svc.content.fulltext import TITLES, distinct_words
+from svc.content.fulltext import PIECES, TITLES
 from svc.db import Page, page, run_some
 from svc.errors import ApiError
 from svc.ids import new_id, timestamp
@@ -17,7 +15,6 @@ from svc.shapes import ABSENT, CONTROL_CHARACTERS, Absent, label, nullable, one_
 TITLE_LENGTH = 200
 ROLES = ("system", "user", "assistant")
 _MADE_TITLE_LENGTH = 80
-_SLICE_SECONDS = 0.008
 _TITLE = nullable(label(TITLE_LENGTH)).about("Not blank, without control characters; null: made of the first message.")
 
 
@@ -40,13 +37,14 @@ NEW_MESSAGE = record("CreateMessageRequest", NewMessage, example={"role": "user"
 
 
 class Conversation(NamedTuple):
-    """A row of `conversations`; `number` is its place in the index of words, times are Unix seconds."""
+    """A row of `conversations`; `number` and `title_version` are the title's place in the index, times are Unix seconds."""
 
     number: int
     id: str
     account_id: str
     project_id: str | None
     title: str | None
+    title_version: int
     created_at: float
     updated_at: float
 
@@ -102,9 +100,9 @@ def add_conversation(
         ).fetchone()
     except sqlite3.IntegrityError:
         raise _no_project(project_id) from None
-    if title is not None:
-        _add_title(tx, account_id, row["number"], title)
-    return Conversation(**row)
+    conversation = Conversation(**row)
+    _add_title(tx, conversation)
+    return conversation
 
 
 def _no_project(project_id: str | None) -> ApiError:
@@ -145,22 +143,23 @@ def change_conversation(
     if not changes:
         return before
     values = {**before._asdict(), **changes, "now": now_seconds}
+    renamed = values["title"] != before.title
     try:
         tx.execute(
             """
-            UPDATE conversations SET title = :title, project_id = :project_id, updated_at = :now
+            UPDATE conversations SET title = :title, title_version = (title_version + :renamed) % 128,
+                project_id = :project_id, updated_at = :now
             WHERE account_id = :account_id AND id = :id
             """,
-            values,
+            {**values, "renamed": renamed},
         )
     except sqlite3.IntegrityError:
         raise _no_project(values["project_id"]) from None
-    if values["title"] != before.title:
-        if before.title is not None:
-            _remove_title(tx, account_id, before.number, before.title)
-        if values["title"] is not None:
-            _add_title(tx, account_id, before.number, values["title"])
-    return conversation_by_id(tx, account_id, conversation_id)
+    after = conversation_by_id(tx, account_id, conversation_id)
+    if renamed:
+        _remove_title(tx, before)
+        _add_title(tx, after)
+    return after
 
 
 def add_message(
@@ -183,7 +182,7 @@ def add_message(
     if not room_reserved:
         quota.check_room(tx, account_id, quota.ROW_BYTES + len(f"{title or ''}{content}".encode("utf-8", "replace")))
     if title is not None:
-        _add_title(tx, account_id, conversation.number, title)
+        _add_title(tx, conversation._replace(title=title))
     tx.execute(
         "UPDATE conversations SET title = ifnull(?, title), updated_at = ? WHERE account_id = ? AND id = ?",
         (title, now_seconds, account_id, conversation_id),
@@ -212,8 +211,7 @@ def delete_some(tx: sqlite3.Connection, account_id: str, conversation_id: str) -
 
 
 def _delete(tx: sqlite3.Connection, conversation: Conversation) -> None:
-    if conversation.title is not None:
-        _remove_title(tx, conversation.account_id, conversation.number, conversation.title)
+    _remove_title(tx, conversation)
     tx.execute("DELETE FROM conversations WHERE account_id = ? AND number = ?", (conversation.account_id, conversation.number))
 
 
@@ -223,26 +221,22 @@ def leave_project(tx: sqlite3.Connection, account_id: str, project_id: str) -> b
     return run_some(tx, f"UPDATE conversations SET project_id = NULL WHERE number IN ({filed})", account_id, project_id)  # noqa: S608
 
 
-def forget_some(tx: sqlite3.Connection, account_id: str, part: Part | None = None) -> bool:
-    """Deletes the conversations of an account that are of `part`, by default all, for 8 ms; whether there are more of them. To be
-    called when their messages are gone, and until there are none, before the account is deleted."""
-    ends, part = time.monotonic() + _SLICE_SECONDS, part or Part()
-    rows = tx.execute(
-        f"SELECT * FROM conversations WHERE account_id = :account_id AND {Part.WHERE} ORDER BY number DESC",  # noqa: S608
-        {"account_id": account_id, **vars(part)},
-    )
-    for row in rows:
-        if time.monotonic() > ends:
-            rows.close()
-            return True
-        _delete(tx, Conversation(**row))
-        part.note(row["number"], row["title"] or "")
-    return False
+def forget_some(tx: sqlite3.Connection, account_id: str) -> bool:
+    """Delete conversations of an account, whose messages are gone, for 5 ms; return whether there are more."""
+    own = "SELECT number FROM conversations WHERE account_id = ?1 LIMIT ?2"
+    return run_some(tx, f"DELETE FROM conversations WHERE account_id = ?1 AND number IN ({own})", account_id)  # noqa: S608
 
 
-def _add_title(tx: sqlite3.Connection, account_id: str, number: int, title: str) -> None:
-    TITLES.add_piece(tx, account_id, number, distinct_words(title))
+def _add_title(tx: sqlite3.Connection, conversation: Conversation) -> None:
+    if conversation.title is not None:
+        TITLES.add(tx, conversation.account_id, _title_place(conversation), conversation.title)
 
 
-def _remove_title(tx: sqlite3.Connection, account_id: str, number: int, title: str) -> None:
-    TITLES.remove_piece(tx, account_id, number, distinct_words(title))
+def _remove_title(tx: sqlite3.Connection, conversation: Conversation) -> None:
+    if conversation.title is not None:
+        place = _title_place(conversation)
+        TITLES.remove(tx, conversation.account_id, place, place + 1)
+
+
+def _title_place(conversation: Conversation) -> int:
+    return conversation.number * PIECES + conversation.title_version

@@ -1,10 +1,8 @@
-"""Words of an account's own texts, found through FTS5 at a cost that does not depend on what other accounts wrote.
+"""Words of an account's own texts: of titles, and of messages in pieces of up to 1,000 characters.
 
-A table with such an index has `number INTEGER PRIMARY KEY` and `account_id`, and its words in the FTS5 table `<table>_text`: the
-words of each piece of a message are an entry of their own: place = number * 128 + piece. Each word stands there behind its
-account's id: a search reads the entries of that account alone, and common words cost nobody else.
+The words of a piece stand at the place number * 128 + piece, those of a title at number * 128 + version (word_runs.py).
 
-add -> the first pieces at once, of a long text a row of `unindexed` -> index_some, between others' writes, until none is left
+add_message_words -> the first pieces at once, of a long text a row of `unindexed` -> index_some, between others' writes
 """
 
 import sqlite3
@@ -13,15 +11,15 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from svc.budget import spent
-from svc.content.words import LEAST_MISSPELT, are_forms, is_near, is_unspaced, words_of
-from svc.db import run_some
+from svc.content import word_runs
+from svc.content.word_runs import PIECES as PIECES
+from svc.content.word_runs import tidy_some, words_beginning
+from svc.content.words import LEAST_MISSPELT, are_forms, indexed_words, is_near, is_unspaced, words_of
 
 INDEXED_CHARACTERS = 100_000
 PIECE_CHARACTERS = 1_000
-PIECES = 128
 _PIECES_AT_ONCE = 4
-_MERGED_PAGES = 8  # of 500 bytes each
-_MERGE_SECONDS = 0.005
+_INDEX_SECONDS = 0.003
 _FORMS_READ = 300
 _FORMS_KEPT = 12
 _NEAR_READ = 1_500
@@ -42,75 +40,61 @@ def pieces_of(text: str) -> list[str]:
     return pieces
 
 
-def _terms(account_id: str, words: Iterable[str]) -> list[str]:
-    prefix = account_id.replace("_", "")
-    return [prefix + word for word in words]
-
-
 class Index(NamedTuple):
-    """The words of a column in `table`. Written here, not by triggers: under trusted_schema = OFF those may not touch FTS5."""
+    """The words of titles or of messages, by the mark that word_runs.py tells them apart."""
 
-    table: str
+    mark: str
 
-    def add_piece(self, tx: sqlite3.Connection, account_id: str, place: int, words: Iterable[str]) -> None:
-        tx.execute(
-            f"INSERT INTO {self.table}_text (rowid, words) VALUES (?, ?)",  # noqa: S608
-            (place, " ".join(_terms(account_id, words))),
-        )
+    def add(self, tx: sqlite3.Connection, account_id: str, place: int, text: str) -> None:
+        word_runs.add(tx, account_id, self.mark, place, indexed_words(text))
 
-    def remove_piece(self, tx: sqlite3.Connection, account_id: str, place: int, words: Iterable[str]) -> None:
-        """Takes out what `add_piece` has put in."""
-        tx.execute(
-            f"INSERT INTO {self.table}_text ({self.table}_text, rowid, words) VALUES ('delete', ?, ?)",  # noqa: S608
-            (place, " ".join(_terms(account_id, words))),
-        )
+    def remove(self, tx: sqlite3.Connection, account_id: str, first: int, end: int) -> None:
+        """Remove the places from `first` to below `end`, of a text that this transaction deletes."""
+        word_runs.remove(tx, account_id, self.mark, first, end)
 
     def newest(
         self, conn: sqlite3.Connection, account_id: str, words: Iterable[str], most: int, *, beginning: bool = False
     ) -> list[int]:
-        """The places of the account's pieces that hold any of `words` (folded, at least one), the `most` newest first.
+        """Return the places of the account that hold any of `words` (folded), the `most` newest first.
 
         With `beginning`, those that hold a word which begins so.
         """
-        star = " *" if beginning else ""
-        query = " OR ".join(f'"{term}"{star}' for term in _terms(account_id, words))
-        rows = conn.execute(
-            f"SELECT rowid FROM {self.table}_text WHERE {self.table}_text MATCH ? ORDER BY rowid DESC LIMIT ?",  # noqa: S608
-            (query, most),
-        ).fetchall()
-        return [row[0] for row in rows]
+        whole: list[str] = []
+        begun: list[str] = []
+        for word in words:
+            (begun if beginning or (len(word) == 1 and is_unspaced(word)) else whole).append(word)
+        found = word_runs.newest_places(conn, account_id, self.mark, whole, most) if whole else []
+        if begun:
+            found += word_runs.newest_places(conn, account_id, self.mark, begun, most, beginning=True)
+        return sorted(set(found), reverse=True)[:most]
 
 
-TITLES, MESSAGES = Index("conversations"), Index("messages")
+TITLES, MESSAGES = Index("="), Index("")
 
 
 def distinct_words(text: str) -> list[str]:
     return list(dict.fromkeys(words_of(text)))
 
 
-# --- the words of messages: in pieces, with a vocabulary in which forms and misspellings are looked up
-
-
 def add_message_words(tx: sqlite3.Connection, account_id: str, number: int, text: str) -> None:
-    """Indexes what was said, of a long text only the beginning: `index_some` does the rest."""
+    """Index what was said, of a long text only the beginning: `index_some` does the rest."""
     pieces = pieces_of(text)
     if len(pieces) > _PIECES_AT_ONCE:
         tx.execute("INSERT INTO unindexed (number, next_piece) VALUES (?, ?)", (number, _PIECES_AT_ONCE))
     for piece, part in enumerate(pieces[:_PIECES_AT_ONCE]):
-        _add_part(tx, account_id, number * PIECES + piece, part)
-
-
-def _add_part(tx: sqlite3.Connection, account_id: str, place: int, part: str) -> None:
-    words = distinct_words(part)
-    MESSAGES.add_piece(tx, account_id, place, words)
-    tx.executemany(
-        "INSERT OR IGNORE INTO vocabulary (account_id, word, backwards) VALUES (?, ?, ?)",
-        ((account_id, word, word[::-1]) for word in words if not is_unspaced(word)),
-    )
+        MESSAGES.add(tx, account_id, number * PIECES + piece, part)
 
 
 def index_some(tx: sqlite3.Connection) -> bool:
-    """Indexes one more piece of a long message; whether any message still waits. It takes a few milliseconds."""
+    """Index more pieces of a long message, or tidy the index, for some milliseconds; return whether there was either to do."""
+    ends = time.monotonic() + _INDEX_SECONDS
+    indexed = _index_pieces(tx, ends)
+    if indexed and time.monotonic() > ends:
+        return True
+    return tidy_some(tx) or indexed
+
+
+def _index_pieces(tx: sqlite3.Connection, ends: float) -> bool:
     row = tx.execute(
         """
         SELECT unindexed.number, next_piece, account_id, substr(content, 1, ?)
@@ -122,63 +106,21 @@ def index_some(tx: sqlite3.Connection) -> bool:
         return False
     number, next_piece, account_id, content = row
     pieces = pieces_of(content)
+    for part in pieces[next_piece : next_piece + _PIECES_AT_ONCE]:
+        MESSAGES.add(tx, account_id, number * PIECES + next_piece, part)
+        next_piece += 1
+        if time.monotonic() > ends:
+            break
     if next_piece < len(pieces):
-        _add_part(tx, account_id, number * PIECES + next_piece, pieces[next_piece])
-    if next_piece + 1 < len(pieces):
-        tx.execute("UPDATE unindexed SET next_piece = next_piece + 1 WHERE number = ?", (number,))
+        tx.execute("UPDATE unindexed SET next_piece = ? WHERE number = ?", (next_piece, number))
     else:
         tx.execute("DELETE FROM unindexed WHERE number = ?", (number,))
     return True
 
 
-def remove_last_words(tx: sqlite3.Connection, account_id: str, number: int, text: str) -> tuple[str, set[str]]:
-    """Takes the last pieces of a message out of the index, and out of what waits for it: what is left of its text, and the words
-    that are not in that any more, or still are, for `forget_words`."""
-    pieces = pieces_of(text)
-    waiting = tx.execute("DELETE FROM unindexed WHERE number = ? RETURNING next_piece", (number,)).fetchone()
-    if waiting is not None:
-        del pieces[waiting[0] :]
-    found: set[str] = set()
-    for piece in range(max(len(pieces) - _PIECES_AT_ONCE, 0), len(pieces)):
-        words = distinct_words(pieces[piece])
-        MESSAGES.remove_piece(tx, account_id, number * PIECES + piece, words)
-        found.update(words)
-    return "".join(pieces[:-_PIECES_AT_ONCE]), found
-
-
-def forget_words(tx: sqlite3.Connection, account_id: str, words: Iterable[str]) -> None:
-    """Takes those of `words` that stand in no message any more out of the vocabulary."""
-    for word in words:
-        if not is_unspaced(word) and not MESSAGES.newest(tx, account_id, [word], 1):
-            tx.execute("DELETE FROM vocabulary WHERE account_id = ? AND word = ?", (account_id, word))
-
-
-def forget_vocabulary(tx: sqlite3.Connection, account_id: str) -> bool:
-    """Deletes words of an account for 5 ms; whether there are more."""
-    own = "SELECT word FROM vocabulary WHERE account_id = ?1 LIMIT ?2"
-    return run_some(tx, f"DELETE FROM vocabulary WHERE account_id = ?1 AND word IN ({own})", account_id)  # noqa: S608 - our own words
-
-
-def begin_merge(tx: sqlite3.Connection) -> None:
-    """Begins to merge both indexes into one part each, which takes what was deleted out of them: else it stays in old parts."""
-    _merge(tx, -_MERGED_PAGES)
-
-
-def merge_some(tx: sqlite3.Connection) -> bool:
-    """Merges for 5 ms; whether there is more to do."""
-    ends = time.monotonic() + _MERGE_SECONDS
-    while True:
-        before = tx.total_changes
-        _merge(tx, _MERGED_PAGES)
-        if tx.total_changes - before <= 2:  # each of the two statements counts as one change itself
-            return False
-        if time.monotonic() > ends:
-            return True
-
-
-def _merge(tx: sqlite3.Connection, pages: int) -> None:
-    for table in ("conversations_text", "messages_text"):
-        tx.execute(f"INSERT INTO {table} ({table}, rank) VALUES ('merge', ?)", (pages,))  # noqa: S608 - our own names
+def remove_message_words(tx: sqlite3.Connection, account_id: str, number: int) -> None:
+    """Remove the words of a message that this transaction deletes."""
+    MESSAGES.remove(tx, account_id, number * PIECES, (number + 1) * PIECES)
 
 
 def forms_of(conn: sqlite3.Connection, account_id: str, word: str) -> list[str]:
@@ -189,8 +131,8 @@ def forms_of(conn: sqlite3.Connection, account_id: str, word: str) -> list[str]:
     beginning = word[: max(3, min(5, len(word) - 2))]
     found: list[str] = []
     if not any(sign.isdigit() for sign in word):  # numbers have no forms
-        found = [other for other in _beginning_with(conn, account_id, beginning, _FORMS_READ) if are_forms(word, other)]
-    known = conn.execute("SELECT word FROM vocabulary WHERE account_id = ? AND word = ?", (account_id, word)).fetchone()
+        found = [other for other in words_beginning(conn, account_id, beginning, _FORMS_READ) if are_forms(word, other)]
+    known = MESSAGES.newest(conn, account_id, [word], 1)
     return list(dict.fromkeys([word, *found] if known else found))[:_FORMS_KEPT]
 
 
@@ -198,9 +140,14 @@ def near_words(conn: sqlite3.Connection, account_id: str, word: str) -> list[str
     """The words that the account has used of which the folded `word` may be a misspelling, up to 8."""
     if is_unspaced(word) or len(word) < LEAST_MISSPELT or any(sign.isdigit() for sign in word):
         return []
-    alike = [*_beginning_with(conn, account_id, word[:2], _NEAR_READ, len(word)), *_ending_with(conn, account_id, word)]
+    lengths = range(len(word) - 2, len(word) + 3)
+    alike: dict[str, None] = {}
+    for beginning in (word[:2], *_altered_beginnings(word)):
+        if spent():
+            break
+        alike.update(dict.fromkeys(words_beginning(conn, account_id, beginning, _NEAR_READ, lengths)))
     found = []
-    for other in dict.fromkeys(alike):
+    for other in alike:
         if spent():
             break
         if is_near(word, other):
@@ -208,26 +155,9 @@ def near_words(conn: sqlite3.Connection, account_id: str, word: str) -> list[str
     return found[:_NEAR_KEPT]
 
 
-def _beginning_with(
-    conn: sqlite3.Connection, account_id: str, beginning: str, most: int, length: int | None = None
-) -> Iterator[str]:
-    rows = conn.execute(
-        """
-        SELECT word FROM vocabulary WHERE account_id = :account_id AND word >= :first AND word < :last
-            AND (:length IS NULL OR length(word) BETWEEN :length - 2 AND :length + 2) LIMIT :most
-        """,
-        {"account_id": account_id, "first": beginning, "last": beginning + "\U0010ffff", "length": length, "most": most},
-    )
-    return (row[0] for row in rows)
-
-
-def _ending_with(conn: sqlite3.Connection, account_id: str, word: str) -> Iterator[str]:
-    ending = word[:-4:-1]
-    rows = conn.execute(
-        """
-        SELECT word FROM vocabulary WHERE account_id = :account_id AND backwards >= :first AND backwards < :last
-            AND length(word) BETWEEN :length - 2 AND :length + 2 LIMIT :most
-        """,
-        {"account_id": account_id, "first": ending, "last": ending + "\U0010ffff", "length": len(word), "most": _NEAR_READ},
-    )
-    return (row[0] for row in rows)
+def _altered_beginnings(word: str) -> Iterator[str]:
+    """How a word may begin of which `word` is a misspelling in the first two letters."""
+    first, second = word[0], word[1]
+    rest = word[2 : 4 if len(word) < 8 else 3]  # a long word may have another mistake
+    yield from (second + rest, first + rest, second + first + rest)
+    yield first + word[2] + second

@@ -5,14 +5,13 @@ import time
 from typing import Any, NamedTuple
 
 from svc.content import fulltext
-from svc.content.forgetting import Part
-from svc.db import Page, page
+from svc.db import Page, page, run_some
 from svc.errors import ApiError
 from svc.ids import new_id, timestamp
 
 MESSAGE_LENGTH = 1_000_000
 # How long a transaction that deletes may take, so that nobody's write waits for it.
-_SLICE_SECONDS = 0.008
+_SLICE_SECONDS, _SLICE_ROWS = 0.008, 500
 _LAST = 2**63 - 1
 
 
@@ -89,47 +88,24 @@ def message_by_id(conn: sqlite3.Connection, account_id: str, conversation_id: st
 
 
 def delete_some(tx: sqlite3.Connection, account_id: str, conversation_id: str, first: int = 0, end: int = _LAST) -> bool:
-    """Deletes messages of a conversation, from the number `first` to below `end`, for 8 ms; whether there are more."""
+    """Delete messages of a conversation, from the number `first` to below `end`, for 8 ms; return whether there are more."""
     ends = time.monotonic() + _SLICE_SECONDS
     rows = tx.execute(
         """
-        SELECT number, content FROM messages
-        WHERE account_id = ? AND conversation_id = ? AND number >= ? AND number < ? ORDER BY number
+        SELECT number FROM messages
+        WHERE account_id = ? AND conversation_id = ? AND number >= ? AND number < ? ORDER BY number LIMIT ?
         """,
-        (account_id, conversation_id, first, end),
-    )
-    for number, content in rows:
-        if not _delete(tx, account_id, number, content, ends, forget_words=True):
-            rows.close()
+        (account_id, conversation_id, first, end, _SLICE_ROWS),
+    ).fetchall()
+    for (number,) in rows:
+        fulltext.remove_message_words(tx, account_id, number)
+        tx.execute("DELETE FROM messages WHERE account_id = ? AND number = ?", (account_id, number))
+        if time.monotonic() > ends:
             return True
-    return False
+    return len(rows) == _SLICE_ROWS
 
 
-def forget_some(tx: sqlite3.Connection, account_id: str, part: Part | None = None) -> bool:
-    """Deletes the messages of an account that are of `part`, by default all, for 8 ms; whether there are more of them."""
-    ends, part = time.monotonic() + _SLICE_SECONDS, part or Part()
-    rows = tx.execute(
-        f"SELECT number, content FROM messages WHERE account_id = :account_id AND {Part.WHERE} ORDER BY number DESC",  # noqa: S608
-        {"account_id": account_id, **vars(part)},
-    )
-    for number, content in rows:
-        if not _delete(tx, account_id, number, content, ends, forget_words=False):
-            rows.close()
-            return True
-        part.note(number, content)
-    return False
-
-
-def _delete(tx: sqlite3.Connection, account_id: str, number: int, text: str, ends: float, *, forget_words: bool) -> bool:
-    """Deletes a message, of a long one what there is time for until `ends`, the end of it first; whether it is gone."""
-    left = text
-    while time.monotonic() <= ends:
-        left, words = fulltext.remove_last_words(tx, account_id, number, left)
-        if forget_words:
-            fulltext.forget_words(tx, account_id, words)
-        if not left:
-            tx.execute("DELETE FROM messages WHERE account_id = ? AND number = ?", (account_id, number))
-            return True
-    if left is not text:
-        tx.execute("UPDATE messages SET content = ? WHERE account_id = ? AND number = ?", (left, account_id, number))
-    return False
+def forget_some(tx: sqlite3.Connection, account_id: str) -> bool:
+    """Delete messages of an account, whose words are deleted apart, for 5 ms; return whether there are more."""
+    own = "SELECT number FROM messages WHERE account_id = ?1 LIMIT ?2"
+    return run_some(tx, f"DELETE FROM messages WHERE account_id = ?1 AND number IN ({own})", account_id)  # noqa: S608

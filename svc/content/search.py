@@ -39,7 +39,7 @@ class SearchResult(NamedTuple):
 
 class _LookedUp(NamedTuple):
     places: list[int]  # the newest pieces of messages with the word
-    titles: list[int]  # the numbers of the conversations with the word in the title
+    titles: list[int]  # the places of the titles with the word
 
 
 def search(
@@ -96,8 +96,8 @@ def _newest_by_conversation(
     for place in found.places:
         if (conversation := conversation_of.get(place // PIECES)) is not None:
             newest.setdefault(conversation, place)
-    for conversation in found.titles:
-        newest.setdefault(conversation, None)
+    for place in found.titles:
+        newest.setdefault(place // PIECES, None)
     return newest
 
 

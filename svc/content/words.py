@@ -4,6 +4,7 @@ import re
 import unicodedata
 from collections.abc import Collection, Iterator
 from functools import cache
+from operator import add
 from os.path import commonprefix
 from pathlib import Path
 
@@ -70,6 +71,19 @@ def words_of(text: str) -> Iterator[str]:
                     yield run[position : position + 2]
         else:
             yield run[:WORD_LENGTH]
+
+
+def indexed_words(text: str) -> set[str]:
+    """The words of `text` as the index has them: of a script without spaces all pairs of neighbours, and each last sign with a
+    blank. Any other single sign is found as the beginning of a pair."""
+    found: set[str] = set()
+    for run in _run().findall(folded(text)):
+        if is_unspaced(run):
+            found.update(map(add, run, run[1:]))
+            found.add(run[-1] + " ")
+        else:
+            found.add(run[:WORD_LENGTH])
+    return found
 
 
 def is_stop_word(word: str) -> bool:

@@ -1,7 +1,7 @@
 """The end of an account: gone at once for its owner, its rows in slices between which others write.
 
-begin -> no sign-in, key, link, wallet or checkout is its own any more -> go_on, until nothing is left, neither in the indexes of
-words -> what was deleted is overwritten in the log. The next start goes on with what a process that ended has left.
+begin -> no sign-in, key, link, wallet or checkout is its own any more -> go_on, until nothing is left -> what was deleted is
+overwritten in the log. The next start goes on with what a process that ended has left.
 """
 
 import sqlite3
@@ -9,13 +9,14 @@ import sqlite3
 from svc.agents import runs
 from svc.auth import accounts, identities, links, oauth_flows, tokens
 from svc.billing import payments, usage, wallet
-from svc.content import artifacts, conversations, fulltext, history, projects, support
-from svc.content.forgetting import Forgetting
+from svc.content import artifacts, conversations, history, projects, support, word_runs
 from svc.db import Database
 from svc.errors import ApiError
 
 _SLICES = (
-    fulltext.forget_vocabulary,
+    word_runs.forget_some,
+    history.forget_some,
+    conversations.forget_some,
     artifacts.forget_some,
     runs.forget_some,
     tokens.delete_some_keys,
@@ -36,34 +37,17 @@ def begin(tx: sqlite3.Connection, account_id: str) -> None:
     wallet.close(tx, account_id)
 
 
-class Departure:
-    """What an account has goes, and then the account, a slice of some milliseconds at a time."""
-
-    def __init__(self, account_id: str) -> None:
-        self._account_id = account_id
-        self._texts = [Forgetting(forget_some, account_id) for forget_some in (history.forget_some, conversations.forget_some)]
-        self._gone = False
-
-    def go_on(self, tx: sqlite3.Connection) -> bool:
-        """Whether there is more to do."""
-        if self._gone:
-            return fulltext.merge_some(tx)
-        if any(texts.go_on(tx) for texts in self._texts) or any(forget_some(tx, self._account_id) for forget_some in _SLICES):
-            return True
-        # What a request under way has still written.
-        for forget_some in (history.forget_some, conversations.forget_some, fulltext.forget_vocabulary):
-            while forget_some(tx, self._account_id):
-                pass
-        accounts.delete_account(tx, self._account_id)
-        fulltext.begin_merge(tx)  # what was deleted still stands in old parts of the indexes
-        self._gone = True
+def go_on(tx: sqlite3.Connection, account_id: str) -> bool:
+    """Delete a slice of what the account has, at the end the account; return whether there is more to do."""
+    if any(forget_some(tx, account_id) for forget_some in _SLICES):
         return True
+    accounts.delete_account(tx, account_id)
+    return False
 
 
 async def finish(db: Database, account_id: str) -> None:
     """Deletes all that is left of an account. Raises ApiError `storage_unavailable`; the next start goes on from there."""
-    departure = Departure(account_id)
-    while await db.write_much(departure.go_on):
+    while await db.write_much(go_on, account_id):
         pass
     await db.empty_log()  # in which it stands, too
 

@@ -1,4 +1,4 @@
-"""The words of messages: in pieces, behind their account's id, indexed to the end whatever their length, and gone with them."""
+"""The words of messages: in pieces, indexed to the end whatever their length, found by their owner alone, and gone with them."""
 
 import sqlite3
 
@@ -42,7 +42,7 @@ def test_a_long_message_is_indexed_to_its_end_in_steps(conn: sqlite3.Connection,
     assert place // PIECES == number
 
 
-def test_a_word_stands_behind_its_account_and_is_found_by_nobody_else(
+def test_a_word_is_found_by_nobody_else(
     conn: sqlite3.Connection,  # noqa: F811
     ada: str,  # noqa: F811
     bob: str,  # noqa: F811
@@ -58,17 +58,13 @@ def test_a_misspelt_word_is_looked_up_among_the_words_that_were_used(conn: sqlit
     assert fulltext.near_words(conn, ada, "restuarant") == ["restaurant"] and fulltext.near_words(conn, ada, "zeppelin") == []
 
 
-def test_what_a_message_said_goes_from_index_and_vocabulary_unless_another_says_it_too(
+def test_the_words_of_a_deleted_message_are_gone_unless_another_has_them(
     conn: sqlite3.Connection,  # noqa: F811
     ada: str,  # noqa: F811
 ) -> None:
-    text = "zebra and lion"
-    number = say(conn, ada, text)
+    number = say(conn, ada, "zebra and lion")
     say(conn, ada, "one more lion")
-    left, words = fulltext.remove_last_words(conn, ada, number, text)
-    assert left == ""
+    fulltext.remove_message_words(conn, ada, number)
     conn.execute("DELETE FROM messages WHERE number = ?", (number,))
-    fulltext.forget_words(conn, ada, words)
     assert MESSAGES.newest(conn, ada, ["zebra"], 5) == [] and len(MESSAGES.newest(conn, ada, ["lion"], 5)) == 1
-    known = {row[0] for row in conn.execute("SELECT word FROM vocabulary WHERE account_id = ?", (ada,))}
-    assert "zebra" not in known and "lion" in known
+    assert fulltext.forms_of(conn, ada, "zebras") == [] and fulltext.forms_of(conn, ada, "lions") == ["lion"]

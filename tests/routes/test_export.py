@@ -32,7 +32,9 @@ NOT_EXPORTED = {
     "holds": "requests under way",
     "reserved_room": "requests under way",
     "stored": "the sums of what the other tables hold",
-    "vocabulary": "the words of the messages",
+    "fresh_words": "the words of the messages",
+    "word_runs": "the words of the messages",
+    "word_purges": "the words of the messages",
 }
 
 

@@ -1,0 +1,335 @@
+"""Store at which places each account's words stand, in sorted runs that are merged in short steps (a log-structured merge tree).
+
+A line is a word and a place: "zebra 00000004d2". Each account has its own lines, so that no search reads the words of others.
+
+add -> `fresh_words`, a row for each place -> beyond 64 places or 6,000 words a run: sorted lines, in compressed blocks
+tidy_some -> five runs of one level become one of the next level, a few blocks at a time
+remove -> fresh rows go at once; other lines of a deleted text go when the account's runs are written anew (`word_purges`)
+
+A step of a merge moves the first lines of its runs to the end of the new run, so that each line is always in some run. A block is
+deleted when all its lines have moved; until then some of them are in two runs, which changes no search.
+"""
+
+import json
+import sqlite3
+import time
+import zlib
+from bisect import bisect_right
+from collections.abc import Collection, Iterable, Iterator
+from heapq import nlargest
+from itertools import chain
+
+from svc.budget import spent
+from svc.db import run_some
+
+PIECES = 128  # places of one message or title
+_FRESH_ROWS = 64
+_FRESH_LINES = 6_000
+_FAN = 5  # so many runs of a level are merged
+_BLOCK_LINES = 400
+_BLOCK_BYTES = 1_300  # about; three fill a page of the database
+_STEP_BLOCKS = 32  # read in one step: it takes about 5 ms
+_DIGITS = 10  # of a place, hexadecimal
+_LEVEL_ONE_SECONDS = 2.0
+_LAST_SIGN = "\U0010ffff"
+# The mark before each word tells titles from messages; a place is live while its text is stored.
+_LIVE = {
+    "": "SELECT 1 FROM messages WHERE account_id = ?1 AND number = value / ?2",
+    "=": "SELECT 1 FROM conversations WHERE account_id = ?1 AND number = value / ?2 AND title_version = value % ?2",
+}
+
+
+def add(tx: sqlite3.Connection, account_id: str, mark: str, place: int, words: Collection[str]) -> None:
+    """Store that the account's `words`, folded and distinct, stand at `place`, which is below 2**40."""
+    if not words:
+        return
+    text = "\n".join(sorted(mark + word for word in words))
+    row = (account_id, _key(mark, place), len(words), f"\n{text}\n")
+    tx.execute("INSERT INTO fresh_words (account_id, place, lines, words) VALUES (?, ?, ?, ?)", row)
+    rows, lines = tx.execute("SELECT count(*), sum(lines) FROM fresh_words WHERE account_id = ?", (account_id,)).fetchone()
+    if rows > _FRESH_ROWS or lines > _FRESH_LINES:
+        _make_run(tx, account_id)
+
+
+def remove(tx: sqlite3.Connection, account_id: str, mark: str, first: int, end: int) -> None:
+    """Remove the words at the places from `first` to below `end`, of one text that the same transaction deletes.
+
+    They are added in order and leave `fresh_words` together: where the first is fresh, all are. Otherwise the account's runs must
+    be written anew. That takes the longer the more there is of them, and so it is done the less often.
+    """
+    rows = tx.execute(
+        "DELETE FROM fresh_words WHERE account_id = ? AND place >= ? AND place < ? RETURNING place",
+        (account_id, _key(mark, first), _key(mark, end)),
+    ).fetchall()
+    if any(row[0] == _key(mark, first) for row in rows):
+        return
+    level = tx.execute("SELECT max(level) FROM word_runs WHERE account_id = ?", (account_id,)).fetchone()[0]
+    if level is not None:
+        due_at = time.time() + _LEVEL_ONE_SECONDS * _FAN ** (level - 1)
+        tx.execute("INSERT INTO word_purges (account_id, due_at) VALUES (?, ?) ON CONFLICT DO NOTHING", (account_id, due_at))
+
+
+def newest_places(
+    conn: sqlite3.Connection, account_id: str, mark: str, words: Collection[str], most: int, *, beginning: bool = False
+) -> list[int]:
+    """Return the `most` newest places where any of `words` stands, or with `beginning` any word that begins so, newest first.
+
+    Return what was found until then when the budget of the read is spent.
+    """
+    found: set[str] = set()
+    asked = sorted(mark + word for word in words)
+    for key, text in conn.execute("SELECT place, words FROM fresh_words WHERE account_id = ?", (account_id,)):
+        if any((f"\n{word}" if beginning else f"\n{word}\n") in text for word in asked):
+            found.add(key[-_DIGITS:])
+    for run in _runs(conn, account_id):
+        for word in asked:
+            if beginning:
+                for _, lines in _blocks_with(conn, run, word):
+                    found.update(line[-_DIGITS:] for line in lines)
+            else:
+                found.update(_last_places(conn, run, word, most))
+            if spent():
+                break
+    places = [int(digits, 16) for digits in nlargest(most, found)]
+    if conn.execute("SELECT 1 FROM word_purges WHERE account_id = ?", (account_id,)).fetchone() is None:
+        return places
+    live = _live(conn, account_id, mark, places)
+    if len(live) < most and len(places) == most and not spent():  # deleted texts took the place of older ones
+        return newest_places(conn, account_id, mark, words, 4 * most, beginning=beginning)[:most]
+    return [place for place in places if place in live]
+
+
+def words_beginning(
+    conn: sqlite3.Connection, account_id: str, beginning: str, most: int, lengths: range = range(1, 1_000)
+) -> list[str]:
+    """Return the account's words in messages that begin so and have one of `lengths`, the first `most` in order."""
+    found: set[str] = set()
+    for (text,) in conn.execute("SELECT words FROM fresh_words WHERE account_id = ?", (account_id,)):
+        found.update(word for word in _lines_beginning(text, beginning) if len(word) in lengths)
+    for run in _runs(conn, account_id):
+        own: set[str] = set()
+        low: str | None = beginning
+        while low is not None and len(own) < most and not spent():
+            low, words = _some_words(conn, run, beginning, low)
+            own.update(word for word in words if len(word) in lengths)
+        found |= own
+    return sorted(found)[:most]
+
+
+def _some_words(conn: sqlite3.Connection, run: int, beginning: str, low: str) -> tuple[str | None, set[str]]:
+    """The words of the next lines that begin so, and where to go on: after all lines of the last of them, or None at the end."""
+    for _, lines in _blocks_with(conn, run, beginning, low):
+        words = {line[: -_DIGITS - 1] for line in lines if line > low}
+        if words:
+            return max(words) + "!", words
+    return None, set()
+
+
+def tidy_some(tx: sqlite3.Connection) -> bool:
+    """Do one step of a merge or of a purge, the short ones first; return whether there was one to do. It takes about 5 ms."""
+    row = tx.execute(
+        "SELECT account_id, into_run FROM word_runs WHERE into_run IS NOT NULL ORDER BY level, account_id LIMIT 1"
+    ).fetchone()
+    if row is not None:
+        _merge_some(tx, *row)
+        return True
+    row = tx.execute(
+        "SELECT id, account_id, last_run FROM word_purges WHERE due_at <= ? ORDER BY due_at LIMIT 1", (time.time(),)
+    ).fetchone()
+    if row is not None:
+        _purge_some(tx, *row)
+    return row is not None
+
+
+def forget_some(tx: sqlite3.Connection, account_id: str) -> bool:
+    """Delete lines of an account for 5 ms; return whether there are more."""
+    for table in ("fresh_words", "word_purges"):
+        tx.execute(f"DELETE FROM {table} WHERE account_id = ?", (account_id,))  # noqa: S608 - our own words
+    own = "SELECT word_blocks.rowid FROM word_runs JOIN word_blocks ON run = id WHERE account_id = ?1 LIMIT ?2"
+    if run_some(tx, f"DELETE FROM word_blocks WHERE rowid IN ({own})", account_id):  # noqa: S608 - our own words
+        return True
+    tx.execute("DELETE FROM word_runs WHERE account_id = ?", (account_id,))
+    return False
+
+
+def _key(mark: str, place: int) -> str:
+    return f"{mark}{place:0{_DIGITS}x}"
+
+
+# --- reading runs
+
+
+def _runs(conn: sqlite3.Connection, account_id: str) -> list[int]:
+    return [row[0] for row in conn.execute("SELECT id FROM word_runs WHERE account_id = ?", (account_id,))]
+
+
+def _blocks_with(conn: sqlite3.Connection, run: int, beginning: str, low: str = "") -> Iterator[tuple[str, list[str]]]:
+    """Each block's first line and its lines that begin so, from the block with `low` on, until the read's budget is spent."""
+    rows = conn.execute(
+        """
+        SELECT first, lines FROM word_blocks WHERE run = ?1 AND first < ?3
+            AND first >= ifnull((SELECT max(first) FROM word_blocks WHERE run = ?1 AND first <= ?2), '')
+        ORDER BY first
+        """,
+        (run, low or beginning, beginning + _LAST_SIGN),
+    )
+    for first, packed in rows:
+        yield first, _lines_beginning(_unpacked(packed), beginning)
+        if spent():
+            return
+
+
+def _last_places(conn: sqlite3.Connection, run: int, word: str, most: int) -> list[str]:
+    """The newest places of a word in a run, `most` or some more of them."""
+    rows = conn.execute("SELECT first, lines FROM word_blocks WHERE run = ? AND first < ? ORDER BY first DESC", (run, word + "!"))
+    found: list[str] = []
+    for first, packed in rows:
+        found += [line[-_DIGITS:] for line in _lines_beginning(_unpacked(packed), word + " ")]
+        if first <= word + " " or len(found) >= most or spent():
+            break
+    return found
+
+
+def _lines_beginning(text: str, beginning: str) -> list[str]:
+    """The lines that begin so, of sorted ones or of `fresh_words`, each between two line ends."""
+    start = text.find("\n" + beginning)
+    if start < 0:
+        return []
+    end = text.index("\n", text.rfind("\n" + beginning) + 1)
+    return text[start + 1 : end].split("\n")
+
+
+def _live(conn: sqlite3.Connection, account_id: str, mark: str, places: Iterable[int]) -> set[int]:
+    rows = conn.execute(
+        f"SELECT value FROM json_each(?3) WHERE EXISTS ({_LIVE[mark]})",  # noqa: S608 - our own words
+        (account_id, PIECES, json.dumps(list(places))),
+    )
+    return {row[0] for row in rows}
+
+
+# --- writing runs
+
+
+def _make_run(tx: sqlite3.Connection, account_id: str) -> None:
+    rows = tx.execute("DELETE FROM fresh_words WHERE account_id = ? RETURNING place, words", (account_id,)).fetchall()
+    lines: list[str] = []
+    for key, text in rows:
+        place = " " + key[-_DIGITS:]
+        lines += [word + place for word in text[1:-1].split("\n")]
+    _write(tx, _new_run(tx, account_id, 1), sorted(lines))
+    _merge_level(tx, account_id, 1)
+
+
+def _new_run(tx: sqlite3.Connection, account_id: str, level: int) -> int:
+    return tx.execute("INSERT INTO word_runs (account_id, level) VALUES (?, ?)", (account_id, level)).lastrowid or 0
+
+
+def _merge_level(tx: sqlite3.Connection, account_id: str, level: int) -> None:
+    """Begin to merge the complete runs of a level, when there are enough."""
+    rows = tx.execute(
+        """
+        SELECT id FROM word_runs WHERE account_id = ? AND level = ? AND into_run IS NULL
+            AND id NOT IN (SELECT into_run FROM word_runs WHERE into_run IS NOT NULL)
+        """,
+        (account_id, level),
+    ).fetchall()
+    if len(rows) >= _FAN:
+        _begin_merge(tx, account_id, [row[0] for row in rows], level + 1)
+
+
+def _begin_merge(tx: sqlite3.Connection, account_id: str, runs: list[int], level: int) -> None:
+    into = _new_run(tx, account_id, level)
+    tx.executemany("UPDATE word_runs SET into_run = ? WHERE account_id = ? AND id = ?", ((into, account_id, run) for run in runs))
+
+
+def _write(tx: sqlite3.Connection, run: int, lines: list[str]) -> None:
+    blocks: list[tuple[int, str, bytes]] = []
+    start, count = 0, _BLOCK_LINES // 2
+    while start < len(lines):
+        block = lines[start : start + count]
+        blocks.append((run, block[0], _packed(block)))
+        start += count
+        count = max(1, min(count * _BLOCK_BYTES // len(blocks[-1][2]), _BLOCK_LINES))
+    tx.executemany("INSERT INTO word_blocks (run, first, lines) VALUES (?, ?, ?)", blocks)
+
+
+def _merge_some(tx: sqlite3.Connection, account_id: str, into: int) -> None:
+    """Move the first lines of the runs that become the run `into`."""
+    runs = [row[0] for row in tx.execute("SELECT id FROM word_runs WHERE account_id = ? AND into_run = ?", (account_id, into))]
+    moved_to = _last_line(tx, into)
+    most = max(2, _STEP_BLOCKS // len(runs))
+    parts: list[list[str]] = []
+    ends: list[str] = []
+    read: list[tuple[int, str]] = []
+    for run in runs:
+        rows = tx.execute("SELECT rowid, lines FROM word_blocks WHERE run = ? ORDER BY first LIMIT ?", (run, most)).fetchall()
+        blocks = [_unpacked(packed)[1:-1].split("\n") for _, packed in rows]
+        read += [(row[0], block[-1]) for row, block in zip(rows, blocks, strict=True)]
+        parts.append(list(chain.from_iterable(blocks)))
+        if len(rows) == most:
+            ends.append(parts[-1][-1])
+    end = min(ends, default=_LAST_SIGN)  # after it, some run has lines that were not read
+    lines = sorted(chain.from_iterable(part[bisect_right(part, moved_to) : bisect_right(part, end)] for part in parts))
+    if tx.execute("SELECT 1 FROM word_purges WHERE account_id = ? AND last_run IS NOT NULL", (account_id,)).fetchone():
+        lines = _live_lines(tx, account_id, lines)
+    _write(tx, into, lines)
+    tx.executemany("DELETE FROM word_blocks WHERE rowid = ?", ((rowid,) for rowid, last in read if last <= end))
+    if not ends:
+        _end_merge(tx, account_id, into, empty=not lines and not moved_to)
+
+
+def _end_merge(tx: sqlite3.Connection, account_id: str, into: int, *, empty: bool) -> None:
+    tx.execute("DELETE FROM word_runs WHERE account_id = ? AND into_run = ?", (account_id, into))
+    if empty:
+        tx.execute("DELETE FROM word_runs WHERE account_id = ? AND id = ?", (account_id, into))
+    else:
+        level = tx.execute("SELECT level FROM word_runs WHERE account_id = ? AND id = ?", (account_id, into)).fetchone()[0]
+        _merge_level(tx, account_id, level)
+
+
+def _last_line(tx: sqlite3.Connection, run: int) -> str:
+    row = tx.execute("SELECT lines FROM word_blocks WHERE run = ? ORDER BY first DESC LIMIT 1", (run,)).fetchone()
+    return "" if row is None else _unpacked(row[0])[1:-1].rsplit("\n", 1)[-1]
+
+
+def _purge_some(tx: sqlite3.Connection, purge_id: int, account_id: str, last_run: int | None) -> None:
+    """Begin to write the next run anew, which leaves out the lines of what was deleted."""
+    if last_run is None:
+        last_run = max(_runs(tx, account_id), default=0)
+        tx.execute("UPDATE word_purges SET last_run = ? WHERE account_id = ? AND id = ?", (last_run, account_id, purge_id))
+    row = tx.execute("SELECT id, level FROM word_runs WHERE account_id = ? ORDER BY id LIMIT 1", (account_id,)).fetchone()
+    if row is not None and row["id"] <= last_run:
+        _begin_merge(tx, account_id, [row["id"]], row["level"])
+    else:
+        tx.execute("DELETE FROM word_purges WHERE account_id = ? AND id = ?", (account_id, purge_id))
+
+
+def _live_lines(tx: sqlite3.Connection, account_id: str, lines: list[str]) -> list[str]:
+    live: set[tuple[str, str]] = set()
+    for mark in _LIVE:
+        digits = {line[-_DIGITS:] for line in lines if line.startswith("=") == (mark == "=")}
+        found = _live(tx, account_id, mark, (int(one, 16) for one in digits))
+        live.update((mark, f"{place:0{_DIGITS}x}") for place in found)
+    return [line for line in lines if ("=" if line[0] == "=" else "", line[-_DIGITS:]) in live]
+
+
+def _packed(lines: list[str]) -> bytes:
+    text = "\n".join(lines) + "\n"
+    width, data = 2 * (len(lines[0]) + 1), text.encode("utf-16-le")
+    if width < 256 and len(data) == 2 * len(text) and text[width // 2 - 1 :: width // 2] == "\n" * len(lines):
+        # All lines are of one length, as Chinese ones are: by columns they take less room.
+        return zlib.compress(bytes([width]) + b"".join([data[column::width] for column in range(width)]), 1)
+    return zlib.compress(b"\0" + text.encode(), 1)
+
+
+def _unpacked(packed: bytes) -> str:
+    """The lines of a block, with a line end before and after each."""
+    data = zlib.decompress(packed)
+    width = data[0]
+    if width == 0:
+        return "\n" + data[1:].decode()
+    count = len(data) // width
+    rows = bytearray(count * width)
+    for column in range(width):
+        rows[column::width] = data[1 + column * count : 1 + (column + 1) * count]
+    return "\n" + rows.decode("utf-16-le")

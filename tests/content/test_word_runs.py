@@ -1,0 +1,176 @@
+"""The sorted runs of words: whatever is added, removed, merged and purged, searches find exactly what is stored."""
+
+import random
+import sqlite3
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from svc.content import word_runs
+from svc.content.word_runs import PIECES, add, newest_places, remove, tidy_some, words_beginning
+from svc.ids import new_id
+from tests.content.test_history import NOW, account, indexed, new_database, tidy
+
+WORDS = ["zebra", "zebras", "lion", "lions", "a", "ab", "狗 ", "狗猫", "狗鳥", "猫狗", "x" * 64, "ß", "𠀀狗"]
+
+
+@pytest.fixture(autouse=True)
+def _small_runs(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Runs of a few lines, so that few words make several levels."""
+    with monkeypatch.context() as patched:
+        for name, value in {"_FRESH_ROWS": 2, "_FAN": 2, "_BLOCK_LINES": 3, "_STEP_BLOCKS": 2}.items():
+            patched.setattr(word_runs, name, value)
+        yield
+
+
+class Texts:
+    """Texts of one account in a database, and the words of each as a model."""
+
+    def __init__(self) -> None:
+        self.conn = new_database()
+        self.account_id = account(self.conn, "ada@example.com")
+        self.words: dict[int, set[str]] = {}
+
+    def add(self, words: set[str]) -> None:
+        statement = "INSERT INTO messages (id, account_id, run_id, role, content, created_at) VALUES (?, ?, 'r', 'user', '', 1)"
+        number = self.conn.execute(statement, (new_id("msg", NOW), self.account_id)).lastrowid or 0
+        self.words[number] = words
+        add(self.conn, self.account_id, "", number * PIECES, words)
+
+    def remove(self, number: int) -> None:
+        del self.words[number]
+        remove(self.conn, self.account_id, "", number * PIECES, (number + 1) * PIECES)
+        self.conn.execute("DELETE FROM messages WHERE number = ?", (number,))
+
+    def check_searches(self, most: int = 3) -> None:
+        for word in WORDS:
+            for beginning in (False, True):
+                asked = word[:1] if beginning else word
+                wanted = [
+                    number * PIECES
+                    for number, words in self.words.items()
+                    if (any(one.startswith(asked) for one in words) if beginning else asked in words)
+                ]
+                found = newest_places(self.conn, self.account_id, "", [asked], most, beginning=beginning)
+                assert found == sorted(wanted, reverse=True)[:most], (asked, beginning)
+
+    def check_words(self) -> None:
+        used = sorted(set().union(*self.words.values()))
+        for beginning in ("z", "li", "a", "狗", "q"):
+            wanted = [word for word in used if word.startswith(beginning)]
+            assert words_beginning(self.conn, self.account_id, beginning, 100) == wanted
+            assert words_beginning(self.conn, self.account_id, beginning, 1) == wanted[:1]
+            assert words_beginning(self.conn, self.account_id, beginning, 100, range(5, 7)) == [
+                word for word in wanted if len(word) in range(5, 7)
+            ]
+
+
+OPERATIONS = st.lists(
+    st.one_of(st.sets(st.sampled_from(WORDS), min_size=1, max_size=6), st.integers(0, 30), st.just("tidy"), st.just("all")),
+    max_size=60,
+)
+
+
+@given(OPERATIONS)
+def test_searches_find_what_is_stored_after_each_step(operations: list[set[str] | int | str]) -> None:
+    texts = Texts()
+    for operation in operations:
+        if isinstance(operation, set):
+            texts.add(operation)
+        elif isinstance(operation, int):
+            if texts.words:
+                texts.remove(sorted(texts.words)[operation % len(texts.words)])
+        elif operation == "tidy":
+            texts.conn.execute("UPDATE word_purges SET due_at = 0")
+            tidy_some(texts.conn)
+        else:
+            tidy(texts.conn)
+        texts.check_searches()
+    tidy(texts.conn)
+    texts.check_searches(most=100)
+    texts.check_words()
+    stored = {(texts.account_id, word, number * PIECES) for number, words in texts.words.items() for word in words}
+    assert indexed(texts.conn) == stored, "and nothing of what was removed"
+    texts.conn.close()
+
+
+@given(st.lists(st.text(st.characters(categories=["L", "N"]), min_size=1, max_size=8), min_size=1, max_size=40))
+def test_lines_are_packed_without_loss(words: list[str]) -> None:
+    lines = sorted(f"{word} {place:010x}" for place, word in enumerate(words))
+    assert word_runs._unpacked(word_runs._packed(lines))[1:-1].split("\n") == lines
+
+
+def test_lines_of_one_length_take_less_room() -> None:
+    chance = random.Random(1)
+    pairs = sorted(f"{chr(chance.randrange(0x4E00, 0x4E80))}{chr(chance.randrange(0x4E00, 0x9FA5))}" for _ in range(800))
+    lines = [f"{pair} {chance.randrange(128):010x}" for pair in pairs]
+    assert len(word_runs._packed(lines)) < 0.7 * len(word_runs._packed([*lines, "𠀀" + lines[-1]]))
+
+
+def test_a_common_word_costs_its_newest_places_alone() -> None:
+    texts = Texts()
+    for _ in range(300):
+        texts.add({"the", "zebra"})
+    tidy(texts.conn)
+    read: list[int] = []
+    unpacked = word_runs._unpacked
+
+    def counted(packed: bytes) -> str:
+        read.append(1)
+        return unpacked(packed)
+
+    word_runs._unpacked, before = counted, word_runs._unpacked
+    try:
+        assert len(newest_places(texts.conn, texts.account_id, "", ["the"], 5)) == 5
+        assert words_beginning(texts.conn, texts.account_id, "the", 5) == ["the"]
+    finally:
+        word_runs._unpacked = before
+    assert len(read) < 40, "of 200 blocks"
+
+
+def test_an_accounts_words_go_with_it_and_no_others() -> None:
+    texts = Texts()
+    bob = account(texts.conn, "bob@example.com")
+    for place in range(50):
+        texts.add({"zebra", f"w{place}"})
+        add(texts.conn, bob, "", place * PIECES, {"lion"})
+    while word_runs.forget_some(texts.conn, texts.account_id):
+        pass
+    assert {account_id for account_id, _, _ in indexed(texts.conn)} == {bob}
+    tables = ("fresh_words", "word_runs", "word_purges")
+    left = [texts.conn.execute(f"SELECT 1 FROM {table} WHERE account_id = ?", (texts.account_id,)).fetchone() for table in tables]
+    assert left == [None] * 3
+    assert newest_places(texts.conn, bob, "", ["lion"], 1) == [49 * PIECES]
+
+
+def test_a_purge_waits_longer_the_more_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = Texts()
+    monkeypatch.setattr(word_runs.time, "time", lambda: 1000.0)
+    waits = []
+    for count in (6, 60, 600):
+        for _ in range(count):
+            texts.add({"zebra"})
+        while tidy_some(texts.conn):
+            pass
+        texts.remove(min(texts.words))
+        waits.append(texts.conn.execute("SELECT due_at - 1000 FROM word_purges").fetchone()[0])
+        texts.conn.execute("DELETE FROM word_purges")
+    assert waits[0] < waits[1] < waits[2]
+    assert not tidy_some(texts.conn)
+
+
+def test_merging_goes_on_in_another_process(tmp_path_factory: pytest.TempPathFactory) -> None:
+    texts = Texts()
+    for number in range(100):
+        texts.add({"zebra", f"w{number}"})
+    tidy_some(texts.conn)
+    copy = sqlite3.connect(":memory:", isolation_level=None)
+    texts.conn.backup(copy)
+    copy.row_factory = sqlite3.Row
+    texts.conn.close()
+    texts.conn = copy
+    texts.check_searches()
+    tidy(copy)
+    texts.check_searches(most=200)
