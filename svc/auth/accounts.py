@@ -12,6 +12,7 @@ from svc.ids import new_id, timestamp
 from svc.shapes import Component, Shape, or_null, text
 
 PASSWORD_LENGTH = (8, 1024)
+MODEL_ID_LENGTH = 364  # a provider's name of 63 characters, a slash, and its own name of 300
 
 # What neither side of an e-mail may hold: controls, what shows nothing or turns the direction, and other forms of @.
 _HIDDEN = "\\u0000-\\u0020\\u007f-\\u009f\\u00ad\\u061c\\u180e\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u2069\\ufe6b\\ufeff\\uff20"

@@ -13,15 +13,28 @@ from importlib import import_module
 from typing import Any, NamedTuple
 
 from svc import quota
-from svc.checks import is_blank, refusal
 from svc.db import Database, run_some
 from svc.errors import ApiError
 from svc.ids import BASE62, new_id, random_base62, timestamp
+from svc.shapes import Shape, refusal, text
 
 SESSION_SECONDS = 8 * 3600
 KEY_PREFIX = "svc-v1-"
 KEY_LENGTH = 49
-NAME_LENGTH = 1_000
+_KEY_NAME = text(1_000, blank=False)
+
+
+def _check_key_name(value: Any, param: str) -> str:
+    if "\0" in _KEY_NAME.check(value, param):
+        raise refusal(value, param, "a string without U+0000")
+    return str(value)
+
+
+KEY_NAME = Shape(
+    _check_key_name,
+    "a string of 1 to 1000 characters that is not blank",
+    {**_KEY_NAME.schema, "description": "A label.", "pattern": "^[^\\u0000]*[^\\s\\u0000\\u001c-\\u001f\\u0085][^\\u0000]*$"},
+)
 _CHECKSUM_LENGTH = 6
 _PAIRS = [first + second for first in BASE62 for second in BASE62]
 _FLUSH_SECONDS = 2.0
@@ -144,13 +157,6 @@ def _checksum(text: str) -> str:
 def token_hash(token: str) -> bytes:
     """What is stored of a token: its SHA-256."""
     return hashlib.sha256(token.encode()).digest()
-
-
-def check_key_name(value: Any, param: str = "name") -> str:
-    """`value` as the name of a key. Raises ApiError `missing_field` or `invalid_value`."""
-    if not isinstance(value, str) or is_blank(value) or len(value) > NAME_LENGTH or "\0" in value:
-        raise refusal(value, param, f"a string of 1 to {NAME_LENGTH} characters that is not blank")
-    return value
 
 
 def add_key(tx: sqlite3.Connection, account_id: str, name: str, token: str, now_seconds: float) -> ApiKey:

@@ -6,14 +6,14 @@ import sqlite3
 import time
 from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from svc import quota
-from svc.checks import fields, label, matching
 from svc.content.contents import ArtifactContent, add_content
 from svc.db import Database, Page, page, run_some, without_overwriting
 from svc.errors import ApiError
 from svc.ids import new_id, timestamp
+from svc.shapes import ABSENT, Absent, label, matching, nullable, record, string
 
 NAME_LENGTH = 200
 _SLICE_SECONDS = 0.005
@@ -52,15 +52,46 @@ class Artifact(NamedTuple):
         }
 
 
+_NAME = label(NAME_LENGTH).about("A file name; not blank, without control characters.")
 # It comes back as a header: nothing but RFC 9110's media type may pass.
-_check_content_type = matching(
+_TYPE = matching(
     _CONTENT_TYPE, f"a media type such as text/markdown, of at most {CONTENT_TYPE_LENGTH} characters", CONTENT_TYPE_LENGTH
+).about("A media type.")
+
+
+class NewArtifact(NamedTuple):
+    name: Annotated[str, _NAME]
+    content_type: Annotated[str | None, _TYPE] = None
+    project_id: Annotated[str | None, string.about("The project under which to file it.")] = None
+    content: Annotated[str | None, string.about("Text. Its type is `text/plain; charset=utf-8` if none is named.")] = None
+    content_base64: Annotated[
+        str | None,
+        string.about(
+            "Standard base64 with its padding. Its type is `application/octet-stream` if none is named.",
+            contentEncoding="base64",
+            pattern="^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$",
+        ),
+    ] = None
+
+
+class ArtifactChanges(NamedTuple):
+    name: Annotated[str | Absent, _NAME] = ABSENT
+    content_type: Annotated[str | Absent, _TYPE] = ABSENT
+    project_id: Annotated[str | Absent | None, nullable(string).about("Null takes it out of its project.")] = ABSENT
+
+
+NEW_ARTIFACT = record(
+    "CreateArtifactRequest",
+    NewArtifact,
+    "The content as text, or in base64, and not both; at most 32 MiB.",
+    anyOf=[
+        {"required": ["content"], "properties": {"content": {"type": "string"}, "content_base64": {"type": "null"}}},
+        {"required": ["content_base64"], "properties": {"content_base64": {"type": "string"}, "content": {"type": "null"}}},
+    ],
 )
-
-
-def check_fields(body: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of `name` and `content_type` that `body` has. Raises ApiError `missing_field` or `invalid_value`."""
-    return fields(body, {"name": label(NAME_LENGTH), "content_type": _check_content_type})
+ARTIFACT_CHANGES = record(
+    "UpdateArtifactRequest", ArtifactChanges, "An absent field stays as it is.", example={"name": "notes.md"}
+)
 
 
 async def add_artifact(
@@ -82,8 +113,9 @@ async def add_artifact(
     `invalid_value` for the name or type, `PAYLOAD_TOO_LARGE` or `quota_exceeded` beyond a bound, `not_found` (param
     `project_id`) for another's or no project.
     """
-    values = {
-        **check_fields({"name": name, "content_type": content_type}),
+    values: dict[str, Any] = {
+        "name": _NAME.check(name, "name"),
+        "content_type": _TYPE.check(content_type, "content_type"),
         "id": artifact_id or new_id("art", now_seconds),
         "account_id": account_id,
         "project_id": project_id,
@@ -158,7 +190,7 @@ def check_replacing(conn: sqlite3.Connection, account_id: str, artifact_id: str,
     """The artifact whose content is to be replaced by one of `content_type`; None is the old one. Raises ApiError `not_found`, or
     `invalid_value` for the type."""
     if content_type is not None:
-        _check_content_type(content_type, "content_type")
+        _TYPE.check(content_type, "content_type")
     return artifact_by_id(conn, account_id, artifact_id)
 
 

@@ -7,7 +7,7 @@ from svc import quota
 from svc.db import Page, page, run_some
 from svc.errors import ApiError
 from svc.ids import new_id, timestamp
-from svc.shapes import ABSENT, Absent, given, integer, label, nullable, record, string, text
+from svc.shapes import ABSENT, Absent, given, integer, label, nullable, record, text
 
 MOST_STEPS = 20
 _NAME = label(200).about("Not blank, without control characters.")
@@ -58,10 +58,6 @@ class Project(NamedTuple):
             "created_at": timestamp(self.created_at),
             "updated_at": timestamp(self.updated_at),
         }
-
-
-# A reference to a project, None for none. Whether it exists, the tables that refer to it say.
-PROJECT_ID = nullable(string)
 
 
 def add_project(tx: sqlite3.Connection, account_id: str, new: NewProject, now_seconds: float) -> Project:

@@ -12,24 +12,22 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from svc.content import artifacts, contents, projects
-from svc.content.artifacts import Artifact
+from svc.content.artifacts import Artifact, ArtifactChanges, NewArtifact
 from svc.content.content_links import content_url
 from svc.content.contents import CONTENT_BYTES, PIECE_BYTES
 from svc.db import Database
 from svc.errors import ApiError
-from svc.routes.schemas.content import ARTIFACT, ARTIFACT_LIST, CREATE_ARTIFACT_REQUEST, UPDATE_ARTIFACT_REQUEST
+from svc.routes.schemas.content import ARTIFACT, ARTIFACT_LIST
 from svc.routes.schemas.refusals import NO_ROOM, PROJECT_NOT_FOUND
-from svc.server.bodies import read_chunks, read_json
+from svc.server.bodies import read_chunks
 from svc.server.body_budget import MIB
 from svc.server.gate import LINK, Caller
 from svc.server.interface import Answer, Body, Content, Refusal, choice, describes, header, parameter, path_id, string
 from svc.server.state import State
 from svc.server.web import listing, no_content, page_after, page_limit, reply
+from svc.shapes import given
 
 _NO_CONTENT = Refusal("missing_field", "content (text) or content_base64 is required.", "content")
-_WRONG_CONTENT_TYPE = Refusal(
-    "invalid_value", "content_type must be a media type such as text/markdown, of at most 200 characters.", "content_type"
-)
 _ARTIFACT_ID = path_id("artifact_id", "The artifact's id.", "art_01m3250v3vn4qvxnatpwzmywwn")
 _TOO_LARGE = Refusal(
     "PAYLOAD_TOO_LARGE",
@@ -67,33 +65,27 @@ _RANGE = re.compile(r"bytes=(?:([0-9]{1,18})-([0-9]{0,18})|-([0-9]{1,18}))", re.
     "createArtifact",
     "Create an artifact",
     "The body may have 44 MiB.",
-    body=Body(
-        CREATE_ARTIFACT_REQUEST,
-        {
-            "text": ("Of text", {"name": "note.md", "content_type": "text/markdown", "content": "hello world"}),
-            "bytes": ("Of bytes", {"name": "note.txt", "content_type": "text/plain", "content_base64": "aGVsbG8gd29ybGQ="}),
-        },
-        most_bytes=_BODY_BYTES,
-    ),
+    body=artifacts.NEW_ARTIFACT,
+    examples={
+        "text": ("Of text", {"name": "note.md", "content_type": "text/markdown", "content": "hello world"}),
+        "bytes": ("Of bytes", {"name": "note.txt", "content_type": "text/plain", "content_base64": "aGVsbG8gd29ybGQ="}),
+    },
+    most_bytes=_BODY_BYTES,
     answers={201: Answer("The artifact.", ARTIFACT)},
-    errors=[_NO_CONTENT, _WRONG_CONTENT_TYPE, PROJECT_NOT_FOUND, _TOO_LARGE, NO_ROOM],
+    errors=[_NO_CONTENT, PROJECT_NOT_FOUND, _TOO_LARGE, NO_ROOM],
 )
-async def create_artifact(request: Request[State], caller: Caller) -> Response:
-    """`{name, content | content_base64, content_type?, project_id?}` -> 201."""
+async def create_artifact(request: Request[State], caller: Caller, body: NewArtifact) -> Response:
     state = request.state
-    body = await read_json(request, _BODY_BYTES)
     text, decode, usual_type = _content_field(body)
-    content_type = usual_type if body.get("content_type") is None else body["content_type"]
-    checked = artifacts.check_fields({"name": body.get("name"), "content_type": content_type})
-    project_id = projects.PROJECT_ID.check(body.get("project_id"), "project_id")
-    if project_id is not None:  # before a content of many megabytes is written for nothing
-        state.db.look_up(projects.project_by_id, caller.id, project_id, "project_id")
+    if body.project_id is not None:  # before a content of many megabytes is written for nothing
+        state.db.look_up(projects.project_by_id, caller.id, body.project_id, "project_id")
     artifact = await artifacts.add_artifact(
         state.db,
         caller.id,
         await _apart_if_big(text, decode),
-        **checked,
-        project_id=project_id,
+        name=body.name,
+        content_type=body.content_type or usual_type,
+        project_id=body.project_id,
         run_id=None,
         now_seconds=state.clock(),
     )
@@ -105,19 +97,15 @@ def _as_json(state: State, artifact: Artifact) -> dict[str, Any]:
     return {**artifact.as_json(), "content_url": content_url(key, base_url, artifact.account_id, artifact.id, state.clock())}
 
 
-def _content_field(body: dict[str, Any]) -> tuple[str, Callable[[str], bytes], str]:
-    """The text that holds the content, what makes bytes of it, and the type that it has if none is named."""
-    given = [field for field in ("content", "content_base64") if body.get(field) is not None]
-    if not given:
-        raise ApiError("missing_field", "content (text) or content_base64 is required.", param="content")
-    if len(given) == 2:
+def _content_field(body: NewArtifact) -> tuple[str, Callable[[str], bytes], str]:
+    """Return the text that holds the content, the function that makes bytes of it, and its type if none is named."""
+    if body.content is not None and body.content_base64 is not None:
         raise ApiError("invalid_value", "Send content or content_base64, not both.", param="content_base64")
-    text = body[given[0]]
-    if not isinstance(text, str):
-        raise ApiError("invalid_value", f"{given[0]} must be a string.", param=given[0])
-    if given == ["content"]:
-        return text, str.encode, "text/plain; charset=utf-8"
-    return text, _decoded, "application/octet-stream"
+    if body.content is not None:
+        return body.content, str.encode, "text/plain; charset=utf-8"
+    if body.content_base64 is not None:
+        return body.content_base64, _decoded, "application/octet-stream"
+    raise ApiError("missing_field", "content (text) or content_base64 is required.", param="content")
 
 
 def _decoded(text: str) -> bytes:
@@ -174,25 +162,15 @@ async def show_artifact(request: Request[State], caller: Caller) -> Response:
     "Artifacts",
     "updateArtifact",
     "Change an artifact",
-    body=UPDATE_ARTIFACT_REQUEST,
+    body=artifacts.ARTIFACT_CHANGES,
     parameters=[_ARTIFACT_ID],
     answers={200: Answer("The artifact as it is now.", ARTIFACT, {**ARTIFACT.example, "name": "notes.md"})},
-    errors=[
-        _NO_CONTENT,
-        _WRONG_CONTENT_TYPE,
-        _NOT_FOUND,
-        PROJECT_NOT_FOUND,
-    ],
+    errors=[_NOT_FOUND, PROJECT_NOT_FOUND],
 )
-async def change_artifact(request: Request[State], caller: Caller) -> Response:
-    """Any of `{name, content_type, project_id}`; an absent field stays, `project_id: null` takes it out of its project."""
-    state = request.state
-    body = await read_json(request)
-    changes = artifacts.check_fields(body)
-    if "project_id" in body:
-        changes["project_id"] = projects.PROJECT_ID.check(body["project_id"], "project_id")
-    artifact_id = request.path_params["artifact_id"]
-    artifact = await state.db.write(artifacts.change_artifact, caller.id, artifact_id, changes, state.clock())
+async def change_artifact(request: Request[State], caller: Caller, body: ArtifactChanges) -> Response:
+    """An absent field stays; `project_id: null` removes it from its project."""
+    state, artifact_id = request.state, request.path_params["artifact_id"]
+    artifact = await state.db.write(artifacts.change_artifact, caller.id, artifact_id, given(body), state.clock())
     return reply(_as_json(state, artifact))
 
 

@@ -7,7 +7,6 @@ from typing import Annotated, Any, NamedTuple
 from starlette.requests import Request
 from starlette.responses import Response
 
-from svc import checks
 from svc.auth import accounts, tokens
 from svc.auth.accounts import Account
 from svc.db import Database
@@ -15,21 +14,17 @@ from svc.errors import ApiError
 from svc.routes import departure
 from svc.routes.schemas.accounts import (
     API_KEY,
-    CREATE_API_KEY_REQUEST,
-    DELETE_USER_REQUEST,
     NEW_API_KEY,
     SETTINGS,
-    UPDATE_SETTINGS_REQUEST,
     USER,
 )
 from svc.routes.schemas.refusals import NO_ROOM
-from svc.server.bodies import read_json
 from svc.server.gate import Caller
-from svc.server.interface import Answer, Body, Refusal, array, describes, path_id
+from svc.server.interface import Answer, Refusal, array, describes, path_id
 from svc.server.state import State
 from svc.server.streamed import Streamed, json_array
 from svc.server.web import no_content, reply
-from svc.shapes import ABSENT, Absent, given, record
+from svc.shapes import ABSENT, Absent, boolean, given, nullable, record, string, text
 
 _KEYS_AT_ONCE = 100  # up to 0.4 MB of names
 
@@ -38,6 +33,38 @@ class UserChanges(NamedTuple):
     name: Annotated[str | Absent | None, accounts.PERSON_NAME] = ABSENT
 
 
+class DeleteUser(NamedTuple):
+    password: Annotated[str | None, string.about("The account's password.")] = None
+    confirm: Annotated[
+        str | None, string.about("The account's e-mail, exactly as it is shown; only for an account that has no password.")
+    ] = None
+
+
+class SettingsChanges(NamedTuple):
+    default_model: Annotated[
+        str | Absent | None,
+        nullable(text(accounts.MODEL_ID_LENGTH).about("An id out of `GET /v1/models`; null goes back to the operator's.")),
+    ] = ABSENT
+    memory_enabled: Annotated[bool | Absent, boolean] = ABSENT
+
+
+class NewKey(NamedTuple):
+    name: Annotated[str, tokens.KEY_NAME]
+
+
+_DELETE_USER = record(
+    "DeleteUserRequest",
+    DeleteUser,
+    "The proof that the owner means it.",
+    anyOf=[
+        {"required": ["password"], "properties": {"password": {"type": "string"}}},
+        {"required": ["confirm"], "properties": {"confirm": {"type": "string"}}},
+    ],
+)
+_SETTINGS_CHANGES = record(
+    "UpdateSettingsRequest", SettingsChanges, "An absent field stays as it is.", example={"default_model": "builtin/assistant"}
+)
+_NEW_KEY = record("CreateApiKeyRequest", NewKey, example={"name": "my laptop"})
 _USER_CHANGES = record("UpdateUserRequest", UserChanges, "An absent field stays as it is.", example={"name": "Ada Lovelace"})
 
 
@@ -65,13 +92,11 @@ async def change_me(request: Request[State], caller: Caller, body: UserChanges) 
     "Delete the account",
     "With a session only, 5 tries a minute. All its keys and sessions stop working at once, its open streams end, "
     "everything personal is deleted.",
-    body=Body(
-        DELETE_USER_REQUEST,
-        {
-            "password": ("With the password", {"password": "correct horse battery"}),
-            "confirm": ("An account without a password", {"confirm": "ada@example.com"}),
-        },
-    ),
+    body=_DELETE_USER,
+    examples={
+        "password": ("With the password", {"password": "correct horse battery"}),
+        "confirm": ("An account without a password", {"confirm": "ada@example.com"}),
+    },
     answers={204: Answer("The account is gone.")},
     errors=[
         Refusal("missing_field", "password is required: a string.", "password"),
@@ -80,18 +105,17 @@ async def change_me(request: Request[State], caller: Caller, body: UserChanges) 
         Refusal("rate_limit_exceeded", when="More than 5 tries in a minute."),
     ],
 )
-async def delete_me(request: Request[State], caller: Caller) -> Response:
-    """`{password}`, or `{confirm: email}` for an account without one -> 204. Its keys, sessions and streams end at once."""
+async def delete_me(request: Request[State], caller: Caller, body: DeleteUser) -> Response:
+    """Keys, sessions and streams of the account end at once."""
     state = request.state
     state.limits.take_by_account("delete_account", caller.id)
-    body = await read_json(request)
     account = await caller.account(state.db)
     if account.has_password:
-        password = checks.required(body, "password", checks.string)
+        password = string.check(body.password, "password")
         stored = await state.db.read(accounts.password_hash, caller.id)
         if len(password) > accounts.PASSWORD_LENGTH[1] or not await state.passwords.matches(password, stored, login=False):
             raise ApiError("invalid_credentials", "The password is wrong.", param="password")
-    elif body.get("confirm") != account.email:
+    elif body.confirm != account.email:
         raise ApiError("invalid_value", "confirm must be the e-mail of this account.", param="confirm")
     await state.db.write(departure.begin, caller.id)
     state.drain.end_all_of(caller.id, "account_deleted")
@@ -108,7 +132,7 @@ async def show_settings(request: Request[State], caller: Caller) -> Response:
     "Account",
     "updateSettings",
     "Change the settings",
-    body=UPDATE_SETTINGS_REQUEST,
+    body=_SETTINGS_CHANGES,
     answers={
         200: Answer(
             "The settings as they are now.",
@@ -117,23 +141,17 @@ async def show_settings(request: Request[State], caller: Caller) -> Response:
         )
     },
     errors=[
-        Refusal("missing_field", "memory_enabled is required: true or false.", "memory_enabled"),
         Refusal("invalid_value", "default_model must be a chat model of GET /v1/models, or null.", "default_model"),
     ],
 )
-async def change_settings(request: Request[State], caller: Caller) -> Response:
-    """`{default_model, memory_enabled}`; an absent field stays, `default_model: null` goes back to the operator's."""
-    body = await read_json(request)
-    changes = checks.fields(body, {"memory_enabled": checks.boolean})
-    if "default_model" in body:
-        model = body["default_model"]
-        found = await request.state.models.find(caller.id, model) if isinstance(model, str) else None
-        if model is not None and (found is None or found.kind != "chat"):
-            raise ApiError(
-                "invalid_value", "default_model must be a chat model of GET /v1/models, or null.", param="default_model"
-            )
-        changes["default_model"] = model
-    account = await request.state.db.write(accounts.update_account, caller.id, changes)
+async def change_settings(request: Request[State], caller: Caller, body: SettingsChanges) -> Response:
+    """An absent field stays; `default_model: null` goes back to the operator's."""
+    if isinstance(body.default_model, str):
+        found = await request.state.models.find(caller.id, body.default_model)
+        if found is None or found.kind != "chat":
+            message = "default_model must be a chat model of GET /v1/models, or null."
+            raise ApiError("invalid_value", message, param="default_model")
+    account = await request.state.db.write(accounts.update_account, caller.id, given(body))
     return reply(_settings(request.state, account))
 
 
@@ -153,21 +171,16 @@ def _settings(state: State, account: Account) -> dict[str, Any]:
     "Make an API key",
     "A key never expires and may do what its account may, except delete the account. It can be made with a "
     "session or with another key.",
-    body=CREATE_API_KEY_REQUEST,
+    body=_NEW_KEY,
     answers={201: Answer("The key, shown this once.", NEW_API_KEY)},
-    errors=[
-        Refusal("missing_field", "name is required: a string of 1 to 1000 characters that is not blank.", "name"),
-        Refusal("invalid_value", "name must be a string of 1 to 1000 characters that is not blank.", "name"),
-        NO_ROOM,
-    ],
+    errors=[NO_ROOM],
 )
-async def create_key(request: Request[State], caller: Caller) -> Response:
-    """`{name}` -> 201 with the whole key, this once."""
+async def create_key(request: Request[State], caller: Caller, body: NewKey) -> Response:
+    """Show the whole key, this once."""
     state = request.state
-    name = checks.required(await read_json(request), "name", tokens.check_key_name)
     token = tokens.new_key_token()
     try:
-        key = await state.db.write(tokens.add_key, caller.id, name, token, state.clock())
+        key = await state.db.write(tokens.add_key, caller.id, body.name, token, state.clock())
     except sqlite3.IntegrityError:
         raise ApiError("invalid_api_key") from None  # the account went while we were here
     return reply({**key.as_json(), "key": token}, 201)

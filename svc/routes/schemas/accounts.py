@@ -2,7 +2,7 @@
 
 from svc.auth.accounts import EMAIL, PERSON_NAME
 from svc.routes.schemas.common import ID, TIMESTAMP
-from svc.server.interface import array, boolean, choice, integer, or_null, page_of, record, schema, string
+from svc.server.interface import array, boolean, choice, integer, or_null, page_of, record, string
 
 USER = record(
     "User",
@@ -60,29 +60,6 @@ VERIFICATION_ACCEPTED = record(
     {"message": string("What happens next.")},
     example={"message": "A link that confirms this address is on its way to it."},
 )
-DELETE_USER_REQUEST = schema(
-    "DeleteUserRequest",
-    {
-        "description": "The proof that the owner means it.",
-        "anyOf": [
-            {
-                "title": "DeleteUserByPassword",
-                "type": "object",
-                "required": ["password"],
-                "properties": {"password": string("The account's password.")},
-            },
-            {
-                "title": "DeleteUserByEmail",
-                "type": "object",
-                "required": ["confirm"],
-                "properties": {
-                    "confirm": string("The account's e-mail, exactly as it is shown; only for an account that has no password.")
-                },
-            },
-        ],
-    },
-    example={"password": "correct horse battery"},
-)
 SETTINGS = record(
     "Settings",
     {
@@ -92,16 +69,6 @@ SETTINGS = record(
         "mail_enabled": boolean("Whether this service can send e-mails, such as the link that confirms an address."),
     },
     example={"default_model": None, "chat_model": "builtin/assistant", "memory_enabled": True, "mail_enabled": False},
-)
-UPDATE_SETTINGS_REQUEST = record(
-    "UpdateSettingsRequest",
-    {
-        "default_model": or_null(string("An id out of `GET /v1/models`; null goes back to the operator's.", maxLength=364)),
-        "memory_enabled": boolean(),
-    },
-    required=(),
-    description="An absent field stays as it is.",
-    example={"default_model": "builtin/assistant"},
 )
 API_KEY = record(
     "ApiKey",
@@ -138,18 +105,6 @@ NEW_API_KEY = record(
         "last_used_at": None,
         "spent_micros": 0,
     },
-)
-CREATE_API_KEY_REQUEST = record(
-    "CreateApiKeyRequest",
-    {
-        "name": string(
-            "A label that is not blank.",
-            minLength=1,
-            maxLength=1000,
-            pattern="^[^\\u0000]*[^\\s\\u0000\\u001c-\\u001f\\u0085][^\\u0000]*$",
-        )
-    },
-    example={"name": "my laptop"},
 )
 IDENTITY_PROVIDER = record(
     "IdentityProvider",

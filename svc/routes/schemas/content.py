@@ -1,7 +1,7 @@
 """Schemas of projects, artifacts, conversations and live support."""
 
-from svc.routes.schemas.common import ID, LABEL, MEDIA_TYPE, TIMESTAMP
-from svc.server.interface import array, boolean, choice, integer, or_null, page_of, record, schema, string
+from svc.routes.schemas.common import ID, TIMESTAMP
+from svc.server.interface import array, boolean, choice, integer, or_null, page_of, record, string
 
 PROJECT = record(
     "Project",
@@ -26,58 +26,6 @@ PROJECT_LIST = page_of(PROJECT)
 CONTENT_URL = (
     "https://127.0.0.1:8443/artifacts/art_01m3250v3vn4qvxnatpwzmywwn/content?account=user_01m3250v3vn4qvxnatpwzmywwn"
     "&expires=1790003600&signature=V1dWMn0dqRxDSmVwZb0m2mTfHGDbBgg9qK4BxP0mR3E"
-)
-CREATE_ARTIFACT_REQUEST = schema(
-    "CreateArtifactRequest",
-    {
-        "description": "The content as text, or in base64; at most 32 MiB.",
-        "anyOf": [
-            {
-                "title": "ArtifactOfText",
-                "type": "object",
-                "required": ["name", "content"],
-                "properties": {
-                    "name": string(
-                        "A file name; not blank, without control characters.", minLength=1, maxLength=200, pattern=LABEL
-                    ),
-                    "content_type": or_null(string("A media type.", maxLength=200, pattern=MEDIA_TYPE)),
-                    "project_id": or_null(string("The project under which to file it.")),
-                    "content": string("Text. Its type is `text/plain; charset=utf-8` if none is named."),
-                    "content_base64": {"type": "null"},
-                },
-            },
-            {
-                "title": "ArtifactOfBytes",
-                "type": "object",
-                "required": ["name", "content_base64"],
-                "properties": {
-                    "name": string(
-                        "A file name; not blank, without control characters.", minLength=1, maxLength=200, pattern=LABEL
-                    ),
-                    "content_type": or_null(string("A media type.", maxLength=200, pattern=MEDIA_TYPE)),
-                    "project_id": or_null(string("The project under which to file it.")),
-                    "content": {"type": "null"},
-                    "content_base64": string(
-                        "Standard base64 with its padding. Its type is `application/octet-stream` if none is named.",
-                        contentEncoding="base64",
-                        pattern="^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$",
-                    ),
-                },
-            },
-        ],
-    },
-    example={"name": "note.md", "content_type": "text/markdown", "content": "hello world"},
-)
-UPDATE_ARTIFACT_REQUEST = record(
-    "UpdateArtifactRequest",
-    {
-        "name": string("A file name; not blank, without control characters.", minLength=1, maxLength=200, pattern=LABEL),
-        "content_type": string("A media type.", maxLength=200, pattern=MEDIA_TYPE),
-        "project_id": or_null(string("Null takes it out of its project.")),
-    },
-    required=(),
-    description="An absent field stays as it is.",
-    example={"name": "notes.md"},
 )
 ARTIFACT = record(
     "Artifact",
