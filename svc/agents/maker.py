@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from typing import TypeVar
 
 from svc import quota
 from svc.content.artifacts import Artifact
@@ -17,6 +18,7 @@ from svc.inference.paid_call import PaidCall, Payer
 from svc.inference.speech_call import DEFAULT_AUDIO_TOKENS, SpeechCall, SpeechRequest
 from svc.inference.studio import Studio
 
+T = TypeVar("T")
 _VOICE = "alloy"
 
 
@@ -32,15 +34,16 @@ class Maker:
     beside: Callable[[sqlite3.Connection], None]
     calls: list[PaidCall]
 
-    async def draw(self, prompt: str) -> Artifact:
-        """Draws a picture; the artifact. Raises ApiError."""
+    async def draw(self, prompt: str) -> tuple[Artifact, str | None]:
+        """Draw a picture, and return its artifact and what the model says of it. Raises ApiError."""
         model = _there(self.image_model)
         call = ImageCall(model, ImageRequest(prompt, 1, MOST_SIDE, MOST_SIDE, {"prompt": prompt}), self.studio, self.payer)
 
-        async def make() -> Artifact:
+        async def make() -> tuple[Artifact, str | None]:
             async with contextlib.aclosing(call.pictures()) as pictures:
                 picture = await anext(pictures)
-            return await media_files.store_picture(self.studio, self.home, prompt, picture.content)
+            artifact = await media_files.store_picture(self.studio, self.home, prompt, picture.content)
+            return artifact, picture.revised_prompt
 
         return await self._made(call, self.studio.lane(model).images.taken(self.payer.account_id), call.most_bytes, make)
 
@@ -60,8 +63,8 @@ class Maker:
         return await self._made(call, self.studio.lane(model).speeches.taken(self.payer.account_id), call.most_bytes, make)
 
     async def _made(
-        self, call: PaidCall, slot: AbstractContextManager[None], most_bytes: int, make: Callable[[], Awaitable[Artifact]]
-    ) -> Artifact:
+        self, call: PaidCall, slot: AbstractContextManager[None], most_bytes: int, make: Callable[[], Awaitable[T]]
+    ) -> T:
         call.beside = self.beside
         self.calls.append(call)
         async with quota.room(self.studio.engines.db, self.payer.account_id, most_bytes, artifacts=1), call:

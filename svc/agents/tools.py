@@ -64,7 +64,8 @@ async def write_artifact(run: RunContext, name: str, content: str) -> dict[str, 
 
 
 async def generate_image(run: RunContext, prompt: str) -> dict[str, Any]:
-    return file_fields(await run.maker.draw(prompt))
+    artifact, revised_prompt = await run.maker.draw(prompt)
+    return {**file_fields(artifact), **({} if revised_prompt is None else {"revised_prompt": revised_prompt})}
 
 
 async def generate_audio(run: RunContext, input: str) -> dict[str, Any]:

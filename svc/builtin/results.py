@@ -52,7 +52,7 @@ def _outcome(call: EarlierCall) -> ToolOutcome:
         return ToolOutcome(f"{call.name} failed: {value}", informative=True)
     first = next((text for text in given.values() if isinstance(text, str)), "")[:200]
     if skill in _PRODUCTS:
-        named = given.get("name")
+        named = _object(call.result).get("revised_prompt") if skill == "image" else given.get("name")
         return ToolOutcome(f"{_PRODUCTS[skill]} {(named if isinstance(named, str) else first).rstrip('.')}.", informative=False)
     if skill == "calculate":
         return ToolOutcome(value if "=" in value else f"{first} = {value}", informative=True)

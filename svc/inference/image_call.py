@@ -21,6 +21,8 @@ from svc.inference.pictures import Address, Picture, pictures_in
 from svc.inference.studio import Studio, storage
 
 LEAST_SIDE, MOST_SIDE = 64, 1024
+# What the painter takes beside squares and other sizes of up to 1024 a side: the larger sizes of OpenAI's models.
+LARGE_SIZES = ((1536, 1024), (1024, 1536), (1792, 1024), (1024, 1792))
 # The bytes of a picture's head and of what compression may add.
 _HEAD_BYTES = 64 * 1024
 _PROVIDERS_BYTES = 4 * 1024 * 1024
@@ -80,7 +82,8 @@ class ImageCall(PaidCall):
             self.details = {"output_format": "png", "size": f"{width}x{height}"}
             order = {"prompt": self._request.prompt, "width": width, "height": height}
             for number in range(self._request.count):
-                yield Picture(await self._paint({**order, "variation": number}))
+                told, _, png = (await self._paint({**order, "variation": number})).partition(b"\n")
+                yield Picture(png, told.decode())
             return
         async with contextlib.aclosing(self._ask(model.provider, model.name)) as pictures:
             async for picture in pictures:
@@ -94,6 +97,8 @@ class ImageCall(PaidCall):
     def _size(self) -> tuple[int, int]:
         """The size that was asked for, or where the painter stands in for a provider the nearest one that it can paint."""
         width, height = self._request.width, self._request.height
+        if (width, height) in LARGE_SIZES:
+            return width, height
         scale = min(MOST_SIDE / max(width, height), 1)
         return max(round(width * scale), LEAST_SIDE), max(round(height * scale), LEAST_SIDE)
 

@@ -26,7 +26,7 @@ from svc.ids import new_id
 from svc.inference import media_files
 from svc.inference.blocks import error_event, event
 from svc.inference.catalog import Model
-from svc.inference.image_call import LEAST_SIDE, MOST_SIDE, ImageCall, ImageRequest
+from svc.inference.image_call import LARGE_SIZES, LEAST_SIDE, MOST_SIDE, ImageCall, ImageRequest
 from svc.inference.paid_call import PaidCall, Payer
 from svc.inference.pictures import Picture
 from svc.inference.speech_call import DEFAULT_AUDIO_TOKENS, LEAST_AUDIO_TOKENS, MOST_AUDIO_TOKENS, SpeechCall, SpeechRequest
@@ -121,8 +121,10 @@ def _image_request(body: dict[str, Any]) -> ImageRequest:
 
 def _check_for_painter(body: dict[str, Any], wanted: ImageRequest) -> None:
     """What the built-in painter cannot do. Raises ApiError `invalid_value`."""
-    if not all(LEAST_SIDE <= side <= MOST_SIDE for side in (wanted.width, wanted.height)):
-        message = f"size must be between {LEAST_SIDE} and {MOST_SIDE} a side, such as 512x512."
+    size = (wanted.width, wanted.height)
+    if size not in LARGE_SIZES and not all(LEAST_SIDE <= side <= MOST_SIDE for side in size):
+        large = ", ".join(f"{width}x{height}" for width, height in LARGE_SIZES)
+        message = f"size must be between {LEAST_SIDE} and {MOST_SIDE} a side, such as 512x512, or one of {large}."
         raise ApiError("invalid_value", message, param="size")
     optional(body, "output_format", one_of("png"), "png")
 

@@ -54,6 +54,8 @@ async def test_a_goal_that_asks_for_a_picture_and_speech_makes_both(service: Ser
     assert [event["ok"] for event in events if event["type"] == "tool_result"] == [True, True]
     assert final["type"] == "final" and [made["content_type"] for made in final["artifacts"]] == ["image/png", "audio/wav"]
     assert [made["name"] for made in final["artifacts"]] == ["a-lighthouse-at-night.png", "good-night.wav"]
+    (drawn,) = (event["result"] for event in events if event["type"] == "tool_result" and event["name"] == "generate_image")
+    assert drawn["revised_prompt"].startswith("A lighthouse ") and f"Drew {drawn['revised_prompt']}" in final["output"]
     png, wav = [
         (await service.client.get(f"/artifacts/{made['id']}/content", headers=headers)).content for made in final["artifacts"]
     ]

@@ -25,13 +25,37 @@ async def lab(config: Config, clocks: Clocks, tmp_path: Path) -> AsyncIterator[L
 async def test_the_built_in_painter_answers_in_openais_shape(lab: Lab) -> None:
     answer = await lab.post(IMAGES, prompt="a lighthouse", model="builtin/paint", size="96x64")
     body = answer.json()
-    assert body["created"] == int(lab.service.clocks.now) and set(body["data"][0]) == {"b64_json"}
+    assert body["created"] == int(lab.service.clocks.now) and set(body["data"][0]) == {"b64_json", "revised_prompt"}
     assert (body["size"], body["output_format"]) == ("96x64", "png") and answer.headers["content-type"] == "application/json"
     (png,) = pictures(answer)
     assert png[:8] == b"\x89PNG\r\n\x1a\n" and png[16:24] == (96).to_bytes(4, "big") + (64).to_bytes(4, "big")
     assert answer.headers["x-service-cost-micros"] == str(PRICE) and await lab.spent() == PRICE
     again = await lab.post(IMAGES, prompt="a lighthouse", model="builtin/paint", size="96x64", quality="hd", style=None, user="x")
     assert pictures(again) == [png]
+
+
+async def test_the_painter_says_what_it_drew_and_leaves_out_what_is_refused(lab: Lab) -> None:
+    asked = {"prompt": "no cats, two red foxes in the forest at night", "model": "builtin/paint", "size": "64x64", "n": 2}
+    for response_format in ("b64_json", "url"):
+        answer = await lab.post(IMAGES, **asked, response_format=response_format)
+        said = [entry["revised_prompt"] for entry in answer.json()["data"]]
+        assert said == ["Two red foxes in a forest at night, with stars, the moon and clouds."] * 2
+    assert await lab.spent() == 4 * PRICE
+
+
+@pytest.mark.parametrize("size", ["1536x1024", "1024x1536", "1792x1024", "1024x1792"])
+async def test_the_painter_takes_openais_large_sizes(lab: Lab, size: str) -> None:
+    answer = await lab.post(IMAGES, prompt="a house", model="builtin/paint", size=size)
+    width, height = map(int, size.split("x"))
+    assert pictures(answer)[0][16:24] == width.to_bytes(4, "big") + height.to_bytes(4, "big") and answer.json()["size"] == size
+    answer = await lab.post(IMAGES, prompt="a house", model="lab/status-504", size=size)
+    assert answer.json()["size"] == size, "it stands in for a model server in the same size"
+
+
+async def test_a_size_that_the_painter_does_not_take_is_refused_with_those_that_it_takes(lab: Lab) -> None:
+    for size in ("1536x1025", "1792x1792", "63x64", "1025x1024"):
+        answer = await lab.post(IMAGES, prompt="a house", model="builtin/paint", size=size)
+        assert answer.status_code == 400 and "1536x1024" in answer.json()["error"]["message"]
 
 
 async def test_n_pictures_differ_and_are_paid_one_by_one(lab: Lab) -> None:
@@ -60,7 +84,7 @@ async def test_a_url_is_that_of_an_artifact_and_needs_no_token_for_an_hour(lab: 
 async def test_what_fails_costs_nothing(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     async def die(order: Any, account_id: str) -> bytes:
         if order.get("variation") == 0:
-            return PNG
+            return b"A scene.\n" + PNG
         from svc.errors import UpstreamFault
 
         raise UpstreamFault("cut", "The helper process ended with status -9.")

@@ -1,4 +1,4 @@
-"""The process: reads one JSON line `{prompt, width, height, variation}` from stdin and writes a PNG to stdout.
+"""The process: reads a JSON line `{prompt, width, height, variation}` from stdin; writes a line that says what it is, and a PNG.
 
 A scene is painted from far to near: the light, the land and the weather that places.py tells in layers, and the figures in them.
 """
@@ -16,7 +16,7 @@ from svc.builtin.painter.figures import FIGURES, shapes
 from svc.builtin.painter.scene import COLORS, PLACES, WEATHER, Scene
 
 _STEPS = 129
-_CPU_SECONDS, _MEMORY_BYTES = 20, 512 * 1024 * 1024
+_CPU_SECONDS, _MEMORY_BYTES = 40, 512 * 1024 * 1024
 
 
 class Stage:
@@ -58,6 +58,8 @@ class Stage:
     def layers(self, text: str) -> None:
         for layer in filter(None, map(str.strip, text.split(";"))):
             name, *rest = layer.split()
+            if name in self.scene.without:
+                continue
             if name in FIGURES:
                 self.scatter(name, rest[0], int(rest[1]), float(rest[2]), float(rest[3]))
             else:
@@ -158,11 +160,12 @@ class Stage:
         return shade if name in ("land", "haze") else mix(shade, self.colors["land"], tint)
 
 
-def picture(prompt: str, width: int, height: int, variation: int = 0) -> bytes:
-    """The PNG of a prompt, `width` times `height` pixels; each `variation` (from 0) is another picture of it."""
-    canvas = Canvas(width, height)
-    Stage(canvas, Scene(prompt, variation)).paint()
-    return canvas.png()
+def picture(prompt: str, width: int, height: int, variation: int = 0) -> tuple[str, bytes]:
+    """Return what was drawn for a prompt, in words, and its PNG of `width` times `height` pixels; each `variation` (from 0) is
+    another picture."""
+    canvas, scene = Canvas(width, height), Scene(prompt, variation)
+    Stage(canvas, scene).paint()
+    return scene.told, canvas.png()
 
 
 def main() -> None:
@@ -170,7 +173,8 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (_CPU_SECONDS, _CPU_SECONDS))
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))
     order = json.loads(sys.stdin.buffer.readline())
-    sys.stdout.buffer.write(picture(order["prompt"], order["width"], order["height"], order["variation"]))
+    told, png = picture(order["prompt"], order["width"], order["height"], order["variation"])
+    sys.stdout.buffer.write(told.encode() + b"\n" + png)
 
 
 if __name__ == "__main__":

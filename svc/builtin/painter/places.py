@@ -65,6 +65,22 @@ LAND, TIMES_OF_LAND = ["hills", "mountains", "forest", "lake", "sea"], ["day", "
 USUAL = {"desert": ["golden", "sunset"], "city": ["dusk", "night", "sunset"]}
 
 PHRASES = {"northern lights": "aurora", "christmas tree": "christmas pine", "pine tree": "pine", "palm tree": "palm"}
+# What is refused with a word beside what it names: the figures of places and weather that show it.
+ONLY_REFUSED = {"sun": ["sun sunshine sunlight"], "trees": ["tree vegetation plant"]}
+SHOWN_BY = {
+    "trees": "pine far palm tree flower", "pine": "pine far", "clouds": "cloud", "stars": "star spark", "birds": "bird",
+    "mountains": "peak", "city": "tower slab spire", "desert": "dune", "fog": "mist", "snow": "winter",
+}  # fmt: skip
+# How a place, an hour and weather are told.
+TOLD = {
+    "sea": "by the sea", "lake": "by a lake", "mountains": "in the mountains", "hills": "in the hills", "forest": "in a forest",
+    "desert": "in the desert", "city": "in a city by the water", "night": "at night", "sunset": "at sunset", "dawn": "at dawn",
+    "dusk": "at dusk", "golden": "in golden light", "day": "by day", "storm": "under a stormy sky", "winter": "in winter",
+    "autumn": "in autumn", "spring": "in spring", "neon": "in neon light", "stars": "stars", "sun": "the sun", "moon": "the moon",
+    "aurora": "northern lights", "rainbow": "a rainbow", "fireworks": "fireworks", "clouds": "clouds", "fog": "fog",
+    "rain": "rain", "snow": "falling snow", "birds": "birds",
+}  # fmt: skip
+WORDS = {2: "two", 3: "three", 4: "four", 5: "five", 6: "six", 7: "seven"}
 NUMBERS = {"two": 2, "pair": 2, "three": 3, "few": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "many": 7, "village": 5}
 COLORS = """
 black #20222a red #d8342f orange #f0862c yellow #f2cc2f gold #e0ab2e green #3f9e4d emerald #1f9d6b lime #9acd32

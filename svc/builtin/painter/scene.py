@@ -1,6 +1,7 @@
 """What a picture shows: the words of the prompt become a place, an hour, weather, colours and things; chance does the rest.
 
-The chance is drawn from the whole prompt, so the same prompt makes the same picture and another one makes another.
+The chance is drawn from the whole prompt, so the same prompt makes the same picture and another one makes another. `told` says in
+words what is drawn, which is not all that a prompt may ask for.
 """
 
 import hashlib
@@ -12,18 +13,35 @@ from random import Random
 from svc.builtin.painter import places
 from svc.builtin.painter.canvas import WHITE, Color, color, mix
 from svc.builtin.painter.figures import FIGURES, entries
+from svc.builtin.painter.negation import kept_and_refused
 
 _MOST_WORDS, _MOST_THINGS, _MOST_OF_A_KIND, _IN_A_MEADOW = 400, 6, 7, 70
+_MOST_CHARACTERS = 4_000
 PLACES, TIMES, WEATHER = ({row[0]: row[1:] for row in entries(text)} for text in (places.PLACES, places.TIMES, places.WEATHER))
 COLORS = dict(zip(places.COLORS.split()[::2], map(color, places.COLORS.split()[1::2]), strict=True))
-_THINGS = {name: [" ".join(figure.words)] for name, figure in FIGURES.items()}
+_COLOR_NAMES = {shade: name for name, shade in COLORS.items()}
+
+
+def _forms(table: Mapping[str, list[str]]) -> dict[str, list[str]]:
+    """The names of the rows of a table by the words, in the singular and plural, that name them."""
+    known: dict[str, list[str]] = {}
+    for name, (names, *_) in table.items():
+        for one in names.split():
+            for form in (one, one + "s", one + "es", re.sub("y$", "ies", one), re.sub("f$", "ves", one)):
+                known.setdefault(form, []).append(name)
+    return known
+
+
+_THING_WORDS = _forms({name: [" ".join(figure.words)] for name, figure in FIGURES.items()})
+_PLACE_WORDS, _TIME_WORDS, _WEATHER_WORDS, _REFUSED_WORDS = map(_forms, (PLACES, TIMES, WEATHER, places.ONLY_REFUSED))
 Things = dict[str, tuple[int, Color | None]]  # by name: how many of it, and the colour that the prompt gives it
 
 
 class Scene:
     """What to paint for `prompt`; each `variation` of it is another scene. Its place is `abstract` if it names nothing known.
 
-    `colors` are four of the sky, the light, and the land from far to near, or the shapes of an abstract composition.
+    `colors` are four of the sky, the light, and the land from far to near, or the shapes of an abstract composition. `without`
+    are the things, figures, places, times and weather that the prompt refuses.
     """
 
     def __init__(self, prompt: str, variation: int = 0) -> None:
@@ -31,9 +49,14 @@ class Scene:
         words = re.findall(r"[^\W_]+", text)[:_MOST_WORDS]
         seed = hashlib.sha256(f"{variation}/{' '.join(words) or prompt}".encode("utf-8", "replace"))
         self.chance = Random(seed.digest())  # noqa: S311 - a picture, no secret
-        self.things, self.weather = _things(words), set(_named(words, WEATHER))
-        found, times = _named(words, PLACES), _named(words, TIMES)
+        words, refused = kept_and_refused(text[:_MOST_CHARACTERS], _is_known, list(COLORS))
+        words = words[:_MOST_WORDS]
+        self.without = {name for word in refused for name in _refused(word)}
+        self.things = {name: drawn for name, drawn in _things(words).items() if name not in self.without}
+        self.weather = set(_named(words, _WEATHER_WORDS)) - self.without
+        found, times = ([one for one in _named(words, known) if one not in self.without] for known in (_PLACE_WORDS, _TIME_WORDS))
         tints = [COLORS[word] for word, after in pairwise([*words, ""]) if word in COLORS and not _things([after])]
+        self.tint = _COLOR_NAMES[tints[0]] if tints else ""
         self.place, self.time = found[0] if found else "", times[0] if times else ""
         if self.place or self.things or self.time or self.weather:
             self._look(tints)
@@ -45,10 +68,12 @@ class Scene:
 
     def _look(self, tints: list[Color]) -> None:
         first = next((FIGURES[name] for name in self.things), None)
-        self.place = self.place or (first and first.home) or self.chance.choice(places.LAND)
+        if not self.place and first and first.home not in self.without:
+            self.place = first.home
+        self.place = self.place or self.chance.choice(self._allowed(places.LAND))
         if first and first.where == "water" and self.place not in ("sea", "lake", "city"):
-            self.place = "lake"
-        usual = places.USUAL.get(self.place, places.TIMES_OF_LAND)
+            self.place = "sea" if "lake" in self.without else "lake"
+        usual = self._allowed(places.USUAL.get(self.place, places.TIMES_OF_LAND))
         if not self.time:
             self.time = self.chance.choice(usual)
         dark = self.time in places.DARK
@@ -56,25 +81,61 @@ class Scene:
             self.weather.add("stars")
         if self.time != "storm" and not self.weather & {"fog", "rain", "moon"}:
             self.weather.add("moon" if dark else "sun")
+        self.weather -= self.without
         self.colors = [color(text) for text in TIMES[self.time][1].split()]
         for number in (1, 2, 3, 5, 6) if tints else ():
             self.colors[number] = mix(self.colors[number], tints[0], 0.3)
 
+    def _allowed(self, names: list[str]) -> list[str]:
+        """Those that the prompt does not refuse; all of them where it refuses all."""
+        return [name for name in names if name not in self.without] or names
 
-def _named(words: Iterable[str], table: Mapping[str, list[str]]) -> list[str]:
-    """The rows of `table` that the words name in the singular or plural, each once, in the order of the words."""
-    known: dict[str, list[str]] = {}
-    for name, (names, *_) in table.items():
-        for one in names.split():
-            for form in (one, one + "s", one + "es", re.sub("y$", "ies", one), re.sub("f$", "ves", one)):
-                known.setdefault(form, []).append(name)
+    @property
+    def told(self) -> str:
+        """What is drawn, in a sentence."""
+        if self.place == "abstract":
+            return f"An abstract composition of shapes{f' in {self.tint}' if self.tint else ''}."
+        things = [_counted(name, count, shade) for name, (count, shade) in self.things.items()]
+        behind = [name for name in WEATHER if name in self.weather and name in places.TOLD]
+        if "cloud" not in self.without and self.weather & {"sun", "moon"} and "clouds" not in behind:
+            behind.append("clouds")
+        place = "hills" if self.place == "forest" and "pine" in self.without else self.place
+        told = f"{_listed(things or ['a scene'])} {places.TOLD[place]} {places.TOLD[self.time]}"
+        told += f", with {_listed([places.TOLD[name] for name in behind])}" if behind else ""
+        return told[0].upper() + told[1:] + (f", tinted {self.tint}." if self.tint else ".")
+
+
+def _counted(name: str, count: int, shade: Color | None) -> str:
+    one = f"{_COLOR_NAMES[shade]} {name}" if shade else name
+    if count == 1:
+        return f"{'an' if one[0] in 'aeiou' else 'a'} {one}"
+    return f"{places.WORDS.get(count, count)} {one}{'es' if name.endswith('x') else 's'}"
+
+
+def _listed(parts: list[str]) -> str:
+    return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
+
+
+def _refused(word: str) -> list[str]:
+    """What a refused word names, with the figures of places and weather that show it."""
+    names = [name for known in (_THING_WORDS, _WEATHER_WORDS, _REFUSED_WORDS) for name in _named([word], known)]
+    names = names or _named([word], _PLACE_WORDS) + _named([word], _TIME_WORDS)  # of words that name nothing else
+    return [*names, *(figure for name in names for figure in places.SHOWN_BY.get(name, "").split())]
+
+
+def _is_known(word: str) -> bool:
+    return bool(_refused(word))
+
+
+def _named(words: Iterable[str], known: Mapping[str, list[str]]) -> list[str]:
+    """What the words name, each once, in the order of the words."""
     return list(dict.fromkeys(name for word in words for name in known.get(word, ())))
 
 
 def _things(words: list[str]) -> Things:
     found: Things = {}
     for index, word in enumerate(words):
-        for name in _named([word], _THINGS):
+        for name in _named([word], _THING_WORDS):
             before = words[max(index - 2, 0) : index]
             numbers = [one for one in (*before, word) if one in places.NUMBERS or (one.isdecimal() and len(one) < 3)]
             count = int(places.NUMBERS.get(numbers[-1], numbers[-1])) if numbers else 1 if word in FIGURES[name].words else 3

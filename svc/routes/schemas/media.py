@@ -14,7 +14,7 @@ IMAGE_REQUEST = record(
         "n": or_null(integer(minimum=1, maximum=10, default=1)),
         "size": or_null(
             string(
-                "`WIDTHxHEIGHT`, or `auto`; the built-in painter: 64 to 1024 a side.",
+                "`WIDTHxHEIGHT` or `auto`; the built-in painter: 64 to 1024 a side, 1536x1024, 1024x1536, 1792x1024, 1024x1792.",
                 pattern="^([1-9][0-9]{0,4}x[1-9][0-9]{0,4}|auto)$",
             )
         ),
@@ -36,7 +36,7 @@ IMAGE = record(
     {
         "b64_json": string("The file in base64."),
         "url": string("Where the artifact's content is for an hour, without a token."),
-        "revised_prompt": string("What the model made of the prompt."),
+        "revised_prompt": string("What the model made of the prompt; the built-in painter says what it drew."),
     },
     required=(),
 )
@@ -47,6 +47,7 @@ IMAGE_LIST = record(
     additionalProperties=True,
     example={"created": 1790000000, "data": [{"b64_json": "iVBORw0KGgo="}], "output_format": "png", "size": "512x512"},
 )
+_DRAWN = "A lighthouse by the sea under a stormy sky, with clouds and rain."
 _VOICE_NAME = string(minLength=1, maxLength=200)
 _VOICE = {
     "description": f"The name of a voice, in any case; null: `alloy`. Built in are {', '.join(VOICES)}, and languages by "
@@ -150,13 +151,13 @@ IMAGES_ANSWER = Answer(
             {
                 "b64_json": {
                     "created": 1790000000,
-                    "data": [{"b64_json": "iVBORw0KGgo="}],
+                    "data": [{"b64_json": "iVBORw0KGgo=", "revised_prompt": _DRAWN}],
                     "output_format": "png",
                     "size": "512x512",
                 },
                 "url": {
                     "created": 1790000000,
-                    "data": [{"url": CONTENT_URL}],
+                    "data": [{"url": CONTENT_URL, "revised_prompt": _DRAWN}],
                     "output_format": "png",
                     "size": "512x512",
                 },

@@ -12,7 +12,7 @@ import { models, modelsOf, remembered, wallet } from "../state.js";
 import { texts } from "../texts.js";
 
 const t = texts.media;
-const SIZES = ["1024x1024", "1024x768", "768x1024", "512x512", "256x256"];
+const SIZES = ["1024x1024", "1024x768", "768x1024", "512x512", "256x256", "1536x1024", "1024x1536", "1792x1024", "1024x1792"];
 const CAPS = [4096, 8192, 16384, 32768]; // audio tokens: 4,096 are three minutes
 const WORDS_PER_TOKEN = 400 / 4096;
 const kind = remembered("media-kind", "picture");
