@@ -22,7 +22,7 @@ COMMON = [f"common{number}" for number in range(40)]
 QUERY = " ".join(COMMON[:32])
 IN_FLIGHT = 6
 # What one request may take of the worker's CPU time: its budgets, and a share for a machine that is slower or measured coarsely.
-MOST_CPU_SECONDS = 0.7
+LEAST_CPU_SECONDS, MOST_CPU_SECONDS = 0.005, 0.7
 PATIENCE_SECONDS = 10.0
 
 
@@ -74,7 +74,9 @@ Heavy = Callable[[Service, dict[str, str]], Awaitable[httpx.Response]]
 
 
 @HEAVY
-async def test_a_heavy_read_takes_a_bounded_cpu_time(service: Service, attacker: dict[str, str], heavy: Heavy) -> None:
+async def test_a_heavy_read_takes_a_bounded_cpu_time_of_its_own_worker(
+    service: Service, attacker: dict[str, str], heavy: Heavy
+) -> None:
     db: Database = service.state["db"]
 
     def cpu_seconds(conn: sqlite3.Connection) -> float:
@@ -82,7 +84,7 @@ async def test_a_heavy_read_takes_a_bounded_cpu_time(service: Service, attacker:
 
     before = await db.heavy_read(cpu_seconds)
     assert (await heavy(service, attacker)).status_code == 200
-    assert await db.heavy_read(cpu_seconds) - before < MOST_CPU_SECONDS
+    assert LEAST_CPU_SECONDS < await db.heavy_read(cpu_seconds) - before < MOST_CPU_SECONDS
 
 
 @HEAVY
@@ -105,7 +107,7 @@ async def test_a_search_that_runs_out_of_time_says_so(
     whole: dict[str, Any] = (await find(service, attacker)).json()
     assert len(whole["data"]) == 20 and whole["has_more"] and whole["incomplete"] is False
     for cpu_seconds, shown in ((0.002, None), (0.0, 0)):
-        monkeypatch.setattr(search, "_LOOK_UP_SECONDS", cpu_seconds)
+        monkeypatch.setattr(search, "_STEP_SECONDS", cpu_seconds)
         answer = await find(service, attacker)
         assert answer.status_code == 200 and answer.json()["incomplete"] is True
         assert shown is None or len(answer.json()["data"]) == shown

@@ -13,8 +13,8 @@ QUERY_LENGTH = 500
 # Of so many pieces of messages the newest count; a word in more of them is taken to be everywhere.
 _HITS = 10_000
 _WORDS = 32
-# CPU time for looking up the words, and again for the conversations that hold them.
-_LOOK_UP_SECONDS = 0.25
+# CPU time for each of three steps: looking up the words, finding the conversations that hold them, cutting the snippets.
+_STEP_SECONDS = 0.25
 _BEFORE, _SHOWN = 60, 200
 
 
@@ -30,8 +30,8 @@ class Match(NamedTuple):
 
 
 class SearchResult(NamedTuple):
-    """A page of matches. `incomplete`: the search ran out of CPU time. The matches hold all words that it has looked up by then,
-    and matches may be missing."""
+    """A page of matches. `incomplete`: the search ran out of CPU time. The matches hold all words that it has looked up by then;
+    other matches, and snippets, may be missing."""
 
     page: Page[Match]
     incomplete: bool
@@ -53,7 +53,7 @@ def search(
     beginning = None if not words or query[-1].isspace() or is_unspaced(words[-1]) else words.pop()
     asked = [(word, False) for word in words] + ([] if beginning is None else [(beginning, True)])
     by_word: list[_LookedUp] = []
-    with best_effort(_LOOK_UP_SECONDS):
+    with best_effort(_STEP_SECONDS):
         for word, is_beginning in asked:
             if spent():
                 break
@@ -61,7 +61,7 @@ def search(
             by_word.append(_LookedUp(places, TITLES.newest(conn, account_id, [word], _HITS, beginning=is_beginning)))
     rare = sorted((found for found in by_word if len(found.places) < _HITS), key=lambda found: len(found.places)) or by_word[:1]
     newest: list[dict[int, int | None]] = []
-    with best_effort(_LOOK_UP_SECONDS):
+    with best_effort(_STEP_SECONDS):
         conversation_of: dict[int, int] = {}
         for found in rare:
             if spent():
@@ -69,8 +69,16 @@ def search(
             newest.append(_newest_by_conversation(conn, account_id, found, conversation_of))
     numbers = set.intersection(*map(set, newest)) if newest else set()
     conversations = conversations_page(conn, account_id, limit, after, project_id, sorted(numbers))
-    page = conversations.of(lambda one: Match(one, _snippets(conn, one, newest[0].get(one.number), set(words), beginning)))
-    return SearchResult(page, len(by_word) < len(asked) or len(newest) < len(rare))
+    matches: list[Match] = []
+    with best_effort(_STEP_SECONDS):
+        for one in conversations.items:
+            if spent():
+                break
+            matches.append(Match(one, _snippets(conn, one, newest[0].get(one.number), set(words), beginning)))
+    shown = len(matches)
+    matches += [Match(one, []) for one in conversations.items[shown:]]
+    incomplete = len(by_word) < len(asked) or len(newest) < len(rare) or shown < len(matches)
+    return SearchResult(Page(matches, conversations.has_more), incomplete)
 
 
 def _newest_by_conversation(
