@@ -185,9 +185,11 @@ class Walk:
     async def bodies(self, operation: dict[str, Any]) -> None:
         for media_type, content in resolved(operation.get("requestBody", {})).get("content", {}).items():
             schema = resolved(content["schema"])
-            for choice in map(resolved, schema.get("anyOf", [schema])):
+            for choice in map(resolved, schema.get("anyOf", [{}])):
+                parts = {**schema.get("properties", {}), **choice.get("properties", {})}
+                needed = [*schema.get("required", ()), *choice.get("required", ())]
                 if media_type in (FORM, "application/json"):
-                    await self.fields(choice, media_type)
+                    await self.fields({"type": "object", "properties": parts, "required": needed}, media_type)
 
     async def fields(self, schema: dict[str, Any], media_type: str) -> None:
         given = QUICK.get((self.method, self.path), {})

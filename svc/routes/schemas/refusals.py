@@ -4,7 +4,11 @@ from svc.server.interface import Refusal, header, integer
 
 MODEL_NOT_FOUND = Refusal("model_not_found", param="model")
 PROJECT_NOT_FOUND = Refusal("not_found", "There is no such project.", "project_id", "The account has no such project.")
-NO_ROOM = Refusal("quota_exceeded", when="The account stores as much as it may; `GET /billing/account` tells how much.")
+NO_ROOM = Refusal(
+    "quota_exceeded",
+    when="The account lacks the room for what is stored; the message says how many bytes it needs. A call that stores its answer "
+    "reserves 32 bytes a token of the output limit, at most 256 KiB, before the model is asked.",
+)
 NO_FUNDS = Refusal(
     "insufficient_funds",
     "This needs $0.01 (9000 micros). The wallet has $0.00 (0 micros), of which $0.00 (0 micros) is held for requests under way. "
