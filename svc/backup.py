@@ -1,7 +1,7 @@
 """A backup of the data folder while a server uses it, and the way back: one tar archive that proves itself.
 
 make(): the secrets -> SQLite's online backup from one snapshot, in steps -> verified -> digests -> the archive gets its name
-restore(): the archive's list -> each member against its digest -> the database verified -> the folder gets its name
+restore(): the archive's list -> each member against its digest -> the database verified -> .svc-restored -> the names
            or a plain database, as a replica or an upgrade leaves it, with the secrets that stand beside it
 """
 
@@ -22,21 +22,34 @@ from typing import Any, BinaryIO
 import orjson
 
 from svc.errors import StartError
-from svc.schema import APPLICATION_ID, FIRST_VERSION, connect, newest_schema, newest_version
-from svc.secrets import write_private
+from svc.schema import APPLICATION_ID, FIRST_VERSION, newest_schema, newest_version, read_only
+from svc.secrets import (
+    DATABASE,
+    MASTER,
+    RESTORED,
+    RESTORING,
+    complete_restore,
+    fits,
+    give_to_owner,
+    installation_id,
+    sync_folder,
+    take_lock,
+    write_private,
+)
 
-DATABASE = "service.db"
 _SQLITE = b"SQLite format 3\0"
 MANIFEST = "manifest.json"
 _NOTE = "last-backup"  # its time is that of the last backup
 # What clients and rows rely on: the master secret (sessions, sealed provider keys) and the certificates that were handed out.
-_SECRETS = ("master.key", "tls/ca.pem", "tls/ca-key.pem", "tls/cert.pem", "tls/key.pem")
-_REQUIRED = (DATABASE, "master.key")
+_SECRETS = (MASTER, "tls/ca.pem", "tls/ca-key.pem", "tls/cert.pem", "tls/key.pem")
+_REQUIRED = (DATABASE, MASTER)
+_NO_CONTENT = {"lock", "lost+found", RESTORING}
 _FORMAT = 1
 # A step copies 1 MiB, so that progress shows; it reads one snapshot of the WAL and never waits for the writer, nor it for us.
 _STEP_PAGES = 256
 _PIECE_BYTES = 1024 * 1024
 _MANIFEST_BYTES = 64 * 1024
+_SLACK_BYTES = 1024 * 1024  # for the secrets and what a file system takes for itself
 
 # What is wrong in a database, a line each; empty when all is well.
 Verify = Callable[[sqlite3.Connection], list[str]]
@@ -47,64 +60,81 @@ Progress = Callable[[int, int], None]
 def make(folder: Path, target: Path, verify: Verify, version: str, created_at: str, progress: Progress) -> dict[str, Any]:
     """Writes a backup of the data folder to the file `target` (0600), which appears only once it is whole; its manifest.
 
-    A server may be serving meanwhile: it is not kept waiting. Raises StartError with one line, and leaves no half archive.
+    A server may be serving meanwhile: it is not kept waiting. While it is written, the backup takes twice the database's size
+    in the folder of `target`. Raises StartError with one line, and leaves no half archive.
     """
-    if not (folder / DATABASE).exists():
-        raise StartError(f"there is no database in {folder} to back up")
     with _one_line("back up to", target), _workplace(target.parent, ".svc-backup-") as work:
-        copy = work / DATABASE
-        # First the secrets: a row that was sealed later than they were read has a secret that was there already.
-        secrets = {name: (folder / name).read_bytes() for name in _SECRETS if (folder / name).exists()}
-        schema_version = _copy_database(folder / DATABASE, copy, progress)
-        _prove(copy, verify)
-        digests = {DATABASE: _file_digest(copy), **{name: hashlib.sha256(data).hexdigest() for name, data in secrets.items()}}
-        manifest = {
-            "format": _FORMAT,
-            "version": version,
-            "schema_version": schema_version,
-            "created_at": created_at,
-            "sha256": digests,
-        }
+        manifest, secrets = _copied(folder, work, 2, verify, version, created_at, progress)
         whole = work / "archive"
         with _private(whole) as file:
-            with tarfile.open(fileobj=file, mode="w", format=tarfile.PAX_FORMAT) as archive:
-                _add(archive, MANIFEST, orjson.dumps(manifest, option=orjson.OPT_INDENT_2))
-                for name, data in secrets.items():
-                    _add(archive, name, data)
-                with copy.open("rb") as source:
-                    archive.addfile(_member(DATABASE, copy.stat().st_size), source)
+            _write_archive(file, manifest, secrets, work / DATABASE)
             file.flush()
             os.fsync(file.fileno())
         whole.rename(target)
-        _sync_folder(target.parent)
+        sync_folder(target.parent)
     return manifest
+
+
+def stream(folder: Path, file: BinaryIO, verify: Verify, version: str, created_at: str, progress: Progress) -> None:
+    """As `make`, to an open file such as standard output. It takes the database's size in the temporary folder (TMPDIR)."""
+    with _one_line("back up to", Path("-")), tempfile.TemporaryDirectory(prefix="svc-backup-") as work:
+        manifest, secrets = _copied(folder, Path(work), 1, verify, version, created_at, progress)
+        _write_archive(file, manifest, secrets, Path(work) / DATABASE)
+        file.flush()
 
 
 def restore(archive: BufferedReader, folder: Path, verify: Verify, beside: Path | None = None) -> dict[str, Any]:
-    """Makes the data folder `folder`, which must be new or empty, out of an archive of `make`; the archive's manifest.
+    """Makes the data folder `folder` out of an archive of `make`; the archive's manifest. The folder must be new or empty; it may
+    be a mount point with `lost+found`, or a link to a folder.
 
     A database file will do, with the secrets out of the folder `beside`, if they are there; its manifest knows the schema's
-    version alone. The folder appears only once everything in it is proved. Raises StartError with one line.
+    version alone. Everything is verified within the folder before it gets its name there. A restore that is killed leaves what
+    the next restore or start removes, completes or names. Raises StartError with one line.
     """
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise StartError(f"{folder} is not empty; a backup is restored into a new folder (set SVC_DATA_DIR)")
-    folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with _one_line("restore into", folder), _workplace(folder.parent, ".svc-restore-") as work:
-        made = work / "data"
-        made.mkdir(mode=0o700)
+    folder = folder.resolve()
+    with _one_line("restore into", folder), _to_fill(folder) as work:
         plain = archive.peek(len(_SQLITE)).startswith(_SQLITE)
-        manifest = _take_database(archive, made, beside) if plain else _extract(archive, made)
+        manifest = _take_database(archive, work, beside) if plain else _extract(archive, work)
         newest = newest_version(newest_schema()[1])
+        told = manifest.get("version") or f"schema {manifest['schema_version']}"
         if manifest["schema_version"] > newest:
-            told = manifest.get("version") or f"schema {manifest['schema_version']}"
             raise StartError(f"the backup is of a newer version ({told}); install that version first")
         if manifest["schema_version"] < FIRST_VERSION:
-            raise StartError("the backup was made by a version before 1.0.0, whose databases cannot be migrated")
-        _prove(made / DATABASE, verify)
-        _sync_folder(made)
-        made.rename(folder)
-        _sync_folder(folder.parent)
+            raise StartError(f"the backup was made by a version before 1.0.0 ({told}), whose databases cannot be migrated")
+        _prove(work / DATABASE, verify)
     return manifest
+
+
+@contextlib.contextmanager
+def _to_fill(folder: Path) -> Iterator[Path]:
+    """A folder in the data folder `folder`, which is made where there is none, and locked. What the block writes there becomes
+    the content of the data folder, and belongs to its owner; where the block fails, everything is as it was."""
+    is_new = not folder.exists()
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    lock = take_lock(folder)
+    work = folder / RESTORING
+    try:
+        if complete_restore(folder):
+            raise StartError(f"an interrupted restore into {folder} has been completed; nothing is left to do")
+        if {path.name for path in folder.iterdir()} - _NO_CONTENT:
+            raise StartError(f"{folder} is not empty; a backup is restored into a new or empty folder (set SVC_DATA_DIR)")
+        shutil.rmtree(work, ignore_errors=True)  # a restore that was killed left it
+        work.mkdir(mode=0o700)
+        yield work
+        owner = folder.stat()
+        for path in (work, *work.rglob("*")) if os.geteuid() == 0 else ():
+            os.chown(path, owner.st_uid, owner.st_gid)
+        sync_folder(work)
+        work.rename(folder / RESTORED)
+        sync_folder(folder)
+        complete_restore(folder)
+        is_new = False
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+        if is_new:
+            shutil.rmtree(folder)
+        give_to_owner(folder)
+        os.close(lock)
 
 
 def drop_older(folder: Path, pattern: str, keep: int) -> list[Path]:
@@ -133,24 +163,48 @@ def made_at(folder: Path) -> float:
 # --- the database
 
 
-def _copy_database(source: Path, copy: Path, progress: Progress) -> int:
-    copy.touch(mode=0o600)
-    with contextlib.closing(connect(source, query_only=True)) as conn, contextlib.closing(sqlite3.connect(copy)) as target:
+def _copied(
+    folder: Path, work: Path, copies: int, verify: Verify, version: str, created_at: str, progress: Progress
+) -> tuple[dict[str, Any], dict[str, bytes]]:
+    """Copies the database into `work`, where there is room for so many copies, and verifies it; the manifest, and the secrets."""
+    with read_only(folder / DATABASE) as source:
+        # First the secrets: a row that was sealed later than they were read has a secret that was there already.
+        secrets = {name: (folder / name).read_bytes() for name in _SECRETS if (folder / name).exists()}
         # While this transaction is open, every step reads the same snapshot, however much is written beside it.
-        conn.execute("BEGIN")
-        if conn.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
-            raise StartError(f"{source} is no database of this service")
-        version: int = conn.execute("PRAGMA user_version").fetchone()[0]
-        page_bytes = conn.execute("PRAGMA page_size").fetchone()[0]
-        conn.backup(
-            target,
-            pages=_STEP_PAGES,
-            sleep=0,
-            progress=lambda _, remaining, total: progress((total - remaining) * page_bytes, total * page_bytes),
+        pages, page_bytes, schema_version = (
+            int(source.execute(f"PRAGMA {name}").fetchone()[0]) for name in ("page_count", "page_size", "user_version")
         )
-        # A file without a WAL of its own: what it holds is in it alone.
-        target.execute("PRAGMA journal_mode = DELETE")
-    return version
+        if MASTER not in secrets or not fits(source, secrets[MASTER]):
+            wrong = "is missing" if MASTER not in secrets else "is not the one of the database"
+            raise StartError(
+                f"{folder / MASTER} {wrong}, and no backup can be restored without it; the next start says what to do"
+            )
+        needed, free = copies * pages * page_bytes + _SLACK_BYTES, shutil.disk_usage(work).free
+        if free < needed:
+            raise StartError(f"a backup needs {needed >> 20} MiB in {work.parent}, where {free >> 20} MiB are free")
+        copy = work / DATABASE
+        copy.touch(mode=0o600)
+        with contextlib.closing(sqlite3.connect(copy)) as target:
+            source.backup(
+                target,
+                pages=_STEP_PAGES,
+                sleep=0,
+                progress=lambda _, remaining, total: progress((total - remaining) * page_bytes, total * page_bytes),
+            )
+            # A file without a WAL of its own: what it holds is in it alone.
+            target.execute("PRAGMA journal_mode = DELETE")
+        installation = installation_id(source)
+    _prove(copy, verify)
+    digests = {DATABASE: _file_digest(copy), **{name: hashlib.sha256(data).hexdigest() for name, data in secrets.items()}}
+    manifest = {
+        "format": _FORMAT,
+        "version": version,
+        "schema_version": schema_version,
+        "installation": installation,
+        "created_at": created_at,
+        "sha256": digests,
+    }
+    return manifest, secrets
 
 
 def _prove(path: Path, verify: Verify) -> None:
@@ -178,7 +232,7 @@ def _take_database(file: BufferedReader, folder: Path, beside: Path | None) -> d
         if beside is not None and (beside / name).exists():
             (folder / name).parent.mkdir(mode=0o700, exist_ok=True)
             write_private(folder / name, (beside / name).read_bytes())
-    return {"schema_version": version, "with_secrets": (folder / "master.key").exists()}
+    return {"schema_version": version, "with_secrets": (folder / MASTER).exists()}
 
 
 # --- the archive
@@ -188,6 +242,15 @@ def _member(name: str, size_bytes: int) -> tarfile.TarInfo:
     member = tarfile.TarInfo(name)
     member.size, member.mode = size_bytes, 0o600
     return member
+
+
+def _write_archive(file: BinaryIO, manifest: dict[str, Any], secrets: dict[str, bytes], copy: Path) -> None:
+    with tarfile.open(fileobj=file, mode="w|", format=tarfile.PAX_FORMAT) as archive:
+        _add(archive, MANIFEST, orjson.dumps(manifest, option=orjson.OPT_INDENT_2))
+        for name, data in secrets.items():
+            _add(archive, name, data)
+        with copy.open("rb") as source:
+            archive.addfile(_member(DATABASE, copy.stat().st_size), source)
 
 
 def _add(archive: tarfile.TarFile, name: str, data: bytes) -> None:
@@ -279,11 +342,3 @@ def _private(path: Path) -> BinaryIO:
 def _file_digest(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

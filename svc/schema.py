@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from svc.errors import StartError
-from svc.secrets import is_locked
+from svc.secrets import give_to_owner, is_locked
 
 APPLICATION_ID = 0x53564331  # "SVC1" in the file's header: tells our databases from anybody else's
 SCHEMA = Path(__file__).parent.parent / "schema.sql"
@@ -59,16 +59,61 @@ def connect(path: Path, query_only: bool = False) -> sqlite3.Connection:
     return conn
 
 
+def existing(path: Path) -> Path:
+    """`path`, where a database must be. Raises StartError: only a start and `svc user add` make one."""
+    if not path.exists():
+        raise StartError(f"there is no database in {path.parent}; SVC_DATA_DIR names the data folder")
+    return path
+
+
+@contextlib.contextmanager
+def read_only(path: Path) -> Iterator[sqlite3.Connection]:
+    """One state of the database at `path`, of any version, read without changing anything in its folder and without holding up
+    a server. Raises StartError where there is no database of ours, and where a server begins to write to it meanwhile."""
+    with start_errors(existing(path)):
+        _refuse_foreign(path)
+        # With neither a server nor a log that one left, SQLite would make its side files merely to read.
+        unused = not any(path.with_name(f"{path.name}-{end}").exists() for end in ("wal", "journal"))
+        before = path.stat()
+        uri = f"{path.absolute().as_uri()}?{'immutable=1' if unused else 'mode=ro'}"
+        conn = sqlite3.connect(uri, uri=True, timeout=_BUSY_SECONDS, isolation_level=None)
+    with contextlib.closing(conn):
+        conn.row_factory = sqlite3.Row
+        conn.execute("PRAGMA trusted_schema = OFF")
+        conn.execute("BEGIN")
+        yield conn
+    after = path.stat()
+    if unused and (after.st_mtime_ns, after.st_size) != (before.st_mtime_ns, before.st_size):
+        raise StartError(f"a server has begun to write to {path} meanwhile: run the command again")
+
+
+def check_version(conn: sqlite3.Connection, path: Path) -> None:
+    """Raises StartError if the database of a `read_only` connection is not of the newest version."""
+    newest = newest_version(newest_schema()[1])
+    version = _version(conn, path, newest)
+    if version != newest:
+        raise (
+            _older(path)
+            if is_locked(path.parent)
+            else StartError(
+                f"the database {path} is of an older version ({version}, here {newest}): start the service, which upgrades it"
+            )
+        )
+
+
 @contextlib.contextmanager
 def command_connection(path: Path) -> Iterator[sqlite3.Connection]:
     """A connection for an operator's command beside a running server: one transaction, no checkpoint.
 
     Raises StartError as `open_database` does, sqlite3.OperationalError when another process writes for over 5 seconds.
     """
-    with contextlib.closing(connect_prepared(path, *newest_schema(), may_upgrade=not is_locked(path.parent))) as conn:
-        conn.execute("BEGIN IMMEDIATE")
-        yield conn
-        conn.execute("COMMIT")
+    try:
+        with contextlib.closing(connect_prepared(path, *newest_schema(), may_upgrade=not is_locked(path.parent))) as conn:
+            conn.execute("BEGIN IMMEDIATE")
+            yield conn
+            conn.execute("COMMIT")
+    finally:
+        give_to_owner(path.parent)
 
 
 def prepare(path: Path, schema: str, migrations: Sequence[str], *, may_upgrade: bool = True) -> None:
@@ -103,7 +148,7 @@ def _migrate(conn: sqlite3.Connection, path: Path, schema: str, migrations: Sequ
     if version == newest:
         return
     if version and not may_upgrade:
-        raise StartError(f"the server that uses {path} is of an older version: restart it, which upgrades the database")
+        raise _older(path)
     if version:
         _keep(path, version)
     for script in migrations[version - FIRST_VERSION :] if version else [schema]:
@@ -230,6 +275,10 @@ def _version(conn: sqlite3.Connection, path: Path, newest: int) -> int:
             "set SVC_DATA_DIR to a new folder"
         )
     return version
+
+
+def _older(path: Path) -> StartError:
+    return StartError(f"the server that uses {path} is of an older version: restart it, which upgrades the database")
 
 
 def _newer(path: Path, version: int, newest: int) -> StartError:

@@ -21,7 +21,9 @@ from svc.errors import StartError
 MASTER_BYTES = 32
 DATABASE = "service.db"
 MASTER = "master.key"
+RESTORING, RESTORED = ".svc-restoring", ".svc-restored"  # folders in it: of a restore under way, and one that is verified
 _ADDRESS = "address"
+_MADE_BY_COMMANDS = ("lock", "last-backup", "service.db*")
 _OURS = ("lock", "master.key", "address", "status", "last-backup", "service.db*", "tls", "tls/*")
 
 
@@ -61,15 +63,17 @@ class DataFolder:
 def open_folder(path: Path) -> DataFolder:
     """Makes (0700) and locks the data folder, and reads or makes its master secret.
 
-    The lock is the kernel's, so it ends with the process. Raises StartError when another server holds the folder, when it
-    cannot be written, or when the master secret is damaged; then nothing in the folder was changed.
+    Raises StartError when another server holds the folder, when it cannot be written, when a restore into it is not complete,
+    or when the master secret is damaged; then nothing in the folder was changed.
     """
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         _close_to_others(path)
-        lock = os.open(path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        lock = take_lock(path)
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            complete_restore(path)
+            if (path / RESTORING).exists():
+                raise StartError(f"a restore into {path} was interrupted: run 'svc restore' again, or delete {path / RESTORING}")
             master = _master(path / MASTER)
             folder = DataFolder(path, master or os.urandom(MASTER_BYTES), master is not None, lock)
             if not (path / DATABASE).exists():
@@ -78,10 +82,49 @@ def open_folder(path: Path) -> DataFolder:
         except BaseException:
             os.close(lock)
             raise
-    except BlockingIOError:
-        raise StartError(f"another server is using the data folder {path}") from None
     except OSError as error:
         raise StartError(f"cannot use the data folder {path}: {error.strerror}") from None
+
+
+def take_lock(folder: Path) -> int:
+    """Return a descriptor that holds the data folder until it is closed or the process ends.
+
+    Raises StartError when another server holds the folder, OSError when it cannot be written.
+    """
+    lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BaseException as error:
+        os.close(lock)
+        if isinstance(error, BlockingIOError):
+            raise StartError(f"another server, or a restore, is using the data folder {folder}") from None
+        raise
+    return lock
+
+
+def complete_restore(folder: Path) -> bool:
+    """Move what a restore has verified to its place, if there is any: a restore that was killed meanwhile is completed by the
+    next restore or start. Raises StartError, OSError."""
+    restored = folder / RESTORED
+    if not restored.exists():
+        return False
+    for name in ("tls", MASTER, DATABASE):  # the database last: with it, everything is there
+        if (restored / name).exists():
+            if (folder / name).exists():
+                raise StartError(f"{folder / name} was made during a restore: delete it, or {restored}")
+            (restored / name).rename(folder / name)
+    sync_folder(folder)
+    restored.rmdir()
+    return True
+
+
+def give_to_owner(folder: Path) -> None:
+    """Give what a command of root has made in the data folder to the folder's owner, as whom the service runs."""
+    owner = folder.stat() if os.geteuid() == 0 and folder.is_dir() else None
+    for path in (path for pattern in _MADE_BY_COMMANDS for path in folder.glob(pattern)) if owner else ():
+        found = path.lstat()
+        if owner and found.st_uid == 0 != owner.st_uid and found.st_nlink == 1:
+            os.chown(path, owner.st_uid, owner.st_gid, follow_symlinks=False)
 
 
 def installation_id(conn: sqlite3.Connection) -> str:
@@ -179,11 +222,16 @@ def write_private(path: Path, data: bytes) -> None:
         file.flush()
         os.fsync(descriptor)
     fresh.rename(path)
-    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Return when the names in the folder are on disk. Raises OSError."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        os.fsync(folder)
+        os.fsync(descriptor)
     finally:
-        os.close(folder)
+        os.close(descriptor)
 
 
 def _master(path: Path) -> bytes | None:

@@ -92,7 +92,7 @@ async def test_a_replica_restores_into_a_new_folder_with_the_secrets_beside_it(
         target = tmp_path / f"restored-{number}"
         monkeypatch.setenv("SVC_DATA_DIR", str(target))
         assert await asyncio.to_thread(cli.main, ["restore", str(tmp_path / "replica" / "service.db")]) == 0
-        assert ("no master.key stood beside it" in capsys.readouterr().out) != secrets_there
+        assert ("no master.key beside it" in capsys.readouterr().out) != secrets_there
         assert (target / "master.key").exists() == secrets_there
         assert await asyncio.to_thread(cli.main, ["check"]) == 0, capsys.readouterr().out
         assert_exact(target / "service.db")

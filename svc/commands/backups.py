@@ -4,9 +4,7 @@ import argparse
 import contextlib
 import os
 import re
-import shutil
 import sys
-import tempfile
 import time
 from io import BufferedReader
 from pathlib import Path
@@ -17,7 +15,9 @@ from svc.commands.check import findings, sizes
 from svc.config import Config
 from svc.errors import StartError
 from svc.ids import timestamp
-from svc.schema import connect
+from svc.inference.providers import count_sealed
+from svc.schema import read_only
+from svc.secrets import DATABASE, give_to_owner, installation_id
 from svc.version import VERSION
 
 
@@ -36,21 +36,20 @@ def _backup(config: Config, options: argparse.Namespace) -> int:
     to_stdout, target = options.target == "-", Path(options.target)
     if options.keep is not None and (options.keep < 1 or to_stdout or not target.is_dir()):
         raise StartError("--keep takes a whole number from 1, and goes with a folder")
-    if not to_stdout and target.is_dir():
-        target = target / f"svc-{re.sub('[^0-9TZ]', '', now)}.tar"
-    elif not to_stdout and target.exists():
+    if not to_stdout and not target.is_dir() and target.exists():
         raise StartError(f"{target} exists; name a new file")
-    with tempfile.TemporaryDirectory(prefix="svc-backup-") as folder:
-        written = Path(folder) / "backup.tar" if to_stdout else target
-        manifest = backup.make(config.data_dir, written, findings, VERSION, now, _show_progress)
-        if to_stdout:
-            with written.open("rb") as file:
-                shutil.copyfileobj(file, sys.stdout.buffer)
+    with read_only(config.data_dir / DATABASE) as conn:
+        series = f"svc-{installation_id(conn)}-"  # several services may have one folder of backups
+    if to_stdout:
+        backup.stream(config.data_dir, sys.stdout.buffer, findings, VERSION, now, _show_progress)
+    else:
+        target = target / f"{series}{re.sub('[^0-9TZ]', '', now)}.tar" if target.is_dir() else target
+        manifest = backup.make(config.data_dir, target, findings, VERSION, now, _show_progress)
+        print(f"{target}: {target.stat().st_size} bytes, version {manifest['version']}, verified")
     with contextlib.suppress(OSError):  # the backup is made all the same; /metrics shows it as older than it is
         backup.note_made(config.data_dir)
-    if not to_stdout:
-        print(f"{target}: {target.stat().st_size} bytes, version {manifest['version']}, verified")
-    for path in backup.drop_older(target.parent, "svc-*.tar", options.keep) if options.keep else ():
+        give_to_owner(config.data_dir)
+    for path in backup.drop_older(target.parent, f"{series}*.tar", options.keep) if options.keep else ():
         print(f"{path}: removed")
     return 0
 
@@ -68,14 +67,15 @@ def _restore(config: Config, options: argparse.Namespace) -> int:
             manifest = backup.restore(file, config.data_dir, findings, beside)
     except OSError as error:
         raise StartError(f"cannot read {options.archive}: {error.strerror}") from None
-    with contextlib.closing(connect(config.data_dir / backup.DATABASE, query_only=True)) as conn:
-        sized = sizes(conn)
+    with read_only(config.data_dir / DATABASE) as conn:
+        sized, sealed, installation = sizes(conn), count_sealed(conn), installation_id(conn)
     if "created_at" in manifest:
         print(f"{config.data_dir}: {sized} as of {manifest['created_at']} (version {manifest['version']}), verified")
         return 0
     print(f"{config.data_dir}: {sized} out of a database of schema {manifest['schema_version']}, verified")
     if not manifest["with_secrets"]:
-        print("no master.key stood beside it: put the old one there, or sessions end and users give their providers' keys again")
+        todo = f", or set SVC_NEW_SECRETS={installation} to delete {sealed} provider keys that it encrypts" if sealed else ""
+        print(f"there was no master.key beside it: put the old one into the folder{todo}. With a new one, sessions end")
     return 0
 
 

@@ -9,23 +9,21 @@ from svc.auth import accounts
 from svc.auth.accounts import Account
 from svc.config import Config
 from svc.errors import StartError
-from svc.schema import connect, newest_schema, prepare
-from svc.secrets import is_locked, served_address
+from svc.schema import check_version, existing, read_only
+from svc.secrets import DATABASE, is_locked, served_address
 
 
 def database(config: Config) -> Path:
-    """The database's file, in a data folder that is made where there is none."""
-    config.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return config.data_dir / "service.db"
+    """The database's file. Raises StartError if there is none."""
+    return existing(config.data_dir / DATABASE)
 
 
 @contextlib.contextmanager
 def reading(config: Config) -> Iterator[sqlite3.Connection]:
-    """One state of the database, read without holding up whoever writes. Raises StartError."""
-    path = database(config)
-    prepare(path, *newest_schema(), may_upgrade=not is_served(config))
-    with contextlib.closing(connect(path, query_only=True)) as conn:
-        conn.execute("BEGIN")
+    """One state of the database, read without holding up a server and without changing the folder. Raises StartError."""
+    path = config.data_dir / DATABASE
+    with read_only(path) as conn:
+        check_version(conn, path)
         yield conn
 
 

@@ -18,6 +18,7 @@ from svc.commands.finding import Finding, fine, look, wrong
 from svc.config import Config
 from svc.errors import StartError
 from svc.schema import FIRST_VERSION, newest_schema, newest_version
+from svc.secrets import DATABASE
 from svc.server import status
 from svc.server.serve import bind, tls_context
 
@@ -32,7 +33,7 @@ _SKEW_SECONDS = 60
 def examined(config: Config) -> Iterator[Finding]:
     """Everything that is looked at, one after the other: it takes milliseconds, and waits for nobody."""
     yield from _folder(config.data_dir)
-    yield from _database(config.data_dir / backup.DATABASE)
+    yield from _database(config.data_dir / DATABASE)
     yield _port(config)
     yield from _certificate(config)
     yield room(shutil.disk_usage(_there(config.data_dir)).free)
@@ -193,7 +194,7 @@ def room(free_bytes: int) -> Finding:
 
 
 def _backup(folder: Path) -> Iterator[Finding]:
-    if not (folder / backup.DATABASE).exists():
+    if not (folder / DATABASE).exists():
         return
     made_at = backup.made_at(folder)
     days = (time.time() - made_at) / _DAY_SECONDS

@@ -16,7 +16,7 @@ from svc.errors import StartError
 from svc.ids import random_base62, timestamp
 from svc.routes import departure
 from svc.schema import command_connection
-from svc.secrets import is_locked
+from svc.secrets import DATABASE, is_locked
 
 _PAUSES = 3  # as long as a transaction takes beside a server
 
@@ -43,7 +43,8 @@ def _add(config: Config, options: argparse.Namespace) -> int:
     passwords = Passwords(config.argon2_memory_kib, config.argon2_time_cost)
     password_hash = asyncio.run(passwords.hash(password))
     passwords.close()
-    with command_connection(database(config)) as tx:
+    config.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with command_connection(config.data_dir / DATABASE) as tx:
         account = accounts.add_account(tx, email, name, password_hash, time.time())
     print(f"{account.id} {account.email}")
     if not given:

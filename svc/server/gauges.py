@@ -13,6 +13,7 @@ from svc.certificates import certificate_end
 from svc.config import Config
 from svc.errors import ApiError
 from svc.metrics import Reading
+from svc.secrets import DATABASE
 from svc.server.state import State
 from svc.version import VERSION
 
@@ -51,7 +52,7 @@ async def readings(state: State) -> list[Reading]:
 def _on_disk(config: Config) -> Iterator[Reading]:
     from svc import backup  # late: it brings what reads archives
 
-    database = config.data_dir / backup.DATABASE
+    database = config.data_dir / DATABASE
     with contextlib.suppress(OSError):
         end = certificate_end(config)
         if end is not None:

@@ -9,7 +9,7 @@ import pytest
 from svc import cli
 from svc.auth import accounts
 from svc.schema import command_connection
-from svc.secrets import open_folder
+from svc.secrets import derive, open_folder
 
 
 @pytest.fixture
@@ -42,6 +42,42 @@ def test_neither_a_file_nor_a_data_folder_is_overwritten(data: Path, tmp_path: P
     assert cli.main(["backup", str(archive)]) == 1 and "exists" in capsys.readouterr().err
     assert cli.main(["restore", str(archive)]) == 1
     assert cli.main(["backup", str(tmp_path / "other.tar"), "--keep", "2"]) == 1
+
+
+@pytest.mark.parametrize("change", ["missing", "another"])
+def test_no_backup_is_made_without_the_key_that_a_restore_needs(
+    data: Path, tmp_path: Path, change: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with command_connection(data / "service.db") as tx:
+        tx.execute("UPDATE installation SET key_check = ?", (derive((data / "master.key").read_bytes(), "check"),))
+    assert cli.main(["backup", str(tmp_path / "fine.tar")]) == 0
+    if change == "missing":
+        (data / "master.key").unlink()
+    else:
+        (data / "master.key").write_bytes(b"x" * 32)
+    capsys.readouterr()
+    for target in (str(tmp_path / "backup.tar"), "-"):
+        assert cli.main(["backup", target]) == 1
+        out, line = capsys.readouterr()
+        assert out == "" and line.count("\n") == 1 and "master.key is" in line
+    assert not (tmp_path / "backup.tar").exists()
+
+
+def test_two_services_in_one_folder_of_backups_keep_their_own(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, other = tmp_path / "backups", tmp_path / "other"
+    folder.mkdir()
+    open_folder(other).close()
+    with command_connection(other / "service.db"):
+        pass
+    for second in range(6):
+        monkeypatch.setattr("time.time", lambda second=second: 1_790_000_000.0 + second)
+        monkeypatch.setenv("SVC_DATA_DIR", str((data, other)[second % 2]))
+        assert cli.main(["backup", str(folder), "--keep", "1"]) == 0
+    names = sorted(path.name.split("-")[1:] for path in folder.iterdir())
+    assert len(names) == 2 and names[0][0] != names[1][0]
+    assert {name[1] for name in names} == {"20260921T141324000Z.tar", "20260921T141325000Z.tar"}
 
 
 def test_in_a_folder_the_newest_are_kept(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

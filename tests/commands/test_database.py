@@ -6,20 +6,21 @@ from pathlib import Path
 import pytest
 
 from svc.auth import accounts
-from svc.commands.database import account_named, database, is_served, reading, served_base_url
+from svc.commands.database import account_named, is_served, reading, served_base_url
 from svc.config import Config
 from svc.errors import StartError
 from svc.schema import command_connection
-from svc.secrets import open_folder, write_address
+from svc.secrets import DATABASE, open_folder, write_address
 
 
 @pytest.fixture
 def config(tmp_path: Path) -> Config:
+    (tmp_path / "data").mkdir()
     return Config(data_dir=tmp_path / "data", base_url="https://svc.example")
 
 
 def test_an_account_is_found_by_email_and_by_id_and_by_nothing_else(config: Config) -> None:
-    with command_connection(database(config)) as tx:
+    with command_connection(config.data_dir / DATABASE) as tx:
         account = accounts.add_account(tx, "ada@example.com", "Ada", None, 1.0)
     with reading(config) as conn:
         assert account_named(conn, "ADA@example.com") == account_named(conn, account.id) == account
@@ -29,7 +30,6 @@ def test_an_account_is_found_by_email_and_by_id_and_by_nothing_else(config: Conf
 
 
 def test_a_server_is_noticed_by_its_lock_and_looking_does_not_take_it(config: Config) -> None:
-    database(config)
     assert not is_served(config)
     folder = open_folder(config.data_dir)
     assert is_served(config) and is_served(config)
@@ -39,7 +39,6 @@ def test_a_server_is_noticed_by_its_lock_and_looking_does_not_take_it(config: Co
 
 
 def test_the_address_of_a_server_that_is_gone_counts_for_nothing(config: Config) -> None:
-    database(config)
     write_address(config.data_dir, "https://127.0.0.1:40001")
     assert served_base_url(config) == "https://svc.example"
     folder = open_folder(config.data_dir)

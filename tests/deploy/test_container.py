@@ -171,6 +171,44 @@ def test_the_image_serves_from_a_read_only_root_tells_its_health_and_stops(image
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_a_backup_goes_from_one_volume_into_another(image: Image, tmp_path: Path) -> None:
+    """As svc/deploy/README.md says: out of a running container, and into a new volume, from a read-only root."""
+    env = {**environment(), "SVC_PORT": "0", "PYTHONPATH": ""}
+
+    def svc(*arguments: str, **variables: str) -> "subprocess.CompletedProcess[bytes]":
+        with (tmp_path / "backup.tar").open("rb") as stdin:
+            command = image.inside("svc", *arguments)
+            return subprocess.run(
+                command, env={**os.environ, **env, "TMPDIR": "", **variables}, stdin=stdin, capture_output=True, timeout=60
+            )
+
+    (tmp_path / "backup.tar").touch()
+    with running_server_sync(tmp_path, env, (*BECOME, *image.inside("svc", "serve"))) as server:
+        server.ca = image.data / "tls" / "ca.pem"
+        refused = svc("backup", "-")
+        assert refused.returncode == 1 and refused.stderr.count(b"\n") == 1 and b"No usable temporary directory" in refused.stderr
+        made = svc("backup", "-", TMPDIR="/data")
+        assert made.returncode == 0, made.stderr
+        assert svc("backup", "/data/backup.tar").returncode == 0
+    (tmp_path / "backup.tar").write_bytes(made.stdout)
+    volume = tmp_path / "volume"
+    volume.mkdir()
+    os.chown(volume, 10001, 10001)
+    subprocess.run([*inside(image.pid), "mount", "--bind", str(volume), f"{image.root}/data"], check=True)
+    try:
+        restored = svc("restore", "-")
+        assert restored.returncode == 0, restored.stderr
+        assert svc("check").stdout.startswith(b"ok: ")
+        with running_server_sync(tmp_path, env, (*BECOME, *image.inside("svc", "serve"))) as server:
+            server.ca = volume / "tls" / "ca.pem"
+            assert server.ca.read_bytes() == (image.data / "tls" / "ca.pem").read_bytes()
+            assert httpx.get(f"{server.base_url}/healthz", verify=server.tls or False).status_code == 200
+    finally:
+        subprocess.run([*inside(image.pid), "umount", f"{image.root}/data"], check=True)
+
+
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_podman_builds_the_image_and_runs_it_read_only_and_healthy() -> None:
     base = values(stages()[-1], "FROM")[0]
