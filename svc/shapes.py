@@ -215,6 +215,13 @@ def number(low: float, high: float) -> Shape[float]:
     return Shape(check, expected, {"type": "number", "minimum": low, "maximum": high})
 
 
+def _check_whole(value: Any, param: str) -> int | float:
+    if type(value) is int or (type(value) is float and value.is_integer()):
+        return value
+    raise refusal(value, param, "a whole number")
+
+
+whole = Shape(_check_whole, "a whole number", {"type": "integer"})  # of any size
 boolean: Shape[bool] = _shape(lambda value: isinstance(value, bool), "true or false", {"type": "boolean"})
 
 

@@ -4,7 +4,7 @@ import re
 import unicodedata
 from typing import Any
 
-from svc.checks import refusal
+from svc.shapes import refusal
 
 LONGEST = 254  # RFC 5321 allows no longer path
 # Characters with a meaning in a mail header or an address list are not accepted; a domain in square brackets would be an address

@@ -19,9 +19,9 @@ from svc.shapes import (
     number,
     one_of,
     passed_on,
-    refusal,
     string,
     tagged,
+    whole,
 )
 
 ROLES = ("developer", "system", "user", "assistant", "tool", "function")
@@ -30,14 +30,6 @@ _TOKENS = integer(1, 2**31 - 1)
 _INT64_MAX = 2**63 - 1
 
 
-def _check_whole(value: Any, param: str) -> int | float:
-    if type(value) is int or (type(value) is float and value.is_integer()):
-        return value
-    raise refusal(value, param, "a whole number")
-
-
-# Of any size: -1 and 0 mean "no limit" to some servers.
-_WHOLE = Shape(_check_whole, "a whole number", {"type": "integer"})
 _NONE: Shape[None] = Shape(lambda value, param: None, "null", {"type": "null"})
 
 # --- messages
@@ -80,7 +72,7 @@ _CONTENT = (
 _NAME = string.about("Who speaks, where several share a role.")
 _CALLED = passed_on({"name": string, "arguments": string.about("JSON.")}, required=("name",))
 _TOOL_CALL = passed_on(
-    {"id": string, "type": string, "index": _WHOLE, "function": _CALLED},
+    {"id": string, "type": string, "index": whole, "function": _CALLED},
     "A tool call of an earlier answer, sent back as it came.",
 ).named("ToolCallRequest")
 
@@ -214,11 +206,11 @@ _FIELDS: dict[str, Shape[Any]] = {
     "stream_options": _STREAM_OPTIONS,
     "temperature": number(0, 2),
     "top_p": number(0, 1),
-    "max_completion_tokens": _WHOLE,
-    "max_tokens": _WHOLE,
+    "max_completion_tokens": whole,  # -1 and 0 mean "no limit" to some servers
+    "max_tokens": whole,
     "stop": _LOOSE_STOP,
     "n": integer(1, 128).about("How many answers."),
-    "seed": _WHOLE,
+    "seed": whole,
     "presence_penalty": number(-2, 2),
     "frequency_penalty": number(-2, 2),
     "tools": list_of(_TOOL).about("What the model may call."),

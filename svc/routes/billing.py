@@ -5,7 +5,7 @@ import re
 from starlette.requests import Request
 from starlette.responses import Response
 
-from svc import checks, quota
+from svc import quota
 from svc.billing import usage, wallet
 from svc.billing.payments import MICROS_PER_CENT
 from svc.errors import ApiError
@@ -17,6 +17,7 @@ from svc.server.gate import Caller
 from svc.server.interface import Answer, Body, Refusal, describes, integer, parameter, string
 from svc.server.state import State
 from svc.server.web import add_log_fields, listing, page_after, page_limit, reply
+from svc.shapes import one_of
 
 _DAY_SECONDS = 86_400
 _USAGE = {"model": usage.usage_by_model, "key": usage.usage_by_key}
@@ -111,7 +112,7 @@ async def list_usage(request: Request[State], caller: Caller) -> Response:
     text = request.query_params.get("days", "30")
     if not re.fullmatch(r"[0-9]{1,4}", text) or not 1 <= int(text) <= 90:
         raise ApiError("invalid_value", "days must be a whole number from 1 to 90.", param="days")
-    by = checks.one_of(*_USAGE)(request.query_params.get("by", "model"), "by")
+    by = one_of(*_USAGE).check(request.query_params.get("by", "model"), "by")
     first_day = usage.day_of(request.state.clock() - (int(text) - 1) * _DAY_SECONDS)
     await request.state.engines.usage.flush()
     return listing(await request.state.db.heavy_read(_USAGE[by], caller.id, first_day, page_after(request)), dict)

@@ -9,7 +9,6 @@ import asyncio
 import base64
 import contextlib
 import os
-import re
 from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Any, BinaryIO
 
@@ -19,7 +18,6 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from svc import quota
-from svc.checks import integer, is_blank, matching, number, one_of, optional, required, string
 from svc.content import artifacts, content_links
 from svc.errors import ApiError, ClientGone, describe
 from svc.ids import new_id
@@ -31,20 +29,20 @@ from svc.inference.paid_call import PaidCall, Payer
 from svc.inference.pictures import Picture
 from svc.inference.speech_call import DEFAULT_AUDIO_TOKENS, LEAST_AUDIO_TOKENS, MOST_AUDIO_TOKENS, SpeechCall, SpeechRequest
 from svc.inference.studio import storage
-from svc.routes.schemas.media import AUDIO_ANSWER, AUDIO_REQUEST, IMAGE_REQUEST, IMAGES_ANSWER, SPEECH_ANSWER, SPEECH_REQUEST
+from svc.routes import media_bodies
+from svc.routes.schemas.media import AUDIO_ANSWER, IMAGES_ANSWER, SPEECH_ANSWER
 from svc.routes.schemas.refusals import MODEL_NOT_FOUND, MODEL_SERVER, NO_FUNDS, NO_ROOM, OWN_ADDRESS
-from svc.server.bodies import read_json
 from svc.server.context import context_of
 from svc.server.gate import Caller
 from svc.server.interface import Refusal, describes
 from svc.server.sse import EventStream, Interrupt, attended
 from svc.server.state import State
 from svc.server.web import add_log_fields
+from svc.shapes import one_of, optional
 
 # Of all three: what is asked for lies in the body, as with chat, but the limits and the prices are those of media.
 _REFUSALS = (
     NO_ROOM,
-    Refusal("missing_field", "prompt is required: a string.", "prompt"),
     Refusal("invalid_value", "size must be of the form WIDTHxHEIGHT, such as 512x512, or auto.", "size"),
     Refusal(
         "PAYLOAD_TOO_LARGE",
@@ -61,16 +59,8 @@ _REFUSALS = (
 
 _PIECE_BYTES = 64 * 1024
 _ENCODED_BYTES = 3 * 128 * 1024
-_PROMPT_LENGTH = 32_000
-_MOST_IMAGES = 10
-_SIZE = re.compile(r"([1-9][0-9]{0,4})x([1-9][0-9]{0,4})|auto")
 _DEFAULT_SIDE = 1024
-_SPOKEN_LENGTH = 100_000
-_SPEECH_LENGTH = 4_096  # of OpenAI's speech route, in characters
-_SLOWEST, _FASTEST = 0.25, 4.0
-_FORMAT = re.compile(r"[a-z0-9_-]{1,32}")
 _DEFAULT_VOICE = "alloy"
-_VOICE_LENGTH = 200
 
 
 # --- images
@@ -82,16 +72,16 @@ _VOICE_LENGTH = 200
     "Make pictures",
     "OpenAI's images, for image models. Takes nothing from the chat bucket. A model with a price is paid per "
     "picture that was made.",
-    body=IMAGE_REQUEST,
+    body=media_bodies.IMAGE,
+    examples=media_bodies.IMAGE_EXAMPLES,
     answers={200: IMAGES_ANSWER},
     errors=_REFUSALS,
 )
-async def create_image(request: Request[State], caller: Caller) -> Response:
-    """`{prompt, model?, n?, size?, response_format?}` -> `{created, data: [{b64_json | url, revised_prompt?}]}`."""
+async def create_image(request: Request[State], caller: Caller, body: dict[str, Any]) -> Response:
+    """Answer with `{created, data: [{b64_json | url, revised_prompt?}]}`."""
     state = request.state
-    body = await read_json(request)
     wanted = _image_request(body)
-    as_url = optional(body, "response_format", one_of("b64_json", "url"), "b64_json") == "url"
+    as_url = body.get("response_format") == "url"
     model = await state.models.chosen(caller.id, caller.default_model, body.get("model"), "image")
     if model.provider is None:
         _check_for_painter(body, wanted)
@@ -109,14 +99,12 @@ async def create_image(request: Request[State], caller: Caller) -> Response:
 
 
 def _image_request(body: dict[str, Any]) -> ImageRequest:
-    prompt = _text(body, "prompt", _PROMPT_LENGTH)
-    count = optional(body, "n", integer(1, _MOST_IMAGES), 1)
     if body.get("stream"):
         raise ApiError("invalid_value", "Images are not streamed here. Leave stream out.", param="stream")
-    size = optional(body, "size", matching(_SIZE, "of the form WIDTHxHEIGHT, such as 512x512, or auto", 11), "auto")
+    size = body.get("size") or "auto"
     width, height = map(int, size.split("x")) if size != "auto" else (_DEFAULT_SIDE, _DEFAULT_SIDE)
     passed_on = {name: value for name, value in body.items() if name not in ("stream", "partial_images", "response_format")}
-    return ImageRequest(prompt, count, width, height, passed_on)
+    return ImageRequest(body["prompt"], int(body.get("n") or 1), width, height, passed_on)
 
 
 def _check_for_painter(body: dict[str, Any], wanted: ImageRequest) -> None:
@@ -213,18 +201,17 @@ def _write_image(file: BinaryIO, picture: Picture, url: str | None, number: int)
     "Speak",
     "For speech models. The answer is cut at `tts_max_tokens`. Takes nothing from the chat bucket. A model "
     "with a price is paid per 1,000 audio tokens that were made.",
-    body=AUDIO_REQUEST,
+    body=media_bodies.AUDIO,
+    examples=media_bodies.AUDIO_EXAMPLES,
     answers={200: AUDIO_ANSWER},
     errors=_REFUSALS,
 )
-async def generate_audio(request: Request[State], caller: Caller) -> Response:
-    """`{input, model?, voice?, format?, speed?, tts_max_tokens?}` -> the audio, WAV if no format is named."""
-    body = await read_json(request)
-    text = _text(body, "input", _SPOKEN_LENGTH)
+async def generate_audio(request: Request[State], caller: Caller, body: dict[str, Any]) -> Response:
+    """Answer with the audio, WAV if no format is named."""
     model = await request.state.models.chosen(caller.id, caller.default_model, body.get("model"), "speech")
     if model.provider is not None and model.provider.byok:
-        _check_length(text, "input", _SPEECH_LENGTH)
-    return await _speech(request, caller, model, text, body, "format", "wav")
+        media_bodies.check_length(body["input"], "input", media_bodies.SPEECH_LENGTH)
+    return await _speech(request, caller, model, body, "format", "wav")
 
 
 @describes(
@@ -232,26 +219,24 @@ async def generate_audio(request: Request[State], caller: Caller) -> Response:
     "createSpeech",
     "Speak, in OpenAI's format",
     "As `/v1/audio/generate`, for clients of OpenAI's format.",
-    body=SPEECH_REQUEST,
+    body=media_bodies.SPEECH,
+    examples=media_bodies.SPEECH_EXAMPLES,
     answers={200: SPEECH_ANSWER},
     errors=_REFUSALS,
 )
-async def create_speech(request: Request[State], caller: Caller) -> Response:
-    """OpenAI's `{input, model?, voice?, response_format?, speed?, stream_format?}` -> the audio, or events that carry it."""
-    body = await read_json(request)
-    text = _text(body, "input", _SPEECH_LENGTH)
-    optional(body, "stream_format", one_of("audio", "sse"), "audio")
+async def create_speech(request: Request[State], caller: Caller, body: dict[str, Any]) -> Response:
+    """Answer with the audio, or with events that carry it."""
     model = await request.state.models.chosen(caller.id, caller.default_model, body.get("model"), "speech")
     # Clients take an unnamed format for mp3; where the voice has no encoder they get WAV that says so.
     usual = "mp3" if model.provider is not None or "mp3" in request.state.studio.voice.formats else "wav"
-    return await _speech(request, caller, model, text, body, "response_format", usual)
+    return await _speech(request, caller, model, body, "response_format", usual)
 
 
 async def _speech(
-    request: Request[State], caller: Caller, model: Model, text: str, body: dict[str, Any], format_field: str, usual_format: str
+    request: Request[State], caller: Caller, model: Model, body: dict[str, Any], format_field: str, usual_format: str
 ) -> Response:
     studio = request.state.studio
-    wanted = await _speech_request(request, model, text, body, format_field, usual_format)
+    wanted = await _speech_request(request, model, body, format_field, usual_format)
     call = SpeechCall(model, wanted, studio, _payer(request, caller))
     with contextlib.ExitStack() as held:
         async with _made(request, caller, call):
@@ -269,11 +254,11 @@ async def _speech(
 
 
 async def _speech_request(
-    request: Request[State], model: Model, text: str, body: dict[str, Any], format_field: str, usual_format: str
+    request: Request[State], model: Model, body: dict[str, Any], format_field: str, usual_format: str
 ) -> SpeechRequest:
-    voice = _voice(body.get("voice"))
-    format = optional(body, format_field, matching(_FORMAT, "the name of a format, such as wav", 32), usual_format)
-    speed = optional(body, "speed", number(_SLOWEST, _FASTEST), 1.0)
+    named = body.get("voice") or _DEFAULT_VOICE
+    voice = named["id"] if isinstance(named, dict) else named
+    format = body.get(format_field) or usual_format
     if model.provider is None:
         known = request.state.studio.voice
         if format not in known.formats:
@@ -283,29 +268,8 @@ async def _speech_request(
     ours = ("format", "tts_max_tokens", "stream_format") if format_field == "format" else ("tts_max_tokens", "stream_format")
     passed_on = {name: value for name, value in body.items() if name not in ours}
     passed_on["voice"] = voice if body.get("voice") is None else body["voice"]
-    return SpeechRequest(text, format, voice, speed, _most_tokens(body), passed_on)
-
-
-def _voice(value: Any) -> str:
-    if isinstance(value, dict):  # OpenAI's form for voices of one's own
-        return _voice_name(value.get("id"))
-    return _DEFAULT_VOICE if value is None else _voice_name(value)
-
-
-def _voice_name(value: Any) -> str:
-    if not isinstance(value, str) or not 0 < len(value) <= _VOICE_LENGTH:
-        raise ApiError("invalid_value", "voice must be the name of a voice, such as alloy.", param="voice")
-    return value
-
-
-def _most_tokens(body: dict[str, Any]) -> int:
-    """`tts_max_tokens`, clamped and not refused where it is out of range."""
-    tokens = body.get("tts_max_tokens")
-    if tokens is None:
-        return DEFAULT_AUDIO_TOKENS
-    if type(tokens) not in (int, float) or (abs(tokens) < 2**63 and tokens != int(tokens)):
-        raise ApiError("invalid_value", "tts_max_tokens must be a whole number.", param="tts_max_tokens")
-    return int(min(max(tokens, LEAST_AUDIO_TOKENS), MOST_AUDIO_TOKENS))
+    tokens = min(max(body.get("tts_max_tokens") or DEFAULT_AUDIO_TOKENS, LEAST_AUDIO_TOKENS), MOST_AUDIO_TOKENS)
+    return SpeechRequest(body["input"], format, voice, float(body.get("speed") or 1), int(tokens), passed_on)
 
 
 def _as_events(request: Request[State], caller: Caller, call: SpeechCall, file: BinaryIO, headers: dict[str, str]) -> EventStream:
@@ -377,17 +341,3 @@ async def _pieces(file: BinaryIO) -> AsyncGenerator[bytes, None]:
         place += len(piece)
         yield piece
         await asyncio.sleep(0)
-
-
-def _text(body: dict[str, Any], field: str, most_length: int) -> str:
-    text = required(body, field, string)
-    _check_length(text, field, most_length)
-    if is_blank(text):
-        raise ApiError("invalid_value", f"{field} must not be blank.", param=field)
-    return text
-
-
-def _check_length(text: str, field: str, most_length: int) -> None:
-    if len(text) > most_length:
-        message = f"{field} has {len(text)} characters; at most {most_length} are taken here."
-        raise ApiError("PAYLOAD_TOO_LARGE", message, param=field)

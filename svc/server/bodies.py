@@ -58,11 +58,6 @@ def _too_large(limit_bytes: int) -> ApiError:
     return ApiError("PAYLOAD_TOO_LARGE", f"The request body is over {limit_bytes} bytes. Send less.")
 
 
-async def read_json(request: Request[State], limit_bytes: int = MIB) -> dict[str, Any]:
-    """The request's body as one JSON object. Raises what `read_checked` raises of itself."""
-    return await read_checked(request, lambda body: body, limit_bytes)
-
-
 async def read_shape(request: Request[State], shape: Shape[T], limit_bytes: int = MIB) -> T:
     """Return the request's body, one JSON object, as `shape` types it. Raises what `read_checked` and `shape.check` raise."""
     return await read_checked(request, lambda body: shape.check(body, ""), limit_bytes)
