@@ -11,7 +11,10 @@ export class Schemas {
   resolve(value) {
     if (!value?.$ref) return value;
     const { $ref, ...beside } = value;
-    const target = $ref.slice(2).split("/").reduce((place, step) => place[step.replaceAll("~1", "/").replaceAll("~0", "~")], this.document);
+    const target = $ref
+      .slice(2)
+      .split("/")
+      .reduce((place, step) => place[step.replaceAll("~1", "/").replaceAll("~0", "~")], this.document);
     return { ...this.resolve(target), ...beside };
   }
 
@@ -23,7 +26,10 @@ export class Schemas {
     if (own.enum) return own.enum.map((value) => JSON.stringify(value)).join(" | ");
     const variants = own.anyOf ?? own.oneOf;
     if (variants) return [...new Set(variants.map((variant) => this.type(variant)))].join(" | ");
-    return [own.type ?? "any"].flat().map((type) => (type === "array" ? `list of ${this.items(own)}` : type)).join(" | ");
+    return [own.type ?? "any"]
+      .flat()
+      .map((type) => (type === "array" ? `list of ${this.items(own)}` : type))
+      .join(" | ");
   }
 
   items(schema) {
@@ -43,26 +49,49 @@ export class Schemas {
     const variants = (own.anyOf ?? own.oneOf ?? []).filter((variant) => this.hasFields(variant));
     if (variants.length === 0) return null;
     if (variants.length === 1) return this.tree(variants[0], inside);
-    return el("ul", { class: "fields" }, variants.map((variant) => el("li", {}, this.variant(variant, inside))));
+    return el(
+      "ul",
+      { class: "fields" },
+      variants.map((variant) => el("li", {}, this.variant(variant, inside))),
+    );
   }
 
   hasFields(schema) {
     const own = this.resolve(schema);
-    return Boolean(own.properties) || [own.items, own.contentSchema, ...(own.anyOf ?? own.oneOf ?? [])].some((one) => one && this.hasFields(one));
+    return (
+      Boolean(own.properties) ||
+      [own.items, own.contentSchema, ...(own.anyOf ?? own.oneOf ?? [])].some(
+        (one) => one && this.hasFields(one),
+      )
+    );
   }
 
   variant(schema, above) {
     const own = this.resolve(schema);
     const list = own.items ? "list of " : "";
     const named = own.items ?? schema;
-    const kind = Object.entries(own.properties ?? {}).find(([, field]) => field.const !== undefined || field.enum);
-    const label = named.$ref?.split("/").at(-1) ?? own.title ?? (kind ? `${kind[0]}: ${this.type(kind[1])}` : this.type(named));
-    return el("details", {}, el("summary", {}, `${list}${label}`), own.description ? prose(own.description) : null, this.tree(schema, above));
+    const kind = Object.entries(own.properties ?? {}).find(
+      ([, field]) => field.const !== undefined || field.enum,
+    );
+    const label =
+      named.$ref?.split("/").at(-1) ??
+      own.title ??
+      (kind ? `${kind[0]}: ${this.type(kind[1])}` : this.type(named));
+    return el(
+      "details",
+      {},
+      el("summary", {}, `${list}${label}`),
+      own.description ? prose(own.description) : null,
+      this.tree(schema, above),
+    );
   }
 
   fields(own, above) {
-    const rows = Object.entries(own.properties).map(([name, schema]) => this.row(name, schema, (own.required ?? []).includes(name), above));
-    if (own.additionalProperties === true) rows.push(el("li", { class: "rule" }, "Further fields may be there."));
+    const rows = Object.entries(own.properties).map(([name, schema]) =>
+      this.row(name, schema, (own.required ?? []).includes(name), above),
+    );
+    if (own.additionalProperties === true)
+      rows.push(el("li", { class: "rule" }, "Further fields may be there."));
     return el("ul", { class: "fields" }, rows);
   }
 
@@ -99,7 +128,8 @@ export class Schemas {
 /** `1 to 4 items`, `at least 1 item`; null for no bounds, or none but zero. */
 function bounds(low, high, noun) {
   if (high === undefined && !low) return null;
-  const numbers = high === undefined ? `at least ${low}` : low === undefined ? `at most ${high}` : `${low} to ${high}`;
+  const numbers =
+    high === undefined ? `at least ${low}` : low === undefined ? `at most ${high}` : `${low} to ${high}`;
   if (!noun) return numbers;
   return `${numbers} ${noun}${(high ?? low) === 1 ? "" : "s"}`;
 }

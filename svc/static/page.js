@@ -4,7 +4,8 @@
 export function el(tag, attributes = {}, ...children) {
   const node = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
-    if (value !== null && value !== undefined && value !== false) node.setAttribute(name, value === true ? "" : value);
+    if (value !== null && value !== undefined && value !== false)
+      node.setAttribute(name, value === true ? "" : value);
   }
   node.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined));
   return node;
@@ -12,27 +13,38 @@ export function el(tag, attributes = {}, ...children) {
 
 /** Nodes of a line of text, in which `code` and **strong words** are marked as in Markdown. */
 export function inline(text) {
-  return text.split(/(`[^`]+`|\*\*[^*]+\*\*)/).filter(Boolean).map((part) => {
-    if (part.startsWith("`") && part.length > 2) return el("code", {}, part.slice(1, -1));
-    if (part.startsWith("**") && part.length > 4) return el("strong", {}, part.slice(2, -2));
-    return part;
-  });
+  return text
+    .split(/(`[^`]+`|\*\*[^*]+\*\*)/)
+    .filter(Boolean)
+    .map((part) => {
+      if (part.startsWith("`") && part.length > 2) return el("code", {}, part.slice(1, -1));
+      if (part.startsWith("**") && part.length > 4) return el("strong", {}, part.slice(2, -2));
+      return part;
+    });
 }
 
 /** Nodes of a longer text: paragraphs apart by an empty line, lists of lines that begin with `- `, code between lines of ```. */
 export function prose(text) {
-  return (text ?? "").split(/^```\n([^]*?)\n```$/m).flatMap((part, position) =>
-    (position % 2 ? [codeBlock(part, "Example")] : paragraphs(part)));
+  return (text ?? "")
+    .split(/^```\n([\s\S]*?)\n```$/m)
+    .flatMap((part, position) => (position % 2 ? [codeBlock(part, "Example")] : paragraphs(part)));
 }
 
 function paragraphs(text) {
-  return text.split(/\n{2,}/).filter((block) => block.trim()).map((block) => {
-    const lines = block.split("\n");
-    if (lines.every((line) => line.startsWith("- "))) {
-      return el("ul", {}, lines.map((line) => el("li", {}, inline(line.slice(2)))));
-    }
-    return el("p", {}, inline(block));
-  });
+  return text
+    .split(/\n{2,}/)
+    .filter((block) => block.trim())
+    .map((block) => {
+      const lines = block.split("\n");
+      if (lines.every((line) => line.startsWith("- "))) {
+        return el(
+          "ul",
+          {},
+          lines.map((line) => el("li", {}, inline(line.slice(2)))),
+        );
+      }
+      return el("p", {}, inline(block));
+    });
 }
 
 /** `value` as JSON for people: what fits into a line stands on one. */
@@ -42,7 +54,9 @@ export function jsonText(value, indent = "") {
   const inner = `${indent}  `;
   const items = Array.isArray(value)
     ? value.map((item) => inner + jsonText(item, inner))
-    : Object.entries(value).map(([name, item]) => `${inner}${JSON.stringify(name)}: ${jsonText(item, inner)}`);
+    : Object.entries(value).map(
+        ([name, item]) => `${inner}${JSON.stringify(name)}: ${jsonText(item, inner)}`,
+      );
   const [open, close] = Array.isArray(value) ? "[]" : "{}";
   return `${open}\n${items.join(",\n")}\n${indent}${close}`;
 }
@@ -64,7 +78,9 @@ export function withCopyButton(pre) {
       getSelection().selectAllChildren(pre);
       button.textContent = "Selected";
     }
-    setTimeout(() => { button.textContent = "Copy"; }, 2000);
+    setTimeout(() => {
+      button.textContent = "Copy";
+    }, 2000);
   });
   return el("div", { class: "code" }, pre, button);
 }

@@ -32,7 +32,8 @@ async function confirmReset(password) {
       headers: { "content-type": "application/json" },
       body: JSON.stringify({ token, password, delete_keys: deleteKeys.checked }),
     });
-    if (answer.status === 204) return { done: true, message: "Your password is set. Sign in with it from now on." };
+    if (answer.status === 204)
+      return { done: true, message: "Your password is set. Sign in with it from now on." };
     return { done: false, message: (await answer.json()).error.message };
   } catch {
     return { done: false, message: "The service did not answer. Check your connection and try again." };

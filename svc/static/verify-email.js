@@ -11,7 +11,9 @@ function takeToken() {
   history.replaceState(null, "", location.pathname);
   button.hidden = !token;
   statusBox.textContent = "";
-  alertBox.textContent = token ? "" : "This link is not complete. Open it again as a whole, or ask for a new one in your settings.";
+  alertBox.textContent = token
+    ? ""
+    : "This link is not complete. Open it again as a whole, or ask for a new one in your settings.";
 }
 
 button.addEventListener("click", async () => {

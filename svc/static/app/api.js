@@ -62,7 +62,10 @@ function forget() {
 export async function signOut() {
   const token = session.peek()?.token;
   // The answer makes the browser forget the cookie of the checkout; without a network the token is forgotten all the same.
-  if (token) await fetch("/auth/logout", { method: "POST", headers: { authorization: `Bearer ${token}` } }).catch(() => {});
+  if (token)
+    await fetch("/auth/logout", { method: "POST", headers: { authorization: `Bearer ${token}` } }).catch(
+      () => {},
+    );
   forget();
   location.replace("/");
 }
@@ -74,9 +77,13 @@ addEventListener("storage", ({ key }) => {
   expired.value = false;
   session.value = now;
 });
-addEventListener("online", () => { online.value = true; });
+addEventListener("online", () => {
+  online.value = true;
+});
 let offlineSince = -Infinity; // when the browser last said so
-addEventListener("offline", () => { [online.value, offlineSince] = [false, performance.now()]; });
+addEventListener("offline", () => {
+  [online.value, offlineSince] = [false, performance.now()];
+});
 
 /** Settles once there is a session with another token than `old`. */
 function newSession(old) {
@@ -134,7 +141,10 @@ async function problemOf(answer) {
   try {
     return new ApiError(answer.status, (await answer.json()).error);
   } catch {
-    return new ApiError(answer.status, { message: `The service answered with status ${answer.status}.`, code: "unknown" });
+    return new ApiError(answer.status, {
+      message: `The service answered with status ${answer.status}.`,
+      code: "unknown",
+    });
   }
 }
 
@@ -157,7 +167,9 @@ async function json(method, path, options) {
 const segment = encodeURIComponent;
 /** `path` with those of `values` that are neither null nor empty. */
 function query(path, values = {}) {
-  const given = Object.entries(values).filter(([, value]) => value !== undefined && value !== null && value !== "");
+  const given = Object.entries(values).filter(
+    ([, value]) => value !== undefined && value !== null && value !== "",
+  );
   return given.length ? `${path}?${new URLSearchParams(given)}` : path;
 }
 const get = (path, values, options) => json("GET", query(path, values), options);
@@ -185,11 +197,16 @@ async function* dataLines(answer) {
   }
 }
 
-const connectionLost = () => new ApiError(0, { message: "The connection was lost before the end.", code: "connection_lost" });
+const connectionLost = () =>
+  new ApiError(0, { message: "The connection was lost before the end.", code: "connection_lost" });
 
 /** Chunks of a chat completion. An error in mid-stream is thrown as an ApiError of status 200. `onOpen` gets the headers. */
 async function* chat(body, { signal: abort, headers, onOpen }) {
-  const answer = await checked("POST", "/v1/chat/completions", { body: { ...body, stream: true }, headers, signal: abort });
+  const answer = await checked("POST", "/v1/chat/completions", {
+    body: { ...body, stream: true },
+    headers,
+    signal: abort,
+  });
   onOpen?.(answer.headers);
   for await (const data of dataLines(answer)) {
     if (data === "[DONE]") return;
@@ -225,7 +242,11 @@ function upload(method, path, blob, { onProgress, signal: abort, type = blob.typ
     request.onabort = () => reject(new DOMException("", "AbortError"));
     request.onload = () => {
       let value = null;
-      try { value = JSON.parse(request.responseText); } catch { /* an answer without a body */ }
+      try {
+        value = JSON.parse(request.responseText);
+      } catch {
+        /* an answer without a body */
+      }
       if (request.status < 300) resolve(value);
       else reject(new ApiError(request.status, value?.error ?? { message: `Status ${request.status}.` }));
     };
@@ -244,7 +265,8 @@ async function download(path, { onProgress, signal: abort } = {}) {
   try {
     for (let turn = await reader.read(); !turn.done; turn = await reader.read()) {
       parts.push(turn.value);
-      onProgress?.((bytes += turn.value.length), all);
+      bytes += turn.value.length;
+      onProgress?.(bytes, all);
     }
   } catch (error) {
     if (wasAborted(error)) throw error;

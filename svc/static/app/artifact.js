@@ -19,11 +19,16 @@ const SHOWN_BYTES = 300_000;
 export function kindOf({ content_type: type, name }) {
   if (/^image\/(png|jpeg|webp|gif)\b/.test(type)) return "picture";
   if (type.startsWith("audio/")) return "sound";
-  if (/^text\/|json\b|xml\b|yaml\b|javascript\b/.test(type) || /\.(md|txt|csv|json|py|js|ts|toml|ya?ml|sql|sh)$/i.test(name)) return "text";
+  if (
+    /^text\/|json\b|xml\b|yaml\b|javascript\b/.test(type) ||
+    /\.(md|txt|csv|json|py|js|ts|toml|ya?ml|sql|sh)$/i.test(name)
+  )
+    return "text";
   return "file";
 }
 
-export const iconOf = (artifact) => ({ picture: "image", sound: "sound", text: "artifacts", file: "artifacts" })[kindOf(artifact)];
+export const iconOf = (artifact) =>
+  ({ picture: "image", sound: "sound", text: "artifacts", file: "artifacts" })[kindOf(artifact)];
 
 /** Downloads the content under the artifact's name. */
 export async function saveArtifact({ id, name }, options) {
@@ -43,14 +48,22 @@ function useContent(id) {
   const content = useSignal({});
   const load = () => {
     content.value = {};
-    api.artifacts.content(id).then((blob) => { content.value = { blob }; }, (error) => { content.value = { error }; });
+    api.artifacts.content(id).then(
+      (blob) => {
+        content.value = { blob };
+      },
+      (error) => {
+        content.value = { error };
+      },
+    );
   };
   useEffect(load, [id]);
   return [content.value, load];
 }
 
 function Sound({ of }) {
-  const [{ blob, error }, load] = useContent(of.id), url = useSignal(null);
+  const [{ blob, error }, load] = useContent(of.id),
+    url = useSignal(null);
   useEffect(() => {
     if (!blob) return undefined;
     const made = URL.createObjectURL(blob);
@@ -58,15 +71,23 @@ function Sound({ of }) {
     return () => URL.revokeObjectURL(made);
   }, [blob]);
   if (error) return html`<${Failed} error=${error} retry=${load} />`;
-  return url.value ? html`<audio controls preload="metadata" src=${url.value} aria-label=${of.name}></audio>` : html`<${Loading} />`;
+  return url.value
+    ? html`<audio controls preload="metadata" src=${url.value} aria-label=${of.name}></audio>`
+    : html`<${Loading} />`;
 }
 
 function Text({ of }) {
-  const [{ blob, error }, load] = useContent(of.id), text = useSignal(null);
-  useEffect(() => { blob?.text().then((value) => { text.value = value; }); }, [blob]);
+  const [{ blob, error }, load] = useContent(of.id),
+    text = useSignal(null);
+  useEffect(() => {
+    blob?.text().then((value) => {
+      text.value = value;
+    });
+  }, [blob]);
   if (error) return html`<${Failed} error=${error} retry=${load} />`;
   if (text.value === null) return html`<${Loading} />`;
-  if (/\.md$/i.test(of.name) || of.content_type.startsWith("text/markdown")) return html`<div class="artifact-text"><${Markdown} text=${text.value} /></div>`;
+  if (/\.md$/i.test(of.name) || of.content_type.startsWith("text/markdown"))
+    return html`<div class="artifact-text"><${Markdown} text=${text.value} /></div>`;
   return html`<pre class="artifact-text" tabindex="0" aria-label=${of.name}><code>${text.value}</code></pre>`;
 }
 

@@ -41,40 +41,63 @@ const continuing = (parts) => parts.map((part, at) => (at ? { ...part, continued
 function partsOf(token) {
   if (token.raw.length <= PART || ["code", "html", "space", "def"].includes(token.type)) return [token];
   switch (token.type) {
-    case "list": return listParts(token);
-    case "list_item": case "blockquote":
-      return continuing(chunks(token.tokens.flatMap(partsOf)).map((tokens) => ({ ...token, tokens, raw: rawOf(tokens) })));
-    case "table": return tableParts(token);
-    case "paragraph": case "text": return textParts(token);
-    default: return [asItIs(token.raw)];
+    case "list":
+      return listParts(token);
+    case "list_item":
+    case "blockquote":
+      return continuing(
+        chunks(token.tokens.flatMap(partsOf)).map((tokens) => ({ ...token, tokens, raw: rawOf(tokens) })),
+      );
+    case "table":
+      return tableParts(token);
+    case "paragraph":
+    case "text":
+      return textParts(token);
+    default:
+      return [asItIs(token.raw)];
   }
 }
 
 function listParts(token) {
   let { start } = token;
-  return continuing(chunks(token.items.flatMap(partsOf)).map((items) => {
-    const part = { ...token, items, raw: rawOf(items), start };
-    if (token.ordered) start = Number(start) + items.filter(({ continued }) => !continued).length;
-    return part;
-  }));
+  return continuing(
+    chunks(token.items.flatMap(partsOf)).map((items) => {
+      const part = { ...token, items, raw: rawOf(items), start };
+      if (token.ordered) start = Number(start) + items.filter(({ continued }) => !continued).length;
+      return part;
+    }),
+  );
 }
 
 function tableParts(token) {
-  const lines = token.raw.trimEnd().split("\n").slice(-token.rows.length), widths = widthsOf(token);
+  const lines = token.raw.trimEnd().split("\n").slice(-token.rows.length),
+    widths = widthsOf(token);
   const rows = token.rows.map((cells, at) => ({ cells, raw: lines[at] ?? "" }));
-  return continuing(chunks(rows).map((some) => ({ ...token, widths, rows: some.map(({ cells }) => cells), raw: rawOf(some) })));
+  return continuing(
+    chunks(rows).map((some) => ({
+      ...token,
+      widths,
+      rows: some.map(({ cells }) => cells),
+      raw: rawOf(some),
+    })),
+  );
 }
 
 /** How wide the columns of a table in parts are, in characters, so that those of all its parts stand in line. */
-const widthsOf = ({ widths, header, rows }) => widths ?? header.map((head, at) => {
-  const longest = Math.max(...[head, ...rows.slice(0, 20).map((cells) => cells[at])].map(({ text }) => text.length));
-  return Math.max(COLUMN[0], Math.min(COLUMN[1], longest));
-});
+const widthsOf = ({ widths, header, rows }) =>
+  widths ??
+  header.map((head, at) => {
+    const longest = Math.max(
+      ...[head, ...rows.slice(0, 20).map((cells) => cells[at])].map(({ text }) => text.length),
+    );
+    return Math.max(COLUMN[0], Math.min(COLUMN[1], longest));
+  });
 
 function textParts(token) {
   const parts = [];
-  for (let rest = token.text; rest;) {
-    const end = rest.length > 2 * PART ? cutOf(rest) : rest.length, raw = rest.slice(0, end);
+  for (let rest = token.text; rest; ) {
+    const end = rest.length > 2 * PART ? cutOf(rest) : rest.length,
+      raw = rest.slice(0, end);
     parts.push({ ...token, raw, text: raw, tokens: Lexer.lexInline(raw, OPTIONS) });
     rest = rest.slice(end);
   }
@@ -90,30 +113,56 @@ function settledOf(token) {
   if (raw.length <= PART) return null;
   if (type === "list" && token.items.length > 1) {
     const items = token.items.slice(0, -1);
-    return { block: { ...token, items, raw: raw.slice(0, lengthOf(items)) }, lead: { type, head: "", start: token.ordered ? Number(token.start) + items.length : "" } };
+    return {
+      block: { ...token, items, raw: raw.slice(0, lengthOf(items)) },
+      lead: { type, head: "", start: token.ordered ? Number(token.start) + items.length : "" },
+    };
   }
   if (type === "table" && token.rows.length > 1) {
-    const head = token.head ?? raw.slice(0, raw.indexOf("\n", raw.indexOf("\n") + 1) + 1), widths = widthsOf(token);
-    const block = { ...token, widths, rows: token.rows.slice(0, -1), raw: raw.slice(0, raw.trimEnd().lastIndexOf("\n") + 1) };
+    const head = token.head ?? raw.slice(0, raw.indexOf("\n", raw.indexOf("\n") + 1) + 1),
+      widths = widthsOf(token);
+    const block = {
+      ...token,
+      widths,
+      rows: token.rows.slice(0, -1),
+      raw: raw.slice(0, raw.trimEnd().lastIndexOf("\n") + 1),
+    };
     return { block, lead: { type, head, widths } };
   }
   if (type === "paragraph" && raw.length > 2 * PART) {
     const part = raw.slice(0, cutOf(raw));
-    return { block: { ...token, raw: part, text: part, tokens: Lexer.lexInline(part, OPTIONS) }, lead: { type, head: "" } };
+    return {
+      block: { ...token, raw: part, text: part, tokens: Lexer.lexInline(part, OPTIONS) },
+      lead: { type, head: "" },
+    };
   }
   if (raw.length <= LONGEST_OPEN || type === "code" || type === "html") return null;
-  const part = raw.slice(0, raw.lastIndexOf("\n", LONGEST_OPEN) + 1 || LONGEST_OPEN), [block, ...others] = lex(part);
-  return { block: others.length ? asItIs(part) : { ...block, raw: part, continued: token.continued }, lead: { type, head: "" } };
+  const part = raw.slice(0, raw.lastIndexOf("\n", LONGEST_OPEN) + 1 || LONGEST_OPEN),
+    [block, ...others] = lex(part);
+  return {
+    block: others.length ? asItIs(part) : { ...block, raw: part, continued: token.continued },
+    lead: { type, head: "" },
+  };
 }
 
 /** The tokens of what follows a settled part; the first one goes on with it where it is the same thing. */
 function lexAfter(lead, text) {
   if (!lead) return lex(text);
-  const tokens = lex(lead.head + text), [first] = tokens;
+  const tokens = lex(lead.head + text),
+    [first] = tokens;
   if (first?.type !== lead.type) return tokens;
   if (lead.head) first.raw = first.raw.slice(lead.head.length);
   if (lead.type === "table" && !first.rows.length) first.type = "space";
-  return [{ ...first, continued: true, head: lead.head, widths: lead.widths, ...(lead.start && { start: lead.start }) }, ...tokens.slice(1)];
+  return [
+    {
+      ...first,
+      continued: true,
+      head: lead.head,
+      widths: lead.widths,
+      ...(lead.start && { start: lead.start }),
+    },
+    ...tokens.slice(1),
+  ];
 }
 
 /**
@@ -122,8 +171,14 @@ function lexAfter(lead, text) {
  * the last one that is no space.)
  */
 export function growing() {
-  let groups, open, length, whole = "", lead;
-  const begin = () => { [groups, open, length, lead] = [[], [], 0, null]; };
+  let groups,
+    open,
+    length,
+    whole = "",
+    lead;
+  const begin = () => {
+    [groups, open, length, lead] = [[], [], 0, null];
+  };
   const settle = (blocks, goesOn) => {
     length += lengthOf(blocks);
     [groups, open] = grouped(groups, open, blocks);
@@ -137,9 +192,11 @@ export function growing() {
       const fresh = lexAfter(lead, text.slice(length));
       let last = fresh.length - 1;
       while (last > 0 && fresh[last].type === "space") last--;
-      const done = fresh.slice(0, Math.max(0, last)), rest = fresh.slice(done.length);
+      const done = fresh.slice(0, Math.max(0, last)),
+        rest = fresh.slice(done.length);
       // Where marked has read a text in its own way (tabs), its pieces do not add up: then all is read again each time.
-      const addsUp = text.startsWith(rawOf(done), length), settled = addsUp && rest.length ? settledOf(rest[0]) : null;
+      const addsUp = text.startsWith(rawOf(done), length),
+        settled = addsUp && rest.length ? settledOf(rest[0]) : null;
       if (addsUp && done.length) settle(done, null);
       if (!settled || !text.startsWith(settled.block.raw, length)) {
         const [full, left] = grouped(groups, open, addsUp ? rest : fresh);

@@ -5,14 +5,18 @@ import { html } from "./html.js";
 import { texts } from "./texts.js";
 
 const t = texts.wallet;
-const WIDTH = 720, HEIGHT = 200, FOOT = 22;
+const WIDTH = 720,
+  HEIGHT = 200,
+  FOOT = 22;
 const MOST_SERIES = 5;
 
 /** `rows`: [{day: "2026-01-31", series, micros}]; `days`: how many, up to today (UTC). The largest series keep their own colour. */
 export function SpendChart({ rows, days, labelOf }) {
   const chosen = useSignal(null);
   const { names, columns, top } = columnsOf(rows, days);
-  const step = WIDTH / days, bar = Math.max(step * 0.72, 2), scale = (HEIGHT - FOOT - 10) / top;
+  const step = WIDTH / days,
+    bar = Math.max(step * 0.72, 2),
+    scale = (HEIGHT - FOOT - 10) / top;
   const at = chosen.value ?? days - 1;
   const move = (event) => {
     const to = { ArrowLeft: at - 1, ArrowRight: at + 1, Home: 0, End: days - 1 }[event.key];
@@ -23,11 +27,16 @@ export function SpendChart({ rows, days, labelOf }) {
   const name = (series) => (series === null ? t.others : labelOf(series));
   const follow = (event) => {
     const box = event.currentTarget.getBoundingClientRect();
-    chosen.value = Math.max(0, Math.min(days - 1, Math.floor(((event.clientX - box.left) / box.width) * days)));
+    chosen.value = Math.max(
+      0,
+      Math.min(days - 1, Math.floor(((event.clientX - box.left) / box.width) * days)),
+    );
   };
   return html`<div class="chart">
     <svg viewBox="0 0 ${WIDTH} ${HEIGHT}" role="img" aria-label=${t.chartLabel(days)} tabindex="0" preserveAspectRatio="none"
-      onKeyDown=${move} onPointerMove=${follow} onPointerDown=${follow} onPointerLeave=${() => { chosen.value = null; }}>
+      onKeyDown=${move} onPointerMove=${follow} onPointerDown=${follow} onPointerLeave=${() => {
+        chosen.value = null;
+      }}>
       ${[0.5, 1].map((part) => html`<line class="chart-line" x1="0" x2=${WIDTH} y1=${HEIGHT - FOOT - top * part * scale} y2=${HEIGHT - FOOT - top * part * scale} />`)}
       ${columns.map((column, index) => {
         let y = HEIGHT - FOOT;
@@ -51,17 +60,30 @@ export function SpendChart({ rows, days, labelOf }) {
 function columnsOf(rows, days) {
   const totals = new Map();
   for (const { series, micros } of rows) totals.set(series, (totals.get(series) ?? 0) + micros);
-  const largest = [...totals].filter(([, micros]) => micros > 0).sort((one, other) => other[1] - one[1]).map(([series]) => series);
+  const largest = [...totals]
+    .filter(([, micros]) => micros > 0)
+    .sort((one, other) => other[1] - one[1])
+    .map(([series]) => series);
   const own = largest.slice(0, largest.length > MOST_SERIES + 1 ? MOST_SERIES : MOST_SERIES + 1);
   const names = own.length < largest.length ? [...own, null] : own;
   const today = Date.parse(new Date().toISOString().slice(0, 10));
-  const columns = Array.from({ length: days }, (_, index) => new Date(today - (days - 1 - index) * 86_400_000).toISOString().slice(0, 10))
-    .map((day) => {
-      const parts = names.map((series) => ({
+  const columns = Array.from({ length: days }, (_, index) =>
+    new Date(today - (days - 1 - index) * 86_400_000).toISOString().slice(0, 10),
+  ).map((day) => {
+    const parts = names
+      .map((series) => ({
         series,
-        micros: rows.reduce((sum, row) => sum + (row.day === day && (series === null ? !own.includes(row.series) : row.series === series) ? row.micros : 0), 0),
-      })).filter(({ micros }) => micros > 0);
-      return { day, parts, all: parts.reduce((sum, part) => sum + part.micros, 0) };
-    });
+        micros: rows.reduce(
+          (sum, row) =>
+            sum +
+            (row.day === day && (series === null ? !own.includes(row.series) : row.series === series)
+              ? row.micros
+              : 0),
+          0,
+        ),
+      }))
+      .filter(({ micros }) => micros > 0);
+    return { day, parts, all: parts.reduce((sum, part) => sum + part.micros, 0) };
+  });
   return { names, columns, top: Math.max(...columns.map(({ all }) => all), 1) };
 }

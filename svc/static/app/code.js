@@ -10,17 +10,51 @@ import { texts } from "./texts.js";
 const COLOUR_EVERY_MS = 150;
 const idle = globalThis.requestIdleCallback ?? ((act) => setTimeout(act, 50));
 const ALIASES = {
-  js: "javascript", mjs: "javascript", ts: "typescript", py: "python", sh: "bash", shell: "bash", zsh: "bash", console: "bash", html: "markup",
-  xml: "markup", svg: "markup", yml: "yaml", md: "markdown", rb: "ruby", rs: "rust", cs: "csharp", "c++": "cpp", dockerfile: "docker", kt: "kotlin",
-  golang: "go", ps1: "powershell", make: "makefile",
+  js: "javascript",
+  mjs: "javascript",
+  ts: "typescript",
+  py: "python",
+  sh: "bash",
+  shell: "bash",
+  zsh: "bash",
+  console: "bash",
+  html: "markup",
+  xml: "markup",
+  svg: "markup",
+  yml: "yaml",
+  md: "markdown",
+  rb: "ruby",
+  rs: "rust",
+  cs: "csharp",
+  "c++": "cpp",
+  dockerfile: "docker",
+  kt: "kotlin",
+  golang: "go",
+  ps1: "powershell",
+  make: "makefile",
 };
 /** What a language builds on: it is loaded first. */
 const NEEDS = {
-  javascript: ["clike"], typescript: ["javascript"], jsx: ["markup", "javascript"], tsx: ["jsx", "typescript"], c: ["clike"], cpp: ["c"],
-  csharp: ["clike"], go: ["clike"], java: ["clike"], kotlin: ["clike"], swift: [], ruby: ["clike"], php: ["markup-templating"],
-  "markup-templating": ["markup"], markdown: ["markup"],
+  javascript: ["clike"],
+  typescript: ["javascript"],
+  jsx: ["markup", "javascript"],
+  tsx: ["jsx", "typescript"],
+  c: ["clike"],
+  cpp: ["c"],
+  csharp: ["clike"],
+  go: ["clike"],
+  java: ["clike"],
+  kotlin: ["clike"],
+  swift: [],
+  ruby: ["clike"],
+  php: ["markup-templating"],
+  "markup-templating": ["markup"],
+  markdown: ["markup"],
 };
-const PLAIN = "bash clike css diff docker graphql ini json lua makefile markup powershell python r rust sql toml yaml".split(" ");
+const PLAIN =
+  "bash clike css diff docker graphql ini json lua makefile markup powershell python r rust sql toml yaml".split(
+    " ",
+  );
 const LANGUAGES = new Set([...Object.keys(NEEDS), ...PLAIN]);
 const loads = new Map();
 
@@ -53,7 +87,9 @@ const coloured = (token) => {
 
 /** A piece of code, coloured while it grows: what came since the last time stands plain behind it. */
 function CodePiece({ text, name, alone }) {
-  const content = useSignal({ text: "", elements: [] }), box = useRef(), now = useRef({ timer: 0, stop: null });
+  const content = useSignal({ text: "", elements: [] }),
+    box = useRef(),
+    now = useRef({ timer: 0, stop: null });
   now.current.text = text;
   useEffect(() => {
     if (!LANGUAGES.has(name) || now.current.timer || content.peek().text === text) return;
@@ -64,9 +100,20 @@ function CodePiece({ text, name, alone }) {
       content.value = { text: all, elements: globalThis.Prism.tokenize(all, rules).map(coloured) };
       now.current.timer = 0;
     };
-    now.current.timer = setTimeout(() => { now.current.stop = whenNear(box.current, () => { idle(colour); }); }, COLOUR_EVERY_MS);
+    now.current.timer = setTimeout(() => {
+      now.current.stop = whenNear(box.current, () => {
+        idle(colour);
+      });
+    }, COLOUR_EVERY_MS);
   }, [text, name, content.value]);
-  useEffect(() => () => { now.current.left = true; clearTimeout(now.current.timer); now.current.stop?.(); }, []);
+  useEffect(
+    () => () => {
+      now.current.left = true;
+      clearTimeout(now.current.timer);
+      now.current.stop?.();
+    },
+    [],
+  );
   const { text: known, elements } = content.value;
   const shown = known && text.startsWith(known) ? [elements, text.slice(known.length)] : text;
   const style = alone ? undefined : { containIntrinsicBlockSize: `auto ${linesOf(text, Infinity)}lh` };
@@ -77,7 +124,8 @@ const Coloured = memo(CodePiece);
 
 export function CodeBlock({ text, language = "", label }) {
   const name = ALIASES[language.toLowerCase()] ?? language.toLowerCase();
-  const title = label ?? (language || texts.common.code), pieces = piecesOf(text);
+  const title = label ?? (language || texts.common.code),
+    pieces = piecesOf(text);
   return html`<figure class="code">
     <figcaption><span>${title}</span><${CopyButton} text=${text} label=${texts.common.copyCode} /></figcaption>
     <pre tabindex="0" role="region" aria-label=${title}><code>${pieces.map((piece, at) => html`<${Coloured} key=${at} text=${piece} name=${name} alone=${pieces.length === 1} />`)}</code></pre>

@@ -12,7 +12,17 @@ const t = texts.common;
 const names = (...list) => list.filter(Boolean).join(" ");
 
 /** A button. `kind`: "primary", "plain" (the default), "quiet" or "danger"; `icon`; `busy` shows that its work goes on. */
-export function Button({ kind = "plain", icon, busy, small, children, class: extra, disabled, href, ...rest }) {
+export function Button({
+  kind = "plain",
+  icon,
+  busy,
+  small,
+  children,
+  class: extra,
+  disabled,
+  href,
+  ...rest
+}) {
   const content = html`${busy ? html`<span class="spinner" aria-hidden="true"></span>` : icon && html`<${Icon} name=${icon} size=${18} />`}${children}`;
   const look = names("button", `button-${kind}`, small && "button-small", extra);
   if (href) return html`<a class=${look} href=${href} ...${rest}>${content}</a>`;
@@ -23,7 +33,8 @@ export function Button({ kind = "plain", icon, busy, small, children, class: ext
 export function IconButton({ icon, label, size = 20, class: extra, href, ...rest }) {
   const look = names("icon-button", extra);
   const content = html`<${Icon} name=${icon} size=${size} />`;
-  if (href) return html`<a class=${look} href=${href} aria-label=${label} title=${label} ...${rest}>${content}</a>`;
+  if (href)
+    return html`<a class=${look} href=${href} aria-label=${label} title=${label} ...${rest}>${content}</a>`;
   return html`<button type="button" class=${look} aria-label=${label} title=${label} ...${rest}>${content}</button>`;
 }
 
@@ -34,7 +45,9 @@ export function Field({ label, hint, error, rows, options, hideLabel, class: ext
   const common = { id, "aria-describedby": told, "aria-invalid": error ? "true" : undefined, ...input };
   const control = options
     ? html`<select class="input" ...${common}>${options.map(([value, text]) => html`<option value=${value} selected=${value === (input.value ?? input.defaultValue)}>${text}</option>`)}</select>`
-    : rows ? html`<textarea class="input" rows=${rows} ...${common}></textarea>` : html`<input class="input" ...${common} />`;
+    : rows
+      ? html`<textarea class="input" rows=${rows} ...${common}></textarea>`
+      : html`<input class="input" ...${common} />`;
   return html`<div class=${names("field", extra)}>
     <label for=${id} class=${hideLabel ? "hidden-text" : undefined}>${label}</label>
     ${control}
@@ -92,7 +105,9 @@ function useCountdown(seconds, key) {
   const left = useSignal(seconds ?? 0);
   useEffect(() => {
     const end = Date.now() + (seconds ?? 0) * 1000;
-    const tell = () => { left.value = Math.max(0, Math.ceil((end - Date.now()) / 1000)); };
+    const tell = () => {
+      left.value = Math.max(0, Math.ceil((end - Date.now()) / 1000));
+    };
     tell();
     const timer = setInterval(tell, 250);
     return () => clearInterval(timer);
@@ -108,32 +123,50 @@ export function Notice({ kind = "info", icon, children, action }) {
 
 /** A resource (state.js) in its four states; the child is a function of its data. */
 export function Resource({ of, children }) {
-  useEffect(() => { of.ensure(); }, [of]);
+  useEffect(() => {
+    of.ensure();
+  }, [of]);
   if (of.data.value !== undefined) return children(of.data.value);
-  return of.error.value ? html`<${Failed} error=${of.error.value} retry=${of.reload} />` : html`<${Loading} />`;
+  return of.error.value
+    ? html`<${Failed} error=${of.error.value} retry=${of.reload} />`
+    : html`<${Loading} />`;
 }
 
 /** A paged list (state.js): `children` makes one item's element; `empty` stands where there is none. */
 export function List({ of, empty, children, class: extra = "list", as = "ul" }) {
-  useEffect(() => { of.ensure(); }, [of]);
-  const items = of.items.value, error = of.error.value;
-  if (items === undefined) return error ? html`<${Failed} error=${error} retry=${of.reload} />` : html`<${Loading} />`;
+  useEffect(() => {
+    of.ensure();
+  }, [of]);
+  const items = of.items.value,
+    error = of.error.value;
+  if (items === undefined)
+    return error ? html`<${Failed} error=${error} retry=${of.reload} />` : html`<${Loading} />`;
   if (!items.length && !error) return empty;
   return html`<${as} class=${extra}>${items.map(children)}<//>
-    ${error ? html`<${Failed} error=${error} retry=${items.length ? of.loadMore : of.reload} />`
-      : of.more.value && html`<div class="more"><${Button} busy=${of.busy.value} onClick=${of.loadMore}>${t.more}<//></div>`}`;
+    ${
+      error
+        ? html`<${Failed} error=${error} retry=${items.length ? of.loadMore : of.reload} />`
+        : of.more.value &&
+          html`<div class="more"><${Button} busy=${of.busy.value} onClick=${of.loadMore}>${t.more}<//></div>`
+    }`;
 }
 
 /** A dialog over the page; Escape and the outside close it. `footer`: its buttons. */
 export function Dialog({ title, onClose, footer, wide, children, class: extra, dismissable = true }) {
-  const dialog = useRef(), id = useId();
+  const dialog = useRef(),
+    id = useId();
   useLayoutEffect(() => {
     const before = document.activeElement;
     dialog.current.showModal();
     return () => before?.isConnected && before.focus();
   }, []);
-  const cancel = (event) => { event.preventDefault(); if (dismissable) onClose(); };
-  const outside = (event) => { if (event.target === dialog.current && dismissable) onClose(); };
+  const cancel = (event) => {
+    event.preventDefault();
+    if (dismissable) onClose();
+  };
+  const outside = (event) => {
+    if (event.target === dialog.current && dismissable) onClose();
+  };
   return html`<dialog ref=${dialog} class=${names("dialog", wide && "dialog-wide", extra)} aria-labelledby=${id} onCancel=${cancel} onMouseDown=${outside}>
     <div class="dialog-inner">
       <header class="dialog-head"><h2 id=${id}>${title}</h2>
@@ -148,37 +181,68 @@ const question = signal(null);
 
 /** Asks before something that cannot be taken back: `await confirm({title, text, action, danger})` is whether to go on. */
 export function confirm(what) {
-  return new Promise((resolve) => { question.value = { ...what, resolve }; });
+  return new Promise((resolve) => {
+    question.value = { ...what, resolve };
+  });
 }
 
 /** A button with a list of actions: `items` are `{label, icon, onSelect or href, danger, checked}`, false ones left out. */
 export function Menu({ label, icon = "more", items, trigger, class: extra }) {
-  const open = useSignal(false), box = useRef();
-  const close = (refocus) => { open.value = false; if (refocus) box.current.querySelector("[aria-haspopup]").focus(); };
+  const open = useSignal(false),
+    box = useRef();
+  const close = (refocus) => {
+    open.value = false;
+    if (refocus) box.current.querySelector("[aria-haspopup]").focus();
+  };
   useLayoutEffect(() => {
     if (!open.value) return undefined;
     const list = box.current.querySelector("[role=menu]");
     placeBeside(list, box.current);
     list.querySelector("[role^=menuitem]")?.focus();
-    const outside = (event) => { if (!box.current.contains(event.target)) close(false); };
+    const outside = (event) => {
+      if (!box.current.contains(event.target)) close(false);
+    };
     addEventListener("pointerdown", outside);
     return () => removeEventListener("pointerdown", outside);
   }, [open.value]);
   const move = (event) => {
-    const entries = [...box.current.querySelectorAll("[role^=menuitem]")], at = entries.indexOf(document.activeElement);
-    const to = { ArrowDown: at + 1, ArrowUp: at - 1 + entries.length, Home: 0, End: entries.length - 1 }[event.key];
-    if (event.key === "Escape") { event.stopPropagation(); close(true); }
-    else if (event.key === "Tab") close(false);
-    else if (to !== undefined) { event.preventDefault(); entries[to % entries.length].focus(); }
+    const entries = [...box.current.querySelectorAll("[role^=menuitem]")],
+      at = entries.indexOf(document.activeElement);
+    const to = { ArrowDown: at + 1, ArrowUp: at - 1 + entries.length, Home: 0, End: entries.length - 1 }[
+      event.key
+    ];
+    if (event.key === "Escape") {
+      event.stopPropagation();
+      close(true);
+    } else if (event.key === "Tab") close(false);
+    else if (to !== undefined) {
+      event.preventDefault();
+      entries[to % entries.length].focus();
+    }
   };
   const entry = ({ label: text, icon: sign, onSelect, href, danger, checked }) => {
     const content = html`${sign && html`<${Icon} name=${sign} size=${18} />`}<span>${text}</span>${checked && html`<${Icon} name="check" size=${18} />`}`;
-    const common = { role: checked === undefined ? "menuitem" : "menuitemradio", "aria-checked": checked, tabindex: -1, class: names("menu-item", danger && "danger") };
-    const select = () => { close(true); onSelect?.(); };
-    return href ? html`<a ...${common} href=${href} onClick=${() => close(false)}>${content}</a>`
+    const common = {
+      role: checked === undefined ? "menuitem" : "menuitemradio",
+      "aria-checked": checked,
+      tabindex: -1,
+      class: names("menu-item", danger && "danger"),
+    };
+    const select = () => {
+      close(true);
+      onSelect?.();
+    };
+    return href
+      ? html`<a ...${common} href=${href} onClick=${() => close(false)}>${content}</a>`
       : html`<button type="button" ...${common} onClick=${select}>${content}</button>`;
   };
-  const toggle = { "aria-haspopup": "menu", "aria-expanded": String(open.value), onClick: () => { open.value = !open.value; } };
+  const toggle = {
+    "aria-haspopup": "menu",
+    "aria-expanded": String(open.value),
+    onClick: () => {
+      open.value = !open.value;
+    },
+  };
   return html`<div class=${names("menu", extra)} ref=${box} onKeyDown=${open.value ? move : undefined}>
     ${trigger ? trigger(toggle) : html`<${IconButton} icon=${icon} label=${label} ...${toggle} />`}
     ${open.value && html`<div class="menu-list" role="menu" popover="manual" aria-label=${label}>${items.filter(Boolean).map(entry)}</div>`}
@@ -188,9 +252,13 @@ export function Menu({ label, icon = "more", items, trigger, class: extra }) {
 /** Shows `list` over all else, under `anchor` or, without room there, above it. */
 export function placeBeside(list, anchor) {
   list.showPopover();
-  const place = anchor.getBoundingClientRect(), gap = 4, margin = 8;
-  const below = place.bottom + gap, fits = below + list.offsetHeight + margin <= innerHeight;
-  const start = place.left + list.offsetWidth + margin <= innerWidth ? place.left : place.right - list.offsetWidth;
+  const place = anchor.getBoundingClientRect(),
+    gap = 4,
+    margin = 8;
+  const below = place.bottom + gap,
+    fits = below + list.offsetHeight + margin <= innerHeight;
+  const start =
+    place.left + list.offsetWidth + margin <= innerWidth ? place.left : place.right - list.offsetWidth;
   list.style.top = `${fits ? below : Math.max(margin, place.top - gap - list.offsetHeight)}px`;
   list.style.left = `${Math.max(margin, Math.min(start, innerWidth - list.offsetWidth - margin))}px`;
 }
@@ -213,11 +281,23 @@ export function toast(text, { action, kind = "info", seconds = action ? 8 : 4, o
 function Toast({ text, action, kind, seconds, end }) {
   const timer = useRef();
   const hold = () => clearTimeout(timer.current);
-  const go = () => { hold(); timer.current = setTimeout(() => end(false), seconds * 1000); };
-  useEffect(() => { go(); return hold; }, []);
+  const go = () => {
+    hold();
+    timer.current = setTimeout(() => end(false), seconds * 1000);
+  };
+  useEffect(() => {
+    go();
+    return hold;
+  }, []);
   return html`<div class="toast toast-${kind}" onMouseEnter=${hold} onMouseLeave=${go} onFocusin=${hold} onFocusout=${go}>
     <span>${text}</span>
-    ${action && html`<button type="button" class="toast-action" onClick=${() => { action.onSelect(); end(true); }}>${action.label}</button>`}
+    ${
+      action &&
+      html`<button type="button" class="toast-action" onClick=${() => {
+        action.onSelect();
+        end(true);
+      }}>${action.label}</button>`
+    }
     <${IconButton} icon="close" size=${16} label=${t.dismiss} onClick=${() => end(false)} />
   </div>`;
 }
@@ -225,11 +305,17 @@ function Toast({ text, action, kind, seconds, end }) {
 /** What stands over every view: the question of `confirm`, and the toasts. */
 export function Overlays() {
   const asked = question.value;
-  const answer = (yes) => { question.value = null; asked.resolve(yes); };
+  const answer = (yes) => {
+    question.value = null;
+    asked.resolve(yes);
+  };
   return html`
-    ${asked && html`<${Dialog} key=${asked.title} title=${asked.title} onClose=${() => answer(false)}
+    ${
+      asked &&
+      html`<${Dialog} key=${asked.title} title=${asked.title} onClose=${() => answer(false)}
       footer=${html`<${Button} onClick=${() => answer(false)}>${t.cancel}<//>
-        <${Button} kind=${asked.danger ? "danger" : "primary"} onClick=${() => answer(true)}>${asked.action}<//>`}><p>${asked.text}</p><//>`}
+        <${Button} kind=${asked.danger ? "danger" : "primary"} onClick=${() => answer(true)}>${asked.action}<//>`}><p>${asked.text}</p><//>`
+    }
     <div class="toasts" role="status" aria-live="polite">${toasts.value.map((one) => html`<${Toast} key=${one.id} ...${one} />`)}</div>`;
 }
 
@@ -240,13 +326,17 @@ export function CopyButton({ text, label = t.copy, withLabel = false, ...rest })
     try {
       await navigator.clipboard.writeText(typeof text === "function" ? text() : text);
       done.value = true;
-      setTimeout(() => { done.value = false; }, 2000);
+      setTimeout(() => {
+        done.value = false;
+      }, 2000);
     } catch {
       toast(t.cannotCopy, { kind: "bad" });
     }
   };
-  const icon = done.value ? "check" : "copy", says = done.value ? t.copied : label;
-  return withLabel ? html`<${Button} small icon=${icon} onClick=${copy} aria-live="polite" ...${rest}>${says}<//>`
+  const icon = done.value ? "check" : "copy",
+    says = done.value ? t.copied : label;
+  return withLabel
+    ? html`<${Button} small icon=${icon} onClick=${copy} aria-live="polite" ...${rest}>${says}<//>`
     : html`<${IconButton} icon=${icon} size=${18} label=${says} onClick=${copy} ...${rest} />`;
 }
 

@@ -14,20 +14,32 @@ export const focusComposer = () => document.getElementById("composer")?.focus();
 
 /** `id`: of the conversation, or null. `onSend({text, pictures})`, `onStop()`, `onEditLast()`. */
 export function Composer({ id, busy, onSend, onStop, onEditLast }) {
-  const text = useSignal(draftOf(id)), pictures = useSignal([]), dragging = useSignal(false);
-  const area = useRef(), file = useRef();
+  const text = useSignal(draftOf(id)),
+    pictures = useSignal([]),
+    dragging = useSignal(false);
+  const area = useRef(),
+    file = useRef();
   useEffect(() => {
     text.value = draftOf(id);
-    const put = ({ detail }) => { if (detail.id === id) { text.value = detail.text; area.current.focus(); } };
+    const put = ({ detail }) => {
+      if (detail.id === id) {
+        text.value = detail.text;
+        area.current.focus();
+      }
+    };
     addEventListener("svc-draft", put);
     if (matchMedia("(hover: hover)").matches) area.current.focus({ preventScroll: true });
     return () => removeEventListener("svc-draft", put);
   }, [id]);
-  useLayoutEffect(() => { // as high as its text
+  useLayoutEffect(() => {
+    // as high as its text
     area.current.style.height = "auto";
     area.current.style.height = `${area.current.scrollHeight + 2}px`;
   }, [text.value]);
-  const write = (value) => { text.value = value; keepDraft(id, value); };
+  const write = (value) => {
+    text.value = value;
+    keepDraft(id, value);
+  };
   const send = () => {
     if (busy || (!text.value.trim() && !pictures.value.length)) return;
     onSend({ text: text.value.trim(), pictures: pictures.value });
@@ -41,38 +53,69 @@ export function Composer({ id, busy, onSend, onStop, onEditLast }) {
     if (fitting.length > room) toast(t.tooMany(MOST_PICTURES), { kind: "bad" });
     const made = await Promise.allSettled(fitting.slice(0, Math.max(0, room)).map(picture));
     if (made.some(({ status }) => status === "rejected")) toast(t.notPicture, { kind: "bad" });
-    pictures.value = [...pictures.value, ...made.filter(({ status }) => status === "fulfilled").map(({ value }) => value)];
+    pictures.value = [
+      ...pictures.value,
+      ...made.filter(({ status }) => status === "fulfilled").map(({ value }) => value),
+    ];
   };
   const onKey = (event) => {
     if (event.isComposing) return;
-    if (event.key === "Enter" && !event.shiftKey && matchMedia("(hover: hover)").matches) { event.preventDefault(); send(); }
-    else if (event.key === "ArrowUp" && !text.value) { event.preventDefault(); onEditLast(); }
+    if (event.key === "Enter" && !event.shiftKey && matchMedia("(hover: hover)").matches) {
+      event.preventDefault();
+      send();
+    } else if (event.key === "ArrowUp" && !text.value) {
+      event.preventDefault();
+      onEditLast();
+    }
   };
   const onPaste = (event) => {
     if (!event.clipboardData.files.length) return;
     event.preventDefault();
     add(event.clipboardData.files);
   };
-  const onDrag = (event) => { if (event.dataTransfer.types.includes("Files")) { event.preventDefault(); dragging.value = true; } };
+  const onDrag = (event) => {
+    if (event.dataTransfer.types.includes("Files")) {
+      event.preventDefault();
+      dragging.value = true;
+    }
+  };
   const onDrop = (event) => {
     dragging.value = false;
     if (!event.dataTransfer.files.length) return;
     event.preventDefault();
     add(event.dataTransfer.files);
   };
-  return html`<form class="composer ${dragging.value ? "composer-drop" : ""}" onSubmit=${(event) => { event.preventDefault(); send(); }}
-    onDragOver=${onDrag} onDragLeave=${() => { dragging.value = false; }} onDrop=${onDrop}>
-    ${pictures.value.length > 0 && html`<ul class="composer-pictures">${pictures.value.map((one) => html`<li key=${one.url}><img src=${one.url} alt=${one.name} />
-      <${IconButton} icon="close" size=${14} label=${t.remove(one.name)} onClick=${() => { pictures.value = pictures.value.filter((other) => other !== one); }} /></li>`)}</ul>`}
+  return html`<form class="composer ${dragging.value ? "composer-drop" : ""}" onSubmit=${(event) => {
+    event.preventDefault();
+    send();
+  }}
+    onDragOver=${onDrag} onDragLeave=${() => {
+      dragging.value = false;
+    }} onDrop=${onDrop}>
+    ${
+      pictures.value.length > 0 &&
+      html`<ul class="composer-pictures">${pictures.value.map(
+        (one) => html`<li key=${one.url}><img src=${one.url} alt=${one.name} />
+      <${IconButton} icon="close" size=${14} label=${t.remove(one.name)} onClick=${() => {
+        pictures.value = pictures.value.filter((other) => other !== one);
+      }} /></li>`,
+      )}</ul>`
+    }
     <label class="hidden-text" for="composer">${t.message}</label>
     <textarea id="composer" ref=${area} rows="1" placeholder=${dragging.value ? t.drop : t.placeholder} maxlength=${MESSAGE_LENGTH} value=${text.value}
       onInput=${(event) => write(event.currentTarget.value)} onKeyDown=${onKey} onPaste=${onPaste}></textarea>
     <div class="composer-bar">
       <input ref=${file} class="hidden-text" type="file" accept=${TYPES.join()} multiple tabindex="-1" aria-hidden="true"
-        onChange=${(event) => { add(event.currentTarget.files); event.currentTarget.value = ""; }} />
+        onChange=${(event) => {
+          add(event.currentTarget.files);
+          event.currentTarget.value = "";
+        }} />
       <${IconButton} icon="image" label=${t.attach} onClick=${() => file.current.click()} />
-      ${busy ? html`<${IconButton} class="send" icon="stop" label=${t.stop} onClick=${onStop} />`
-        : html`<${IconButton} class="send" icon="send" label=${t.send} onClick=${send} disabled=${!text.value.trim() && !pictures.value.length} />`}
+      ${
+        busy
+          ? html`<${IconButton} class="send" icon="stop" label=${t.stop} onClick=${onStop} />`
+          : html`<${IconButton} class="send" icon="send" label=${t.send} onClick=${send} disabled=${!text.value.trim() && !pictures.value.length} />`
+      }
     </div>
   </form>`;
 }

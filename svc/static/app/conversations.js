@@ -16,9 +16,14 @@ const DAY_MS = 24 * 3600 * 1000;
 export const search = signal("");
 const projectId = signal("");
 const deleted = remembered("deleted", [], sessionStorage); // ids that are hidden until, and after, they are deleted for good
-const list = pagedList((after) => api.conversations.list({
-  q: search.peek().trim().slice(0, 500), project_id: projectId.peek(), limit: 40, after,
-}));
+const list = pagedList((after) =>
+  api.conversations.list({
+    q: search.peek().trim().slice(0, 500),
+    project_id: projectId.peek(),
+    limit: 40,
+    after,
+  }),
+);
 
 /** Tells the list of a conversation that was begun or used: it stands first from now on. */
 export function used(conversation) {
@@ -54,12 +59,18 @@ async function moveTo(conversation, project_id) {
   }
 }
 
-const hide = (id) => { deleted.value = [...deleted.peek(), id]; };
-const unhide = (id) => { deleted.value = deleted.peek().filter((one) => one !== id); };
+const hide = (id) => {
+  deleted.value = [...deleted.peek(), id];
+};
+const unhide = (id) => {
+  deleted.value = deleted.peek().filter((one) => one !== id);
+};
 
 const pending = new Set(); // ids of those that can still be taken back
 let leaving = false;
-addEventListener("pageshow", () => { leaving = false; });
+addEventListener("pageshow", () => {
+  leaving = false;
+});
 addEventListener("pagehide", () => {
   leaving = true;
   for (const id of pending) deleteNow(id);
@@ -87,18 +98,29 @@ function removeLater({ id, title }) {
   pending.add(id);
   if (route.peek().name === "chat" && route.peek().path[0] === id) go(link("chat"));
   toast(t.deleted(title ?? t.untitled), {
-    action: { label: texts.common.undo, onSelect() { pending.delete(id); unhide(id); } },
-    onGone() { if (pending.has(id)) deleteNow(id); },
+    action: {
+      label: texts.common.undo,
+      onSelect() {
+        pending.delete(id);
+        unhide(id);
+      },
+    },
+    onGone() {
+      if (pending.has(id)) deleteNow(id);
+    },
   });
 }
 
 // What the page before this one was deleting when it was left: the service may answer with the list first, and where the
 // network was gone it knows nothing of it.
 const left = new Set(deleted.peek());
-effect(() => { for (const { id } of list.items.value ?? []) if (left.delete(id)) deleteNow(id); });
+effect(() => {
+  for (const { id } of list.items.value ?? []) if (left.delete(id)) deleteNow(id);
+});
 
 function groupOf(conversation, now) {
-  const midnight = new Date(now).setHours(0, 0, 0, 0), at = new Date(conversation.updated_at);
+  const midnight = new Date(now).setHours(0, 0, 0, 0),
+    at = new Date(conversation.updated_at);
   if (at >= midnight) return t.today;
   if (at >= midnight - DAY_MS) return t.yesterday;
   if (at >= midnight - 7 * DAY_MS) return t.week;
@@ -108,18 +130,33 @@ function groupOf(conversation, now) {
 
 export function Conversations({ onChoose }) {
   const timer = useRef();
-  useEffect(() => { list.ensure(); projects.ensure(); }, []);
+  useEffect(() => {
+    list.ensure();
+    projects.ensure();
+  }, []);
   const look = (text) => {
     search.value = text;
     clearTimeout(timer.current);
     timer.current = setTimeout(list.reload, text ? SEARCH_AFTER_MS : 0);
   };
-  const choices = [["", t.all], ...(projects.data.value ?? []).map(({ id, name }) => [id, name])].map(([id, label]) => ({
-    label, checked: projectId.value === id, onSelect() { projectId.value = id; list.reload(); },
-  }));
+  const choices = [["", t.all], ...(projects.data.value ?? []).map(({ id, name }) => [id, name])].map(
+    ([id, label]) => ({
+      label,
+      checked: projectId.value === id,
+      onSelect() {
+        projectId.value = id;
+        list.reload();
+      },
+    }),
+  );
   const onKey = (event) => {
-    if (event.key === "Escape") { look(""); event.currentTarget.blur(); }
-    if (event.key === "Enter" && shown()?.length) { document.querySelector(".conversation a").click(); }
+    if (event.key === "Escape") {
+      look("");
+      event.currentTarget.blur();
+    }
+    if (event.key === "Enter" && shown()?.length) {
+      document.querySelector(".conversation a").click();
+    }
   };
   return html`<section class="conversations" aria-label=${t.title}>
     <div class="conversation-search">
@@ -134,7 +171,9 @@ export function Conversations({ onChoose }) {
 const shown = () => list.items.value?.filter(({ id }) => !deleted.value.includes(id));
 
 function Entries({ onChoose }) {
-  const items = shown(), error = list.error.value, box = useRef();
+  const items = shown(),
+    error = list.error.value,
+    box = useRef();
   if (!items) return error ? html`<${Failed} error=${error} retry=${list.reload} />` : html`<${Loading} />`;
   if (!items.length && !error) {
     return html`<p class="quiet conversations-none" role="status">${search.value || projectId.value ? t.nothingFound : t.none}</p>`;
@@ -145,8 +184,10 @@ function Entries({ onChoose }) {
   };
   const groups = Map.groupBy(items, (item) => (search.value ? t.found : groupOf(item, Date.now())));
   return html`<div class="conversation-list" ref=${box} onScroll=${nearEnd}>
-    ${[...groups].map(([name, entries]) => html`<h2 class="group">${name}</h2>
-      <ul>${entries.map((item) => html`<${Entry} key=${item.id} item=${item} onChoose=${onChoose} />`)}</ul>`)}
+    ${[...groups].map(
+      ([name, entries]) => html`<h2 class="group">${name}</h2>
+      <ul>${entries.map((item) => html`<${Entry} key=${item.id} item=${item} onChoose=${onChoose} />`)}</ul>`,
+    )}
     ${error ? html`<${Failed} error=${error} retry=${items.length ? list.loadMore : list.reload} />` : list.busy.value && html`<${Loading} />`}
   </div>`;
 }
@@ -163,19 +204,38 @@ function Entry({ item, onChoose }) {
     };
     return html`<li class="conversation"><input class="input" aria-label=${t.newTitle} defaultValue=${item.title ?? ""} maxlength="200"
       ref=${(input) => input?.select()} onBlur=${(event) => end(event, true)}
-      onKeyDown=${(event) => { if (event.key === "Enter") end(event, true); if (event.key === "Escape") { event.stopPropagation(); end(event, false); } }} /></li>`;
+      onKeyDown=${(event) => {
+        if (event.key === "Enter") end(event, true);
+        if (event.key === "Escape") {
+          event.stopPropagation();
+          end(event, false);
+        }
+      }} /></li>`;
   }
   const filed = projects.data.value?.filter(({ id }) => id !== item.project_id) ?? [];
   const actions = [
-    { label: texts.common.rename, icon: "edit", onSelect: () => { renaming.value = true; } },
-    ...filed.slice(0, 8).map(({ id, name }) => ({ label: t.moveTo(name), icon: "folder", onSelect: () => moveTo(item, id) })),
+    {
+      label: texts.common.rename,
+      icon: "edit",
+      onSelect: () => {
+        renaming.value = true;
+      },
+    },
+    ...filed
+      .slice(0, 8)
+      .map(({ id, name }) => ({ label: t.moveTo(name), icon: "folder", onSelect: () => moveTo(item, id) })),
     item.project_id && { label: t.takeOut, icon: "folder", onSelect: () => moveTo(item, null) },
     { label: texts.common.delete, icon: "trash", danger: true, onSelect: () => removeLater(item) },
   ];
-  const inTitle = item.matches?.find(({ message_id: id }) => id === null), inMessage = item.matches?.find(({ message_id: id }) => id);
-  const address = inMessage ? link("chat", item.id, { message: inMessage.message_id }) : link("chat", item.id);
+  const inTitle = item.matches?.find(({ message_id: id }) => id === null),
+    inMessage = item.matches?.find(({ message_id: id }) => id);
+  const address = inMessage
+    ? link("chat", item.id, { message: inMessage.message_id })
+    : link("chat", item.id);
   return html`<li class="conversation ${here ? "here" : ""}">
-    <a href=${address} aria-current=${here ? "page" : undefined} title=${title} onClick=${onChoose} onDblClick=${() => { renaming.value = true; }}>
+    <a href=${address} aria-current=${here ? "page" : undefined} title=${title} onClick=${onChoose} onDblClick=${() => {
+      renaming.value = true;
+    }}>
       ${inTitle ? marked(inTitle) : title}${inMessage && html`<span class="snippet">${marked(inMessage)}</span>`}</a>
     <${Menu} label=${t.actions(title)} items=${actions} /></li>`;
 }

@@ -7,7 +7,9 @@ export function keepDraft(id, text) {
   try {
     if (text) localStorage.setItem(key(id), text);
     else localStorage.removeItem(key(id));
-  } catch { /* a full storage keeps no draft */ }
+  } catch {
+    /* a full storage keeps no draft */
+  }
 }
 
 /** Puts `text` into the composer of a conversation. */

@@ -1,10 +1,15 @@
 // Numbers, money and times as people read them.
 
 const LOCALE = document.documentElement.lang;
-const dollars = (least, most) => new Intl.NumberFormat(LOCALE, {
-  style: "currency", currency: "USD", minimumFractionDigits: least, maximumFractionDigits: most,
-});
-const whole = dollars(2, 2), fine = dollars(2, 6);
+const dollars = (least, most) =>
+  new Intl.NumberFormat(LOCALE, {
+    style: "currency",
+    currency: "USD",
+    minimumFractionDigits: least,
+    maximumFractionDigits: most,
+  });
+const whole = dollars(2, 2),
+  fine = dollars(2, 6);
 const plain = new Intl.NumberFormat(LOCALE);
 const short = new Intl.NumberFormat(LOCALE, { notation: "compact", maximumFractionDigits: 1 });
 const day = new Intl.DateTimeFormat(LOCALE, { dateStyle: "medium" });
@@ -50,8 +55,10 @@ export function ago(iso, now = Date.now()) {
 
 /** What a model costs, in one short line; null when it is free. */
 export function price({ pricing = {} }) {
-  const { input_micros_per_million_tokens: input = 0, output_micros_per_million_tokens: output = 0 } = pricing;
+  const { input_micros_per_million_tokens: input = 0, output_micros_per_million_tokens: output = 0 } =
+    pricing;
   if (pricing.micros_per_image) return `${cost(pricing.micros_per_image)} / image`;
-  if (pricing.micros_per_thousand_audio_tokens) return `${cost(pricing.micros_per_thousand_audio_tokens)} / 1K audio tokens`;
+  if (pricing.micros_per_thousand_audio_tokens)
+    return `${cost(pricing.micros_per_thousand_audio_tokens)} / 1K audio tokens`;
   return input || output ? `${cost(input)} in · ${cost(output)} out / 1M` : null;
 }

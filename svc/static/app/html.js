@@ -8,7 +8,9 @@ export const html = htm.bind(h);
 export function memo(component) {
   return class extends Component {
     shouldComponentUpdate(next) {
-      return [...new Set([...Object.keys(this.props), ...Object.keys(next)])].some((name) => next[name] !== this.props[name]);
+      return [...new Set([...Object.keys(this.props), ...Object.keys(next)])].some(
+        (name) => next[name] !== this.props[name],
+      );
     }
 
     render(props) {

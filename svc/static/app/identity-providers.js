@@ -9,10 +9,14 @@ const providers = resource(api.auth.providers);
 const NAMES = { github: "GitHub", gitlab: "GitLab", google: "Google", microsoft: "Microsoft" };
 
 export function IdentityProviders() {
-  useEffect(() => { providers.ensure(); }, []);
+  useEffect(() => {
+    providers.ensure();
+  }, []);
   if (!providers.data.value?.length) return null;
   const remember = () => sessionStorage.setItem("svc.return", location.hash);
   return html`<div class="identity-providers"><p class="or"><span>${texts.signIn.or}</span></p>
-    ${providers.data.value.map(({ provider, url }) => html`<a class="button button-plain" href=${url} onClick=${remember}>
-      ${texts.signIn.with(NAMES[provider] ?? provider)}</a>`)}</div>`;
+    ${providers.data.value.map(
+      ({ provider, url }) => html`<a class="button button-plain" href=${url} onClick=${remember}>
+      ${texts.signIn.with(NAMES[provider] ?? provider)}</a>`,
+    )}</div>`;
 }

@@ -5,10 +5,26 @@ import { useEffect } from "preact/hooks";
 import { api, session, signedIn } from "./api.js";
 import { Button, Failed, Loading, Overlays, toast } from "./components.js";
 import { html } from "./html.js";
-import { go, route, views } from "./router.js";
+import { go, route } from "./router.js";
 import { texts } from "./texts.js";
 import "./state.js";
 
+/**
+ * The module of each view. Its default export is a component, which gets `path` (the rest of the fragment) and `query`.
+ * @type {Record<import("./router.js").Name, () => Promise<{default: Function}>>}
+ */
+const VIEWS = {
+  chat: () => import("./views/chat.js"),
+  agents: () => import("./views/agents.js"),
+  media: () => import("./views/media.js"),
+  artifacts: () => import("./views/artifacts.js"),
+  projects: () => import("./views/projects.js"),
+  keys: () => import("./views/keys.js"),
+  providers: () => import("./views/providers.js"),
+  wallet: () => import("./views/wallet.js"),
+  settings: () => import("./views/settings.js"),
+  support: () => import("./views/support.js"),
+};
 const RETURN = "svc.return";
 const loaded = signal({}); // name -> {component} or {error}
 const signInTrouble = signal("");
@@ -25,7 +41,9 @@ async function load(name, from) {
 }
 
 function Lazy({ name, from, ...props }) {
-  useEffect(() => { if (!loaded.peek()[name]?.component) load(name, from); }, [name]);
+  useEffect(() => {
+    if (!loaded.peek()[name]?.component) load(name, from);
+  }, [name]);
   const { component, error } = loaded.value[name] ?? {};
   if (component) return html`<${component} ...${props} />`;
   if (!error) return html`<${Loading} />`;
@@ -36,7 +54,9 @@ function Lazy({ name, from, ...props }) {
 /** What a view throws while it is drawn is told in its place; the rest of the page stays. */
 class Guarded extends Component {
   static getDerivedStateFromError = (error) => ({ error });
-  componentDidUpdate({ name }) { if (name !== this.props.name && this.state.error) this.setState({ error: null }); }
+  componentDidUpdate({ name }) {
+    if (name !== this.props.name && this.state.error) this.setState({ error: null });
+  }
   render({ children }, { error }) {
     if (!error) return children;
     console.error(error);
@@ -45,10 +65,11 @@ class Guarded extends Component {
 }
 
 function App() {
-  if (!session.value) return html`<${Lazy} name="sign-in" from=${() => import("./views/sign-in.js")} trouble=${signInTrouble} /><${Overlays} />`;
+  if (!session.value)
+    return html`<${Lazy} name="sign-in" from=${() => import("./views/sign-in.js")} trouble=${signInTrouble} /><${Overlays} />`;
   const { name, path, query } = route.value;
   return html`<${Lazy} name="shell" from=${() => import("./shell.js")} view=${name}>
-    <${Guarded} name=${name}><${Lazy} key=${name} name=${name} from=${views[name]} path=${path} query=${query} /><//>
+    <${Guarded} name=${name}><${Lazy} key=${name} name=${name} from=${VIEWS[name]} path=${path} query=${query} /><//>
   <//><${Overlays} />`;
 }
 
@@ -79,6 +100,6 @@ effect(() => {
   document.title = `${title} · ${texts.name}`;
 });
 addEventListener("hashchange", takeFragment);
-if (session.peek()) views[route.peek().name](); // the view's module comes beside the shell's, not after it
+if (session.peek()) VIEWS[route.peek().name](); // the view's module comes beside the shell's, not after it
 await takeFragment();
 render(html`<${App} />`, document.getElementById("app"));

@@ -10,7 +10,21 @@ import { Picture } from "./picture.js";
 import { Pieces, linesOf } from "./pieces.js";
 import { takeTurn } from "./turns.js";
 
-const NAMED = { amp: "&", lt: "<", gt: ">", quot: '"', apos: "'", nbsp: "\u00a0", copy: "©", hellip: "…", mdash: "—", ndash: "–", times: "×", rarr: "→", larr: "←" };
+const NAMED = {
+  amp: "&",
+  lt: "<",
+  gt: ">",
+  quot: '"',
+  apos: "'",
+  nbsp: "\u00a0",
+  copy: "©",
+  hellip: "…",
+  mdash: "—",
+  ndash: "–",
+  times: "×",
+  rarr: "→",
+  larr: "←",
+};
 const MOST_DEPTH = 30; // of tokens in tokens; what lies deeper stands as the text it is
 const ARTIFACT = /^\/artifacts\/(art_\w+)\/content$/;
 
@@ -51,27 +65,49 @@ function element(token) {
 
 function made(token) {
   switch (token.type) {
-    case "source": return html`<${Source} text=${token.raw} />`;
-    case "html": return token.block ? html`<${Source} text=${token.raw} />` : token.raw;
-    case "space": case "def": return null;
-    case "heading": return html`<h3 class="md-h${token.depth}">${inline(token.tokens)}</h3>`;
-    case "paragraph": return html`<p class=${continued(token) || undefined}>${inline(token.tokens)}</p>`;
-    case "text": return token.tokens ? inline(token.tokens) : plain(token.text);
-    case "escape": return token.text;
-    case "strong": return html`<strong>${inline(token.tokens)}</strong>`;
-    case "em": return html`<em>${inline(token.tokens)}</em>`;
-    case "del": return html`<del>${inline(token.tokens)}</del>`;
-    case "codespan": return html`<code>${token.text}</code>`;
-    case "br": return html`<br />`;
-    case "hr": return html`<hr />`;
-    case "code": return html`<${CodeBlock} text=${token.text} language=${token.lang?.split(/\s/)[0] ?? ""} />`;
-    case "blockquote": return html`<blockquote class=${continued(token) || undefined}>${inline(token.tokens)}</blockquote>`;
-    case "list": return list(token);
-    case "table": return table(token);
-    case "link": return linked(token);
-    case "image": return picture(token);
-    case "checkbox": return null; // its list item shows it
-    default: return token.raw;
+    case "source":
+      return html`<${Source} text=${token.raw} />`;
+    case "html":
+      return token.block ? html`<${Source} text=${token.raw} />` : token.raw;
+    case "space":
+    case "def":
+      return null;
+    case "heading":
+      return html`<h3 class="md-h${token.depth}">${inline(token.tokens)}</h3>`;
+    case "paragraph":
+      return html`<p class=${continued(token) || undefined}>${inline(token.tokens)}</p>`;
+    case "text":
+      return token.tokens ? inline(token.tokens) : plain(token.text);
+    case "escape":
+      return token.text;
+    case "strong":
+      return html`<strong>${inline(token.tokens)}</strong>`;
+    case "em":
+      return html`<em>${inline(token.tokens)}</em>`;
+    case "del":
+      return html`<del>${inline(token.tokens)}</del>`;
+    case "codespan":
+      return html`<code>${token.text}</code>`;
+    case "br":
+      return html`<br />`;
+    case "hr":
+      return html`<hr />`;
+    case "code":
+      return html`<${CodeBlock} text=${token.text} language=${token.lang?.split(/\s/)[0] ?? ""} />`;
+    case "blockquote":
+      return html`<blockquote class=${continued(token) || undefined}>${inline(token.tokens)}</blockquote>`;
+    case "list":
+      return list(token);
+    case "table":
+      return table(token);
+    case "link":
+      return linked(token);
+    case "image":
+      return picture(token);
+    case "checkbox":
+      return null; // its list item shows it
+    default:
+      return token.raw;
   }
 }
 
@@ -79,21 +115,28 @@ function made(token) {
 const continued = (token) => (token?.continued ? `continued-${token.type}` : "");
 
 function list({ ordered, start, items, ...token }) {
-  const entries = items.map((item) => html`<li class=${item.continued ? "continued" : item.task ? "task" : undefined}>
-    ${item.task && !item.continued && html`<input type="checkbox" checked=${item.checked} disabled aria-label=${plain(item.text.slice(0, 80))} />`}${inline(item.tokens)}</li>`);
+  const entries = items.map(
+    (item) => html`<li class=${item.continued ? "continued" : item.task ? "task" : undefined}>
+    ${item.task && !item.continued && html`<input type="checkbox" checked=${item.checked} disabled aria-label=${plain(item.text.slice(0, 80))} />`}${inline(item.tokens)}</li>`,
+  );
   const digits = String(Number(start || 1) + items.length - 1).length; // what stands left of its part is not painted
-  return ordered ? html`<ol start=${start || 1} style=${digits > 1 ? { paddingLeft: `${digits + 2}ch` } : undefined} class=${continued(token) || undefined}>${entries}</ol>` : html`<ul class=${continued(token) || undefined}>${entries}</ul>`;
+  return ordered
+    ? html`<ol start=${start || 1} style=${digits > 1 ? { paddingLeft: `${digits + 2}ch` } : undefined} class=${continued(token) || undefined}>${entries}</ol>`
+    : html`<ul class=${continued(token) || undefined}>${entries}</ul>`;
 }
 
 const sum = (numbers) => numbers.reduce((total, number) => total + number, 0);
-const NARROW = 12, PADDING = 5, LEAST_WIDE = 22; // in characters: a narrow column has its width, the others share the rest
+const NARROW = 12,
+  PADDING = 5,
+  LEAST_WIDE = 22; // in characters: a narrow column has its width, the others share the rest
 const inWidths = (widths) => ({
   width: `min(100%, ${sum(widths.map((width) => width + PADDING))}ch)`,
   minWidth: `${sum(widths.map((width) => (width > NARROW ? LEAST_WIDE : width + PADDING)))}ch`,
 });
 
 function table({ header, rows, align, widths, ...token }) {
-  const cell = (tag) => (one, at) => html`<${tag} class=${align[at] ? `align-${align[at]}` : undefined} scope=${tag === "th" ? "col" : undefined}>${inline(one.tokens)}<//>`;
+  const cell = (tag) => (one, at) =>
+    html`<${tag} class=${align[at] ? `align-${align[at]}` : undefined} scope=${tag === "th" ? "col" : undefined}>${inline(one.tokens)}<//>`;
   return html`<div class="md-table ${continued(token)}" tabindex="0" role="group" aria-label=${header.map(({ text }) => text).join(", ")}>
     <table class=${widths && "in-widths"} style=${widths && inWidths(widths)}>${widths && html`<colgroup>${widths.map((width) => html`<col style=${{ width: width > NARROW ? "auto" : `${width + PADDING}ch` }} />`)}</colgroup>`}
     <thead class=${token.continued ? "hidden-text" : undefined}><tr>${header.map(cell("th"))}</tr></thead>
@@ -110,7 +153,9 @@ function picture({ href, text }) {
   const artifact = ARTIFACT.exec(href)?.[1];
   if (artifact) return html`<${Picture} id=${artifact} name=${plain(text)} />`;
   const address = safe(href);
-  return address ? html`<a href=${address} target="_blank" rel="noopener noreferrer" title=${address}>${plain(text) || address}</a>` : plain(text);
+  return address
+    ? html`<a href=${address} target="_blank" rel="noopener noreferrer" title=${address}>${plain(text) || address}</a>`
+    : plain(text);
 }
 
 const READ_AT_ONCE = 1_500; // characters
@@ -120,7 +165,8 @@ const IDLE_SHARE = 3; // while a text is written: for each millisecond of drawin
 const SECTION = 20; // groups of blocks
 
 /** The next `size` characters of `whole` more than `known`, which it begins with, or its first ones. */
-const onward = (known, whole, size) => whole.slice(0, (whole.startsWith(known) ? known.length : 0) + Math.round(size));
+const onward = (known, whole, size) =>
+  whole.slice(0, (whole.startsWith(known) ? known.length : 0) + Math.round(size));
 const normal = (text) => (text.includes("\r") ? text.replace(/\r\n?/g, "\n") : text);
 
 /**
@@ -128,16 +174,33 @@ const normal = (text) => (text.includes("\r") ? text.replace(/\r\n?/g, "\n") : t
  * stays quick: a signal's is drawn as it is read, and what takes long less often; a string stands as the text it is until then.
  */
 export function Markdown({ text }) {
-  const [, draw] = useState(0), isLive = typeof text !== "string";
-  const now = useMemo(() => ({ read: growing(), known: "", groups: [], drawn: null, slice: SLICE_CHARACTERS[0], rest: 0, cancel: null }), []);
+  const [, draw] = useState(0),
+    isLive = typeof text !== "string";
+  const now = useMemo(
+    () => ({
+      read: growing(),
+      known: "",
+      groups: [],
+      drawn: null,
+      slice: SLICE_CHARACTERS[0],
+      rest: 0,
+      cancel: null,
+    }),
+    [],
+  );
   const whole = () => normal(isLive ? text.peek() : text);
-  const show = () => { now.drawn = now.groups; draw((times) => times + 1); };
+  const show = () => {
+    now.drawn = now.groups;
+    draw((times) => times + 1);
+  };
   const step = () => {
-    const begun = performance.now(), [least, most] = SLICE_CHARACTERS;
+    const begun = performance.now(),
+      [least, most] = SLICE_CHARACTERS;
     now.known = onward(now.known, whole(), now.slice);
     now.groups = now.read(now.known);
     if (isLive) show();
-    const end = performance.now(), spent = end - begun;
+    const end = performance.now(),
+      spent = end - begun;
     now.rest = isLive ? end + spent * IDLE_SHARE : end;
     now.slice = Math.min(most, Math.max(least, now.slice * Math.min(4, SLICE_MS / spent)));
     now.cancel = null;
@@ -146,7 +209,16 @@ export function Markdown({ text }) {
   now.plan = () => {
     const isRead = now.known === whole();
     if (now.cancel || (isRead && now.drawn === now.groups)) return;
-    const turn = () => { now.cancel = takeTurn(isRead ? () => { now.cancel = null; show(); } : step); };
+    const turn = () => {
+      now.cancel = takeTurn(
+        isRead
+          ? () => {
+              now.cancel = null;
+              show();
+            }
+          : step,
+      );
+    };
     const wait = now.rest - performance.now();
     if (wait <= 0) return turn();
     const timer = setTimeout(turn, wait);
@@ -160,16 +232,18 @@ export function Markdown({ text }) {
   useEffect(() => (isLive ? text.subscribe(() => now.plan()) : undefined), [text]);
   useEffect(() => () => now.cancel?.(), []);
   if (!now.drawn) return html`<div class="md far"><${Source} text=${whole()} /></div>`;
-  const atOnce = isLive || now.drawn.length < 3, sections = [];
+  const atOnce = isLive || now.drawn.length < 3,
+    sections = [];
   for (let at = 0; at < now.drawn.length; at += SECTION) sections.push(now.drawn.slice(at, at + SECTION));
   return html`<div class="md">${inParts(sections, (groups, isLast) => inParts(groups, (tokens) => tokens.map(element), isLast, atOnce), true, true)}</div>`;
 }
 
 /** `parts`, each a list, drawn by `draw(part, isLast)`; the last one, if it is the last of all, `atOnce`, the others as they come near. */
-const inParts = (parts, draw, areLast, atOnce) => parts.map((part, at) => {
-  const isLast = areLast && at === parts.length - 1;
-  return html`<${Part} key=${at} part=${part} draw=${draw} isLast=${isLast} atOnce=${atOnce && isLast} />`;
-});
+const inParts = (parts, draw, areLast, atOnce) =>
+  parts.map((part, at) => {
+    const isLast = areLast && at === parts.length - 1;
+    return html`<${Part} key=${at} part=${part} draw=${draw} isLast=${isLast} atOnce=${atOnce && isLast} />`;
+  });
 
 const LINE_HEIGHTS = { table: 1.5, list: 1.15, code: 0.9 };
 const linesHigh = (tokens) => sum(tokens.map(({ type, raw }) => linesOf(raw) * (LINE_HEIGHTS[type] ?? 1)));
@@ -189,13 +263,22 @@ class Part extends Component {
 
   shouldComponentUpdate({ part, isLast }, { near }) {
     const shown = this.props.part;
-    return near !== this.state.near || isLast !== this.props.isLast || part.length !== shown.length || part.some((one, at) => one !== shown[at]);
+    return (
+      near !== this.state.near ||
+      isLast !== this.props.isLast ||
+      part.length !== shown.length ||
+      part.some((one, at) => one !== shown[at])
+    );
   }
 
   render({ part, draw, isLast }, { near }) {
-    const tokens = part.flat(), classes = `md-part ${continued(tokens[0])} ${isLast ? "last" : ""}`;
-    const style = isLast ? undefined : { containIntrinsicBlockSize: `auto ${linesHigh(tokens).toFixed(1)}lh` };
-    if (!near) return html`<div class="${classes} said far" style=${style} ref=${this.box}><${Pieces} text=${rawOf(tokens)} /></div>`;
+    const tokens = part.flat(),
+      classes = `md-part ${continued(tokens[0])} ${isLast ? "last" : ""}`;
+    const style = isLast
+      ? undefined
+      : { containIntrinsicBlockSize: `auto ${linesHigh(tokens).toFixed(1)}lh` };
+    if (!near)
+      return html`<div class="${classes} said far" style=${style} ref=${this.box}><${Pieces} text=${rawOf(tokens)} /></div>`;
     return html`<div class=${classes} style=${style}>${draw(part, isLast)}</div>`;
   }
 }

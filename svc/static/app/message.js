@@ -21,7 +21,9 @@ const ENDINGS = { length: t.cutShort, content_filter: t.filtered };
 /** `text` without the reasoning that some models put before it in tags, and that. */
 function apart(text, reasoning) {
   const found = !reasoning && THOUGHT.exec(text);
-  return found ? { text: text.slice(found[0].length), reasoning: found[1].trim() } : { text, reasoning: reasoning ?? "" };
+  return found
+    ? { text: text.slice(found[0].length), reasoning: found[1].trim() }
+    : { text, reasoning: reasoning ?? "" };
 }
 
 const Roles = { user: Question, assistant: Answer, system: Instructions };
@@ -31,14 +33,26 @@ const Roles = { user: Question, assistant: Answer, system: Instructions };
  * it can be seen at once. One that is far away is no more than its text, until it comes near.
  */
 export const Message = memo(({ message, near: nearAtOnce, ...rest }) => {
-  const near = useSignal(nearAtOnce), box = useRef();
-  useEffect(() => (near.peek() ? undefined : whenNear(box.current, () => { near.value = true; })), []);
+  const near = useSignal(nearAtOnce),
+    box = useRef();
+  useEffect(
+    () =>
+      near.peek()
+        ? undefined
+        : whenNear(box.current, () => {
+            near.value = true;
+          }),
+    [],
+  );
   if (near.value) return html`<${Roles[message.role]} message=${message} ...${rest} />`;
   return html`<${FarMessage} message=${message} box=${box} />`;
 });
 
 /** A message that nobody can see now: its text alone, to be found by a search in the page. */
-export const FarMessage = ({ message, box }) => html`<article class="message said-${message.role} far" data-id=${message.id} ref=${box}>
+export const FarMessage = ({
+  message,
+  box,
+}) => html`<article class="message said-${message.role} far" data-id=${message.id} ref=${box}>
   <p class="said"><${Pieces} text=${message.content} /></p></article>`;
 
 /** How high a message will be, roughly. */
@@ -50,12 +64,16 @@ function Instructions({ message }) {
 
 function Question({ message, editing, actions, canEdit }) {
   const { text, ids } = split(message.content);
-  if (editing) return html`<${Editor} text=${text} references=${message.content.slice(text.length)} onSend=${(value) => actions.send(message, value)} onCancel=${actions.cancel} />`;
+  if (editing)
+    return html`<${Editor} text=${text} references=${message.content.slice(text.length)} onSend=${(value) => actions.send(message, value)} onCancel=${actions.cancel} />`;
   return html`<article class="message said-user" data-id=${message.id}>
     <h2 class="hidden-text">${t.you}</h2>
     <div class="bubble">
-      ${(ids.length > 0 || message.pictures?.length > 0) && html`<div class="pictures">
-        ${ids.length ? ids.map((id) => html`<${Picture} key=${id} id=${id} name="" />`) : message.pictures.map((one) => html`<img src=${one.url} alt=${one.name} />`)}</div>`}
+      ${
+        (ids.length > 0 || message.pictures?.length > 0) &&
+        html`<div class="pictures">
+        ${ids.length ? ids.map((id) => html`<${Picture} key=${id} id=${id} name="" />`) : message.pictures.map((one) => html`<img src=${one.url} alt=${one.name} />`)}</div>`
+      }
       ${text && html`<${Said} text=${text} />`}
     </div>
     <div class="message-actions">
@@ -67,22 +85,45 @@ function Question({ message, editing, actions, canEdit }) {
 
 /** What a person said; a long text is folded until it is asked for. */
 function Said({ text }) {
-  const open = useSignal(false), long = linesOf(text) > FOLDED_LINES;
+  const open = useSignal(false),
+    long = linesOf(text) > FOLDED_LINES;
   return html`<p class=${long && !open.value ? "said folded" : "said"}><${Pieces} text=${text} /></p>
-    ${long && html`<button type="button" class="link" aria-expanded=${String(open.value)} onClick=${() => { open.value = !open.value; }}>${open.value ? t.less : t.more}</button>`}`;
+    ${
+      long &&
+      html`<button type="button" class="link" aria-expanded=${String(open.value)} onClick=${() => {
+        open.value = !open.value;
+      }}>${open.value ? t.less : t.more}</button>`
+    }`;
 }
 
 function Editor({ text, references, onSend, onCancel }) {
-  const value = useSignal(text), area = useRef();
-  useEffect(() => { area.current.focus(); area.current.setSelectionRange(text.length, text.length); }, []);
-  const send = () => { if (value.value.trim()) onSend(value.value.trim() + references); };
-  const onKey = (event) => {
-    if (event.key === "Escape") { event.stopPropagation(); onCancel(); }
-    if (event.key === "Enter" && !event.shiftKey && !event.isComposing) { event.preventDefault(); send(); }
+  const value = useSignal(text),
+    area = useRef();
+  useEffect(() => {
+    area.current.focus();
+    area.current.setSelectionRange(text.length, text.length);
+  }, []);
+  const send = () => {
+    if (value.value.trim()) onSend(value.value.trim() + references);
   };
-  return html`<form class="message editor" onSubmit=${(event) => { event.preventDefault(); send(); }}>
+  const onKey = (event) => {
+    if (event.key === "Escape") {
+      event.stopPropagation();
+      onCancel();
+    }
+    if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
+      event.preventDefault();
+      send();
+    }
+  };
+  return html`<form class="message editor" onSubmit=${(event) => {
+    event.preventDefault();
+    send();
+  }}>
     <textarea ref=${area} class="input" aria-label=${t.editing} rows=${Math.min(12, text.split("\n").length + 1)} value=${value.value}
-      onInput=${(event) => { value.value = event.currentTarget.value; }} onKeyDown=${onKey}></textarea>
+      onInput=${(event) => {
+        value.value = event.currentTarget.value;
+      }} onKeyDown=${onKey}></textarea>
     <div class="editor-foot"><p class="hint">${t.editHint}</p><div class="actions"><${Button} small onClick=${onCancel}>${texts.common.cancel}<//>
       <${Button} small kind="primary" type="submit">${t.sendEdited}<//></div></div>
   </form>`;
@@ -91,8 +132,12 @@ function Editor({ text, references, onSend, onCancel }) {
 /** One that is still being written has `live` (thread.js), and keeps its elements when it is whole. */
 function Answer({ message, actions, canRetry, isLast }) {
   const { live, answer } = message;
-  const { text, reasoning, begun, thinks } = useMemo(() => (live ? apartLive(live) : { ...apart(message.content, answer?.reasoning), begun: whole }), [message]);
-  const ending = ENDINGS[answer?.finish_reason], thought = live ? thinks.value : reasoning;
+  const { text, reasoning, begun, thinks } = useMemo(
+    () => (live ? apartLive(live) : { ...apart(message.content, answer?.reasoning), begun: whole }),
+    [message],
+  );
+  const ending = ENDINGS[answer?.finish_reason],
+    thought = live ? thinks.value : reasoning;
   return html`<article class="message said-assistant ${live ? "live" : ""} ${isLast ? "last" : ""}" data-id=${message.id} aria-busy=${live ? "true" : undefined}>
     <h2 class="hidden-text">${t.assistant}</h2>
     <${Recalled} passages=${answer?.memory} number=${live?.memory.value} />
@@ -100,11 +145,14 @@ function Answer({ message, actions, canRetry, isLast }) {
     ${begun.value ? html`<${Markdown} text=${text} />` : !thought && html`<p class="dots" aria-hidden="true"><i></i><i></i><i></i></p>`}
     ${ending && html`<p class="ending">${ending}</p>`}
     ${message.untold > 0 && html`<p class="ending">${t.untold(message.untold)}</p>`}
-    ${!live && html`<div class="message-actions">
+    ${
+      !live &&
+      html`<div class="message-actions">
       <${CopyButton} text=${text} label=${t.copyAnswer} class="copy-answer" />
       ${canRetry && html`<${IconButton} icon="retry" size=${18} label=${t.again} onClick=${actions.retry} />`}
       <${Facts} message=${message} />
-    </div>`}
+    </div>`
+    }
   </article>`;
 }
 
@@ -113,16 +161,26 @@ const whole = signal(true);
 /** What `apart` tells of an answer that is being written, as signals. */
 function apartLive(live) {
   const parts = computed(() => apart(live.text.value, live.reasoning.value));
-  const text = computed(() => parts.value.text), reasoning = computed(() => parts.value.reasoning);
-  return { text, reasoning, begun: computed(() => text.value.trim() !== ""), thinks: computed(() => reasoning.value !== "") };
+  const text = computed(() => parts.value.text),
+    reasoning = computed(() => parts.value.reasoning);
+  return {
+    text,
+    reasoning,
+    begun: computed(() => text.value.trim() !== ""),
+    thinks: computed(() => reasoning.value !== ""),
+  };
 }
 
 function Facts({ message: { model, answer, created_at: at } }) {
   const { input_tokens: input, output_tokens: output, cost_micros: cost, duration_ms: time } = answer ?? {};
   const facts = [
     model && html`<span class="fact-model">${model}</span>`,
-    output !== undefined && output !== null && html`<span title=${t.tokensInOut(input, output)}>${t.tokens(input + output)}</span>`,
-    cost !== undefined && cost !== null && (cost ? html`<${Money} micros=${cost} />` : html`<span>${texts.common.free}</span>`),
+    output !== undefined &&
+      output !== null &&
+      html`<span title=${t.tokensInOut(input, output)}>${t.tokens(input + output)}</span>`,
+    cost !== undefined &&
+      cost !== null &&
+      (cost ? html`<${Money} micros=${cost} />` : html`<span>${texts.common.free}</span>`),
     time !== undefined && time !== null && html`<span>${duration(time)}</span>`,
     !answer && html`<${Time} at=${at} />`,
   ].filter(Boolean);
@@ -132,7 +190,9 @@ function Facts({ message: { model, answer, created_at: at } }) {
 /** Reasoning, folded away. `text`: a string, or a signal while it goes on. */
 function Reasoning({ text, done }) {
   const open = useSignal(false);
-  return html`<details class="fold" onToggle=${(event) => { open.value = event.currentTarget.open; }}>
+  return html`<details class="fold" onToggle=${(event) => {
+    open.value = event.currentTarget.open;
+  }}>
     <summary>${done ? t.thought : html`<span class="spinner" aria-hidden="true"></span>${t.thinking}`}</summary>
     <div class="fold-body">${open.value && html`<${Markdown} text=${text} />`}</div></details>`;
 }
@@ -141,7 +201,9 @@ function Recalled({ passages, number: many = passages?.length }) {
   if (!many) return null;
   const head = html`<${Icon} name="memory" size=${16} />${t.recalled(many)}`;
   if (!passages) return html`<p class="fold-head">${head}</p>`;
-  return html`<details class="fold"><summary>${head}</summary><ul class="fold-body">${passages.map(({ text, source, message_id: id, created_at: at }) => html`<li>
+  return html`<details class="fold"><summary>${head}</summary><ul class="fold-body">${passages.map(
+    ({ text, source, message_id: id, created_at: at }) => html`<li>
     <blockquote>${text}</blockquote><p class="quiet">${source?.startsWith("conv_") ? html`<a href=${link("chat", source, { message: id })}>${t.recalledFrom}</a>` : t.recalledFrom}
-      ${at && html`, <${Time} at=${at} />`}</p></li>`)}</ul></details>`;
+      ${at && html`, <${Time} at=${at} />`}</p></li>`,
+  )}</ul></details>`;
 }

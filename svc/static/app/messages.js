@@ -24,16 +24,21 @@ function grouped(messages, starts) {
 /** `editing`: the id of the message that is edited, or null; `canEdit`, `canRetry`; `actions` as of Message. */
 export function Messages({ messages, starts, editing, ...rest }) {
   const groups = grouped(messages, starts);
-  return groups.map((group, at) => html`<${Group} key=${keyOf(group[0])} group=${group} isLast=${at === groups.length - 1}
-    editing=${group.some(({ id }) => id === editing) ? editing : null} ...${rest} />`);
+  return groups.map(
+    (group, at) => html`<${Group} key=${keyOf(group[0])} group=${group} isLast=${at === groups.length - 1}
+    editing=${group.some(({ id }) => id === editing) ? editing : null} ...${rest} />`,
+  );
 }
 
 /** Drawn again only when one of its messages is another one, or what can be done with them has changed. */
 class Group extends Component {
   shouldComponentUpdate({ group, ...next }) {
     const { group: shown, ...before } = this.props;
-    return group.length !== shown.length || group.some((message, at) => message !== shown[at])
-      || Object.keys(next).some((name) => next[name] !== before[name]);
+    return (
+      group.length !== shown.length ||
+      group.some((message, at) => message !== shown[at]) ||
+      Object.keys(next).some((name) => next[name] !== before[name])
+    );
   }
 
   render(props) {
@@ -42,12 +47,29 @@ class Group extends Component {
 }
 
 function Shown({ group, isLast, editing, canEdit, canRetry, actions }) {
-  const near = useSignal(isLast), box = useRef();
-  useEffect(() => (near.peek() ? undefined : whenNear(box.current, () => { near.value = true; })), []);
-  const style = { containIntrinsicBlockSize: `auto ${group.reduce((sum, message) => sum + remsOf(message), 0).toFixed(1)}rem` };
-  if (!near.value) return html`<div class="message-group" style=${style} ref=${box}>${group.map((message) => html`<${FarMessage} key=${keyOf(message)} message=${message} />`)}</div>`;
+  const near = useSignal(isLast),
+    box = useRef();
+  useEffect(
+    () =>
+      near.peek()
+        ? undefined
+        : whenNear(box.current, () => {
+            near.value = true;
+          }),
+    [],
+  );
+  const style = {
+    containIntrinsicBlockSize: `auto ${group.reduce((sum, message) => sum + remsOf(message), 0).toFixed(1)}rem`,
+  };
+  if (!near.value)
+    return html`<div class="message-group" style=${style} ref=${box}>${group.map((message) => html`<${FarMessage} key=${keyOf(message)} message=${message} />`)}</div>`;
   const last = isLast ? group.at(-1) : null;
   return html`<div class=${isLast ? "message-group last" : "message-group"} style=${style} ref=${box}>
-    ${group.map((message, at) => html`<${Message} key=${keyOf(message)} message=${message} actions=${actions} canEdit=${canEdit} editing=${message.id === editing}
-      near=${isLast && at >= group.length - AT_ONCE} isLast=${message === last} canRetry=${canRetry && message === last} />`)}</div>`;
+    ${group.map(
+      (
+        message,
+        at,
+      ) => html`<${Message} key=${keyOf(message)} message=${message} actions=${actions} canEdit=${canEdit} editing=${message.id === editing}
+      near=${isLast && at >= group.length - AT_ONCE} isLast=${message === last} canRetry=${canRetry && message === last} />`,
+    )}</div>`;
 }

@@ -15,9 +15,15 @@ export const PICKER_ID = "model-picker";
 
 /** `value`: an id or null; `onChange(id or null)`; `kind` of models; `optional` offers null. */
 export function ModelPicker({ value, onChange, kind = "chat", optional = true, id = PICKER_ID }) {
-  const open = useSignal(false), query = useSignal(""), active = useSignal(0);
-  const box = useRef(), listId = useId();
-  useEffect(() => { models.ensure(); if (optional && kind === "chat") settings.ensure(); }, []);
+  const open = useSignal(false),
+    query = useSignal(""),
+    active = useSignal(0);
+  const box = useRef(),
+    listId = useId();
+  useEffect(() => {
+    models.ensure();
+    if (optional && kind === "chat") settings.ensure();
+  }, []);
   const known = modelsOf(kind);
   useEffect(() => {
     if (!value || !known || known.some(({ id: one }) => one === value)) return;
@@ -26,29 +32,57 @@ export function ModelPicker({ value, onChange, kind = "chat", optional = true, i
   }, [value, known === undefined]);
   const entries = useComputed(() => {
     const words = query.value.toLowerCase().split(/\s+/).filter(Boolean);
-    const found = (modelsOf(kind) ?? []).filter((model) => words.every((word) => model.id.toLowerCase().includes(word)));
+    const found = (modelsOf(kind) ?? []).filter((model) =>
+      words.every((word) => model.id.toLowerCase().includes(word)),
+    );
     return optional && !words.length ? [null, ...found] : found;
   });
   useLayoutEffect(() => {
     if (!open.value) return undefined;
-    [query.value, active.value] = ["", Math.max(0, entries.peek().findIndex((model) => (model?.id ?? null) === value))];
+    [query.value, active.value] = [
+      "",
+      Math.max(
+        0,
+        entries.peek().findIndex((model) => (model?.id ?? null) === value),
+      ),
+    ];
     const panel = box.current.querySelector(".picker-panel");
     placeBeside(panel, box.current);
     panel.querySelector("input").focus();
-    const outside = (event) => { if (!box.current.contains(event.target)) open.value = false; };
+    const outside = (event) => {
+      if (!box.current.contains(event.target)) open.value = false;
+    };
     addEventListener("pointerdown", outside);
     return () => removeEventListener("pointerdown", outside);
   }, [open.value]);
-  useEffect(() => { box.current.querySelector("[aria-selected=true]")?.scrollIntoView({ block: "nearest" }); }, [active.value, open.value]);
-  const close = () => { open.value = false; box.current.querySelector("button").focus(); };
-  const choose = (model) => { close(); onChange(model?.id ?? null); };
+  useEffect(() => {
+    box.current.querySelector("[aria-selected=true]")?.scrollIntoView({ block: "nearest" });
+  }, [active.value, open.value]);
+  const close = () => {
+    open.value = false;
+    box.current.querySelector("button").focus();
+  };
+  const choose = (model) => {
+    close();
+    onChange(model?.id ?? null);
+  };
   const onKey = (event) => {
     const last = entries.value.length - 1;
-    const to = { ArrowDown: Math.min(last, active.value + 1), ArrowUp: Math.max(0, active.value - 1), PageDown: Math.min(last, active.value + 8), PageUp: Math.max(0, active.value - 8) }[event.key];
-    if (event.key === "Escape") { event.stopPropagation(); close(); }
-    else if (event.key === "Enter") { if (entries.value[active.value] !== undefined) choose(entries.value[active.value]); }
-    else if (event.key === "Tab") { open.value = false; return; }
-    else if (to !== undefined) active.value = to;
+    const to = {
+      ArrowDown: Math.min(last, active.value + 1),
+      ArrowUp: Math.max(0, active.value - 1),
+      PageDown: Math.min(last, active.value + 8),
+      PageUp: Math.max(0, active.value - 8),
+    }[event.key];
+    if (event.key === "Escape") {
+      event.stopPropagation();
+      close();
+    } else if (event.key === "Enter") {
+      if (entries.value[active.value] !== undefined) choose(entries.value[active.value]);
+    } else if (event.key === "Tab") {
+      open.value = false;
+      return;
+    } else if (to !== undefined) active.value = to;
     else return;
     event.preventDefault();
   };
@@ -57,17 +91,38 @@ export function ModelPicker({ value, onChange, kind = "chat", optional = true, i
   const name = shown ?? t.standard;
   return html`<div class="picker" ref=${box}>
     <button type="button" id=${id} class="picker-button" aria-haspopup="dialog" aria-expanded=${String(open.value)} aria-label=${t.label(name)}
-      onClick=${() => { open.value = !open.value; }}><span>${shown ? shortName(shown) : t.standard}</span><${Icon} name="down" size=${16} /></button>
-    ${open.value && html`<div class="picker-panel" popover="manual" role="dialog" aria-label=${t.choose}>
+      onClick=${() => {
+        open.value = !open.value;
+      }}><span>${shown ? shortName(shown) : t.standard}</span><${Icon} name="down" size=${16} /></button>
+    ${
+      open.value &&
+      html`<div class="picker-panel" popover="manual" role="dialog" aria-label=${t.choose}>
       <input class="input" type="search" role="combobox" aria-expanded="true" aria-controls=${listId} aria-activedescendant=${`${listId}-${active.value}`}
         aria-label=${t.search} placeholder=${t.search} autocomplete="off" spellcheck="false" onKeyDown=${onKey}
-        onInput=${(event) => { query.value = event.currentTarget.value; active.value = 0; }} />
-      ${models.data.value === undefined ? (models.error.value ? html`<${Failed} error=${models.error.value} retry=${models.reload} />` : html`<${Loading} />`) : html`
+        onInput=${(event) => {
+          query.value = event.currentTarget.value;
+          active.value = 0;
+        }} />
+      ${
+        models.data.value === undefined
+          ? models.error.value
+            ? html`<${Failed} error=${models.error.value} retry=${models.reload} />`
+            : html`<${Loading} />`
+          : html`
       <ul id=${listId} role="listbox" aria-label=${t.choose}>
-        ${entries.value.map((model, at) => html`<${Entry} key=${model?.id ?? ""} id="${listId}-${at}" model=${model} standard=${standard} selected=${at === active.value} chosen=${(model?.id ?? null) === value}
-          onChoose=${() => choose(model)} onHover=${() => { active.value = at; }} />`)}
-      </ul>${!entries.value.length && html`<p class="quiet picker-none" role="status">${t.none}</p>`}`}
-    </div>`}
+        ${entries.value.map(
+          (
+            model,
+            at,
+          ) => html`<${Entry} key=${model?.id ?? ""} id="${listId}-${at}" model=${model} standard=${standard} selected=${at === active.value} chosen=${(model?.id ?? null) === value}
+          onChoose=${() => choose(model)} onHover=${() => {
+            active.value = at;
+          }} />`,
+        )}
+      </ul>${!entries.value.length && html`<p class="quiet picker-none" role="status">${t.none}</p>`}`
+      }
+    </div>`
+    }
   </div>`;
 }
 
@@ -75,8 +130,11 @@ const shortName = (id) => id.slice(id.indexOf("/") + 1);
 
 function Entry({ id, model, standard, selected, chosen, onChoose, onHover }) {
   const mark = chosen && html`<${Icon} name="check" size=${18} />`;
-  const content = model === null ? html`<span class="picker-name">${t.standard}<small>${standard ?? t.standardHint}</small></span>${mark}` : html`
+  const content =
+    model === null
+      ? html`<span class="picker-name">${t.standard}<small>${standard ?? t.standardHint}</small></span>${mark}`
+      : html`
     <span class="picker-name">${shortName(model.id)}<small>${model.id.slice(0, model.id.indexOf("/"))}${model.byok && html` · <b>${t.byok}</b>`}</small></span>
-    <span class="picker-price">${model.byok ? "" : price(model) ?? t.free}</span>${mark}`;
+    <span class="picker-price">${model.byok ? "" : (price(model) ?? t.free)}</span>${mark}`;
   return html`<li id=${id} role="option" aria-selected=${String(selected)} onClick=${onChoose} onPointerMove=${selected ? undefined : onHover}>${content}</li>`;
 }

@@ -23,7 +23,10 @@ export async function picture(file) {
   const blob = file.size > LARGEST_BYTES ? await smaller(file) : file;
   let stored = null;
   const store = async () => {
-    stored ??= upload(blob, file.name).catch((error) => { stored = null; throw error; });
+    stored ??= upload(blob, file.name).catch((error) => {
+      stored = null;
+      throw error;
+    });
     return stored;
   };
   return { name: file.name, blob, url: URL.createObjectURL(blob), store };
@@ -39,10 +42,15 @@ async function smaller(file) {
 
 async function upload(blob, name) {
   const artifact = await api.artifacts.create({
-    name: (name || "picture").slice(0, 200), content_type: blob.type, content_base64: (await dataUrl(blob)).split(",")[1],
+    name: (name || "picture").slice(0, 200),
+    content_type: blob.type,
+    content_base64: (await dataUrl(blob)).split(",")[1],
   });
   blobs.set(artifact.id, Promise.resolve(blob));
-  return { id: artifact.id, reference: `![${artifact.name.replace(/[[\]]/g, "")}](/artifacts/${artifact.id}/content)` };
+  return {
+    id: artifact.id,
+    reference: `![${artifact.name.replace(/[[\]]/g, "")}](/artifacts/${artifact.id}/content)`,
+  };
 }
 
 function dataUrl(blob) {
@@ -65,6 +73,8 @@ export async function pictureParts(text) {
   const { ids } = split(text);
   if (!ids.length) return text;
   const urls = await Promise.allSettled(ids.map(async (id) => dataUrl(await pictureOf(id))));
-  const parts = urls.filter(({ status }) => status === "fulfilled").map(({ value: url }) => ({ type: "image_url", image_url: { url } }));
+  const parts = urls
+    .filter(({ status }) => status === "fulfilled")
+    .map(({ value: url }) => ({ type: "image_url", image_url: { url } }));
   return [{ type: "text", text }, ...parts];
 }

@@ -36,9 +36,14 @@ export function linesOf(text, columns = 80) {
   return lines;
 }
 
-const Piece = memo(({ text, columns }) => html`<span class="piece" style=${{ containIntrinsicBlockSize: `auto ${linesOf(text, columns)}lh` }}>${text}</span>`);
+const Piece = memo(
+  ({ text, columns }) =>
+    html`<span class="piece" style=${{ containIntrinsicBlockSize: `auto ${linesOf(text, columns)}lh` }}>${text}</span>`,
+);
 
 export function Pieces({ text, columns }) {
   const pieces = piecesOf(text);
-  return pieces.length === 1 ? text : pieces.map((piece, at) => html`<${Piece} key=${at} text=${piece} columns=${columns} />`);
+  return pieces.length === 1
+    ? text
+    : pieces.map((piece, at) => html`<${Piece} key=${at} text=${piece} columns=${columns} />`);
 }

@@ -1,19 +1,20 @@
-// Where one is: the fragment names a view and what it shows, as in #/chat/conv_…; each view is a module, loaded when first shown.
+// The address of what is shown: the fragment names a view and its object, as in #/chat/conv_….
 import { signal } from "@preact/signals";
 
-/** name -> the module of the view. Its default export is a component, which gets `path` (the rest of the fragment) and `query`. */
-export const views = {
-  chat: () => import("./views/chat.js"),
-  agents: () => import("./views/agents.js"),
-  media: () => import("./views/media.js"),
-  artifacts: () => import("./views/artifacts.js"),
-  projects: () => import("./views/projects.js"),
-  keys: () => import("./views/keys.js"),
-  providers: () => import("./views/providers.js"),
-  wallet: () => import("./views/wallet.js"),
-  settings: () => import("./views/settings.js"),
-  support: () => import("./views/support.js"),
-};
+/** The views; main.js loads the module of each. */
+export const NAMES = /** @type {const} */ ([
+  "chat",
+  "agents",
+  "media",
+  "artifacts",
+  "projects",
+  "keys",
+  "providers",
+  "wallet",
+  "settings",
+  "support",
+]);
+/** @typedef {(typeof NAMES)[number]} Name */
 
 /** `{name, path: [segment…], query: {…}}` of what is shown now. */
 export const route = signal(parse(location.hash));
@@ -22,11 +23,16 @@ function parse(hash) {
   const [path, search = ""] = hash.replace(/^#\/?/, "").split("?");
   const [name, ...rest] = path.split("/").filter(Boolean).map(decode);
   const query = Object.fromEntries(new URLSearchParams(search));
-  return Object.hasOwn(views, name ?? "") ? { name, path: rest, query } : { name: "chat", path: [], query: {} };
+  const known = NAMES.find((view) => view === name);
+  return known ? { name: known, path: rest, query } : { name: NAMES[0], path: [], query: {} };
 }
 
 function decode(text) {
-  try { return decodeURIComponent(text); } catch { return text; }
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
 }
 
 /** The address of a view: link("chat", id), link("artifacts", {project_id}). */
@@ -42,5 +48,9 @@ export function go(address, { replace = false } = {}) {
   route.value = parse(location.hash);
 }
 
-addEventListener("hashchange", () => { route.value = parse(location.hash); });
-addEventListener("popstate", () => { route.value = parse(location.hash); });
+addEventListener("hashchange", () => {
+  route.value = parse(location.hash);
+});
+addEventListener("popstate", () => {
+  route.value = parse(location.hash);
+});

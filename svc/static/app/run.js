@@ -25,7 +25,16 @@ async function follow(body, onStarted) {
   try {
     for await (const event of api.agents.run(body)) {
       if (event.type === "started") {
-        run = { id: event.run_id, goal: body.goal, started: event, begunAt: Date.now(), endedAt: null, timeline: signal([]), end: signal(null), lost: signal(false) };
+        run = {
+          id: event.run_id,
+          goal: body.goal,
+          started: event,
+          begunAt: Date.now(),
+          endedAt: null,
+          timeline: signal([]),
+          end: signal(null),
+          lost: signal(false),
+        };
         live.set(run.id, run);
         runsChanged.value++;
         onStarted(run.id);
@@ -50,10 +59,18 @@ function take(run, event) {
   }
   show(run);
   batch(() => {
-    if (event.type === "step") run.timeline.value = [...run.timeline.peek(), { kind: "step", step: event.step }];
-    else if (event.type === "tool_call") run.timeline.value = [...run.timeline.peek(), { kind: "tool", ...event }];
-    else if (event.type === "tool_result") run.timeline.value = run.timeline.peek().map((entry) => (entry.kind === "tool" && entry.id === event.id ? { ...entry, ...event, done: true } : entry));
-    else if (["final", "error", "stopped"].includes(event.type)) [run.end.value, run.endedAt] = [event, Date.now()];
+    if (event.type === "step")
+      run.timeline.value = [...run.timeline.peek(), { kind: "step", step: event.step }];
+    else if (event.type === "tool_call")
+      run.timeline.value = [...run.timeline.peek(), { kind: "tool", ...event }];
+    else if (event.type === "tool_result")
+      run.timeline.value = run.timeline
+        .peek()
+        .map((entry) =>
+          entry.kind === "tool" && entry.id === event.id ? { ...entry, ...event, done: true } : entry,
+        );
+    else if (["final", "error", "stopped"].includes(event.type))
+      [run.end.value, run.endedAt] = [event, Date.now()];
   });
 }
 
@@ -62,6 +79,10 @@ function show(run) {
   const text = run.unseen;
   [run.frame, run.unseen] = [null, ""];
   if (!text) return;
-  const entries = run.timeline.peek(), last = entries.at(-1);
-  run.timeline.value = last?.kind === "text" ? [...entries.slice(0, -1), { kind: "text", text: last.text + text }] : [...entries, { kind: "text", text }];
+  const entries = run.timeline.peek(),
+    last = entries.at(-1);
+  run.timeline.value =
+    last?.kind === "text"
+      ? [...entries.slice(0, -1), { kind: "text", text: last.text + text }]
+      : [...entries, { kind: "text", text }];
 }

@@ -1,20 +1,31 @@
 // What stands around every view: the navigation with the conversations at the side (a drawer on a narrow page), the notes above.
-import { signal, useSignal } from "@preact/signals";
+import { signal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { expired, online, session, signOut } from "./api.js";
 import { Dialog, IconButton, Menu, toast } from "./components.js";
 import { balance } from "./format.js";
 import { html } from "./html.js";
 import { Icon } from "./icons.js";
-import { go, link, route } from "./router.js";
+import { go, link } from "./router.js";
 import { remembered, theme, wallet } from "./state.js";
 import { texts } from "./texts.js";
 import { Conversations, focusSearch } from "./conversations.js";
 import { SignInAgain } from "./sign-in-again.js";
 
 const t = texts.shell;
-const MAIN = [["agents", "agents"], ["media", "image"], ["artifacts", "artifacts"], ["projects", "folder"]];
-const ACCOUNT = [["keys", "key"], ["providers", "provider"], ["wallet", "wallet"], ["settings", "settings"], ["support", "support"]];
+const MAIN = [
+  ["agents", "agents"],
+  ["media", "image"],
+  ["artifacts", "artifacts"],
+  ["projects", "folder"],
+];
+const ACCOUNT = [
+  ["keys", "key"],
+  ["providers", "provider"],
+  ["wallet", "wallet"],
+  ["settings", "settings"],
+  ["support", "support"],
+];
 const LOW_MICROS = 1_000_000;
 const toldLow = remembered("low-balance-told", "");
 const drawer = signal(false);
@@ -24,13 +35,17 @@ const keyList = signal(false);
 const isTyping = ({ target }) => target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName);
 
 export default function Shell({ view, children }) {
-  const main = useRef(), first = useRef(true);
-  useEffect(() => { wallet.ensure(); }, []);
+  const main = useRef(),
+    first = useRef(true);
+  useEffect(() => {
+    wallet.ensure();
+  }, []);
   useEffect(() => tellLow(wallet.data.value), [wallet.data.value]);
   useEffect(() => {
     drawer.value = false;
     // A screen reader goes on at the new view's heading; the first view leaves the focus where the browser put it.
-    if (!first.current && !isTyping({ target: document.activeElement })) main.current.focus({ preventScroll: true });
+    if (!first.current && !isTyping({ target: document.activeElement }))
+      main.current.focus({ preventScroll: true });
     first.current = false;
   }, [view]);
   useEffect(() => {
@@ -38,12 +53,17 @@ export default function Shell({ view, children }) {
     return () => removeEventListener("keydown", onKey);
   }, []);
   return html`
-    <a class="skip" href="#content" onClick=${(event) => { event.preventDefault(); main.current.focus(); }}>${t.skip}</a>
+    <a class="skip" href="#content" onClick=${(event) => {
+      event.preventDefault();
+      main.current.focus();
+    }}>${t.skip}</a>
     <div class="shell">
       <${Sidebar} view=${view} />
       <main id="content" class="main" tabindex="-1" ref=${main}>
         <div class="top-bar">
-          <${IconButton} icon="menu" label=${t.openNavigation} aria-expanded=${String(drawer.value)} onClick=${() => { drawer.value = true; }} />
+          <${IconButton} icon="menu" label=${t.openNavigation} aria-expanded=${String(drawer.value)} onClick=${() => {
+            drawer.value = true;
+          }} />
           <a class="brand top-title" href=${link("chat")} tabindex="-1" aria-hidden="true">${texts.name}</a>
           ${wallet.data.value?.payments === "sandbox" && html`<span class="badge top-badge">${t.testMoney}</span>`}
           <${IconButton} icon="edit" label=${t.newChat} href=${link("chat")} />
@@ -59,11 +79,16 @@ export default function Shell({ view, children }) {
 /** Tells once a day that the wallet runs low. Who has never had money in it is not bothered. */
 function tellLow(account) {
   const today = new Date().toISOString().slice(0, 10);
-  const low = account && account.available_micros < LOW_MICROS && (account.tier === "pro" || account.wallet_balance_micros > 0);
+  const low =
+    account &&
+    account.available_micros < LOW_MICROS &&
+    (account.tier === "pro" || account.wallet_balance_micros > 0);
   if (!low || toldLow.peek() === today) return;
   toldLow.value = today;
   toast(texts.wallet.low(balance(account.available_micros)), {
-    kind: "warn", seconds: 30, action: { label: texts.common.toWallet, onSelect: () => go(link("wallet")) },
+    kind: "warn",
+    seconds: 30,
+    action: { label: texts.common.toWallet, onSelect: () => go(link("wallet")) },
   });
 }
 
@@ -73,22 +98,41 @@ function Sidebar({ view }) {
     if (!drawer.value) return undefined;
     const before = document.activeElement;
     side.current.querySelector("a, button").focus();
-    const onEscape = (event) => { if (event.key === "Escape") drawer.value = false; };
+    const onEscape = (event) => {
+      if (event.key === "Escape") drawer.value = false;
+    };
     addEventListener("keydown", onEscape);
-    return () => { removeEventListener("keydown", onEscape); if (before?.isConnected) before.focus(); };
+    return () => {
+      removeEventListener("keydown", onEscape);
+      if (before?.isConnected) before.focus();
+    };
   }, [drawer.value]);
-  const item = ([name, icon]) => html`<li><a class="nav-item" href=${link(name)} aria-current=${view === name ? "page" : undefined}>
+  const item = ([
+    name,
+    icon,
+  ]) => html`<li><a class="nav-item" href=${link(name)} aria-current=${view === name ? "page" : undefined}>
     <${Icon} name=${icon} size=${18} />${texts.views[name]}</a></li>`;
   return html`
-    ${drawer.value && html`<div class="scrim" onClick=${() => { drawer.value = false; }}></div>`}
+    ${
+      drawer.value &&
+      html`<div class="scrim" onClick=${() => {
+        drawer.value = false;
+      }}></div>`
+    }
     <nav class="sidebar ${drawer.value ? "sidebar-open" : ""}" aria-label=${t.navigation} ref=${side}>
       <div class="sidebar-head">
         <a class="brand" href=${link("chat")}><span class="brand-mark" aria-hidden="true"><i></i><i></i><i></i></span>${texts.name}</a>
-        <${IconButton} class="drawer-close" icon="close" label=${t.closeNavigation} onClick=${() => { drawer.value = false; }} />
+        <${IconButton} class="drawer-close" icon="close" label=${t.closeNavigation} onClick=${() => {
+          drawer.value = false;
+        }} />
       </div>
-      <a class="nav-item nav-new" href=${link("chat")} onClick=${() => { drawer.value = false; }}><${Icon} name="edit" size=${18} />${t.newChat}<kbd aria-hidden="true">N</kbd></a>
+      <a class="nav-item nav-new" href=${link("chat")} onClick=${() => {
+        drawer.value = false;
+      }}><${Icon} name="edit" size=${18} />${t.newChat}<kbd aria-hidden="true">N</kbd></a>
       <ul class="nav-list">${MAIN.map(item)}</ul>
-      <${Conversations} onChoose=${() => { drawer.value = false; }} />
+      <${Conversations} onChoose=${() => {
+        drawer.value = false;
+      }} />
       <${Account} view=${view} />
     </nav>`;
 }
@@ -96,39 +140,61 @@ function Sidebar({ view }) {
 function Account({ view }) {
   const { user } = session.value;
   const themes = Object.entries(t.themes).map(([name, label]) => ({
-    label: `${t.theme}: ${label}`, icon: "theme", checked: name === theme.value,
-    onSelect: () => { theme.value = name; },
+    label: `${t.theme}: ${label}`,
+    icon: "theme",
+    checked: name === theme.value,
+    onSelect: () => {
+      theme.value = name;
+    },
   }));
   const items = [
     ...ACCOUNT.map(([name, icon]) => ({ label: texts.views[name], icon, href: link(name) })),
     { label: t.reference, icon: "docs", href: "/docs" },
-    { label: t.shortcuts, icon: "keyboard", onSelect: () => { keyList.value = true; } },
+    {
+      label: t.shortcuts,
+      icon: "keyboard",
+      onSelect: () => {
+        keyList.value = true;
+      },
+    },
     ...themes,
     { label: t.signOut, icon: "signOut", onSelect: signOut },
   ];
   const money = wallet.data.value;
   return html`<div class="sidebar-foot">
-    ${money && html`<a class="nav-item wallet-chip" href=${link("wallet")} aria-current=${view === "wallet" ? "page" : undefined}>
-      <${Icon} name="wallet" size=${18} /><span class="hidden-text">${texts.views.wallet}: </span><span class="money">${balance(money.available_micros)}</span>${money.payments === "sandbox" && html`<span class="badge">${t.testMoney}</span>`}</a>`}
-    <${Menu} label=${t.account} items=${items} trigger=${(toggle) => html`<button type="button" class="nav-item account-button" ...${toggle}>
+    ${
+      money &&
+      html`<a class="nav-item wallet-chip" href=${link("wallet")} aria-current=${view === "wallet" ? "page" : undefined}>
+      <${Icon} name="wallet" size=${18} /><span class="hidden-text">${texts.views.wallet}: </span><span class="money">${balance(money.available_micros)}</span>${money.payments === "sandbox" && html`<span class="badge">${t.testMoney}</span>`}</a>`
+    }
+    <${Menu} label=${t.account} items=${items} trigger=${(
+      toggle,
+    ) => html`<button type="button" class="nav-item account-button" ...${toggle}>
       <span class="avatar" aria-hidden="true">${(user.name || user.email).slice(0, 1).toUpperCase()}</span>
       <span class="account-name">${user.name || user.email}</span><${Icon} name="more" size=${18} /></button>`} />
   </div>`;
 }
 
 function Shortcuts() {
-  return html`<${Dialog} title=${t.shortcuts} onClose=${() => { keyList.value = false; }}>
-    <dl class="keys">${t.keys.map(([what, ...keys]) => html`<div><dt>${what}</dt>
-      <dd>${keys.map((key, at) => html`${at > 0 && " / "}<kbd>${key}</kbd>`)}</dd></div>`)}</dl><//>`;
+  return html`<${Dialog} title=${t.shortcuts} onClose=${() => {
+    keyList.value = false;
+  }}>
+    <dl class="keys">${t.keys.map(
+      ([what, ...keys]) => html`<div><dt>${what}</dt>
+      <dd>${keys.map((key, at) => html`${at > 0 && " / "}<kbd>${key}</kbd>`)}</dd></div>`,
+    )}</dl><//>`;
 }
 
 function onKey(event) {
-  const command = event.ctrlKey || event.metaKey, key = event.key.toLowerCase();
+  const command = event.ctrlKey || event.metaKey,
+    key = event.key.toLowerCase();
   if (document.querySelector("dialog[open]") || event.defaultPrevented) return;
   const free = !command && !event.altKey && !isTyping(event);
   if ((free && key === "n") || (command && event.shiftKey && key === "o")) go(link("chat"));
-  else if ((free && key === "/") || (command && !event.shiftKey && key === "k")) { drawer.value = innerWidth < 800; queueMicrotask(focusSearch); }
-  else if (free && event.key === "?") keyList.value = true;
+  else if ((free && key === "/") || (command && !event.shiftKey && key === "k")) {
+    drawer.value = innerWidth < 800;
+    queueMicrotask(focusSearch);
+  } else if (free && event.key === "?") keyList.value = true;
   else return;
   event.preventDefault();
 }

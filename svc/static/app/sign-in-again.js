@@ -9,7 +9,8 @@ import { IdentityProviders } from "./identity-providers.js";
 const t = texts.signIn;
 
 export function SignInAgain() {
-  const busy = useSignal(false), error = useSignal(null);
+  const busy = useSignal(false),
+    error = useSignal(null);
   const { email } = session.value.user;
   const submit = async (event) => {
     event.preventDefault();

@@ -7,7 +7,9 @@ import { api, wasAborted } from "./api.js";
  * `ensure()` asks once, `reload()` asks anew and keeps what is there meanwhile, `set(value)` knows better.
  */
 export function resource(load) {
-  const data = signal(undefined), error = signal(null), busy = signal(false);
+  const data = signal(undefined),
+    error = signal(null),
+    busy = signal(false);
   let turn = 0;
   async function reload() {
     const mine = ++turn;
@@ -21,9 +23,17 @@ export function resource(load) {
     if (mine === turn) busy.value = false;
   }
   return {
-    data, error, busy, reload,
-    ensure() { if (data.peek() === undefined && !busy.peek()) return reload(); },
-    set(value) { turn++; [data.value, error.value, busy.value] = [value, null, false]; },
+    data,
+    error,
+    busy,
+    reload,
+    ensure() {
+      if (data.peek() === undefined && !busy.peek()) return reload();
+    },
+    set(value) {
+      turn++;
+      [data.value, error.value, busy.value] = [value, null, false];
+    },
   };
 }
 
@@ -32,7 +42,10 @@ export function resource(load) {
  * `more` tells whether others follow; `put(item)` replaces the one with its id or stands it first; `drop(id)` takes it away.
  */
 export function pagedList(loadPage) {
-  const items = signal(undefined), more = signal(false), error = signal(null), busy = signal(false);
+  const items = signal(undefined),
+    more = signal(false),
+    error = signal(null),
+    busy = signal(false);
   let turn = 0;
   async function ask(after) {
     const mine = ++turn;
@@ -50,16 +63,25 @@ export function pagedList(loadPage) {
     if (mine === turn) busy.value = false;
   }
   return {
-    items, more, error, busy,
+    items,
+    more,
+    error,
+    busy,
     reload: () => ask(),
-    ensure() { if (items.peek() === undefined && !busy.peek()) return ask(); },
-    loadMore() { if (more.peek() && !busy.peek()) return ask(items.peek().at(-1)?.id); },
+    ensure() {
+      if (items.peek() === undefined && !busy.peek()) return ask();
+    },
+    loadMore() {
+      if (more.peek() && !busy.peek()) return ask(items.peek().at(-1)?.id);
+    },
     put(item) {
       const known = items.peek() ?? [];
       const there = known.some(({ id }) => id === item.id);
       items.value = there ? known.map((old) => (old.id === item.id ? item : old)) : [item, ...known];
     },
-    drop(id) { items.value = items.peek()?.filter((item) => item.id !== id); },
+    drop(id) {
+      items.value = items.peek()?.filter((item) => item.id !== id);
+    },
   };
 }
 
@@ -69,7 +91,7 @@ export const wallet = resource(api.billing.account);
 export const models = resource(api.models.list);
 export const projects = resource(async () => {
   const all = [];
-  for (let page; !page || page.has_more;) {
+  for (let page; !page || page.has_more; ) {
     page = await api.projects.list({ limit: 100, after: all.at(-1)?.id });
     all.push(...page.data);
   }
@@ -83,7 +105,11 @@ export const modelsOf = (kind) => models.data.value?.filter((model) => model.kin
 export function remembered(name, initial, storage = localStorage) {
   const key = `svc.${name}`;
   let start = initial;
-  try { start = JSON.parse(storage.getItem(key)) ?? initial; } catch { /* what cannot be read is not there */ }
+  try {
+    start = JSON.parse(storage.getItem(key)) ?? initial;
+  } catch {
+    /* what cannot be read is not there */
+  }
   const value = signal(start);
   let first = true;
   effect(() => {
@@ -95,9 +121,15 @@ export function remembered(name, initial, storage = localStorage) {
 }
 
 function remember(storage, key, text) {
-  try { storage.setItem(key, text); } catch { /* a full storage only forgets */ }
+  try {
+    storage.setItem(key, text);
+  } catch {
+    /* a full storage only forgets */
+  }
 }
 
 /** `light`, `dark` or `system`. */
 export const theme = remembered("theme", "system");
-effect(() => { document.documentElement.dataset.theme = theme.value; });
+effect(() => {
+  document.documentElement.dataset.theme = theme.value;
+});

@@ -126,7 +126,8 @@ export const texts = {
     tokensInOut: (input, output) => `${input.toLocaleString("en")} in, ${output.toLocaleString("en")} out`,
     more: "Show all of it",
     less: "Show less",
-    untold: (n) => `The model was told the newest part of this conversation alone: the first ${count(n, "message", "messages")} did not fit.`,
+    untold: (n) =>
+      `The model was told the newest part of this conversation alone: the first ${count(n, "message", "messages")} did not fit.`,
     cutShort: "The answer was cut short: it reached the limit of its length.",
     filtered: "The provider held back the rest of this answer.",
     recalled: (n) => `Recalled ${count(n, "passage", "passages")} of earlier chats`,
@@ -137,7 +138,8 @@ export const texts = {
     gone: "There is no such conversation. It may have been deleted.",
     notKept: "Not sent yet",
     discard: "Take it back",
-    noPictures: "This model may take no pictures. Choose another one, or take the question back and send it without them.",
+    noPictures:
+      "This model may take no pictures. Choose another one, or take the question back and send it without them.",
     project: "Project",
     noProject: "No project",
     inProject: (name) => `In ${name}`,
@@ -181,13 +183,15 @@ export const texts = {
     forgotTitle: "Set a new password",
     forgotText: "We send a link to your e-mail. It is valid for an hour.",
     forgotAction: "Send the link",
-    forgotDone: "If there is an account with this e-mail, a link is on its way. No mail? The operator of this service can print a link for you.",
+    forgotDone:
+      "If there is an account with this e-mail, a link is on its way. No mail? The operator of this service can print a link for you.",
     back: "Back to sign-in",
     or: "or",
     with: (provider) => `Continue with ${provider}`,
     closed: "Sign-up is closed here. Ask the operator for an account.",
     again: "Your session has ended",
-    againText: (email) => `It lasts 8 hours. Enter the password of ${email} to go on where you were; nothing is lost.`,
+    againText: (email) =>
+      `It lasts 8 hours. Enter the password of ${email} to go on where you were; nothing is lost.`,
     againAction: "Go on",
     otherAccount: "Use another account",
     linked: "Linked. From now on you can sign in this way, too.",
@@ -198,7 +202,8 @@ export const texts = {
         "There is an account with this e-mail already. Sign in the way you did before; if it has no password, have a link sent that sets one. " +
         "Then link this way of signing in in your settings.",
       identity_taken: "This identity is linked to another account.",
-      invalid_token: "This sign-in took too long, was used before, or began in another browser. Begin it again.",
+      invalid_token:
+        "This sign-in took too long, was used before, or began in another browser. Begin it again.",
       shutting_down: "The service is just being restarted. Try again in a moment.",
       signup_closed: "There is no account for you here, and sign-up is closed. Ask the operator for one.",
       storage_unavailable: "The service cannot write to its storage. Try again later.",
@@ -206,7 +211,8 @@ export const texts = {
     },
   },
   keys: {
-    intro: "For curl, scripts and every tool that speaks the OpenAI format. A key can do all that you can, and lives until you delete it.",
+    intro:
+      "For curl, scripts and every tool that speaks the OpenAI format. A key can do all that you can, and lives until you delete it.",
     none: "No keys yet",
     noneText: "Make one for each program, so that each can be deleted alone.",
     create: "New key",
@@ -219,7 +225,8 @@ export const texts = {
     spent: "Spent",
     deleteNamed: (name) => `Delete the key ${name}`,
     deleteTitle: "Delete this key?",
-    deleteText: (name) => `Whatever uses “${name}” is refused from its next request on. This cannot be undone.`,
+    deleteText: (name) =>
+      `Whatever uses “${name}” is refused from its next request on. This cannot be undone.`,
     deleted: (name) => `Deleted the key “${name}”`,
     madeTitle: "Your new key",
     once: "Copy it now: it is shown this once, and nobody can show it again.",
@@ -248,7 +255,8 @@ export const texts = {
     noKey: "no key",
     withoutKey: "Remove the stored key",
     models: "Models",
-    modelsHint: "One a line; empty: all that it lists. Write “image” or “speech” behind one that draws or speaks.",
+    modelsHint:
+      "One a line; empty: all that it lists. Write “image” or “speech” behind one that draws or speaks.",
     allModels: "all its models",
     narrowed: (n) => count(n, "model", "models"),
     test: "Test",
@@ -269,7 +277,10 @@ export const texts = {
     nothingHeld: "Nothing is held",
     tier: "Plan",
     tiers: { free: "Free", pro: "Pro" },
-    tierHints: { free: "20 chats a minute. Add 5 dollars or more for 120.", pro: "120 chats a minute, and support" },
+    tierHints: {
+      free: "20 chats a minute. Add 5 dollars or more for 120.",
+      pro: "120 chats a minute, and support",
+    },
     addFunds: "Add funds",
     noPayments: "No payments are set up here. The operator of this service can credit your wallet.",
     testMoney: "Test money: nothing here is real. The checkout is a rehearsal that charges nobody.",
@@ -306,7 +317,8 @@ export const texts = {
   settings: {
     since: "Here since",
     unverified: "Your e-mail is not proved yet. A link in a mail does that.",
-    noMail: "Your e-mail is not proved, and no mail is set up on this service. Its operator can print a link that resets your password.",
+    noMail:
+      "Your e-mail is not proved, and no mail is set up on this service. Its operator can print a link that resets your password.",
     sendMail: "Send the mail",
     chat: "Chat",
     defaultModel: "Default model",
@@ -322,7 +334,8 @@ export const texts = {
     unlinkTitle: "Unlink this way of signing in?",
     unlinkText: (provider) => `You can link ${provider} again later.`,
     data: "Your data",
-    exportText: "Everything that this account has, in one archive: conversations, artifacts, runs, projects, ledger.",
+    exportText:
+      "Everything that this account has, in one archive: conversations, artifacts, runs, projects, ledger.",
     exportAction: "Export everything",
     exporting: (size) => `${size} so far…`,
     end: "Delete the account",
@@ -387,7 +400,8 @@ export const texts = {
     deleted: (name) => `Deleted “${name}”`,
   },
   projects: {
-    intro: "Instructions that lead every chat and agent run of a project, and one place for what belongs together.",
+    intro:
+      "Instructions that lead every chat and agent run of a project, and one place for what belongs together.",
     none: "No projects yet",
     noneText: "A project keeps conversations, runs and artifacts together, under instructions of its own.",
     create: "New project",
@@ -406,7 +420,8 @@ export const texts = {
     runs: "Agent runs",
     nothingFiled: "Nothing yet.",
     deleteTitle: "Delete this project?",
-    deleteText: (name) => `“${name}” and its instructions are gone then. Its conversations, runs and artifacts stay.`,
+    deleteText: (name) =>
+      `“${name}” and its instructions are gone then. Its conversations, runs and artifacts stay.`,
     deleted: (name) => `Deleted “${name}”`,
   },
   agents: {
@@ -439,7 +454,10 @@ export const texts = {
       account_deleted: "The account was deleted.",
       client_disconnected: "The connection was lost, and a run ends with it.",
     },
-    finishReasons: { length: "The answer was cut off: the model had no more room.", content_filter: "The model server's filter ended the answer." },
+    finishReasons: {
+      length: "The answer was cut off: the model had no more room.",
+      content_filter: "The model server's filter ended the answer.",
+    },
     started: (model) => `Begun with ${model}`,
     wholeGoal: "The whole goal",
     timeline: "What it does",
@@ -457,8 +475,15 @@ export const texts = {
     lost: "The connection to this run was lost, which stops it. Its record tells how it ended.",
     back: "All runs",
     toolNames: {
-      calculate: "Calculate", current_time: "Current time", list_artifacts: "List files", read_artifact: "Read a file", write_artifact: "Write a file",
-      generate_image: "Draw a picture", generate_audio: "Speak", search_memory: "Search memory", fetch_url: "Read a web page",
+      calculate: "Calculate",
+      current_time: "Current time",
+      list_artifacts: "List files",
+      read_artifact: "Read a file",
+      write_artifact: "Write a file",
+      generate_image: "Draw a picture",
+      generate_audio: "Speak",
+      search_memory: "Search memory",
+      fetch_url: "Read a web page",
     },
   },
   media: {

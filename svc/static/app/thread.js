@@ -44,7 +44,10 @@ class Thread {
 
   /** One request for messages at a time: who asks meanwhile waits for the one that is under way. */
   #ask(work) {
-    this.asked ??= work().finally(() => { this.asked = null; this.loading.value = false; });
+    this.asked ??= work().finally(() => {
+      this.asked = null;
+      this.loading.value = false;
+    });
     this.loading.value = true;
     return this.asked;
   }
@@ -55,7 +58,10 @@ class Thread {
 
   async #loadNewest() {
     try {
-      const [conversation, page] = await Promise.all([api.conversations.show(this.id), api.conversations.messages(this.id, { limit: PAGE })]);
+      const [conversation, page] = await Promise.all([
+        api.conversations.show(this.id),
+        api.conversations.messages(this.id, { limit: PAGE }),
+      ]);
       batch(() => {
         this.conversation.value = conversation;
         this.messages.value = page.data.reverse();
@@ -88,13 +94,19 @@ class Thread {
     try {
       const { data, has_more: more } = await api.conversations.messages(this.id, { limit: PAGE });
       if (this.live.peek()) return;
-      const known = this.messages.peek().filter(({ unkept }) => !unkept), byId = new Map(known.map((message) => [message.id, message]));
+      const known = this.messages.peek().filter(({ unkept }) => !unkept),
+        byId = new Map(known.map((message) => [message.id, message]));
       const joins = known.findIndex(({ id }) => id === data.at(-1)?.id);
       batch(() => {
-        this.messages.value = [...known.slice(0, Math.max(0, joins)), ...data.reverse().map((message) => byId.get(message.id) ?? message)];
+        this.messages.value = [
+          ...known.slice(0, Math.max(0, joins)),
+          ...data.reverse().map((message) => byId.get(message.id) ?? message),
+        ];
         if (joins < 0) this.older.value = more;
       });
-    } catch { /* what is here stays */ }
+    } catch {
+      /* what is here stays */
+    }
   }
 
   /** Loads as much as it takes until a message is there; whether it is. */
@@ -112,25 +124,54 @@ class Thread {
     const from = replaces ? known.findIndex(({ id }) => id === replaces) : -1;
     const before = (from < 0 ? known : known.slice(0, from)).filter((message) => !message.unkept);
     const key = `new-${Date.now()}`;
-    const question = { id: key, key, role: "user", content: text, pictures, created_at: new Date().toISOString(), unkept: true };
-    const live = { text: signal(""), reasoning: signal(""), model: signal(model), startedAt: Date.now(), memory: signal(0), untold: 0, stop: new AbortController() };
+    const question = {
+      id: key,
+      key,
+      role: "user",
+      content: text,
+      pictures,
+      created_at: new Date().toISOString(),
+      unkept: true,
+    };
+    const live = {
+      text: signal(""),
+      reasoning: signal(""),
+      model: signal(model),
+      startedAt: Date.now(),
+      memory: signal(0),
+      untold: 0,
+      stop: new AbortController(),
+    };
     live.message = { id: `${question.id}-answer`, key: `${question.id}-answer`, role: "assistant", live };
     batch(() => {
       this.problem.value = null;
       this.messages.value = [...before, question];
       this.live.value = live;
     });
-    let begun = false, error = null;
+    let begun = false,
+      error = null;
     try {
       if (!this.id) await this.#create(projectId, text);
       const stored = pictures.length ? await Promise.all(pictures.map((picture) => picture.store())) : [];
-      if (stored.length) question.content = [text, ...stored.map((one) => one.reference)].filter(Boolean).join("\n\n");
+      if (stored.length)
+        question.content = [text, ...stored.map((one) => one.reference)].filter(Boolean).join("\n\n");
       const history = await this.#history(live);
-      const messages = [...history, { role: "user", content: await pictureParts(question.content, pictures) }];
-      const headers = { "x-service-conversation": this.id, ...(replaces && { "x-service-replaces": replaces }) };
+      const messages = [
+        ...history,
+        { role: "user", content: await pictureParts(question.content, pictures) },
+      ];
+      const headers = {
+        "x-service-conversation": this.id,
+        ...(replaces && { "x-service-replaces": replaces }),
+      };
       const write = this.#writer(live);
-      const onOpen = (answer) => { live.memory.value = Number(answer.get("x-service-memory")) || 0; };
-      for await (const chunk of api.chat({ messages, ...(model && { model }) }, { headers, onOpen, signal: live.stop.signal })) {
+      const onOpen = (answer) => {
+        live.memory.value = Number(answer.get("x-service-memory")) || 0;
+      };
+      for await (const chunk of api.chat(
+        { messages, ...(model && { model }) },
+        { headers, onOpen, signal: live.stop.signal },
+      )) {
         begun = true;
         write(chunk);
       }
@@ -156,17 +197,25 @@ class Thread {
       await this.loadOlder(100);
       live.stop.signal.throwIfAborted();
     }
-    const spoken = before(), told = spoken.slice(firstTold(spoken));
+    const spoken = before(),
+      told = spoken.slice(firstTold(spoken));
     live.untold = spoken.length - told.length;
-    return Promise.all(told.map(async ({ role, content }) => ({ role, content: await pictureParts(content) })));
+    return Promise.all(
+      told.map(async ({ role, content }) => ({ role, content: await pictureParts(content) })),
+    );
   }
 
   /** Takes chunks as they come and shows what they bring once a frame: 500 tokens a second are 60 paints. */
   #writer(live) {
-    let text = "", reasoning = "", scheduled = false;
+    let text = "",
+      reasoning = "",
+      scheduled = false;
     const flush = () => {
       scheduled = false;
-      batch(() => { live.text.value = text; live.reasoning.value = reasoning; });
+      batch(() => {
+        live.text.value = text;
+        live.reasoning.value = reasoning;
+      });
     };
     live.flush = flush;
     return (chunk) => {
@@ -184,22 +233,40 @@ class Thread {
   /** Puts in place of the answer that was written here what the service keeps of it, which tells its id, tokens and cost. */
   async #settle({ live, begun, error, again, question, replaced }) {
     const written = { ...question, unkept: !begun };
-    const { key } = live.message, { untold } = live;
+    const { key } = live.message,
+      { untold } = live;
     const answer = {
-      id: key, key, untold, role: "assistant", content: live.text.peek(), model: live.model.peek(), created_at: new Date().toISOString(),
+      id: key,
+      key,
+      untold,
+      role: "assistant",
+      content: live.text.peek(),
+      model: live.model.peek(),
+      created_at: new Date().toISOString(),
       answer: { reasoning: live.reasoning.peek() || null, duration_ms: Date.now() - live.startedAt },
     };
     // They keep the keys, and so the elements, of what was shown while they were written.
-    const kept = begun ? (await this.#kept(question, live.stop.signal.aborted))
-      ?.map((message) => (message.role === "user" ? { ...message, key: question.key } : { ...message, key, untold })) : null;
+    const kept = begun
+      ? (await this.#kept(question, live.stop.signal.aborted))?.map((message) =>
+          message.role === "user" ? { ...message, key: question.key } : { ...message, key, untold },
+        )
+      : null;
     batch(() => {
       const before = this.messages.peek().filter(({ id }) => id !== question.id);
       if (kept) this.messages.value = [...before, ...kept];
       else if (begun) this.messages.value = [...before, written, answer];
-      else if (error && replaced.length) this.messages.value = [...before, ...replaced]; // what was to be replaced is still kept
+      else if (error && replaced.length)
+        this.messages.value = [...before, ...replaced]; // what was to be replaced is still kept
       else this.messages.value = [...before, written];
       this.live.value = null;
-      this.problem.value = error ? { error, again: kept ? () => this.retry() : again, text: begun ? "" : question.content, hasPictures: Boolean(question.pictures.length) } : null;
+      this.problem.value = error
+        ? {
+            error,
+            again: kept ? () => this.retry() : again,
+            text: begun ? "" : question.content,
+            hasPictures: Boolean(question.pictures.length),
+          }
+        : null;
     });
     // What could not be sent is there again after a reload.
     if (!begun && !draftOf(this.id)) keepDraft(this.id, question.content);
@@ -214,10 +281,21 @@ class Thread {
       try {
         const { data } = await api.conversations.messages(this.id, { limit: 2 });
         const [answer, asked] = data;
-        if (asked?.role === "user" && answer.role === "assistant" && asked.content === question.content && !this.#knows(asked.id)) return [asked, answer];
-        if (answer?.role === "user" && answer.content === question.content && !this.#knows(answer.id)) return [answer];
-      } catch { /* then what was written here stays */ }
-      await new Promise((resolve) => { setTimeout(resolve, 150 * (turn + 1)); });
+        if (
+          asked?.role === "user" &&
+          answer.role === "assistant" &&
+          asked.content === question.content &&
+          !this.#knows(asked.id)
+        )
+          return [asked, answer];
+        if (answer?.role === "user" && answer.content === question.content && !this.#knows(answer.id))
+          return [answer];
+      } catch {
+        /* then what was written here stays */
+      }
+      await new Promise((resolve) => {
+        setTimeout(resolve, 150 * (turn + 1));
+      });
     }
     return null;
   }
@@ -231,7 +309,9 @@ class Thread {
       this.conversation.value = await api.conversations.show(this.id);
       used(this.conversation.value);
       otherTabs.postMessage(this.id);
-    } catch { /* the list asks again by itself */ }
+    } catch {
+      /* the list asks again by itself */
+    }
   }
 
   stop() {
@@ -252,10 +332,12 @@ class Thread {
 
 /** Where in `messages` those begin that the model is told. */
 function firstTold(messages) {
-  let left = SENT_CHARACTERS, first = messages.length;
-  while (first > 0 && (left -= messages[first - 1].content.length) > 0) first--;
-  return first;
+  let left = SENT_CHARACTERS;
+  for (let first = messages.length; first > 0; first--) {
+    left -= messages[first - 1].content.length;
+    if (left <= 0) return first;
+  }
+  return 0;
 }
 
 const size = (messages) => messages.reduce((sum, { content }) => sum + content.length, 0);
-

@@ -3,7 +3,19 @@ import { signal, useSignal } from "@preact/signals";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import { api } from "../api.js";
 import { ArtifactCard } from "../artifact.js";
-import { Button, Empty, Failed, Field, List, Loading, Money, Notice, Page, Time, toast } from "../components.js";
+import {
+  Button,
+  Empty,
+  Failed,
+  Field,
+  List,
+  Loading,
+  Money,
+  Notice,
+  Page,
+  Time,
+  toast,
+} from "../components.js";
 import { duration } from "../format.js";
 import { html } from "../html.js";
 import { Icon } from "../icons.js";
@@ -24,8 +36,12 @@ const goal = remembered("agent-goal", "");
 const filter = signal("");
 
 export default function Agents({ path, query }) {
-  useEffect(() => { projects.ensure(); }, []);
-  return path[0] ? html`<${Run} key=${path[0]} id=${path[0]} />` : html`<${Start} key=${query.project_id ?? ""} project=${query.project_id} />`;
+  useEffect(() => {
+    projects.ensure();
+  }, []);
+  return path[0]
+    ? html`<${Run} key=${path[0]} id=${path[0]} />`
+    : html`<${Start} key=${query.project_id ?? ""} project=${query.project_id} />`;
 }
 
 // --- a new run
@@ -36,12 +52,23 @@ function Start({ project }) {
 }
 
 function Form({ project: given }) {
-  const busy = useSignal(false), error = useSignal(null), project = useSignal(given ?? ""), form = useRef();
+  const busy = useSignal(false),
+    error = useSignal(null),
+    project = useSignal(given ?? ""),
+    form = useRef();
   const { model, steps, tools } = chosen.value;
-  const set = (what) => { chosen.value = { ...chosen.peek(), ...what }; };
+  const set = (what) => {
+    chosen.value = { ...chosen.peek(), ...what };
+  };
   const start = async (event) => {
     event.preventDefault();
-    const body = { goal: goal.peek(), max_steps: steps, ...(model && { model }), ...(tools && { tools }), ...(project.peek() && { project_id: project.peek() }) };
+    const body = {
+      goal: goal.peek(),
+      max_steps: steps,
+      ...(model && { model }),
+      ...(tools && { tools }),
+      ...(project.peek() && { project_id: project.peek() }),
+    };
     [busy.value, error.value] = [true, null];
     try {
       const id = await beginRun(body);
@@ -52,18 +79,27 @@ function Form({ project: given }) {
     }
     busy.value = false;
   };
-  const onKey = (event) => { if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) form.current.requestSubmit(); };
+  const onKey = (event) => {
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) form.current.requestSubmit();
+  };
   const toggle = (name, on) => {
     const now = tools ?? Object.keys(t.toolNames);
     set({ tools: on ? [...now, name] : now.filter((one) => one !== name) });
   };
   const names = [["", t.noProject], ...(projects.data.value ?? []).map(({ id, name }) => [id, name])];
   return html`<form class="card stack goal-form" ref=${form} onSubmit=${start} onKeyDown=${onKey}>
-    <${Field} label=${t.goal} rows="3" required hint=${t.goalHint} value=${goal.value} onInput=${(event) => { goal.value = event.currentTarget.value; }} error=${error.value?.param === "goal" ? error.value.message : null} />
+    <${Field} label=${t.goal} rows="3" required hint=${t.goalHint} value=${goal.value} onInput=${(event) => {
+      goal.value = event.currentTarget.value;
+    }} error=${error.value?.param === "goal" ? error.value.message : null} />
     <div class="options">
       <div class="field"><label for="agent-model">${t.model}</label><${ModelPicker} id="agent-model" value=${model} onChange=${(id) => set({ model: id })} /></div>
       <${Field} label=${t.steps} value=${String(steps)} options=${Array.from({ length: MOST_STEPS }, (_, at) => [String(at + 1), String(at + 1)])} onChange=${(event) => set({ steps: Number(event.currentTarget.value) })} />
-      ${names.length > 1 && html`<${Field} label=${t.project} value=${project.value} options=${names} onChange=${(event) => { project.value = event.currentTarget.value; }} />`}
+      ${
+        names.length > 1 &&
+        html`<${Field} label=${t.project} value=${project.value} options=${names} onChange=${(event) => {
+          project.value = event.currentTarget.value;
+        }} />`
+      }
     </div>
     <details class="table-fold"><summary>${t.tools}: ${tools ? t.someTools(tools.length) : t.allTools}</summary>
       <fieldset class="tool-choice"><legend class="hidden-text">${t.tools}</legend>
@@ -78,12 +114,25 @@ function Form({ project: given }) {
 // --- the list
 
 function Runs({ project }) {
-  const list = useMemo(() => pagedList((after) => api.agents.list({ limit: 20, after, status: filter.peek(), project_id: project })), [project]);
+  const list = useMemo(
+    () =>
+      pagedList((after) => api.agents.list({ limit: 20, after, status: filter.peek(), project_id: project })),
+    [project],
+  );
   const first = useRef(true);
-  useEffect(() => { if (!first.current) list.reload(); first.current = false; }, [runsChanged.value, filter.value]);
-  const empty = filter.value ? html`<p class="quiet">${t.noneOfKind}</p>` : html`<${Empty} icon="agents" title=${t.none} text=${t.noneText} />`;
+  useEffect(() => {
+    if (!first.current) list.reload();
+    first.current = false;
+  }, [runsChanged.value, filter.value]);
+  const empty = filter.value
+    ? html`<p class="quiet">${t.noneOfKind}</p>`
+    : html`<${Empty} icon="agents" title=${t.none} text=${t.noneText} />`;
   return html`<div class="section-head"><h2>${t.runs}</h2>
-      <${Field} label=${t.filter} hideLabel value=${filter.value} options=${[["", t.all], ...Object.entries(t.statuses)]} onChange=${(event) => { filter.value = event.currentTarget.value; }} /></div>
+      <${Field} label=${t.filter} hideLabel value=${filter.value} options=${[["", t.all], ...Object.entries(t.statuses)]} onChange=${(
+        event,
+      ) => {
+        filter.value = event.currentTarget.value;
+      }} /></div>
     <${List} of=${list} empty=${empty}>${(run) => html`<li key=${run.id}>
       <a class="grow item-link" href=${link("agents", run.id)}><p class="item-title one-line">${run.goal}</p>
         <p class="quiet small"><${Time} at=${run.created_at} /> · ${run.model} · ${t.steps_used(run.steps)}${run.cost_micros > 0 && html` · <${Money} micros=${run.cost_micros} />`}</p></a>
@@ -95,25 +144,36 @@ const Status = ({ of }) => html`<span class="status status-${of}">${t.statuses[o
 // --- one run
 
 function Run({ id }) {
-  const record = useSignal(undefined), error = useSignal(null), made = useSignal([]);
-  const live = liveRun(id), ended = live?.end.value;
+  const record = useSignal(undefined),
+    error = useSignal(null),
+    made = useSignal([]);
+  const live = liveRun(id),
+    ended = live?.end.value;
   const load = async () => {
     try {
-      const [run, files] = await Promise.all([api.agents.show(id), api.artifacts.list({ run_id: id, limit: 100 })]);
+      const [run, files] = await Promise.all([
+        api.agents.show(id),
+        api.artifacts.list({ run_id: id, limit: 100 }),
+      ]);
       [record.value, made.value, error.value] = [run, files.data.reverse(), null];
     } catch (problem) {
       error.value = problem;
     }
   };
-  useEffect(() => { load(); }, [ended, live?.lost.value]);
+  useEffect(() => {
+    load();
+  }, [ended, live?.lost.value]);
   const running = record.value?.status === "running";
   useEffect(() => {
     // The stream of a run that another page began cannot be joined: its record is looked at again.
     if (!running || (live && !ended && !live.lost.value)) return undefined;
-    const timer = setInterval(() => { if (!document.hidden) load(); }, LOOK_AGAIN_MS);
+    const timer = setInterval(() => {
+      if (!document.hidden) load();
+    }, LOOK_AGAIN_MS);
     return () => clearInterval(timer);
   }, [running, live, ended]);
-  if (record.value === undefined) return html`<div class="page">${error.value ? html`<${Failed} error=${error.value} retry=${load} />` : html`<${Loading} />`}</div>`;
+  if (record.value === undefined)
+    return html`<div class="page">${error.value ? html`<${Failed} error=${error.value} retry=${load} />` : html`<${Loading} />`}</div>`;
   const run = record.value;
   const goesOn = live ? !ended && !live.lost.value : running;
   const stop = async () => {
@@ -156,7 +216,12 @@ function Facts({ of: run }) {
 }
 
 function End({ run, finishReason }) {
-  const why = run.status === "error" ? run.error.message : run.status === "stopped" ? t.reasons[run.reason] ?? run.reason : t.finishReasons[finishReason ?? run.finish_reason];
+  const why =
+    run.status === "error"
+      ? run.error.message
+      : run.status === "stopped"
+        ? (t.reasons[run.reason] ?? run.reason)
+        : t.finishReasons[finishReason ?? run.finish_reason];
   return html`<section class="run-end run-end-${run.status}" role=${run.status === "error" ? "alert" : "status"} aria-label=${t.statuses[run.status]}>
     <p><strong>${t.statuses[run.status]}</strong>${why && html` · ${why}`}</p>
     ${run.output && html`<${Markdown} text=${run.output} />`}
@@ -176,7 +241,8 @@ function Timeline({ entries, goesOn }) {
 }
 
 function Tool({ of }) {
-  const name = t.toolNames[of.name] ?? of.name, result = of.done ? textOf(of.result) : "";
+  const name = t.toolNames[of.name] ?? of.name,
+    result = of.done ? textOf(of.result) : "";
   const artifact = of.ok && of.result?.id?.startsWith?.("art_") ? of.result : null;
   return html`<details class="tool">
       <summary><${Icon} name=${of.ok === false ? "warning" : "play"} size=${16} /><span>${t.called(name)}</span><span class="tool-said">${Object.values(of.arguments).map(textOf).join(" · ")}</span>

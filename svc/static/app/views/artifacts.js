@@ -3,7 +3,21 @@ import { signal, useComputed, useSignal } from "@preact/signals";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import { api } from "../api.js";
 import { ArtifactContent, iconOf, saveArtifact } from "../artifact.js";
-import { Button, confirm, Dialog, Empty, Failed, Field, IconButton, List, Loading, Page, Progress, Time, toast } from "../components.js";
+import {
+  Button,
+  confirm,
+  Dialog,
+  Empty,
+  Failed,
+  Field,
+  IconButton,
+  List,
+  Loading,
+  Page,
+  Progress,
+  Time,
+  toast,
+} from "../components.js";
 import { bytes } from "../format.js";
 import { html } from "../html.js";
 import { Icon } from "../icons.js";
@@ -17,22 +31,44 @@ const changed = signal(0); // counts what every list of artifacts should know of
 let lastUpload = 0;
 
 export default function Artifacts({ path, query }) {
-  useEffect(() => { projects.ensure(); }, []);
-  return path[0] ? html`<${One} key=${path[0]} id=${path[0]} />` : html`<${All} key=${query.project_id ?? ""} project=${query.project_id} />`;
+  useEffect(() => {
+    projects.ensure();
+  }, []);
+  return path[0]
+    ? html`<${One} key=${path[0]} id=${path[0]} />`
+    : html`<${All} key=${query.project_id ?? ""} project=${query.project_id} />`;
 }
 
 function All({ project }) {
-  const list = useMemo(() => pagedList((after) => api.artifacts.list({ limit: 50, after, project_id: project })), [project]);
-  const over = useSignal(false), file = useRef();
-  useEffect(() => { if (list.items.peek()) list.reload(); }, [changed.value]);
-  const drop = (event) => { event.preventDefault(); over.value = false; upload([...event.dataTransfer.files], project); };
+  const list = useMemo(
+    () => pagedList((after) => api.artifacts.list({ limit: 50, after, project_id: project })),
+    [project],
+  );
+  const over = useSignal(false),
+    file = useRef();
+  useEffect(() => {
+    if (list.items.peek()) list.reload();
+  }, [changed.value]);
+  const drop = (event) => {
+    event.preventDefault();
+    over.value = false;
+    upload([...event.dataTransfer.files], project);
+  };
   const names = [["", t.allProjects], ...(projects.data.value ?? []).map(({ id, name }) => [id, name])];
   const actions = html`
     ${names.length > 1 && html`<${Field} label=${t.project} hideLabel value=${project ?? ""} options=${names} onChange=${(event) => go(event.currentTarget.value ? link("artifacts", { project_id: event.currentTarget.value }) : link("artifacts"))} />`}
-    <input ref=${file} type="file" multiple hidden aria-label=${t.upload} onChange=${(event) => { upload([...event.currentTarget.files], project); event.currentTarget.value = ""; }} />
+    <input ref=${file} type="file" multiple hidden aria-label=${t.upload} onChange=${(event) => {
+      upload([...event.currentTarget.files], project);
+      event.currentTarget.value = "";
+    }} />
     <${Button} kind="primary" icon="upload" onClick=${() => file.current.click()}>${t.upload}<//>`;
-  return html`<div class=${over.value ? "drop-zone dropping" : "drop-zone"} onDragOver=${(event) => { event.preventDefault(); over.value = true; }}
-      onDragLeave=${(event) => { if (!event.currentTarget.contains(event.relatedTarget)) over.value = false; }} onDrop=${drop}>
+  return html`<div class=${over.value ? "drop-zone dropping" : "drop-zone"} onDragOver=${(event) => {
+    event.preventDefault();
+    over.value = true;
+  }}
+      onDragLeave=${(event) => {
+        if (!event.currentTarget.contains(event.relatedTarget)) over.value = false;
+      }} onDrop=${drop}>
     <${Page} title=${texts.views.artifacts} intro=${t.intro} actions=${actions}>
       ${uploads.value.length > 0 && html`<ul class="uploads">${uploads.value.map((one) => html`<${Upload} key=${one.id} of=${one} />`)}</ul>`}
       <${List} of=${list} empty=${html`<${Empty} icon="artifacts" title=${t.none} text=${t.noneText} />`}>
@@ -44,8 +80,11 @@ function All({ project }) {
 }
 
 function Upload({ of }) {
-  const dismiss = () => { uploads.value = uploads.peek().filter(({ id }) => id !== of.id); };
-  if (of.error) return html`<li><${Failed} error=${of.error}><p>${of.name}</p><//><${IconButton} icon="close" label=${texts.common.dismiss} onClick=${dismiss} /></li>`;
+  const dismiss = () => {
+    uploads.value = uploads.peek().filter(({ id }) => id !== of.id);
+  };
+  if (of.error)
+    return html`<li><${Failed} error=${of.error}><p>${of.name}</p><//><${IconButton} icon="close" label=${texts.common.dismiss} onClick=${dismiss} /></li>`;
   return html`<li><${Progress} label=${of.name} value=${of.done} max=${of.all || 1} /></li>`;
 }
 
@@ -53,13 +92,23 @@ function Upload({ of }) {
 async function upload(files, project) {
   for (const file of files) {
     const id = ++lastUpload;
-    const tell = (what) => { uploads.value = uploads.peek().map((one) => (one.id === id ? { ...one, ...what } : one)); };
+    const tell = (what) => {
+      uploads.value = uploads.peek().map((one) => (one.id === id ? { ...one, ...what } : one));
+    };
     uploads.value = [...uploads.peek(), { id, name: file.name, done: 0, all: file.size }];
     let made = null;
     try {
       const type = file.type || "application/octet-stream";
-      made = await api.artifacts.create({ name: file.name.slice(0, 200), content: "", content_type: type, ...(project && { project_id: project }) });
-      await api.artifacts.replaceContent(made.id, file, { type, onProgress: (done, all) => tell({ done, all }) });
+      made = await api.artifacts.create({
+        name: file.name.slice(0, 200),
+        content: "",
+        content_type: type,
+        ...(project && { project_id: project }),
+      });
+      await api.artifacts.replaceContent(made.id, file, {
+        type,
+        onProgress: (done, all) => tell({ done, all }),
+      });
       uploads.value = uploads.peek().filter((one) => one.id !== id);
       changed.value++;
     } catch (error) {
@@ -70,7 +119,11 @@ async function upload(files, project) {
 }
 
 function One({ id }) {
-  const artifact = useSignal(undefined), error = useSignal(null), renaming = useSignal(false), replacing = useSignal(null), file = useRef();
+  const artifact = useSignal(undefined),
+    error = useSignal(null),
+    renaming = useSignal(false),
+    replacing = useSignal(null),
+    file = useRef();
   const load = async () => {
     try {
       [artifact.value, error.value] = [await api.artifacts.show(id), null];
@@ -78,16 +131,30 @@ function One({ id }) {
       error.value = problem;
     }
   };
-  useEffect(() => { load(); }, []);
-  const projectNames = useComputed(() => [["", t.noProject], ...(projects.data.value ?? []).map((project) => [project.id, project.name])]);
-  if (artifact.value === undefined) return html`<div class="page">${error.value ? html`<${Failed} error=${error.value} retry=${load} />` : html`<${Loading} />`}</div>`;
+  useEffect(() => {
+    load();
+  }, []);
+  const projectNames = useComputed(() => [
+    ["", t.noProject],
+    ...(projects.data.value ?? []).map((project) => [project.id, project.name]),
+  ]);
+  if (artifact.value === undefined)
+    return html`<div class="page">${error.value ? html`<${Failed} error=${error.value} retry=${load} />` : html`<${Loading} />`}</div>`;
   const now = artifact.value;
   const failed = (problem) => toast(problem.message, { kind: "bad" });
-  const change = async (what) => { artifact.value = await api.artifacts.change(id, what); changed.value++; };
+  const change = async (what) => {
+    artifact.value = await api.artifacts.change(id, what);
+    changed.value++;
+  };
   const replace = async (chosen) => {
     replacing.value = { done: 0, all: chosen.size };
     try {
-      await api.artifacts.replaceContent(id, chosen, { type: chosen.type, onProgress: (done, all) => { replacing.value = { done, all }; } });
+      await api.artifacts.replaceContent(id, chosen, {
+        type: chosen.type,
+        onProgress: (done, all) => {
+          replacing.value = { done, all };
+        },
+      });
       await load();
       changed.value++;
       toast(t.replaced, { kind: "good" });
@@ -97,7 +164,15 @@ function One({ id }) {
     replacing.value = null;
   };
   const remove = async () => {
-    if (!await confirm({ title: t.deleteTitle, text: t.deleteText(now.name), action: texts.common.delete, danger: true })) return;
+    if (
+      !(await confirm({
+        title: t.deleteTitle,
+        text: t.deleteText(now.name),
+        action: texts.common.delete,
+        danger: true,
+      }))
+    )
+      return;
     try {
       await api.artifacts.remove(id);
       changed.value++;
@@ -111,8 +186,14 @@ function One({ id }) {
     <p class="back"><a href=${link("artifacts")}>${t.back}</a></p>
     <div class="section-head"><h1 tabindex="-1">${now.name}</h1>
       <div class="actions"><${Button} icon="download" onClick=${() => saveArtifact(now).catch(failed)}>${texts.common.download}<//>
-        <${Button} onClick=${() => { renaming.value = true; }}>${texts.common.rename}<//>
-        <input ref=${file} type="file" hidden aria-label=${t.replace} onChange=${(event) => { const [chosen] = event.currentTarget.files; event.currentTarget.value = ""; if (chosen) replace(chosen); }} />
+        <${Button} onClick=${() => {
+          renaming.value = true;
+        }}>${texts.common.rename}<//>
+        <input ref=${file} type="file" hidden aria-label=${t.replace} onChange=${(event) => {
+          const [chosen] = event.currentTarget.files;
+          event.currentTarget.value = "";
+          if (chosen) replace(chosen);
+        }} />
         <${Button} busy=${replacing.value !== null} onClick=${() => file.current.click()}>${t.replace}<//>
         <${Button} kind="quiet" icon="trash" onClick=${remove}>${texts.common.delete}<//></div></div>
     ${replacing.value && html`<${Progress} label=${t.replacing} value=${replacing.value.done} max=${replacing.value.all || 1} />`}
@@ -121,14 +202,23 @@ function One({ id }) {
       <div><dt>${t.made}</dt><dd><${Time} at=${now.created_at} /></dd></div><div><dt>${t.changed}</dt><dd><${Time} at=${now.updated_at} /></dd></div>
       <div><dt>SHA-256</dt><dd><code>${now.sha256}</code></dd></div>
       ${now.run_id && html`<div><dt>${t.run}</dt><dd><a href=${link("agents", now.run_id)}>${t.showRun}</a></dd></div>`}</dl>
-    ${projectNames.value.length > 1 && html`<div class="filters more-space"><${Field} label=${t.project} value=${now.project_id ?? ""} options=${projectNames.value}
-      onChange=${(event) => change({ project_id: event.currentTarget.value || null }).catch(failed)} /></div>`}
-    ${renaming.value && html`<${Rename} name=${now.name} onSave=${(name) => change({ name })} onClose=${() => { renaming.value = false; }} />`}
+    ${
+      projectNames.value.length > 1 &&
+      html`<div class="filters more-space"><${Field} label=${t.project} value=${now.project_id ?? ""} options=${projectNames.value}
+      onChange=${(event) => change({ project_id: event.currentTarget.value || null }).catch(failed)} /></div>`
+    }
+    ${
+      renaming.value &&
+      html`<${Rename} name=${now.name} onSave=${(name) => change({ name })} onClose=${() => {
+        renaming.value = false;
+      }} />`
+    }
   </div>`;
 }
 
 function Rename({ name, onSave, onClose }) {
-  const busy = useSignal(false), error = useSignal(null);
+  const busy = useSignal(false),
+    error = useSignal(null);
   const save = async (event) => {
     event.preventDefault();
     [busy.value, error.value] = [true, null];

@@ -27,9 +27,15 @@ export default function Chat({ path: [id], query }) {
 }
 
 function Conversation({ thread, projectId, messageId }) {
-  const editing = useSignal(null), filedUnder = useSignal(projectId ?? null), column = useRef();
-  useEffect(() => { if (thread.id) thread.load(); }, [thread]);
-  const messages = thread.messages.value, live = thread.live.value, problem = thread.problem.value;
+  const editing = useSignal(null),
+    filedUnder = useSignal(projectId ?? null),
+    column = useRef();
+  useEffect(() => {
+    if (thread.id) thread.load();
+  }, [thread]);
+  const messages = thread.messages.value,
+    live = thread.live.value,
+    problem = thread.problem.value;
   const scroll = useReadingPlace(column, thread);
   const send = async (what) => {
     scroll.follow();
@@ -38,42 +44,85 @@ function Conversation({ thread, projectId, messageId }) {
     // The address names the conversation as soon as there is one.
     const stop = effect(() => {
       if (!thread.conversation.value) return;
-      if (route.peek().name === "chat" && !route.peek().path[0]) go(link("chat", thread.id), { replace: true });
+      if (route.peek().name === "chat" && !route.peek().path[0])
+        go(link("chat", thread.id), { replace: true });
       queueMicrotask(() => stop());
     });
     return sent;
   };
-  const actions = useMemo(() => ({
-    edit(message) { editing.value = message.id; },
-    cancel() { editing.value = null; focusComposer(); },
-    send(message, text) { editing.value = null; scroll.follow(); thread.edit(message, text, chosenModel.peek()); },
-    retry() { scroll.follow(); thread.retry(chosenModel.peek()); },
-  }), [thread]);
+  const actions = useMemo(
+    () => ({
+      edit(message) {
+        editing.value = message.id;
+      },
+      cancel() {
+        editing.value = null;
+        focusComposer();
+      },
+      send(message, text) {
+        editing.value = null;
+        scroll.follow();
+        thread.edit(message, text, chosenModel.peek());
+      },
+      retry() {
+        scroll.follow();
+        thread.retry(chosenModel.peek());
+      },
+    }),
+    [thread],
+  );
   const title = thread.conversation.value?.title;
-  useEffect(() => { if (title) document.title = `${title} · ${texts.name}`; }, [title]);
+  useEffect(() => {
+    if (title) document.title = `${title} · ${texts.name}`;
+  }, [title]);
   const editLast = () => {
     const last = messages?.findLast(({ role }) => role === "user");
     if (last && !live) editing.value = last.id;
   };
-  useEffect(() => { if (messageId) scroll.show(messageId); }, [thread, messageId]);
+  useEffect(() => {
+    if (messageId) scroll.show(messageId);
+  }, [thread, messageId]);
   useKeys({ stop: () => thread.stop(), busy: live !== null });
-  if (thread.failed.value) return html`<div class="page"><${Failed} error=${thread.failed.value.status === 404 ? { message: t.gone } : thread.failed.value}
+  if (thread.failed.value)
+    return html`<div class="page"><${Failed} error=${thread.failed.value.status === 404 ? { message: t.gone } : thread.failed.value}
     retry=${thread.failed.value.status === 404 ? null : () => thread.load()}><a href=${link("chat")}>${texts.shell.newChat}</a><//></div>`;
   const said = live ? [...messages, live.message] : messages;
   const isNew = messages?.length === 0 && !live && !problem;
   return html`<div class="chat ${isNew ? "chat-new" : ""}">
     <${Head} thread=${thread} filedUnder=${filedUnder} />
     <div class="chat-scroll" ref=${column} tabindex="0" role="region" aria-label=${t.messages}>
-      ${messages === undefined ? html`<${Loading} />` : isNew ? (thread.id ? html`<${Empty} icon="chat" title=${t.empty} />` : html`<${Welcome} onSend=${send} />`) : html`
+      ${
+        messages === undefined
+          ? html`<${Loading} />`
+          : isNew
+            ? (
+                thread.id
+                  ? html`<${Empty} icon="chat" title=${t.empty} />`
+                  : html`<${Welcome} onSend=${send} />`
+              )
+            : html`
       <div class="column" role="log" aria-live="off">
-        ${thread.older.value && html`<div class="more">${thread.loading.value ? html`<${Loading} label=${t.loadingOlder} />`
-          : html`<${Button} small onClick=${() => thread.loadOlder().catch((error) => toast(error.message, { kind: "bad" }))}>${t.older}<//>`}</div>`}
+        ${
+          thread.older.value &&
+          html`<div class="more">${
+            thread.loading.value
+              ? html`<${Loading} label=${t.loadingOlder} />`
+              : html`<${Button} small onClick=${() => thread.loadOlder().catch((error) => toast(error.message, { kind: "bad" }))}>${t.older}<//>`
+          }</div>`
+        }
         <${Messages} messages=${said} starts=${thread.starts} actions=${actions} editing=${editing.value} canEdit=${!live}
           canRetry=${!live && said.some(({ role }) => role === "user")} />
-        ${problem && html`<${Failed} error=${problem.error} retry=${() => { scroll.follow(); problem.again(); }}>
+        ${
+          problem &&
+          html`<${Failed} error=${problem.error} retry=${() => {
+            scroll.follow();
+            problem.again();
+          }}>
           ${problem.hasPictures && REFUSED.includes(problem.error.status) && html`<p>${t.noPictures}</p>`}
-          ${problem.text && html`<button type="button" class="link" onClick=${() => takeBack(thread)}>${t.discard}</button>`}<//>`}
-      </div>`}
+          ${problem.text && html`<button type="button" class="link" onClick=${() => takeBack(thread)}>${t.discard}</button>`}<//>`
+        }
+      </div>`
+      }
     </div>
     <div class="chat-foot">
       ${scroll.away.value && html`<${IconButton} class="to-end" icon="down" label=${t.toEnd} onClick=${scroll.follow} />`}
@@ -93,19 +142,32 @@ function takeBack(thread) {
 }
 
 function Head({ thread, filedUnder }) {
-  const conversation = thread.conversation.value, all = projects.data.value ?? [];
+  const conversation = thread.conversation.value,
+    all = projects.data.value ?? [];
   const projectId = conversation ? conversation.project_id : filedUnder.value;
   const project = all.find(({ id }) => id === projectId);
   const file = async (id) => {
     filedUnder.value = id;
-    if (conversation) thread.conversation.value = await api.conversations.change(conversation.id, { project_id: id });
+    if (conversation)
+      thread.conversation.value = await api.conversations.change(conversation.id, { project_id: id });
   };
-  const choices = [{ label: t.noProject, checked: !project, onSelect: () => file(null) }, ...all.map(({ id, name }) => ({ label: name, checked: id === projectId, onSelect: () => file(id) }))];
+  const choices = [
+    { label: t.noProject, checked: !project, onSelect: () => file(null) },
+    ...all.map(({ id, name }) => ({ label: name, checked: id === projectId, onSelect: () => file(id) })),
+  ];
   return html`<header class="chat-head">
     <h1 class="hidden-text" tabindex="-1">${conversation?.title ?? t.untitled}</h1>
-    <${ModelPicker} value=${chosenModel.value} onChange=${(id) => { chosenModel.value = id; focusComposer(); }} />
-    ${all.length > 0 && html`<${Menu} label=${t.project} items=${choices} trigger=${(toggle) => html`<button type="button" class="picker-button quiet" ...${toggle}>
-      ${project ? t.inProject(project.name) : t.noProject}</button>`} />`}
+    <${ModelPicker} value=${chosenModel.value} onChange=${(id) => {
+      chosenModel.value = id;
+      focusComposer();
+    }} />
+    ${
+      all.length > 0 &&
+      html`<${Menu} label=${t.project} items=${choices} trigger=${(
+        toggle,
+      ) => html`<button type="button" class="picker-button quiet" ...${toggle}>
+      ${project ? t.inProject(project.name) : t.noProject}</button>`} />`
+    }
   </header>`;
 }
 
@@ -117,11 +179,15 @@ function Welcome({ onSend }) {
 
 /** Tells a screen reader when an answer begins, and the answer when it is whole: not each of its words. */
 function Spoken({ thread }) {
-  const said = useSignal(""), was = useRef(null);
+  const said = useSignal(""),
+    was = useRef(null);
   const live = thread.live.value;
   useEffect(() => {
     if (live) said.value = t.writing;
-    else if (was.current) said.value = thread.problem.peek() ? "" : (thread.messages.peek().at(-1)?.content.slice(0, 2_000) ?? t.done);
+    else if (was.current)
+      said.value = thread.problem.peek()
+        ? ""
+        : (thread.messages.peek().at(-1)?.content.slice(0, 2_000) ?? t.done);
     was.current = live;
   }, [live]);
   return html`<div class="hidden-text" role="status" aria-live="polite">${said.value}</div>`;
@@ -133,11 +199,14 @@ function useKeys({ stop, busy }) {
   useEffect(() => {
     const onKey = (event) => {
       if (event.defaultPrevented || document.querySelector("dialog[open]")) return;
-      const command = event.ctrlKey || event.metaKey, typing = /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName);
+      const command = event.ctrlKey || event.metaKey,
+        typing = /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName);
       if (event.key === "Escape" && event.shiftKey) focusComposer();
       else if (event.key === "Escape" && now.current.busy) now.current.stop();
-      else if (command && event.shiftKey && event.key.toLowerCase() === "c") [...document.querySelectorAll(".copy-answer")].at(-1)?.click();
-      else if (!typing && !command && !event.altKey && event.key === "m") document.getElementById(PICKER_ID)?.click();
+      else if (command && event.shiftKey && event.key.toLowerCase() === "c")
+        [...document.querySelectorAll(".copy-answer")].at(-1)?.click();
+      else if (!typing && !command && !event.altKey && event.key === "m")
+        document.getElementById(PICKER_ID)?.click();
       else return;
       event.preventDefault();
     };
@@ -151,8 +220,13 @@ function useKeys({ stop, busy }) {
  * whatever comes below or is loaded above.
  */
 function useReadingPlace(column, thread) {
-  const away = useSignal(false), following = useRef(true), before = useRef(null);
-  const toEnd = () => { const box = column.current; if (box) box.scrollTop = box.scrollHeight; };
+  const away = useSignal(false),
+    following = useRef(true),
+    before = useRef(null);
+  const toEnd = () => {
+    const box = column.current;
+    if (box) box.scrollTop = box.scrollHeight;
+  };
   // The browser holds a reader's place as well; at the end there is none to hold, and to look for one at each paint takes long.
   const hold = () => column.current?.classList.toggle("following", following.current);
   useEffect(() => {
@@ -169,36 +243,61 @@ function useReadingPlace(column, thread) {
       away.value = left > 300;
       if (box.scrollTop < NEAR_TOP_PX && !following.current) thread.loadOlder().catch(() => {});
     };
-    const grown = new ResizeObserver(() => { if (following.current) toEnd(); });
+    const grown = new ResizeObserver(() => {
+      if (following.current) toEnd();
+    });
     box.addEventListener("scroll", onScroll, { passive: true });
     grown.observe(box);
-    const watch = new MutationObserver(() => { for (const child of box.children) grown.observe(child); });
+    const watch = new MutationObserver(() => {
+      for (const child of box.children) grown.observe(child);
+    });
     watch.observe(box, { childList: true });
     for (const child of box.children) grown.observe(child);
-    return () => { box.removeEventListener("scroll", onScroll); grown.disconnect(); watch.disconnect(); };
+    return () => {
+      box.removeEventListener("scroll", onScroll);
+      grown.disconnect();
+      watch.disconnect();
+    };
   }, [thread, thread.failed.value]);
   // What is loaded above pushes nothing down: the distance to the end stays.
   const first = thread.messages.value?.[0]?.id;
-  if (column.current && before.current?.first !== first) before.current = { first, fromEnd: column.current.scrollHeight - column.current.scrollTop, was: before.current?.first };
+  if (column.current && before.current?.first !== first)
+    before.current = {
+      first,
+      fromEnd: column.current.scrollHeight - column.current.scrollTop,
+      was: before.current?.first,
+    };
   useLayoutEffect(() => {
     const box = column.current;
     if (!box) return;
     if (following.current) toEnd();
-    else if (before.current?.was && thread.messages.peek().some(({ id }) => id === before.current.was)) box.scrollTop = box.scrollHeight - before.current.fromEnd;
+    else if (before.current?.was && thread.messages.peek().some(({ id }) => id === before.current.was))
+      box.scrollTop = box.scrollHeight - before.current.fromEnd;
   }, [first]);
   useEffect(() => highlightFound(column.current, thread), [thread.messages.value, search.value]);
-  return useMemo(() => ({
-    away,
-    follow() { following.current = true; hold(); queueMicrotask(toEnd); requestAnimationFrame(toEnd); },
-    async show(messageId) {
-      following.current = false;
-      hold();
-      if (!await thread.loadBackTo(messageId).catch(() => false)) return;
-      const message = () => column.current?.querySelector(`[data-id="${CSS.escape(messageId)}"]`);
-      // Twice, for what was out of sight takes its real size only now.
-      requestAnimationFrame(() => { message()?.scrollIntoView({ block: "center" }); requestAnimationFrame(() => message()?.scrollIntoView({ block: "center" })); });
-    },
-  }), [thread]);
+  return useMemo(
+    () => ({
+      away,
+      follow() {
+        following.current = true;
+        hold();
+        queueMicrotask(toEnd);
+        requestAnimationFrame(toEnd);
+      },
+      async show(messageId) {
+        following.current = false;
+        hold();
+        if (!(await thread.loadBackTo(messageId).catch(() => false))) return;
+        const message = () => column.current?.querySelector(`[data-id="${CSS.escape(messageId)}"]`);
+        // Twice, for what was out of sight takes its real size only now.
+        requestAnimationFrame(() => {
+          message()?.scrollIntoView({ block: "center" });
+          requestAnimationFrame(() => message()?.scrollIntoView({ block: "center" }));
+        });
+      },
+    }),
+    [thread],
+  );
 }
 
 /** Marks the words that are searched for, where they stand, and again as more is drawn. */
@@ -208,14 +307,24 @@ function highlightFound(box, thread) {
   const words = search.peek().toLowerCase().split(/\s+/).filter(Boolean);
   if (!words.length || !thread.messages.peek()?.length) return undefined;
   let timer = 0;
-  const drawn = new MutationObserver(() => { timer ||= setTimeout(() => { timer = 0; mark(box, words); }, MARKED_EVERY_MS); });
+  const drawn = new MutationObserver(() => {
+    timer ||= setTimeout(() => {
+      timer = 0;
+      mark(box, words);
+    }, MARKED_EVERY_MS);
+  });
   drawn.observe(box, { childList: true, subtree: true });
   mark(box, words);
-  return () => { clearTimeout(timer); drawn.disconnect(); CSS.highlights.delete("found"); };
+  return () => {
+    clearTimeout(timer);
+    drawn.disconnect();
+    CSS.highlights.delete("found");
+  };
 }
 
 function mark(box, words) {
-  const ranges = [], walker = document.createTreeWalker(box, NodeFilter.SHOW_TEXT);
+  const ranges = [],
+    walker = document.createTreeWalker(box, NodeFilter.SHOW_TEXT);
   for (let node = walker.nextNode(); node && ranges.length < 1000; node = walker.nextNode()) {
     const text = node.data.toLowerCase();
     for (const word of words) {

@@ -1,29 +1,59 @@
 // Personal API keys: made with a name, shown once with ready examples, listed with what each has spent, deleted.
 import { signal, useSignal } from "@preact/signals";
 import { api } from "../api.js";
-import { Button, confirm, CopyButton, Dialog, Empty, Failed, Field, IconButton, Money, Notice, Page, Resource, Time, toast } from "../components.js";
+import {
+  Button,
+  confirm,
+  CopyButton,
+  Dialog,
+  Empty,
+  Failed,
+  Field,
+  IconButton,
+  Money,
+  Notice,
+  Page,
+  Resource,
+  Time,
+  toast,
+} from "../components.js";
 import { html } from "../html.js";
 import { Icon } from "../icons.js";
 import { resource } from "../state.js";
 import { texts } from "../texts.js";
 
 const t = texts.keys;
-const keys = resource(async () => (await api.keys.list()).sort((one, other) => (one.created_at < other.created_at ? 1 : -1)));
+const keys = resource(async () =>
+  (await api.keys.list()).sort((one, other) => (one.created_at < other.created_at ? 1 : -1)),
+);
 const adding = signal(false);
 
 export default function Keys() {
-  const add = html`<${Button} kind="primary" icon="plus" onClick=${() => { adding.value = true; }}>${t.create}<//>`;
+  const add = html`<${Button} kind="primary" icon="plus" onClick=${() => {
+    adding.value = true;
+  }}>${t.create}<//>`;
   return html`<${Page} title=${texts.views.keys} intro=${t.intro} actions=${add}>
-    <${Resource} of=${keys}>${(list) => (list.length
-      ? html`<ul class="list">${list.map((key) => html`<${Key} key=${key.id} of=${key} />`)}</ul>`
-      : html`<${Empty} icon="key" title=${t.none} text=${t.noneText}>
-          <${Button} onClick=${() => { adding.value = true; }}>${t.create}<//><//>`)}<//>
+    <${Resource} of=${keys}>${(list) =>
+      list.length
+        ? html`<ul class="list">${list.map((key) => html`<${Key} key=${key.id} of=${key} />`)}</ul>`
+        : html`<${Empty} icon="key" title=${t.none} text=${t.noneText}>
+          <${Button} onClick=${() => {
+            adding.value = true;
+          }}>${t.create}<//><//>`}<//>
     ${adding.value && html`<${NewKey} />`}<//>`;
 }
 
 function Key({ of }) {
   const remove = async () => {
-    if (!await confirm({ title: t.deleteTitle, text: t.deleteText(of.name), action: texts.common.delete, danger: true })) return;
+    if (
+      !(await confirm({
+        title: t.deleteTitle,
+        text: t.deleteText(of.name),
+        action: texts.common.delete,
+        danger: true,
+      }))
+    )
+      return;
     try {
       await api.keys.remove(of.id);
       keys.set(keys.data.peek().filter(({ id }) => id !== of.id));
@@ -42,8 +72,12 @@ function Key({ of }) {
 }
 
 function NewKey() {
-  const made = useSignal(null), busy = useSignal(false), error = useSignal(null);
-  const close = () => { adding.value = false; };
+  const made = useSignal(null),
+    busy = useSignal(false),
+    error = useSignal(null);
+  const close = () => {
+    adding.value = false;
+  };
   const create = async (event) => {
     event.preventDefault();
     [busy.value, error.value] = [true, null];
@@ -68,13 +102,18 @@ function NewKey() {
 
 /** The key itself. It is shown this once, so nothing but a button closes it. */
 function Made({ of, onClose }) {
-  const examples = examplesOf(of.key), language = useSignal("curl");
+  const examples = examplesOf(of.key),
+    language = useSignal("curl");
   return html`<${Dialog} title=${t.madeTitle} wide dismissable=${false} onClose=${onClose}
     footer=${html`<${Button} kind="primary" onClick=${onClose}>${t.kept}<//>`}>
     <${Notice} kind="warn" icon="warning">${t.once}<//>
     <div class="secret"><code>${of.key}</code><${CopyButton} text=${of.key} withLabel label=${t.copyKey} /></div>
-    <div class="tabs" role="tablist" aria-label=${t.examples}>${Object.keys(examples).map((name) => html`<button type="button" role="tab" class="tab"
-      id="tab-${name}" aria-controls="example" aria-selected=${String(name === language.value)} onClick=${() => { language.value = name; }}>${t.languages[name]}</button>`)}</div>
+    <div class="tabs" role="tablist" aria-label=${t.examples}>${Object.keys(examples).map(
+      (name) => html`<button type="button" role="tab" class="tab"
+      id="tab-${name}" aria-controls="example" aria-selected=${String(name === language.value)} onClick=${() => {
+        language.value = name;
+      }}>${t.languages[name]}</button>`,
+    )}</div>
     <div class="example" id="example" role="tabpanel" aria-labelledby="tab-${language.value}" tabindex="0">
       <pre><code>${examples[language.value]}</code></pre><${CopyButton} text=${examples[language.value]} /></div><//>`;
 }

@@ -3,7 +3,19 @@ import { signal, useSignal } from "@preact/signals";
 import { useEffect, useId, useMemo } from "preact/hooks";
 import { api } from "../api.js";
 import { kindOf, saveArtifact, ArtifactCard } from "../artifact.js";
-import { Button, Dialog, Empty, Failed, Field, IconButton, Loading, Money, Notice, Page, toast } from "../components.js";
+import {
+  Button,
+  Dialog,
+  Empty,
+  Failed,
+  Field,
+  IconButton,
+  Loading,
+  Money,
+  Notice,
+  Page,
+  toast,
+} from "../components.js";
 import { saveFile } from "../files.js";
 import { duration } from "../format.js";
 import { html } from "../html.js";
@@ -12,31 +24,64 @@ import { models, modelsOf, remembered, wallet } from "../state.js";
 import { texts } from "../texts.js";
 
 const t = texts.media;
-const SIZES = ["1024x1024", "1024x768", "768x1024", "512x512", "256x256", "1536x1024", "1024x1536", "1792x1024", "1024x1792"];
+const SIZES = [
+  "1024x1024",
+  "1024x768",
+  "768x1024",
+  "512x512",
+  "256x256",
+  "1536x1024",
+  "1024x1536",
+  "1792x1024",
+  "1024x1792",
+];
 const CAPS = [4096, 8192, 16384, 32768]; // audio tokens: 4,096 are three minutes
 const WORDS_PER_TOKEN = 400 / 4096;
 const kind = remembered("media-kind", "picture");
 const drawn = remembered("media-picture", { prompt: "", size: SIZES[0], n: 1, model: null });
 const said = remembered("media-sound", { text: "", voice: "alloy", speed: 1, cap: CAPS[0], model: null });
 const prompts = remembered("media-prompts", {}); // artifact id -> the prompt it came from, on this browser
-const VOICES = ["alloy", "ash", "ballad", "coral", "echo", "fable", "nova", "onyx", "sage", "shimmer", "verse"];
+const VOICES = [
+  "alloy",
+  "ash",
+  "ballad",
+  "coral",
+  "echo",
+  "fable",
+  "nova",
+  "onyx",
+  "sage",
+  "shimmer",
+  "verse",
+];
 const KEPT_PROMPTS = 200;
 
 export default function Media() {
-  useEffect(() => { models.ensure(); }, []);
+  useEffect(() => {
+    models.ensure();
+  }, []);
   return html`<${Page} title=${texts.views.media} intro=${t.intro} wide>
-    <div class="segmented" role="group" aria-label=${texts.views.media}>${Object.entries(t.kinds).map(([name, label]) => html`<button type="button" aria-pressed=${String(kind.value === name)} onClick=${() => { kind.value = name; }}>${label}</button>`)}</div>
+    <div class="segmented" role="group" aria-label=${texts.views.media}>${Object.entries(t.kinds).map(
+      ([name, label]) =>
+        html`<button type="button" aria-pressed=${String(kind.value === name)} onClick=${() => {
+          kind.value = name;
+        }}>${label}</button>`,
+    )}</div>
     ${kind.value === "picture" ? html`<${Pictures} />` : html`<${Sounds} />`}<//>`;
 }
 
 /** The artifacts of the account that are shown in one way, page by page until there are enough of them. */
 function shelf(wanted) {
-  const items = signal(undefined), more = signal(false), error = signal(null), busy = signal(false);
+  const items = signal(undefined),
+    more = signal(false),
+    error = signal(null),
+    busy = signal(false);
   const ask = async (fresh) => {
     busy.value = true;
     try {
-      let after = fresh ? undefined : shelfEnd, found = fresh ? [] : items.peek() ?? [];
-      for (let page, before = found.length; found.length - before < 24 && (!page || page.has_more);) {
+      let after = fresh ? undefined : shelfEnd,
+        found = fresh ? [] : (items.peek() ?? []);
+      for (let page, before = found.length; found.length - before < 24 && (!page || page.has_more); ) {
         page = await api.artifacts.list({ limit: 100, after });
         found = [...found, ...page.data.filter((one) => kindOf(one) === wanted)];
         after = page.data.at(-1)?.id;
@@ -64,17 +109,32 @@ function Models({ of, value, onChange }) {
 
 function Pictures() {
   const list = useMemo(() => shelf("picture"), []);
-  const busy = useSignal(false), error = useSignal(null), viewed = useSignal(null);
-  useEffect(() => { list.reload(); }, []);
-  const now = drawn.value, set = (what) => { drawn.value = { ...drawn.peek(), ...what }; };
+  const busy = useSignal(false),
+    error = useSignal(null),
+    viewed = useSignal(null);
+  useEffect(() => {
+    list.reload();
+  }, []);
+  const now = drawn.value,
+    set = (what) => {
+      drawn.value = { ...drawn.peek(), ...what };
+    };
   const draw = async (event) => {
     event?.preventDefault();
     const { prompt, size, n, model } = drawn.peek();
     [busy.value, error.value] = [true, null];
     try {
-      const { data } = await api.media.draw({ prompt, size, n, response_format: "url", ...(model && { model }) });
+      const { data } = await api.media.draw({
+        prompt,
+        size,
+        n,
+        response_format: "url",
+        ...(model && { model }),
+      });
       const ids = data.map(({ url }) => url?.match(/art_\w+/)?.[0]).filter(Boolean);
-      prompts.value = Object.fromEntries([...ids.map((id) => [id, prompt]), ...Object.entries(prompts.peek())].slice(0, KEPT_PROMPTS));
+      prompts.value = Object.fromEntries(
+        [...ids.map((id) => [id, prompt]), ...Object.entries(prompts.peek())].slice(0, KEPT_PROMPTS),
+      );
       await list.reload();
       wallet.reload();
     } catch (problem) {
@@ -82,9 +142,14 @@ function Pictures() {
     }
     busy.value = false;
   };
-  const again = (prompt) => { set({ prompt }); viewed.value = null; draw(); };
+  const again = (prompt) => {
+    set({ prompt });
+    viewed.value = null;
+    draw();
+  };
   const items = list.items.value;
-  const each = modelsOf("image")?.find(({ id }) => id === (now.model ?? "builtin/paint"))?.pricing?.micros_per_image;
+  const each = modelsOf("image")?.find(({ id }) => id === (now.model ?? "builtin/paint"))?.pricing
+    ?.micros_per_image;
   return html`<form class="card stack more-space" onSubmit=${draw}>
       <${Field} label=${t.prompt} rows="2" required maxlength="4000" value=${now.prompt} onInput=${(event) => set({ prompt: event.currentTarget.value })} error=${error.value?.param === "prompt" ? error.value.message : null} />
       <div class="options"><${Models} of="image" value=${now.model} onChange=${(model) => set({ model })} />
@@ -94,20 +159,40 @@ function Pictures() {
       <div class="actions"><${Button} kind="primary" type="submit" icon="image" busy=${busy.value} disabled=${!now.prompt.trim()}>${busy.value ? t.drawing : t.draw}<//>
         ${each > 0 && html`<p class="quiet small"><${Money} micros=${each * now.n} /></p>`}</div></form>
     <h2>${t.gallery}</h2>
-    ${items === undefined ? (list.error.value ? html`<${Failed} error=${list.error.value} retry=${list.reload} />` : html`<${Loading} />`)
-      : !items.length ? html`<${Empty} icon="image" title=${t.noPictures} />`
-      : html`<ul class="gallery">${items.map((one, at) => html`<li key=${one.id}><button type="button" class="gallery-item" aria-label=${t.view(one.name)} onClick=${() => { viewed.value = at; }}><${Thumb} id=${one.id} /></button></li>`)}</ul>
-        ${list.more.value && html`<div class="more"><${Button} busy=${list.busy.value} onClick=${list.loadMore}>${texts.common.more}<//></div>`}`}
+    ${
+      items === undefined
+        ? list.error.value
+          ? html`<${Failed} error=${list.error.value} retry=${list.reload} />`
+          : html`<${Loading} />`
+        : !items.length
+          ? html`<${Empty} icon="image" title=${t.noPictures} />`
+          : html`<ul class="gallery">${items.map(
+              (one, at) =>
+                html`<li key=${one.id}><button type="button" class="gallery-item" aria-label=${t.view(one.name)} onClick=${() => {
+                  viewed.value = at;
+                }}><${Thumb} id=${one.id} /></button></li>`,
+            )}</ul>
+        ${list.more.value && html`<div class="more"><${Button} busy=${list.busy.value} onClick=${list.loadMore}>${texts.common.more}<//></div>`}`
+    }
     ${viewed.value !== null && items?.[viewed.value] && html`<${Viewer} items=${items} at=${viewed} onAgain=${again} />`}`;
 }
 
 function useUrl(id) {
   const url = useSignal(null);
   useEffect(() => {
-    let made = null, left = false;
+    let made = null,
+      left = false;
     url.value = null;
-    pictureOf(id).then((blob) => { if (!left) url.value = made = URL.createObjectURL(blob); }, () => {});
-    return () => { left = true; if (made) URL.revokeObjectURL(made); };
+    pictureOf(id).then(
+      (blob) => {
+        if (!left) url.value = made = URL.createObjectURL(blob);
+      },
+      () => {},
+    );
+    return () => {
+      left = true;
+      if (made) URL.revokeObjectURL(made);
+    };
   }, [id]);
   return url.value;
 }
@@ -118,10 +203,19 @@ function Thumb({ id }) {
 }
 
 function Viewer({ items, at, onAgain }) {
-  const one = items[at.value], url = useUrl(one.id), prompt = prompts.value[one.id];
-  const move = (by) => { at.value = Math.max(0, Math.min(items.length - 1, at.value + by)); };
-  const onKey = ({ key }) => { if (key === "ArrowLeft") move(-1); else if (key === "ArrowRight") move(1); };
-  return html`<${Dialog} title=${prompt ?? one.name} wide onClose=${() => { at.value = null; }}><div class="viewer" onKeyDown=${onKey}>
+  const one = items[at.value],
+    url = useUrl(one.id),
+    prompt = prompts.value[one.id];
+  const move = (by) => {
+    at.value = Math.max(0, Math.min(items.length - 1, at.value + by));
+  };
+  const onKey = ({ key }) => {
+    if (key === "ArrowLeft") move(-1);
+    else if (key === "ArrowRight") move(1);
+  };
+  return html`<${Dialog} title=${prompt ?? one.name} wide onClose=${() => {
+    at.value = null;
+  }}><div class="viewer" onKeyDown=${onKey}>
     ${url ? html`<img src=${url} alt=${prompt ?? one.name} />` : html`<${Loading} />`}
     <div class="actions"><${IconButton} icon="back" label=${t.previous} disabled=${at.value === 0} onClick=${() => move(-1)} />
       <${Button} icon="download" onClick=${() => saveArtifact(one).catch((error) => toast(error.message, { kind: "bad" }))}>${texts.common.download}<//>
@@ -133,16 +227,35 @@ function Viewer({ items, at, onAgain }) {
 
 function Sounds() {
   const list = useMemo(() => shelf("sound"), []);
-  const busy = useSignal(false), error = useSignal(null), made = useSignal(null), id = useId();
-  useEffect(() => { list.reload(); }, []);
-  useEffect(() => () => { if (made.peek()) URL.revokeObjectURL(made.peek().url); }, []);
-  const now = said.value, set = (what) => { said.value = { ...said.peek(), ...what }; };
+  const busy = useSignal(false),
+    error = useSignal(null),
+    made = useSignal(null),
+    id = useId();
+  useEffect(() => {
+    list.reload();
+  }, []);
+  useEffect(
+    () => () => {
+      if (made.peek()) URL.revokeObjectURL(made.peek().url);
+    },
+    [],
+  );
+  const now = said.value,
+    set = (what) => {
+      said.value = { ...said.peek(), ...what };
+    };
   const speak = async (event) => {
     event?.preventDefault();
     const { text, voice, speed, cap, model } = said.peek();
     [busy.value, error.value] = [true, null];
     try {
-      const spoken = await api.media.speak({ input: text, voice, speed, tts_max_tokens: cap, ...(model && { model }) });
+      const spoken = await api.media.speak({
+        input: text,
+        voice,
+        speed,
+        tts_max_tokens: cap,
+        ...(model && { model }),
+      });
       if (made.peek()) URL.revokeObjectURL(made.peek().url);
       made.value = { ...spoken, text, url: URL.createObjectURL(spoken.blob), kept: false };
       wallet.reload();
@@ -151,11 +264,21 @@ function Sounds() {
     }
     busy.value = false;
   };
-  const nameOf = ({ text, blob }) => `${text.slice(0, 60).replace(/[^\p{L}\p{N}]+/gu, "-").replace(/^-|-$/g, "") || "speech"}.${blob.type.includes("mpeg") ? "mp3" : blob.type.split("/")[1]?.replace("x-", "") || "wav"}`;
+  const nameOf = ({ text, blob }) =>
+    `${
+      text
+        .slice(0, 60)
+        .replace(/[^\p{L}\p{N}]+/gu, "-")
+        .replace(/^-|-$/g, "") || "speech"
+    }.${blob.type.includes("mpeg") ? "mp3" : blob.type.split("/")[1]?.replace("x-", "") || "wav"}`;
   const keep = async () => {
     const one = made.peek();
     try {
-      const artifact = await api.artifacts.create({ name: nameOf(one), content: "", content_type: one.blob.type });
+      const artifact = await api.artifacts.create({
+        name: nameOf(one),
+        content: "",
+        content_type: one.blob.type,
+      });
       await api.artifacts.replaceContent(artifact.id, one.blob, { type: one.blob.type });
       made.value = { ...one, kept: true };
       list.reload();
@@ -163,24 +286,34 @@ function Sounds() {
       toast(problem.message, { kind: "bad" });
     }
   };
-  const minutes = (tokens) => Math.round(tokens / 4096 * 3);
+  const minutes = (tokens) => Math.round((tokens / 4096) * 3);
   const items = list.items.value;
   return html`<form class="card stack more-space" onSubmit=${speak}>
       <${Field} label=${t.text} rows="5" required value=${now.text} onInput=${(event) => set({ text: event.currentTarget.value })} error=${error.value?.param === "input" ? error.value.message : null} />
       <div class="options"><${Models} of="speech" value=${now.model} onChange=${(model) => set({ model })} />
         <${Field} label=${t.voice} list=${`${id}-voices`} value=${now.voice} onInput=${(event) => set({ voice: event.currentTarget.value })} error=${error.value?.param === "voice" ? error.value.message : null} />
         <${Field} label=${t.speed} value=${String(now.speed)} options=${[0.5, 0.75, 1, 1.25, 1.5, 2].map((speed) => [String(speed), `${speed} ×`])} onChange=${(event) => set({ speed: Number(event.currentTarget.value) })} />
-        <${Field} label=${t.cap} value=${String(now.cap)} options=${CAPS.map((cap) => [String(cap), t.capChoice(minutes(cap), Math.round(cap * WORDS_PER_TOKEN / 100) * 100)])} onChange=${(event) => set({ cap: Number(event.currentTarget.value) })} /></div>
+        <${Field} label=${t.cap} value=${String(now.cap)} options=${CAPS.map((cap) => [String(cap), t.capChoice(minutes(cap), Math.round((cap * WORDS_PER_TOKEN) / 100) * 100)])} onChange=${(event) => set({ cap: Number(event.currentTarget.value) })} /></div>
       <datalist id=${`${id}-voices`}>${VOICES.map((voice) => html`<option value=${voice} />`)}</datalist>
       ${error.value && !["input", "voice"].includes(error.value.param) && html`<${Failed} error=${error.value} retry=${speak} />`}
       <div class="actions"><${Button} kind="primary" type="submit" icon="sound" busy=${busy.value} disabled=${!now.text.trim()}>${busy.value ? t.speaking : t.speak}<//></div></form>
-    ${made.value && html`<section class="card stack more-space" aria-label=${t.kinds.sound}><audio controls src=${made.value.url} aria-label=${made.value.text.slice(0, 80)}></audio>
+    ${
+      made.value &&
+      html`<section class="card stack more-space" aria-label=${t.kinds.sound}><audio controls src=${made.value.url} aria-label=${made.value.text.slice(0, 80)}></audio>
       <p class="quiet small">${t.spoken(duration(made.value.seconds * 1000))}</p>
       ${made.value.truncated && html`<${Notice} kind="warn" icon="warning">${t.truncated(duration(made.value.seconds * 1000))}<//>`}
       <div class="actions"><${Button} icon="download" onClick=${() => saveFile(made.value.blob, nameOf(made.value))}>${texts.common.download}<//>
-        <${Button} icon="artifacts" disabled=${made.value.kept} onClick=${keep}>${made.value.kept ? t.kept : t.keep}<//></div></section>`}
+        <${Button} icon="artifacts" disabled=${made.value.kept} onClick=${keep}>${made.value.kept ? t.kept : t.keep}<//></div></section>`
+    }
     <h2>${t.sounds}</h2>
-    ${items === undefined ? (list.error.value ? html`<${Failed} error=${list.error.value} retry=${list.reload} />` : html`<${Loading} />`)
-      : !items.length ? html`<${Empty} icon="sound" title=${t.noSounds} />` : html`<div class="stack">${items.map((one) => html`<${ArtifactCard} key=${one.id} of=${one} />`)}</div>
-        ${list.more.value && html`<div class="more"><${Button} busy=${list.busy.value} onClick=${list.loadMore}>${texts.common.more}<//></div>`}`}`;
+    ${
+      items === undefined
+        ? list.error.value
+          ? html`<${Failed} error=${list.error.value} retry=${list.reload} />`
+          : html`<${Loading} />`
+        : !items.length
+          ? html`<${Empty} icon="sound" title=${t.noSounds} />`
+          : html`<div class="stack">${items.map((one) => html`<${ArtifactCard} key=${one.id} of=${one} />`)}</div>
+        ${list.more.value && html`<div class="more"><${Button} busy=${list.busy.value} onClick=${list.loadMore}>${texts.common.more}<//></div>`}`
+    }`;
 }

@@ -3,7 +3,20 @@ import { signal, useSignal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
 import { api } from "../api.js";
 import { iconOf } from "../artifact.js";
-import { Button, confirm, Dialog, Empty, Failed, Field, List, Loading, Page, Resource, Time, toast } from "../components.js";
+import {
+  Button,
+  confirm,
+  Dialog,
+  Empty,
+  Failed,
+  Field,
+  List,
+  Loading,
+  Page,
+  Resource,
+  Time,
+  toast,
+} from "../components.js";
 import { bytes } from "../format.js";
 import { html } from "../html.js";
 import { Icon } from "../icons.js";
@@ -17,24 +30,44 @@ const MOST_STEPS = 20;
 
 export default function Projects({ path }) {
   if (path[0]) return html`<${Project} key=${path[0]} id=${path[0]} />`;
-  const open = () => { adding.value = true; };
+  const open = () => {
+    adding.value = true;
+  };
   return html`<${Page} title=${texts.views.projects} intro=${t.intro} actions=${html`<${Button} kind="primary" icon="plus" onClick=${open}>${t.create}<//>`}>
-    <${Resource} of=${projects}>${(list) => (list.length
-      ? html`<ul class="list">${list.map((project) => html`<li key=${project.id}><${Icon} name="folder" />
+    <${Resource} of=${projects}>${(list) =>
+      list.length
+        ? html`<ul class="list">${list.map(
+            (project) => html`<li key=${project.id}><${Icon} name="folder" />
           <a class="grow item-link" href=${link("projects", project.id)}><p class="item-title">${project.name}</p>
-            <p class="quiet small one-line">${project.instructions || t.noInstructions}</p></a></li>`)}</ul>`
-      : html`<${Empty} icon="folder" title=${t.none} text=${t.noneText}><${Button} onClick=${open}>${t.create}<//><//>`)}<//>
-    ${adding.value && html`<${Dialog} title=${t.create} onClose=${() => { adding.value = false; }}><${Editor} of=${{}}
-      onSaved=${(made) => { adding.value = false; go(link("projects", made.id)); }} onCancel=${() => { adding.value = false; }} /><//>`}<//>`;
+            <p class="quiet small one-line">${project.instructions || t.noInstructions}</p></a></li>`,
+          )}</ul>`
+        : html`<${Empty} icon="folder" title=${t.none} text=${t.noneText}><${Button} onClick=${open}>${t.create}<//><//>`}<//>
+    ${
+      adding.value &&
+      html`<${Dialog} title=${t.create} onClose=${() => {
+        adding.value = false;
+      }}><${Editor} of=${{}}
+      onSaved=${(made) => {
+        adding.value = false;
+        go(link("projects", made.id));
+      }} onCancel=${() => {
+        adding.value = false;
+      }} /><//>`
+    }<//>`;
 }
 
 function Editor({ of, onSaved, onCancel }) {
-  const busy = useSignal(false), error = useSignal(null);
+  const busy = useSignal(false),
+    error = useSignal(null);
   const told = (name) => (error.value?.param === name ? error.value.message : null);
   const save = async (event) => {
     event.preventDefault();
     const given = Object.fromEntries(new FormData(event.target));
-    const body = { name: given.name.trim(), instructions: given.instructions, max_planner_steps: given.steps ? Number(given.steps) : null };
+    const body = {
+      name: given.name.trim(),
+      instructions: given.instructions,
+      max_planner_steps: given.steps ? Number(given.steps) : null,
+    };
     [busy.value, error.value] = [true, null];
     try {
       const saved = await (of.id ? api.projects.change(of.id, body) : api.projects.create(body));
@@ -45,7 +78,10 @@ function Editor({ of, onSaved, onCancel }) {
     }
     busy.value = false;
   };
-  const steps = [["", t.noCap], ...Array.from({ length: MOST_STEPS }, (_, at) => [String(at + 1), texts.count(at + 1, "step", "steps")])];
+  const steps = [
+    ["", t.noCap],
+    ...Array.from({ length: MOST_STEPS }, (_, at) => [String(at + 1), texts.count(at + 1, "step", "steps")]),
+  ];
   return html`<form class="stack" onSubmit=${save}>
     <${Field} label=${t.name} name="name" required maxlength="200" defaultValue=${of.name} error=${told("name")} autofocus=${!of.id} />
     <${Field} label=${t.instructions} name="instructions" rows="7" maxlength="100000" defaultValue=${of.instructions ?? ""} hint=${t.instructionsHint} error=${told("instructions")} />
@@ -56,7 +92,8 @@ function Editor({ of, onSaved, onCancel }) {
 }
 
 function Project({ id }) {
-  const project = useSignal(undefined), error = useSignal(null);
+  const project = useSignal(undefined),
+    error = useSignal(null);
   const load = async () => {
     try {
       [project.value, error.value] = [await api.projects.show(id), null];
@@ -64,11 +101,22 @@ function Project({ id }) {
       error.value = problem;
     }
   };
-  useEffect(() => { load(); }, []);
-  if (project.value === undefined) return html`<div class="page">${error.value ? html`<${Failed} error=${error.value} retry=${load} />` : html`<${Loading} />`}</div>`;
+  useEffect(() => {
+    load();
+  }, []);
+  if (project.value === undefined)
+    return html`<div class="page">${error.value ? html`<${Failed} error=${error.value} retry=${load} />` : html`<${Loading} />`}</div>`;
   const now = project.value;
   const remove = async () => {
-    if (!await confirm({ title: t.deleteTitle, text: t.deleteText(now.name), action: texts.common.delete, danger: true })) return;
+    if (
+      !(await confirm({
+        title: t.deleteTitle,
+        text: t.deleteText(now.name),
+        action: texts.common.delete,
+        danger: true,
+      }))
+    )
+      return;
     try {
       await api.projects.remove(id);
       await projects.reload();
@@ -83,7 +131,10 @@ function Project({ id }) {
     <div class="section-head"><h1 tabindex="-1">${now.name}</h1><div class="actions">
       <${Button} icon="chat" href=${link("chat", { project_id: id })}>${t.newChat}<//><${Button} icon="agents" href=${link("agents", { project_id: id })}>${t.newRun}<//>
       <${Button} kind="quiet" icon="trash" onClick=${remove}>${texts.common.delete}<//></div></div>
-    <div class="card"><${Editor} of=${now} onSaved=${(saved) => { project.value = saved; toast(texts.common.saved, { kind: "good" }); }} /></div>
+    <div class="card"><${Editor} of=${now} onSaved=${(saved) => {
+      project.value = saved;
+      toast(texts.common.saved, { kind: "good" });
+    }} /></div>
     <${Filed} title=${t.conversations} load=${(after) => api.conversations.list({ limit: 20, after, project_id: id })}
       item=${(one) => html`<li key=${one.id}><${Icon} name="chat" /><a class="grow item-link" href=${link("chat", one.id)}><p class="item-title">${one.title || texts.conversations.untitled}</p><p class="quiet small"><${Time} at=${one.updated_at} /></p></a></li>`} />
     <${Filed} title=${t.runs} load=${(after) => api.agents.list({ limit: 20, after, project_id: id })}

@@ -1,7 +1,19 @@
 // A person's own model servers: added, tested with a readable result, changed without their key being shown, deleted.
 import { signal, useSignal } from "@preact/signals";
 import { api } from "../api.js";
-import { Button, confirm, Dialog, Empty, Failed, Field, List, Menu, Notice, Page, toast } from "../components.js";
+import {
+  Button,
+  confirm,
+  Dialog,
+  Empty,
+  Failed,
+  Field,
+  List,
+  Menu,
+  Notice,
+  Page,
+  toast,
+} from "../components.js";
 import { html } from "../html.js";
 import { Icon } from "../icons.js";
 import { models, pagedList } from "../state.js";
@@ -13,10 +25,14 @@ const edited = signal(null); // a provider, or {} for a new one
 const KINDS = ["chat", "image", "speech"];
 
 export default function Providers() {
-  const add = html`<${Button} kind="primary" icon="plus" onClick=${() => { edited.value = {}; }}>${t.add}<//>`;
+  const add = html`<${Button} kind="primary" icon="plus" onClick=${() => {
+    edited.value = {};
+  }}>${t.add}<//>`;
   return html`<${Page} title=${texts.views.providers} intro=${t.intro} actions=${add}>
     <${List} of=${providers} empty=${html`<${Empty} icon="provider" title=${t.none} text=${t.noneText}>
-      <${Button} onClick=${() => { edited.value = {}; }}>${t.add}<//><//>`}>
+      <${Button} onClick=${() => {
+        edited.value = {};
+      }}>${t.add}<//><//>`}>
       ${(provider) => html`<${Provider} key=${provider.id} of=${provider} />`}<//>
     ${edited.value && html`<${Editor} of=${edited.value} />`}<//>`;
 }
@@ -32,7 +48,15 @@ function Provider({ of }) {
     }
   };
   const remove = async () => {
-    if (!await confirm({ title: t.deleteTitle, text: t.deleteText(of.name), action: texts.common.delete, danger: true })) return;
+    if (
+      !(await confirm({
+        title: t.deleteTitle,
+        text: t.deleteText(of.name),
+        action: texts.common.delete,
+        danger: true,
+      }))
+    )
+      return;
     try {
       await api.providers.remove(of.id);
       providers.drop(of.id);
@@ -49,19 +73,33 @@ function Provider({ of }) {
         <p class="quiet small">${of.base_url} · ${!of.api_key_hint ? t.noKey : of.api_key_hint.length > 1 ? t.keyEnding(of.api_key_hint) : t.withKey} · ${of.models ? t.narrowed(of.models.length) : t.allModels}</p></div>
       <${Button} small busy=${busy} onClick=${run}>${t.test}<//>
       <${Menu} icon="more" label=${t.actions(of.name)} items=${[
-        { label: t.edit, icon: "edit", onSelect: () => { edited.value = of; } },
+        {
+          label: t.edit,
+          icon: "edit",
+          onSelect: () => {
+            edited.value = of;
+          },
+        },
         { label: texts.common.delete, icon: "trash", danger: true, onSelect: remove },
       ]} /></div>
     ${error && html`<${Failed} error=${error} retry=${run} />`}
-    ${listed && html`<${Notice} kind=${listed.length ? "good" : "warn"} icon=${listed.length ? "check" : "warning"}>
+    ${
+      listed &&
+      html`<${Notice} kind=${listed.length ? "good" : "warn"} icon=${listed.length ? "check" : "warning"}>
       <p>${listed.length ? t.works(listed.length) : t.worksEmpty}</p>
-      ${listed.length > 0 && html`<p class="small model-names">${listed.slice(0, 12).join(", ")}${listed.length > 12 ? t.andMore(listed.length - 12) : ""}</p>`}<//>`}
+      ${listed.length > 0 && html`<p class="small model-names">${listed.slice(0, 12).join(", ")}${listed.length > 12 ? t.andMore(listed.length - 12) : ""}</p>`}<//>`
+    }
   </li>`;
 }
 
 function Editor({ of }) {
-  const isNew = !of.id, busy = useSignal(false), error = useSignal(null), dropsKey = useSignal(false);
-  const close = () => { edited.value = null; };
+  const isNew = !of.id,
+    busy = useSignal(false),
+    error = useSignal(null),
+    dropsKey = useSignal(false);
+  const close = () => {
+    edited.value = null;
+  };
   const told = (name) => (error.value?.param === name ? error.value.message : null);
   const save = async (event) => {
     event.preventDefault();
@@ -80,7 +118,10 @@ function Editor({ of }) {
     }
     busy.value = false;
   };
-  const changed = (event) => { dropsKey.value = Boolean(of.api_key_hint) && originOf(event.currentTarget.value) !== originOf(of.base_url); };
+  const changed = (event) => {
+    dropsKey.value =
+      Boolean(of.api_key_hint) && originOf(event.currentTarget.value) !== originOf(of.base_url);
+  };
   return html`<${Dialog} title=${isNew ? t.add : t.editTitle(of.name)} onClose=${close}>
     <form class="stack" onSubmit=${save}>
       <${Field} label=${t.name} name="name" required maxlength="63" pattern="[a-z0-9][a-z0-9_\\-]*" autocomplete="off" spellcheck="false"
@@ -99,12 +140,19 @@ function Editor({ of }) {
 }
 
 function originOf(address) {
-  try { return new URL(address).origin; } catch { return null; }
+  try {
+    return new URL(address).origin;
+  } catch {
+    return null;
+  }
 }
 
 /** A line a model: its name, and after a space what it makes where that is no chat. None: all that the provider lists. */
 function modelsIn(text) {
-  const lines = text.split("\n").map((line) => line.trim()).filter(Boolean);
+  const lines = text
+    .split("\n")
+    .map((line) => line.trim())
+    .filter(Boolean);
   if (!lines.length) return null;
   return lines.map((line) => {
     const [, id, kind] = line.match(/^(.*?)(?:\s+(\S+))?$/);
@@ -112,4 +160,5 @@ function modelsIn(text) {
   });
 }
 
-const modelText = (list) => (list ?? []).map((model) => (typeof model === "string" ? model : `${model.id} ${model.kind}`)).join("\n");
+const modelText = (list) =>
+  (list ?? []).map((model) => (typeof model === "string" ? model : `${model.id} ${model.kind}`)).join("\n");

@@ -2,7 +2,21 @@
 import { signal, useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { api, rememberUser, session, signOut } from "../api.js";
-import { Button, confirm, Dialog, Failed, Field, List, Notice, Page, Progress, Resource, Switch, Time, toast } from "../components.js";
+import {
+  Button,
+  confirm,
+  Dialog,
+  Failed,
+  Field,
+  List,
+  Notice,
+  Page,
+  Progress,
+  Resource,
+  Switch,
+  Time,
+  toast,
+} from "../components.js";
 import { saveFile } from "../files.js";
 import { bytes } from "../format.js";
 import { html } from "../html.js";
@@ -15,22 +29,33 @@ const offered = resource(api.auth.providers);
 const leaving = signal(false);
 
 export default function Settings() {
-  useEffect(() => { models.ensure(); me.reload(); }, []);
+  useEffect(() => {
+    models.ensure();
+    me.reload();
+  }, []);
   return html`<${Page} title=${texts.views.settings}>
     <${Resource} of=${me}>${(user) => html`<${Profile} user=${user} />`}<//>
     <h2>${t.chat}</h2>
     <${Resource} of=${settings}>${(now) => html`<${Chat} now=${now} />`}<//>
     <h2>${t.look}</h2>
-    <div class="card"><${Field} label=${texts.shell.theme} value=${theme.value} options=${Object.entries(texts.shell.themes)} onChange=${(event) => { theme.value = event.currentTarget.value; }} /></div>
+    <div class="card"><${Field} label=${texts.shell.theme} value=${theme.value} options=${Object.entries(texts.shell.themes)} onChange=${(
+      event,
+    ) => {
+      theme.value = event.currentTarget.value;
+    }} /></div>
     <${Identities} />
     <h2>${t.data}</h2><${Export} />
     <h2>${t.end}</h2>
-    <div class="card section-row"><p class="grow">${t.endText}</p><${Button} kind="danger" onClick=${() => { leaving.value = true; }}>${t.endAction}<//></div>
+    <div class="card section-row"><p class="grow">${t.endText}</p><${Button} kind="danger" onClick=${() => {
+      leaving.value = true;
+    }}>${t.endAction}<//></div>
     ${leaving.value && html`<${Leave} />`}<//>`;
 }
 
 function Profile({ user }) {
-  const name = useSignal(user.name ?? ""), busy = useSignal(false), error = useSignal(null);
+  const name = useSignal(user.name ?? ""),
+    busy = useSignal(false),
+    error = useSignal(null);
   const save = async (event) => {
     event.preventDefault();
     [busy.value, error.value] = [true, null];
@@ -54,10 +79,18 @@ function Profile({ user }) {
   return html`<form class="card stack" onSubmit=${save}>
     <dl class="account-facts"><div><dt>${texts.signIn.email}</dt><dd>${user.email}</dd></div><div><dt>${texts.wallet.tier}</dt><dd>${texts.wallet.tiers[user.tier]}</dd></div>
       <div><dt>${t.since}</dt><dd><${Time} at=${user.created_at} /></dd></div></dl>
-    ${user.email_verified === false && settings.data.value && (settings.data.value.mail_enabled
-      ? html`<${Notice} kind="warn" icon="warning" action=${html`<${Button} small onClick=${sendMail}>${t.sendMail}<//>`}>${t.unverified}<//>`
-      : html`<p class="hint">${t.noMail}</p>`)}
-    <${Field} label=${texts.signIn.name} maxlength="200" autocomplete="name" value=${name.value} onInput=${(event) => { name.value = event.currentTarget.value; }}
+    ${
+      user.email_verified === false &&
+      settings.data.value &&
+      (settings.data.value.mail_enabled
+        ? html`<${Notice} kind="warn" icon="warning" action=${html`<${Button} small onClick=${sendMail}>${t.sendMail}<//>`}>${t.unverified}<//>`
+        : html`<p class="hint">${t.noMail}</p>`)
+    }
+    <${Field} label=${texts.signIn.name} maxlength="200" autocomplete="name" value=${name.value} onInput=${(
+      event,
+    ) => {
+      name.value = event.currentTarget.value;
+    }}
       error=${error.value?.param === "name" ? error.value.message : null} />
     ${error.value && error.value.param !== "name" && html`<${Failed} error=${error.value} />`}
     <div class="actions"><${Button} kind="primary" type="submit" busy=${busy.value} disabled=${name.value.trim() === (user.name ?? "")}>${texts.common.save}<//></div>
@@ -85,7 +118,9 @@ function Chat({ now }) {
 }
 
 function Identities() {
-  useEffect(() => { offered.ensure(); }, []);
+  useEffect(() => {
+    offered.ensure();
+  }, []);
   const begin = async (provider) => {
     try {
       sessionStorage.setItem("svc.return", location.hash);
@@ -95,7 +130,15 @@ function Identities() {
     }
   };
   const unlink = async (one) => {
-    if (!await confirm({ title: t.unlinkTitle, text: t.unlinkText(one.provider ?? one.issuer), action: t.unlink, danger: true })) return;
+    if (
+      !(await confirm({
+        title: t.unlinkTitle,
+        text: t.unlinkText(one.provider ?? one.issuer),
+        action: t.unlink,
+        danger: true,
+      }))
+    )
+      return;
     try {
       await api.user.unlinkIdentity(one.id);
       identities.drop(one.id);
@@ -107,23 +150,32 @@ function Identities() {
   if (!providers.length && !identities.items.value?.length) return html`<${Quietly} of=${identities} />`;
   return html`<h2>${t.identities}</h2>
     <${List} of=${identities} empty=${html`<p class="quiet">${t.noIdentities}</p>`}>
-      ${(one) => html`<li key=${one.id}><div class="grow"><p class="item-title">${one.provider ?? one.issuer}</p><p class="quiet small">${one.email ?? ""} · <${Time} at=${one.created_at} /></p></div>
+      ${(
+        one,
+      ) => html`<li key=${one.id}><div class="grow"><p class="item-title">${one.provider ?? one.issuer}</p><p class="quiet small">${one.email ?? ""} · <${Time} at=${one.created_at} /></p></div>
         <${Button} small onClick=${() => unlink(one)}>${t.unlink}<//></li>`}<//>
     <div class="actions more-space">${providers.map(({ provider }) => html`<${Button} icon="plus" onClick=${() => begin(provider)}>${t.link(provider)}<//>`)}</div>`;
 }
 
 /** Where no provider is configured there is nothing to show, but what was linked once is asked for. */
 function Quietly({ of }) {
-  useEffect(() => { of.ensure(); }, []);
+  useEffect(() => {
+    of.ensure();
+  }, []);
   return null;
 }
 
 function Export() {
-  const progress = useSignal(null), error = useSignal(null);
+  const progress = useSignal(null),
+    error = useSignal(null);
   const save = async () => {
     [progress.value, error.value] = [0, null];
     try {
-      const blob = await api.user.exportAll({ onProgress: (done) => { progress.value = done; } });
+      const blob = await api.user.exportAll({
+        onProgress: (done) => {
+          progress.value = done;
+        },
+      });
       saveFile(blob, `svc-export-${new Date().toISOString().slice(0, 10)}.zip`);
     } catch (problem) {
       error.value = problem;
@@ -137,8 +189,12 @@ function Export() {
 }
 
 function Leave() {
-  const busy = useSignal(false), error = useSignal(null), differs = useSignal(false);
-  const close = () => { leaving.value = false; };
+  const busy = useSignal(false),
+    error = useSignal(null),
+    differs = useSignal(false);
+  const close = () => {
+    leaving.value = false;
+  };
   const { email } = session.value.user;
   const leave = async (event) => {
     event.preventDefault();

@@ -13,7 +13,10 @@ const KNOWN = "svc-known"; // outlives the sign-out: somebody has signed in here
 
 export default function SignIn({ trouble }) {
   const mode = useSignal(localStorage.getItem(KNOWN) ? "signIn" : "signUp");
-  const form = mode.value === "forgot" ? html`<${Forgot} mode=${mode} />` : html`<${Credentials} key=${mode.value} mode=${mode} />`;
+  const form =
+    mode.value === "forgot"
+      ? html`<${Forgot} mode=${mode} />`
+      : html`<${Credentials} key=${mode.value} mode=${mode} />`;
   return html`<main class="welcome">
     <section class="welcome-about">
       <p class="brand"><span class="brand-mark" aria-hidden="true"><i></i><i></i><i></i></span>${texts.name}</p>
@@ -28,15 +31,21 @@ export default function SignIn({ trouble }) {
 
 function Credentials({ mode }) {
   const isNew = mode.value === "signUp";
-  const busy = useSignal(false), error = useSignal(null), shown = useSignal(false);
+  const busy = useSignal(false),
+    error = useSignal(null),
+    shown = useSignal(false);
   const form = useRef();
-  useEffect(() => { if (matchMedia("(hover: hover)").matches) form.current.elements.email.focus(); }, []);
+  useEffect(() => {
+    if (matchMedia("(hover: hover)").matches) form.current.elements.email.focus();
+  }, []);
   const submit = async (event) => {
     event.preventDefault();
     const { email, password, name } = Object.fromEntries(new FormData(form.current));
     [busy.value, error.value] = [true, null];
     try {
-      const answer = await (isNew ? api.auth.signUp({ email, password, ...(name && { name }) }) : api.auth.signIn({ email, password }));
+      const answer = await (isNew
+        ? api.auth.signUp({ email, password, ...(name && { name }) })
+        : api.auth.signIn({ email, password }));
       localStorage.setItem(KNOWN, "1");
       signedIn(answer);
     } catch (problem) {
@@ -54,20 +63,31 @@ function Credentials({ mode }) {
       <div class="password-field">
         <${Field} label=${t.password} name="password" type=${shown.value ? "text" : "password"} required minlength=${isNew ? 8 : undefined} maxlength="1024"
           autocomplete=${isNew ? "new-password" : "current-password"} hint=${isNew ? t.passwordHint : null} error=${told("password")} />
-        <${IconButton} icon="eye" label=${shown.value ? t.hide : t.show} aria-pressed=${String(shown.value)} onClick=${() => { shown.value = !shown.value; }} />
+        <${IconButton} icon="eye" label=${shown.value ? t.hide : t.show} aria-pressed=${String(shown.value)} onClick=${() => {
+          shown.value = !shown.value;
+        }} />
       </div>
       ${untold && html`<${Failed} error=${error.value} />`}
       <${Button} kind="primary" type="submit" busy=${busy.value} class="wide">${isNew ? t.signUpAction : t.signIn}<//>
     </form>
     <${IdentityProviders} />
     <div class="welcome-links">
-      <${Button} kind="quiet" onClick=${() => { mode.value = isNew ? "signIn" : "signUp"; }}>${isNew ? t.toSignIn : t.toSignUp}<//>
-      ${!isNew && html`<${Button} kind="quiet" onClick=${() => { mode.value = "forgot"; }}>${t.forgot}<//>`}
+      <${Button} kind="quiet" onClick=${() => {
+        mode.value = isNew ? "signIn" : "signUp";
+      }}>${isNew ? t.toSignIn : t.toSignUp}<//>
+      ${
+        !isNew &&
+        html`<${Button} kind="quiet" onClick=${() => {
+          mode.value = "forgot";
+        }}>${t.forgot}<//>`
+      }
     </div>`;
 }
 
 function Forgot({ mode }) {
-  const busy = useSignal(false), error = useSignal(null), done = useSignal(false);
+  const busy = useSignal(false),
+    error = useSignal(null),
+    done = useSignal(false);
   const submit = async (event) => {
     event.preventDefault();
     [busy.value, error.value] = [true, null];
@@ -80,10 +100,16 @@ function Forgot({ mode }) {
     busy.value = false;
   };
   return html`<h2>${t.forgotTitle}</h2>
-    ${done.value ? html`<${Notice} kind="good" icon="check">${t.forgotDone}<//>` : html`<form class="stack" onSubmit=${submit}>
+    ${
+      done.value
+        ? html`<${Notice} kind="good" icon="check">${t.forgotDone}<//>`
+        : html`<form class="stack" onSubmit=${submit}>
       <p class="quiet">${t.forgotText}</p>
       <${Field} label=${t.email} name="email" type="email" autocomplete="username" required maxlength="254" autofocus />
       ${error.value && html`<${Failed} error=${error.value} />`}
-      <${Button} kind="primary" type="submit" busy=${busy.value} class="wide">${t.forgotAction}<//></form>`}
-    <div class="welcome-links"><${Button} kind="quiet" onClick=${() => { mode.value = "signIn"; }}>${t.back}<//></div>`;
+      <${Button} kind="primary" type="submit" busy=${busy.value} class="wide">${t.forgotAction}<//></form>`
+    }
+    <div class="welcome-links"><${Button} kind="quiet" onClick=${() => {
+      mode.value = "signIn";
+    }}>${t.back}<//></div>`;
 }

@@ -3,7 +3,20 @@ import { computed, signal, useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { api } from "../api.js";
 import { SpendChart } from "../chart.js";
-import { Button, Empty, Failed, Field, List, Loading, Money, Notice, Page, Resource, Time, toast } from "../components.js";
+import {
+  Button,
+  Empty,
+  Failed,
+  Field,
+  List,
+  Loading,
+  Money,
+  Notice,
+  Page,
+  Resource,
+  Time,
+  toast,
+} from "../components.js";
 import { csv, saveFile } from "../files.js";
 import { cost, date, number } from "../format.js";
 import { html } from "../html.js";
@@ -13,7 +26,8 @@ import { texts } from "../texts.js";
 const t = texts.wallet;
 const ledger = pagedList((after) => api.billing.ledger({ limit: 100, after }));
 const kind = signal("all");
-const days = signal(30), by = signal("model");
+const days = signal(30),
+  by = signal("model");
 const usage = resource(async () => {
   const values = { days: days.peek(), by: by.peek() };
   let page = await api.billing.usage(values);
@@ -25,10 +39,21 @@ const usage = resource(async () => {
   return rows;
 });
 const keyNames = resource(async () => new Map((await api.keys.list()).map(({ id, name }) => [id, name])));
-const rows = computed(() => usage.data.value?.map((row) => ({ day: row.day, series: by.value === "key" ? row.key_id ?? "" : row.model, micros: row.cost_micros, row })));
+const rows = computed(() =>
+  usage.data.value?.map((row) => ({
+    day: row.day,
+    series: by.value === "key" ? (row.key_id ?? "") : row.model,
+    micros: row.cost_micros,
+    row,
+  })),
+);
 
 export default function Wallet() {
-  useEffect(() => { wallet.reload(); ledger.reload(); usage.reload(); }, []);
+  useEffect(() => {
+    wallet.reload();
+    ledger.reload();
+    usage.reload();
+  }, []);
   return html`<${Page} title=${texts.views.wallet} wide>
     <${Resource} of=${wallet}>${(account) => html`<${Balance} of=${account} />`}<//>
     <h2>${t.spend}</h2><${Spend} />
@@ -36,7 +61,8 @@ export default function Wallet() {
 }
 
 function Balance({ of }) {
-  const addFunds = of.payments !== "none" && html`<${Button} kind="primary" icon="plus" href="/checkout">${t.addFunds}<//>`;
+  const addFunds =
+    of.payments !== "none" && html`<${Button} kind="primary" icon="plus" href="/checkout">${t.addFunds}<//>`;
   return html`
     ${of.payments === "sandbox" && html`<${Notice} kind="warn" icon="warning">${t.testMoney}<//>`}
     <div class="figures">
@@ -49,22 +75,41 @@ function Balance({ of }) {
 }
 
 function Spend() {
-  useEffect(() => { keyNames.ensure(); }, []);
-  const set = (value, to) => { value.value = to; usage.reload(); };
-  const labelOf = (series) => (by.value === "key" ? (series ? keyNames.data.value?.get(series) ?? t.deletedKey : t.session) : series);
+  useEffect(() => {
+    keyNames.ensure();
+  }, []);
+  const set = (value, to) => {
+    value.value = to;
+    usage.reload();
+  };
+  const labelOf = (series) =>
+    by.value === "key" ? (series ? (keyNames.data.value?.get(series) ?? t.deletedKey) : t.session) : series;
   const spent = rows.value?.filter(({ micros }) => micros > 0) ?? [];
   return html`<div class="filters">
       <${Field} label=${t.period} value=${String(days.value)} options=${[7, 30, 90].map((count) => [String(count), t.days(count)])} onChange=${(event) => set(days, Number(event.currentTarget.value))} />
       <${Field} label=${t.by} value=${by.value} options=${Object.entries(t.series)} onChange=${(event) => set(by, event.currentTarget.value)} /></div>
-    ${usage.error.value ? html`<${Failed} error=${usage.error.value} retry=${usage.reload} />`
-      : rows.value === undefined ? html`<${Loading} />`
-      : html`<div class="card ${usage.busy.value ? "is-busy" : ""}">
+    ${
+      usage.error.value
+        ? html`<${Failed} error=${usage.error.value} retry=${usage.reload} />`
+        : rows.value === undefined
+          ? html`<${Loading} />`
+          : html`<div class="card ${usage.busy.value ? "is-busy" : ""}">
         ${spent.length ? html`<${SpendChart} rows=${rows.value} days=${days.value} labelOf=${labelOf} />` : html`<p class="quiet">${rows.value.length ? t.onlyFree : t.noSpend}</p>`}
-        ${rows.value.length > 0 && html`<details class="table-fold"><summary>${t.asTable}</summary><div class="table-scroll" tabindex="0" role="region" aria-label=${t.asTable}><table class="table">
+        ${
+          rows.value.length > 0 &&
+          html`<details class="table-fold"><summary>${t.asTable}</summary><div class="table-scroll" tabindex="0" role="region" aria-label=${t.asTable}><table class="table">
           <thead><tr><th>${t.day}</th><th>${t.series[by.value]}</th><th class="num">${t.requests}</th><th class="num">${t.input}</th><th class="num">${t.output}</th><th class="num">${t.cost}</th></tr></thead>
-          <tbody>${rows.value.map(({ row, series, day }) => html`<tr><td>${date(day)}</td><td>${labelOf(series)}</td><td class="num">${number(row.requests)}</td>
-            <td class="num">${number(row.input_tokens)}</td><td class="num">${number(row.output_tokens)}</td><td class="num"><${Money} micros=${row.cost_micros} /></td></tr>`)}</tbody></table></div></details>`}
-      </div>`}`;
+          <tbody>${rows.value.map(
+            ({
+              row,
+              series,
+              day,
+            }) => html`<tr><td>${date(day)}</td><td>${labelOf(series)}</td><td class="num">${number(row.requests)}</td>
+            <td class="num">${number(row.input_tokens)}</td><td class="num">${number(row.output_tokens)}</td><td class="num"><${Money} micros=${row.cost_micros} /></td></tr>`,
+          )}</tbody></table></div></details>`
+        }
+      </div>`
+    }`;
 }
 
 function Ledger() {
@@ -73,13 +118,29 @@ function Ledger() {
     const all = [];
     saving.value = 0;
     try {
-      for (let page; !page || page.has_more;) {
+      for (let page; !page || page.has_more; ) {
         page = await api.billing.ledger({ limit: 100, after: all.at(-1)?.id });
         all.push(...page.data);
         saving.value = all.length;
       }
-      const columns = ["created_at", "kind", "amount_micros", "balance_after_micros", "description", "reference", "model", "input_tokens", "output_tokens", "request_id", "key_id", "id"];
-      saveFile(csv([columns, ...all.map((entry) => columns.map((name) => entry[name]))]), `ledger-${new Date().toISOString().slice(0, 10)}.csv`);
+      const columns = [
+        "created_at",
+        "kind",
+        "amount_micros",
+        "balance_after_micros",
+        "description",
+        "reference",
+        "model",
+        "input_tokens",
+        "output_tokens",
+        "request_id",
+        "key_id",
+        "id",
+      ];
+      saveFile(
+        csv([columns, ...all.map((entry) => columns.map((name) => entry[name]))]),
+        `ledger-${new Date().toISOString().slice(0, 10)}.csv`,
+      );
     } catch (error) {
       toast(error.message, { kind: "bad" });
     }
@@ -87,14 +148,23 @@ function Ledger() {
   };
   const shows = (entry) => kind.value === "all" || entry.kind === kind.value;
   const { length: loaded = 0 } = ledger.items.value ?? [];
-  const none = loaded > 0 && !ledger.items.value.some(shows), searching = none && ledger.more.value && !ledger.error.value;
-  useEffect(() => { if (searching) ledger.loadMore(); }, [searching, loaded]); // until there is one to show, or no more page
+  const none = loaded > 0 && !ledger.items.value.some(shows),
+    searching = none && ledger.more.value && !ledger.error.value;
+  useEffect(() => {
+    if (searching) ledger.loadMore();
+  }, [searching, loaded]); // until there is one to show, or no more page
   return html`<div class="section-head"><h2>${t.ledger}</h2>
-      <div class="actions"><${Field} label=${t.filter} hideLabel value=${kind.value} options=${Object.entries(t.kinds)} onChange=${(event) => { kind.value = event.currentTarget.value; }} />
+      <div class="actions"><${Field} label=${t.filter} hideLabel value=${kind.value} options=${Object.entries(t.kinds)} onChange=${(
+        event,
+      ) => {
+        kind.value = event.currentTarget.value;
+      }} />
         <${Button} icon="download" busy=${saving.value !== null} onClick=${save}>${saving.value ? t.saving(saving.value) : t.csv}<//></div></div>
     ${searching ? html`<${Loading} label=${t.searching(loaded)} />` : none && html`<p class="quiet">${t.noneOfKind}</p>`}
     <${List} of=${ledger} empty=${html`<${Empty} icon="wallet" title=${t.noLedger} text=${t.noLedgerText} />`}>
-      ${(entry) => shows(entry) && html`<li key=${entry.id}>
+      ${(entry) =>
+        shows(entry) &&
+        html`<li key=${entry.id}>
         <div class="grow"><p class="item-title">${entry.description || t.kinds[entry.kind]}</p><p class="quiet small"><${Time} at=${entry.created_at} /> · ${t.after} <${Money} micros=${entry.balance_after_micros} /></p></div>
         <p class=${entry.amount_micros > 0 ? "amount good" : "amount"}>${entry.amount_micros > 0 ? "+" : "−"}<${Money} micros=${Math.abs(entry.amount_micros)} /></p></li>`}<//>`;
 }

@@ -1,0 +1,20 @@
+"""The shape of the web application's scripts: line length and imports. Biome and tsc check the rest (tests/web/package.json)."""
+
+import re
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+STATIC = Path(__file__).parent.parent.parent / "svc" / "static"
+SCRIPTS = sorted([*STATIC.glob("*.js"), *(STATIC / "app").rglob("*.js")])
+
+
+def test_scripts_do_not_import_one_another_in_a_circle() -> None:
+    graph = {
+        path.resolve(): {
+            (path.parent / name).resolve()
+            for name in re.findall(r"""\b(?:from|import)\s*\(?\s*["'](\.[^"']*)["']""", path.read_text())
+        }
+        for path in SCRIPTS
+    }
+    assert graph.keys() >= set().union(*graph.values())
+    assert len(list(TopologicalSorter(graph).static_order())) == len(SCRIPTS)  # raises CycleError
