@@ -17,9 +17,7 @@ from svc.content.artifacts import Artifact
 from svc.db import Database
 from svc.errors import ApiError
 from svc.outbound.client import Outbound
-
-# How long a text may be that a run takes; the schema of an argument.
-Argument = dict[str, Any]
+from svc.shapes import Shape
 
 
 class Offer(NamedTuple):
@@ -55,7 +53,7 @@ def always(offer: Offer) -> bool:
 
 @dataclass(frozen=True)
 class AgentTool:
-    """One tool: what the model is told, its arguments by name, each a string within bounds, and the function that does it.
+    """One tool: what the model is told, the shapes of its arguments by name, and the function that does it.
 
     `function(run, **arguments)` gives what JSON can carry. It raises ToolFailure, ApiError or ValueError with a reason that the
     model can use. Every argument is required, so that a model leaves none out.
@@ -63,7 +61,7 @@ class AgentTool:
 
     name: str
     description: str
-    arguments: Mapping[str, Argument]
+    arguments: Mapping[str, Shape[Any]]
     function: Callable[..., Awaitable[Any]]
     offered: Callable[[Offer], bool] = always
 
@@ -73,30 +71,19 @@ class AgentTool:
         names = list(self.arguments)
         parameters = {
             "type": "object",
-            "properties": dict(self.arguments),
+            "properties": {name: shape.schema for name, shape in self.arguments.items()},
             "required": names,
             "additionalProperties": False,
         }
         return {"type": "function", "function": {"name": self.name, "description": self.description, "parameters": parameters}}
 
-    def check(self, arguments: Mapping[str, Any]) -> None:
-        """Holds `arguments` against the schema. Raises ToolFailure."""
-        for key in arguments:
-            if key not in self.arguments:
+    def checked(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the arguments, checked and typed. Raises ToolFailure for an unknown one, ApiError for a wrong one."""
+        for name in arguments:
+            if name not in self.arguments:
                 known = ", ".join(self.arguments) or "none"
-                raise ToolFailure(f"{self.name} has no argument {key[:100]!r}. It takes: {known}.")
-        for key, rule in self.arguments.items():
-            value = arguments.get(key)
-            if not isinstance(value, str):
-                raise ToolFailure(f"{self.name} needs the argument {key!r}, a string.")
-            if not rule["minLength"] <= len(value) <= rule["maxLength"]:
-                raise ToolFailure(f"{key!r} must have {rule['minLength']} to {rule['maxLength']} characters.")
-
-
-def text_argument(most: int, description: str = "", *, least: int = 1) -> Argument:
-    """The schema of an argument: a string of `least` to `most` characters."""
-    described = {"description": description} if description else {}
-    return {"type": "string", "minLength": least, "maxLength": most, **described}
+                raise ToolFailure(f"{self.name} has no argument {name[:100]!r}. It takes: {known}.")
+        return {name: shape.check(arguments.get(name), name) for name, shape in self.arguments.items()}
 
 
 @dataclass(frozen=True)
@@ -112,9 +99,8 @@ class Toolbox:
         tool = self.tools.get(name)
         if tool is None:
             raise ToolFailure(f"There is no tool {name[:100]!r}. There are: {', '.join(self.tools)}.")
-        tool.check(arguments)
         try:
-            return orjson.loads(orjson.dumps(await tool.function(self.run, **arguments)))
+            return orjson.loads(orjson.dumps(await tool.function(self.run, **tool.checked(arguments))))
         except (ApiError, ValueError) as error:
             raise ToolFailure(str(error)) from None
         except (ToolFailure, asyncio.CancelledError):

@@ -10,12 +10,13 @@ import sqlite3
 from typing import Any
 
 from svc.agents.loop import ToolFailure
-from svc.agents.toolbox import AgentTool, Offer, RunContext, file_fields, text_argument
+from svc.agents.toolbox import AgentTool, Offer, RunContext, file_fields
 from svc.builtin.calculate import calculate
 from svc.content import artifacts, contents, recall
 from svc.content.artifacts import Artifact
 from svc.ids import timestamp
 from svc.outbound.errors import OutboundError
+from svc.shapes import text
 
 _READ_BYTES = 64 * 1024
 _LISTED = 50
@@ -113,16 +114,16 @@ def _with_voice(offer: Offer) -> bool:
     return offer.speech
 
 
-_EXPRESSION = {"expression": text_argument(1_000, "for instance 12 * (3 + 4)")}
-_ID = {"id": text_argument(100, "the file's id, art_...")}
+_EXPRESSION = {"expression": text(1_000, least=1).about("for instance 12 * (3 + 4)")}
+_ID = {"id": text(100, least=1).about("the file's id, art_...")}
 _FILE = {
-    "name": text_argument(artifacts.NAME_LENGTH, "a file name such as note.md"),
-    "content": text_argument(1_000_000, least=0),
+    "name": text(artifacts.NAME_LENGTH, least=1).about("a file name such as note.md"),
+    "content": text(1_000_000),
 }
-_PROMPT = {"prompt": text_argument(4_000, "what the picture is to show")}
-_INPUT = {"input": text_argument(10_000, "the text to be spoken")}
-_QUERY = {"query": text_argument(1_000)}
-_URL = {"url": text_argument(2_000, "http:// or https://", least=8)}
+_PROMPT = {"prompt": text(4_000, least=1).about("what the picture is to show")}
+_INPUT = {"input": text(10_000, least=1).about("the text to be spoken")}
+_QUERY = {"query": text(1_000, least=1)}
+_URL = {"url": text(2_000, least=8).about("http:// or https://")}
 
 TOOLS: dict[str, AgentTool] = {
     tool.name: tool

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from svc.agents.toolbox import Offer, RunContext, Toolbox
+from svc.agents.toolbox import AgentTool, Offer, RunContext, Toolbox
 from svc.agents.tools import TOOLS, tools_for
+from svc.shapes import integer, text
 from tests.support.toolboxes import failure
 
 
@@ -19,13 +20,13 @@ def with_clock(box: Toolbox, function: Callable[[RunContext], Any]) -> Toolbox:
 
 
 def test_each_tool_is_offered_only_where_it_can_work() -> None:
-    def offered(**possible: bool) -> list[str]:
-        return list(tools_for(Offer(**{"session": False, "fetch": False, "image": False, "speech": False, **possible})))
+    def offered(**possible: bool) -> set[str]:
+        return set(tools_for(Offer(**{"session": False, "fetch": False, "image": False, "speech": False, **possible})))
 
-    always = ["calculate", "current_time", "list_artifacts", "read_artifact", "write_artifact"]
+    always = {"calculate", "current_time", "list_artifacts", "read_artifact", "write_artifact"}
     assert offered() == always
-    assert (offered(session=True)[5:], offered(fetch=True)[5:]) == (["search_memory"], ["fetch_url"])
-    assert (offered(image=True)[5:], offered(speech=True)[5:]) == (["generate_image"], ["generate_audio"])
+    assert (offered(session=True) - always, offered(fetch=True) - always) == ({"search_memory"}, {"fetch_url"})
+    assert (offered(image=True) - always, offered(speech=True) - always) == ({"generate_image"}, {"generate_audio"})
 
 
 def test_every_tool_is_described_with_a_strict_schema_that_its_function_takes() -> None:
@@ -34,22 +35,33 @@ def test_every_tool_is_described_with_a_strict_schema_that_its_function_takes() 
         schema = described["function"]["parameters"]
         assert described["type"] == "function" and described["function"]["name"] == name and described["function"]["description"]
         assert schema["additionalProperties"] is False and schema["required"] == list(schema["properties"])
-        assert all(rule["type"] == "string" and rule["maxLength"] > 0 for rule in schema["properties"].values())
-        assert list(inspect.signature(tool.function).parameters)[1:] == schema["required"]
+        assert all("maxLength" in rule for rule in schema["properties"].values() if rule["type"] == "string"), "it is bounded"
+        assert set(list(inspect.signature(tool.function).parameters)[1:]) == set(schema["required"])
 
 
 @pytest.mark.parametrize("name", list(TOOLS))
 async def test_wrong_arguments_are_told_and_nothing_is_run(box: Toolbox, faults: list[BaseException], name: str) -> None:
-    properties = TOOLS[name].arguments
-    right = {key: "x" * max(rule.get("minLength", 0), 1) for key, rule in properties.items()}
-    wrong: list[dict[str, Any]] = [{**right, "more": 1}, {**right, "\0": "x"}, {**right, "account_id": "user_1"}]
-    for key, rule in properties.items():
-        wrong += [{**right, key: value} for value in (None, 5, True, [], {}, "x" * (rule["maxLength"] + 1))]
-        wrong += [{k: v for k, v in right.items() if k != key}]
-        wrong += [{**right, key: ""}] if rule.get("minLength") else []
-    for arguments in wrong:
-        assert name in await failure(box, name, arguments) or "characters" in await failure(box, name, arguments)
+    shapes = TOOLS[name].arguments
+    right = {key: "x" * shape.schema.get("minLength", 1) for key, shape in shapes.items()}
+    wrong: list[tuple[str, dict[str, Any]]] = [(name, {**right, key: 1}) for key in ("more", "\0", "account_id")]
+    for key, shape in shapes.items():
+        wrong += [(key, {**right, key: value}) for value in (None, 5, True, [], {}, "x" * (shape.schema["maxLength"] + 1))]
+        wrong += [(key, {other: value for other, value in right.items() if other != key})]
+        wrong += [(key, {**right, key: ""})] if shape.schema.get("minLength") else []
+    for named, arguments in wrong:
+        assert named in await failure(box, name, arguments)
     assert faults == []
+
+
+async def test_an_argument_has_any_shape_and_reaches_the_function_typed(box: Toolbox) -> None:
+    async def repeat(run: RunContext, word: str, times: int) -> str:
+        return word * times
+
+    tool = AgentTool("repeat", "Repeats a word.", {"word": text(5), "times": integer(1, 3)}, repeat)
+    one = replace(box, tools={"repeat": tool})
+    assert tool.as_function["function"]["parameters"]["properties"]["times"] == {"type": "integer", "minimum": 1, "maximum": 3}
+    assert await one.call("repeat", {"word": "ab", "times": 2.0}) == "abab"
+    assert "times must be a whole number from 1 to 3" in await failure(one, "repeat", {"word": "ab", "times": "2"})
 
 
 @pytest.mark.parametrize("name", ["no_such_tool", "", "\0", "__init__", "call", "_calculate", "x" * 100_000])

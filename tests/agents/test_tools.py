@@ -16,6 +16,7 @@ from svc.content import artifacts, history, projects
 from svc.content.contents import CONTENT_BYTES
 from svc.db import Database
 from svc.outbound.client import Outbound
+from tests.support.server import ROOT
 from tests.support.toolboxes import NOW, box_of, failure
 
 UNREADABLE = "This address cannot be read. Only public http and https pages can."
@@ -308,3 +309,9 @@ async def test_an_address_that_is_not_public_is_refused_in_any_spelling(
 async def test_what_is_no_address_is_refused_with_the_same_text(box: Toolbox, faults: list[BaseException], url: str) -> None:
     assert await failure(box, "fetch_url", {"url": url}) == UNREADABLE
     assert faults == []
+
+
+def test_every_tool_is_named_in_the_documentation_and_in_the_web_application() -> None:
+    for file in ("svc/README.md", "svc/static/app/texts.js"):
+        text = (ROOT / file).read_text()
+        assert [name for name in tools.TOOLS if name not in text] == [], f"{file} lacks these tools"

@@ -20,6 +20,7 @@ from svc.billing import wallet
 from svc.billing.checkout_cookie import COOKIE
 from svc.ids import new_id
 from tests.conftest import Service, bearer
+from tests.support.openapi import DOCUMENT, resolved
 
 FORM = {"content-type": "application/x-www-form-urlencoded"}
 MESSAGES = [{"role": "user", "content": "hi"}]
@@ -37,7 +38,7 @@ REFERENCES: dict[tuple[str, str], dict[str, str]] = {
     ("POST", "/v1/audio/generate"): {"body.model": "model"},
     ("POST", "/v1/audio/speech"): {"body.model": "model"},
     ("POST", "/v1/agents/run"): {"body.model": "model", "body.project_id": "project"},
-    ("GET", "/v1/agents/runs"): {"query.after": "run"},
+    ("GET", "/v1/agents/runs"): {"query.after": "run", "query.project_id": "project"},
     ("PATCH", "/user/settings"): {"body.default_model": "model"},
     ("GET", "/user/identities"): {"query.after": "identity"},
     ("GET", "/user/providers"): {"query.after": "provider"},
@@ -110,6 +111,34 @@ def test_every_route_says_what_it_refers_to() -> None:
         refers = bool(path_kinds(method, path) or REFERENCES.get((method, path)))
         assert refers != ((method, path) in LISTED), f"{method} {path} is in none of the tables here, or in two"
     assert (LISTED | set(REFERENCES) | set(BODIES)) <= {(method, path) for method, path, _ in ROUTES}
+
+
+# Fields that are named like a reference and are none: the last row of a page of usage, a field of the processor's event.
+NO_REFERENCES = {("GET", "/billing/usage", "query.after"), ("POST", "/billing/webhook", "body.id")}
+NAMES = re.compile(r"(?:.*_)?(?:id|model)|after|x-service-conversation")
+
+
+def named_references(operation: dict[str, Any]) -> set[str]:
+    """The places of an operation, but for its path, whose names say that they refer to an object."""
+    found = {f"{one['in']}.{one['name']}" for one in operation.get("parameters", ()) if one["in"] != "path"}
+    for content in operation.get("requestBody", {}).get("content", {}).values():
+        found |= {f"body.{name}" for name in resolved(content["schema"]).get("properties", ())}
+    return {place for place in found if NAMES.fullmatch(place.partition(".")[2])}
+
+
+def test_every_field_that_names_an_object_is_tried_with_anothers_id() -> None:
+    for method, path, _ in ROUTES:
+        operation = DOCUMENT["paths"][path.replace(":path}", "}")][method.lower()]
+        named = {place for place in named_references(operation) if (method, path, place) not in NO_REFERENCES}
+        assert named <= REFERENCES.get((method, path), {}).keys(), f"add these of {method} {path} to REFERENCES"
+
+
+def test_every_json_body_is_tried_with_anothers_id() -> None:
+    for method, path, _ in ROUTES:
+        operation = DOCUMENT["paths"][path.replace(":path}", "}")][method.lower()]
+        takes_json = "application/json" in operation.get("requestBody", {}).get("content", {})
+        refers = path_kinds(method, path) or REFERENCES.get((method, path))
+        assert not (takes_json and refers) or (method, path) in BODIES, f"add a body of {method} {path} to BODIES"
 
 
 @dataclass

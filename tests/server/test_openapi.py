@@ -223,6 +223,14 @@ def test_the_check_of_answers_refuses_what_the_document_does_not_know(status: in
         validate_response("GET", "/healthz", status, body)
 
 
+def test_only_a_list_with_pages_tells_to_ask_for_the_next_one() -> None:
+    for method, path, operation in OPERATIONS:
+        answers = operation["responses"].get("200", {}).get("content", {}).get("application/json", {})
+        has_more = resolved(answers.get("schema", {})).get("properties", {}).get("has_more", {})
+        paged = any(one["name"] == "after" for one in operation.get("parameters", ()))
+        assert ("`after`" in has_more.get("description", "")) <= paged, f"{method} {path}: describe its has_more"
+
+
 # --- the chat request: the document refuses what the service refuses
 
 FIELDS = DOCUMENT["components"]["schemas"]["ChatCompletionRequest"]["properties"]
