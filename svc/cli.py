@@ -14,6 +14,7 @@ from svc.commands import backups, books, check, doctor, money, status, support, 
 from svc.config import Config, from_environ
 from svc.errors import ApiError, StartError
 from svc.routes import service
+from svc.version import VERSION
 
 _APP = str(Path(__file__).parent.parent / "app.py")
 
@@ -35,11 +36,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # Whoever reads has seen enough. What the interpreter still has to write at its end must go somewhere.
         os.dup2(os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC), 1)
         return 1
+    except OSError as error:
+        print(f"svc: cannot use {error.filename or 'a file'}: {error.strerror}", file=sys.stderr)
+        return 1
     return status
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="svc", description="Commands for the operator of the service.")
+    parser.add_argument("--version", action="version", version=VERSION)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     commands.add_parser("serve", help="start the service (as python app.py does)").set_defaults(run=_serve)
     commands.add_parser("openapi", help="print the interface document").set_defaults(run=_openapi)

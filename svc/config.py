@@ -72,7 +72,8 @@ class Config:
     stripe_api: str = "https://api.stripe.com"
     smtp_url: MailServer | None = None
 
-    environ: Mapping[str, str] = field(default_factory=dict, repr=False)  # where the catalog's `api_key_env` looks
+    # Where the catalog's `api_key_env` looks: the whole environment, with secrets in place of the files that hold them.
+    environ: Mapping[str, str] = field(default_factory=dict, repr=False)
     identity_providers: tuple[IdentityProvider, ...] = ()  # made of `SVC_OAUTH_*`
     clock: Callable[[], float] = time.time
     monotonic: Callable[[], float] = time.monotonic
@@ -155,7 +156,7 @@ def from_environ(environ: Mapping[str, str]) -> Config:
             parts.setdefault(of_provider[1].lower(), {})[of_provider[2].lower()] = str(value)
         else:
             values[name[4:].lower()] = value
-    config = Config(**values, identity_providers=_identity_providers(parts), environ=environ)  # type: ignore[arg-type]
+    config = Config(**values, identity_providers=_identity_providers(parts), environ=settings)  # type: ignore[arg-type]
     _check_together(config)
     return config
 

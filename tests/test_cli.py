@@ -1,8 +1,15 @@
 """The door of the command line: wrong usage, one line for a refusal, and every command has a help."""
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from svc import cli
+from svc.schema import newest_schema, prepare
+from tests.support.server import ROOT
 
 COMMANDS = ["serve", "openapi", "user", "credit", "debit", "support", "backup", "restore", "check"]
 
@@ -26,3 +33,19 @@ def test_a_wrong_setting_is_one_line_and_status_1(monkeypatch: pytest.MonkeyPatc
     assert cli.main(["user", "list"]) == 1
     captured = capsys.readouterr()
     assert captured.out == "" and captured.err.startswith("svc: ") and captured.err.count("\n") == 1
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may become another user")
+@pytest.mark.needs("setpriv")
+@pytest.mark.parametrize("command", ["check", "user list", "backup -", "doctor"])
+def test_a_folder_of_another_user_is_one_line(command: str, tmp_path: Path) -> None:
+    prepare(tmp_path / "service.db", *newest_schema())
+    tmp_path.chmod(0o700)
+    env = {**os.environ, "SVC_DATA_DIR": str(tmp_path), "SVC_DISCOVER": "0", "SVC_PORT": "0"}
+    another = ["setpriv", "--reuid=61234", "--regid=61234", "--clear-groups", sys.executable]
+    if subprocess.run([*another, "-c", ""], capture_output=True).returncode:
+        pytest.skip("another user may not run this Python")
+    done = subprocess.run(
+        [*another, "-m", "svc", *command.split()], cwd=ROOT, env=env, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 1 and done.stderr.count("\n") == 1 and "Permission denied" in done.stderr

@@ -17,8 +17,9 @@ from svc import backup
 from svc.commands.finding import Finding, fine, look, wrong
 from svc.config import Config
 from svc.errors import StartError
-from svc.schema import FIRST_VERSION, newest_schema, newest_version
-from svc.secrets import DATABASE
+from svc.inference.providers import count_sealed
+from svc.schema import FIRST_VERSION, newest_schema, newest_version, read_only
+from svc.secrets import DATABASE, MASTER, fits
 from svc.server import status
 from svc.server.serve import bind, tls_context
 
@@ -33,12 +34,13 @@ _SKEW_SECONDS = 60
 def examined(config: Config) -> Iterator[Finding]:
     """Everything that is looked at, one after the other: it takes milliseconds, and waits for nobody."""
     yield from _folder(config.data_dir)
-    yield from _database(config.data_dir / DATABASE)
+    if os.access(config.data_dir, os.R_OK | os.X_OK):
+        yield from _database(config.data_dir / DATABASE)
+        yield from _backup(config.data_dir)
+        yield from _clock(config.data_dir)
     yield _port(config)
     yield from _certificate(config)
     yield room(shutil.disk_usage(_there(config.data_dir)).free)
-    yield from _backup(config.data_dir)
-    yield from _clock(config.data_dir)
     if config.smtp_url is None:
         yield fine("mail", "there is no mail server; 'svc user reset-link' prints the links that it would send")
     if not config.local_posture and config.metrics_token is None:
@@ -58,18 +60,15 @@ def _folder(folder: Path) -> Iterator[Finding]:
         yield wrong(about, f"{shown} may not be written by this user", "Run as the user of the service, or give it the folder")
         return
     owner = folder.stat().st_uid
-    if owner != os.geteuid():
-        # Root may do everything here, and would leave files that the service cannot open.
-        yield wrong(about, f"{shown} belongs to {_user(owner)}", f"Run svc as that user: sudo -u {_user(owner)} ...")
-    mine = [path for path in (folder, *folder.rglob("*")) if not path.is_symlink()]
+    mine = [path for path in (folder, *folder.rglob("*")) if not path.is_symlink() and path.name != "lost+found"]
     strange = [path for path in mine if path.stat().st_uid != owner]
     if strange:
         yield wrong(about, f"{strange[0]} belongs to {_user(strange[0].stat().st_uid)}", f"chown -R {_user(owner)} {shown}")
     open_to_others = [path for path in mine if stat.S_IMODE(path.stat().st_mode) & 0o077]
     if open_to_others:
         yield look(about, f"others may read {open_to_others[0]}", "The next start closes it; until then: chmod -R go= it")
-    if owner == os.geteuid() and not strange and not open_to_others:
-        yield fine(about, f"{shown} is this user's alone")
+    if not strange and not open_to_others:
+        yield fine(about, f"{shown} is {_user(owner)}'s alone")
 
 
 def _user(number: int) -> str:
@@ -88,15 +87,14 @@ def _database(path: Path) -> Iterator[Finding]:
     about = "database"
     if not path.exists():
         return
+    newest = newest_version(newest_schema()[1])
     try:
-        # Where nobody has it open, SQLite would make its side files merely to read it.
-        mode = "mode=ro" if path.with_name(f"{path.name}-wal").exists() else "immutable=1"
-        with contextlib.closing(sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True)) as conn:
+        with read_only(path) as conn:
             version: int = conn.execute("PRAGMA user_version").fetchone()[0]
-    except sqlite3.Error as error:
+            key = _master_key(conn, path.parent) if version == newest else None
+    except (StartError, sqlite3.Error, OSError) as error:
         yield wrong(about, f"it cannot be read: {error}", "Restore a backup into a new folder")
         return
-    newest = newest_version(newest_schema()[1])
     if version > newest:
         yield wrong(about, f"its schema is version {version}, known here up to {newest}", "Install the newer service again")
     elif version < FIRST_VERSION:
@@ -104,7 +102,23 @@ def _database(path: Path) -> Iterator[Finding]:
     elif version < newest:
         yield look(about, f"its schema is version {version}", f"The next start keeps it beside and takes it to {newest}")
     else:
-        yield fine(about, f"schema {version}, {path.stat().st_size:,} bytes; 'svc check' proves all of it")
+        yield fine(about, f"schema {version}, {path.stat().st_size:,} bytes; 'svc check' verifies all of it")
+    if key is not None:
+        yield key
+
+
+def _master_key(conn: sqlite3.Connection, folder: Path) -> Finding | None:
+    """What is wrong with the secret that encrypts what is stored."""
+    try:
+        if fits(conn, (folder / MASTER).read_bytes()):
+            return None
+        text = "it is not the one of this database"
+    except FileNotFoundError:
+        if fits(conn, b""):
+            return None  # there was no start yet
+        text = "it is missing"
+    lost = f"and {count_sealed(conn)} provider keys are encrypted with the old one"
+    return wrong(MASTER, f"{text}, {lost}", "Restore it from a backup; a start without it is refused, or ends every session")
 
 
 def _port(config: Config) -> Finding:

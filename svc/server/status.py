@@ -1,18 +1,19 @@
-"""The door for `svc status`: a socket in the data folder, which its owner alone can open, tells what the server does now.
+"""A socket in the data folder, which only its owner can open: commands ask the running server there.
 
-svc status -> connects to <data folder>/status -> one JSON document -> the end
+svc status, svc doctor -> <data folder>/status: one line, `status` or `settings` -> one JSON document -> the end
 """
 
 import asyncio
 import contextlib
 import os
 import socket
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import orjson
 
+from svc.config import Config
 from svc.ids import timestamp
 from svc.server.gauges import at_work, began_at
 from svc.server.state import State
@@ -20,7 +21,7 @@ from svc.version import VERSION
 
 _NAME = "status"
 _PATIENCE_SECONDS = 5.0
-_MOST_BYTES = 64 * 1024
+_MOST_BYTES = 1024 * 1024
 
 
 def now(state: State) -> dict[str, Any]:
@@ -36,14 +37,34 @@ def now(state: State) -> dict[str, Any]:
     }
 
 
-@contextlib.asynccontextmanager
-async def status_told(folder: Path, tell: Callable[[], dict[str, Any]]) -> AsyncIterator[None]:
-    """Tells whoever connects to the socket in `folder` what `tell()` returns, while the block runs. Raises OSError where the
-    file system takes no sockets."""
+def settings(config: Config) -> dict[str, Any]:
+    """The environment in which `config` was read, secrets included, with absolute paths, and the base URL."""
+    paths = {"SVC_TLS_CERT": config.tls_cert, "SVC_TLS_KEY": config.tls_key, "SVC_CATALOG": config.catalog}
+    absolute = {name: str(path.absolute()) for name, path in paths.items() if path}
+    return {"environ": {**config.environ, **absolute}, "base_url": config.base_url}
 
-    async def answer(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writer.write(orjson.dumps(tell()))
-        writer.close()
+
+@contextlib.asynccontextmanager
+async def status_told(folder: Path, answers: Mapping[str, Callable[[], dict[str, Any]]]) -> AsyncIterator[None]:
+    """Answers each line that comes to the socket in `folder` with what `answers[line]()` returns, while the block runs. Raises
+    OSError where the file system takes no sockets."""
+
+    open_connections: set[asyncio.Task[Any]] = set()
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task
+        open_connections.add(task)
+        try:
+            async with asyncio.timeout(_PATIENCE_SECONDS):
+                line = (await reader.readline()).decode("latin-1").strip()
+            if line in answers:
+                writer.write(orjson.dumps(answers[line]()))
+        except (TimeoutError, OSError, ValueError):
+            pass  # the command has gone, says nothing, or says too much
+        finally:
+            open_connections.discard(task)
+            writer.close()
 
     (folder / _NAME).unlink(missing_ok=True)  # a crash left it: the folder is locked, so it is nobody else's
     listener = socket.socket(socket.AF_UNIX)
@@ -60,10 +81,13 @@ async def status_told(folder: Path, tell: Callable[[], dict[str, Any]]) -> Async
     finally:
         server.close()
         (folder / _NAME).unlink(missing_ok=True)
+        for task in open_connections:
+            task.cancel()
+        await asyncio.gather(*open_connections, return_exceptions=True)
 
 
-def ask(folder: Path) -> dict[str, Any] | None:
-    """What the server of this data folder does now; None where none runs. Raises OSError, ValueError if it is silent."""
+def ask(folder: Path, line: str = "status") -> dict[str, Any] | None:
+    """What the server of this data folder answers to `line`; None where none runs. Raises OSError, ValueError if it is silent."""
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(_PATIENCE_SECONDS)
         try:
@@ -71,6 +95,7 @@ def ask(folder: Path) -> dict[str, Any] | None:
                 connection.connect(address)
         except (FileNotFoundError, ConnectionRefusedError):  # no folder, no socket, or one that a crash left
             return None
+        connection.sendall(line.encode() + b"\n")
         with connection.makefile("rb") as answer:
             told: dict[str, Any] = orjson.loads(answer.read(_MOST_BYTES))
             return told

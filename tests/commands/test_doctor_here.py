@@ -1,7 +1,9 @@
 """What `svc doctor` tells of this machine, with one thing after the other made wrong."""
 
 import asyncio
+import contextlib
 import os
+import shutil
 import socket
 import time
 from pathlib import Path
@@ -13,7 +15,7 @@ from svc.certificates import tls_files
 from svc.commands import doctor_here
 from svc.commands.finding import Finding
 from svc.config import Config
-from svc.schema import FIRST_VERSION, newest_schema, newest_version, prepare
+from svc.schema import FIRST_VERSION, connect, newest_schema, newest_version, prepare
 from tests.conftest import Service
 
 
@@ -66,8 +68,42 @@ def test_a_folder_or_a_file_of_another_user_is_wrong(folder: Path) -> None:
     [finding] = found(folder)["data folder"]
     assert finding.grade == "wrong" and str(folder / "service.db") in finding.text and "12345" in finding.text
     os.chown(folder, 12345, -1)
-    first, second = found(folder)["data folder"]
-    assert first.grade == "wrong" and "sudo -u 12345" in first.todo and "chown -R 12345" in second.todo
+    [finding] = found(folder)["data folder"]
+    assert finding.grade == "wrong" and "chown -R 12345" in finding.todo
+    for path in (folder, *folder.rglob("*")):
+        os.chown(path, 12345, -1)
+    (folder / "lost+found").mkdir()
+    [finding] = found(folder)["data folder"]
+    assert finding.grade == "ok" and "is 12345's alone" in finding.text, "root looks at the folder of a service"
+
+
+@pytest.mark.parametrize("change", ["missing", "another"])
+def test_a_lost_master_key_is_told_and_a_folder_that_never_served_has_none(folder: Path, change: str) -> None:
+    assert "master.key" not in found(folder)
+    (folder / "master.key").unlink()
+    assert "master.key" not in found(folder)
+    with contextlib.closing(connect(folder / "service.db")) as conn:
+        conn.execute("UPDATE installation SET key_check = ?", (secrets.derive(b"k" * 32, "check"),))
+    if change == "another":
+        (folder / "master.key").write_bytes(b"l" * 32)
+    [finding] = found(folder)["master.key"]
+    assert finding.grade == "wrong"
+    (folder / "master.key").write_bytes(b"k" * 32)
+    assert "master.key" not in found(folder)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may read the folder of another user")
+def test_root_leaves_nothing_of_its_own_in_the_folder_of_a_service(folder: Path, tmp_path: Path) -> None:
+    with contextlib.closing(connect(folder / "service.db")) as conn:
+        conn.execute("UPDATE storage_limit SET bytes = 2000000")
+        shutil.copytree(folder, tmp_path / "killed")  # with a log that nobody folded in
+    (tmp_path / "killed" / "service.db-shm").unlink()
+    for path in (tmp_path / "killed", *(tmp_path / "killed").rglob("*")):
+        os.chown(path, 12345, 12345)
+    assert (tmp_path / "killed" / "service.db-wal").stat().st_size
+    for _ in range(2):
+        assert grades(found(tmp_path / "killed")["data folder"]) == ["ok"]
+    assert {path.stat().st_uid for path in (tmp_path / "killed").rglob("*")} == {12345}
 
 
 def test_a_database_that_is_newer_older_or_damaged_is_told(folder: Path) -> None:

@@ -36,3 +36,6 @@ def test_without_a_server_status_says_so_and_makes_nothing(
 def test_version_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["version"]) == 0
     assert capsys.readouterr().out == f"{VERSION}\n"
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["--version"])
+    assert ended.value.code == 0 and capsys.readouterr().out == f"{VERSION}\n"
