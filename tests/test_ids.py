@@ -16,11 +16,11 @@ CROCKFORD = "0123456789abcdefghjkmnpqrstvwxyz"
 
 
 def millis(made: str) -> int:
-    """The time of an id, the first 48 of its 128 bits."""
+    """The time of an id, the first 48 of its 130 bits."""
     number = 0
     for character in made.partition("_")[2]:
         number = number * 32 + CROCKFORD.index(character)
-    return number >> 80
+    return number >> 82
 
 
 def test_ids_sort_in_the_order_they_were_made_in_whatever_the_clock_says() -> None:

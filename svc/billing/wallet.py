@@ -1,6 +1,6 @@
 """The wallet: money that is held, settled, booked and shown, in whole micros of a US dollar.
 
-hold (worst case) -> the paid call -> settle (at most the hold) | release
+hold (worst case) -> the paid call -> settle (at most the hold)
 The rules are in schema.sql: triggers keep the balance, and the holds within it. Every function that takes `tx` runs inside
 the caller's transaction.
 """
@@ -62,7 +62,7 @@ def settle(
 ) -> int | None:
     """Ends a hold and debits what the call cost, at most the hold; a cost of 0 merely releases it.
 
-    Returns the micros charged; None, without effect, when the hold was settled or released before. What the cost is over them
+    Returns the micros charged; None, without effect, when the hold was settled before. What the cost is over them
     is the operator's loss, for the caller to count.
     """
     charged_micros = min(max(cost_micros, 0), MOST_MICROS)
@@ -82,11 +82,6 @@ def settle(
         tokens = (bounded_tokens(input_tokens), bounded_tokens(output_tokens))
         _book(tx, account_id, -charged_micros, text, hold_id, now_seconds, (model, *tokens, request_id, key_id))
     return charged_micros
-
-
-def release(tx: sqlite3.Connection, account_id: str, hold_id: str) -> bool:
-    """Ends a hold without a charge; False when it had ended before."""
-    return tx.execute("DELETE FROM holds WHERE account_id = ? AND id = ?", (account_id, hold_id)).rowcount == 1
 
 
 def release_all(tx: sqlite3.Connection) -> int:

@@ -15,7 +15,7 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 from typing import NamedTuple, TypeVar
 from urllib.parse import quote
 
-from svc.memory import release_tls_buffer
+from svc.allocator import release_tls_buffer
 from svc.outbound.errors import AddressNotAllowed, ConnectError, ConnectTimeout, InvalidURL, OutboundError
 
 Address = IPv4Address | IPv6Address

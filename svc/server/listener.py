@@ -12,9 +12,9 @@ import ssl
 from collections.abc import Callable
 from functools import partial
 
+from svc.allocator import release_tls_buffer
 from svc.config import Config
 from svc.errors import ApiError
-from svc.memory import release_tls_buffer
 from svc.server.body_budget import network_of
 from svc.server.protocol import Protocol
 

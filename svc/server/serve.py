@@ -29,7 +29,7 @@ import uvicorn
 import uvloop
 from starlette.applications import Starlette
 
-from svc import memory
+from svc import allocator
 from svc.certificates import tls_files
 from svc.config import Config
 from svc.errors import StartError
@@ -269,7 +269,7 @@ class Server(uvicorn.Server):
         # uvloop takes 256 KiB for each TLS connection. glibc keeps what was freed and puts it elsewhere the next time: 1,000
         # connections that came and went 16 times left 275 MB behind instead of 50.
         self._loop.call_later(self.trim_seconds, self._trim_memory)
-        memory.trim()
+        allocator.trim()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:

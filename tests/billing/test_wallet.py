@@ -173,12 +173,6 @@ class WalletMachine(RuleBasedStateMachine):
         charged = settle(self.conn, self.ids[who], f"hold_{number}", cost)
         assert charged == self.models[who].end(f"hold_{number}", cost)
 
-    @rule(who=st.integers(0, 1), number=st.integers(1, 20))
-    def release(self, who: int, number: int) -> None:
-        there = f"hold_{number}" in self.models[who].holds
-        assert wallet.release(self.conn, self.ids[who], f"hold_{number}") == there
-        self.models[who].end(f"hold_{number}", 0)
-
     @precondition(lambda self: any(model.holds for model in self.models))
     @rule(cost=COSTS)
     def crash_in_a_settlement(self, cost: int) -> None:
@@ -411,7 +405,6 @@ def test_a_settlement_charges_the_cost_at_most_the_hold_and_only_once(conn: sqli
         wallet.hold(conn, account_id, f"hold_{number}", 100, NOW)
         assert settle(conn, account_id, f"hold_{number}", cost) == charged
         assert settle(conn, account_id, f"hold_{number}", cost) == 0
-        assert not wallet.release(conn, account_id, f"hold_{number}")
     assert shown(conn, account_id) == (1_000 - 340, 0)
     assert len(wallet.ledger_page(conn, account_id, 100).items) == 5  # what cost nothing is no row
 
@@ -436,7 +429,7 @@ def test_ids_of_the_ledger_sort_as_its_rows_whichever_call_began_first(conn: sql
 def test_a_hold_is_its_owners(conn: sqlite3.Connection) -> None:
     ada, bob = add_account(conn, micros=1_000), add_account(conn, "bob@example.com", 1_000)
     wallet.hold(conn, ada, "hold_1", 100, NOW)
-    assert settle(conn, bob, "hold_1", 100) == 0 and not wallet.release(conn, bob, "hold_1")
+    assert settle(conn, bob, "hold_1", 100) == 0
     assert (shown(conn, ada), shown(conn, bob)) == ((1_000, 100), (1_000, 0))
 
 

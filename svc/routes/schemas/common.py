@@ -19,7 +19,3 @@ TIMESTAMP = schema(
         examples=["2026-09-21T14:13:20.123Z"],
     ),
 )
-# What people name things by: not blank, without control characters.
-LABEL = "^[^\\u0000-\\u001f\\u007f-\\u009f]*[^\\s\\u0000-\\u001f\\u007f-\\u009f][^\\u0000-\\u001f\\u007f-\\u009f]*$"
-_TOKEN = "[!#$%&'*+.^_`|~0-9A-Za-z\\-]+"
-MEDIA_TYPE = f'^{_TOKEN}/{_TOKEN}(?: *; *{_TOKEN}=(?:{_TOKEN}|"[ !#-\\[\\]-~]*"))*$'

@@ -1,4 +1,4 @@
-"""Memory that goes back to the system, and connections that go on without it."""
+"""svc/allocator.py: freed memory returns to the system, and TLS connections work without their buffers' pages."""
 
 import asyncio
 import ctypes
@@ -9,8 +9,8 @@ from pathlib import Path
 
 import uvloop
 
+from svc.allocator import release_tls_buffer, trim
 from svc.certificates import tls_files
-from svc.memory import release_tls_buffer, trim
 
 STRAY = b"x" * 200_000
 
