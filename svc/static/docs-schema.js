@@ -37,7 +37,10 @@ export class Schemas {
     return type.includes(" | ") ? `(${type})` : type;
   }
 
-  /** The fields of a schema, or of the variants that it may have; null where it has none. `above` are the objects around it. */
+  /**
+   * The fields of a schema, or of the variants that it may have; null where it has none. `above` are the
+   * objects around it.
+   */
   tree(schema, above = []) {
     const own = this.resolve(schema);
     const name = schema.$ref ?? own.title;

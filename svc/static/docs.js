@@ -1,4 +1,5 @@
-// The reference page: /openapi.json -> an introduction, a section per tag, an article per operation, and the menu beside them.
+// The reference page: /openapi.json -> an introduction, a section per tag, an article per operation, and the
+// menu beside them.
 import { codeBlock, el, inline, jsonText, prose } from "./page.js";
 import { Schemas } from "./docs-schema.js";
 
@@ -44,7 +45,10 @@ function draw(api) {
   document.getElementById(location.hash.slice(1))?.scrollIntoView();
 }
 
-/** The references of refusals that most operations share, with a token and without: they stand apart, in the introduction. */
+/**
+ * The references of refusals that most operations share, with a token and without: they stand apart, in the
+ * introduction.
+ */
 function commonAnswers(operations) {
   const references = (operation) =>
     Object.values(operation.responses)
@@ -80,7 +84,8 @@ function introduction({ api, base, schemas, common }) {
       "p",
       {},
       inline(
-        "The curl lines below take a session token or an API key from `$TOKEN`. Where the service made its own certificate, say once `export CURL_CA_BUNDLE=data/tls/ca.pem`.",
+        "The curl lines below take a session token or an API key from `$TOKEN`. Where the service made " +
+          "its own certificate, say once `export CURL_CA_BUNDLE=data/tls/ca.pem`.",
       ),
     ),
     el("h2", { id: "errors" }, "Errors"),
@@ -229,9 +234,8 @@ function curl(base, operation, parameters, bodyType, value) {
   const usual = bodyType ? "post" : "get";
   const isStream =
     value?.stream || Object.keys(operation.responses["200"]?.content ?? {}).join() === "text/event-stream";
-  const parts = [
-    `curl -sS${isStream ? "N" : ""}${operation.method === usual ? "" : ` -X ${operation.method.toUpperCase()}`} ${base}${path}`,
-  ];
+  const method = operation.method === usual ? "" : ` -X ${operation.method.toUpperCase()}`;
+  const parts = [`curl -sS${isStream ? "N" : ""}${method} ${base}${path}`];
   if (operation.security.some((wanted) => wanted.bearer)) parts.push('-H "Authorization: Bearer $TOKEN"');
   for (const { name, example } of parameters.filter((one) => one.in === "header" && one.required))
     parts.push(`-H '${name}: ${example}'`);

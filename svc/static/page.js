@@ -1,6 +1,10 @@
-// What the scripts of the pages share: elements made of text alone, prose, and code with a button that copies it.
+// What the scripts of the pages share: elements made of text alone, prose, and code with a button that copies
+// it.
 
-/** An element; a false, null or absent attribute is left out. Children are nodes or strings, which become text, never markup. */
+/**
+ * An element; a false, null or absent attribute is left out. Children are nodes or strings, which become
+ * text, never markup.
+ */
 export function el(tag, attributes = {}, ...children) {
   const node = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
@@ -23,7 +27,10 @@ export function inline(text) {
     });
 }
 
-/** Nodes of a longer text: paragraphs apart by an empty line, lists of lines that begin with `- `, code between lines of ```. */
+/**
+ * Nodes of a longer text: paragraphs apart by an empty line, lists of lines that begin with `- `, code
+ * between lines of ```.
+ */
 export function prose(text) {
   return (text ?? "")
     .split(/^```\n([\s\S]*?)\n```$/m)

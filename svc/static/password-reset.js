@@ -1,8 +1,10 @@
-// Sets a new password with the one-time token that stands in the fragment of the link: link -> token -> form -> POST -> what came of it.
+// Sets a new password with the one-time token that stands in the fragment of the link: link -> token -> form
+// -> POST -> what came of it.
 
 const form = document.querySelector("form");
 const [first, second, deleteKeys] = form.querySelectorAll("input");
-const UNPROVED = "u"; // how the token of an account ends whose address nobody has proved: whoever made its keys may be a stranger
+// how the token of an account ends whose address nobody has proved: whoever made its keys may be a stranger
+const UNPROVED = "u";
 const button = form.querySelector("button");
 const alertBox = document.querySelector("[role=alert]");
 const statusBox = document.querySelector("[role=status]");

@@ -1,4 +1,5 @@
-// Confirms an e-mail address with the one-time token that stands in the fragment of the link: link -> token -> button -> POST.
+// Confirms an e-mail address with the one-time token that stands in the fragment of the link: link -> token
+// -> button -> POST.
 
 const button = document.querySelector("button");
 const alertBox = document.querySelector("[role=alert]");

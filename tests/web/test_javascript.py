@@ -18,3 +18,8 @@ def test_scripts_do_not_import_one_another_in_a_circle() -> None:
     }
     assert graph.keys() >= set().union(*graph.values())
     assert len(list(TopologicalSorter(graph).static_order())) == len(SCRIPTS)  # raises CycleError
+
+
+def test_a_line_has_at_most_110_characters() -> None:
+    lines = ((path, number, line) for path in SCRIPTS for number, line in enumerate(path.read_text().splitlines(), 1))
+    assert [f"{path.relative_to(STATIC)}:{number}" for path, number, line in lines if len(line) > 110] == []

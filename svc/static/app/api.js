@@ -1,5 +1,5 @@
-// All that the page knows of the service's interface: the session, paths, errors, lists, uploads and event streams.
-// A view calls `api.<resource>.<verb>(…)`; each gives the answer's JSON or throws an ApiError.
+// All that the page knows of the service's interface: the session, paths, errors, lists, uploads and event
+// streams. A view calls `api.<resource>.<verb>(…)`; each gives the answer's JSON or throws an ApiError.
 import { effect, signal } from "@preact/signals";
 
 const SESSION = "svc.session";
@@ -61,7 +61,8 @@ function forget() {
 /** Signs out here and in every other tab: a token cannot be revoked, so it, and all drafts, are forgotten. */
 export async function signOut() {
   const token = session.peek()?.token;
-  // The answer makes the browser forget the cookie of the checkout; without a network the token is forgotten all the same.
+  // The answer makes the browser forget the cookie of the checkout; without a network the token is forgotten
+  // all the same.
   if (token)
     await fetch("/auth/logout", { method: "POST", headers: { authorization: `Bearer ${token}` } }).catch(
       () => {},
@@ -96,7 +97,10 @@ function newSession(old) {
   });
 }
 
-/** The answer to a request, whatever its status. One that finds the session run out waits for a new one and is sent again. */
+/**
+ * The answer to a request, whatever its status. One that finds the session run out waits for a new one and is
+ * sent again.
+ */
 async function send(method, path, { body, headers = {}, signal: abort, keepalive, open = false } = {}) {
   for (;;) {
     const token = open ? null : session.peek()?.token;
@@ -177,7 +181,10 @@ const post = (path, body, options) => json("POST", path, { ...options, body });
 const patch = (path, body) => json("PATCH", path, { body });
 const remove = (path, options) => json("DELETE", path, options);
 
-/** The texts of the `data:` lines of an answer, as they come. Throws an ApiError `connection_lost` when it is cut off. */
+/**
+ * The texts of the `data:` lines of an answer, as they come. Throws an ApiError `connection_lost` when it is
+ * cut off.
+ */
 async function* dataLines(answer) {
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
@@ -200,7 +207,10 @@ async function* dataLines(answer) {
 const connectionLost = () =>
   new ApiError(0, { message: "The connection was lost before the end.", code: "connection_lost" });
 
-/** Chunks of a chat completion. An error in mid-stream is thrown as an ApiError of status 200. `onOpen` gets the headers. */
+/**
+ * Chunks of a chat completion. An error in mid-stream is thrown as an ApiError of status 200. `onOpen` gets
+ * the headers.
+ */
 async function* chat(body, { signal: abort, headers, onOpen }) {
   const answer = await checked("POST", "/v1/chat/completions", {
     body: { ...body, stream: true },
@@ -219,7 +229,10 @@ async function* chat(body, { signal: abort, headers, onOpen }) {
 
 const TERMINAL = new Set(["final", "error", "stopped"]);
 
-/** Events of an agent run, the last one `final`, `error` or `stopped`; throws `connection_lost` when none of them came. */
+/**
+ * Events of an agent run, the last one `final`, `error` or `stopped`; throws `connection_lost` when none of
+ * them came.
+ */
 async function* runAgent(body, { signal: abort } = {}) {
   const answer = await checked("POST", "/v1/agents/run", { body, signal: abort });
   for await (const data of dataLines(answer)) {

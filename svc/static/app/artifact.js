@@ -1,4 +1,5 @@
-// One artifact on the page: shown inline where it is a picture, a sound or a text, and else as a file to download.
+// One artifact on the page: shown inline where it is a picture, a sound or a text, and else as a file to
+// download.
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { api } from "./api.js";
@@ -94,6 +95,11 @@ function Text({ of }) {
 /** An artifact that something has made, in place: its name, and what it is. */
 export function ArtifactCard({ of }) {
   return html`<section class="artifact-card" aria-label=${of.name}>
-    <p class="artifact-card-head"><${Icon} name=${iconOf(of)} size=${18} /><a href=${link("artifacts", of.id)}>${of.name}</a><span class="quiet small">${bytes(of.size)}</span></p>
-    ${kindOf(of) !== "file" && html`<${ArtifactContent} of=${of} />`}</section>`;
+    <p class="artifact-card-head">
+      <${Icon} name=${iconOf(of)} size=${18} />
+      <a href=${link("artifacts", of.id)}>${of.name}</a>
+      <span class="quiet small">${bytes(of.size)}</span>
+    </p>
+    ${kindOf(of) !== "file" && html`<${ArtifactContent} of=${of} />`}
+  </section>`;
 }

@@ -1,14 +1,18 @@
-// Markdown read into blocks: marked's tokens, cut into parts none of which takes long to draw, in groups that grow at their end.
+// Markdown read into blocks: marked's tokens, cut into parts none of which takes long to draw, in groups that
+// grow at their end.
 import { Lexer, lexer } from "marked";
 
 const OPTIONS = { gfm: true, breaks: true };
-const PART = 1_500; // characters, from which on a block stands in parts, and with which a group of blocks is full
-const LONGEST_OPEN = 12_000; // a last block that cannot be cut by its own rules is cut all the same, for it is read again each time
+// Characters, from which on a block stands in parts, and with which a group of blocks is full
+const PART = 1_500;
+// A last block that cannot be cut by its own rules is cut all the same, for it is read again each time
+const LONGEST_OPEN = 12_000;
 const COLUMN = [3, 36]; // characters of a table's column, at least and at most
 
 const lengthOf = (tokens) => tokens.reduce((length, { raw }) => length + raw.length, 0);
 export const rawOf = (tokens) => tokens.map(({ raw }) => raw).join("");
-const TOO_DEEP = /^(?:[ \t]*(?:>|[-*+][ \t]|\d+[.)][ \t])){40}/m; // marked calls itself for each of them, and each takes longer than the one before
+// Marked calls itself for each of them, and each takes longer than the one before
+const TOO_DEEP = /^(?:[ \t]*(?:>|[-*+][ \t]|\d+[.)][ \t])){40}/m;
 const asItIs = (raw) => ({ type: "source", raw });
 
 const lex = (text) => (TOO_DEEP.test(text) ? [asItIs(text)] : lexer(text, OPTIONS));
@@ -25,7 +29,9 @@ function chunks(things) {
   return found;
 }
 
-/** Where to cut a text that is longer than two parts: at the end of a line, else at a space, else anywhere. */
+/**
+ * Where to cut a text that is longer than two parts: at the end of a line, else at a space, else anywhere.
+ */
 function cutOf(text) {
   for (const mark of ["\n", " "]) {
     const at = text.indexOf(mark, PART);
@@ -83,7 +89,9 @@ function tableParts(token) {
   );
 }
 
-/** How wide the columns of a table in parts are, in characters, so that those of all its parts stand in line. */
+/**
+ * How wide the columns of a table in parts are, in characters, so that those of all its parts stand in line.
+ */
 const widthsOf = ({ widths, header, rows }) =>
   widths ??
   header.map((head, at) => {
@@ -105,8 +113,9 @@ function textParts(token) {
 }
 
 /**
- * What of a long last block stays as it is, whatever follows: `{block, lead}`, or null. `lead` tells what the rest goes on with:
- * `head` is what has to stand before it to be read as the same thing, `start` the number of the next entry of a list.
+ * What of a long last block stays as it is, whatever follows: `{block, lead}`, or null. `lead` tells what the
+ * rest goes on with: `head` is what has to stand before it to be read as the same thing, `start` the number
+ * of the next entry of a list.
  */
 function settledOf(token) {
   const { type, raw } = token;
@@ -166,9 +175,9 @@ function lexAfter(lead, text) {
 }
 
 /**
- * Reads a text that grows: gives its tokens in groups, of which only the last one changes. Only the last block, or the last part
- * of a long one, is read again, for no other can change by what follows. (A list goes on after an empty line; so the last block is
- * the last one that is no space.)
+ * Reads a text that grows: gives its tokens in groups, of which only the last one changes. Only the last
+ * block, or the last part of a long one, is read again, for no other can change by what follows. (A list goes
+ * on after an empty line; so the last block is the last one that is no space.)
  */
 export function growing() {
   let groups,
@@ -194,7 +203,8 @@ export function growing() {
       while (last > 0 && fresh[last].type === "space") last--;
       const done = fresh.slice(0, Math.max(0, last)),
         rest = fresh.slice(done.length);
-      // Where marked has read a text in its own way (tabs), its pieces do not add up: then all is read again each time.
+      // Where marked has read a text in its own way (tabs), its pieces do not add up: then all is read again
+      // each time.
       const addsUp = text.startsWith(rawOf(done), length),
         settled = addsUp && rest.length ? settledOf(rest[0]) : null;
       if (addsUp && done.length) settle(done, null);
@@ -207,7 +217,9 @@ export function growing() {
   };
 }
 
-/** `[groups, open]` with the parts of `blocks` behind them; `open` is the last group, which is not full yet. */
+/**
+ * `[groups, open]` with the parts of `blocks` behind them; `open` is the last group, which is not full yet.
+ */
 function grouped(groups, open, blocks) {
   const all = [...groups];
   let last = open;

@@ -1,4 +1,5 @@
-// Spend per day as stacked bars: read by hovering, by touch, with the arrow keys, and as the table that stands beneath.
+// Spend per day as stacked bars: read by hovering, by touch, with the arrow keys, and as the table that
+// stands beneath.
 import { useSignal } from "@preact/signals";
 import { cost, date } from "./format.js";
 import { html } from "./html.js";
@@ -10,7 +11,10 @@ const WIDTH = 720,
   FOOT = 22;
 const MOST_SERIES = 5;
 
-/** `rows`: [{day: "2026-01-31", series, micros}]; `days`: how many, up to today (UTC). The largest series keep their own colour. */
+/**
+ * `rows`: [{day: "2026-01-31", series, micros}]; `days`: how many, up to today (UTC). The largest series keep
+ * their own colour.
+ */
 export function SpendChart({ rows, days, labelOf }) {
   const chosen = useSignal(null);
   const { names, columns, top } = columnsOf(rows, days);
@@ -33,11 +37,28 @@ export function SpendChart({ rows, days, labelOf }) {
     );
   };
   return html`<div class="chart">
-    <svg viewBox="0 0 ${WIDTH} ${HEIGHT}" role="img" aria-label=${t.chartLabel(days)} tabindex="0" preserveAspectRatio="none"
-      onKeyDown=${move} onPointerMove=${follow} onPointerDown=${follow} onPointerLeave=${() => {
+    <svg
+      viewBox="0 0 ${WIDTH} ${HEIGHT}"
+      role="img"
+      aria-label=${t.chartLabel(days)}
+      tabindex="0"
+      preserveAspectRatio="none"
+      onKeyDown=${move}
+      onPointerMove=${follow}
+      onPointerDown=${follow}
+      onPointerLeave=${() => {
         chosen.value = null;
-      }}>
-      ${[0.5, 1].map((part) => html`<line class="chart-line" x1="0" x2=${WIDTH} y1=${HEIGHT - FOOT - top * part * scale} y2=${HEIGHT - FOOT - top * part * scale} />`)}
+      }}
+    >
+      ${[0.5, 1].map(
+        (part) => html`<line
+        class="chart-line"
+        x1="0"
+        x2=${WIDTH}
+        y1=${HEIGHT - FOOT - top * part * scale}
+        y2=${HEIGHT - FOOT - top * part * scale}
+      />`,
+      )}
       ${columns.map((column, index) => {
         let y = HEIGHT - FOOT;
         return html`<g class=${index === chosen.value ? "chart-column chosen" : "chart-column"}>
@@ -45,15 +66,37 @@ export function SpendChart({ rows, days, labelOf }) {
           ${column.parts.map(({ micros, series }) => {
             const height = Math.max(micros * scale, 1);
             y -= height;
-            return html`<rect class="series-${names.indexOf(series)}" x=${index * step + (step - bar) / 2} y=${y} width=${bar} height=${height} />`;
-          })}</g>`;
+            return html`<rect
+              class="series-${names.indexOf(series)}"
+              x=${index * step + (step - bar) / 2}
+              y=${y}
+              width=${bar}
+              height=${height}
+            />`;
+          })}
+        </g>`;
       })}
       <line class="chart-base" x1="0" x2=${WIDTH} y1=${HEIGHT - FOOT} y2=${HEIGHT - FOOT} />
     </svg>
-    <div class="chart-foot quiet small" aria-hidden="true"><span>${date(columns[0].day)}</span><span>${t.most(cost(top))}</span><span>${date(columns.at(-1).day)}</span></div>
-    <p class="chart-said" aria-live="polite"><strong>${date(columns[at].day)}</strong> ${cost(columns[at].all)}
-      ${columns[at].parts.map(({ series, micros }) => html`<span class="legend"><i class="series-${names.indexOf(series)}"></i>${name(series)} ${cost(micros)}</span>`)}</p>
-    <ul class="legends">${names.map((series, index) => html`<li class="legend"><i class="series-${index}"></i>${name(series)}</li>`)}</ul>
+    <div class="chart-foot quiet small" aria-hidden="true">
+      <span>${date(columns[0].day)}</span><span>${t.most(cost(top))}</span>
+      <span>${date(columns.at(-1).day)}</span>
+    </div>
+    <p class="chart-said" aria-live="polite">
+      <strong>${date(columns[at].day)}</strong> ${cost(columns[at].all)}
+      ${columns[at].parts.map(
+        ({ series, micros }) => html`<span class="legend">
+        <i class="series-${names.indexOf(series)}"></i>${name(series)} ${cost(micros)}
+      </span>`,
+      )}
+    </p>
+    <ul class="legends">
+      ${names.map(
+        (series, index) => html`<li class="legend">
+        <i class="series-${index}"></i>${name(series)}
+      </li>`,
+      )}
+    </ul>
   </div>`;
 }
 

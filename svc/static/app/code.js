@@ -1,4 +1,5 @@
-// A block of code: its language, a button that copies it, and its colours, for which Prism is loaded when code first appears.
+// A block of code: its language, a button that copies it, and its colours, for which Prism is loaded when
+// code first appears.
 import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { CopyButton } from "./components.js";
@@ -52,10 +53,9 @@ const NEEDS = {
   markdown: ["markup"],
 };
 const PLAIN =
-  "bash clike css diff docker graphql ini json lua makefile markup powershell python r rust sql toml yaml".split(
-    " ",
-  );
-const LANGUAGES = new Set([...Object.keys(NEEDS), ...PLAIN]);
+  "bash clike css diff docker graphql ini json lua makefile markup powershell python r rust sql toml " +
+  "yaml";
+const LANGUAGES = new Set([...Object.keys(NEEDS), ...PLAIN.split(" ")]);
 const loads = new Map();
 
 /** Prism with the grammar of `name`, or null for a language that it does not know. */
@@ -69,7 +69,8 @@ async function grammar(name) {
 
 function load(name) {
   if (!loads.has(name)) {
-    // Prism is no module: it looks for `global` to leave itself there, and would colour the page by itself if it were not told.
+    // Prism is no module: it looks for `global` to leave itself there, and would colour the page by itself if
+    // it were not told.
     globalThis.global = globalThis;
     globalThis.Prism ??= { manual: true };
     const loading = import(`prismjs/prism-${name}.min.js`);
@@ -127,7 +128,21 @@ export function CodeBlock({ text, language = "", label }) {
   const title = label ?? (language || texts.common.code),
     pieces = piecesOf(text);
   return html`<figure class="code">
-    <figcaption><span>${title}</span><${CopyButton} text=${text} label=${texts.common.copyCode} /></figcaption>
-    <pre tabindex="0" role="region" aria-label=${title}><code>${pieces.map((piece, at) => html`<${Coloured} key=${at} text=${piece} name=${name} alone=${pieces.length === 1} />`)}</code></pre>
+    <figcaption>
+      <span>${title}</span>
+      <${CopyButton} text=${text} label=${texts.common.copyCode} />
+    </figcaption>
+    <pre tabindex="0" role="region" aria-label=${title}>
+      <code>
+        ${pieces.map(
+          (piece, at) => html`<${Coloured}
+          key=${at}
+          text=${piece}
+          name=${name}
+          alone=${pieces.length === 1}
+        />`,
+        )}
+      </code>
+    </pre>
   </figure>`;
 }

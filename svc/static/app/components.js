@@ -1,4 +1,5 @@
-// The parts that views are made of. Each takes what a plain element takes (class, id, data-…) besides what its comment names.
+// The parts that views are made of. Each takes what a plain element takes (class, id, data-…) besides what
+// its comment names.
 import { signal, useSignal } from "@preact/signals";
 import { useEffect, useId, useLayoutEffect, useRef } from "preact/hooks";
 import { online } from "./api.js";
@@ -11,7 +12,10 @@ import { texts } from "./texts.js";
 const t = texts.common;
 const names = (...list) => list.filter(Boolean).join(" ");
 
-/** A button. `kind`: "primary", "plain" (the default), "quiet" or "danger"; `icon`; `busy` shows that its work goes on. */
+/**
+ * A button. `kind`: "primary", "plain" (the default), "quiet" or "danger"; `icon`; `busy` shows that its work
+ * goes on.
+ */
 export function Button({
   kind = "plain",
   icon,
@@ -23,10 +27,23 @@ export function Button({
   href,
   ...rest
 }) {
-  const content = html`${busy ? html`<span class="spinner" aria-hidden="true"></span>` : icon && html`<${Icon} name=${icon} size=${18} />`}${children}`;
+  const content = html`
+    ${
+      busy
+        ? html`<span class="spinner" aria-hidden="true"></span>`
+        : icon && html`<${Icon} name=${icon} size=${18} />`
+    }
+    ${children}
+  `;
   const look = names("button", `button-${kind}`, small && "button-small", extra);
   if (href) return html`<a class=${look} href=${href} ...${rest}>${content}</a>`;
-  return html`<button type="button" class=${look} disabled=${disabled || busy} aria-busy=${busy ? "true" : undefined} ...${rest}>${content}</button>`;
+  return html`<button
+    type="button"
+    class=${look}
+    disabled=${disabled || busy}
+    aria-busy=${busy ? "true" : undefined}
+    ...${rest}
+  >${content}</button>`;
 }
 
 /** A button that is an icon; `label` says what it does, to ears and as a tip. */
@@ -35,16 +52,28 @@ export function IconButton({ icon, label, size = 20, class: extra, href, ...rest
   const content = html`<${Icon} name=${icon} size=${size} />`;
   if (href)
     return html`<a class=${look} href=${href} aria-label=${label} title=${label} ...${rest}>${content}</a>`;
-  return html`<button type="button" class=${look} aria-label=${label} title=${label} ...${rest}>${content}</button>`;
+  return html`<button type="button" class=${look} aria-label=${label} title=${label} ...${rest}>
+    ${content}
+  </button>`;
 }
 
-/** A labelled input. `hint` and `error` are read with it; `rows` makes it a text area, `options` ([value, text]) a choice. */
+/**
+ * A labelled input. `hint` and `error` are read with it; `rows` makes it a text area, `options` ([value,
+ * text]) a choice.
+ */
 export function Field({ label, hint, error, rows, options, hideLabel, class: extra, ...input }) {
   const id = useId();
   const told = names(hint && `${id}-hint`, error && `${id}-error`) || undefined;
   const common = { id, "aria-describedby": told, "aria-invalid": error ? "true" : undefined, ...input };
   const control = options
-    ? html`<select class="input" ...${common}>${options.map(([value, text]) => html`<option value=${value} selected=${value === (input.value ?? input.defaultValue)}>${text}</option>`)}</select>`
+    ? html`<select class="input" ...${common}>
+      ${options.map(
+        ([value, text]) => html`<option
+        value=${value}
+        selected=${value === (input.value ?? input.defaultValue)}
+      >${text}</option>`,
+      )}
+    </select>`
     : rows
       ? html`<textarea class="input" rows=${rows} ...${common}></textarea>`
       : html`<input class="input" ...${common} />`;
@@ -61,41 +90,69 @@ export function Switch({ label, hint, checked, onChange, disabled }) {
   const id = useId();
   return html`<div class="switch-row">
     <div><label for=${id}>${label}</label>${hint && html`<p class="hint" id="${id}-hint">${hint}</p>`}</div>
-    <input id=${id} class="switch" type="checkbox" role="switch" checked=${checked} disabled=${disabled}
-      aria-describedby=${hint ? `${id}-hint` : undefined} onChange=${(event) => onChange(event.currentTarget.checked)} />
+    <input
+      id=${id}
+      class="switch"
+      type="checkbox"
+      role="switch"
+      checked=${checked}
+      disabled=${disabled}
+      aria-describedby=${hint ? `${id}-hint` : undefined}
+      onChange=${(event) => onChange(event.currentTarget.checked)}
+    />
   </div>`;
 }
 
-/** A page's frame: one heading, what can be done at its right, and the content in a column (`wide` for tables). */
+/**
+ * A page's frame: one heading, what can be done at its right, and the content in a column (`wide` for
+ * tables).
+ */
 export function Page({ title, intro, actions, wide, children }) {
   return html`<div class=${names("page", wide && "page-wide")}>
-    <header class="page-head"><div><h1 tabindex="-1">${title}</h1>${intro && html`<p class="quiet">${intro}</p>`}</div>
-      ${actions && html`<div class="actions">${actions}</div>`}</header>
+    <header class="page-head">
+      <div><h1 tabindex="-1">${title}</h1>${intro && html`<p class="quiet">${intro}</p>`}</div>
+      ${actions && html`<div class="actions">${actions}</div>`}
+    </header>
     ${children}
   </div>`;
 }
 
 export function Loading({ label = t.loading }) {
-  return html`<div class="state" role="status"><span class="spinner" aria-hidden="true"></span><span>${label}</span></div>`;
+  return html`<div class="state" role="status">
+    <span class="spinner" aria-hidden="true"></span><span>${label}</span>
+  </div>`;
 }
 
 /** What stands where nothing is yet; children are what to do about it. */
 export function Empty({ icon, title, text, children }) {
-  return html`<div class="empty">${icon && html`<${Icon} name=${icon} size=${28} />`}<p class="empty-title">${title}</p>
-    ${text && html`<p class="quiet">${text}</p>`}${children && html`<div class="actions">${children}</div>`}</div>`;
+  return html`<div class="empty">
+    ${icon && html`<${Icon} name=${icon} size=${28} />`}<p class="empty-title">${title}</p>
+    ${text && html`<p class="quiet">${text}</p>`}
+    ${children && html`<div class="actions">${children}</div>`}
+  </div>`;
 }
 
-/** What went wrong and what to do: no money leads to the wallet, a limit counts down, a lost connection is tried again. */
+/**
+ * What went wrong and what to do: no money leads to the wallet, a limit counts down, a lost connection is
+ * tried again.
+ */
 export function Failed({ error, retry, children }) {
   const left = useCountdown(error.retryAfter, error);
   const offline = error.status === 0;
   const text = offline ? (online.value ? t.unreachable : t.offline) : error.message;
   return html`<div class="notice notice-bad" role="alert">
     <${Icon} name="warning" />
-    <div class="notice-text"><p>${error.code === "connection_lost" ? t.connectionLost : text}</p>${children}</div>
+    <div class="notice-text">
+      <p>${error.code === "connection_lost" ? t.connectionLost : text}</p>${children}
+    </div>
     <div class="actions">
       ${error.status === 402 && html`<${Button} small href=${link("wallet")}>${t.toWallet}<//>`}
-      ${retry && html`<${Button} small icon="retry" disabled=${left > 0} onClick=${retry}>${left > 0 ? t.retryIn(left) : t.retry}<//>`}
+      ${
+        retry &&
+        html`<${Button} small icon="retry" disabled=${left > 0} onClick=${retry}>
+          ${left > 0 ? t.retryIn(left) : t.retry}
+        <//>`
+      }
     </div>
   </div>`;
 }
@@ -167,7 +224,13 @@ export function Dialog({ title, onClose, footer, wide, children, class: extra, d
   const outside = (event) => {
     if (event.target === dialog.current && dismissable) onClose();
   };
-  return html`<dialog ref=${dialog} class=${names("dialog", wide && "dialog-wide", extra)} aria-labelledby=${id} onCancel=${cancel} onMouseDown=${outside}>
+  return html`<dialog
+    ref=${dialog}
+    class=${names("dialog", wide && "dialog-wide", extra)}
+    aria-labelledby=${id}
+    onCancel=${cancel}
+    onMouseDown=${outside}
+  >
     <div class="dialog-inner">
       <header class="dialog-head"><h2 id=${id}>${title}</h2>
         ${dismissable && html`<${IconButton} icon="close" label=${t.close} onClick=${onClose} />`}</header>
@@ -179,14 +242,20 @@ export function Dialog({ title, onClose, footer, wide, children, class: extra, d
 
 const question = signal(null);
 
-/** Asks before something that cannot be taken back: `await confirm({title, text, action, danger})` is whether to go on. */
+/**
+ * Asks before something that cannot be taken back: `await confirm({title, text, action, danger})` is whether
+ * to go on.
+ */
 export function confirm(what) {
   return new Promise((resolve) => {
     question.value = { ...what, resolve };
   });
 }
 
-/** A button with a list of actions: `items` are `{label, icon, onSelect or href, danger, checked}`, false ones left out. */
+/**
+ * A button with a list of actions: `items` are `{label, icon, onSelect or href, danger, checked}`, false ones
+ * left out.
+ */
 export function Menu({ label, icon = "more", items, trigger, class: extra }) {
   const open = useSignal(false),
     box = useRef();
@@ -221,7 +290,10 @@ export function Menu({ label, icon = "more", items, trigger, class: extra }) {
     }
   };
   const entry = ({ label: text, icon: sign, onSelect, href, danger, checked }) => {
-    const content = html`${sign && html`<${Icon} name=${sign} size=${18} />`}<span>${text}</span>${checked && html`<${Icon} name="check" size=${18} />`}`;
+    const content = html`
+      ${sign && html`<${Icon} name=${sign} size=${18} />`}<span>${text}</span>
+      ${checked && html`<${Icon} name="check" size=${18} />`}
+    `;
     const common = {
       role: checked === undefined ? "menuitem" : "menuitemradio",
       "aria-checked": checked,
@@ -245,7 +317,12 @@ export function Menu({ label, icon = "more", items, trigger, class: extra }) {
   };
   return html`<div class=${names("menu", extra)} ref=${box} onKeyDown=${open.value ? move : undefined}>
     ${trigger ? trigger(toggle) : html`<${IconButton} icon=${icon} label=${label} ...${toggle} />`}
-    ${open.value && html`<div class="menu-list" role="menu" popover="manual" aria-label=${label}>${items.filter(Boolean).map(entry)}</div>`}
+    ${
+      open.value &&
+      html`<div class="menu-list" role="menu" popover="manual" aria-label=${label}>
+        ${items.filter(Boolean).map(entry)}
+      </div>`
+    }
   </div>`;
 }
 
@@ -266,7 +343,10 @@ export function placeBeside(list, anchor) {
 const toasts = signal([]);
 let lastToast = 0;
 
-/** Tells something in passing. `action`: {label, onSelect}; `onGone(acted)` is told when it leaves. Gives a function that takes it away. */
+/**
+ * Tells something in passing. `action`: {label, onSelect}; `onGone(acted)` is told when it leaves. Gives a
+ * function that takes it away.
+ */
 export function toast(text, { action, kind = "info", seconds = action ? 8 : 4, onGone } = {}) {
   const id = ++lastToast;
   const end = (acted) => {
@@ -289,7 +369,13 @@ function Toast({ text, action, kind, seconds, end }) {
     go();
     return hold;
   }, []);
-  return html`<div class="toast toast-${kind}" onMouseEnter=${hold} onMouseLeave=${go} onFocusin=${hold} onFocusout=${go}>
+  return html`<div
+    class="toast toast-${kind}"
+    onMouseEnter=${hold}
+    onMouseLeave=${go}
+    onFocusin=${hold}
+    onFocusout=${go}
+  >
     <span>${text}</span>
     ${
       action &&
@@ -312,11 +398,22 @@ export function Overlays() {
   return html`
     ${
       asked &&
-      html`<${Dialog} key=${asked.title} title=${asked.title} onClose=${() => answer(false)}
-      footer=${html`<${Button} onClick=${() => answer(false)}>${t.cancel}<//>
-        <${Button} kind=${asked.danger ? "danger" : "primary"} onClick=${() => answer(true)}>${asked.action}<//>`}><p>${asked.text}</p><//>`
+      html`<${Dialog}
+        key=${asked.title}
+        title=${asked.title}
+        onClose=${() => answer(false)}
+        footer=${html`
+          <${Button} onClick=${() => answer(false)}>${t.cancel}<//>
+          <${Button} kind=${asked.danger ? "danger" : "primary"} onClick=${() => answer(true)}>
+            ${asked.action}
+          <//>
+        `}
+      ><p>${asked.text}</p><//>`
     }
-    <div class="toasts" role="status" aria-live="polite">${toasts.value.map((one) => html`<${Toast} key=${one.id} ...${one} />`)}</div>`;
+    <div class="toasts" role="status" aria-live="polite">
+      ${toasts.value.map((one) => html`<${Toast} key=${one.id} ...${one} />`)}
+    </div>
+  `;
 }
 
 /** Copies text, and says that it did. `text` may be a function. */
@@ -352,5 +449,8 @@ export function Time({ at }) {
 
 /** Progress of something longer than a second; without `value` it only moves. */
 export function Progress({ label, value, max }) {
-  return html`<div class="progress" role="status"><span>${label}</span><progress aria-label=${label} value=${value} max=${max}></progress></div>`;
+  return html`<div class="progress" role="status">
+    <span>${label}</span>
+    <progress aria-label=${label} value=${value} max=${max}></progress>
+  </div>`;
 }

@@ -1,4 +1,5 @@
-// Where a message is written: text that is kept as a draft, pictures by paste, drop or choice, and one button that sends or stops.
+// Where a message is written: text that is kept as a draft, pictures by paste, drop or choice, and one button
+// that sends or stops.
 import { useSignal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { IconButton, toast } from "./components.js";
@@ -102,19 +103,42 @@ export function Composer({ id, busy, onSend, onStop, onEditLast }) {
       )}</ul>`
     }
     <label class="hidden-text" for="composer">${t.message}</label>
-    <textarea id="composer" ref=${area} rows="1" placeholder=${dragging.value ? t.drop : t.placeholder} maxlength=${MESSAGE_LENGTH} value=${text.value}
-      onInput=${(event) => write(event.currentTarget.value)} onKeyDown=${onKey} onPaste=${onPaste}></textarea>
+    <textarea
+      id="composer"
+      ref=${area}
+      rows="1"
+      placeholder=${dragging.value ? t.drop : t.placeholder}
+      maxlength=${MESSAGE_LENGTH}
+      value=${text.value}
+      onInput=${(event) => write(event.currentTarget.value)}
+      onKeyDown=${onKey}
+      onPaste=${onPaste}
+    ></textarea>
     <div class="composer-bar">
-      <input ref=${file} class="hidden-text" type="file" accept=${TYPES.join()} multiple tabindex="-1" aria-hidden="true"
+      <input
+        ref=${file}
+        class="hidden-text"
+        type="file"
+        accept=${TYPES.join()}
+        multiple
+        tabindex="-1"
+        aria-hidden="true"
         onChange=${(event) => {
           add(event.currentTarget.files);
           event.currentTarget.value = "";
-        }} />
+        }}
+      />
       <${IconButton} icon="image" label=${t.attach} onClick=${() => file.current.click()} />
       ${
         busy
           ? html`<${IconButton} class="send" icon="stop" label=${t.stop} onClick=${onStop} />`
-          : html`<${IconButton} class="send" icon="send" label=${t.send} onClick=${send} disabled=${!text.value.trim() && !pictures.value.length} />`
+          : html`<${IconButton}
+            class="send"
+            icon="send"
+            label=${t.send}
+            onClick=${send}
+            disabled=${!text.value.trim() && !pictures.value.length}
+          />`
       }
     </div>
   </form>`;

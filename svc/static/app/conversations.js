@@ -1,4 +1,5 @@
-// The conversations at the side: the last used first, searched over titles and messages, filed by project, renamed, deleted.
+// The conversations at the side: the last used first, searched over titles and messages, filed by project,
+// renamed, deleted.
 import { effect, signal, useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { api } from "./api.js";
@@ -15,7 +16,8 @@ const DAY_MS = 24 * 3600 * 1000;
 
 export const search = signal("");
 const projectId = signal("");
-const deleted = remembered("deleted", [], sessionStorage); // ids that are hidden until, and after, they are deleted for good
+// Ids that are hidden until, and after, they are deleted for good
+const deleted = remembered("deleted", [], sessionStorage);
 const list = pagedList((after) =>
   api.conversations.list({
     q: search.peek().trim().slice(0, 500),
@@ -111,8 +113,8 @@ function removeLater({ id, title }) {
   });
 }
 
-// What the page before this one was deleting when it was left: the service may answer with the list first, and where the
-// network was gone it knows nothing of it.
+// What the page before this one was deleting when it was left: the service may answer with the list first,
+// and where the network was gone it knows nothing of it.
 const left = new Set(deleted.peek());
 effect(() => {
   for (const { id } of list.items.value ?? []) if (left.delete(id)) deleteNow(id);
@@ -160,9 +162,28 @@ export function Conversations({ onChoose }) {
   };
   return html`<section class="conversations" aria-label=${t.title}>
     <div class="conversation-search">
-      <input id="conversation-search" class="input" type="search" placeholder=${t.search} aria-label=${t.search} maxlength="500" autocomplete="off"
-        spellcheck="false" value=${search.value} onInput=${(event) => look(event.currentTarget.value)} onKeyDown=${onKey} />
-      ${choices.length > 1 && html`<${Menu} label=${t.byProject} icon="folder" items=${choices} class=${projectId.value ? "menu-on" : ""} />`}
+      <input
+        id="conversation-search"
+        class="input"
+        type="search"
+        placeholder=${t.search}
+        aria-label=${t.search}
+        maxlength="500"
+        autocomplete="off"
+        spellcheck="false"
+        value=${search.value}
+        onInput=${(event) => look(event.currentTarget.value)}
+        onKeyDown=${onKey}
+      />
+      ${
+        choices.length > 1 &&
+        html`<${Menu}
+          label=${t.byProject}
+          icon="folder"
+          items=${choices}
+          class=${projectId.value ? "menu-on" : ""}
+        />`
+      }
     </div>
     <${Entries} onChoose=${onChoose} />
   </section>`;
@@ -176,7 +197,9 @@ function Entries({ onChoose }) {
     box = useRef();
   if (!items) return error ? html`<${Failed} error=${error} retry=${list.reload} />` : html`<${Loading} />`;
   if (!items.length && !error) {
-    return html`<p class="quiet conversations-none" role="status">${search.value || projectId.value ? t.nothingFound : t.none}</p>`;
+    return html`<p class="quiet conversations-none" role="status">
+      ${search.value || projectId.value ? t.nothingFound : t.none}
+    </p>`;
   }
   const nearEnd = () => {
     const { scrollTop, clientHeight, scrollHeight } = box.current;
@@ -188,7 +211,11 @@ function Entries({ onChoose }) {
       ([name, entries]) => html`<h2 class="group">${name}</h2>
       <ul>${entries.map((item) => html`<${Entry} key=${item.id} item=${item} onChoose=${onChoose} />`)}</ul>`,
     )}
-    ${error ? html`<${Failed} error=${error} retry=${items.length ? list.loadMore : list.reload} />` : list.busy.value && html`<${Loading} />`}
+    ${
+      error
+        ? html`<${Failed} error=${error} retry=${items.length ? list.loadMore : list.reload} />`
+        : list.busy.value && html`<${Loading} />`
+    }
   </div>`;
 }
 
@@ -202,15 +229,17 @@ function Entry({ item, onChoose }) {
       renaming.value = false;
       if (keeps) rename(item, event.currentTarget.value);
     };
-    return html`<li class="conversation"><input class="input" aria-label=${t.newTitle} defaultValue=${item.title ?? ""} maxlength="200"
-      ref=${(input) => input?.select()} onBlur=${(event) => end(event, true)}
-      onKeyDown=${(event) => {
-        if (event.key === "Enter") end(event, true);
-        if (event.key === "Escape") {
-          event.stopPropagation();
-          end(event, false);
-        }
-      }} /></li>`;
+    return html`<li class="conversation">
+      <input class="input" aria-label=${t.newTitle} defaultValue=${item.title ?? ""} maxlength="200"
+        ref=${(input) => input?.select()} onBlur=${(event) => end(event, true)}
+        onKeyDown=${(event) => {
+          if (event.key === "Enter") end(event, true);
+          if (event.key === "Escape") {
+            event.stopPropagation();
+            end(event, false);
+          }
+        }} />
+    </li>`;
   }
   const filed = projects.data.value?.filter(({ id }) => id !== item.project_id) ?? [];
   const actions = [
@@ -233,9 +262,18 @@ function Entry({ item, onChoose }) {
     ? link("chat", item.id, { message: inMessage.message_id })
     : link("chat", item.id);
   return html`<li class="conversation ${here ? "here" : ""}">
-    <a href=${address} aria-current=${here ? "page" : undefined} title=${title} onClick=${onChoose} onDblClick=${() => {
-      renaming.value = true;
-    }}>
-      ${inTitle ? marked(inTitle) : title}${inMessage && html`<span class="snippet">${marked(inMessage)}</span>`}</a>
-    <${Menu} label=${t.actions(title)} items=${actions} /></li>`;
+    <a
+      href=${address}
+      aria-current=${here ? "page" : undefined}
+      title=${title}
+      onClick=${onChoose}
+      onDblClick=${() => {
+        renaming.value = true;
+      }}
+    >
+      ${inTitle ? marked(inTitle) : title}
+      ${inMessage && html`<span class="snippet">${marked(inMessage)}</span>`}
+    </a>
+    <${Menu} label=${t.actions(title)} items=${actions} />
+  </li>`;
 }

@@ -1,4 +1,5 @@
-// What was typed and not yet sent, kept for each conversation (`null`: the one that is not begun) until the person signs out.
+// What was typed and not yet sent, kept for each conversation (`null`: the one that is not begun) until the
+// person signs out.
 const key = (id) => `svc.draft.${id ?? "new"}`;
 
 export const draftOf = (id) => localStorage.getItem(key(id)) ?? "";

@@ -7,7 +7,10 @@ export function saveFile(blob, name) {
   setTimeout(() => URL.revokeObjectURL(url), 60_000); // the browser reads it after the click
 }
 
-/** Rows of values as CSV (RFC 4180). A text that a spreadsheet would run as a formula begins with an apostrophe. */
+/**
+ * Rows of values as CSV (RFC 4180). A text that a spreadsheet would run as a formula begins with an
+ * apostrophe.
+ */
 export function csv(rows) {
   const cell = (value) => {
     const text = typeof value === "string" && /^[=+\-@\t\r]/.test(value) ? `'${value}` : String(value ?? "");

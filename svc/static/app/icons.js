@@ -1,41 +1,52 @@
-// Icons as paths on a 24 × 24 grid, drawn as lines. <${Icon} name="trash" /> shows one; it is hidden from screen readers.
+// Icons as paths on a 24 × 24 grid, drawn as lines. <${Icon} name="trash" /> shows one; it is hidden from
+// screen readers.
 import { html } from "./html.js";
 
 const PATHS = {
   agents:
-    "M12 3v3M5 9a2 2 0 0 1 2-2h10a2 2 0 0 1 2 2v7a2 2 0 0 1-2 2H7a2 2 0 0 1-2-2zM9.5 12v1.5M14.5 12v1.5M2.5 11.5v3M21.5 11.5v3M9 21h6",
+    "M12 3v3M5 9a2 2 0 0 1 2-2h10a2 2 0 0 1 2 2v7a2 2 0 0 1-2 2H7a2 2 0 0 1-2-2zM9.5 12v1.5" +
+    "M14.5 12v1.5M2.5 11.5v3M21.5 11.5v3M9 21h6",
   artifacts: "M14 3H7a2 2 0 0 0-2 2v14a2 2 0 0 0 2 2h10a2 2 0 0 0 2-2V8zM14 3v5h5M9 13h6M9 17h4",
   back: "M15 5l-7 7 7 7",
   chat: "M4 6a2 2 0 0 1 2-2h12a2 2 0 0 1 2 2v9a2 2 0 0 1-2 2H9l-5 4z",
   check: "M5 12.5l4.5 4.5L19 7.5",
   close: "M6 6l12 12M18 6L6 18",
-  copy: "M9 9h10a1 1 0 0 1 1 1v10a1 1 0 0 1-1 1H9a1 1 0 0 1-1-1V10a1 1 0 0 1 1-1zM16 9V5a1 1 0 0 0-1-1H5a1 1 0 0 0-1 1v10a1 1 0 0 0 1 1h3",
+  copy:
+    "M9 9h10a1 1 0 0 1 1 1v10a1 1 0 0 1-1 1H9a1 1 0 0 1-1-1V10a1 1 0 0 1 1-1zM16 9V5" +
+    "a1 1 0 0 0-1-1H5a1 1 0 0 0-1 1v10a1 1 0 0 0 1 1h3",
   docs: "M5 4h6a2 2 0 0 1 2 2v14a2 2 0 0 0-2-2H5zM21 4h-6a2 2 0 0 0-2 2v14a2 2 0 0 1 2-2h6z",
   down: "M6 9l6 6 6-6",
   download: "M12 4v11M7 11l5 5 5-5M5 20h14",
   edit: "M4 20h4L19 9l-4-4L4 16zM13.5 6.5l4 4",
   external: "M14 4h6v6M20 4l-9 9M18 14v5a1 1 0 0 1-1 1H5a1 1 0 0 1-1-1V7a1 1 0 0 1 1-1h5",
-  eye: "M2.5 12S6 5.5 12 5.5 21.5 12 21.5 12 18 18.5 12 18.5 2.5 12 2.5 12zM12 15a3 3 0 1 0 0-6 3 3 0 0 0 0 6z",
+  eye:
+    "M2.5 12S6 5.5 12 5.5 21.5 12 21.5 12 18 18.5 12 18.5 2.5 12 2.5 12zM12 15" +
+    "a3 3 0 1 0 0-6 3 3 0 0 0 0 6z",
   folder: "M3 6a2 2 0 0 1 2-2h4l2 3h8a2 2 0 0 1 2 2v9a2 2 0 0 1-2 2H5a2 2 0 0 1-2-2z",
   image:
-    "M5 4h14a1 1 0 0 1 1 1v14a1 1 0 0 1-1 1H5a1 1 0 0 1-1-1V5a1 1 0 0 1 1-1zM4 16l4.5-4.5 4 4 3-3L20 17M15 9.2v.1",
+    "M5 4h14a1 1 0 0 1 1 1v14a1 1 0 0 1-1 1H5a1 1 0 0 1-1-1V5a1 1 0 0 1 1-1zM4 16" +
+    "l4.5-4.5 4 4 3-3L20 17M15 9.2v.1",
   key: "M12 15a4 4 0 1 1-8 0 4 4 0 0 1 8 0zM10.8 12.2L20 3M15.5 7.5l3 3",
   keyboard:
-    "M4 6h16a1 1 0 0 1 1 1v10a1 1 0 0 1-1 1H4a1 1 0 0 1-1-1V7a1 1 0 0 1 1-1zM7 10v.1M10.5 10v.1M14 10v.1M17 10v.1M8 14h8",
+    "M4 6h16a1 1 0 0 1 1 1v10a1 1 0 0 1-1 1H4a1 1 0 0 1-1-1V7a1 1 0 0 1 1-1zM7 10v.1M10.5 10v.1" +
+    "M14 10v.1M17 10v.1M8 14h8",
   memory:
-    "M9 4a3 3 0 0 0-3 3 3 3 0 0 0-2 5 3 3 0 0 0 2 5 3 3 0 0 0 6 1V6a2.5 2.5 0 0 0-3-2zM15 4a3 3 0 0 1 3 3 3 3 0 0 1 2 5 3 3 0 0 1-2 5 3 3 0 0 1-6 1",
+    "M9 4a3 3 0 0 0-3 3 3 3 0 0 0-2 5 3 3 0 0 0 2 5 3 3 0 0 0 6 1V6a2.5 2.5 0 0 0-3-2zM15 4" +
+    "a3 3 0 0 1 3 3 3 3 0 0 1 2 5 3 3 0 0 1-2 5 3 3 0 0 1-6 1",
   menu: "M4 7h16M4 12h16M4 17h10",
   more: "M5 12h.8M11.6 12h.8M18.2 12h.8",
   pause: "M8 5v14M16 5v14",
   play: "M8 5l11 7-11 7z",
   plus: "M12 5v14M5 12h14",
   provider:
-    "M5 4h14a1 1 0 0 1 1 1v5a1 1 0 0 1-1 1H5a1 1 0 0 1-1-1V5a1 1 0 0 1 1-1zM5 13h14a1 1 0 0 1 1 1v5a1 1 0 0 1-1 1H5a1 1 0 0 1-1-1v-5a1 1 0 0 1 1-1zM8 7.5v.1M8 16.5v.1",
+    "M5 4h14a1 1 0 0 1 1 1v5a1 1 0 0 1-1 1H5a1 1 0 0 1-1-1V5a1 1 0 0 1 1-1zM5 13h14" +
+    "a1 1 0 0 1 1 1v5a1 1 0 0 1-1 1H5a1 1 0 0 1-1-1v-5a1 1 0 0 1 1-1zM8 7.5v.1M8 16.5v.1",
   retry: "M20 11a8 8 0 1 0-2 6.3M20 5v6h-6",
   search: "M11 18a7 7 0 1 0 0-14 7 7 0 0 0 0 14zM20 20l-4-4",
   send: "M12 19V5M6 11l6-6 6 6",
   settings:
-    "M4 7h9M17 7h3M4 17h3M11 17h9M15 9.5a2.5 2.5 0 1 0 0-5 2.5 2.5 0 0 0 0 5zM9 19.5a2.5 2.5 0 1 0 0-5 2.5 2.5 0 0 0 0 5z",
+    "M4 7h9M17 7h3M4 17h3M11 17h9M15 9.5a2.5 2.5 0 1 0 0-5 2.5 2.5 0 0 0 0 5zM9 19.5" +
+    "a2.5 2.5 0 1 0 0-5 2.5 2.5 0 0 0 0 5z",
   signOut: "M10 4H6a1 1 0 0 0-1 1v14a1 1 0 0 0 1 1h4M14 8l4 4-4 4M18 12H9",
   sound: "M4 10v4h3.5L12 18V6L7.5 10zM16 9a4 4 0 0 1 0 6M18.5 6.5a8 8 0 0 1 0 11",
   stop: "M7.5 7.5h9v9h-9z",
@@ -51,7 +62,12 @@ const PATHS = {
 };
 
 export function Icon({ name, size = 20 }) {
-  return html`<svg class="icon" width=${size} height=${size} viewBox="0 0 24 24" aria-hidden="true" focusable="false">
-    <path d=${PATHS[name]} />
-  </svg>`;
+  return html`<svg
+    class="icon"
+    width=${size}
+    height=${size}
+    viewBox="0 0 24 24"
+    aria-hidden="true"
+    focusable="false"
+  ><path d=${PATHS[name]} /></svg>`;
 }

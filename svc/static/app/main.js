@@ -1,4 +1,5 @@
-// Starts the page: takes what a sign-in elsewhere brought back, then shows the sign-in, or the shell with the view of the address.
+// Starts the page: takes what a sign-in elsewhere brought back, then shows the sign-in, or the shell with the
+// view of the address.
 import { effect, signal } from "@preact/signals";
 import { Component, render } from "preact";
 import { useEffect } from "preact/hooks";
@@ -10,7 +11,8 @@ import { texts } from "./texts.js";
 import "./state.js";
 
 /**
- * The module of each view. Its default export is a component, which gets `path` (the rest of the fragment) and `query`.
+ * The module of each view. Its default export is a component, which gets `path` (the rest of the fragment)
+ * and `query`.
  * @type {Record<import("./router.js").Name, () => Promise<{default: Function}>>}
  */
 const VIEWS = {
@@ -29,10 +31,14 @@ const RETURN = "svc.return";
 const loaded = signal({}); // name -> {component} or {error}
 const signInTrouble = signal("");
 
-/** Loads the module of a view, once. A module of a release that is gone cannot be loaded: then only the whole page anew helps. */
+/**
+ * Loads the module of a view, once. A module of a release that is gone cannot be loaded: then only the whole
+ * page anew helps.
+ */
 async function load(name, from) {
   try {
-    const { default: component } = await from(); // before the others are looked at: they are loaded at the same time
+    // Before the others are looked at: they are loaded at the same time
+    const { default: component } = await from();
     loaded.value = { ...loaded.peek(), [name]: { component } };
   } catch (error) {
     console.warn(error);
@@ -60,20 +66,36 @@ class Guarded extends Component {
   render({ children }, { error }) {
     if (!error) return children;
     console.error(error);
-    return html`<div class="page"><${Failed} error=${{ message: texts.common.viewFailed }} retry=${() => this.setState({ error: null })} /></div>`;
+    return html`<div class="page">
+      <${Failed}
+        error=${{ message: texts.common.viewFailed }}
+        retry=${() => this.setState({ error: null })}
+      />
+    </div>`;
   }
 }
 
 function App() {
   if (!session.value)
-    return html`<${Lazy} name="sign-in" from=${() => import("./views/sign-in.js")} trouble=${signInTrouble} /><${Overlays} />`;
+    return html`
+      <${Lazy} name="sign-in" from=${() => import("./views/sign-in.js")} trouble=${signInTrouble} />
+      <${Overlays} />
+    `;
   const { name, path, query } = route.value;
-  return html`<${Lazy} name="shell" from=${() => import("./shell.js")} view=${name}>
-    <${Guarded} name=${name}><${Lazy} key=${name} name=${name} from=${VIEWS[name]} path=${path} query=${query} /><//>
-  <//><${Overlays} />`;
+  return html`
+    <${Lazy} name="shell" from=${() => import("./shell.js")} view=${name}>
+      <${Guarded} name=${name}>
+        <${Lazy} key=${name} name=${name} from=${VIEWS[name]} path=${path} query=${query} />
+      <//>
+    <//>
+    <${Overlays} />
+  `;
 }
 
-/** A sign-in at a provider ends here, with a one-time code or an error in the fragment, which leaves the address bar at once. */
+/**
+ * A sign-in at a provider ends here, with a one-time code or an error in the fragment, which leaves the
+ * address bar at once.
+ */
 async function takeFragment() {
   const said = new URLSearchParams(location.hash.slice(1));
   if (!["code", "error", "linked"].some((name) => said.has(name))) return;

@@ -1,5 +1,6 @@
-// Markdown as elements: marked's lexer gives tokens, each of which becomes an element here. No HTML is ever made out of a string;
-// what a text brings as HTML is shown as the text it is, and pictures from elsewhere are links: nothing leaves this origin.
+// Markdown as elements: marked's lexer gives tokens, each of which becomes an element here. No HTML is ever
+// made out of a string; what a text brings as HTML is shown as the text it is, and pictures from elsewhere
+// are links: nothing leaves this origin.
 import { Component, createRef } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useState } from "preact/hooks";
 import { growing, rawOf } from "./blocks.js";
@@ -117,11 +118,27 @@ const continued = (token) => (token?.continued ? `continued-${token.type}` : "")
 function list({ ordered, start, items, ...token }) {
   const entries = items.map(
     (item) => html`<li class=${item.continued ? "continued" : item.task ? "task" : undefined}>
-    ${item.task && !item.continued && html`<input type="checkbox" checked=${item.checked} disabled aria-label=${plain(item.text.slice(0, 80))} />`}${inline(item.tokens)}</li>`,
+      ${
+        item.task &&
+        !item.continued &&
+        html`<input
+          type="checkbox"
+          checked=${item.checked}
+          disabled
+          aria-label=${plain(item.text.slice(0, 80))}
+        />`
+      }
+      ${inline(item.tokens)}
+    </li>`,
   );
-  const digits = String(Number(start || 1) + items.length - 1).length; // what stands left of its part is not painted
+  // What stands left of its part is not painted
+  const digits = String(Number(start || 1) + items.length - 1).length;
   return ordered
-    ? html`<ol start=${start || 1} style=${digits > 1 ? { paddingLeft: `${digits + 2}ch` } : undefined} class=${continued(token) || undefined}>${entries}</ol>`
+    ? html`<ol
+      start=${start || 1}
+      style=${digits > 1 ? { paddingLeft: `${digits + 2}ch` } : undefined}
+      class=${continued(token) || undefined}
+    >${entries}</ol>`
     : html`<ul class=${continued(token) || undefined}>${entries}</ul>`;
 }
 
@@ -136,17 +153,39 @@ const inWidths = (widths) => ({
 
 function table({ header, rows, align, widths, ...token }) {
   const cell = (tag) => (one, at) =>
-    html`<${tag} class=${align[at] ? `align-${align[at]}` : undefined} scope=${tag === "th" ? "col" : undefined}>${inline(one.tokens)}<//>`;
-  return html`<div class="md-table ${continued(token)}" tabindex="0" role="group" aria-label=${header.map(({ text }) => text).join(", ")}>
-    <table class=${widths && "in-widths"} style=${widths && inWidths(widths)}>${widths && html`<colgroup>${widths.map((width) => html`<col style=${{ width: width > NARROW ? "auto" : `${width + PADDING}ch` }} />`)}</colgroup>`}
-    <thead class=${token.continued ? "hidden-text" : undefined}><tr>${header.map(cell("th"))}</tr></thead>
-    <tbody>${rows.map((row) => html`<tr>${row.map(cell("td"))}</tr>`)}</tbody></table></div>`;
+    html`<${tag}
+      class=${align[at] ? `align-${align[at]}` : undefined}
+      scope=${tag === "th" ? "col" : undefined}
+    >${inline(one.tokens)}<//>`;
+  return html`<div
+    class="md-table ${continued(token)}"
+    tabindex="0"
+    role="group"
+    aria-label=${header.map(({ text }) => text).join(", ")}
+  >
+    <table class=${widths && "in-widths"} style=${widths && inWidths(widths)}>
+      ${
+        widths &&
+        html`<colgroup>
+          ${widths.map(
+            (width) => html`<col
+            style=${{ width: width > NARROW ? "auto" : `${width + PADDING}ch` }}
+          />`,
+          )}
+        </colgroup>`
+      }
+      <thead class=${token.continued ? "hidden-text" : undefined}><tr>${header.map(cell("th"))}</tr></thead>
+      <tbody>${rows.map((row) => html`<tr>${row.map(cell("td"))}</tr>`)}</tbody>
+    </table>
+  </div>`;
 }
 
 function linked(token) {
   const href = safe(token.href);
   if (!href) return inline(token.tokens);
-  return html`<a href=${href} target="_blank" rel="noopener noreferrer" title=${href}>${inline(token.tokens)}</a>`;
+  return html`<a href=${href} target="_blank" rel="noopener noreferrer" title=${href}>
+    ${inline(token.tokens)}
+  </a>`;
 }
 
 function picture({ href, text }) {
@@ -154,7 +193,9 @@ function picture({ href, text }) {
   if (artifact) return html`<${Picture} id=${artifact} name=${plain(text)} />`;
   const address = safe(href);
   return address
-    ? html`<a href=${address} target="_blank" rel="noopener noreferrer" title=${address}>${plain(text) || address}</a>`
+    ? html`<a href=${address} target="_blank" rel="noopener noreferrer" title=${address}>
+      ${plain(text) || address}
+    </a>`
     : plain(text);
 }
 
@@ -170,8 +211,9 @@ const onward = (known, whole, size) =>
 const normal = (text) => (text.includes("\r") ? text.replace(/\r\n?/g, "\n") : text);
 
 /**
- * Markdown as elements. `text`: a string, or a signal while it is still written. A long one is read slice by slice, so that the page
- * stays quick: a signal's is drawn as it is read, and what takes long less often; a string stands as the text it is until then.
+ * Markdown as elements. `text`: a string, or a signal while it is still written. A long one is read slice by
+ * slice, so that the page stays quick: a signal's is drawn as it is read, and what takes long less often; a
+ * string stands as the text it is until then.
  */
 export function Markdown({ text }) {
   const [, draw] = useState(0),
@@ -235,10 +277,16 @@ export function Markdown({ text }) {
   const atOnce = isLive || now.drawn.length < 3,
     sections = [];
   for (let at = 0; at < now.drawn.length; at += SECTION) sections.push(now.drawn.slice(at, at + SECTION));
-  return html`<div class="md">${inParts(sections, (groups, isLast) => inParts(groups, (tokens) => tokens.map(element), isLast, atOnce), true, true)}</div>`;
+  const inSection = (groups, isLast) => inParts(groups, (tokens) => tokens.map(element), isLast, atOnce);
+  return html`<div class="md">
+    ${inParts(sections, inSection, true, true)}
+  </div>`;
 }
 
-/** `parts`, each a list, drawn by `draw(part, isLast)`; the last one, if it is the last of all, `atOnce`, the others as they come near. */
+/**
+ * `parts`, each a list, drawn by `draw(part, isLast)`; the last one, if it is the last of all, `atOnce`, the
+ * others as they come near.
+ */
 const inParts = (parts, draw, areLast, atOnce) =>
   parts.map((part, at) => {
     const isLast = areLast && at === parts.length - 1;
@@ -248,7 +296,10 @@ const inParts = (parts, draw, areLast, atOnce) =>
 const LINE_HEIGHTS = { table: 1.5, list: 1.15, code: 0.9 };
 const linesHigh = (tokens) => sum(tokens.map(({ type, raw }) => linesOf(raw) * (LINE_HEIGHTS[type] ?? 1)));
 
-/** What is no more than its text until it is near the screen, and laid out only while it is. `part`: tokens, or groups of them. */
+/**
+ * What is no more than its text until it is near the screen, and laid out only while it is. `part`: tokens,
+ * or groups of them.
+ */
 class Part extends Component {
   state = { near: this.props.atOnce };
   box = createRef();
@@ -278,7 +329,9 @@ class Part extends Component {
       ? undefined
       : { containIntrinsicBlockSize: `auto ${linesHigh(tokens).toFixed(1)}lh` };
     if (!near)
-      return html`<div class="${classes} said far" style=${style} ref=${this.box}><${Pieces} text=${rawOf(tokens)} /></div>`;
+      return html`<div class="${classes} said far" style=${style} ref=${this.box}>
+        <${Pieces} text=${rawOf(tokens)} />
+      </div>`;
     return html`<div class=${classes} style=${style}>${draw(part, isLast)}</div>`;
   }
 }

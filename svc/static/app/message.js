@@ -1,4 +1,5 @@
-// One message of a conversation: what was said, and under an answer what it cost, how long it took and what was recalled for it.
+// One message of a conversation: what was said, and under an answer what it cost, how long it took and what
+// was recalled for it.
 import { computed, signal, useSignal } from "@preact/signals";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import { Button, CopyButton, IconButton, Money, Time } from "./components.js";
@@ -29,8 +30,9 @@ function apart(text, reasoning) {
 const Roles = { user: Question, assistant: Answer, system: Instructions };
 
 /**
- * `actions`: {edit, cancel, send, retry} of the conversation, each told the message; it must stay the same object. `near`: whether
- * it can be seen at once. One that is far away is no more than its text, until it comes near.
+ * `actions`: {edit, cancel, send, retry} of the conversation, each told the message; it must stay the same
+ * object. `near`: whether it can be seen at once. One that is far away is no more than its text, until it
+ * comes near.
  */
 export const Message = memo(({ message, near: nearAtOnce, ...rest }) => {
   const near = useSignal(nearAtOnce),
@@ -59,26 +61,42 @@ export const FarMessage = ({
 export const remsOf = (message) => (message.live ? 0 : 4.5 + 1.6 * linesOf(message.content));
 
 function Instructions({ message }) {
-  return html`<article class="message said-system"><h2 class="label">${t.system}</h2><${Markdown} text=${message.content} /></article>`;
+  return html`<article class="message said-system">
+    <h2 class="label">${t.system}</h2><${Markdown} text=${message.content} />
+  </article>`;
 }
 
 function Question({ message, editing, actions, canEdit }) {
   const { text, ids } = split(message.content);
   if (editing)
-    return html`<${Editor} text=${text} references=${message.content.slice(text.length)} onSend=${(value) => actions.send(message, value)} onCancel=${actions.cancel} />`;
+    return html`<${Editor}
+      text=${text}
+      references=${message.content.slice(text.length)}
+      onSend=${(value) => actions.send(message, value)}
+      onCancel=${actions.cancel}
+    />`;
   return html`<article class="message said-user" data-id=${message.id}>
     <h2 class="hidden-text">${t.you}</h2>
     <div class="bubble">
       ${
         (ids.length > 0 || message.pictures?.length > 0) &&
         html`<div class="pictures">
-        ${ids.length ? ids.map((id) => html`<${Picture} key=${id} id=${id} name="" />`) : message.pictures.map((one) => html`<img src=${one.url} alt=${one.name} />`)}</div>`
+          ${
+            ids.length
+              ? ids.map((id) => html`<${Picture} key=${id} id=${id} name="" />`)
+              : message.pictures.map((one) => html`<img src=${one.url} alt=${one.name} />`)
+          }
+        </div>`
       }
       ${text && html`<${Said} text=${text} />`}
     </div>
     <div class="message-actions">
       <${CopyButton} text=${text} label=${t.copyMessage} />
-      ${canEdit && !message.unkept && html`<${IconButton} icon="edit" size=${18} label=${t.edit} onClick=${() => actions.edit(message)} />`}
+      ${
+        canEdit &&
+        !message.unkept &&
+        html`<${IconButton} icon="edit" size=${18} label=${t.edit} onClick=${() => actions.edit(message)} />`
+      }
     </div>
   </article>`;
 }
@@ -120,12 +138,22 @@ function Editor({ text, references, onSend, onCancel }) {
     event.preventDefault();
     send();
   }}>
-    <textarea ref=${area} class="input" aria-label=${t.editing} rows=${Math.min(12, text.split("\n").length + 1)} value=${value.value}
+    <textarea
+      ref=${area}
+      class="input"
+      aria-label=${t.editing}
+      rows=${Math.min(12, text.split("\n").length + 1)}
+      value=${value.value}
       onInput=${(event) => {
         value.value = event.currentTarget.value;
-      }} onKeyDown=${onKey}></textarea>
-    <div class="editor-foot"><p class="hint">${t.editHint}</p><div class="actions"><${Button} small onClick=${onCancel}>${texts.common.cancel}<//>
-      <${Button} small kind="primary" type="submit">${t.sendEdited}<//></div></div>
+      }}
+      onKeyDown=${onKey}
+    ></textarea>
+    <div class="editor-foot">
+      <p class="hint">${t.editHint}</p>
+      <div class="actions"><${Button} small onClick=${onCancel}>${texts.common.cancel}<//>
+        <${Button} small kind="primary" type="submit">${t.sendEdited}<//></div>
+    </div>
   </form>`;
 }
 
@@ -138,11 +166,19 @@ function Answer({ message, actions, canRetry, isLast }) {
   );
   const ending = ENDINGS[answer?.finish_reason],
     thought = live ? thinks.value : reasoning;
-  return html`<article class="message said-assistant ${live ? "live" : ""} ${isLast ? "last" : ""}" data-id=${message.id} aria-busy=${live ? "true" : undefined}>
+  return html`<article
+    class="message said-assistant ${live ? "live" : ""} ${isLast ? "last" : ""}"
+    data-id=${message.id}
+    aria-busy=${live ? "true" : undefined}
+  >
     <h2 class="hidden-text">${t.assistant}</h2>
     <${Recalled} passages=${answer?.memory} number=${live?.memory.value} />
     ${thought && html`<${Reasoning} text=${reasoning} done=${begun.value} />`}
-    ${begun.value ? html`<${Markdown} text=${text} />` : !thought && html`<p class="dots" aria-hidden="true"><i></i><i></i><i></i></p>`}
+    ${
+      begun.value
+        ? html`<${Markdown} text=${text} />`
+        : !thought && html`<p class="dots" aria-hidden="true"><i></i><i></i><i></i></p>`
+    }
     ${ending && html`<p class="ending">${ending}</p>`}
     ${message.untold > 0 && html`<p class="ending">${t.untold(message.untold)}</p>`}
     ${
@@ -193,17 +229,33 @@ function Reasoning({ text, done }) {
   return html`<details class="fold" onToggle=${(event) => {
     open.value = event.currentTarget.open;
   }}>
-    <summary>${done ? t.thought : html`<span class="spinner" aria-hidden="true"></span>${t.thinking}`}</summary>
-    <div class="fold-body">${open.value && html`<${Markdown} text=${text} />`}</div></details>`;
+    <summary>
+      ${done ? t.thought : html`<span class="spinner" aria-hidden="true"></span>${t.thinking}`}
+    </summary>
+    <div class="fold-body">${open.value && html`<${Markdown} text=${text} />`}</div>
+  </details>`;
 }
 
 function Recalled({ passages, number: many = passages?.length }) {
   if (!many) return null;
   const head = html`<${Icon} name="memory" size=${16} />${t.recalled(many)}`;
   if (!passages) return html`<p class="fold-head">${head}</p>`;
-  return html`<details class="fold"><summary>${head}</summary><ul class="fold-body">${passages.map(
-    ({ text, source, message_id: id, created_at: at }) => html`<li>
-    <blockquote>${text}</blockquote><p class="quiet">${source?.startsWith("conv_") ? html`<a href=${link("chat", source, { message: id })}>${t.recalledFrom}</a>` : t.recalledFrom}
-      ${at && html`, <${Time} at=${at} />`}</p></li>`,
-  )}</ul></details>`;
+  return html`<details class="fold">
+    <summary>${head}</summary>
+    <ul class="fold-body">
+      ${passages.map(
+        ({ text, source, message_id: id, created_at: at }) => html`<li>
+          <blockquote>${text}</blockquote>
+          <p class="quiet">
+            ${
+              source?.startsWith("conv_")
+                ? html`<a href=${link("chat", source, { message: id })}>${t.recalledFrom}</a>`
+                : t.recalledFrom
+            }
+            ${at && html`, <${Time} at=${at} />`}
+          </p>
+        </li>`,
+      )}
+    </ul>
+  </details>`;
 }

@@ -1,4 +1,5 @@
-// The messages of a conversation, in groups that are laid out only while they are near: two thousand cost what a screen of them does.
+// The messages of a conversation, in groups that are laid out only while they are near: two thousand cost
+// what a screen of them does.
 import { Component } from "preact";
 import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
@@ -11,7 +12,10 @@ const AT_ONCE = 3; // messages at the end; the others that can be seen follow wi
 
 const keyOf = (message) => message.key ?? message.id;
 
-/** `messages` in groups, each an array. One that begins at one of `starts` (keys) stays as it is, whatever comes before and after. */
+/**
+ * `messages` in groups, each an array. One that begins at one of `starts` (keys) stays as it is, whatever
+ * comes before and after.
+ */
 function grouped(messages, starts) {
   const groups = [];
   for (const message of messages) {
@@ -21,7 +25,9 @@ function grouped(messages, starts) {
   return groups;
 }
 
-/** `editing`: the id of the message that is edited, or null; `canEdit`, `canRetry`; `actions` as of Message. */
+/**
+ * `editing`: the id of the message that is edited, or null; `canEdit`, `canRetry`; `actions` as of Message.
+ */
 export function Messages({ messages, starts, editing, ...rest }) {
   const groups = grouped(messages, starts);
   return groups.map(
@@ -58,18 +64,25 @@ function Shown({ group, isLast, editing, canEdit, canRetry, actions }) {
           }),
     [],
   );
-  const style = {
-    containIntrinsicBlockSize: `auto ${group.reduce((sum, message) => sum + remsOf(message), 0).toFixed(1)}rem`,
-  };
+  const rems = group.reduce((sum, message) => sum + remsOf(message), 0);
+  const style = { containIntrinsicBlockSize: `auto ${rems.toFixed(1)}rem` };
   if (!near.value)
-    return html`<div class="message-group" style=${style} ref=${box}>${group.map((message) => html`<${FarMessage} key=${keyOf(message)} message=${message} />`)}</div>`;
+    return html`<div class="message-group" style=${style} ref=${box}>
+      ${group.map((message) => html`<${FarMessage} key=${keyOf(message)} message=${message} />`)}
+    </div>`;
   const last = isLast ? group.at(-1) : null;
   return html`<div class=${isLast ? "message-group last" : "message-group"} style=${style} ref=${box}>
     ${group.map(
-      (
-        message,
-        at,
-      ) => html`<${Message} key=${keyOf(message)} message=${message} actions=${actions} canEdit=${canEdit} editing=${message.id === editing}
-      near=${isLast && at >= group.length - AT_ONCE} isLast=${message === last} canRetry=${canRetry && message === last} />`,
-    )}</div>`;
+      (message, at) => html`<${Message}
+        key=${keyOf(message)}
+        message=${message}
+        actions=${actions}
+        canEdit=${canEdit}
+        editing=${message.id === editing}
+        near=${isLast && at >= group.length - AT_ONCE}
+        isLast=${message === last}
+        canRetry=${canRetry && message === last}
+      />`,
+    )}
+  </div>`;
 }

@@ -1,4 +1,5 @@
-// Chooses a model: a button that names it, and a list with search, prices and the person's own providers marked.
+// Chooses a model: a button that names it, and a list with search, prices and the person's own providers
+// marked.
 import { useComputed, useSignal } from "@preact/signals";
 import { useEffect, useId, useLayoutEffect, useRef } from "preact/hooks";
 import { Failed, Loading, placeBeside, toast } from "./components.js";
@@ -9,7 +10,10 @@ import { models, modelsOf, remembered, settings } from "./state.js";
 import { texts } from "./texts.js";
 
 const t = texts.models;
-/** The model of the next chat, as this browser remembers it; null leaves the choice to the settings and the service. */
+/**
+ * The model of the next chat, as this browser remembers it; null leaves the choice to the settings and the
+ * service.
+ */
 export const chosenModel = remembered("model", null);
 export const PICKER_ID = "model-picker";
 
@@ -90,38 +94,63 @@ export function ModelPicker({ value, onChange, kind = "chat", optional = true, i
   const shown = value ?? standard;
   const name = shown ?? t.standard;
   return html`<div class="picker" ref=${box}>
-    <button type="button" id=${id} class="picker-button" aria-haspopup="dialog" aria-expanded=${String(open.value)} aria-label=${t.label(name)}
+    <button
+      type="button"
+      id=${id}
+      class="picker-button"
+      aria-haspopup="dialog"
+      aria-expanded=${String(open.value)}
+      aria-label=${t.label(name)}
       onClick=${() => {
         open.value = !open.value;
-      }}><span>${shown ? shortName(shown) : t.standard}</span><${Icon} name="down" size=${16} /></button>
+      }}
+    ><span>${shown ? shortName(shown) : t.standard}</span><${Icon} name="down" size=${16} /></button>
     ${
       open.value &&
       html`<div class="picker-panel" popover="manual" role="dialog" aria-label=${t.choose}>
-      <input class="input" type="search" role="combobox" aria-expanded="true" aria-controls=${listId} aria-activedescendant=${`${listId}-${active.value}`}
-        aria-label=${t.search} placeholder=${t.search} autocomplete="off" spellcheck="false" onKeyDown=${onKey}
-        onInput=${(event) => {
-          query.value = event.currentTarget.value;
-          active.value = 0;
-        }} />
-      ${
-        models.data.value === undefined
-          ? models.error.value
-            ? html`<${Failed} error=${models.error.value} retry=${models.reload} />`
-            : html`<${Loading} />`
-          : html`
-      <ul id=${listId} role="listbox" aria-label=${t.choose}>
-        ${entries.value.map(
-          (
-            model,
-            at,
-          ) => html`<${Entry} key=${model?.id ?? ""} id="${listId}-${at}" model=${model} standard=${standard} selected=${at === active.value} chosen=${(model?.id ?? null) === value}
-          onChoose=${() => choose(model)} onHover=${() => {
-            active.value = at;
-          }} />`,
-        )}
-      </ul>${!entries.value.length && html`<p class="quiet picker-none" role="status">${t.none}</p>`}`
-      }
-    </div>`
+        <input
+          class="input"
+          type="search"
+          role="combobox"
+          aria-expanded="true"
+          aria-controls=${listId}
+          aria-activedescendant=${`${listId}-${active.value}`}
+          aria-label=${t.search}
+          placeholder=${t.search}
+          autocomplete="off"
+          spellcheck="false"
+          onKeyDown=${onKey}
+          onInput=${(event) => {
+            query.value = event.currentTarget.value;
+            active.value = 0;
+          }}
+        />
+        ${
+          models.data.value === undefined
+            ? models.error.value
+              ? html`<${Failed} error=${models.error.value} retry=${models.reload} />`
+              : html`<${Loading} />`
+            : html`
+              <ul id=${listId} role="listbox" aria-label=${t.choose}>
+                ${entries.value.map(
+                  (model, at) => html`<${Entry}
+                    key=${model?.id ?? ""}
+                    id="${listId}-${at}"
+                    model=${model}
+                    standard=${standard}
+                    selected=${at === active.value}
+                    chosen=${(model?.id ?? null) === value}
+                    onChoose=${() => choose(model)}
+                    onHover=${() => {
+                      active.value = at;
+                    }}
+                  />`,
+                )}
+              </ul>
+              ${!entries.value.length && html`<p class="quiet picker-none" role="status">${t.none}</p>`}
+            `
+        }
+      </div>`
     }
   </div>`;
 }
@@ -132,9 +161,21 @@ function Entry({ id, model, standard, selected, chosen, onChoose, onHover }) {
   const mark = chosen && html`<${Icon} name="check" size=${18} />`;
   const content =
     model === null
-      ? html`<span class="picker-name">${t.standard}<small>${standard ?? t.standardHint}</small></span>${mark}`
+      ? html`
+        <span class="picker-name">${t.standard}<small>${standard ?? t.standardHint}</small></span>${mark}
+      `
       : html`
-    <span class="picker-name">${shortName(model.id)}<small>${model.id.slice(0, model.id.indexOf("/"))}${model.byok && html` · <b>${t.byok}</b>`}</small></span>
-    <span class="picker-price">${model.byok ? "" : (price(model) ?? t.free)}</span>${mark}`;
-  return html`<li id=${id} role="option" aria-selected=${String(selected)} onClick=${onChoose} onPointerMove=${selected ? undefined : onHover}>${content}</li>`;
+        <span class="picker-name">
+          ${shortName(model.id)}
+          <small>${model.id.slice(0, model.id.indexOf("/"))}${model.byok && html` · <b>${t.byok}</b>`}</small>
+        </span>
+        <span class="picker-price">${model.byok ? "" : (price(model) ?? t.free)}</span>${mark}
+      `;
+  return html`<li
+    id=${id}
+    role="option"
+    aria-selected=${String(selected)}
+    onClick=${onChoose}
+    onPointerMove=${selected ? undefined : onHover}
+  >${content}</li>`;
 }

@@ -29,5 +29,7 @@ export function Picture({ id, name }) {
     };
   }, [id]);
   if (gone.value) return html`<span class="picture-gone"><${Icon} name="image" size=${18} />${name}</span>`;
-  return html`<a class="picture" href=${link("artifacts", id)}>${url.value ? html`<img src=${url.value} alt=${name} />` : html`<span class="picture-wait"></span>`}</a>`;
+  return html`<a class="picture" href=${link("artifacts", id)}>
+    ${url.value ? html`<img src=${url.value} alt=${name} />` : html`<span class="picture-wait"></span>`}
+  </a>`;
 }

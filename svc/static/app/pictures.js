@@ -1,5 +1,6 @@
-// Pictures in a message. Each is an artifact, and the message's text refers to it as ![name](/artifacts/art_…/content): so it is
-// kept with the conversation, and sent to the model as a picture whenever the message is.
+// Pictures in a message. Each is an artifact, and the message's text refers to it as
+// ![name](/artifacts/art_…/content): so it is kept with the conversation, and sent to the model as a picture
+// whenever the message is.
 import { api } from "./api.js";
 
 const REFERENCE = /!\[([^\]]*)\]\(\/artifacts\/(art_\w+)\/content\)/g;
@@ -68,7 +69,10 @@ export function split(text) {
   return { text: ids.length ? text.replace(REFERENCE, "").trim() : text, ids };
 }
 
-/** A message's content for the model: its text, and where it refers to pictures those beside it. One that is gone is left out. */
+/**
+ * A message's content for the model: its text, and where it refers to pictures those beside it. One that is
+ * gone is left out.
+ */
 export async function pictureParts(text) {
   const { ids } = split(text);
   if (!ids.length) return text;

@@ -1,10 +1,14 @@
-// Plain text of any length. A long one stands in pieces, each a block that is laid out only while it is near the screen.
+// Plain text of any length. A long one stands in pieces, each a block that is laid out only while it is near
+// the screen.
 import { html, memo } from "./html.js";
 
 const PIECE_CHARACTERS = 3_000;
 const LONGEST_LINE = 12_000; // a longer one is broken where it would stall the page
 
-/** `text` cut at line ends, which the blocks stand for. As a text grows, all of its pieces but the last stay as they are. */
+/**
+ * `text` cut at line ends, which the blocks stand for. As a text grows, all of its pieces but the last stay
+ * as they are.
+ */
 export function piecesOf(text) {
   const pieces = [];
   let at = 0;
@@ -38,7 +42,9 @@ export function linesOf(text, columns = 80) {
 
 const Piece = memo(
   ({ text, columns }) =>
-    html`<span class="piece" style=${{ containIntrinsicBlockSize: `auto ${linesOf(text, columns)}lh` }}>${text}</span>`,
+    html`<span class="piece" style=${{ containIntrinsicBlockSize: `auto ${linesOf(text, columns)}lh` }}>
+      ${text}
+    </span>`,
 );
 
 export function Pieces({ text, columns }) {

@@ -1,4 +1,5 @@
-// The runs that this page has begun, as they go: each keeps what its stream has told, also while another view is shown.
+// The runs that this page has begun, as they go: each keeps what its stream has told, also while another view
+// is shown.
 import { batch, signal } from "@preact/signals";
 import { api, wasAborted } from "./api.js";
 import { wallet } from "./state.js";
@@ -11,8 +12,9 @@ export const runsChanged = signal(0);
 export const liveRun = (id) => live.get(id);
 
 /**
- * Begins a run and gives its id once the service has taken it; throws what refused it. What follows goes into `liveRun(id)`:
- * `timeline`: entries {kind: "step" | "text" | "tool", …}; `end`: the last event, or null; `lost`: the stream broke.
+ * Begins a run and gives its id once the service has taken it; throws what refused it. What follows goes into
+ * `liveRun(id)`: `timeline`: entries {kind: "step" | "text" | "tool", …}; `end`: the last event, or null;
+ * `lost`: the stream broke.
  */
 export function beginRun(body) {
   return new Promise((resolve, reject) => {

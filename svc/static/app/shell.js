@@ -1,4 +1,5 @@
-// What stands around every view: the navigation with the conversations at the side (a drawer on a narrow page), the notes above.
+// What stands around every view: the navigation with the conversations at the side (a drawer on a narrow
+// page), the notes above.
 import { signal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { expired, online, session, signOut } from "./api.js";
@@ -43,7 +44,8 @@ export default function Shell({ view, children }) {
   useEffect(() => tellLow(wallet.data.value), [wallet.data.value]);
   useEffect(() => {
     drawer.value = false;
-    // A screen reader goes on at the new view's heading; the first view leaves the focus where the browser put it.
+    // A screen reader goes on at the new view's heading; the first view leaves the focus where the browser
+    // put it.
     if (!first.current && !isTyping({ target: document.activeElement }))
       main.current.focus({ preventScroll: true });
     first.current = false;
@@ -61,11 +63,19 @@ export default function Shell({ view, children }) {
       <${Sidebar} view=${view} />
       <main id="content" class="main" tabindex="-1" ref=${main}>
         <div class="top-bar">
-          <${IconButton} icon="menu" label=${t.openNavigation} aria-expanded=${String(drawer.value)} onClick=${() => {
-            drawer.value = true;
-          }} />
+          <${IconButton}
+            icon="menu"
+            label=${t.openNavigation}
+            aria-expanded=${String(drawer.value)}
+            onClick=${() => {
+              drawer.value = true;
+            }}
+          />
           <a class="brand top-title" href=${link("chat")} tabindex="-1" aria-hidden="true">${texts.name}</a>
-          ${wallet.data.value?.payments === "sandbox" && html`<span class="badge top-badge">${t.testMoney}</span>`}
+          ${
+            wallet.data.value?.payments === "sandbox" &&
+            html`<span class="badge top-badge">${t.testMoney}</span>`
+          }
           <${IconButton} icon="edit" label=${t.newChat} href=${link("chat")} />
         </div>
         ${!online.value && html`<p class="offline" role="status">${t.offline}</p>`}
@@ -73,7 +83,8 @@ export default function Shell({ view, children }) {
       </main>
     </div>
     ${keyList.value && html`<${Shortcuts} />`}
-    ${expired.value && html`<${SignInAgain} />`}`;
+    ${expired.value && html`<${SignInAgain} />`}
+  `;
 }
 
 /** Tells once a day that the wallet runs low. Who has never had money in it is not bothered. */
@@ -121,7 +132,9 @@ function Sidebar({ view }) {
     }
     <nav class="sidebar ${drawer.value ? "sidebar-open" : ""}" aria-label=${t.navigation} ref=${side}>
       <div class="sidebar-head">
-        <a class="brand" href=${link("chat")}><span class="brand-mark" aria-hidden="true"><i></i><i></i><i></i></span>${texts.name}</a>
+        <a class="brand" href=${link("chat")}>
+          <span class="brand-mark" aria-hidden="true"><i></i><i></i><i></i></span>${texts.name}
+        </a>
         <${IconButton} class="drawer-close" icon="close" label=${t.closeNavigation} onClick=${() => {
           drawer.value = false;
         }} />
@@ -134,7 +147,8 @@ function Sidebar({ view }) {
         drawer.value = false;
       }} />
       <${Account} view=${view} />
-    </nav>`;
+    </nav>
+  `;
 }
 
 function Account({ view }) {
@@ -164,14 +178,25 @@ function Account({ view }) {
   return html`<div class="sidebar-foot">
     ${
       money &&
-      html`<a class="nav-item wallet-chip" href=${link("wallet")} aria-current=${view === "wallet" ? "page" : undefined}>
-      <${Icon} name="wallet" size=${18} /><span class="hidden-text">${texts.views.wallet}: </span><span class="money">${balance(money.available_micros)}</span>${money.payments === "sandbox" && html`<span class="badge">${t.testMoney}</span>`}</a>`
+      html`<a
+        class="nav-item wallet-chip"
+        href=${link("wallet")}
+        aria-current=${view === "wallet" ? "page" : undefined}
+      >
+        <${Icon} name="wallet" size=${18} />
+        <span class="hidden-text">${texts.views.wallet}: </span>
+        <span class="money">${balance(money.available_micros)}</span>
+        ${money.payments === "sandbox" && html`<span class="badge">${t.testMoney}</span>`}
+      </a>`
     }
-    <${Menu} label=${t.account} items=${items} trigger=${(
-      toggle,
-    ) => html`<button type="button" class="nav-item account-button" ...${toggle}>
-      <span class="avatar" aria-hidden="true">${(user.name || user.email).slice(0, 1).toUpperCase()}</span>
-      <span class="account-name">${user.name || user.email}</span><${Icon} name="more" size=${18} /></button>`} />
+    <${Menu}
+      label=${t.account}
+      items=${items}
+      trigger=${(toggle) => html`<button type="button" class="nav-item account-button" ...${toggle}>
+        <span class="avatar" aria-hidden="true">${(user.name || user.email).slice(0, 1).toUpperCase()}</span>
+        <span class="account-name">${user.name || user.email}</span><${Icon} name="more" size=${18} />
+      </button>`}
+    />
   </div>`;
 }
 

@@ -1,4 +1,5 @@
-// Asks for the password over whatever is shown when the session's 8 hours are over; what waited for it then goes on by itself.
+// Asks for the password over whatever is shown when the session's 8 hours are over; what waited for it then
+// goes on by itself.
 import { useSignal } from "@preact/signals";
 import { api, session, signOut, signedIn } from "./api.js";
 import { Button, Dialog, Failed, Field } from "./components.js";
@@ -25,11 +26,28 @@ export function SignInAgain() {
   return html`<${Dialog} title=${t.again} dismissable=${false}>
     <p>${t.againText(email)}</p>
     <form onSubmit=${submit} class="stack">
-      <input class="hidden-text" type="email" name="email" autocomplete="username" value=${email} readonly tabindex="-1" aria-hidden="true" />
-      <${Field} label=${t.password} type="password" name="password" autocomplete="current-password" required autofocus />
+      <input
+        class="hidden-text"
+        type="email"
+        name="email"
+        autocomplete="username"
+        value=${email}
+        readonly
+        tabindex="-1"
+        aria-hidden="true"
+      />
+      <${Field}
+        label=${t.password}
+        type="password"
+        name="password"
+        autocomplete="current-password"
+        required
+        autofocus
+      />
       ${error.value && html`<${Failed} error=${error.value} />`}
       <div class="actions"><${Button} kind="quiet" onClick=${signOut}>${t.otherAccount}<//>
         <${Button} kind="primary" type="submit" busy=${busy.value}>${t.againAction}<//></div>
     </form>
-    <${IdentityProviders} /><//>`;
+    <${IdentityProviders} />
+  <//>`;
 }

@@ -1,10 +1,12 @@
-// What several views share: resources that are asked for once and kept, paged lists, and what this browser remembers.
+// What several views share: resources that are asked for once and kept, paged lists, and what this browser
+// remembers.
 import { signal, effect } from "@preact/signals";
 import { api, wasAborted } from "./api.js";
 
 /**
- * Something that is asked for when it is first needed: `data` (undefined until it came), `error` and `busy` are signals.
- * `ensure()` asks once, `reload()` asks anew and keeps what is there meanwhile, `set(value)` knows better.
+ * Something that is asked for when it is first needed: `data` (undefined until it came), `error` and `busy`
+ * are signals. `ensure()` asks once, `reload()` asks anew and keeps what is there meanwhile, `set(value)`
+ * knows better.
  */
 export function resource(load) {
   const data = signal(undefined),
@@ -38,8 +40,9 @@ export function resource(load) {
 }
 
 /**
- * A list that comes in pages. `loadPage(afterId)` gives `{data, has_more}`. `items` is undefined until the first page came;
- * `more` tells whether others follow; `put(item)` replaces the one with its id or stands it first; `drop(id)` takes it away.
+ * A list that comes in pages. `loadPage(afterId)` gives `{data, has_more}`. `items` is undefined until the
+ * first page came; `more` tells whether others follow; `put(item)` replaces the one with its id or stands it
+ * first; `drop(id)` takes it away.
  */
 export function pagedList(loadPage) {
   const items = signal(undefined),
@@ -101,7 +104,10 @@ export const projects = resource(async () => {
 /** The models of a kind (`chat`, `image`, `speech`), or undefined before they are known. */
 export const modelsOf = (kind) => models.data.value?.filter((model) => model.kind === kind);
 
-/** A signal that this browser, or with `sessionStorage` this tab, remembers under `name` until the person signs out. */
+/**
+ * A signal that this browser, or with `sessionStorage` this tab, remembers under `name` until the person
+ * signs out.
+ */
 export function remembered(name, initial, storage = localStorage) {
   const key = `svc.${name}`;
   let start = initial;

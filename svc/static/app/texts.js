@@ -127,7 +127,8 @@ export const texts = {
     more: "Show all of it",
     less: "Show less",
     untold: (n) =>
-      `The model was told the newest part of this conversation alone: the first ${count(n, "message", "messages")} did not fit.`,
+      "The model was told the newest part of this conversation alone: " +
+      `the first ${count(n, "message", "messages")} did not fit.`,
     cutShort: "The answer was cut short: it reached the limit of its length.",
     filtered: "The provider held back the rest of this answer.",
     recalled: (n) => `Recalled ${count(n, "passage", "passages")} of earlier chats`,
@@ -139,7 +140,8 @@ export const texts = {
     notKept: "Not sent yet",
     discard: "Take it back",
     noPictures:
-      "This model may take no pictures. Choose another one, or take the question back and send it without them.",
+      "This model may take no pictures. Choose another one, or take the question back and send it " +
+      "without them.",
     project: "Project",
     noProject: "No project",
     inProject: (name) => `In ${name}`,
@@ -161,7 +163,8 @@ export const texts = {
   signIn: {
     lead: "Your own AI, on your own machine.",
     about:
-      "Chat, agents, pictures and sound with any model server, behind one account: with a wallet that shows every cost, and an API that the tools you have already speak.",
+      "Chat, agents, pictures and sound with any model server, behind one account: with a wallet " +
+      "that shows every cost, and an API that the tools you have already speak.",
     points: [
       ["chat", "Chat with every model you have, and keep what was said."],
       ["agents", "Give an agent a goal and watch each step."],
@@ -184,7 +187,8 @@ export const texts = {
     forgotText: "We send a link to your e-mail. It is valid for an hour.",
     forgotAction: "Send the link",
     forgotDone:
-      "If there is an account with this e-mail, a link is on its way. No mail? The operator of this service can print a link for you.",
+      "If there is an account with this e-mail, a link is on its way. No mail? The operator of " +
+      "this service can print a link for you.",
     back: "Back to sign-in",
     or: "or",
     with: (provider) => `Continue with ${provider}`,
@@ -199,7 +203,8 @@ export const texts = {
       access_denied: "You were not signed in: the provider says that you, or it, refused.",
       email_missing: "The provider told no e-mail address of yours, and an account needs one.",
       email_taken:
-        "There is an account with this e-mail already. Sign in the way you did before; if it has no password, have a link sent that sets one. " +
+        "There is an account with this e-mail already. Sign in the way you did before; if it has no " +
+        "password, have a link sent that sets one. " +
         "Then link this way of signing in in your settings.",
       identity_taken: "This identity is linked to another account.",
       invalid_token:
@@ -212,7 +217,8 @@ export const texts = {
   },
   keys: {
     intro:
-      "For curl, scripts and every tool that speaks the OpenAI format. A key can do all that you can, and lives until you delete it.",
+      "For curl, scripts and every tool that speaks the OpenAI format. A key can do all that you " +
+      "can, and lives until you delete it.",
     none: "No keys yet",
     noneText: "Make one for each program, so that each can be deleted alone.",
     create: "New key",
@@ -318,7 +324,8 @@ export const texts = {
     since: "Here since",
     unverified: "Your e-mail is not proved yet. A link in a mail does that.",
     noMail:
-      "Your e-mail is not proved, and no mail is set up on this service. Its operator can print a link that resets your password.",
+      "Your e-mail is not proved, and no mail is set up on this service. Its operator can print a " +
+      "link that resets your password.",
     sendMail: "Send the mail",
     chat: "Chat",
     defaultModel: "Default model",
@@ -343,7 +350,9 @@ export const texts = {
     endAction: "Delete my account",
     endTitle: "Delete your account?",
     endWhat:
-      "Your keys stop at once, running agents end, and conversations, artifacts, projects and providers are deleted. What is left in the wallet is lost. The ledger's rows stay, without your name. Nobody can undo this.",
+      "Your keys stop at once, running agents end, and conversations, artifacts, projects and " +
+      "providers are deleted. What is left in the wallet is lost. The ledger's rows stay, without " +
+      "your name. Nobody can undo this.",
     endConfirm: (email) => `Type ${email} to confirm`,
     endDiffers: "This is not the e-mail of this account.",
     endPassword: "Password",
@@ -401,7 +410,8 @@ export const texts = {
   },
   projects: {
     intro:
-      "Instructions that lead every chat and agent run of a project, and one place for what belongs together.",
+      "Instructions that lead every chat and agent run of a project, and one place for what " +
+      "belongs together.",
     none: "No projects yet",
     noneText: "A project keeps conversations, runs and artifacts together, under instructions of its own.",
     create: "New project",

@@ -1,5 +1,6 @@
-// One conversation as it goes on: its messages, the answer that is being written, and what can be done to both.
-// A thread lives on while another view is shown, so that an answer is written to its end wherever one looks.
+// One conversation as it goes on: its messages, the answer that is being written, and what can be done to
+// both. A thread lives on while another view is shown, so that an answer is written to its end wherever one
+// looks.
 import { batch, signal } from "@preact/signals";
 import { api, wasAborted } from "./api.js";
 import { listAgain, used } from "./conversations.js";
@@ -18,7 +19,9 @@ otherTabs.onmessage = ({ data: id }) => {
   listAgain();
 };
 
-/** The thread of a conversation; without an id, a new one, which gets its conversation with the first message. */
+/**
+ * The thread of a conversation; without an id, a new one, which gets its conversation with the first message.
+ */
 export function threadOf(id) {
   if (!id) return new Thread(null);
   if (!threads.has(id)) threads.set(id, new Thread(id));
@@ -38,7 +41,8 @@ class Thread {
     this.loading = signal(false);
     this.asked = null; // the request for messages that is under way
     this.failed = signal(null); // why the messages could not be loaded
-    this.live = signal(null); // the answer that is being written: {message, text, reasoning, …}, most of it signals
+    // The answer that is being written: {message, text, reasoning, …}, most of it signals
+    this.live = signal(null);
     this.problem = signal(null); // {error, again}: why the last answer is not whole
   }
 
@@ -116,7 +120,10 @@ class Thread {
     return this.#knows(messageId);
   }
 
-  /** Sends a message: `text` with `pictures` (pictures.js). `replaces`: the message that, with all after it, it stands for. */
+  /**
+   * Sends a message: `text` with `pictures` (pictures.js). `replaces`: the message that, with all after it,
+   * it stands for.
+   */
   async send({ text, pictures = [], model, projectId = null, replaces = null }) {
     if (this.live.peek()) return;
     const again = () => this.send({ text, pictures, model, projectId, replaces });
@@ -190,7 +197,10 @@ class Thread {
     used({ ...made, title: text.replace(/\s+/g, " ").trim().slice(0, 80) || null });
   }
 
-  /** What was said before, as the model is told it: the newest of it, as far as it fits. `live.untold` counts what is left out. */
+  /**
+   * What was said before, as the model is told it: the newest of it, as far as it fits. `live.untold` counts
+   * what is left out.
+   */
   async #history(live) {
     const before = () => this.messages.peek().filter(({ role, unkept }) => role !== "system" && !unkept);
     while (this.older.peek() && size(before()) < SENT_CHARACTERS) {
@@ -230,7 +240,10 @@ class Thread {
     };
   }
 
-  /** Puts in place of the answer that was written here what the service keeps of it, which tells its id, tokens and cost. */
+  /**
+   * Puts in place of the answer that was written here what the service keeps of it, which tells its id,
+   * tokens and cost.
+   */
   async #settle({ live, begun, error, again, question, replaced }) {
     const written = { ...question, unkept: !begun };
     const { key } = live.message,

@@ -92,8 +92,16 @@ function Form({ project: given }) {
       goal.value = event.currentTarget.value;
     }} error=${error.value?.param === "goal" ? error.value.message : null} />
     <div class="options">
-      <div class="field"><label for="agent-model">${t.model}</label><${ModelPicker} id="agent-model" value=${model} onChange=${(id) => set({ model: id })} /></div>
-      <${Field} label=${t.steps} value=${String(steps)} options=${Array.from({ length: MOST_STEPS }, (_, at) => [String(at + 1), String(at + 1)])} onChange=${(event) => set({ steps: Number(event.currentTarget.value) })} />
+      <div class="field">
+        <label for="agent-model">${t.model}</label>
+        <${ModelPicker} id="agent-model" value=${model} onChange=${(id) => set({ model: id })} />
+      </div>
+      <${Field}
+        label=${t.steps}
+        value=${String(steps)}
+        options=${Array.from({ length: MOST_STEPS }, (_, at) => [String(at + 1), String(at + 1)])}
+        onChange=${(event) => set({ steps: Number(event.currentTarget.value) })}
+      />
       ${
         names.length > 1 &&
         html`<${Field} label=${t.project} value=${project.value} options=${names} onChange=${(event) => {
@@ -101,13 +109,41 @@ function Form({ project: given }) {
         }} />`
       }
     </div>
-    <details class="table-fold"><summary>${t.tools}: ${tools ? t.someTools(tools.length) : t.allTools}</summary>
-      <fieldset class="tool-choice"><legend class="hidden-text">${t.tools}</legend>
-        <label class="check"><input type="checkbox" checked=${!tools} onChange=${(event) => set({ tools: event.currentTarget.checked ? null : [] })} />${t.allTools}</label>
-        ${tools && html`<div class="tool-grid">${Object.entries(t.toolNames).map(([name, label]) => html`<label class="check"><input type="checkbox" checked=${tools.includes(name)} onChange=${(event) => toggle(name, event.currentTarget.checked)} />${label}</label>`)}</div>`}
-      </fieldset></details>
+    <details class="table-fold">
+      <summary>${t.tools}: ${tools ? t.someTools(tools.length) : t.allTools}</summary>
+      <fieldset class="tool-choice">
+        <legend class="hidden-text">${t.tools}</legend>
+        <label class="check">
+          <input
+            type="checkbox"
+            checked=${!tools}
+            onChange=${(event) => set({ tools: event.currentTarget.checked ? null : [] })}
+          />
+          ${t.allTools}
+        </label>
+        ${
+          tools &&
+          html`<div class="tool-grid">
+            ${Object.entries(t.toolNames).map(
+              ([name, label]) => html`<label class="check">
+              <input
+                type="checkbox"
+                checked=${tools.includes(name)}
+                onChange=${(event) => toggle(name, event.currentTarget.checked)}
+              />
+              ${label}
+            </label>`,
+            )}
+          </div>`
+        }
+      </fieldset>
+    </details>
     ${error.value && error.value.param !== "goal" && html`<${Failed} error=${error.value} />`}
-    <div class="actions"><${Button} kind="primary" type="submit" icon="play" busy=${busy.value} disabled=${!goal.value.trim()}>${t.run}<//></div>
+    <div class="actions">
+      <${Button} kind="primary" type="submit" icon="play" busy=${busy.value} disabled=${!goal.value.trim()}>
+        ${t.run}
+      <//>
+    </div>
   </form>`;
 }
 
@@ -127,16 +163,32 @@ function Runs({ project }) {
   const empty = filter.value
     ? html`<p class="quiet">${t.noneOfKind}</p>`
     : html`<${Empty} icon="agents" title=${t.none} text=${t.noneText} />`;
-  return html`<div class="section-head"><h2>${t.runs}</h2>
-      <${Field} label=${t.filter} hideLabel value=${filter.value} options=${[["", t.all], ...Object.entries(t.statuses)]} onChange=${(
-        event,
-      ) => {
-        filter.value = event.currentTarget.value;
-      }} /></div>
-    <${List} of=${list} empty=${empty}>${(run) => html`<li key=${run.id}>
-      <a class="grow item-link" href=${link("agents", run.id)}><p class="item-title one-line">${run.goal}</p>
-        <p class="quiet small"><${Time} at=${run.created_at} /> · ${run.model} · ${t.steps_used(run.steps)}${run.cost_micros > 0 && html` · <${Money} micros=${run.cost_micros} />`}</p></a>
-      <${Status} of=${run.status} /></li>`}<//>`;
+  return html`
+    <div class="section-head">
+      <h2>${t.runs}</h2>
+      <${Field}
+        label=${t.filter}
+        hideLabel
+        value=${filter.value}
+        options=${[["", t.all], ...Object.entries(t.statuses)]}
+        onChange=${(event) => {
+          filter.value = event.currentTarget.value;
+        }}
+      />
+    </div>
+    <${List} of=${list} empty=${empty}>
+      ${(run) => html`<li key=${run.id}>
+        <a class="grow item-link" href=${link("agents", run.id)}>
+          <p class="item-title one-line">${run.goal}</p>
+          <p class="quiet small">
+            <${Time} at=${run.created_at} /> · ${run.model} · ${t.steps_used(run.steps)}
+            ${run.cost_micros > 0 && html` · <${Money} micros=${run.cost_micros} />`}
+          </p>
+        </a>
+        <${Status} of=${run.status} />
+      </li>`}
+    <//>
+  `;
 }
 
 const Status = ({ of }) => html`<span class="status status-${of}">${t.statuses[of]}</span>`;
@@ -173,7 +225,9 @@ function Run({ id }) {
     return () => clearInterval(timer);
   }, [running, live, ended]);
   if (record.value === undefined)
-    return html`<div class="page">${error.value ? html`<${Failed} error=${error.value} retry=${load} />` : html`<${Loading} />`}</div>`;
+    return html`<div class="page">
+      ${error.value ? html`<${Failed} error=${error.value} retry=${load} />` : html`<${Loading} />`}
+    </div>`;
   const run = record.value;
   const goesOn = live ? !ended && !live.lost.value : running;
   const stop = async () => {
@@ -194,17 +248,52 @@ function Run({ id }) {
   const files = made.value.filter((artifact) => !inTimeline.has(artifact.id));
   return html`<div class="page">
     <p class="back"><a href=${link("agents")}>${t.back}</a></p>
-    <div class="section-head"><h1 tabindex="-1" class="plain-text run-goal">${short(run.goal)}</h1><div class="actions">
-      ${goesOn ? html`<${Button} icon="stop" onClick=${stop}>${t.stop}<//>` : html`<${Button} icon="retry" onClick=${again}>${t.again}<//>`}</div></div>
-    <p class="run-facts"><${Status} of=${goesOn ? "running" : run.status} /><span>${run.model}</span><span><${Time} at=${run.created_at} /></span>
-      ${!goesOn && html`<${Facts} of=${run} />`}</p>
-    ${short(run.goal) !== run.goal && html`<details class="table-fold"><summary>${t.wholeGoal}</summary><p class="plain-text"><${Pieces} text=${run.goal} /></p></details>`}
+    <div class="section-head">
+      <h1 tabindex="-1" class="plain-text run-goal">${short(run.goal)}</h1>
+      <div class="actions">
+        ${
+          goesOn
+            ? html`<${Button} icon="stop" onClick=${stop}>${t.stop}<//>`
+            : html`<${Button} icon="retry" onClick=${again}>${t.again}<//>`
+        }
+      </div>
+    </div>
+    <p class="run-facts">
+      <${Status} of=${goesOn ? "running" : run.status} /><span>${run.model}</span>
+      <span><${Time} at=${run.created_at} /></span>
+      ${!goesOn && html`<${Facts} of=${run} />`}
+    </p>
+    ${
+      short(run.goal) !== run.goal &&
+      html`<details class="table-fold">
+        <summary>${t.wholeGoal}</summary>
+        <p class="plain-text"><${Pieces} text=${run.goal} /></p>
+      </details>`
+    }
     ${error.value && html`<${Failed} error=${error.value} retry=${load} />`}
-    ${live && html`<h2 class="hidden-text">${t.timeline}</h2><${Timeline} entries=${live.timeline.value} goesOn=${goesOn} />`}
-    ${!live && goesOn && html`<${Notice} kind="info" icon="agents">${t.elsewhere}<p>${t.steps_used(run.steps)}<//><//>`}
+    ${
+      live &&
+      html`
+        <h2 class="hidden-text">${t.timeline}</h2>
+        <${Timeline} entries=${live.timeline.value} goesOn=${goesOn} />
+      `
+    }
+    ${
+      !live &&
+      goesOn &&
+      html`<${Notice} kind="info" icon="agents">${t.elsewhere}<p>${t.steps_used(run.steps)}<//><//>`
+    }
     ${live?.lost.value && html`<${Notice} kind="warn" icon="warning">${t.lost}<//>`}
     ${!goesOn && run.status !== "running" && html`<${End} run=${run} finishReason=${ended?.finish_reason} />`}
-    ${files.length > 0 && html`<h2>${t.artifacts}</h2><div class="stack">${files.map((artifact) => html`<${ArtifactCard} key=${artifact.id} of=${artifact} />`)}</div>`}
+    ${
+      files.length > 0 &&
+      html`
+        <h2>${t.artifacts}</h2>
+        <div class="stack">
+          ${files.map((artifact) => html`<${ArtifactCard} key=${artifact.id} of=${artifact} />`)}
+        </div>
+      `
+    }
   </div>`;
 }
 
@@ -212,7 +301,12 @@ const short = (goal) => (goal.length > TITLE_CHARACTERS ? `${goal.slice(0, TITLE
 
 function Facts({ of: run }) {
   const took = run.finished_at && new Date(run.finished_at) - new Date(run.created_at);
-  return html`<span>${t.steps_used(run.steps)}</span><span>${t.tokens(run.usage.total_tokens)}</span><span><${Money} micros=${run.cost_micros} /></span>${took !== null && html`<span>${duration(took)}</span>`}`;
+  return html`
+    <span>${t.steps_used(run.steps)}</span>
+    <span>${t.tokens(run.usage.total_tokens)}</span>
+    <span><${Money} micros=${run.cost_micros} /></span>
+    ${took !== null && html`<span>${duration(took)}</span>`}
+  `;
 }
 
 function End({ run, finishReason }) {
@@ -222,10 +316,17 @@ function End({ run, finishReason }) {
       : run.status === "stopped"
         ? (t.reasons[run.reason] ?? run.reason)
         : t.finishReasons[finishReason ?? run.finish_reason];
-  return html`<section class="run-end run-end-${run.status}" role=${run.status === "error" ? "alert" : "status"} aria-label=${t.statuses[run.status]}>
+  return html`<section
+    class="run-end run-end-${run.status}"
+    role=${run.status === "error" ? "alert" : "status"}
+    aria-label=${t.statuses[run.status]}
+  >
     <p><strong>${t.statuses[run.status]}</strong>${why && html` · ${why}`}</p>
     ${run.output && html`<${Markdown} text=${run.output} />`}
-    ${run.error?.code === "insufficient_funds" && html`<div class="actions"><${Button} small href=${link("wallet")}>${texts.common.toWallet}<//></div>`}
+    ${
+      run.error?.code === "insufficient_funds" &&
+      html`<div class="actions"><${Button} small href=${link("wallet")}>${texts.common.toWallet}<//></div>`
+    }
   </section>`;
 }
 
@@ -236,7 +337,12 @@ function Timeline({ entries, goesOn }) {
       if (entry.kind === "text") return html`<li key=${at}><${Markdown} text=${entry.text} /></li>`;
       return html`<li key=${at}><${Tool} of=${entry} /></li>`;
     })}
-    ${goesOn && html`<li class="quiet small" role="status"><span class="spinner" aria-hidden="true"></span> ${t.working}</li>`}
+    ${
+      goesOn &&
+      html`<li class="quiet small" role="status">
+        <span class="spinner" aria-hidden="true"></span> ${t.working}
+      </li>`
+    }
   </ol>`;
 }
 
@@ -244,12 +350,29 @@ function Tool({ of }) {
   const name = t.toolNames[of.name] ?? of.name,
     result = of.done ? textOf(of.result) : "";
   const artifact = of.ok && of.result?.id?.startsWith?.("art_") ? of.result : null;
-  return html`<details class="tool">
-      <summary><${Icon} name=${of.ok === false ? "warning" : "play"} size=${16} /><span>${t.called(name)}</span><span class="tool-said">${Object.values(of.arguments).map(textOf).join(" · ")}</span>
-        <span class=${of.ok === false ? "tool-end bad" : "tool-end"}>${!of.done ? html`<span class="spinner" role="status" aria-label=${t.working}></span>` : of.ok ? html`<${Icon} name="check" size=${16} />` : t.failed}</span></summary>
-      <div class="tool-body"><p class="quiet small">${t.arguments}</p><pre tabindex="0">${JSON.stringify(of.arguments, null, 2)}</pre>
-        ${of.done && html`<p class="quiet small">${t.result}</p><pre tabindex="0">${result}</pre>`}</div></details>
-    ${artifact && html`<${ArtifactCard} of=${artifact} />`}`;
+  return html`
+    <details class="tool">
+      <summary>
+        <${Icon} name=${of.ok === false ? "warning" : "play"} size=${16} /><span>${t.called(name)}</span>
+        <span class="tool-said">${Object.values(of.arguments).map(textOf).join(" · ")}</span>
+        <span class=${of.ok === false ? "tool-end bad" : "tool-end"}>
+          ${
+            !of.done
+              ? html`<span class="spinner" role="status" aria-label=${t.working}></span>`
+              : of.ok
+                ? html`<${Icon} name="check" size=${16} />`
+                : t.failed
+          }
+        </span>
+      </summary>
+      <div class="tool-body">
+        <p class="quiet small">${t.arguments}</p>
+        <pre tabindex="0">${JSON.stringify(of.arguments, null, 2)}</pre>
+        ${of.done && html`<p class="quiet small">${t.result}</p><pre tabindex="0">${result}</pre>`}
+      </div>
+    </details>
+    ${artifact && html`<${ArtifactCard} of=${artifact} />`}
+  `;
 }
 
 const textOf = (value) => (typeof value === "string" ? value : JSON.stringify(value, null, 2));

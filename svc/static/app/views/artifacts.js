@@ -1,4 +1,5 @@
-// Artifacts: the account's files, listed, shown, uploaded by drop, renamed, replaced, moved to a project, deleted.
+// Artifacts: the account's files, listed, shown, uploaded by drop, renamed, replaced, moved to a project,
+// deleted.
 import { signal, useComputed, useSignal } from "@preact/signals";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import { api } from "../api.js";
@@ -56,12 +57,27 @@ function All({ project }) {
   };
   const names = [["", t.allProjects], ...(projects.data.value ?? []).map(({ id, name }) => [id, name])];
   const actions = html`
-    ${names.length > 1 && html`<${Field} label=${t.project} hideLabel value=${project ?? ""} options=${names} onChange=${(event) => go(event.currentTarget.value ? link("artifacts", { project_id: event.currentTarget.value }) : link("artifacts"))} />`}
+    ${
+      names.length > 1 &&
+      html`<${Field}
+        label=${t.project}
+        hideLabel
+        value=${project ?? ""}
+        options=${names}
+        onChange=${(event) =>
+          go(
+            event.currentTarget.value
+              ? link("artifacts", { project_id: event.currentTarget.value })
+              : link("artifacts"),
+          )}
+      />`
+    }
     <input ref=${file} type="file" multiple hidden aria-label=${t.upload} onChange=${(event) => {
       upload([...event.currentTarget.files], project);
       event.currentTarget.value = "";
     }} />
-    <${Button} kind="primary" icon="upload" onClick=${() => file.current.click()}>${t.upload}<//>`;
+    <${Button} kind="primary" icon="upload" onClick=${() => file.current.click()}>${t.upload}<//>
+  `;
   return html`<div class=${over.value ? "drop-zone dropping" : "drop-zone"} onDragOver=${(event) => {
     event.preventDefault();
     over.value = true;
@@ -70,13 +86,32 @@ function All({ project }) {
         if (!event.currentTarget.contains(event.relatedTarget)) over.value = false;
       }} onDrop=${drop}>
     <${Page} title=${texts.views.artifacts} intro=${t.intro} actions=${actions}>
-      ${uploads.value.length > 0 && html`<ul class="uploads">${uploads.value.map((one) => html`<${Upload} key=${one.id} of=${one} />`)}</ul>`}
+      ${
+        uploads.value.length > 0 &&
+        html`<ul class="uploads">
+          ${uploads.value.map((one) => html`<${Upload} key=${one.id} of=${one} />`)}
+        </ul>`
+      }
       <${List} of=${list} empty=${html`<${Empty} icon="artifacts" title=${t.none} text=${t.noneText} />`}>
-        ${(artifact) => html`<li key=${artifact.id}><${Icon} name=${iconOf(artifact)} />
-          <a class="grow item-link" href=${link("artifacts", artifact.id)}><p class="item-title">${artifact.name}</p>
-            <p class="quiet small">${bytes(artifact.size)} · <${Time} at=${artifact.updated_at} />${artifact.run_id ? ` · ${t.byAgent}` : ""}</p></a>
-          <${IconButton} icon="download" label=${t.downloadNamed(artifact.name)} onClick=${() => saveArtifact(artifact).catch((error) => toast(error.message, { kind: "bad" }))} /></li>`}<//>
-      <p class="drop-hint" aria-hidden="true">${t.dropHere}</p><//></div>`;
+        ${(artifact) => html`<li key=${artifact.id}>
+          <${Icon} name=${iconOf(artifact)} />
+          <a class="grow item-link" href=${link("artifacts", artifact.id)}>
+            <p class="item-title">${artifact.name}</p>
+            <p class="quiet small">
+              ${bytes(artifact.size)} · <${Time} at=${artifact.updated_at} />
+              ${artifact.run_id ? ` · ${t.byAgent}` : ""}
+            </p>
+          </a>
+          <${IconButton}
+            icon="download"
+            label=${t.downloadNamed(artifact.name)}
+            onClick=${() => saveArtifact(artifact).catch((error) => toast(error.message, { kind: "bad" }))}
+          />
+        </li>`}
+      <//>
+      <p class="drop-hint" aria-hidden="true">${t.dropHere}</p>
+    <//>
+  </div>`;
 }
 
 function Upload({ of }) {
@@ -84,7 +119,10 @@ function Upload({ of }) {
     uploads.value = uploads.peek().filter(({ id }) => id !== of.id);
   };
   if (of.error)
-    return html`<li><${Failed} error=${of.error}><p>${of.name}</p><//><${IconButton} icon="close" label=${texts.common.dismiss} onClick=${dismiss} /></li>`;
+    return html`<li>
+      <${Failed} error=${of.error}><p>${of.name}</p><//>
+      <${IconButton} icon="close" label=${texts.common.dismiss} onClick=${dismiss} />
+    </li>`;
   return html`<li><${Progress} label=${of.name} value=${of.done} max=${of.all || 1} /></li>`;
 }
 
@@ -139,7 +177,9 @@ function One({ id }) {
     ...(projects.data.value ?? []).map((project) => [project.id, project.name]),
   ]);
   if (artifact.value === undefined)
-    return html`<div class="page">${error.value ? html`<${Failed} error=${error.value} retry=${load} />` : html`<${Loading} />`}</div>`;
+    return html`<div class="page">
+      ${error.value ? html`<${Failed} error=${error.value} retry=${load} />` : html`<${Loading} />`}
+    </div>`;
   const now = artifact.value;
   const failed = (problem) => toast(problem.message, { kind: "bad" });
   const change = async (what) => {
@@ -184,8 +224,12 @@ function One({ id }) {
   };
   return html`<div class="page">
     <p class="back"><a href=${link("artifacts")}>${t.back}</a></p>
-    <div class="section-head"><h1 tabindex="-1">${now.name}</h1>
-      <div class="actions"><${Button} icon="download" onClick=${() => saveArtifact(now).catch(failed)}>${texts.common.download}<//>
+    <div class="section-head">
+      <h1 tabindex="-1">${now.name}</h1>
+      <div class="actions">
+        <${Button} icon="download" onClick=${() => saveArtifact(now).catch(failed)}>
+          ${texts.common.download}
+        <//>
         <${Button} onClick=${() => {
           renaming.value = true;
         }}>${texts.common.rename}<//>
@@ -195,17 +239,32 @@ function One({ id }) {
           if (chosen) replace(chosen);
         }} />
         <${Button} busy=${replacing.value !== null} onClick=${() => file.current.click()}>${t.replace}<//>
-        <${Button} kind="quiet" icon="trash" onClick=${remove}>${texts.common.delete}<//></div></div>
-    ${replacing.value && html`<${Progress} label=${t.replacing} value=${replacing.value.done} max=${replacing.value.all || 1} />`}
-    <h2 class="hidden-text">${t.content}</h2><div class="artifact-shown"><${ArtifactContent} of=${now} /></div>
-    <dl class="account-facts card"><div><dt>${t.type}</dt><dd>${now.content_type}</dd></div><div><dt>${t.size}</dt><dd>${bytes(now.size)}</dd></div>
-      <div><dt>${t.made}</dt><dd><${Time} at=${now.created_at} /></dd></div><div><dt>${t.changed}</dt><dd><${Time} at=${now.updated_at} /></dd></div>
+        <${Button} kind="quiet" icon="trash" onClick=${remove}>${texts.common.delete}<//>
+      </div>
+    </div>
+    ${
+      replacing.value &&
+      html`<${Progress} label=${t.replacing} value=${replacing.value.done} max=${replacing.value.all || 1} />`
+    }
+    <h2 class="hidden-text">${t.content}</h2>
+    <div class="artifact-shown"><${ArtifactContent} of=${now} /></div>
+    <dl class="account-facts card">
+      <div><dt>${t.type}</dt><dd>${now.content_type}</dd></div>
+      <div><dt>${t.size}</dt><dd>${bytes(now.size)}</dd></div>
+      <div><dt>${t.made}</dt><dd><${Time} at=${now.created_at} /></dd></div>
+      <div><dt>${t.changed}</dt><dd><${Time} at=${now.updated_at} /></dd></div>
       <div><dt>SHA-256</dt><dd><code>${now.sha256}</code></dd></div>
-      ${now.run_id && html`<div><dt>${t.run}</dt><dd><a href=${link("agents", now.run_id)}>${t.showRun}</a></dd></div>`}</dl>
+      ${
+        now.run_id &&
+        html`<div><dt>${t.run}</dt><dd><a href=${link("agents", now.run_id)}>${t.showRun}</a></dd></div>`
+      }
+    </dl>
     ${
       projectNames.value.length > 1 &&
-      html`<div class="filters more-space"><${Field} label=${t.project} value=${now.project_id ?? ""} options=${projectNames.value}
-      onChange=${(event) => change({ project_id: event.currentTarget.value || null }).catch(failed)} /></div>`
+      html`<div class="filters more-space">
+        <${Field} label=${t.project} value=${now.project_id ?? ""} options=${projectNames.value}
+        onChange=${(event) => change({ project_id: event.currentTarget.value || null }).catch(failed)} />
+      </div>`
     }
     ${
       renaming.value &&
@@ -229,7 +288,21 @@ function Rename({ name, onSave, onClose }) {
       [busy.value, error.value] = [false, problem];
     }
   };
-  return html`<${Dialog} title=${texts.common.rename} onClose=${onClose}><form class="stack" onSubmit=${save}>
-    <${Field} label=${t.name} name="name" defaultValue=${name} required maxlength="200" autofocus error=${error.value?.message} />
-    <div class="actions dialog-foot"><${Button} onClick=${onClose}>${texts.common.cancel}<//><${Button} kind="primary" type="submit" busy=${busy.value}>${texts.common.save}<//></div></form><//>`;
+  return html`<${Dialog} title=${texts.common.rename} onClose=${onClose}>
+    <form class="stack" onSubmit=${save}>
+      <${Field}
+        label=${t.name}
+        name="name"
+        defaultValue=${name}
+        required
+        maxlength="200"
+        autofocus
+        error=${error.value?.message}
+      />
+      <div class="actions dialog-foot">
+        <${Button} onClick=${onClose}>${texts.common.cancel}<//>
+        <${Button} kind="primary" type="submit" busy=${busy.value}>${texts.common.save}<//>
+      </div>
+    </form>
+  <//>`;
 }

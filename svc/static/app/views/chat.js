@@ -1,4 +1,5 @@
-// Chat: the messages of one conversation in a column that never moves under a reader, and the composer beneath it.
+// Chat: the messages of one conversation in a column that never moves under a reader, and the composer
+// beneath it.
 import { effect, useSignal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { api, session } from "../api.js";
@@ -23,7 +24,12 @@ const NEAR_TOP_PX = 1_500;
 export default function Chat({ path: [id], query }) {
   const thread = useRef(null);
   if (!thread.current || (thread.current.id ?? undefined) !== id) thread.current = threadOf(id);
-  return html`<${Conversation} key=${thread.current.key} thread=${thread.current} projectId=${query.project_id} messageId=${query.message} />`;
+  return html`<${Conversation}
+    key=${thread.current.key}
+    thread=${thread.current}
+    projectId=${query.project_id}
+    messageId=${query.message}
+  />`;
 }
 
 function Conversation({ thread, projectId, messageId }) {
@@ -84,8 +90,12 @@ function Conversation({ thread, projectId, messageId }) {
   }, [thread, messageId]);
   useKeys({ stop: () => thread.stop(), busy: live !== null });
   if (thread.failed.value)
-    return html`<div class="page"><${Failed} error=${thread.failed.value.status === 404 ? { message: t.gone } : thread.failed.value}
-    retry=${thread.failed.value.status === 404 ? null : () => thread.load()}><a href=${link("chat")}>${texts.shell.newChat}</a><//></div>`;
+    return html`<div class="page">
+      <${Failed} error=${thread.failed.value.status === 404 ? { message: t.gone } : thread.failed.value}
+      retry=${thread.failed.value.status === 404 ? null : () => thread.load()}>
+        <a href=${link("chat")}>${texts.shell.newChat}</a>
+      <//>
+    </div>`;
   const said = live ? [...messages, live.message] : messages;
   const isNew = messages?.length === 0 && !live && !problem;
   return html`<div class="chat ${isNew ? "chat-new" : ""}">
@@ -100,33 +110,63 @@ function Conversation({ thread, projectId, messageId }) {
                   ? html`<${Empty} icon="chat" title=${t.empty} />`
                   : html`<${Welcome} onSend=${send} />`
               )
-            : html`
-      <div class="column" role="log" aria-live="off">
-        ${
-          thread.older.value &&
-          html`<div class="more">${
-            thread.loading.value
-              ? html`<${Loading} label=${t.loadingOlder} />`
-              : html`<${Button} small onClick=${() => thread.loadOlder().catch((error) => toast(error.message, { kind: "bad" }))}>${t.older}<//>`
-          }</div>`
-        }
-        <${Messages} messages=${said} starts=${thread.starts} actions=${actions} editing=${editing.value} canEdit=${!live}
-          canRetry=${!live && said.some(({ role }) => role === "user")} />
-        ${
-          problem &&
-          html`<${Failed} error=${problem.error} retry=${() => {
-            scroll.follow();
-            problem.again();
-          }}>
-          ${problem.hasPictures && REFUSED.includes(problem.error.status) && html`<p>${t.noPictures}</p>`}
-          ${problem.text && html`<button type="button" class="link" onClick=${() => takeBack(thread)}>${t.discard}</button>`}<//>`
-        }
-      </div>`
+            : html`<div class="column" role="log" aria-live="off">
+              ${
+                thread.older.value &&
+                html`<div class="more">
+                  ${
+                    thread.loading.value
+                      ? html`<${Loading} label=${t.loadingOlder} />`
+                      : html`<${Button}
+                        small
+                        onClick=${() =>
+                          thread.loadOlder().catch((error) => toast(error.message, { kind: "bad" }))}
+                      >${t.older}<//>`
+                  }
+                </div>`
+              }
+              <${Messages}
+                messages=${said}
+                starts=${thread.starts}
+                actions=${actions}
+                editing=${editing.value}
+                canEdit=${!live}
+                canRetry=${!live && said.some(({ role }) => role === "user")}
+              />
+              ${
+                problem &&
+                html`<${Failed} error=${problem.error} retry=${() => {
+                  scroll.follow();
+                  problem.again();
+                }}>
+                  ${
+                    problem.hasPictures &&
+                    REFUSED.includes(problem.error.status) &&
+                    html`<p>${t.noPictures}</p>`
+                  }
+                  ${
+                    problem.text &&
+                    html`<button type="button" class="link" onClick=${() => takeBack(thread)}>
+                      ${t.discard}
+                    </button>`
+                  }
+                <//>`
+              }
+            </div>`
       }
     </div>
     <div class="chat-foot">
-      ${scroll.away.value && html`<${IconButton} class="to-end" icon="down" label=${t.toEnd} onClick=${scroll.follow} />`}
-      <${Composer} id=${thread.id} busy=${live !== null} onSend=${send} onStop=${() => thread.stop()} onEditLast=${editLast} />
+      ${
+        scroll.away.value &&
+        html`<${IconButton} class="to-end" icon="down" label=${t.toEnd} onClick=${scroll.follow} />`
+      }
+      <${Composer}
+        id=${thread.id}
+        busy=${live !== null}
+        onSend=${send}
+        onStop=${() => thread.stop()}
+        onEditLast=${editLast}
+      />
     </div>
     <${Spoken} thread=${thread} />
   </div>`;
@@ -173,8 +213,16 @@ function Head({ thread, filedUnder }) {
 
 function Welcome({ onSend }) {
   const { name } = session.value.user;
-  return html`<div class="greeting"><p class="greeting-title">${name ? t.greetingTo(name) : t.greeting}</p>
-    <ul class="suggestions">${t.suggestions.map((text) => html`<li><button type="button" onClick=${() => onSend({ text })}>${text}</button></li>`)}</ul></div>`;
+  return html`<div class="greeting">
+    <p class="greeting-title">${name ? t.greetingTo(name) : t.greeting}</p>
+    <ul class="suggestions">
+      ${t.suggestions.map(
+        (text) => html`<li>
+        <button type="button" onClick=${() => onSend({ text })}>${text}</button>
+      </li>`,
+      )}
+    </ul>
+  </div>`;
 }
 
 /** Tells a screen reader when an answer begins, and the answer when it is whole: not each of its words. */
@@ -216,8 +264,8 @@ function useKeys({ stop, busy }) {
 }
 
 /**
- * Keeps the reader's place: at the end while one is there, so that an answer is followed as it comes; elsewhere nothing moves,
- * whatever comes below or is loaded above.
+ * Keeps the reader's place: at the end while one is there, so that an answer is followed as it comes;
+ * elsewhere nothing moves, whatever comes below or is loaded above.
  */
 function useReadingPlace(column, thread) {
   const away = useSignal(false),
@@ -227,7 +275,8 @@ function useReadingPlace(column, thread) {
     const box = column.current;
     if (box) box.scrollTop = box.scrollHeight;
   };
-  // The browser holds a reader's place as well; at the end there is none to hold, and to look for one at each paint takes long.
+  // The browser holds a reader's place as well; at the end there is none to hold, and to look for one at each
+  // paint takes long.
   const hold = () => column.current?.classList.toggle("following", following.current);
   useEffect(() => {
     const box = column.current;

@@ -1,4 +1,5 @@
-// Personal API keys: made with a name, shown once with ready examples, listed with what each has spent, deleted.
+// Personal API keys: made with a name, shown once with ready examples, listed with what each has spent,
+// deleted.
 import { signal, useSignal } from "@preact/signals";
 import { api } from "../api.js";
 import {
@@ -64,9 +65,18 @@ function Key({ of }) {
   };
   return html`<li>
     <${Icon} name="key" />
-    <div class="grow"><p class="item-title">${of.name}</p>
-      <p class="quiet small"><code>${of.key_prefix}…</code> · ${t.made} <${Time} at=${of.created_at} /> · ${of.last_used_at ? html`${t.used} <${Time} at=${of.last_used_at} />` : t.neverUsed}</p></div>
-    ${of.spent_micros !== undefined && html`<p class="quiet small">${t.spent} <${Money} micros=${of.spent_micros} /></p>`}
+    <div class="grow">
+      <p class="item-title">${of.name}</p>
+      <p class="quiet small">
+        <code>${of.key_prefix}…</code> · ${t.made} <${Time} at=${of.created_at} /> · ${
+          of.last_used_at ? html`${t.used} <${Time} at=${of.last_used_at} />` : t.neverUsed
+        }
+      </p>
+    </div>
+    ${
+      of.spent_micros !== undefined &&
+      html`<p class="quiet small">${t.spent} <${Money} micros=${of.spent_micros} /></p>`
+    }
     <${IconButton} icon="trash" label=${t.deleteNamed(of.name)} onClick=${remove} />
   </li>`;
 }
@@ -93,11 +103,21 @@ function NewKey() {
   const told = error.value?.param === "name";
   return html`<${Dialog} title=${t.create} onClose=${close}>
     <form class="stack" onSubmit=${create}>
-      <${Field} label=${t.name} name="name" required maxlength="200" autofocus autocomplete="off" hint=${t.nameHint} error=${told ? error.value.message : null} />
+      <${Field}
+        label=${t.name}
+        name="name"
+        required
+        maxlength="200"
+        autofocus
+        autocomplete="off"
+        hint=${t.nameHint}
+        error=${told ? error.value.message : null}
+      />
       ${error.value && !told && html`<${Failed} error=${error.value} />`}
       <div class="actions dialog-foot"><${Button} onClick=${close}>${texts.common.cancel}<//>
         <${Button} kind="primary" type="submit" busy=${busy.value}>${t.createAction}<//></div>
-    </form><//>`;
+    </form>
+  <//>`;
 }
 
 /** The key itself. It is shown this once, so nothing but a button closes it. */
@@ -107,22 +127,60 @@ function Made({ of, onClose }) {
   return html`<${Dialog} title=${t.madeTitle} wide dismissable=${false} onClose=${onClose}
     footer=${html`<${Button} kind="primary" onClick=${onClose}>${t.kept}<//>`}>
     <${Notice} kind="warn" icon="warning">${t.once}<//>
-    <div class="secret"><code>${of.key}</code><${CopyButton} text=${of.key} withLabel label=${t.copyKey} /></div>
-    <div class="tabs" role="tablist" aria-label=${t.examples}>${Object.keys(examples).map(
-      (name) => html`<button type="button" role="tab" class="tab"
-      id="tab-${name}" aria-controls="example" aria-selected=${String(name === language.value)} onClick=${() => {
-        language.value = name;
-      }}>${t.languages[name]}</button>`,
-    )}</div>
+    <div class="secret">
+      <code>${of.key}</code>
+      <${CopyButton} text=${of.key} withLabel label=${t.copyKey} />
+    </div>
+    <div class="tabs" role="tablist" aria-label=${t.examples}>
+      ${Object.keys(examples).map(
+        (name) => html`<button
+          type="button"
+          role="tab"
+          class="tab"
+          id="tab-${name}"
+          aria-controls="example"
+          aria-selected=${String(name === language.value)}
+          onClick=${() => {
+            language.value = name;
+          }}
+        >${t.languages[name]}</button>`,
+      )}
+    </div>
     <div class="example" id="example" role="tabpanel" aria-labelledby="tab-${language.value}" tabindex="0">
-      <pre><code>${examples[language.value]}</code></pre><${CopyButton} text=${examples[language.value]} /></div><//>`;
+      <pre><code>${examples[language.value]}</code></pre>
+      <${CopyButton} text=${examples[language.value]} />
+    </div>
+  <//>`;
 }
 
 function examplesOf(key) {
   const base = `${location.origin}/v1`;
   return {
-    curl: `curl ${base}/chat/completions \\\n  -H "Authorization: Bearer ${key}" \\\n  -H "Content-Type: application/json" \\\n  -d '{"messages": [{"role": "user", "content": "Hello"}]}'`,
-    python: `import openai\n\nclient = openai.OpenAI(base_url="${base}", api_key="${key}")\nanswer = client.chat.completions.create(\n    model="builtin/assistant",\n    messages=[{"role": "user", "content": "Hello"}],\n)\nprint(answer.choices[0].message.content)`,
-    javascript: `import OpenAI from "openai";\n\nconst client = new OpenAI({ baseURL: "${base}", apiKey: "${key}" });\nconst answer = await client.chat.completions.create({\n  model: "builtin/assistant",\n  messages: [{ role: "user", content: "Hello" }],\n});\nconsole.log(answer.choices[0].message.content);`,
+    curl: [
+      `curl ${base}/chat/completions \\`,
+      `  -H "Authorization: Bearer ${key}" \\`,
+      '  -H "Content-Type: application/json" \\',
+      `  -d '{"messages": [{"role": "user", "content": "Hello"}]}'`,
+    ].join("\n"),
+    python: [
+      "import openai",
+      "",
+      `client = openai.OpenAI(base_url="${base}", api_key="${key}")`,
+      "answer = client.chat.completions.create(",
+      '    model="builtin/assistant",',
+      '    messages=[{"role": "user", "content": "Hello"}],',
+      ")",
+      "print(answer.choices[0].message.content)",
+    ].join("\n"),
+    javascript: [
+      'import OpenAI from "openai";',
+      "",
+      `const client = new OpenAI({ baseURL: "${base}", apiKey: "${key}" });`,
+      "const answer = await client.chat.completions.create({",
+      '  model: "builtin/assistant",',
+      '  messages: [{ role: "user", content: "Hello" }],',
+      "});",
+      "console.log(answer.choices[0].message.content);",
+    ].join("\n"),
   };
 }

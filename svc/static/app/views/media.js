@@ -102,7 +102,12 @@ function shelf(wanted) {
 function Models({ of, value, onChange }) {
   const list = modelsOf(of);
   if (!list || list.length < 2) return null;
-  return html`<${Field} label=${texts.agents.model} value=${value ?? ""} options=${[["", texts.models.standard], ...list.map(({ id }) => [id, id])]} onChange=${(event) => onChange(event.currentTarget.value || null)} />`;
+  return html`<${Field}
+    label=${texts.agents.model}
+    value=${value ?? ""}
+    options=${[["", texts.models.standard], ...list.map(({ id }) => [id, id])]}
+    onChange=${(event) => onChange(event.currentTarget.value || null)}
+  />`;
 }
 
 // --- pictures
@@ -150,14 +155,48 @@ function Pictures() {
   const items = list.items.value;
   const each = modelsOf("image")?.find(({ id }) => id === (now.model ?? "builtin/paint"))?.pricing
     ?.micros_per_image;
-  return html`<form class="card stack more-space" onSubmit=${draw}>
-      <${Field} label=${t.prompt} rows="2" required maxlength="4000" value=${now.prompt} onInput=${(event) => set({ prompt: event.currentTarget.value })} error=${error.value?.param === "prompt" ? error.value.message : null} />
-      <div class="options"><${Models} of="image" value=${now.model} onChange=${(model) => set({ model })} />
-        <${Field} label=${t.size} value=${now.size} options=${SIZES.map((size) => [size, size.replace("x", " × ")])} onChange=${(event) => set({ size: event.currentTarget.value })} />
-        <${Field} label=${t.number} value=${String(now.n)} options=${[1, 2, 3, 4].map((n) => [String(n), String(n)])} onChange=${(event) => set({ n: Number(event.currentTarget.value) })} /></div>
-      ${error.value && error.value.param !== "prompt" && html`<${Failed} error=${error.value} retry=${draw} />`}
-      <div class="actions"><${Button} kind="primary" type="submit" icon="image" busy=${busy.value} disabled=${!now.prompt.trim()}>${busy.value ? t.drawing : t.draw}<//>
-        ${each > 0 && html`<p class="quiet small"><${Money} micros=${each * now.n} /></p>`}</div></form>
+  return html`
+    <form class="card stack more-space" onSubmit=${draw}>
+      <${Field}
+        label=${t.prompt}
+        rows="2"
+        required
+        maxlength="4000"
+        value=${now.prompt}
+        onInput=${(event) => set({ prompt: event.currentTarget.value })}
+        error=${error.value?.param === "prompt" ? error.value.message : null}
+      />
+      <div class="options">
+        <${Models} of="image" value=${now.model} onChange=${(model) => set({ model })} />
+        <${Field}
+          label=${t.size}
+          value=${now.size}
+          options=${SIZES.map((size) => [size, size.replace("x", " × ")])}
+          onChange=${(event) => set({ size: event.currentTarget.value })}
+        />
+        <${Field}
+          label=${t.number}
+          value=${String(now.n)}
+          options=${[1, 2, 3, 4].map((n) => [String(n), String(n)])}
+          onChange=${(event) => set({ n: Number(event.currentTarget.value) })}
+        />
+      </div>
+      ${
+        error.value &&
+        error.value.param !== "prompt" &&
+        html`<${Failed} error=${error.value} retry=${draw} />`
+      }
+      <div class="actions">
+        <${Button}
+          kind="primary"
+          type="submit"
+          icon="image"
+          busy=${busy.value}
+          disabled=${!now.prompt.trim()}
+        >${busy.value ? t.drawing : t.draw}<//>
+        ${each > 0 && html`<p class="quiet small"><${Money} micros=${each * now.n} /></p>`}
+      </div>
+    </form>
     <h2>${t.gallery}</h2>
     ${
       items === undefined
@@ -166,15 +205,36 @@ function Pictures() {
           : html`<${Loading} />`
         : !items.length
           ? html`<${Empty} icon="image" title=${t.noPictures} />`
-          : html`<ul class="gallery">${items.map(
-              (one, at) =>
-                html`<li key=${one.id}><button type="button" class="gallery-item" aria-label=${t.view(one.name)} onClick=${() => {
-                  viewed.value = at;
-                }}><${Thumb} id=${one.id} /></button></li>`,
-            )}</ul>
-        ${list.more.value && html`<div class="more"><${Button} busy=${list.busy.value} onClick=${list.loadMore}>${texts.common.more}<//></div>`}`
+          : html`
+            <ul class="gallery">
+              ${items.map(
+                (one, at) =>
+                  html`<li key=${one.id}>
+                    <button
+                      type="button"
+                      class="gallery-item"
+                      aria-label=${t.view(one.name)}
+                      onClick=${() => {
+                        viewed.value = at;
+                      }}
+                    ><${Thumb} id=${one.id} /></button>
+                  </li>`,
+              )}
+            </ul>
+            ${
+              list.more.value &&
+              html`<div class="more">
+                <${Button} busy=${list.busy.value} onClick=${list.loadMore}>${texts.common.more}<//>
+              </div>`
+            }
+          `
     }
-    ${viewed.value !== null && items?.[viewed.value] && html`<${Viewer} items=${items} at=${viewed} onAgain=${again} />`}`;
+    ${
+      viewed.value !== null &&
+      items?.[viewed.value] &&
+      html`<${Viewer} items=${items} at=${viewed} onAgain=${again} />`
+    }
+  `;
 }
 
 function useUrl(id) {
@@ -215,12 +275,26 @@ function Viewer({ items, at, onAgain }) {
   };
   return html`<${Dialog} title=${prompt ?? one.name} wide onClose=${() => {
     at.value = null;
-  }}><div class="viewer" onKeyDown=${onKey}>
-    ${url ? html`<img src=${url} alt=${prompt ?? one.name} />` : html`<${Loading} />`}
-    <div class="actions"><${IconButton} icon="back" label=${t.previous} disabled=${at.value === 0} onClick=${() => move(-1)} />
-      <${Button} icon="download" onClick=${() => saveArtifact(one).catch((error) => toast(error.message, { kind: "bad" }))}>${texts.common.download}<//>
-      ${prompt && html`<${Button} icon="retry" onClick=${() => onAgain(prompt)}>${texts.agents.again}<//>`}
-      <${IconButton} class="turned" icon="back" label=${t.next} disabled=${at.value === items.length - 1} onClick=${() => move(1)} /></div></div><//>`;
+  }}>
+    <div class="viewer" onKeyDown=${onKey}>
+      ${url ? html`<img src=${url} alt=${prompt ?? one.name} />` : html`<${Loading} />`}
+      <div class="actions">
+        <${IconButton} icon="back" label=${t.previous} disabled=${at.value === 0} onClick=${() => move(-1)} />
+        <${Button}
+          icon="download"
+          onClick=${() => saveArtifact(one).catch((error) => toast(error.message, { kind: "bad" }))}
+        >${texts.common.download}<//>
+        ${prompt && html`<${Button} icon="retry" onClick=${() => onAgain(prompt)}>${texts.agents.again}<//>`}
+        <${IconButton}
+          class="turned"
+          icon="back"
+          label=${t.next}
+          disabled=${at.value === items.length - 1}
+          onClick=${() => move(1)}
+        />
+      </div>
+    </div>
+  <//>`;
 }
 
 // --- sound
@@ -288,22 +362,71 @@ function Sounds() {
   };
   const minutes = (tokens) => Math.round((tokens / 4096) * 3);
   const items = list.items.value;
-  return html`<form class="card stack more-space" onSubmit=${speak}>
-      <${Field} label=${t.text} rows="5" required value=${now.text} onInput=${(event) => set({ text: event.currentTarget.value })} error=${error.value?.param === "input" ? error.value.message : null} />
-      <div class="options"><${Models} of="speech" value=${now.model} onChange=${(model) => set({ model })} />
-        <${Field} label=${t.voice} list=${`${id}-voices`} value=${now.voice} onInput=${(event) => set({ voice: event.currentTarget.value })} error=${error.value?.param === "voice" ? error.value.message : null} />
-        <${Field} label=${t.speed} value=${String(now.speed)} options=${[0.5, 0.75, 1, 1.25, 1.5, 2].map((speed) => [String(speed), `${speed} ×`])} onChange=${(event) => set({ speed: Number(event.currentTarget.value) })} />
-        <${Field} label=${t.cap} value=${String(now.cap)} options=${CAPS.map((cap) => [String(cap), t.capChoice(minutes(cap), Math.round((cap * WORDS_PER_TOKEN) / 100) * 100)])} onChange=${(event) => set({ cap: Number(event.currentTarget.value) })} /></div>
+  return html`
+    <form class="card stack more-space" onSubmit=${speak}>
+      <${Field}
+        label=${t.text}
+        rows="5"
+        required
+        value=${now.text}
+        onInput=${(event) => set({ text: event.currentTarget.value })}
+        error=${error.value?.param === "input" ? error.value.message : null}
+      />
+      <div class="options">
+        <${Models} of="speech" value=${now.model} onChange=${(model) => set({ model })} />
+        <${Field}
+          label=${t.voice}
+          list=${`${id}-voices`}
+          value=${now.voice}
+          onInput=${(event) => set({ voice: event.currentTarget.value })}
+          error=${error.value?.param === "voice" ? error.value.message : null}
+        />
+        <${Field}
+          label=${t.speed}
+          value=${String(now.speed)}
+          options=${[0.5, 0.75, 1, 1.25, 1.5, 2].map((speed) => [String(speed), `${speed} ×`])}
+          onChange=${(event) => set({ speed: Number(event.currentTarget.value) })}
+        />
+        <${Field}
+          label=${t.cap}
+          value=${String(now.cap)}
+          options=${CAPS.map((cap) => [
+            String(cap),
+            t.capChoice(minutes(cap), Math.round((cap * WORDS_PER_TOKEN) / 100) * 100),
+          ])}
+          onChange=${(event) => set({ cap: Number(event.currentTarget.value) })}
+        />
+      </div>
       <datalist id=${`${id}-voices`}>${VOICES.map((voice) => html`<option value=${voice} />`)}</datalist>
-      ${error.value && !["input", "voice"].includes(error.value.param) && html`<${Failed} error=${error.value} retry=${speak} />`}
-      <div class="actions"><${Button} kind="primary" type="submit" icon="sound" busy=${busy.value} disabled=${!now.text.trim()}>${busy.value ? t.speaking : t.speak}<//></div></form>
+      ${
+        error.value &&
+        !["input", "voice"].includes(error.value.param) &&
+        html`<${Failed} error=${error.value} retry=${speak} />`
+      }
+      <div class="actions">
+        <${Button} kind="primary" type="submit" icon="sound" busy=${busy.value} disabled=${!now.text.trim()}>
+          ${busy.value ? t.speaking : t.speak}
+        <//>
+      </div>
+    </form>
     ${
       made.value &&
-      html`<section class="card stack more-space" aria-label=${t.kinds.sound}><audio controls src=${made.value.url} aria-label=${made.value.text.slice(0, 80)}></audio>
-      <p class="quiet small">${t.spoken(duration(made.value.seconds * 1000))}</p>
-      ${made.value.truncated && html`<${Notice} kind="warn" icon="warning">${t.truncated(duration(made.value.seconds * 1000))}<//>`}
-      <div class="actions"><${Button} icon="download" onClick=${() => saveFile(made.value.blob, nameOf(made.value))}>${texts.common.download}<//>
-        <${Button} icon="artifacts" disabled=${made.value.kept} onClick=${keep}>${made.value.kept ? t.kept : t.keep}<//></div></section>`
+      html`<section class="card stack more-space" aria-label=${t.kinds.sound}>
+        <audio controls src=${made.value.url} aria-label=${made.value.text.slice(0, 80)}></audio>
+        <p class="quiet small">${t.spoken(duration(made.value.seconds * 1000))}</p>
+        ${
+          made.value.truncated &&
+          html`<${Notice} kind="warn" icon="warning">${t.truncated(duration(made.value.seconds * 1000))}<//>`
+        }
+        <div class="actions">
+          <${Button} icon="download" onClick=${() => saveFile(made.value.blob, nameOf(made.value))}>
+            ${texts.common.download}
+          <//>
+          <${Button} icon="artifacts" disabled=${made.value.kept} onClick=${keep}>
+            ${made.value.kept ? t.kept : t.keep}
+          <//>
+        </div>
+      </section>`
     }
     <h2>${t.sounds}</h2>
     ${
@@ -313,7 +436,15 @@ function Sounds() {
           : html`<${Loading} />`
         : !items.length
           ? html`<${Empty} icon="sound" title=${t.noSounds} />`
-          : html`<div class="stack">${items.map((one) => html`<${ArtifactCard} key=${one.id} of=${one} />`)}</div>
-        ${list.more.value && html`<div class="more"><${Button} busy=${list.busy.value} onClick=${list.loadMore}>${texts.common.more}<//></div>`}`
-    }`;
+          : html`
+            <div class="stack">${items.map((one) => html`<${ArtifactCard} key=${one.id} of=${one} />`)}</div>
+            ${
+              list.more.value &&
+              html`<div class="more">
+                <${Button} busy=${list.busy.value} onClick=${list.loadMore}>${texts.common.more}<//>
+              </div>`
+            }
+          `
+    }
+  `;
 }

@@ -1,4 +1,5 @@
-// Projects: instructions and a cap of steps, and the conversations, runs and artifacts that are filed under each.
+// Projects: instructions and a cap of steps, and the conversations, runs and artifacts that are filed under
+// each.
 import { signal, useSignal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
 import { api } from "../api.js";
@@ -33,15 +34,29 @@ export default function Projects({ path }) {
   const open = () => {
     adding.value = true;
   };
-  return html`<${Page} title=${texts.views.projects} intro=${t.intro} actions=${html`<${Button} kind="primary" icon="plus" onClick=${open}>${t.create}<//>`}>
-    <${Resource} of=${projects}>${(list) =>
-      list.length
-        ? html`<ul class="list">${list.map(
-            (project) => html`<li key=${project.id}><${Icon} name="folder" />
-          <a class="grow item-link" href=${link("projects", project.id)}><p class="item-title">${project.name}</p>
-            <p class="quiet small one-line">${project.instructions || t.noInstructions}</p></a></li>`,
-          )}</ul>`
-        : html`<${Empty} icon="folder" title=${t.none} text=${t.noneText}><${Button} onClick=${open}>${t.create}<//><//>`}<//>
+  return html`<${Page}
+    title=${texts.views.projects}
+    intro=${t.intro}
+    actions=${html`<${Button} kind="primary" icon="plus" onClick=${open}>${t.create}<//>`}
+  >
+    <${Resource} of=${projects}>
+      ${(list) =>
+        list.length
+          ? html`<ul class="list">
+            ${list.map(
+              (project) => html`<li key=${project.id}>
+                <${Icon} name="folder" />
+                <a class="grow item-link" href=${link("projects", project.id)}>
+                  <p class="item-title">${project.name}</p>
+                  <p class="quiet small one-line">${project.instructions || t.noInstructions}</p>
+                </a>
+              </li>`,
+            )}
+          </ul>`
+          : html`<${Empty} icon="folder" title=${t.none} text=${t.noneText}>
+            <${Button} onClick=${open}>${t.create}<//>
+          <//>`}
+    <//>
     ${
       adding.value &&
       html`<${Dialog} title=${t.create} onClose=${() => {
@@ -53,7 +68,8 @@ export default function Projects({ path }) {
       }} onCancel=${() => {
         adding.value = false;
       }} /><//>`
-    }<//>`;
+    }
+  <//>`;
 }
 
 function Editor({ of, onSaved, onCancel }) {
@@ -83,12 +99,43 @@ function Editor({ of, onSaved, onCancel }) {
     ...Array.from({ length: MOST_STEPS }, (_, at) => [String(at + 1), texts.count(at + 1, "step", "steps")]),
   ];
   return html`<form class="stack" onSubmit=${save}>
-    <${Field} label=${t.name} name="name" required maxlength="200" defaultValue=${of.name} error=${told("name")} autofocus=${!of.id} />
-    <${Field} label=${t.instructions} name="instructions" rows="7" maxlength="100000" defaultValue=${of.instructions ?? ""} hint=${t.instructionsHint} error=${told("instructions")} />
-    <${Field} label=${t.cap} name="steps" defaultValue=${of.max_planner_steps ? String(of.max_planner_steps) : ""} options=${steps} hint=${t.capHint} />
-    ${error.value && !["name", "instructions"].includes(error.value.param) && html`<${Failed} error=${error.value} />`}
-    <div class="actions">${onCancel && html`<${Button} onClick=${onCancel}>${texts.common.cancel}<//>`}
-      <${Button} kind="primary" type="submit" busy=${busy.value}>${of.id ? texts.common.save : t.createAction}<//></div></form>`;
+    <${Field}
+      label=${t.name}
+      name="name"
+      required
+      maxlength="200"
+      defaultValue=${of.name}
+      error=${told("name")}
+      autofocus=${!of.id}
+    />
+    <${Field}
+      label=${t.instructions}
+      name="instructions"
+      rows="7"
+      maxlength="100000"
+      defaultValue=${of.instructions ?? ""}
+      hint=${t.instructionsHint}
+      error=${told("instructions")}
+    />
+    <${Field}
+      label=${t.cap}
+      name="steps"
+      defaultValue=${of.max_planner_steps ? String(of.max_planner_steps) : ""}
+      options=${steps}
+      hint=${t.capHint}
+    />
+    ${
+      error.value &&
+      !["name", "instructions"].includes(error.value.param) &&
+      html`<${Failed} error=${error.value} />`
+    }
+    <div class="actions">
+      ${onCancel && html`<${Button} onClick=${onCancel}>${texts.common.cancel}<//>`}
+      <${Button} kind="primary" type="submit" busy=${busy.value}>
+        ${of.id ? texts.common.save : t.createAction}
+      <//>
+    </div>
+  </form>`;
 }
 
 function Project({ id }) {
@@ -105,7 +152,9 @@ function Project({ id }) {
     load();
   }, []);
   if (project.value === undefined)
-    return html`<div class="page">${error.value ? html`<${Failed} error=${error.value} retry=${load} />` : html`<${Loading} />`}</div>`;
+    return html`<div class="page">
+      ${error.value ? html`<${Failed} error=${error.value} retry=${load} />` : html`<${Loading} />`}
+    </div>`;
   const now = project.value;
   const remove = async () => {
     if (
@@ -128,24 +177,59 @@ function Project({ id }) {
   };
   return html`<div class="page">
     <p class="back"><a href=${link("projects")}>${t.back}</a></p>
-    <div class="section-head"><h1 tabindex="-1">${now.name}</h1><div class="actions">
-      <${Button} icon="chat" href=${link("chat", { project_id: id })}>${t.newChat}<//><${Button} icon="agents" href=${link("agents", { project_id: id })}>${t.newRun}<//>
-      <${Button} kind="quiet" icon="trash" onClick=${remove}>${texts.common.delete}<//></div></div>
+    <div class="section-head">
+      <h1 tabindex="-1">${now.name}</h1>
+      <div class="actions">
+        <${Button} icon="chat" href=${link("chat", { project_id: id })}>${t.newChat}<//>
+        <${Button} icon="agents" href=${link("agents", { project_id: id })}>${t.newRun}<//>
+        <${Button} kind="quiet" icon="trash" onClick=${remove}>${texts.common.delete}<//>
+      </div>
+    </div>
     <div class="card"><${Editor} of=${now} onSaved=${(saved) => {
       project.value = saved;
       toast(texts.common.saved, { kind: "good" });
     }} /></div>
-    <${Filed} title=${t.conversations} load=${(after) => api.conversations.list({ limit: 20, after, project_id: id })}
-      item=${(one) => html`<li key=${one.id}><${Icon} name="chat" /><a class="grow item-link" href=${link("chat", one.id)}><p class="item-title">${one.title || texts.conversations.untitled}</p><p class="quiet small"><${Time} at=${one.updated_at} /></p></a></li>`} />
-    <${Filed} title=${t.runs} load=${(after) => api.agents.list({ limit: 20, after, project_id: id })}
-      item=${(one) => html`<li key=${one.id}><${Icon} name="agents" /><a class="grow item-link" href=${link("agents", one.id)}><p class="item-title one-line">${one.goal}</p><p class="quiet small">${texts.agents.statuses[one.status]} · <${Time} at=${one.created_at} /></p></a></li>`} />
-    <${Filed} title=${texts.views.artifacts} load=${(after) => api.artifacts.list({ limit: 20, after, project_id: id })}
-      item=${(one) => html`<li key=${one.id}><${Icon} name=${iconOf(one)} /><a class="grow item-link" href=${link("artifacts", one.id)}><p class="item-title">${one.name}</p><p class="quiet small">${bytes(one.size)} · <${Time} at=${one.updated_at} /></p></a></li>`} />
+    <${Filed}
+      title=${t.conversations}
+      load=${(after) => api.conversations.list({ limit: 20, after, project_id: id })}
+      item=${(one) => html`<li key=${one.id}>
+        <${Icon} name="chat" />
+        <a class="grow item-link" href=${link("chat", one.id)}>
+          <p class="item-title">${one.title || texts.conversations.untitled}</p>
+          <p class="quiet small"><${Time} at=${one.updated_at} /></p>
+        </a>
+      </li>`}
+    />
+    <${Filed}
+      title=${t.runs}
+      load=${(after) => api.agents.list({ limit: 20, after, project_id: id })}
+      item=${(one) => html`<li key=${one.id}>
+        <${Icon} name="agents" />
+        <a class="grow item-link" href=${link("agents", one.id)}>
+          <p class="item-title one-line">${one.goal}</p>
+          <p class="quiet small">${texts.agents.statuses[one.status]} · <${Time} at=${one.created_at} /></p>
+        </a>
+      </li>`}
+    />
+    <${Filed}
+      title=${texts.views.artifacts}
+      load=${(after) => api.artifacts.list({ limit: 20, after, project_id: id })}
+      item=${(one) => html`<li key=${one.id}>
+        <${Icon} name=${iconOf(one)} />
+        <a class="grow item-link" href=${link("artifacts", one.id)}>
+          <p class="item-title">${one.name}</p>
+          <p class="quiet small">${bytes(one.size)} · <${Time} at=${one.updated_at} /></p>
+        </a>
+      </li>`}
+    />
   </div>`;
 }
 
 /** A list of what is filed under the project. */
 function Filed({ title, load, item }) {
   const list = useMemo(() => pagedList(load), []);
-  return html`<h2>${title}</h2><${List} of=${list} empty=${html`<p class="quiet">${t.nothingFiled}</p>`}>${item}<//>`;
+  return html`
+    <h2>${title}</h2>
+    <${List} of=${list} empty=${html`<p class="quiet">${t.nothingFiled}</p>`}>${item}<//>
+  `;
 }

@@ -1,4 +1,5 @@
-// A person's own model servers: added, tested with a readable result, changed without their key being shown, deleted.
+// A person's own model servers: added, tested with a readable result, changed without their key being shown,
+// deleted.
 import { signal, useSignal } from "@preact/signals";
 import { api } from "../api.js";
 import {
@@ -68,9 +69,16 @@ function Provider({ of }) {
   };
   const { busy, error, models: listed } = test.value ?? {};
   return html`<li class="list-tall">
-    <div class="list-row"><${Icon} name="provider" />
-      <div class="grow"><p class="item-title">${of.name}</p>
-        <p class="quiet small">${of.base_url} · ${!of.api_key_hint ? t.noKey : of.api_key_hint.length > 1 ? t.keyEnding(of.api_key_hint) : t.withKey} · ${of.models ? t.narrowed(of.models.length) : t.allModels}</p></div>
+    <div class="list-row">
+      <${Icon} name="provider" />
+      <div class="grow">
+        <p class="item-title">${of.name}</p>
+        <p class="quiet small">
+          ${of.base_url} · ${
+            !of.api_key_hint ? t.noKey : of.api_key_hint.length > 1 ? t.keyEnding(of.api_key_hint) : t.withKey
+          } · ${of.models ? t.narrowed(of.models.length) : t.allModels}
+        </p>
+      </div>
       <${Button} small busy=${busy} onClick=${run}>${t.test}<//>
       <${Menu} icon="more" label=${t.actions(of.name)} items=${[
         {
@@ -81,13 +89,21 @@ function Provider({ of }) {
           },
         },
         { label: texts.common.delete, icon: "trash", danger: true, onSelect: remove },
-      ]} /></div>
+      ]} />
+    </div>
     ${error && html`<${Failed} error=${error} retry=${run} />`}
     ${
       listed &&
       html`<${Notice} kind=${listed.length ? "good" : "warn"} icon=${listed.length ? "check" : "warning"}>
-      <p>${listed.length ? t.works(listed.length) : t.worksEmpty}</p>
-      ${listed.length > 0 && html`<p class="small model-names">${listed.slice(0, 12).join(", ")}${listed.length > 12 ? t.andMore(listed.length - 12) : ""}</p>`}<//>`
+        <p>${listed.length ? t.works(listed.length) : t.worksEmpty}</p>
+        ${
+          listed.length > 0 &&
+          html`<p class="small model-names">
+            ${listed.slice(0, 12).join(", ")}
+            ${listed.length > 12 ? t.andMore(listed.length - 12) : ""}
+          </p>`
+        }
+      <//>`
     }
   </li>`;
 }
@@ -124,19 +140,71 @@ function Editor({ of }) {
   };
   return html`<${Dialog} title=${isNew ? t.add : t.editTitle(of.name)} onClose=${close}>
     <form class="stack" onSubmit=${save}>
-      <${Field} label=${t.name} name="name" required maxlength="63" pattern="[a-z0-9][a-z0-9_\\-]*" autocomplete="off" spellcheck="false"
-        defaultValue=${of.name} hint=${t.nameHint} error=${told("name")} autofocus />
-      <${Field} label=${t.baseUrl} name="base_url" type="url" required maxlength="2000" placeholder="https://api.example.com/v1" spellcheck="false"
-        defaultValue=${of.base_url} hint=${t.baseUrlHint} error=${told("base_url")} onInput=${changed} />
-      <${Field} label=${t.apiKey} name="api_key" type="password" autocomplete="off" maxlength="4096"
-        hint=${isNew ? t.apiKeyHint : dropsKey.value ? t.keyDropped : of.api_key_hint ? t.keyStays(of.api_key_hint) : t.apiKeyHint} error=${told("api_key")} />
-      ${of.api_key_hint && html`<label class="check"><input type="checkbox" name="without_key" />${t.withoutKey}</label>`}
-      <${Field} label=${`${t.models} (${texts.signIn.optional})`} name="models" rows="3" spellcheck="false" defaultValue=${modelText(of.models)}
-        hint=${t.modelsHint} error=${error.value?.param?.startsWith("models") ? error.value.message : null} />
+      <${Field}
+        label=${t.name}
+        name="name"
+        required
+        maxlength="63"
+        pattern="[a-z0-9][a-z0-9_\\-]*"
+        autocomplete="off"
+        spellcheck="false"
+        defaultValue=${of.name}
+        hint=${t.nameHint}
+        error=${told("name")}
+        autofocus
+      />
+      <${Field}
+        label=${t.baseUrl}
+        name="base_url"
+        type="url"
+        required
+        maxlength="2000"
+        placeholder="https://api.example.com/v1"
+        spellcheck="false"
+        defaultValue=${of.base_url}
+        hint=${t.baseUrlHint}
+        error=${told("base_url")}
+        onInput=${changed}
+      />
+      <${Field}
+        label=${t.apiKey}
+        name="api_key"
+        type="password"
+        autocomplete="off"
+        maxlength="4096"
+        hint=${
+          isNew
+            ? t.apiKeyHint
+            : dropsKey.value
+              ? t.keyDropped
+              : of.api_key_hint
+                ? t.keyStays(of.api_key_hint)
+                : t.apiKeyHint
+        }
+        error=${told("api_key")}
+      />
+      ${
+        of.api_key_hint &&
+        html`<label class="check"><input type="checkbox" name="without_key" />${t.withoutKey}</label>`
+      }
+      <${Field}
+        label=${`${t.models} (${texts.signIn.optional})`}
+        name="models"
+        rows="3"
+        spellcheck="false"
+        defaultValue=${modelText(of.models)}
+        hint=${t.modelsHint}
+        error=${error.value?.param?.startsWith("models") ? error.value.message : null}
+      />
       ${error.value && !error.value.param && html`<${Failed} error=${error.value} />`}
-      <div class="actions dialog-foot"><${Button} onClick=${close}>${texts.common.cancel}<//>
-        <${Button} kind="primary" type="submit" busy=${busy.value}>${isNew ? t.addAction : texts.common.save}<//></div>
-    </form><//>`;
+      <div class="actions dialog-foot">
+        <${Button} onClick=${close}>${texts.common.cancel}<//>
+        <${Button} kind="primary" type="submit" busy=${busy.value}>
+          ${isNew ? t.addAction : texts.common.save}
+        <//>
+      </div>
+    </form>
+  <//>`;
 }
 
 function originOf(address) {
@@ -147,7 +215,10 @@ function originOf(address) {
   }
 }
 
-/** A line a model: its name, and after a space what it makes where that is no chat. None: all that the provider lists. */
+/**
+ * A line a model: its name, and after a space what it makes where that is no chat. None: all that the
+ * provider lists.
+ */
 function modelsIn(text) {
   const lines = text
     .split("\n")

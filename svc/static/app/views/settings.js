@@ -38,18 +38,24 @@ export default function Settings() {
     <h2>${t.chat}</h2>
     <${Resource} of=${settings}>${(now) => html`<${Chat} now=${now} />`}<//>
     <h2>${t.look}</h2>
-    <div class="card"><${Field} label=${texts.shell.theme} value=${theme.value} options=${Object.entries(texts.shell.themes)} onChange=${(
-      event,
-    ) => {
-      theme.value = event.currentTarget.value;
-    }} /></div>
+    <div class="card">
+      <${Field}
+        label=${texts.shell.theme}
+        value=${theme.value}
+        options=${Object.entries(texts.shell.themes)}
+        onChange=${(event) => {
+          theme.value = event.currentTarget.value;
+        }}
+      />
+    </div>
     <${Identities} />
     <h2>${t.data}</h2><${Export} />
     <h2>${t.end}</h2>
     <div class="card section-row"><p class="grow">${t.endText}</p><${Button} kind="danger" onClick=${() => {
       leaving.value = true;
     }}>${t.endAction}<//></div>
-    ${leaving.value && html`<${Leave} />`}<//>`;
+    ${leaving.value && html`<${Leave} />`}
+  <//>`;
 }
 
 function Profile({ user }) {
@@ -77,13 +83,20 @@ function Profile({ user }) {
     }
   };
   return html`<form class="card stack" onSubmit=${save}>
-    <dl class="account-facts"><div><dt>${texts.signIn.email}</dt><dd>${user.email}</dd></div><div><dt>${texts.wallet.tier}</dt><dd>${texts.wallet.tiers[user.tier]}</dd></div>
-      <div><dt>${t.since}</dt><dd><${Time} at=${user.created_at} /></dd></div></dl>
+    <dl class="account-facts">
+      <div><dt>${texts.signIn.email}</dt><dd>${user.email}</dd></div>
+      <div><dt>${texts.wallet.tier}</dt><dd>${texts.wallet.tiers[user.tier]}</dd></div>
+      <div><dt>${t.since}</dt><dd><${Time} at=${user.created_at} /></dd></div>
+    </dl>
     ${
       user.email_verified === false &&
       settings.data.value &&
       (settings.data.value.mail_enabled
-        ? html`<${Notice} kind="warn" icon="warning" action=${html`<${Button} small onClick=${sendMail}>${t.sendMail}<//>`}>${t.unverified}<//>`
+        ? html`<${Notice}
+          kind="warn"
+          icon="warning"
+          action=${html`<${Button} small onClick=${sendMail}>${t.sendMail}<//>`}
+        >${t.unverified}<//>`
         : html`<p class="hint">${t.noMail}</p>`)
     }
     <${Field} label=${texts.signIn.name} maxlength="200" autocomplete="name" value=${name.value} onInput=${(
@@ -93,7 +106,14 @@ function Profile({ user }) {
     }}
       error=${error.value?.param === "name" ? error.value.message : null} />
     ${error.value && error.value.param !== "name" && html`<${Failed} error=${error.value} />`}
-    <div class="actions"><${Button} kind="primary" type="submit" busy=${busy.value} disabled=${name.value.trim() === (user.name ?? "")}>${texts.common.save}<//></div>
+    <div class="actions">
+      <${Button}
+        kind="primary"
+        type="submit"
+        busy=${busy.value}
+        disabled=${name.value.trim() === (user.name ?? "")}
+      >${texts.common.save}<//>
+    </div>
   </form>`;
 }
 
@@ -111,9 +131,19 @@ function Chat({ now }) {
   const known = modelsOf("chat")?.map(({ id }) => id) ?? [];
   const ids = !now.default_model || known.includes(now.default_model) ? known : [now.default_model, ...known];
   return html`<div class="card stack">
-    <${Field} label=${t.defaultModel} hint=${t.defaultModelHint} value=${now.default_model ?? ""} options=${[["", t.operatorsModel], ...ids.map((id) => [id, id])]}
-      onChange=${(event) => change({ default_model: event.currentTarget.value || null })} />
-    <${Switch} label=${t.memory} hint=${t.memoryHint} checked=${now.memory_enabled} onChange=${(on) => change({ memory_enabled: on })} />
+    <${Field}
+      label=${t.defaultModel}
+      hint=${t.defaultModelHint}
+      value=${now.default_model ?? ""}
+      options=${[["", t.operatorsModel], ...ids.map((id) => [id, id])]}
+      onChange=${(event) => change({ default_model: event.currentTarget.value || null })}
+    />
+    <${Switch}
+      label=${t.memory}
+      hint=${t.memoryHint}
+      checked=${now.memory_enabled}
+      onChange=${(on) => change({ memory_enabled: on })}
+    />
   </div>`;
 }
 
@@ -148,13 +178,25 @@ function Identities() {
   };
   const providers = offered.data.value ?? [];
   if (!providers.length && !identities.items.value?.length) return html`<${Quietly} of=${identities} />`;
-  return html`<h2>${t.identities}</h2>
+  return html`
+    <h2>${t.identities}</h2>
     <${List} of=${identities} empty=${html`<p class="quiet">${t.noIdentities}</p>`}>
-      ${(
-        one,
-      ) => html`<li key=${one.id}><div class="grow"><p class="item-title">${one.provider ?? one.issuer}</p><p class="quiet small">${one.email ?? ""} · <${Time} at=${one.created_at} /></p></div>
-        <${Button} small onClick=${() => unlink(one)}>${t.unlink}<//></li>`}<//>
-    <div class="actions more-space">${providers.map(({ provider }) => html`<${Button} icon="plus" onClick=${() => begin(provider)}>${t.link(provider)}<//>`)}</div>`;
+      ${(one) => html`<li key=${one.id}>
+        <div class="grow">
+          <p class="item-title">${one.provider ?? one.issuer}</p>
+          <p class="quiet small">${one.email ?? ""} · <${Time} at=${one.created_at} /></p>
+        </div>
+        <${Button} small onClick=${() => unlink(one)}>${t.unlink}<//>
+      </li>`}
+    <//>
+    <div class="actions more-space">
+      ${providers.map(
+        ({ provider }) => html`<${Button} icon="plus" onClick=${() => begin(provider)}>
+        ${t.link(provider)}
+      <//>`,
+      )}
+    </div>
+  `;
 }
 
 /** Where no provider is configured there is nothing to show, but what was linked once is asked for. */
@@ -182,10 +224,14 @@ function Export() {
     }
     progress.value = null;
   };
-  return html`<div class="card stack"><p>${t.exportText}</p>
+  return html`<div class="card stack">
+    <p>${t.exportText}</p>
     ${progress.value !== null && html`<${Progress} label=${t.exporting(bytes(progress.value))} />`}
     ${error.value && html`<${Failed} error=${error.value} retry=${save} />`}
-    <div class="actions"><${Button} icon="download" busy=${progress.value !== null} onClick=${save}>${t.exportAction}<//></div></div>`;
+    <div class="actions">
+      <${Button} icon="download" busy=${progress.value !== null} onClick=${save}>${t.exportAction}<//>
+    </div>
+  </div>`;
 }
 
 function Leave() {
@@ -213,9 +259,27 @@ function Leave() {
   return html`<${Dialog} title=${t.endTitle} onClose=${close}>
     <form class="stack" onSubmit=${leave}>
       <p>${t.endWhat}</p>
-      <${Field} label=${t.endConfirm(email)} name="confirm" type="email" autocomplete="off" required error=${differs.value ? t.endDiffers : null} />
-      <${Field} label=${t.endPassword} name="password" type="password" autocomplete="current-password" maxlength="1024" hint=${t.endPasswordHint} />
+      <${Field}
+        label=${t.endConfirm(email)}
+        name="confirm"
+        type="email"
+        autocomplete="off"
+        required
+        error=${differs.value ? t.endDiffers : null}
+      />
+      <${Field}
+        label=${t.endPassword}
+        name="password"
+        type="password"
+        autocomplete="current-password"
+        maxlength="1024"
+        hint=${t.endPasswordHint}
+      />
       ${error.value && html`<${Failed} error=${error.value} />`}
-      <div class="actions dialog-foot"><${Button} onClick=${close}>${texts.common.cancel}<//><${Button} kind="danger" type="submit" busy=${busy.value}>${t.endAction}<//></div>
-    </form><//>`;
+      <div class="actions dialog-foot">
+        <${Button} onClick=${close}>${texts.common.cancel}<//>
+        <${Button} kind="danger" type="submit" busy=${busy.value}>${t.endAction}<//>
+      </div>
+    </form>
+  <//>`;
 }

@@ -1,4 +1,5 @@
-// The first thing that a visitor sees: what this is, and the form that signs up, signs in, or asks for a new password.
+// The first thing that a visitor sees: what this is, and the form that signs up, signs in, or asks for a new
+// password.
 import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { api, signedIn } from "../api.js";
@@ -19,13 +20,19 @@ export default function SignIn({ trouble }) {
       : html`<${Credentials} key=${mode.value} mode=${mode} />`;
   return html`<main class="welcome">
     <section class="welcome-about">
-      <p class="brand"><span class="brand-mark" aria-hidden="true"><i></i><i></i><i></i></span>${texts.name}</p>
+      <p class="brand">
+        <span class="brand-mark" aria-hidden="true"><i></i><i></i><i></i></span>${texts.name}
+      </p>
       <h1>${t.lead}</h1>
       <p class="lead">${t.about}</p>
-      <ul class="points">${t.points.map(([icon, text]) => html`<li><${Icon} name=${icon} />${text}</li>`)}</ul>
+      <ul class="points">
+        ${t.points.map(([icon, text]) => html`<li><${Icon} name=${icon} />${text}</li>`)}
+      </ul>
       <p class="quiet"><a href="/docs">${texts.shell.reference}</a></p>
     </section>
-    <div class="welcome-form">${trouble.value && html`<${Notice} kind="bad" icon="warning">${trouble.value}<//>`}${form}</div>
+    <div class="welcome-form">
+      ${trouble.value && html`<${Notice} kind="bad" icon="warning">${trouble.value}<//>`}${form}
+    </div>
   </main>`;
 }
 
@@ -56,19 +63,53 @@ function Credentials({ mode }) {
   };
   const told = (name) => (error.value?.param === name ? error.value.message : null);
   const untold = error.value && !["email", "password", "name"].includes(error.value.param);
-  return html`<h2>${isNew ? t.signUp : t.signIn}</h2>
+  return html`
+    <h2>${isNew ? t.signUp : t.signIn}</h2>
     <form ref=${form} class="stack" onSubmit=${submit} novalidate=${false}>
-      ${isNew && html`<${Field} label=${`${t.name} (${t.optional})`} name="name" autocomplete="name" maxlength="200" error=${told("name")} />`}
-      <${Field} label=${t.email} name="email" type="email" autocomplete="username" required maxlength="254" error=${told("email")} />
+      ${
+        isNew &&
+        html`<${Field}
+          label=${`${t.name} (${t.optional})`}
+          name="name"
+          autocomplete="name"
+          maxlength="200"
+          error=${told("name")}
+        />`
+      }
+      <${Field}
+        label=${t.email}
+        name="email"
+        type="email"
+        autocomplete="username"
+        required
+        maxlength="254"
+        error=${told("email")}
+      />
       <div class="password-field">
-        <${Field} label=${t.password} name="password" type=${shown.value ? "text" : "password"} required minlength=${isNew ? 8 : undefined} maxlength="1024"
-          autocomplete=${isNew ? "new-password" : "current-password"} hint=${isNew ? t.passwordHint : null} error=${told("password")} />
-        <${IconButton} icon="eye" label=${shown.value ? t.hide : t.show} aria-pressed=${String(shown.value)} onClick=${() => {
-          shown.value = !shown.value;
-        }} />
+        <${Field}
+          label=${t.password}
+          name="password"
+          type=${shown.value ? "text" : "password"}
+          required
+          minlength=${isNew ? 8 : undefined}
+          maxlength="1024"
+          autocomplete=${isNew ? "new-password" : "current-password"}
+          hint=${isNew ? t.passwordHint : null}
+          error=${told("password")}
+        />
+        <${IconButton}
+          icon="eye"
+          label=${shown.value ? t.hide : t.show}
+          aria-pressed=${String(shown.value)}
+          onClick=${() => {
+            shown.value = !shown.value;
+          }}
+        />
       </div>
       ${untold && html`<${Failed} error=${error.value} />`}
-      <${Button} kind="primary" type="submit" busy=${busy.value} class="wide">${isNew ? t.signUpAction : t.signIn}<//>
+      <${Button} kind="primary" type="submit" busy=${busy.value} class="wide">
+        ${isNew ? t.signUpAction : t.signIn}
+      <//>
     </form>
     <${IdentityProviders} />
     <div class="welcome-links">
@@ -81,7 +122,8 @@ function Credentials({ mode }) {
           mode.value = "forgot";
         }}>${t.forgot}<//>`
       }
-    </div>`;
+    </div>
+  `;
 }
 
 function Forgot({ mode }) {
@@ -99,17 +141,28 @@ function Forgot({ mode }) {
     }
     busy.value = false;
   };
-  return html`<h2>${t.forgotTitle}</h2>
+  return html`
+    <h2>${t.forgotTitle}</h2>
     ${
       done.value
         ? html`<${Notice} kind="good" icon="check">${t.forgotDone}<//>`
         : html`<form class="stack" onSubmit=${submit}>
-      <p class="quiet">${t.forgotText}</p>
-      <${Field} label=${t.email} name="email" type="email" autocomplete="username" required maxlength="254" autofocus />
-      ${error.value && html`<${Failed} error=${error.value} />`}
-      <${Button} kind="primary" type="submit" busy=${busy.value} class="wide">${t.forgotAction}<//></form>`
+          <p class="quiet">${t.forgotText}</p>
+          <${Field}
+            label=${t.email}
+            name="email"
+            type="email"
+            autocomplete="username"
+            required
+            maxlength="254"
+            autofocus
+          />
+          ${error.value && html`<${Failed} error=${error.value} />`}
+          <${Button} kind="primary" type="submit" busy=${busy.value} class="wide">${t.forgotAction}<//>
+        </form>`
     }
     <div class="welcome-links"><${Button} kind="quiet" onClick=${() => {
       mode.value = "signIn";
-    }}>${t.back}<//></div>`;
+    }}>${t.back}<//></div>
+  `;
 }

@@ -28,12 +28,17 @@ const draft = remembered("support-draft", "");
 
 export default function Support({ path }) {
   return html`<${Page} title=${texts.views.support} intro=${t.intro}>
-    <${Resource} of=${wallet}>${(account) =>
-      account.tier !== "pro"
-        ? html`<${Empty} icon="support" title=${t.pro} text=${t.proText}><${Button} kind="primary" href=${link("wallet")}>${texts.common.toWallet}<//><//>`
-        : path[0]
-          ? html`<${Conversation} key=${path[0]} id=${path[0]} />`
-          : html`<${Desk} />`}<//><//>`;
+    <${Resource} of=${wallet}>
+      ${(account) =>
+        account.tier !== "pro"
+          ? html`<${Empty} icon="support" title=${t.pro} text=${t.proText}>
+            <${Button} kind="primary" href=${link("wallet")}>${texts.common.toWallet}<//>
+          <//>`
+          : path[0]
+            ? html`<${Conversation} key=${path[0]} id=${path[0]} />`
+            : html`<${Desk} />`}
+    <//>
+  <//>`;
 }
 
 function Desk() {
@@ -44,15 +49,23 @@ function Desk() {
   return html`
     ${
       active
-        ? html`<${Notice} kind="info" icon="support" action=${html`<${Button} small href=${link("support", active.id)}>${t.open}<//>`}>${t.oneActive}<//>`
+        ? html`<${Notice}
+          kind="info"
+          icon="support"
+          action=${html`<${Button} small href=${link("support", active.id)}>${t.open}<//>`}
+        >${t.oneActive}<//>`
         : conversations.items.value && html`<${Begin} />`
     }
     <h2>${t.earlier}</h2>
     <${List} of=${conversations} empty=${html`<p class="quiet">${t.none}</p>`}>
-      ${(
-        one,
-      ) => html`<li key=${one.id}><a class="grow item-link" href=${link("support", one.id)}><p class="item-title">${one.subject || t.untitled}</p>
-        <p class="quiet small">${t.statuses[one.status]} · <${Time} at=${one.updated_at} /></p></a></li>`}<//>`;
+      ${(one) => html`<li key=${one.id}>
+        <a class="grow item-link" href=${link("support", one.id)}>
+          <p class="item-title">${one.subject || t.untitled}</p>
+          <p class="quiet small">${t.statuses[one.status]} · <${Time} at=${one.updated_at} /></p>
+        </a>
+      </li>`}
+    <//>
+  `;
 }
 
 function Begin() {
@@ -74,13 +87,20 @@ function Begin() {
   };
   return html`<form class="card stack" onSubmit=${begin}>
     <${Field} label=${t.subject} name="subject" maxlength="200" />
-    <${Field} label=${t.message} name="message" rows="5" required maxlength="10000" value=${draft.value} onInput=${(
-      event,
-    ) => {
-      draft.value = event.currentTarget.value;
-    }} />
+    <${Field}
+      label=${t.message}
+      name="message"
+      rows="5"
+      required
+      maxlength="10000"
+      value=${draft.value}
+      onInput=${(event) => {
+        draft.value = event.currentTarget.value;
+      }}
+    />
     ${error.value && html`<${Failed} error=${error.value} />`}
-    <div class="actions"><${Button} kind="primary" type="submit" busy=${busy.value}>${t.send}<//></div></form>`;
+    <div class="actions"><${Button} kind="primary" type="submit" busy=${busy.value}>${t.send}<//></div>
+  </form>`;
 }
 
 function Conversation({ id }) {
@@ -119,14 +139,28 @@ function Conversation({ id }) {
     }
   };
   return html`
-    <div class="section-head"><div><p class="back"><a href=${link("support")}>${t.back}</a></p><h2>${subject || t.untitled}</h2><p class="quiet small">${t.statuses[status]}</p></div>
-      ${status === "active" && html`<${Button} small onClick=${close}>${t.close}<//>`}</div>
+    <div class="section-head">
+      <div>
+        <p class="back"><a href=${link("support")}>${t.back}</a></p><h2>${subject || t.untitled}</h2>
+        <p class="quiet small">${t.statuses[status]}</p>
+      </div>
+      ${status === "active" && html`<${Button} small onClick=${close}>${t.close}<//>`}
+    </div>
     ${error.value && html`<${Failed} error=${error.value} retry=${load} />`}
-    <ol class="desk-messages" aria-live="polite" aria-label=${t.messages}>${messages.map(
-      (message) => html`<li key=${message.id} class="desk-message desk-message-${message.role}">
-      <p class="quiet small">${t.roles[message.role]} · <${Time} at=${message.created_at} /></p><p class="plain-text">${message.content}</p></li>`,
-    )}</ol>
-    ${status === "active" ? html`<${Answer} id=${id} onSent=${load} />` : html`<p class="quiet">${t.closed}</p>`}`;
+    <ol class="desk-messages" aria-live="polite" aria-label=${t.messages}>
+      ${messages.map(
+        (message) => html`<li key=${message.id} class="desk-message desk-message-${message.role}">
+          <p class="quiet small">${t.roles[message.role]} · <${Time} at=${message.created_at} /></p>
+          <p class="plain-text">${message.content}</p>
+        </li>`,
+      )}
+    </ol>
+    ${
+      status === "active"
+        ? html`<${Answer} id=${id} onSent=${load} />`
+        : html`<p class="quiet">${t.closed}</p>`
+    }
+  `;
 }
 
 function Answer({ id, onSent }) {
@@ -155,5 +189,8 @@ function Answer({ id, onSent }) {
       draft.value = event.currentTarget.value;
     }} />
     ${error.value && html`<${Failed} error=${error.value} />`}
-    <div class="actions"><${Button} kind="primary" type="submit" icon="send" busy=${busy.value}>${t.send}<//></div></form>`;
+    <div class="actions">
+      <${Button} kind="primary" type="submit" icon="send" busy=${busy.value}>${t.send}<//>
+    </div>
+  </form>`;
 }

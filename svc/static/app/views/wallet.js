@@ -66,12 +66,23 @@ function Balance({ of }) {
   return html`
     ${of.payments === "sandbox" && html`<${Notice} kind="warn" icon="warning">${t.testMoney}<//>`}
     <div class="figures">
-      <div class="card figure"><p class="quiet">${t.balance}</p><p class="figure-value"><${Money} as="balance" micros=${of.wallet_balance_micros} /></p></div>
-      <div class="card figure"><p class="quiet">${t.available}</p><p class="figure-value"><${Money} as="balance" micros=${of.available_micros} /></p>
-        <p class="hint">${of.held_micros ? t.held(cost(of.held_micros)) : t.nothingHeld}</p></div>
-      <div class="card figure"><p class="quiet">${t.tier}</p><p class="figure-value">${t.tiers[of.tier]}</p><p class="hint">${t.tierHints[of.tier]}</p></div>
+      <div class="card figure">
+        <p class="quiet">${t.balance}</p>
+        <p class="figure-value"><${Money} as="balance" micros=${of.wallet_balance_micros} /></p>
+      </div>
+      <div class="card figure">
+        <p class="quiet">${t.available}</p>
+        <p class="figure-value"><${Money} as="balance" micros=${of.available_micros} /></p>
+        <p class="hint">${of.held_micros ? t.held(cost(of.held_micros)) : t.nothingHeld}</p>
+      </div>
+      <div class="card figure">
+        <p class="quiet">${t.tier}</p>
+        <p class="figure-value">${t.tiers[of.tier]}</p>
+        <p class="hint">${t.tierHints[of.tier]}</p>
+      </div>
     </div>
-    <div class="actions">${addFunds || html`<p class="quiet">${t.noPayments}</p>`}</div>`;
+    <div class="actions">${addFunds || html`<p class="quiet">${t.noPayments}</p>`}</div>
+  `;
 }
 
 function Spend() {
@@ -85,31 +96,63 @@ function Spend() {
   const labelOf = (series) =>
     by.value === "key" ? (series ? (keyNames.data.value?.get(series) ?? t.deletedKey) : t.session) : series;
   const spent = rows.value?.filter(({ micros }) => micros > 0) ?? [];
-  return html`<div class="filters">
-      <${Field} label=${t.period} value=${String(days.value)} options=${[7, 30, 90].map((count) => [String(count), t.days(count)])} onChange=${(event) => set(days, Number(event.currentTarget.value))} />
-      <${Field} label=${t.by} value=${by.value} options=${Object.entries(t.series)} onChange=${(event) => set(by, event.currentTarget.value)} /></div>
+  return html`
+    <div class="filters">
+      <${Field}
+        label=${t.period}
+        value=${String(days.value)}
+        options=${[7, 30, 90].map((count) => [String(count), t.days(count)])}
+        onChange=${(event) => set(days, Number(event.currentTarget.value))}
+      />
+      <${Field}
+        label=${t.by}
+        value=${by.value}
+        options=${Object.entries(t.series)}
+        onChange=${(event) => set(by, event.currentTarget.value)}
+      />
+    </div>
     ${
       usage.error.value
         ? html`<${Failed} error=${usage.error.value} retry=${usage.reload} />`
         : rows.value === undefined
           ? html`<${Loading} />`
           : html`<div class="card ${usage.busy.value ? "is-busy" : ""}">
-        ${spent.length ? html`<${SpendChart} rows=${rows.value} days=${days.value} labelOf=${labelOf} />` : html`<p class="quiet">${rows.value.length ? t.onlyFree : t.noSpend}</p>`}
-        ${
-          rows.value.length > 0 &&
-          html`<details class="table-fold"><summary>${t.asTable}</summary><div class="table-scroll" tabindex="0" role="region" aria-label=${t.asTable}><table class="table">
-          <thead><tr><th>${t.day}</th><th>${t.series[by.value]}</th><th class="num">${t.requests}</th><th class="num">${t.input}</th><th class="num">${t.output}</th><th class="num">${t.cost}</th></tr></thead>
-          <tbody>${rows.value.map(
-            ({
-              row,
-              series,
-              day,
-            }) => html`<tr><td>${date(day)}</td><td>${labelOf(series)}</td><td class="num">${number(row.requests)}</td>
-            <td class="num">${number(row.input_tokens)}</td><td class="num">${number(row.output_tokens)}</td><td class="num"><${Money} micros=${row.cost_micros} /></td></tr>`,
-          )}</tbody></table></div></details>`
-        }
-      </div>`
-    }`;
+            ${
+              spent.length
+                ? html`<${SpendChart} rows=${rows.value} days=${days.value} labelOf=${labelOf} />`
+                : html`<p class="quiet">${rows.value.length ? t.onlyFree : t.noSpend}</p>`
+            }
+            ${
+              rows.value.length > 0 &&
+              html`<details class="table-fold">
+                <summary>${t.asTable}</summary>
+                <div class="table-scroll" tabindex="0" role="region" aria-label=${t.asTable}>
+                  <table class="table">
+                    <thead>
+                      <tr>
+                        <th>${t.day}</th><th>${t.series[by.value]}</th><th class="num">${t.requests}</th>
+                        <th class="num">${t.input}</th><th class="num">${t.output}</th>
+                        <th class="num">${t.cost}</th>
+                      </tr>
+                    </thead>
+                    <tbody>
+                      ${rows.value.map(
+                        ({ row, series, day }) => html`<tr>
+                          <td>${date(day)}</td><td>${labelOf(series)}</td>
+                          <td class="num">${number(row.requests)}</td>
+                          <td class="num">${number(row.input_tokens)}</td>
+                          <td class="num">${number(row.output_tokens)}</td>
+                          <td class="num"><${Money} micros=${row.cost_micros} /></td>
+                        </tr>`,
+                      )}
+                    </tbody>
+                  </table>
+                </div>
+              </details>`
+            }
+          </div>`
+    }
+  `;
 }
 
 function Ledger() {
@@ -153,18 +196,49 @@ function Ledger() {
   useEffect(() => {
     if (searching) ledger.loadMore();
   }, [searching, loaded]); // until there is one to show, or no more page
-  return html`<div class="section-head"><h2>${t.ledger}</h2>
-      <div class="actions"><${Field} label=${t.filter} hideLabel value=${kind.value} options=${Object.entries(t.kinds)} onChange=${(
-        event,
-      ) => {
-        kind.value = event.currentTarget.value;
-      }} />
-        <${Button} icon="download" busy=${saving.value !== null} onClick=${save}>${saving.value ? t.saving(saving.value) : t.csv}<//></div></div>
-    ${searching ? html`<${Loading} label=${t.searching(loaded)} />` : none && html`<p class="quiet">${t.noneOfKind}</p>`}
-    <${List} of=${ledger} empty=${html`<${Empty} icon="wallet" title=${t.noLedger} text=${t.noLedgerText} />`}>
+  return html`
+    <div class="section-head">
+      <h2>${t.ledger}</h2>
+      <div class="actions">
+        <${Field}
+          label=${t.filter}
+          hideLabel
+          value=${kind.value}
+          options=${Object.entries(t.kinds)}
+          onChange=${(event) => {
+            kind.value = event.currentTarget.value;
+          }}
+        />
+        <${Button} icon="download" busy=${saving.value !== null} onClick=${save}>
+          ${saving.value ? t.saving(saving.value) : t.csv}
+        <//>
+      </div>
+    </div>
+    ${
+      searching
+        ? html`<${Loading} label=${t.searching(loaded)} />`
+        : none && html`<p class="quiet">${t.noneOfKind}</p>`
+    }
+    <${List}
+      of=${ledger}
+      empty=${html`<${Empty} icon="wallet" title=${t.noLedger} text=${t.noLedgerText} />`}
+    >
       ${(entry) =>
         shows(entry) &&
         html`<li key=${entry.id}>
-        <div class="grow"><p class="item-title">${entry.description || t.kinds[entry.kind]}</p><p class="quiet small"><${Time} at=${entry.created_at} /> · ${t.after} <${Money} micros=${entry.balance_after_micros} /></p></div>
-        <p class=${entry.amount_micros > 0 ? "amount good" : "amount"}>${entry.amount_micros > 0 ? "+" : "−"}<${Money} micros=${Math.abs(entry.amount_micros)} /></p></li>`}<//>`;
+          <div class="grow">
+            <p class="item-title">${entry.description || t.kinds[entry.kind]}</p>
+            <p class="quiet small">
+              <${Time} at=${entry.created_at} /> · ${t.after} <${Money}
+                micros=${entry.balance_after_micros}
+              />
+            </p>
+          </div>
+          <p class=${entry.amount_micros > 0 ? "amount good" : "amount"}>
+            ${entry.amount_micros > 0 ? "+" : "−"}
+            <${Money} micros=${Math.abs(entry.amount_micros)} />
+          </p>
+        </li>`}
+    <//>
+  `;
 }
