@@ -27,18 +27,24 @@ _OUR_HEADERS = frozenset(
 )  # fmt: skip
 
 
-def _request(method: str, text: str, headers: tuple[tuple[bytes, bytes], ...]) -> tuple[Origin, bytes]:
-    """Where a request goes, and its head up to the length of its body; all of it checked."""
+def _beginning(method: str, text: str) -> tuple[Origin, bytes]:
+    """Where a request goes, and the beginning of its head; all of it checked."""
     url = checked_url(text)
     if _TOKEN.fullmatch(method.encode("ascii", "replace")) is None:
         raise InvalidRequest("The method has characters that are not allowed.")
-    parts = [f"{method} {url.target} HTTP/1.1\r\nhost: {url.netloc}\r\naccept-encoding: identity\r\n".encode("ascii")]
+    head = f"{method} {url.target} HTTP/1.1\r\nhost: {url.netloc}\r\naccept-encoding: identity\r\n"
+    return url.origin, head.encode("ascii")
+
+
+def _lines(headers: tuple[tuple[bytes, bytes], ...]) -> bytes:
+    """The header lines, checked. They are not cached: they hold users' keys."""
+    parts: list[bytes] = []
     for header, value in headers:
         if _TOKEN.fullmatch(header) is None or _NOT_IN_A_VALUE.search(value) is not None:
             raise InvalidRequest("A header has characters that are not allowed.")
         if header.lower() not in _OUR_HEADERS:
             parts += (header, b": ", value, b"\r\n")
-    return url.origin, b"".join(parts)
+    return b"".join(parts)
 
 
 def _pairs(headers: Headers) -> tuple[tuple[bytes, bytes], ...]:
@@ -72,6 +78,8 @@ class Outbound:
         self._max_idle = max_idle
         self._idle_seconds = idle_seconds
         self._ssl_context = ssl_context
+        # The operator's URLs repeat. A user's URL may hold a token, so it is not cached.
+        self._beginning = functools.lru_cache(256)(_beginning) if allow is None else _beginning
         self._idle: dict[Origin, list[Connection]] = {}
         self._connections: set[Connection] = set()
         self._closed = False
@@ -96,7 +104,8 @@ class Outbound:
         Raises OutboundError: `InvalidRequest` (nothing was sent), `AddressNotAllowed`, `ConnectError`, `ReadTimeout`, `Cut`,
         `ProtocolError`.
         """
-        origin, start = _request(method, url, headers if type(headers) is tuple else _pairs(headers))
+        origin, beginning = self._beginning(method, url)
+        start = beginning + _lines(headers if type(headers) is tuple else _pairs(headers))
         framing = b"content-length: %d\r\n\r\n" % len(body) if body or method in ("POST", "PUT", "PATCH") else b"\r\n"
         head = start + framing
         if (connection := self._take_idle(origin)) is not None:
