@@ -10,9 +10,11 @@ from typing import Any
 import httpx
 import pytest
 
+from svc.config import Config
 from svc.content import conversations, fulltext, search
 from svc.db import Database
-from tests.conftest import Service, bearer
+from tests.conftest import Clocks, Service, bearer, serving
+from tests.support.answers import assert_error
 
 # Long words that differ in their ends: to compare two of them takes a millisecond.
 ENDS = [f"{a}{b}{c}" for a in "abcdefghijklmno" for b in "abcdefghij" for c in "abcdefghij"]
@@ -99,6 +101,20 @@ async def test_other_accounts_do_not_wait_for_heavy_reads(service: Service, atta
         assert (await find(service, other)).status_code == 200
         assert (await chat(service, other)).status_code == 200
     assert [answer.status_code for answer in await asyncio.gather(*under_way)] == [200] * IN_FLIGHT
+
+
+async def test_a_list_that_runs_out_of_time_is_503_and_asks_to_come_back(
+    config: Config, clocks: Clocks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("svc.db._READ_SECONDS", 0.0)  # as if it had been used up: SQLite looks after 1,000 steps
+    async with serving(config, clocks) as service:
+        headers, client = await service.bearer(), service.client
+        for _ in range(100):
+            assert (await client.post("/conversations", json={"title": "x"}, headers=headers)).status_code == 201
+        answer = await client.get("/conversations", params={"limit": 100}, headers=headers)
+        assert_error(answer, 503, "overloaded")
+        assert answer.headers["retry-after"] == "1"
+        assert (await client.get("/user/me", headers=headers)).status_code == 200
 
 
 async def test_a_search_that_runs_out_of_time_says_so(

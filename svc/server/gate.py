@@ -103,6 +103,7 @@ def linked(endpoint: Endpoint) -> Endpoint:
         Refusal("invalid_api_key", when="No valid token. The same answer for a missing, malformed, unknown or deleted one."),
         Refusal("session_expired", when="The session is past its 8 hours."),
         Refusal("storage_unavailable"),
+        Refusal("overloaded"),
     ],
     security=_BEARER,
 )
