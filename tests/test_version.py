@@ -1,5 +1,6 @@
 """One version, wherever it is told: of the project, on the command line and over HTTP."""
 
+import re
 import tomllib
 
 from svc.version import VERSION
@@ -7,8 +8,12 @@ from tests.conftest import Service
 from tests.support.server import ROOT
 
 
-def test_the_version_is_the_projects() -> None:
-    assert tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"] == VERSION
+def test_the_project_takes_its_version_from_the_module() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    assert project["project"]["dynamic"] == ["version"] and "version" not in project["project"]
+    place = project["tool"]["hatch"]["version"]
+    found = re.search(place["pattern"], (ROOT / place["path"]).read_text())
+    assert found is not None and found["version"] == VERSION
 
 
 async def test_health_and_metrics_tell_the_version(service: Service) -> None:
