@@ -22,8 +22,6 @@ _CONTROLS = bytes([*range(9), *range(10, 32), 127])
 class Channel:
     """What the requests of one connection share: its transport, whether either side has to wait, who hears that one is over."""
 
-    __slots__ = ("_writable", "loop", "on_response", "read_paused", "server_state", "transport", "write_paused")
-
     def __init__(self, transport: asyncio.Transport, server_state: ServerState, on_response: Callable[[], None]) -> None:
         self.loop = asyncio.get_running_loop()
         self.transport = transport
@@ -57,12 +55,6 @@ class Channel:
 
 class Cycle:
     """One request and its answer. The head of an answer waits for the first of its body: most are one write."""
-
-    # Slots, and no defaults in the class: an attribute that stands there, too, is looked up anew each time.
-    __slots__ = (
-        *("chunks", "disconnected", "keep_alive", "more_body", "news", "reader", "response_complete", "response_started"),
-        *("unread_bytes", "waiting_for_100_continue", "_channel", "_chunked", "_head", "_http_1_1", "_left", "_method", "_task"),
-    )
 
     def __init__(self, channel: Channel, method: str, http_1_1: bool, expects: bool, keep_alive: bool) -> None:
         self._channel = channel

@@ -26,15 +26,10 @@ _HEADERS = [
 # A producer that never waits would keep the event loop to itself: to send does not yield.
 _SLICE_SECONDS = 0.005
 _JSON_GRACE_SECONDS = 5.0
-# Before a moment is over nobody looks whether the caller has left: that takes a task, which a quick answer is done without.
-_MOMENT_SECONDS = 0.1
-_LOOK_SECONDS = 0.025  # one timer looks for all answers whether it is over, as one for each would cost more than the look
 
 
 class Interrupt:
     """Ends one open answer from outside. `reason`: `client_disconnected`, `shutdown`, or the service's own; the first wins."""
-
-    __slots__ = ("reason", "task")
 
     def __init__(self) -> None:
         self.reason: str | None = None
@@ -54,10 +49,6 @@ class Drain:
     def __init__(self) -> None:
         self.draining = False
         self._open: dict[attended, None] = {}
-        self._unwatched: dict[attended, float] = {}  # and when their moment is over; the oldest first
-        self._looking = False
-        self._turn = 0
-        self._counting = False
 
     def __len__(self) -> int:
         return len(self._open)
@@ -86,37 +77,10 @@ class Drain:
         if self.draining:
             raise ApiError("shutting_down")
         self._open[answer] = None
-        self._unwatched[answer] = time.monotonic() + _MOMENT_SECONDS
-        if not self._looking:
-            self._looking = True
-            asyncio.get_running_loop().call_later(_MOMENT_SECONDS, self._look)
 
     def remove(self, answer: "attended") -> None:
         """The answer has ended."""
         del self._open[answer]
-        self._unwatched.pop(answer, None)
-
-    def turn(self) -> int:
-        """A number that is another one as soon as the event loop has gone on to its next turn."""
-        if not self._counting:
-            self._counting = True
-            asyncio.get_running_loop().call_soon(self._count_turn)
-        return self._turn
-
-    def _count_turn(self) -> None:
-        self._turn += 1
-        self._counting = False
-
-    def _look(self) -> None:
-        now = time.monotonic()
-        for answer, moment_ends in list(self._unwatched.items()):
-            if moment_ends > now:
-                break
-            del self._unwatched[answer]
-            answer.watch()
-        self._looking = bool(self._unwatched)
-        if self._looking:
-            asyncio.get_running_loop().call_later(_LOOK_SECONDS, self._look)
 
 
 class attended:  # noqa: N801 - it reads as what it does
@@ -124,8 +88,6 @@ class attended:  # noqa: N801 - it reads as what it does
 
     Raises ClientGone or the ApiError of the reason in the place of that cancellation. The request's body must have been read.
     """
-
-    __slots__ = ("_drain", "_receive", "_task", "_watcher", "grace_seconds", "interrupt", "owner")
 
     def __init__(
         self, receive: Receive, drain: Drain, owner: str, interrupt: Interrupt, grace_seconds: float = _JSON_GRACE_SECONDS
@@ -135,18 +97,17 @@ class attended:  # noqa: N801 - it reads as what it does
         self.grace_seconds = grace_seconds
         self._receive = receive
         self._drain = drain
-        self._watcher: asyncio.Task[None] | None = None
 
     def __enter__(self) -> Interrupt:
         self._drain.add(self)
         self._task = self.interrupt.task = asyncio.current_task()
+        self._watcher = asyncio.create_task(_interrupt_at_disconnect(self._receive, self.interrupt))
         return self.interrupt
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._drain.remove(self)
         self.interrupt.task = None
-        if self._watcher is not None:
-            self._watcher.cancel()
+        self._watcher.cancel()
         if self.interrupt.reason is None:
             return
         if self._task is not None:
@@ -154,12 +115,8 @@ class attended:  # noqa: N801 - it reads as what it does
         if isinstance(error, asyncio.CancelledError):
             raise reason_error(self.interrupt.reason) from None
 
-    def watch(self) -> None:
-        """Looks from now on whether the caller leaves."""
-        self._watcher = asyncio.create_task(_told_of_leaving(self._receive, self.interrupt))
 
-
-async def _told_of_leaving(receive: Receive, interrupt: Interrupt) -> None:
+async def _interrupt_at_disconnect(receive: Receive, interrupt: Interrupt) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
     interrupt("client_disconnected")
@@ -202,7 +159,6 @@ class EventStream(Response):
         self.raw_headers = [*_HEADERS, *((name.encode(), value.encode()) for name, value in (headers or {}).items())]
         self.status_code = 200
         self._started = False
-        self._turn = -1
         self._unsent = b""
         self._pinging: asyncio.Task[None] | None = None
         self._events = events
@@ -257,11 +213,8 @@ class EventStream(Response):
                     return
                 await self._flush()
                 if self._sent_at > self._slice_end:
-                    turn = self._drain.turn()
-                    if turn == self._turn:  # a producer that waits has given the others theirs
-                        await asyncio.sleep(0)
-                        turn = self._drain.turn()
-                    self._turn, self._slice_end = turn, self._sent_at + _SLICE_SECONDS
+                    await asyncio.sleep(0)
+                    self._slice_end = self._sent_at + _SLICE_SECONDS
             except asyncio.CancelledError as cancelled:
                 if self._interrupt.reason is None:
                     raise
