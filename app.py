@@ -210,6 +210,7 @@ async def _open_storage(ground: Ground, stack: contextlib.AsyncExitStack) -> tup
     stack.callback(folder.close)
     db = await open_database(folder.path / secrets.DATABASE, between=fulltext.index_some, committed=ground.metrics.count_commit)
     stack.push_async_callback(db.close)
+    stack.callback(asyncio.create_task(fulltext.purge_in_time(db)).cancel)
     try:
         warning = await db.write(_end_leftovers, config, folder)
     except ApiError as error:

@@ -12,7 +12,7 @@ import contextlib
 import sqlite3
 import time
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
@@ -43,8 +43,6 @@ _BATCH = 256
 # for nobody.
 _SLICE_SECONDS = 0.02
 _BETWEEN_SECONDS = 0.01
-_SOME_SECONDS = 0.005
-_SOME_ROWS = 64
 _PAGE_CHARACTERS = 2_000_000
 _STORAGE_FAULTS = {
     sqlite3.SQLITE_FULL,
@@ -305,26 +303,6 @@ def _storage_unavailable(cause: BaseException) -> ApiError:
     error = ApiError("storage_unavailable")
     error.__cause__ = cause
     return error
-
-
-@contextlib.contextmanager
-def without_overwriting(tx: sqlite3.Connection) -> Iterator[None]:
-    """What is deleted in the block, files of many megabytes, is freed as it is: to overwrite it would hold up all writes."""
-    tx.execute("PRAGMA secure_delete = FAST")
-    try:
-        yield
-    finally:
-        tx.execute("PRAGMA secure_delete = ON")
-
-
-def run_some(tx: sqlite3.Connection, statement: str, account_id: str, *more: str) -> bool:
-    """Runs a statement that takes up to ?2 rows of the account ?1 again and again, for 5 ms; whether it leaves any."""
-    ends, rows = time.monotonic() + _SOME_SECONDS, 1
-    while tx.execute(statement, (account_id, rows, *more)).rowcount == rows:
-        if time.monotonic() > ends:
-            return True
-        rows = min(rows * 2, _SOME_ROWS)  # some have megabytes each
-    return False
 
 
 @dataclass(frozen=True)

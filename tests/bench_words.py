@@ -1,8 +1,8 @@
 """Measure what the index of words costs for ordinary and for hostile texts: `python -m tests.bench_words [--megabytes 1]`.
 
-For each kind of words one account stores the text in messages of 100,000 characters, and then deletes the conversation. Printed:
-the growth of the database file against what the account's quota counts, CPU seconds for each MB of text, and the longest
-transaction in CPU time of the writer's thread, of indexing and of deletion.
+For each kind of words an account stores a text in messages of 100,000 characters, and 1,000 short messages, deletes the
+conversation, stores the text again and is deleted. Printed: the growth of the database file against what the account's quota
+counts, CPU seconds for each MB of text, and the longest transaction, all in CPU time of the writer's thread.
 """
 
 import argparse
@@ -11,7 +11,7 @@ import random
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,8 @@ from svc import db as database
 from svc import quota
 from svc.auth import accounts
 from svc.content import conversations, fulltext
-from svc.errors import ApiError
+from svc.db import Database
+from svc.routes import departure
 
 NOW = 1_790_000_000.0
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -65,71 +66,101 @@ def text_of(kind: str, chance: random.Random, size_bytes: int) -> str:
 
 
 @dataclass
-class Noted:
-    """The CPU seconds of each transaction of the writer, of all threads but its own folding."""
+class Measured:
+    """What one kind of words costs."""
 
-    seconds: list[float] = field(default_factory=list)
+    kind: str
+    counted_bytes: int
+    grown_bytes: int
+    indexing_seconds: float  # of CPU for each MB of text, as the next one
+    deleting_seconds: float
+    longest_ms: dict[str, float]  # transaction
 
-    def summary(self, megabytes: float) -> tuple[float, float]:
-        """CPU seconds for each MB, and the longest in ms."""
-        found = sum(self.seconds) / megabytes, max(self.seconds, default=0.0) * 1000
-        self.seconds.clear()
-        return found
+    @property
+    def growth(self) -> float:
+        return self.grown_bytes / self.counted_bytes
+
+    def __str__(self) -> str:
+        longest = ", ".join(f"{name} {ms:.1f}" for name, ms in self.longest_ms.items())
+        return (
+            f"{self.kind:<20} counted {self.counted_bytes / 1e6:5.2f} MB, grown {self.grown_bytes / 1e6:5.2f} MB "
+            f"({self.growth:.1f}x); CPU s/MB: indexing {self.indexing_seconds:.2f}, deletion {self.deleting_seconds:.2f}; "
+            f"longest ms: {longest}"
+        )
 
 
-def note_transactions() -> Noted:
-    noted, run = Noted(), database._run_transaction
+def note_transactions() -> list[float]:
+    """A list to which the CPU seconds of each transaction of the writer are added from now on."""
+    noted: list[float] = []
+    run = database._run_transaction
 
     def timed(*arguments: Any) -> Any:
         began = time.thread_time()
         try:
             return run(*arguments)
         finally:
-            noted.seconds.append(time.thread_time() - began)
+            noted.append(time.thread_time() - began)
 
     database._run_transaction = timed
     return noted
 
 
-async def measure(kind: str, megabytes: float, noted: Noted, folder: Path) -> str:
-    """One line of the table."""
+async def measure(kind: str, megabytes: float, noted: list[float], folder: Path) -> Measured:
     path = folder / "service.db"
     text = text_of(kind, random.Random(kind), int(megabytes * 1e6))
-    db = await database.open_database(path, between=fulltext.index_some)
-    account_id = (await db.write(accounts.add_account, "ada@example.com", None, None, NOW)).id
-    await db.close()
-    empty = path.stat().st_size
-    noted.seconds.clear()
+    took: dict[str, list[float]] = {}
+
+    async def ended(name: str, db: Database) -> None:
+        await _idle(db)
+        took[name] = noted.copy()
+        noted.clear()
 
     db = await database.open_database(path, between=fulltext.index_some)
+    account_id = (await db.write(accounts.add_account, "ada@example.com", None, None, NOW)).id
+    await ended("the start", db)
+    await db.empty_log()
+    empty = path.stat().st_size
+    conversation_id = await _store(db, account_id, text)
+    await ended("indexing", db)
+    counted = (await db.read(quota.stored, account_id)).stored_bytes
+    await db.empty_log()
+    grown = path.stat().st_size - empty
+    for start in range(0, min(len(text), 20_000), 20):
+        short = {"role": "user", "content": text[start : start + 20], "now_seconds": NOW}
+        await db.write(conversations.add_message, account_id, conversation_id, **short)
+    await ended("short messages", db)
+    while await db.write_much(conversations.delete_some, account_id, conversation_id):
+        pass
+    await db.write(lambda tx: tx.execute("UPDATE word_purges SET due_at = 0"))
+    await ended("deletion", db)
+    left = await db.read(lambda conn: conn.execute("SELECT count(*) FROM word_blocks").fetchone()[0])
+    assert left == 0, "the words go with the text"
+    await _store(db, account_id, text)
+    await ended("indexing again", db)
+    await departure.finish(db, account_id)
+    await ended("the account's end", db)
+    await db.close()
+    del took["the start"]
+    return Measured(
+        kind,
+        counted,
+        grown,
+        sum(took["indexing"]) / megabytes,
+        sum(took["deletion"]) / megabytes,
+        {name: max(seconds) * 1000 for name, seconds in took.items()},
+    )
+
+
+async def _store(db: Database, account_id: str, text: str) -> str:
     made = await db.write(conversations.add_conversation, account_id, NOW)
     for start in range(0, len(text), fulltext.INDEXED_CHARACTERS):
         part = text[start : start + fulltext.INDEXED_CHARACTERS]
         await db.write(conversations.add_message, account_id, made.id, role="user", content=part, now_seconds=NOW)
-    await db.close()  # it goes on until nothing waits
-    db = await database.open_database(path, between=fulltext.index_some)
-    while not db._writer._idle.is_set():
-        await asyncio.sleep(0.05)
-    counted = (await db.read(quota.stored, account_id)).stored_bytes
-    indexing, longest = noted.summary(megabytes)
-    await db.close()
-    grown = path.stat().st_size - empty
+    return made.id
 
-    db = await database.open_database(path, between=fulltext.index_some)
-    noted.seconds.clear()
-    try:
-        while await db.write(conversations.delete_some, account_id, made.id):
-            pass
-    except ApiError as error:
-        raise SystemExit(str(error)) from error
-    while not db._writer._idle.is_set():
-        await asyncio.sleep(0.05)
-    deleting, longest_deleting = noted.summary(megabytes)
-    await db.close()
-    return (
-        f"{kind:<20} counted {counted / 1e6:5.2f} MB, grown {grown / 1e6:6.2f} MB ({grown / counted:4.1f}x); indexing "
-        f"{indexing:5.2f} s/MB, longest {longest:5.1f} ms; deletion {deleting:5.2f} s/MB, longest {longest_deleting:5.1f} ms"
-    )
+
+async def _idle(db: Database) -> None:
+    await db._writer._idle.wait()
 
 
 def main() -> None:

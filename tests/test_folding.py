@@ -5,8 +5,11 @@ import contextlib
 import sqlite3
 from pathlib import Path
 
+import pytest
+
 from svc.db import Database, open_database
-from svc.schema import connect
+from svc.folding import LogFolder, fold
+from svc.schema import connect, prepare
 
 SCHEMA = "CREATE TABLE notes (text TEXT) STRICT;"
 TEXT = "x" * 20_000  # five pages
@@ -69,3 +72,21 @@ async def test_closing_loses_nothing_that_comes_until_then(tmp_path: Path) -> No
     await asyncio.gather(*writes)
     with contextlib.closing(sqlite3.connect(tmp_path / "a.db")) as conn:
         assert conn.execute("SELECT count(*) FROM notes").fetchone()[0] == 500
+
+
+@pytest.mark.parametrize(("left", "waits"), [(0, True), (240, True), (260, False)])
+async def test_the_writer_waits_for_a_mib_at_most(tmp_path: Path, left: int, waits: bool) -> None:
+    path = tmp_path / "a.db"
+    prepare(path, SCHEMA, [])
+    with contextlib.closing(connect(path)) as writer, contextlib.closing(connect(path, query_only=True)) as reader:
+        writer.execute("INSERT INTO notes VALUES (?)", (TEXT * 250,))  # 1,200 pages
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM notes").fetchone()
+        while fold(writer)[1] < left - 5:  # what was written after the reader began cannot be folded beside it
+            note(writer)
+        assert left - 5 <= fold(writer)[1] < left + 5
+        given: list[object] = []
+        folder = LogFolder(path, given.append)
+        folder.committed(400)
+        await folder.close()
+        assert bool(given) is waits

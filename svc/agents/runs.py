@@ -1,17 +1,20 @@
 """The records of agent runs: opened when the stream begins, ended once."""
 
 import sqlite3
+import time
 from typing import Any, NamedTuple
 
 import orjson
 
 from svc import quota
-from svc.db import Page, page, run_some
+from svc.db import Page, page
 from svc.errors import ApiError
 from svc.ids import timestamp
+from svc.slices import delete_row, run_some
 
 GOAL_LENGTH = 1_000_000
 _LISTED_CHARACTERS = 10_000
+_SLICE_SECONDS, _SLICE_ROWS = 0.005, 500
 STATUSES = ("running", "final", "error", "stopped")
 INTERRUPTED = {
     "message": "The server stopped in the middle of this run. Start it again.",
@@ -154,10 +157,18 @@ def in_a_list(row: sqlite3.Row) -> dict[str, Any]:
 def leave_project(tx: sqlite3.Connection, account_id: str, project_id: str) -> bool:
     """Takes runs out of a project that is being deleted, for 5 ms; whether there are more in it."""
     filed = "SELECT rowid FROM runs WHERE account_id = ?1 AND project_id = ?3 LIMIT ?2"
-    return run_some(tx, f"UPDATE runs SET project_id = NULL WHERE rowid IN ({filed})", account_id, project_id)  # noqa: S608
+    return run_some(tx, f"UPDATE runs SET project_id = NULL WHERE rowid IN ({filed})", account_id, project_id, at_once=1)  # noqa: S608
 
 
 def forget_some(tx: sqlite3.Connection, account_id: str) -> bool:
-    """Deletes ended runs of an account that is being deleted, for 5 ms; whether there are more."""
-    ended = "SELECT rowid FROM runs WHERE account_id = ?1 AND status <> 'running' LIMIT ?2"
-    return run_some(tx, f"DELETE FROM runs WHERE rowid IN ({ended})", account_id)  # noqa: S608 - our own words
+    """Delete ended runs of an account that is being deleted, for 5 ms; return whether there are more."""
+    ends = time.monotonic() + _SLICE_SECONDS
+    ended = tx.execute(
+        "SELECT rowid FROM runs WHERE account_id = ? AND status <> 'running' LIMIT ?", (account_id, _SLICE_ROWS)
+    ).fetchall()
+    for row in ended:
+        statement = "DELETE FROM runs WHERE account_id = ? AND rowid = ?"
+        gone = delete_row(tx, statement, account_id, row[0], table="runs", texts=["goal", "output", "error"])
+        if not gone or time.monotonic() > ends:
+            return True
+    return len(ended) == _SLICE_ROWS

@@ -13,10 +13,11 @@ from importlib import import_module
 from typing import Any, NamedTuple
 
 from svc import quota
-from svc.db import Database, run_some
+from svc.db import Database
 from svc.errors import ApiError
 from svc.ids import BASE62, new_id, random_base62, timestamp
 from svc.shapes import Shape, refusal, text
+from svc.slices import run_some
 
 SESSION_SECONDS = 8 * 3600
 KEY_PREFIX = "svc-v1-"

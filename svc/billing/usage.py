@@ -9,9 +9,10 @@ import functools
 import sqlite3
 from typing import Any, NamedTuple
 
-from svc.db import Database, Page, run_some
+from svc.db import Database, Page
 from svc.errors import ApiError
 from svc.ids import timestamp
+from svc.slices import run_some
 
 _FLUSH_SECONDS = 2.0
 _MOST_WAITING = 1_000

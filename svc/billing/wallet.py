@@ -11,10 +11,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from svc.billing.usage import bounded_tokens
-from svc.db import Page, page, run_some
+from svc.db import Page, page
 from svc.errors import ApiError
 from svc.ids import new_id, timestamp
 from svc.money import dollars
+from svc.slices import run_some
 
 MOST_MICROS = 10**15  # what a wallet may hold, see schema.sql
 UNBOUNDED_TOKENS = 2**31 - 1

@@ -10,10 +10,11 @@ from typing import Annotated, Any, NamedTuple
 
 from svc import quota
 from svc.content.contents import ArtifactContent, add_content
-from svc.db import Database, Page, page, run_some, without_overwriting
+from svc.db import Database, Page, page
 from svc.errors import ApiError
 from svc.ids import new_id, timestamp
 from svc.shapes import ABSENT, Absent, label, matching, nullable, record, string
+from svc.slices import run_some, without_overwriting
 
 NAME_LENGTH = 200
 _SLICE_SECONDS = 0.005

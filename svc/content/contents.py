@@ -11,10 +11,11 @@ import sqlite3
 from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
-from svc.db import Database, without_overwriting
+from svc.db import Database
 from svc.durable import write_until_done
 from svc.errors import ApiError
 from svc.ids import new_id
+from svc.slices import without_overwriting
 
 T = TypeVar("T")
 CONTENT_BYTES = 32 * 1024 * 1024

@@ -7,10 +7,11 @@ from typing import Annotated, Any, NamedTuple
 from svc import quota
 from svc.content import history
 from svc.content.fulltext import PIECES, TITLES
-from svc.db import Page, page, run_some
+from svc.db import Page, page
 from svc.errors import ApiError
 from svc.ids import new_id, timestamp
 from svc.shapes import ABSENT, CONTROL_CHARACTERS, Absent, label, nullable, one_of, record, string, text
+from svc.slices import run_some
 
 TITLE_LENGTH = 200
 ROLES = ("system", "user", "assistant")

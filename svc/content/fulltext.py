@@ -5,6 +5,8 @@ The words of a piece stand at the place number * 128 + piece, those of a title a
 add_message_words -> the first pieces at once, of a long text a row of `unindexed` -> index_some, between others' writes
 """
 
+import asyncio
+import contextlib
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator
@@ -15,11 +17,14 @@ from svc.content import word_runs
 from svc.content.word_runs import PIECES as PIECES
 from svc.content.word_runs import tidy_some, words_beginning
 from svc.content.words import LEAST_MISSPELT, are_forms, indexed_words, is_near, is_unspaced, words_of
+from svc.db import Database
+from svc.errors import ApiError
 
 INDEXED_CHARACTERS = 100_000
 PIECE_CHARACTERS = 1_000
 _PIECES_AT_ONCE = 4
 _INDEX_SECONDS = 0.003
+_PURGE_SECONDS = 60.0
 _FORMS_READ = 300
 _FORMS_KEPT = 12
 _NEAR_READ = 1_500
@@ -106,7 +111,7 @@ def _index_pieces(tx: sqlite3.Connection, ends: float) -> bool:
         return False
     number, next_piece, account_id, content = row
     pieces = pieces_of(content)
-    for part in pieces[next_piece : next_piece + _PIECES_AT_ONCE]:
+    for part in pieces[next_piece:]:
         MESSAGES.add(tx, account_id, number * PIECES + next_piece, part)
         next_piece += 1
         if time.monotonic() > ends:
@@ -116,6 +121,14 @@ def _index_pieces(tx: sqlite3.Connection, ends: float) -> bool:
     else:
         tx.execute("DELETE FROM unindexed WHERE number = ?", (number,))
     return True
+
+
+async def purge_in_time(db: Database) -> None:
+    """Let the writer look once a minute for purges that have become due: otherwise it looks when something is written."""
+    while True:
+        await asyncio.sleep(_PURGE_SECONDS)
+        with contextlib.suppress(ApiError):  # a full disk: it looks again
+            await db.write(lambda tx: None)
 
 
 def remove_message_words(tx: sqlite3.Connection, account_id: str, number: int) -> None:
@@ -129,10 +142,10 @@ def forms_of(conn: sqlite3.Connection, account_id: str, word: str) -> list[str]:
         return [word]
     # Forms of one word begin alike, and a word may be the beginning of a longer one: Zahnarzt in Zahnarzttermin.
     beginning = word[: max(3, min(5, len(word) - 2))]
-    found: list[str] = []
-    if not any(sign.isdigit() for sign in word):  # numbers have no forms
-        found = [other for other in words_beginning(conn, account_id, beginning, _FORMS_READ) if are_forms(word, other)]
-    known = MESSAGES.newest(conn, account_id, [word], 1)
+    alike = words_beginning(conn, account_id, beginning, _FORMS_READ)
+    # Numbers have no forms.
+    found = [] if any(sign.isdigit() for sign in word) else [other for other in alike if are_forms(word, other)]
+    known = word in alike or (len(alike) == _FORMS_READ and MESSAGES.newest(conn, account_id, [word], 1))
     return list(dict.fromkeys([word, *found] if known else found))[:_FORMS_KEPT]
 
 

@@ -1,18 +1,21 @@
 """What an account said and was told in its sessions: the messages of its conversations and of its agent runs."""
 
+import re
 import sqlite3
 import time
 from typing import Any, NamedTuple
 
 from svc.content import fulltext
-from svc.db import Page, page, run_some
+from svc.db import Page, page
 from svc.errors import ApiError
 from svc.ids import new_id, timestamp
+from svc.slices import delete_row
 
 MESSAGE_LENGTH = 1_000_000
 # How long a transaction that deletes may take, so that nobody's write waits for it.
 _SLICE_SECONDS, _SLICE_ROWS = 0.008, 500
 _LAST = 2**63 - 1
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class Message(NamedTuple):
@@ -56,16 +59,18 @@ def add_message(
     Raises sqlite3.IntegrityError when the conversation or the account is gone.
     """
     # A model's answer may hold half an emoji, which neither UTF-8 nor the database takes.
-    content = content[:MESSAGE_LENGTH].encode("utf-8", "replace").decode()
-    row = tx.execute(
+    content = _SURROGATE.sub("?", content[:MESSAGE_LENGTH])
+    row = (new_id("msg", now_seconds), account_id, conversation_id, run_id, role, content, model, now_seconds)
+    added = tx.execute(
         """
         INSERT INTO messages (id, account_id, conversation_id, run_id, role, content, model, created_at)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?) RETURNING *
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?)
         """,
-        (new_id("msg", now_seconds), account_id, conversation_id, run_id, role, content, model, now_seconds),
-    ).fetchone()
-    fulltext.add_message_words(tx, account_id, row["number"], content)
-    return Message(**row)
+        row,
+    )
+    message = Message(added.lastrowid or 0, *row)
+    fulltext.add_message_words(tx, account_id, message.number, content)
+    return message
 
 
 def messages_page(
@@ -89,7 +94,6 @@ def message_by_id(conn: sqlite3.Connection, account_id: str, conversation_id: st
 
 def delete_some(tx: sqlite3.Connection, account_id: str, conversation_id: str, first: int = 0, end: int = _LAST) -> bool:
     """Delete messages of a conversation, from the number `first` to below `end`, for 8 ms; return whether there are more."""
-    ends = time.monotonic() + _SLICE_SECONDS
     rows = tx.execute(
         """
         SELECT number FROM messages
@@ -97,15 +101,21 @@ def delete_some(tx: sqlite3.Connection, account_id: str, conversation_id: str, f
         """,
         (account_id, conversation_id, first, end, _SLICE_ROWS),
     ).fetchall()
-    for (number,) in rows:
-        fulltext.remove_message_words(tx, account_id, number)
-        tx.execute("DELETE FROM messages WHERE account_id = ? AND number = ?", (account_id, number))
-        if time.monotonic() > ends:
-            return True
-    return len(rows) == _SLICE_ROWS
+    return _delete(tx, account_id, [row[0] for row in rows])
 
 
 def forget_some(tx: sqlite3.Connection, account_id: str) -> bool:
-    """Delete messages of an account, whose words are deleted apart, for 5 ms; return whether there are more."""
-    own = "SELECT number FROM messages WHERE account_id = ?1 LIMIT ?2"
-    return run_some(tx, f"DELETE FROM messages WHERE account_id = ?1 AND number IN ({own})", account_id)  # noqa: S608
+    """Delete messages of an account for 8 ms; return whether there are more."""
+    rows = tx.execute("SELECT number FROM messages WHERE account_id = ? LIMIT ?", (account_id, _SLICE_ROWS)).fetchall()
+    return _delete(tx, account_id, [row[0] for row in rows])
+
+
+def _delete(tx: sqlite3.Connection, account_id: str, numbers: list[int]) -> bool:
+    ends = time.monotonic() + _SLICE_SECONDS
+    for number in numbers:
+        fulltext.remove_message_words(tx, account_id, number)
+        statement = "DELETE FROM messages WHERE account_id = ? AND number = ?"
+        gone = delete_row(tx, statement, account_id, number, table="messages", texts=["content"])
+        if not gone or time.monotonic() > ends:
+            return True
+    return len(numbers) == _SLICE_ROWS

@@ -4,10 +4,11 @@ import sqlite3
 from typing import Annotated, Any, NamedTuple
 
 from svc import quota
-from svc.db import Page, page, run_some
+from svc.db import Page, page
 from svc.errors import ApiError
 from svc.ids import new_id, timestamp
 from svc.shapes import ABSENT, Absent, given, integer, label, nullable, record, text
+from svc.slices import run_some
 
 MOST_STEPS = 20
 _NAME = label(200).about("Not blank, without control characters.")
@@ -128,4 +129,4 @@ def delete_project(tx: sqlite3.Connection, account_id: str, project_id: str) -> 
 def forget_some(tx: sqlite3.Connection, account_id: str) -> bool:
     """Deletes projects of an account that is being deleted, for 5 ms; whether there are more."""
     own = "SELECT rowid FROM projects WHERE account_id = ?1 LIMIT ?2"
-    return run_some(tx, f"DELETE FROM projects WHERE rowid IN ({own})", account_id)  # noqa: S608 - our own words
+    return run_some(tx, f"DELETE FROM projects WHERE rowid IN ({own})", account_id, at_once=1)  # noqa: S608 - our own words

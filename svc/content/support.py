@@ -4,10 +4,11 @@ import sqlite3
 from typing import Annotated, Any, NamedTuple
 
 from svc import quota
-from svc.db import Page, page, run_some
+from svc.db import Page, page
 from svc.errors import ApiError
 from svc.ids import new_id, timestamp
 from svc.shapes import label, record, text
+from svc.slices import run_some
 
 CONTENT = text(10_000, blank=False)
 

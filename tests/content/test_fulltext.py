@@ -1,12 +1,16 @@
 """The words of messages: in pieces, indexed to the end whatever their length, found by their owner alone, and gone with them."""
 
 import sqlite3
+from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from svc import db as database
 from svc.content import conversations, fulltext
 from svc.content.fulltext import INDEXED_CHARACTERS, MESSAGES, PIECE_CHARACTERS, PIECES
+from tests.bench_words import KINDS, measure, note_transactions
 from tests.content.test_history import NOW, ada, bob, conn  # noqa: F401 - fixtures
 
 
@@ -32,7 +36,7 @@ def test_of_a_longer_text_the_beginning_is_cut_into_few_enough_pieces() -> None:
 
 
 def test_a_long_message_is_indexed_to_its_end_in_steps(conn: sqlite3.Connection, ada: str) -> None:  # noqa: F811
-    number = say(conn, ada, "many words " * 2_000 + "giraffe")
+    number = say(conn, ada, "many words " * 9_000 + "giraffe")
     assert MESSAGES.newest(conn, ada, ["giraffe"], 1) == []
     steps = 0
     while fulltext.index_some(conn):
@@ -68,3 +72,31 @@ def test_the_words_of_a_deleted_message_are_gone_unless_another_has_them(
     conn.execute("DELETE FROM messages WHERE number = ?", (number,))
     assert MESSAGES.newest(conn, ada, ["zebra"], 5) == [] and len(MESSAGES.newest(conn, ada, ["lion"], 5)) == 1
     assert fulltext.forms_of(conn, ada, "zebras") == [] and fulltext.forms_of(conn, ada, "lions") == ["lion"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+async def test_no_words_make_the_file_large_or_a_transaction_long(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await check_costs(kind, 0.5, 1.5, tmp_path, monkeypatch)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("kind", KINDS)
+async def test_no_words_cost_much_in_a_larger_account(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    await check_costs(kind, 4, 1.0, tmp_path, monkeypatch)
+
+
+async def check_costs(kind: str, megabytes: float, most_seconds: float, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of five tries the best counts: other programs make CPU time longer, never shorter."""
+    monkeypatch.setattr(database, "_run_transaction", database._run_transaction)  # it is put back at the end
+    noted = note_transactions()
+    tries = []
+    for number in range(5):
+        (folder / str(number)).mkdir()
+        tries.append(await measure(kind, megabytes, noted, folder / str(number)))
+        assert tries[-1].growth <= 3
+        if tries[-1].indexing_seconds <= most_seconds and max(tries[-1].longest_ms.values()) <= 20:
+            return
+    raise AssertionError("\n".join(map(str, tries)))

@@ -1,0 +1,60 @@
+"""Deletion in slices of some milliseconds, between which others write."""
+
+import contextlib
+import sqlite3
+import time
+from collections.abc import Iterator, Sequence
+
+_SOME_SECONDS = 0.005
+_OVERWRITTEN_BYTES = 1_000_000
+
+
+@contextlib.contextmanager
+def without_overwriting(tx: sqlite3.Connection) -> Iterator[None]:
+    """What is deleted in the block, files of many megabytes, is freed as it is: to overwrite it would hold up all writes."""
+    tx.execute("PRAGMA secure_delete = FAST")
+    try:
+        yield
+    finally:
+        tx.execute("PRAGMA secure_delete = ON")
+
+
+def run_some(tx: sqlite3.Connection, statement: str, account_id: str, *more: str, at_once: int = 64) -> bool:
+    """Run a statement that takes up to ?2 rows of the account ?1 again and again, for 5 ms; return whether it leaves any.
+
+    `at_once` rows are taken at most. Give 1 for rows that can have 100 KB.
+    """
+    ends, rows = time.monotonic() + _SOME_SECONDS, 1
+    while tx.execute(statement, (account_id, rows, *more)).rowcount == rows:
+        if time.monotonic() > ends:
+            return True
+        rows = min(rows * 2, at_once)
+    return False
+
+
+def delete_row(tx: sqlite3.Connection, statement: str, account_id: str, rowid: int, *, table: str, texts: Sequence[str]) -> bool:
+    """Run a statement that deletes a row of the account, or overwrite the next MB of its `texts`; return whether it is gone.
+
+    SQLite overwrites what it deletes, 8 ms for each MB of one transaction. So texts of more than a MB are overwritten before.
+    """
+    are_null = ", ".join(f"{text} IS NULL" for text in texts)
+    row = tx.execute(f"SELECT {are_null} FROM {table} WHERE rowid = ?", (rowid,)).fetchone()  # noqa: S608 - our own words
+    with contextlib.ExitStack() as stack:
+        given = [text for text, is_null in zip(texts, row, strict=True) if not is_null]
+        blobs = [stack.enter_context(tx.blobopen(table, text, rowid)) for text in given]
+        is_long = sum(map(len, blobs)) > _OVERWRITTEN_BYTES
+        if is_long and any(map(_overwrite_some, blobs)):
+            return False
+    with without_overwriting(tx) if is_long else contextlib.nullcontext():
+        tx.execute(statement, (account_id, rowid))
+    return True
+
+
+def _overwrite_some(blob: sqlite3.Blob) -> bool:
+    for start in range(0, len(blob), _OVERWRITTEN_BYTES):
+        blob.seek(start)
+        if blob.read(1_000).strip(b"\0"):
+            blob.seek(start)
+            blob.write(bytes(min(_OVERWRITTEN_BYTES, len(blob) - start)))
+            return True
+    return False

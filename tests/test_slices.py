@@ -1,0 +1,91 @@
+"""Rows go in slices, and nothing of a deleted text stays in the file, however long it was."""
+
+import contextlib
+import sqlite3
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from svc import slices
+from svc.schema import connect, prepare
+from svc.slices import run_some
+
+SCHEMA = "CREATE TABLE notes (number INTEGER PRIMARY KEY, account_id TEXT NOT NULL, text TEXT, more TEXT) STRICT;"
+DELETE = "DELETE FROM notes WHERE account_id = ? AND number = ?"
+SECRET = "zebra in the cellar "
+MB = 1_000_000
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    prepare(tmp_path / "a.db", SCHEMA, [])
+    return tmp_path / "a.db"
+
+
+@pytest.fixture
+def conn(path: Path) -> Iterator[sqlite3.Connection]:
+    with contextlib.closing(connect(path)) as conn:
+        yield conn
+
+
+def delete(conn: sqlite3.Connection, number: int) -> bool:
+    return slices.delete_row(conn, DELETE, "a", number, table="notes", texts=["text", "more"])
+
+
+def steps_to_delete(conn: sqlite3.Connection, *texts: str | None) -> int:
+    """Adds a row with these texts and deletes it again: in how many steps."""
+    given = (*texts, None)[:2]
+    number = conn.execute("INSERT INTO notes (account_id, text, more) VALUES ('a', ?, ?)", given).lastrowid or 0
+    steps = 1
+    while not delete(conn, number):
+        steps += 1
+    assert conn.execute("SELECT count(*) FROM notes").fetchone()[0] == 0
+    return steps
+
+
+def test_a_long_row_goes_a_mb_at_a_time(conn: sqlite3.Connection) -> None:
+    assert steps_to_delete(conn, None) == steps_to_delete(conn, "short") == steps_to_delete(conn, "x" * MB) == 1
+    assert steps_to_delete(conn, "x" * 2 * MB, "y" * MB) == 4, "three MB to overwrite, and the row"
+    assert steps_to_delete(conn, None, "é" * MB) == 3
+
+
+def test_nothing_of_a_deleted_text_stays_in_the_file(conn: sqlite3.Connection, path: Path) -> None:
+    for size in (20, 2_000, MB // 2, 3 * MB):
+        text = (SECRET * (size // len(SECRET) + 1))[:size]
+        steps_to_delete(conn, text, text)
+        conn.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        assert SECRET[:19].encode() not in path.read_bytes(), size
+
+
+def test_rows_go_until_the_time_is_over(conn: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = (
+        "INSERT INTO notes (account_id) WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 200) SELECT ?"
+    )
+    for account_id in ("ada", "bob"):
+        conn.execute(f"{rows} FROM n", (account_id,))
+    own = "DELETE FROM notes WHERE number IN (SELECT number FROM notes WHERE account_id = ?1 LIMIT ?2)"
+    monkeypatch.setattr(slices, "_SOME_SECONDS", 0.0)
+    assert run_some(conn, own, "ada", at_once=1)
+    assert conn.execute("SELECT count(*) FROM notes WHERE account_id = 'ada'").fetchone()[0] == 199
+    monkeypatch.setattr(slices, "_SOME_SECONDS", 60.0)
+    assert not run_some(conn, own, "ada")
+    assert conn.execute("SELECT account_id, count(*) FROM notes").fetchone()[:] == ("bob", 200)
+
+
+@pytest.mark.slow
+def test_no_step_overwrites_for_long(conn: sqlite3.Connection) -> None:
+    def longest_ms() -> float:
+        statement = "INSERT INTO notes (account_id, text, more) VALUES ('a', ?, ?)"
+        number = conn.execute(statement, ("狗" * MB, "狗" * MB)).lastrowid or 0
+        took, more = [], True
+        while more:
+            began = time.thread_time()
+            conn.execute("BEGIN")
+            more = not delete(conn, number)
+            conn.execute("COMMIT")
+            took.append((time.thread_time() - began) * 1000)
+        return max(took)
+
+    assert min(longest_ms() for _ in range(3)) < 20, "all at once takes 50"
