@@ -1,4 +1,4 @@
-"""The blocks of event streams: chunks of a chat, and whatever else a stream tells, as server-sent events in JSON."""
+"""The blocks of event streams: chunks of a chat, and other objects, as server-sent events in JSON."""
 
 import json
 from collections.abc import Sequence
@@ -7,8 +7,11 @@ from typing import Any
 
 import orjson
 
+from svc.ids import random_base62
+
 DONE = b"data: [DONE]\n\n"
 _PART_BYTES = 64 * 1024
+_PLACE = random_base62(32)  # occurs nowhere else
 _ascii_json = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 
 Chunk = dict[str, Any]
@@ -16,7 +19,7 @@ Chunk = dict[str, Any]
 
 @dataclass(slots=True)
 class Texts:
-    """Chunks that differ in their text alone: what each holds, the same in JSON, and the block of one before and after it."""
+    """Chunks that differ in their text alone: their texts, the same in JSON, and the block of one before and after its text."""
 
     texts: list[str]
     tokens: list[bytes]
@@ -25,7 +28,7 @@ class Texts:
 
 
 def blocks(chunks: Sequence[Chunk | Texts]) -> list[bytes]:
-    """The blocks of chunks that came together, so many in one piece that others have the event loop in between."""
+    """Return the blocks of chunks that came together, joined up to a size that lets the event loop run in between."""
     if len(chunks) == 1:
         return [_written(chunks[0])]
     parts, part = [], b""
@@ -47,17 +50,26 @@ def _written(chunk: Chunk | Texts) -> bytes:
     return chunk.before + data + chunk.after
 
 
+def around_text(chunk: Chunk) -> tuple[bytes, bytes]:
+    """Return what comes before and after the text in the block of a chunk that has one choice with a text."""
+    (choice,) = chunk["choices"]
+    before, _, after = event({**chunk, "choices": [{**choice, "delta": {"content": _PLACE}}]}).partition(
+        b'"%b"' % _PLACE.encode()
+    )
+    return before, after
+
+
 def event(chunk: Chunk) -> bytes:
-    """One block of a chat stream, in ASCII: some readers end a line at U+2028."""
+    """Return one block of a chat stream, in ASCII: some readers end a line at U+2028."""
     try:
         data = orjson.dumps(chunk)
     except TypeError:  # some 250 levels deep, or a lone surrogate: the slower way takes it
-        data = _ascii_json(chunk).encode()
+        data = b"\xff"
     if not data.isascii():
         data = _ascii_json(chunk).encode()
     return b"data: " + data + b"\n\n"
 
 
 def error_event(error: dict[str, Any]) -> bytes:
-    """The block that ends a stream in the middle: `error` is the inner object, `DONE` follows."""
+    """Return the block that ends a stream in the middle: `error` is the inner object, `DONE` follows."""
     return event({"error": error})

@@ -11,23 +11,26 @@ from svc import json_text
 from svc.errors import UpstreamFault
 from svc.ids import random_base62
 
-# A longer text goes out in several chunks: one of megabytes takes the event loop from everybody else.
+# A longer text goes out in several chunks: one of megabytes blocks the event loop.
 PIECE_CHARACTERS = 64 * 1024
 _CALLS_MAX = 128
 _PARTS_MAX = 5_000
+# Longer arguments are not checked for their end: that takes longer with each delta.
+_CHECKED_CHARACTERS = 64 * 1024
+_CHECKED_PIECES = 4_000
 # More tokens than any model reads: such a count is noise, and would only drain a wallet.
 _TOKENS_MAX = 10**9
-OWN_FINISH_REASONS = frozenset({"stop", "length", "tool_calls", "content_filter", "function_call"})  # the document's
-_FINISH_REASONS = {reason: reason for reason in OWN_FINISH_REASONS} | {
+_COUNTS = frozenset({"prompt_tokens", "completion_tokens", "total_tokens"})
+_FINISH_REASONS = {
+    "length": "length",
     "max_tokens": "length",
     "max_output_tokens": "length",
     "model_length": "length",
+    "content_filter": "content_filter",
     "safety": "content_filter",
-    "tool_use": "tool_calls",
 }
 _BROKEN_OFF = frozenset({"error", "abort", "aborted", "cancelled"})
 _THINKING = ("thinking", "reasoning")
-_JSON_MARKS = re.compile(r'\\.|["{}\[\]]', re.DOTALL)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -41,7 +44,7 @@ class GrowingText:
         self.half = ""
 
     def take(self, piece: str) -> str:
-        """Adds `piece`; returns what of it can be sent now."""
+        """Add `piece`, and return what of it can be sent now."""
         if not piece.isascii() or self.half:
             piece, self.half = self.half + piece, ""
             if _SURROGATE.search(piece):
@@ -53,7 +56,7 @@ class GrowingText:
         return piece
 
     def rest(self) -> str:
-        """The replacement character for a half that stayed alone, else nothing."""
+        """Return the replacement character for a half that stayed alone, else nothing."""
         if not self.half:
             return ""
         self.half = ""
@@ -68,96 +71,72 @@ class GrowingCall:
 
     def __init__(self, kind: str, raw_id: str | None = None, call_id: str = "") -> None:
         self.kind, self.raw_id, self.id = kind, raw_id, call_id
-        self.index = -1  # not sent yet: without a name a call makes no sense
+        self.index = -1  # not sent yet: a call needs a name
         self.name: str | None = None
         self.arguments = GrowingText()
         self.extra: dict[str, Any] = {}
         self._key = "input" if kind == "custom" else "arguments"
-        self._scanner = _ObjectScanner()
-        self._scanned = 0  # pieces of the arguments
 
     def first_delta(self) -> dict[str, Any]:
-        """The delta that opens the call: all but the arguments."""
+        """Return the delta that opens the call: all but the arguments."""
         body = {"name": self.name, self._key: ""}
         if self.kind == "function_call":
             return {"function_call": body}
         return {"tool_calls": [{"index": self.index, "id": self.id, "type": self.kind, self.kind: body, **self.extra}]}
 
     def delta(self, piece: str, extra: dict[str, Any]) -> dict[str, Any]:
-        """A later delta: the index and a piece of the arguments alone."""
+        """Return a later delta: the index and a piece of the arguments alone."""
         body = {self.kind: {self._key: piece}} if piece else {}
         return body if self.kind == "function_call" else {"tool_calls": [{"index": self.index, **body, **extra}]}
 
     def closing_piece(self) -> str:
-        """What is missing at the end: `arguments` is JSON even where the provider sent nothing for a call without parameters."""
+        """Return what is missing at the end: the arguments are `{}` if the provider sent none."""
         return self.arguments.rest() or ("" if self.arguments.pieces or self.kind == "custom" else self.arguments.take("{}"))
 
     def as_json(self) -> dict[str, Any]:
-        """The call as it stands in a message."""
+        """Return the call as it is in a message."""
         body = {"name": self.name, self._key: str(self.arguments)}
         return body if self.kind == "function_call" else {"id": self.id, "type": self.kind, self.kind: body, **self.extra}
 
     def is_another(self, raw_id: str | None, name: str, piece: str) -> bool:
-        """Whether a delta with this name begins another call, rather than repeating this one's name."""
+        """Return whether a delta with this name begins another call, rather than repeating this one's name."""
         if raw_id is not None and self.raw_id is not None:
-            return raw_id != self.raw_id or (bool(piece.strip()) and self._is_whole())
-        return name != self.name or self._is_whole()
+            return raw_id != self.raw_id or (bool(piece.strip()) and self._is_complete())
+        return name != self.name or self._is_complete()
 
-    def _is_whole(self) -> bool:
-        """Whether the arguments so far are one whole object. Each piece is looked at once, however often this is asked."""
+    def _is_complete(self) -> bool:
+        """Return whether the arguments so far are JSON."""
         pieces = self.arguments.pieces
-        for piece in pieces[self._scanned :]:
-            self._scanner.feed(piece)
-        self._scanned = len(pieces)
-        return self._scanner.whole
-
-
-class _ObjectScanner:
-    """Tells of growing JSON whether its braces are closed again, without parsing it anew for each piece."""
-
-    def __init__(self) -> None:
-        self._depth = 0
-        self._begun = self._in_string = False
-        self._escape = ""  # a backslash whose other half is still to come
-
-    @property
-    def whole(self) -> bool:
-        return self._begun and self._depth == 0 and not self._in_string
-
-    def feed(self, piece: str) -> None:
-        piece = self._escape + piece
-        self._escape = "\\" if (len(piece) - len(piece.rstrip("\\"))) % 2 else ""
-        for mark in _JSON_MARKS.findall(piece):
-            if mark == '"':
-                self._in_string = not self._in_string
-            elif not self._in_string and mark in "{}[]":
-                self._depth += 1 if mark in "{[" else -1
-                self._begun = True
+        if not pieces or not pieces[-1].rstrip().endswith("}"):
+            return False
+        if len(pieces) > _CHECKED_PIECES or sum(map(len, pieces)) > _CHECKED_CHARACTERS:
+            return False
+        try:
+            orjson.loads(str(self.arguments))
+        except orjson.JSONDecodeError:
+            return False
+        return True
 
 
 class GrowingChoice:
     """One choice of an answer as far as it has come. `left_bytes` is what its texts and arguments may still have."""
 
-    __slots__ = (
-        *("_by_index", "begun", "calls", "cut", "extra", "finish_reason", "function_call", "index", "left_bytes", "texts"),
-        "waiting",
-    )
-
     def __init__(self, index: int, left_bytes: float = math.inf) -> None:
         self.index = index
         self.left_bytes = left_bytes
         self.begun = False
-        self.cut = False  # it went beyond what was granted
+        self.cut = False  # it exceeded `left_bytes`
         self.finish_reason: str | None = None
         self.texts: dict[str, GrowingText] = {}
         self.extra: dict[str, Any] = {}  # fields of the message that are no text and that this service does not know
         self.waiting: dict[str, Any] = {}  # fields of the choice that go out with its next chunk
         self.calls: list[GrowingCall] = []
+        self.sent_calls: list[GrowingCall] = []  # those that have a name
         self.function_call: GrowingCall | None = None
         self._by_index: dict[int, GrowingCall] = {}
 
     def within(self, piece: str) -> str:
-        """As much of a further piece of text as was granted."""
+        """Return as much of a further piece of text as `left_bytes` allows."""
         if self.left_bytes == math.inf:
             return piece
         size_bytes = text_size_bytes(piece)
@@ -167,11 +146,8 @@ class GrowingChoice:
         self.left_bytes -= size_bytes
         return piece
 
-    def sent_calls(self) -> list[GrowingCall]:
-        return [call for call in self.calls if call.index >= 0]
-
     def call_for(self, raw: dict[str, Any], position: int, kind: str, name: str | None, piece: str) -> GrowingCall:
-        """The call that a delta belongs to, or a new one.
+        """Return the call that a delta belongs to, or a new one.
 
         Providers leave out indices and ids, or give the same to all; `position` is the delta's place in its chunk.
         """
@@ -195,14 +171,14 @@ class GrowingChoice:
         return call
 
     def message(self) -> dict[str, Any]:
-        """The assistant's message."""
-        calls = [call.as_json() for call in self.sent_calls()] if self.calls else []
+        """Return the assistant's message."""
+        calls = [call.as_json() for call in self.sent_calls]
         message: dict[str, Any] = {"role": "assistant", "content": "", "refusal": None}
         for name, text in self.texts.items():
             message[name] = str(text)
         if not message["content"] and (calls or self.function_call):
             message["content"] = None
-        message.update(self.extra)
+        message |= self.extra
         if calls:
             message["tool_calls"] = calls
         if self.function_call:
@@ -210,16 +186,16 @@ class GrowingChoice:
         return message
 
     def reason(self) -> str:
-        """The finish reason as the caller sees it: it agrees with the calls that were sent."""
-        if self.cut or self.finish_reason in ("length", "content_filter"):
-            return "length" if self.cut else str(self.finish_reason)
-        if self.calls and self.sent_calls():
+        """Return the finish reason as the caller sees it: it agrees with the calls that were sent."""
+        if self.finish_reason in ("length", "content_filter"):
+            return self.finish_reason
+        if self.sent_calls:
             return "tool_calls"
         return "function_call" if self.function_call else "stop"
 
 
 def finish_reason(raw: Any) -> str | None:
-    """The document's word for a provider's finish reason; None for none yet. Raises UpstreamFault `cut` for a failure."""
+    """Return OpenAI's word for a provider's finish reason, or None. Raises UpstreamFault `cut` for a failure."""
     word = raw.lower() if isinstance(raw, str) else ""
     if word in ("", "null", "none"):
         return None
@@ -228,11 +204,11 @@ def finish_reason(raw: Any) -> str | None:
     return _FINISH_REASONS.get(word, "stop")
 
 
-def texts_of_parts(content: Any) -> tuple[str, str]:
-    """The text and the thinking of a `content` that came as a list of parts (Mistral's `thinking`, others' `reasoning`)."""
+def texts_of_parts(parts: list[Any]) -> tuple[str, str]:
+    """Return the text and the thinking of a `content` that is a list (Mistral's `thinking`, others' `reasoning`)."""
     text: list[str] = []
     thinking: list[str] = []
-    for part in content if isinstance(content, list) else ():
+    for part in parts:
         kind = part.get("type") if isinstance(part, dict) else "text"
         value = part
         if isinstance(part, dict):
@@ -245,7 +221,7 @@ def texts_of_parts(content: Any) -> tuple[str, str]:
 
 
 def arguments_text(body: dict[str, Any]) -> str:
-    """The arguments of a call, or a piece of them, as a string: some providers send an object. May raise `invalid`."""
+    """Return the arguments of a call, or a piece of them, as a string: some providers send an object. May raise `invalid`."""
     value = body["input"] if isinstance(body.get("input"), str) else body.get("arguments")
     if value is None or isinstance(value, str):
         return value or ""
@@ -253,9 +229,9 @@ def arguments_text(body: dict[str, Any]) -> str:
 
 
 def json_bytes(value: Any, apart: bool = False) -> bytes:
-    """`value` as JSON; `apart` from the event loop, that gets its turns meanwhile.
+    """Return `value` as JSON; `apart` is for other threads, and lets the event loop run meanwhile.
 
-    Raises UpstreamFault `invalid` for what JSON cannot carry: lone surrogates, hundreds of levels.
+    Raises UpstreamFault `invalid` for what JSON cannot represent: lone surrogates, hundreds of levels.
     """
     try:
         return json_text.dumps(value) if apart else orjson.dumps(value)
@@ -264,44 +240,29 @@ def json_bytes(value: Any, apart: bool = False) -> bytes:
 
 
 def text_size_bytes(text: str) -> int:
-    """The UTF-8 bytes of `text`."""
+    """Return the UTF-8 bytes of `text`."""
     return len(text) if text.isascii() else len(text.encode(errors="replace"))
 
 
-def adds_up(reported: dict[str, Any]) -> bool:
-    """Whether `reported` is three counts as they should be, which is what most servers send."""
-    if len(reported) != 3:
-        return False
-    prompt, completion, total = reported.get("prompt_tokens"), reported.get("completion_tokens"), reported.get("total_tokens")
-    return (
-        type(prompt) is type(completion) is type(total) is int
-        and prompt >= 0
-        and completion >= 0
-        and prompt + completion == total <= _TOKENS_MAX
-    )
-
-
 def normalized_usage(reported: dict[str, Any], prompt_estimate: Callable[[], int], completion_estimate: int) -> dict[str, Any]:
-    """`usage` with three whole numbers that add up, details without nulls, out of what a provider reported.
+    """Return `usage` with three integers that add up, and details without nulls, out of what a provider reported.
 
     An explicit 0 is 0; counts that make no sense (negative, absurd, no number) are estimated. Unknown fields are kept.
     """
     prompt = _count(reported.get("prompt_tokens", reported.get("input_tokens")))
     completion = _count(reported.get("completion_tokens", reported.get("output_tokens")))
     total = _count(reported.get("total_tokens"))
-    kept = dict(reported)
-    for name in reported:
-        if name.endswith("_details"):
-            del kept[name]
-            if counts := _details(reported[name]):
-                kept[name] = counts
+    kept, details = reported.copy(), {}
+    if not _COUNTS.issuperset(reported):
+        details = {name: _details(value) for name, value in reported.items() if name.endswith("_details")}
+        kept = {name: details.get(name, value) for name, value in reported.items() if details.get(name, True)}
     if completion is None and prompt is not None and total is not None:
         completion = max(0, total - prompt)
     elif completion is None:
         completion = completion_estimate
     elif prompt is not None and total != prompt + completion:
         # Some count the hidden reasoning in the total alone (Gemini, xAI); it is output like the rest.
-        reasoning = kept.get("completion_tokens_details", {}).get("reasoning_tokens", 0)
+        reasoning = details.get("completion_tokens_details", {}).get("reasoning_tokens", 0)
         completion += reasoning if total == prompt + completion + reasoning else 0
     if prompt is None:
         prompt = prompt_estimate() if total is None else max(0, total - completion)
@@ -311,8 +272,6 @@ def normalized_usage(reported: dict[str, Any], prompt_estimate: Callable[[], int
 
 def _count(value: Any) -> int | None:
     if type(value) is not int:
-        if value is None:
-            return None
         if type(value) is str and value.isascii() and value.isdigit() and len(value) <= len(str(_TOKENS_MAX)):
             value = int(value)
         elif type(value) is float and math.isfinite(value):
@@ -327,31 +286,35 @@ def _details(value: Any) -> dict[str, int]:
     return {name: count for name, count in counts.items() if count is not None}
 
 
-def join_logprobs(known: dict[str, Any] | None, more: dict[str, Any] | None) -> dict[str, Any] | None:
-    """`known`, which is changed, and what a later chunk adds to its lists."""
-    if more is None:
-        return known
-    if known is None:
-        return {name: list(value) if isinstance(value, list) else value for name, value in more.items()}
+def join_logprobs(known: dict[str, Any] | None, more: dict[str, Any]) -> dict[str, Any]:
+    """Return `known`, which is changed, with what a later chunk adds to its lists."""
+    known = {} if known is None else known
     for name, value in more.items():
-        if isinstance(known.get(name), list) and isinstance(value, list):
+        if isinstance(value, list) and isinstance(known.setdefault(name, []), list):
             known[name] += value
         else:
             known[name] = value
     return known
 
 
-def in_pieces(delta: dict[str, Any]) -> list[dict[str, Any]]:
-    """A delta whose texts are short, and those that go on where it leaves off."""
+def split_delta(delta: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return deltas with texts of at most `PIECE_CHARACTERS` that together say what `delta` does."""
     texts = {name: value for name, value in delta.items() if type(value) is str and len(value) > PIECE_CHARACTERS}
-    pieces = [{**delta, **{name: text[:PIECE_CHARACTERS] for name, text in texts.items()}}]
-    for start in range(PIECE_CHARACTERS, max(map(len, texts.values()), default=0), PIECE_CHARACTERS):
-        pieces.append({name: text[start : start + PIECE_CHARACTERS] for name, text in texts.items() if len(text) > start})
-    return pieces
+    if not texts:
+        return [delta]
+    return [delta | {name: text[:PIECE_CHARACTERS] for name, text in texts.items()}] + [
+        {name: text[start : start + PIECE_CHARACTERS] for name, text in texts.items() if len(text) > start}
+        for start in range(PIECE_CHARACTERS, max(map(len, texts.values())), PIECE_CHARACTERS)
+    ]
+
+
+def split_text(text: str) -> list[str]:
+    """Return the pieces of a text, at least one, of at most `PIECE_CHARACTERS`."""
+    return [text[start : start + PIECE_CHARACTERS] for start in range(0, len(text) or 1, PIECE_CHARACTERS)]
 
 
 def delta_of(raw: dict[str, Any]) -> dict[str, Any] | None:
-    """What a choice says: its delta, its whole message, or the text of the older completions."""
+    """Return what a choice says: its delta, its whole message, or the text of the older completions."""
     found = raw.get("delta")
     if type(found) is not dict:
         found = raw.get("message")
@@ -361,7 +324,7 @@ def delta_of(raw: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def numbered(choices: list[Any]) -> list[Any]:
-    """Whole messages under one and the same index are several answers, not one in pieces."""
+    """Return `choices` with indices: whole messages with the same index are several answers, not one in pieces."""
     whole = [choice for choice in choices if isinstance(choice, dict) and isinstance(choice.get("message"), dict)]
     if len({repr(choice.get("index")) for choice in whole}) == len(whole):
         return choices
@@ -369,6 +332,6 @@ def numbered(choices: list[Any]) -> list[Any]:
 
 
 def check_parts(count: int) -> None:
-    """Raises UpstreamFault `invalid` for a chunk of so many parts: no real one holds thousands, and each takes its time."""
+    """Raise UpstreamFault `invalid` for a chunk of too many parts: no real one holds thousands, and each takes time."""
     if count > _PARTS_MAX:
         raise UpstreamFault("invalid", "The answer holds too many parts at once.")

@@ -8,7 +8,8 @@ import re
 from typing import Any, NamedTuple
 
 from svc.errors import UpstreamFault
-from svc.inference.raw_answer import Endpoint, parsed
+from svc.inference.catalog import Provider
+from svc.inference.raw_answer import parsed
 
 _TEXTS = ("size", "quality", "background", "output_format")
 _COUNTS = ("input_tokens", "output_tokens", "total_tokens")
@@ -58,7 +59,7 @@ def picture_type(content: bytes) -> str | None:
     return "image/gif" if content.startswith((b"GIF87a", b"GIF89a")) else None
 
 
-def pictures_in(data: bytes, provider: Endpoint, most: int) -> Pictures:
+def pictures_in(data: bytes, provider: Provider, most: int) -> Pictures:
     """What a provider's answer holds, at most `most` pictures. Raises UpstreamFault."""
     try:
         document = parsed(data, provider, apart=True)

@@ -16,8 +16,9 @@ import orjson
 
 from svc import json_text
 from svc.errors import UpstreamFault
-from svc.inference.raw_answer import Endpoint, RawAnswer, parsed
-from svc.inference.upstream_errors import CLIENT_FAULTS, error_object, fault_of
+from svc.inference.catalog import Provider
+from svc.inference.raw_answer import RawAnswer, parsed
+from svc.inference.upstream_errors import CLIENT_FAULTS, error_object, fault_of, json_or_text
 from svc.outbound.client import Outbound
 from svc.outbound.connection import Reply
 from svc.outbound.errors import OutboundError
@@ -33,7 +34,7 @@ _ERROR_BYTES = 64 * 1024
 
 
 async def chat(
-    client: Outbound, provider: Endpoint, body: dict[str, Any], on_sent: Callable[[], None] = lambda: None, heavy: bool = False
+    client: Outbound, provider: Provider, body: dict[str, Any], on_sent: Callable[[], None] = lambda: None, heavy: bool = False
 ) -> "RawAnswer":
     """The answer to the chat request `body`, once its head is there.
 
@@ -49,13 +50,13 @@ async def chat(
     return RawAnswer(reply, provider, _STREAM_BYTES if stream else _ANSWER_BYTES)
 
 
-async def models(client: Outbound, endpoint: Endpoint) -> list[dict[str, Any]]:
+async def models(client: Outbound, provider: Provider) -> list[dict[str, Any]]:
     """The provider's own list of models, each with a string `id`. Raises UpstreamFault, and ApiError `address_not_allowed`."""
-    timeout_seconds = min(endpoint.timeout_seconds, _SHORT_ANSWER_SECONDS)
-    reply = await send(client, endpoint, "GET", "/models", b"application/json", b"", timeout_seconds)
+    timeout_seconds = min(provider.timeout_seconds, _SHORT_ANSWER_SECONDS)
+    reply = await send(client, provider, "GET", "/models", b"application/json", b"", timeout_seconds)
     try:
         async with asyncio.timeout(timeout_seconds):
-            document = parsed(await reply.read(_MODELS_BYTES), endpoint)
+            document = parsed(await reply.read(_MODELS_BYTES), provider)
     except CLIENT_FAULTS as error:
         raise fault_of(error) from None
     finally:
@@ -72,7 +73,7 @@ async def models(client: Outbound, endpoint: Endpoint) -> list[dict[str, Any]]:
 
 async def send(
     client: Outbound,
-    endpoint: Endpoint,
+    provider: Provider,
     method: str,
     path: str,
     accept: bytes,
@@ -84,15 +85,15 @@ async def send(
 
     Raises UpstreamFault, and ApiError `address_not_allowed`.
     """
-    url, headers = _url_and_headers(endpoint.base_url, endpoint.api_key, path, accept, bool(body))
+    url, headers = _url_and_headers(provider.base_url, provider.api_key, path, accept, bool(body))
     try:
         reply = await client.send(
-            method, url, headers, body, timeout_seconds=timeout_seconds, on_sent=on_sent, account_id=endpoint.account_id
+            method, url, headers, body, timeout_seconds=timeout_seconds, on_sent=on_sent, account_id=provider.account_id
         )
     except CLIENT_FAULTS as error:
         raise fault_of(error, before_the_answer=True) from None
     if not 200 <= reply.status < 300:
-        raise await _refusal(reply, endpoint)
+        raise await _refusal(reply, provider)
     return reply
 
 
@@ -120,12 +121,12 @@ async def dump(body: dict[str, Any], heavy: bool = False) -> bytes:
 # --- reading refusals
 
 
-async def _refusal(reply: Reply, endpoint: Endpoint) -> UpstreamFault:
+async def _refusal(reply: Reply, provider: Provider) -> UpstreamFault:
     body = b""
     # The status says enough where the body is slow, cut or huge.
     with contextlib.suppress(TimeoutError, OutboundError):
         try:
-            async with asyncio.timeout(min(endpoint.timeout_seconds, _SHORT_ANSWER_SECONDS)):
+            async with asyncio.timeout(min(provider.timeout_seconds, _SHORT_ANSWER_SECONDS)):
                 async for chunk in reply:
                     body += chunk
                     if len(body) > _ERROR_BYTES:
@@ -133,15 +134,11 @@ async def _refusal(reply: Reply, endpoint: Endpoint) -> UpstreamFault:
                         break
         finally:
             await reply.aclose()
-    try:
-        document = orjson.loads(body)
-    except orjson.JSONDecodeError:
-        document = body.decode("utf-8", "replace")
     return UpstreamFault(
         "status",
         f"The model server answered with status {reply.status}.",
         status=reply.status,
-        error=error_object(document, endpoint.api_key),
+        error=error_object(json_or_text(body), provider.api_key),
         retry_after_seconds=_retry_after(reply.header(b"retry-after")),
     )
 

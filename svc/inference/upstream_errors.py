@@ -67,6 +67,14 @@ def error_object(document: Any, key: str | None) -> dict[str, Any] | None:
     return {name: redact(value, key) if isinstance(value, str) else None for name, value in kept.items()}
 
 
+def json_or_text(body: bytes) -> Any:
+    """Return an error body as JSON, or as text where it is none."""
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return body.decode("utf-8", "replace")
+
+
 def error_status(document: Any) -> int:
     """The status that an error object in a 200 stands for: the 4xx that it names (llama.cpp, OpenRouter), else 502."""
     first = document[0] if isinstance(document, list) and document else document
@@ -75,8 +83,8 @@ def error_status(document: Any) -> int:
     return code if type(code) is int and 400 <= code < 500 else 502
 
 
-def told_in(raw: dict[str, Any]) -> UpstreamFault:
-    """The fault that a chunk, or a choice of one, tells of."""
+def error_in(raw: dict[str, Any]) -> UpstreamFault:
+    """Return the fault in a chunk, or in a choice of one, that has an error."""
     error = raw.get("error")
     if not isinstance(error, dict):
         error = {"message": error if isinstance(error, str) else str(raw.get("message") or "")}

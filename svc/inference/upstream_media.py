@@ -12,8 +12,9 @@ from typing import Any, BinaryIO
 
 from svc.errors import UpstreamFault
 from svc.inference import audio
+from svc.inference.catalog import Provider
 from svc.inference.pictures import picture_type
-from svc.inference.raw_answer import Endpoint, parsed
+from svc.inference.raw_answer import parsed
 from svc.inference.upstream import dump, send
 from svc.inference.upstream_errors import CLIENT_FAULTS, fault_of
 from svc.outbound.addresses import checked_url
@@ -35,7 +36,7 @@ _BYTES_PER_SECOND = 200_000
 _NOT_FETCHED = "The answer holds the address of a picture that cannot be fetched."
 
 
-async def ask_for_images(client: Outbound, provider: Endpoint, body: dict[str, Any], file: BinaryIO) -> None:
+async def ask_for_images(client: Outbound, provider: Provider, body: dict[str, Any], file: BinaryIO) -> None:
     """Writes the provider's answer to an image request into `file`; `pictures_in` reads it.
 
     Pictures are asked for as base64, never as addresses. Raises UpstreamFault, and ApiError `address_not_allowed`.
@@ -49,7 +50,7 @@ async def ask_for_images(client: Outbound, provider: Endpoint, body: dict[str, A
         await _ask_for_images(client, provider, body, file)
 
 
-async def _ask_for_images(client: Outbound, provider: Endpoint, body: dict[str, Any], file: BinaryIO) -> None:
+async def _ask_for_images(client: Outbound, provider: Provider, body: dict[str, Any], file: BinaryIO) -> None:
     accept = b"application/json"
     reply = await send(client, provider, "POST", "/images/generations", accept, await dump(body), provider.timeout_seconds)
     deadline, size_bytes = time.monotonic() + _ANSWER_SECONDS, 0
@@ -96,7 +97,7 @@ async def fetch(client: Outbound, url: str, timeout_seconds: float, account_id: 
 
 
 async def speech(
-    client: Outbound, provider: Endpoint, body: dict[str, Any], file: BinaryIO, *, most_seconds: float, guess_seconds: float
+    client: Outbound, provider: Provider, body: dict[str, Any], file: BinaryIO, *, most_seconds: float, guess_seconds: float
 ) -> AsyncGenerator[audio.Track, None]:
     """Writes the provider's speech into the empty `file`, no longer than `most_seconds`; tells how far it is after each chunk.
 
@@ -145,7 +146,7 @@ def _is_text(start: bytes, content_type: str) -> bool:
     return kind.startswith("text/") or kind.endswith("json") or _TEXT_START.fullmatch(start, 0, _START_BYTES) is not None
 
 
-async def _no_speech(start: bytes, reply: Reply, provider: Endpoint) -> UpstreamFault:
+async def _no_speech(start: bytes, reply: Reply, provider: Provider) -> UpstreamFault:
     """The fault that a text in the place of audio tells of."""
     text = start
     with contextlib.suppress(TimeoutError):  # what has come by then may do

@@ -6,7 +6,6 @@ import json
 import math
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any, cast
 
 import orjson
@@ -16,6 +15,7 @@ from hypothesis import strategies as st
 
 from svc.errors import UpstreamFault
 from svc.inference import blocks, wire
+from svc.inference.catalog import Provider
 from svc.inference.raw_answer import RawAnswer
 from svc.inference.repeats import Repeat
 from svc.outbound.connection import Reply
@@ -67,14 +67,6 @@ class Scripted:
         return next(self._reads, b"")
 
 
-@dataclass
-class Endpoint:
-    name = base_url = "lab"
-    timeout_seconds = 1.0
-    byok = False
-    api_key: str | None = None
-
-
 def writer(choice_bytes: float) -> wire.ChunkWriter:
     made = wire.ChunkWriter(**HEAD, include_usage=False, request={"messages": []})
     made.choice_bytes = choice_bytes
@@ -109,7 +101,7 @@ async def test_a_stream_reads_the_same_however_its_events_come_together(
     places = [0, *itertools.takewhile(lambda place: place < len(data), cuts), len(data)]
     reads = [data[start:end] for start, end in itertools.pairwise(places) if start < end] or [b": none\n\n"]
     together, one_by_one = writer(choice_bytes), writer(choice_bytes)
-    answer = RawAnswer(cast(Reply, Scripted(reads)), Endpoint(SECRET), 1 << 30)
+    answer = RawAnswer(cast(Reply, Scripted(reads)), Provider("lab", "http://lab", SECRET), 1 << 30)
     sent, found = [], []
     while (raws := await answer.more()) is not None:
         for raw in raws:
@@ -175,7 +167,7 @@ async def test_odd_json_reads_the_same_together_as_one_by_one(form: str, varying
     blocks = [b"data: " + data + b"\n\n" for data in events]
     reads = [blocks[0][:9], blocks[0][9:], *(b"".join(blocks[place : place + 2]) for place in range(1, len(blocks), 2))]
     together, one_by_one = writer(math.inf), writer(math.inf)
-    answer = RawAnswer(cast(Reply, Scripted(reads)), Endpoint(), 1 << 30)
+    answer = RawAnswer(cast(Reply, Scripted(reads)), Provider("lab", "http://lab"), 1 << 30)
     sent, parsed = [], [chunk for data in events for chunk in one_by_one.feed(orjson.loads(data))]
     while (raws := await answer.more()) is not None:
         sent += [chunk for raw in raws for chunk in together.feed(raw)]
@@ -187,7 +179,7 @@ async def test_what_a_read_brings_of_an_ordinary_stream_comes_together() -> None
     texts = ["b", "\n", 'with "quotes" and \\', "\u00e9", "\U0001f642", "\u2028"]
     stream = b"".join(event_of(chunk(text, {}, {}, {})) for text in ["a", *texts])
     end = event_of(chunk("", {}, {"finish_reason": "stop"}, {})) + b"data: [DONE]\n\n"
-    answer = RawAnswer(cast(Reply, Scripted([stream[:-20], stream[-20:] + end])), Endpoint(), 1 << 20)
+    answer = RawAnswer(cast(Reply, Scripted([stream[:-20], stream[-20:] + end])), Provider("lab", "http://lab"), 1 << 20)
     first = await answer.more()
     tokens = [*map(orjson.dumps, texts)]
     assert first == [chunk("a", {}, {}, {}), Repeat(chunk("a", {}, {}, {}), texts[:-1], "".join(texts[:-1]), tokens[:-1])]
@@ -209,7 +201,7 @@ async def test_a_fault_ends_the_answer_after_what_came_before_it_and_nothing_mor
         )
         raise AssertionError("it was read on")
 
-    answer = RawAnswer(cast(Reply, Scripted(reads())), Endpoint(), 1 << 20)
+    answer = RawAnswer(cast(Reply, Scripted(reads())), Provider("lab", "http://lab"), 1 << 20)
     assert await answer.more() == [chunk("a", {}, {}, {})]
     for _ in range(2):
         with pytest.raises(UpstreamFault, match="error"):
@@ -219,7 +211,7 @@ async def test_a_fault_ends_the_answer_after_what_came_before_it_and_nothing_mor
 @pytest.mark.parametrize("filler", [b": \n\n", b"data: \n\n", b"\n\n"])
 async def test_what_a_read_brings_is_not_copied_for_each_of_its_events(filler: bytes) -> None:
     async def seconds(count: int) -> float:
-        answer = RawAnswer(cast(Reply, Scripted([b": \n\n", filler * count])), Endpoint(), 1 << 30)
+        answer = RawAnswer(cast(Reply, Scripted([b": \n\n", filler * count])), Provider("lab", "http://lab"), 1 << 30)
         began = time.thread_time()
         assert await answer.more() is None
         return time.thread_time() - began
@@ -231,5 +223,5 @@ async def test_what_a_read_brings_is_not_copied_for_each_of_its_events(filler: b
 @pytest.mark.parametrize("number", [b"NaN", b"-Infinity", b"1e999", b"-1e999"])
 @pytest.mark.parametrize("form", [b'{"choices": [], "score": %b}', b'data: {"choices": [], "score": %b}\n\n'])
 async def test_a_number_that_json_does_not_have_is_null(form: bytes, number: bytes) -> None:
-    answer = RawAnswer(cast(Reply, Scripted([form % number])), Endpoint(), 1 << 20)
+    answer = RawAnswer(cast(Reply, Scripted([form % number])), Provider("lab", "http://lab"), 1 << 20)
     assert await answer.more() == [{"choices": [], "score": None}]

@@ -6,7 +6,7 @@ import dataclasses
 import time
 import tracemalloc
 from collections.abc import AsyncGenerator, AsyncIterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import orjson
@@ -15,6 +15,7 @@ import pytest
 from svc.errors import ApiError, UpstreamFault
 from svc.inference import raw_answer, upstream, upstream_errors, wire
 from svc.inference.blocks import Chunk, Texts
+from svc.inference.catalog import Provider
 from svc.outbound.addresses import public_address
 from svc.outbound.client import Outbound
 from tests.support.model_answers import ARGUMENTS, TEXT, UNICODE
@@ -25,14 +26,8 @@ KEY = "test-key-0123456789-abcdef"
 HEAD = {"id": "chatcmpl-x", "created": 1_790_000_000, "model": "here/it"}
 
 
-@dataclass(frozen=True)
-class Provider:
-    base_url: str
-    name: str = "here"
-    api_key: str | None = field(default=KEY, repr=False)
-    timeout_seconds: float = 5.0
-    byok: bool = False
-    account_id: str = ""
+def at(base_url: str, **fields: Any) -> Provider:
+    return Provider(**{"name": "here", "base_url": base_url, "api_key": KEY, "timeout_seconds": 5.0, **fields})
 
 
 @dataclass
@@ -41,7 +36,7 @@ class Setup:
     client: Outbound
 
     def provider(self, **fields: Any) -> Provider:
-        return Provider(**{"base_url": self.server.base_url, **fields})
+        return at(self.server.base_url, **fields)
 
     async def chat(
         self, model: str, stream: bool = True, provider: Provider | None = None, **fields: Any
@@ -202,7 +197,7 @@ async def test_chunks_come_as_they_are_sent(setup: Setup) -> None:
 
 @pytest.mark.parametrize("model", ["ok", "two-done+drip-5ms", "json-for-stream"])
 async def test_the_connection_is_used_again(setup: Setup, model: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(raw_answer, "_AFTERWARDS_SECONDS", 2.0)
+    monkeypatch.setattr(raw_answer, "_AFTER_DONE_SECONDS", 2.0)
     for _ in range(3):
         await setup.chunks(model)
     assert setup.server.connections_made == 1
@@ -436,7 +431,7 @@ async def serving(body: bytes, status: int = 200, missing_bytes: int = 0) -> Asy
 
     server = await asyncio.start_server(answer, "127.0.0.1", 0)
     async with server:
-        yield Provider(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1/", timeout_seconds=0.3)
+        yield at(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1/", timeout_seconds=0.3)
         for task in tasks:
             assert task is not None
             task.cancel()
@@ -501,7 +496,7 @@ async def test_a_refusal_whose_body_stands_still_is_known_by_its_status(setup: S
 async def test_a_forbidden_address_is_refused_as_such() -> None:
     client = Outbound(allow=public_address)
     with pytest.raises(ApiError) as caught:
-        await upstream.models(client, Provider("http://127.0.0.1:9/v1"))
+        await upstream.models(client, at("http://127.0.0.1:9/v1"))
     assert caught.value.code == "address_not_allowed"
     await client.aclose()
 

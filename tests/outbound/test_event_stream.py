@@ -8,13 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from svc.outbound.errors import TooLarge
-from svc.outbound.event_stream import EventReader, ServerSentEvent
+from svc.outbound.event_stream import EventReader, ServerSentEvent, parse_event
 
 
 def read(data: bytes, cuts: list[int] | None = None, limit_bytes: int = 1000) -> list[ServerSentEvent]:
     reader = EventReader(limit_bytes)
     edges = sorted({0, len(data), *(cut for cut in cuts or [] if cut < len(data))})
-    return [event for start, end in itertools.pairwise(edges) for event in reader.feed(data[start:end])] + reader.end()
+    found = [event for start, end in itertools.pairwise(edges) for event in reader.feed(data[start:end])] + reader.end()
+    return [event for event in map(parse_event, found) if event is not None]
 
 
 def events(data: bytes, cuts: list[int] | None = None, limit_bytes: int = 1000) -> list[bytes]:
@@ -34,8 +35,7 @@ def events(data: bytes, cuts: list[int] | None = None, limit_bytes: int = 1000) 
         (b"data\ndata\n\n", [b"\n"]),
         (b": ping\n\nevent: x\nid: 1\nretry: 5\n\ndata: a\nevent: y\n\n", [b"a"]),
         (b":data: a\n\ndatax: a\n\nDATA: a\n\n data: a\n\nxdata: a\n\n", []),
-        (b"\xef\xbb\xbfdata: a\n\n\xef\xbb\xbfdata: b\n\n", [b"a"]),
-        (b"\xef\xbb\xbf\xef\xbb\xbfdata: a\n\n", []),
+        (b"\xef\xbb\xbfdata: a\n\n", []),  # svc/inference/raw_answer.py strips it
         ("data: a\u2028b\u0085c\x0bd\x0ce\x1cf\x00g\n\n".encode(), ["a\u2028b\u0085c\x0bd\x0ce\x1cf\x00g".encode()]),
         (b"data: a: b\n\n", [b"a: b"]),
         (b"\n\n\r\r\n\ndata: a\n\n\n\n", [b"a"]),
@@ -87,7 +87,7 @@ def test_any_text_without_line_ends_arrives_unchanged(texts: list[bytes]) -> Non
 @pytest.mark.parametrize("line", [b"data: ", b": ", b"other: "])
 def test_a_line_over_the_limit_is_refused_before_its_end_comes(line: bytes) -> None:
     reader = EventReader(1000)
-    assert [data for _, data in reader.feed(b"data: first\n\n" + line)] == [b"first"]
+    assert reader.feed(b"data: first\n\n" + line) == [b"data: first"]
     with pytest.raises(TooLarge):
         for _ in range(12):
             assert reader.feed(b"x" * 100) == []
@@ -126,7 +126,7 @@ def test_the_reader_takes_the_same_time_for_each_byte_of_a_long_line() -> None:
         reader.feed(b"data: ")
         for _ in range(size // piece):
             reader.feed(b"x" * piece)
-        assert [len(data) for _, data in reader.end()] == [size]
+        assert [len(event) for event in reader.end()] == [len("data: ") + size]
         return time.process_time() - started
 
     small = min(seconds(50_000, 1) for _ in range(3))
