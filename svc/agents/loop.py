@@ -36,13 +36,13 @@ INSTRUCTIONS = (
 
 class ModelCall(Protocol):
     """One call of the model: `reserve()` holds its price, `stream()` yields chat completion chunks, `message` is then the whole,
-    and `settle()` pays for it."""
+    and `end()` pays for it."""
 
     async def reserve(self) -> None: ...
 
     def stream(self) -> AsyncGenerator[list[Chunk | Texts], None]: ...
 
-    async def settle(self) -> None: ...
+    async def end(self) -> None: ...
 
     @property
     def message(self) -> dict[str, Any]: ...
@@ -125,7 +125,7 @@ async def run(
         if not calls:
             progress.output = message.get("content") or message.get("refusal") or ""
             return  # this call is settled together with the end of the run
-        await model_call.settle()
+        await model_call.end()
         if len(calls) > _CALLS_PER_STEP:
             raise ApiError("upstream_invalid_response", f"The model made more than {_CALLS_PER_STEP} tool calls in a step.")
         read = [_read_call(call) for call in calls]

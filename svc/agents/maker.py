@@ -24,14 +24,14 @@ _VOICE = "alloy"
 
 @dataclass
 class Maker:
-    """Draws and speaks for one run, with a model for each. `beside` is written with each settlement; `calls` is added to."""
+    """Draws and speaks for one run, with a model for each. `also` is written with each settlement; `calls` is added to."""
 
     studio: Studio
     payer: Payer
     home: media_files.Home
     image_model: Model | None
     speech_model: Model | None
-    beside: Callable[[sqlite3.Connection], None]
+    also: Callable[[sqlite3.Connection], None]
     calls: list[PaidCall]
 
     async def draw(self, prompt: str) -> tuple[Artifact, str | None]:
@@ -65,7 +65,7 @@ class Maker:
     async def _made(
         self, call: PaidCall, slot: AbstractContextManager[None], most_bytes: int, make: Callable[[], Awaitable[T]]
     ) -> T:
-        call.beside = self.beside
+        call.also = self.also
         self.calls.append(call)
         async with quota.room(self.studio.engines.db, self.payer.account_id, most_bytes, artifacts=1), call:
             with slot:

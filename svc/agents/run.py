@@ -102,7 +102,7 @@ class AgentRun:
         heavy = sum(len(message["content"] or "") for message in messages) > _HEAVY_CHARACTERS
         settings: dict[str, Any] = {"added": RETURNED, "ours": ("tools",), "heavy": heavy}
         call = ChatCall(self._order.model, body, self._state.engines, self._payer, **settings)
-        call.beside = self._note_progress_in
+        call.also = self._note_progress_in
         self._calls.append(call)
         return call
 
@@ -132,10 +132,7 @@ class AgentRun:
 
     async def _store(self, end: End) -> None:
         last = self._calls[-1]
-        if end.reason in _LEFT and not last.settled:
-            last.abandon()
-        outcome = await self._state.db.write(self._store_in, end)
-        last.mark_settled()
+        outcome = await last.end_in(lambda tx: self._store_in(tx, end), left=end.reason in _LEFT)
         self._state.metrics.runs.add(outcome.status, outcome.reason or "")
         self._add_log_fields(
             run=self.id,
@@ -147,10 +144,7 @@ class AgentRun:
         )
 
     def _store_in(self, tx: sqlite3.Connection, end: End) -> runs.RunOutcome:
-        """The last settlement, the end of the run and what it has made: one transaction."""
-        last = self._calls[-1]
-        last.beside = None  # the end says all that the progress would
-        last.settle_in(tx)
+        """The end of the run and what it has made, in the transaction of the last settlement."""
         account_id, now_seconds = self._payer.account_id, self._state.clock()
         quota.release(tx, account_id, self.id)
         self._progress.artifacts = [file_fields(artifact) for artifact in artifacts.artifacts_of_run(tx, account_id, self.id)]

@@ -2,7 +2,7 @@
 
 reserve() -> a hold in the wallet, the output limited to what it affords (402)
 stream() | complete() -> tries until the first byte -> engine (built-in | HTTP) -> svc/inference/wire.py writes it anew
-settle() -> the debit, at most the hold, exactly once: after success, fault, interrupt or a caller who left
+end() -> the debit, at most the hold, exactly once: after success, fault, interrupt or a caller who left
 """
 
 import asyncio
@@ -66,11 +66,6 @@ class ChatCall(PaidCall):
     Making it walks the whole body: one that is `heavy`, with many values or long texts, belongs off the event loop.
     """
 
-    __slots__ = (
-        *("begun", "_abandoned", "_added", "_answer", "_answered", "_body", "_heavy", "_input_tokens", "_left_out", "_limits"),
-        *("_lowered", "_reached", "_refused", "_streamed", "_writer"),
-    )
-
     def __init__(
         self,
         model: Model,
@@ -86,7 +81,7 @@ class ChatCall(PaidCall):
         self.begun = False  # whether there is anything of an answer
         self._reached = False  # whether the model may have read the request
         self._streamed = False  # whether what has come has been had
-        self._abandoned = self._answered = False  # by its caller; to its end
+        self._answered = False  # to its end
         self._answer: dict[str, Any] | None = None
         self._limits: dict[str, int] = {}  # of the output, once a paid call has its hold
         self._lowered = 0  # how often the limit was lowered for a model whose own is smaller
@@ -132,12 +127,12 @@ class ChatCall(PaidCall):
     def usage(self) -> Mapping[str, int]:
         """The tokens of the call: `prompt_tokens`, `completion_tokens`, `total_tokens`, and what else was told of them; none when
         it ended without any output, which costs nothing but for a caller who left."""
-        if self._answer is not None:
+        if self._answer is not None and not self._failed:
             usage: Mapping[str, int] = self._answer["usage"]
             return usage
         if self._answered:
             return self._writer.usage
-        if (self._streamed and self._writer.text_bytes) or (self._abandoned and self._reached):
+        if (self._streamed and self._writer.text_bytes) or (self._left and self._reached):
             return self._usage_so_far()
         return _NO_USAGE
 
@@ -180,12 +175,6 @@ class ChatCall(PaidCall):
         usage = self.usage
         prompt, completion = usage["prompt_tokens"], usage["completion_tokens"]
         return Bill(prompt, completion, wallet.cost_micros(self._model.prices, prompt, completion) if self.paid else 0)
-
-    def void(self) -> None:
-        self._answer = None  # what was streamed has been had
-
-    def abandon(self) -> None:
-        self._abandoned = True
 
     # --- the answer
 

@@ -61,12 +61,9 @@ class ImageCall(PaidCall):
             self.hold(tx, self._request.count * self._asked.prices["micros_per_image"])
 
     def bill(self) -> Bill:
-        made = self._made
+        made = 0 if self._failed else self._made
         text = f"{self._model.id}: {made} image{'' if made == 1 else 's'}"
         return Bill(0, 0, made * self._model.prices.get("micros_per_image", 0), text)
-
-    def void(self) -> None:
-        self._made = 0
 
     async def pictures(self) -> AsyncGenerator[Picture, None]:
         """The pictures, one by one. Raises ApiError."""

@@ -1,7 +1,7 @@
 """What every call of a model needs of the process, and what all paid calls have in common.
 
 reserve() -> a hold of the worst case (402) -> the engine, asked again or its fallback before the first answer
-settle() -> the debit, at most the hold, exactly once: after success, fault, interrupt or a caller who left
+end() -> the debit, at most the hold, exactly once: after success, fault, interrupt or a caller who left
 """
 
 import asyncio
@@ -72,126 +72,121 @@ class Bill:
 
 
 class PaidCall:
-    """One call of a model; each kind of call adds what it asks for (`reserve_in`) and what it has come to (`bill`).
+    """One call of a model, from its hold to its settlement; each kind of call adds `reserve_in` and `bill`.
 
-    `paid` tells whether the model has a price. `log_fields` are what the log may know: model, amounts, cost in micros, upstream
-    time in milliseconds.
+    `async with call:` reserves, and settles exactly once, however the block ends. Agent runs call `reserve`, and `end` after each
+    step; their last call is settled by `end_in`, in the transaction of the run's record.
+    `paid` is whether the model has a price. `also` is written in the transaction of the settlement. `log_fields` are what the
+    log may show: model, amounts, cost in micros, upstream time in milliseconds.
     """
-
-    # Without them it had a dictionary, in which its many attributes take longer to find.
-    __slots__ = (
-        *("beside", "cost_micros", "log_fields", "paid", "_asked", "_asked_at", "_began_at", "_engines", "_held_micros"),
-        *("_hold_id", "_model", "_overrun_micros", "_paid", "_payer", "_reserved", "_settled"),
-    )
 
     def __init__(self, model: Model, engines: Engines, payer: Payer) -> None:
         self._asked = self._model = model
         self.paid = model.paid
         self._engines = engines
         self._payer = payer
-        # Made here, so that a hold whose writing nobody waited for is settled all the same.
+        # Made here, so that a hold is settled even if the task that wrote it was cancelled.
         self._hold_id = new_id("hold", engines.clock()) if self.paid else ""
         self.log_fields: dict[str, Any] = {"model": model.id}
-        self.cost_micros = self._held_micros = self._overrun_micros = 0
-        # What else is written in the transaction of the settlement, for instance how far the agent's run is.
-        self.beside: Callable[[sqlite3.Connection], None] | None = None
-        self._reserved = self._settled = False
-        self._paid: Bill | None = None  # what the settlement was for
+        self.cost_micros = self._held_micros = 0
+        self.also: Callable[[sqlite3.Connection], object] | None = None
+        self._reserved = False
+        self.settled = False  # what it cost is on disk
+        self._left = False  # the caller has left after the model was asked, and pays for what the model has read, too
+        self._failed = False  # the caller gets an error in the place of the answer, and does not pay for what was not sent
+        self._bill: Bill | None = None  # what was settled
         self._asked_at: float | None = None  # when the try that is under way began, in monotonic seconds
 
-    @property
-    def settled(self) -> bool:
-        """Whether what it cost is on disk."""
-        return self._settled
-
     def bill(self) -> Bill:
-        """What the call has come to so far, at the prices of the model that answers."""
+        """Return what the call has come to so far, at the prices of the model that answers."""
         raise NotImplementedError
-
-    def void(self) -> None:
-        """Drops what was produced and not sent: the caller gets an error in its place, and does not pay for it."""
-        raise NotImplementedError
-
-    def abandon(self) -> None:
-        """The caller has left, or stopped the run, after the model was asked: it pays for what the model has read, too."""
-
-    # --- money
-
-    async def __aenter__(self) -> Self:
-        """Begins a call that is settled exactly once, however the block ends; raises what `reserve` does."""
-        if self.paid:
-            try:
-                await self.reserve()
-            except BaseException:
-                await self.settle()
-                raise
-        return self
-
-    def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> Awaitable[None]:
-        """A caller who leaves has what was sent; for one who gets an error in the place of the answer the call is void."""
-        if error is not None:
-            (self.abandon if isinstance(error, asyncio.CancelledError | GeneratorExit | ClientGone) else self.void)()
-        return self.settle()
-
-    async def reserve(self) -> None:
-        """Holds the worst case of a paid call. Raises ApiError `insufficient_funds`, `storage_unavailable`."""
-        if not self.paid or self._reserved:
-            return
-        self._reserved = True  # from here on there may be a hold, even if this task is cancelled
-        try:
-            # Unsynced: what a power failure takes from the disk is a hold whose call has ended with it, and which the next start
-            # would have released. The settlement, which is synced, cannot be there without it.
-            await self._engines.db.write_unsynced(self.reserve_in)
-        except ApiError:
-            self._reserved = False
-            raise
 
     def reserve_in(self, tx: sqlite3.Connection) -> None:
         """`reserve` inside a transaction."""
         raise NotImplementedError
 
+    # --- money
+
+    async def __aenter__(self) -> Self:
+        try:
+            await self.reserve()
+        except BaseException:
+            await self.end()
+            raise
+        return self
+
+    def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> Awaitable[None]:
+        return self.end(error)
+
+    async def reserve(self) -> None:
+        """Hold the worst case of a paid call. Raises ApiError `insufficient_funds`, `storage_unavailable`."""
+        if not self.paid or self._reserved:
+            return
+        self._reserved = True  # from here on there may be a hold, even if this task is cancelled
+        try:
+            # Unsynced: a power failure can only take a hold whose call has ended with it, and which the next start would release.
+            # The settlement, which is synced, cannot be on disk without it.
+            await self._engines.db.write_unsynced(self.reserve_in)
+        except ApiError:
+            self._reserved = False
+            raise
+
     def hold(self, tx: sqlite3.Connection, amount_micros: int) -> None:
-        """Sets the worst case aside. Raises ApiError `insufficient_funds`."""
+        """Hold the worst case. Raises ApiError `insufficient_funds`."""
         self._held_micros = amount_micros
         wallet.hold(tx, self._payer.account_id, self._hold_id, amount_micros, self._engines.clock())
         self._reserved = True
 
-    async def settle(self) -> None:
-        """Pays for the call as far as it came, and releases the rest of its hold; waits through cancellations.
+    async def end(self, error: BaseException | None = None) -> None:
+        """Pay for the call as far as it came, and release the rest of its hold; cancellations wait. A second call does nothing.
 
-        Raises ApiError `storage_unavailable`; then it is paid once there is room. Where the process ends before, the next start
-        releases the hold.
+        `error` is what ended it early. Raises ApiError `storage_unavailable`; then it is paid once there is room, or released by
+        the next start.
         """
-        if (self._reserved or self.beside) and not self._settled:
+        if isinstance(error, asyncio.CancelledError | GeneratorExit | ClientGone):
+            self._left = True
+        elif error is not None:
+            self._failed = True
+        if not self.settled and (self._reserved or self.also):
             db = self._engines.db
             write = db.write_first if self.paid else db.write_unsynced  # how far a run is: its end, which is synced, follows
-            await write_until_done(partial(write, self.settle_in), lambda error: self.void())
-        self.mark_settled()
+            await write_until_done(partial(write, self._settle_in, self.also or _write_nothing), self._note_failure)
+        self._note_settled()
 
-    def mark_settled(self) -> None:
-        """To be called when the transaction of `settle_in` is on disk. Counts the call, what costs nothing too."""
-        if self._settled:
+    async def end_in(self, record: Callable[[sqlite3.Connection], T], *, left: bool) -> T:
+        """End the call in one transaction with `record`, which is written in the place of `also`, and return its result.
+
+        `left` is whether the caller has left. It may be repeated until it succeeds. Raises ApiError.
+        """
+        self._left = self._left or (left and not self.settled)
+        result = await self._engines.db.write(self._settle_in, record)
+        self._note_settled()
+        return result
+
+    def _note_failure(self, error: ApiError) -> None:
+        self._failed = True
+
+    def _note_settled(self) -> None:
+        """Count the call, one that costs nothing too."""
+        if self.settled:
             return
-        self._settled = True
-        self.beside = None  # whose run may hold this call
-        if self._overrun_micros:
-            self._engines.metrics.count_overrun(self._overrun_micros)
+        self.settled = True
+        self.also = None  # it refers to the run, which refers to this call
         if not self.paid:
-            bill = self._paid = self.bill()
-            payer = self._payer
-            row = (payer.account_id, payer.key_id, self._model.id, day_of(self._engines.clock()))
-            self._engines.usage.count(row, bill.input_tokens, bill.output_tokens)
-        if self._paid is not None:
-            paid = self._paid
-            self._engines.metrics.count_call(self._model.counted_as, paid.input_tokens, paid.output_tokens, self.cost_micros)
+            self._bill = self.bill()
+            row = (self._payer.account_id, self._payer.key_id, self._model.id, day_of(self._engines.clock()))
+            self._engines.usage.count(row, self._bill.input_tokens, self._bill.output_tokens)
+        if (bill := self._bill) is not None:
+            metrics = self._engines.metrics
+            if bill.cost_micros > self.cost_micros:
+                metrics.count_overrun(bill.cost_micros - self.cost_micros)
+            metrics.count_call(self._model.counted_as, bill.input_tokens, bill.output_tokens, self.cost_micros)
 
-    def settle_in(self, tx: sqlite3.Connection) -> None:
-        """`settle` inside a transaction, for instance the one that ends an agent run; a further one is nothing."""
+    def _settle_in(self, tx: sqlite3.Connection, record: Callable[[sqlite3.Connection], T]) -> T:
         self._debit_in(tx)
-        if self.beside:
-            self.beside(tx)
+        return record(tx)
 
     def _debit_in(self, tx: sqlite3.Connection) -> None:
         if not self.paid or not self._reserved:
@@ -214,14 +209,13 @@ class PaidCall:
             )
         if charged_micros is None:  # the hold had ended before
             return
-        self._paid, self.cost_micros = bill, charged_micros
+        self._bill, self.cost_micros = bill, charged_micros
         counted = (self._payer.account_id, self._payer.key_id, self._model.id, bill.input_tokens, bill.output_tokens)
         add_call(tx, CountedCall(*counted, charged_micros, day_of(now_seconds)))
         self.log_fields["cost_micros"] = charged_micros
-        self._overrun_micros = bill.cost_micros - charged_micros
-        if self._overrun_micros:  # more than was held: the operator's loss
-            self.log_fields["overrun_micros"] = self._overrun_micros
-            add_overrun(tx, day_of(now_seconds), self._model.id, self._overrun_micros)
+        if overrun_micros := bill.cost_micros - charged_micros:  # more than was held: the operator's loss
+            self.log_fields["overrun_micros"] = overrun_micros
+            add_overrun(tx, day_of(now_seconds), self._model.id, overrun_micros)
 
     # --- the engine
 
@@ -301,6 +295,10 @@ class PaidCall:
         name, byok = (BUILTIN, False) if provider is None else (provider.name, provider.byok)
         self.log_fields.update(upstream_errors.log_fields(fault, byok=byok))
         return upstream_errors.caller_error(fault, provider=name, byok=byok)
+
+
+def _write_nothing(tx: sqlite3.Connection) -> None:
+    pass
 
 
 async def _waited(fault: UpstreamFault) -> bool:

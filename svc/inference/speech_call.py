@@ -63,11 +63,9 @@ class SpeechCall(PaidCall):
             self.hold(tx, self._cost_micros(self._asked, self._request.most_tokens))
 
     def bill(self) -> Bill:
-        text = f"{self._model.id}: {self.tokens} audio tokens ({self.seconds:.1f} s)"
-        return Bill(0, self.tokens, self._cost_micros(self._model, self.tokens), text)
-
-    def void(self) -> None:
-        self.seconds = 0.0
+        seconds, tokens = (0.0, 0) if self._failed else (self.seconds, self.tokens)
+        text = f"{self._model.id}: {tokens} audio tokens ({seconds:.1f} s)"
+        return Bill(0, tokens, self._cost_micros(self._model, tokens), text)
 
     @staticmethod
     def _cost_micros(model: Model, tokens: int) -> int:

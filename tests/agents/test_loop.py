@@ -24,7 +24,7 @@ class PlayedCall:
     async def reserve(self) -> None:
         self.log.append("reserved")
 
-    async def settle(self) -> None:
+    async def end(self) -> None:
         self.log.append("settled")
 
     async def stream(self) -> AsyncGenerator[list[dict[str, Any]], None]:

@@ -693,19 +693,18 @@ async def a_paid_call(lab: Lab, person: Person, model_id: str = "lab/ok", **fiel
 
 async def test_a_settlement_that_is_cancelled_or_repeated_is_one_debit_with_its_cost(lab: Lab) -> None:
     person = await lab.person(1_000)
-    db = lab.service.state["db"]
     for turns in range(6):
         call = await a_paid_call(lab, person)
         await call.reserve()
         await call.complete()
-        settling = asyncio.create_task(call.settle())
+        settling = asyncio.create_task(call.end())
         for _ in range(turns):
             await asyncio.sleep(0)
         settling.cancel()
         await asyncio.gather(settling, return_exceptions=True)
         # As an agent run does whose turn was cut off in its settlement.
-        await db.write(call.settle_in)
-        await call.settle()
+        await call.end_in(lambda tx: None, left=False)
+        await call.end()
         assert call.cost_micros == 17 and await lab.balance(person) == 1_000 - 17 * (turns + 1)
     (used,) = (await lab.get(person, "/billing/usage"))["data"]
     assert (used["requests"], used["cost_micros"]) == (6, 6 * 17)
@@ -770,7 +769,7 @@ async def test_a_hold_that_nobody_waited_for_is_released(lab: Lab) -> None:
             await asyncio.sleep(0)
         reserving.cancel()
         await asyncio.gather(reserving, return_exceptions=True)
-        await call.settle()
+        await call.end()
         assert await lab.balance(person) == 1_000
 
 
