@@ -24,12 +24,12 @@ COMMON = [f"common{number}" for number in range(40)]
 QUERY = " ".join(COMMON[:32])
 IN_FLIGHT = 6
 # What one request may take of the worker's CPU time: its budgets, and a share for a machine that is slower or measured coarsely.
-LEAST_CPU_SECONDS, MOST_CPU_SECONDS = 0.005, 0.7
-PATIENCE_SECONDS = 10.0
+LEAST_CPU_SECONDS, MOST_CPU_SECONDS = 0.002, 0.7
+PATIENCE_SECONDS = 30.0
 
 
 async def fill(service: Service, account_id: str) -> None:
-    """A history of 1,500 look-alike words and of 1 MB of common words."""
+    """A history of 1,500 look-alike words and of 0.5 MB of common words."""
     db: Database = service.state["db"]
 
     def add(tx: sqlite3.Connection, contents: list[str]) -> None:
@@ -38,7 +38,7 @@ async def fill(service: Service, account_id: str) -> None:
             conversations.add_message(tx, account_id, made.id, role="user", content=content, now_seconds=service.clocks.now)
 
     await db.write_much(add, [LOOK_ALIKES])
-    for _ in range(30):
+    for _ in range(15):
         await db.write_much(add, [" ".join(COMMON * 10)] * 10)
     while await db.write_much(fulltext.index_some):
         pass

@@ -53,12 +53,15 @@ def search(
     beginning = None if not words or query[-1].isspace() or is_unspaced(words[-1]) else words.pop()
     asked = [(word, False) for word in words] + ([] if beginning is None else [(beginning, True)])
     by_word: list[_LookedUp] = []
+    incomplete = True
     with best_effort(_STEP_SECONDS):
         for word, is_beginning in asked:
-            if spent():
-                break
             places = MESSAGES.newest(conn, account_id, [word], _HITS, beginning=is_beginning)
-            by_word.append(_LookedUp(places, TITLES.newest(conn, account_id, [word], _HITS, beginning=is_beginning)))
+            found = _LookedUp(places, TITLES.newest(conn, account_id, [word], _HITS, beginning=is_beginning))
+            if by_word and spent():  # places of this word may be missing, and then conversations would be
+                break
+            by_word.append(found)
+        incomplete = spent()
     rare = sorted((found for found in by_word if len(found.places) < _HITS), key=lambda found: len(found.places)) or by_word[:1]
     newest: list[dict[int, int | None]] = []
     with best_effort(_STEP_SECONDS):
@@ -77,8 +80,7 @@ def search(
             matches.append(Match(one, _snippets(conn, one, newest[0].get(one.number), set(words), beginning)))
     shown = len(matches)
     matches += [Match(one, []) for one in conversations.items[shown:]]
-    incomplete = len(by_word) < len(asked) or len(newest) < len(rare) or shown < len(matches)
-    return SearchResult(Page(matches, conversations.has_more), incomplete)
+    return SearchResult(Page(matches, conversations.has_more), incomplete or len(newest) < len(rare) or shown < len(matches))
 
 
 def _newest_by_conversation(
