@@ -1,16 +1,18 @@
-"""What memory recalls of long histories, and whether it is silent where nothing was said: `python -m tests.bench_recall`.
+"""Measure what memory recalls, and whether it is silent where nothing was said: `python -m tests.bench_recall [MESSAGES] [-v]`.
 
-For each of six languages tests/content/recall has facts (`+`) with questions in equal words (`=`), other forms (`~`) and misspelt
-(`?`), requests that have nothing to do with them (`-`), and chatter (`.`), of which `{one|other}` makes a history of any length.
+tests/content/recall has a file for each language, and `holdout` another one, written apart to check what was tuned on the first.
+Each has facts (`+`) with questions in equal words (`=`), in other forms (`~`), misspelt (`?`), and about names that are stop
+words of some language (`!`); questions that have nothing to do with the facts (`-`); and chatter (`.`), of which `{one|other}`
+makes a history of any length. Each language has a history of its own, and all languages together have one more.
 """
 
 import random
 import re
 import sqlite3
-import statistics
 import sys
 import time
-from collections import Counter, defaultdict
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,32 +22,49 @@ from svc.content.fulltext import index_some
 from svc.schema import SCHEMA
 
 FOLDER = Path(__file__).parent / "content" / "recall"
+HALVES = {"tuning": FOLDER, "holdout": FOLDER / "holdout"}
 NOW = 1_790_000_000.0
-KINDS = {"=": "equal words", "~": "other forms", "?": "near spellings"}
+KINDS = {"=": "equal words", "~": "other forms", "?": "misspelt", "!": "names like stop words"}
+UNRELATED = "-"
 
 
 @dataclass
 class Questions:
-    """One language's file."""
+    """The questions and the chatter of one language, or of several."""
 
     related: list[tuple[str, str, str]] = field(default_factory=list)  # kind, question, fact
     unrelated: list[str] = field(default_factory=list)
-    chatter: list[str] = field(default_factory=list)
+    chatter: list[list[str]] = field(default_factory=list)  # for each language
+
+    @property
+    def facts(self) -> list[str]:
+        return list(dict.fromkeys(fact for _, _, fact in self.related))
 
 
 def read_questions(path: Path) -> Questions:
-    found, fact = Questions(), ""
+    found, fact, chatter = Questions(), "", []
     for line in path.read_text().splitlines():
         sign, text = line[0], line[2:]
         if sign == "+":
             fact = text
         elif sign in KINDS:
             found.related.append((sign, text, fact))
-        elif sign == "-":
+        elif sign == UNRELATED:
             found.unrelated.append(text)
         else:
-            found.chatter.append(text)
-    return found
+            chatter.append(text)
+    return Questions(found.related, found.unrelated, [chatter])
+
+
+def read_half(folder: Path) -> dict[str, Questions]:
+    """The questions of each language, and of all together as `all`."""
+    found = {path.stem: read_questions(path) for path in sorted(folder.glob("*.txt"))}
+    together = Questions()
+    for questions in found.values():
+        together.related += questions.related
+        together.unrelated += questions.unrelated
+        together.chatter += questions.chatter
+    return {**found, "all": together}
 
 
 def new_account(questions: Questions, messages: int) -> tuple[sqlite3.Connection, str]:
@@ -55,7 +74,7 @@ def new_account(questions: Questions, messages: int) -> tuple[sqlite3.Connection
     conn.executescript(SCHEMA.read_text())
     account_id = str(accounts.add_account(conn, "ada@example.com", None, None, NOW).id)
     chance = random.Random(7)
-    facts = list(dict.fromkeys(fact for _, _, fact in questions.related))
+    facts = questions.facts
     said = [(number % 2, chatter(chance, questions.chatter)) for number in range(messages - len(facts))]
     for fact in facts:
         said.insert(chance.randrange(len(said) + 1), (0, fact))
@@ -69,71 +88,78 @@ def new_account(questions: Questions, messages: int) -> tuple[sqlite3.Connection
     return conn, account_id
 
 
-def chatter(chance: random.Random, lines: list[str]) -> str:
-    """Two of `lines`, with one choice of each `{one|other}`."""
-    text = " ".join(chance.sample(lines, 2))
+def chatter(chance: random.Random, languages: list[list[str]]) -> str:
+    """Two lines of one language, with one choice of each `{one|other}`."""
+    text = " ".join(chance.sample(chance.choice(languages), 2))
     return re.sub(r"\{([^}]*)\}", lambda match: chance.choice(match[1].split("|")), text)
 
 
 @dataclass
 class Result:
-    """What one history recalled."""
+    """How many questions of each kind were asked and came out right, over one or more histories."""
 
     asked: Counter[str] = field(default_factory=Counter)
-    hits: Counter[str] = field(default_factory=Counter)
+    right: Counter[str] = field(default_factory=Counter)
     millis: list[float] = field(default_factory=list)
-    missed: list[str] = field(default_factory=list)
-    noise: list[str] = field(default_factory=list)
+    wrong: list[str] = field(default_factory=list)
+
+    def share(self, kind: str) -> float:
+        return self.right[kind] / self.asked[kind] if self.asked[kind] else 1.0
+
+    def __str__(self) -> str:
+        shares = [f"{name} {self.share(kind):6.1%} of {self.asked[kind]}" for kind, name in KINDS.items()]
+        noise = f"noise {1 - self.share(UNRELATED):5.1%} of {self.asked[UNRELATED]}"
+        millis = sorted(self.millis)
+        return ", ".join([*shares, noise, f"median {millis[len(millis) // 2]:.1f} ms, most {millis[-1]:.1f} ms of CPU"])
 
 
-def measure(questions: Questions, messages: int) -> Result:
-    """Asks every question over one history."""
+def measure(questions: Questions, messages: int, result: Result | None = None) -> Result:
+    """Ask every question over one history, and add what comes of it to `result`."""
     conn, account_id = new_account(questions, messages)
-    result = Result()
+    result = result or Result()
 
-    def asked(question: str) -> list[str]:
-        began = time.perf_counter()
+    def recalled(question: str) -> list[str]:
+        began = time.thread_time()
         passages = recall.matching_passages(conn, account_id, question)
-        result.millis.append((time.perf_counter() - began) * 1000)
+        result.millis.append((time.thread_time() - began) * 1000)
         return [passage.text for passage in passages]
 
     for kind, question, fact in questions.related:
-        result.asked[kind] += 1
-        if fact in asked(question):
-            result.hits[kind] += 1
-        else:
-            result.missed.append(f"{kind} {question}")
+        _note(result, kind, question, fact in recalled(question))
     for question in questions.unrelated:
-        result.asked["-"] += 1
-        found = asked(question)
-        if found:
-            result.noise.append(f"{question} -> {found[0]}")
-        else:
-            result.hits["-"] += 1
+        _note(result, UNRELATED, question, not recalled(question))
     conn.close()
     return result
 
 
+def _note(result: Result, kind: str, question: str, is_right: bool) -> None:
+    result.asked[kind] += 1
+    if is_right:
+        result.right[kind] += 1
+    else:
+        result.wrong.append(f"{kind} {question}")
+
+
+def measure_all(found: Iterable[Questions], messages: int) -> Result:
+    result = Result()
+    for questions in found:
+        measure(questions, messages, result)
+    return result
+
+
 def main(messages: int, verbose: bool) -> None:
-    """Prints the shares for each language and for all."""
-    total: defaultdict[str, Counter[str]] = defaultdict(Counter)
-    took: list[float] = []
-    for path in sorted(FOLDER.glob("*.txt")):
-        result = measure(read_questions(path), messages)
-        took += result.millis
-        for kind, count in result.asked.items():
-            total["asked"][kind] += count
-            total["hits"][kind] += result.hits[kind]
-        shares = ", ".join(f"{kind} {result.hits[kind]}/{count}" for kind, count in result.asked.items())
-        print(f"{path.stem}: {shares}; median {statistics.median(result.millis):.1f} ms, most {max(result.millis):.1f} ms")
-        if verbose:
-            print(*(f"    missed {line}" for line in result.missed), *(f"    noise {line}" for line in result.noise), sep="\n")
-    for kind, name in {**KINDS, "-": "unrelated, silent"}.items():
-        hits, count = total["hits"][kind], total["asked"][kind]
-        print(f"{name:<20} {hits:>4} of {count:>4}  {hits / count:6.1%}")
-    related = [sum(total[part][kind] for kind in KINDS) for part in ("hits", "asked")]
-    print(f"{'all facts':<20} {related[0]:>4} of {related[1]:>4}  {related[0] / related[1]:6.1%}")
-    print(f"{messages} messages each; median {statistics.median(took):.1f} ms, slowest {max(took):.1f} ms")
+    """Print the shares of each half."""
+    for half, folder in HALVES.items():
+        found = read_half(folder)
+        together = found.pop("all")
+        for name, result in {
+            f"{len(found)} histories of {messages}": measure_all(found.values(), messages),
+            "one history of facts": measure(together, len(together.facts) + 2),
+            f"one history of {messages}": measure(together, messages),
+        }.items():
+            print(f"{half}, {name} messages: {result}")
+            if verbose:
+                print(*(f"    {line}" for line in result.wrong), sep="\n")
 
 
 if __name__ == "__main__":

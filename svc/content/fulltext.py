@@ -9,14 +9,13 @@ import asyncio
 import contextlib
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import NamedTuple
 
-from svc.budget import spent
 from svc.content import word_runs
 from svc.content.word_runs import PIECES as PIECES
-from svc.content.word_runs import tidy_some, words_beginning
-from svc.content.words import LEAST_MISSPELT, are_forms, indexed_words, is_near, is_unspaced, words_of
+from svc.content.word_runs import tidy_some
+from svc.content.words import indexed_words, is_unspaced, words_of
 from svc.db import Database
 from svc.errors import ApiError
 
@@ -25,10 +24,6 @@ PIECE_CHARACTERS = 1_000
 _PIECES_AT_ONCE = 4
 _INDEX_SECONDS = 0.003
 _PURGE_SECONDS = 60.0
-_FORMS_READ = 300
-_FORMS_KEPT = 12
-_NEAR_READ = 1_500
-_NEAR_KEPT = 8
 
 
 def pieces_of(text: str) -> list[str]:
@@ -134,43 +129,3 @@ async def purge_in_time(db: Database) -> None:
 def remove_message_words(tx: sqlite3.Connection, account_id: str, number: int) -> None:
     """Remove the words of a message that this transaction deletes."""
     MESSAGES.remove(tx, account_id, number * PIECES, (number + 1) * PIECES)
-
-
-def forms_of(conn: sqlite3.Connection, account_id: str, word: str) -> list[str]:
-    """The words that the account has used which are forms of the folded `word`, up to 12, itself first if it has been used."""
-    if is_unspaced(word):
-        return [word]
-    # Forms of one word begin alike, and a word may be the beginning of a longer one: Zahnarzt in Zahnarzttermin.
-    beginning = word[: max(3, min(5, len(word) - 2))]
-    alike = words_beginning(conn, account_id, beginning, _FORMS_READ)
-    # Numbers have no forms.
-    found = [] if any(sign.isdigit() for sign in word) else [other for other in alike if are_forms(word, other)]
-    known = word in alike or (len(alike) == _FORMS_READ and MESSAGES.newest(conn, account_id, [word], 1))
-    return list(dict.fromkeys([word, *found] if known else found))[:_FORMS_KEPT]
-
-
-def near_words(conn: sqlite3.Connection, account_id: str, word: str) -> list[str]:
-    """The words that the account has used of which the folded `word` may be a misspelling, up to 8."""
-    if is_unspaced(word) or len(word) < LEAST_MISSPELT or any(sign.isdigit() for sign in word):
-        return []
-    lengths = range(len(word) - 2, len(word) + 3)
-    alike: dict[str, None] = {}
-    for beginning in (word[:2], *_altered_beginnings(word)):
-        if spent():
-            break
-        alike.update(dict.fromkeys(words_beginning(conn, account_id, beginning, _NEAR_READ, lengths)))
-    found = []
-    for other in alike:
-        if spent():
-            break
-        if is_near(word, other):
-            found.append(other)
-    return found[:_NEAR_KEPT]
-
-
-def _altered_beginnings(word: str) -> Iterator[str]:
-    """How a word may begin of which `word` is a misspelling in the first two letters."""
-    first, second = word[0], word[1]
-    rest = word[2 : 4 if len(word) < 8 else 3]  # a long word may have another mistake
-    yield from (second + rest, first + rest, second + first + rest)
-    yield first + word[2] + second

@@ -1,20 +1,23 @@
-"""Memory: which passages of what an account said and was told earlier bear on what it says now.
+"""Memory: find what an account said or was told earlier that helps to answer its question.
 
-words of the question, without those that tell nothing -> their forms that the account has used, or what they misspell
--> the pieces of messages that hold them -> those that hold enough of the question, and something rare -> up to 5 passages
+words of the question that tell what it is about -> their forms that the account has used, or the words that they misspell
+-> the pieces of messages that hold them -> those that share a rare word and enough of the question -> up to 5 passages
 """
 
 import math
+import re
 import sqlite3
 from collections import defaultdict
-from collections.abc import Collection, Iterator
-from itertools import chain
+from collections.abc import Callable, Collection, Iterator
+from heapq import nlargest
 from typing import Any, NamedTuple
 
 from svc.budget import best_effort, spent
 from svc.content import answers
-from svc.content.fulltext import MESSAGES, PIECES, distinct_words, forms_of, near_words, pieces_of
-from svc.content.words import is_own_word, is_stop_word, is_unspaced, is_weak_word, places_of, words_of
+from svc.content.fulltext import MESSAGES, PIECES, distinct_words, pieces_of
+from svc.content.language import is_own_word, is_stop_word, is_weak_word, language_of, stemmer
+from svc.content.variants import forms_of, near_words
+from svc.content.words import folded, is_unspaced, places_of, words_of
 from svc.ids import timestamp
 
 MOST_PASSAGES = 5
@@ -22,20 +25,19 @@ MOST_CHARACTERS = 2_000
 _PASSAGE_CHARACTERS = 700
 _LEAST_CHARACTERS = 80
 _QUERY_CHARACTERS = 4_000
-_WORDS = 40
-# CPU time for looking up the words of a question, and again for the passages. Words and passages that are left then do not count.
-_SEARCH_SECONDS = 0.25
-_MISSPELT = 8  # so many unknown words are taken for misspellings at most
-# How many of a word's newest pieces count, and how many messages of an account at most say how rare a word is.
-_HITS = 300
-_COUNTED = 3_000
+# CPU time for looking up the words of a question, and for each of two steps that read messages. What is left does not count.
+_LOOKUP_SECONDS, _READING_SECONDS = 0.03, 0.01
+_WORDS = 24  # of a long question, half from its beginning and half from its end
+_MISSPELT = 4  # unknown words of a question that are looked up as misspellings
+_HITS = 300  # newest pieces of messages that are read for a word
+_COUNTED = 3_000  # messages by which a word's rarity is measured
 _CANDIDATES = 30
-# A word is rare in 2 % of the messages, or in so many of a short history.
-_RARE_SHARE, _RARE = 0.02, 30
-_WEAK, _NEAR, _SIGN, _ABSENT, _QUESTION = 0.35, 0.9, 0.5, 0.8, 0.7
-# How much of what the question tells a passage must hold: less where somebody asks about themselves, or what was said.
-_SHARE, _OWN_SHARE = 0.4, 0.25
-_BEST_SHARE = 0.5
+_RARE = 60  # A word is rare in so many pieces: 2 % of those that are counted.
+# The share of what a question tells that a passage must hold: a little less than one of four words.
+_SHARE = 0.24
+_LONG = 8  # letters; unrelated texts seldom share a longer word by chance
+_NUMBER = re.compile(r"\d{1,4}[a-z]{0,2}")  # "3", "1998", "5th", "20km": amounts and dates, which many texts share
+_INNER_WORD = re.compile(r"(?<=[\w,;:] )[^\W\d_]{3,}")
 _REPEATED = 0.6
 
 
@@ -66,23 +68,27 @@ class Passage(NamedTuple):
 def matching_passages(
     conn: sqlite3.Connection, account_id: str, question: str, known: Collection[str] = frozenset()
 ) -> list[Passage]:
-    """Up to 5 passages of the account that bear on `question`, best first, with their days and speakers 2,000 characters at most.
+    """Return up to 5 passages of the account that help to answer `question`, best first, 2,000 characters in all.
 
-    What is in `known` as a whole is left out, and what the assistant said only because it was recalled.
+    Leave out messages whose whole text is in `known`, and what the assistant said only because it was recalled.
     """
-    asked = _asked_words(conn, account_id, question)
-    total = sum(word.weight for word in asked)
-    share = _OWN_SHARE if any(is_own_word(word) for word in distinct_words(question[:_QUERY_CHARACTERS])) else _SHARE
+    asked = _asked(question[:_QUERY_CHARACTERS])
+    words: list[_Word] = []
+    with best_effort(_LOOKUP_SECONDS):
+        words.extend(_looked_up(conn, account_id, asked))
+    found: list[_Piece] = []
+    with best_effort(_READING_SECONDS):
+        found.extend(_sharing(conn, account_id, asked, words))
+    forms = {form for word in words for form in word.forms}
     told = {text.strip() for text in known}
     passages: list[Passage] = []
-    left, best = MOST_CHARACTERS, 0.0
-    with best_effort(_SEARCH_SECONDS):
-        for message, piece, score, forms in _best(conn, account_id, asked, share * total):
+    left = MOST_CHARACTERS
+    with best_effort(_READING_SECONDS):
+        for _, message, piece in sorted(found, key=lambda one: one.order, reverse=True):
             if spent():
                 break
-            best = best or score
-            text = _own_text(conn, account_id, message, pieces_of(message["content"])[piece], forms)
-            if message["content"].strip() in told or not text or score < _BEST_SHARE * best:
+            text = _own_text(conn, account_id, message, piece, forms)
+            if message["content"].strip() in told or not text:
                 continue
             told.add(message["content"].strip())
             room = min(_PASSAGE_CHARACTERS, left - 40)
@@ -96,68 +102,130 @@ def matching_passages(
     return passages
 
 
-class _AskedWord(NamedTuple):
-    forms: list[str]
-    places: list[int]
-    weight: float  # what the whole question gains by it
-    found_weight: float  # what a passage gains that holds it
-    rare: bool
+class _Asked(NamedTuple):
+    """What a question asks for."""
+
+    words: list[str]
+    language: str | None  # None if the question is too short to tell
+    stem: Callable[[str], str]
+    names: set[str]
+    is_own: bool  # about "my" or "our" things: general questions seldom are
 
 
-def _asked_words(conn: sqlite3.Connection, account_id: str, question: str) -> list[_AskedWord]:
-    telling = [word for word in distinct_words(question[:_QUERY_CHARACTERS]) if not is_stop_word(word)]
-    if len(telling) > _WORDS:  # what is asked stands at the beginning or at the end
+def _asked(question: str) -> _Asked:
+    words = distinct_words(question)
+    names = _names(question)
+    others = [word for word in words if word not in names]
+    language = language_of(others)
+    stem = stemmer(language or language_of(others, 1))
+    if language == "de":  # all nouns have a capital
+        names = set()
+    is_own = any(is_own_word(word, language) for word in words)
+    telling = [word for word in words if word in names or _is_telling(word, language)]
+    pairs = {sign for word in telling if is_unspaced(word) and len(word) == 2 for sign in word}
+    telling = [word for word in telling if word not in pairs]
+    strong = [word for word in telling if not is_weak_word(word, language)]
+    telling = strong or (telling if is_own else [])  # "What is my name?"
+    if len(telling) > _WORDS:
         telling = telling[: _WORDS // 2] + telling[-_WORDS // 2 :]
-    all_weak = all(is_weak_word(word) for word in telling)
+    return _Asked(telling, language, stem, names, is_own)
+
+
+def _names(question: str) -> set[str]:
+    """Return the folded words that have a capital inside a sentence, such as "May" or "Will", unless most words have one."""
+    names = {folded(word) for word in _INNER_WORD.findall(question) if word.istitle()}
+    return names if 2 * len(names) < len(question.split()) else set()
+
+
+def _is_telling(word: str, language: str | None) -> bool:
+    if is_unspaced(word):
+        return not is_stop_word(word, None)
+    if _NUMBER.fullmatch(word) or (len(word) < 3 and word.isalpha()):
+        return False
+    return language is None or not is_stop_word(word, language)
+
+
+class _Word(NamedTuple):
+    """A word of the question, and where the account has used it."""
+
+    text: str
+    forms: list[str]
+    close: set[str]  # those of the forms that are neither compounds nor derived words
+    places: set[int]
+    weight: float
+
+    @property
+    def is_rare(self) -> bool:
+        return 0 < len(self.places) <= _RARE
+
+
+def _looked_up(conn: sqlite3.Connection, account_id: str, asked: _Asked) -> Iterator[_Word]:
     counted = conn.execute(
         "SELECT count(*) FROM (SELECT 1 FROM messages WHERE account_id = ? LIMIT ?)", (account_id, _COUNTED)
     ).fetchone()[0]
-    asked: list[_AskedWord] = []
-    looked_up = 0
-    with best_effort(_SEARCH_SECONDS):
-        for word in telling:
-            if spent():
-                break
-            forms, quality = forms_of(conn, account_id, word), 1.0
-            if not forms and looked_up < _MISSPELT:
-                looked_up += 1
-                forms, quality = near_words(conn, account_id, word), _NEAR
+    misspelt = 0
+    for word in asked.words:
+        if spent():
+            return
+        forms = [word, *_without_stop_words(forms_of(conn, account_id, word, asked.stem), asked)]
+        close = {form for form in forms if asked.stem(form) == asked.stem(word)}
+        places = MESSAGES.newest(conn, account_id, forms, _HITS)
+        if not places and misspelt < _MISSPELT:
+            misspelt += 1
+            forms = _without_stop_words(near_words(conn, account_id, word), asked)
             places = MESSAGES.newest(conn, account_id, forms, _HITS) if forms else []
-            weight = math.log(1 + counted / len(places)) if places else _ABSENT * math.log(1 + counted)
-            weight *= _SIGN if is_unspaced(word) and len(word) == 1 else 1
-            weight *= _WEAK if is_weak_word(word) and not all_weak else 1
-            rare = len(places) <= max(_RARE, _RARE_SHARE * counted) and (all_weak or not is_weak_word(word))
-            asked.append(_AskedWord(forms, places, weight, weight * quality, rare))
-    return asked
+            close = set(forms)
+        yield _Word(word, forms, close, set(places), math.log(1 + counted / max(len(places), 1)))
 
 
-def _best(
-    conn: sqlite3.Connection, account_id: str, asked: list[_AskedWord], least: float
-) -> Iterator[tuple[sqlite3.Row, int, float, set[str]]]:
-    """The messages that hold enough of what is asked, the best first and of equal ones the newest: with the piece, how much of
-    it that holds, and the words by which it was found."""
+def _without_stop_words(words: list[str], asked: _Asked) -> list[str]:
+    return [word for word in words if not is_stop_word(word, asked.language)]
+
+
+class _Piece(NamedTuple):
+    """A piece of a message that may help, and its place in the order of them."""
+
+    order: tuple[bool, float, int]
+    message: sqlite3.Row
+    piece: str
+
+
+def _sharing(conn: sqlite3.Connection, account_id: str, asked: _Asked, words: list[_Word]) -> Iterator[_Piece]:
     scores: defaultdict[int, float] = defaultdict(float)
-    rare: set[int] = set()
-    for word in asked:
+    for word in words:
         for place in word.places:
-            scores[place] += word.found_weight
-        if word.rare:
-            rare.update(word.places)
-    enough = [place for place, score in scores.items() if score >= least and place in rare]
-    forms = set(chain.from_iterable(word.forms for word in asked))
-    found = []
-    for place in sorted(enough, key=lambda place: (scores[place], place), reverse=True)[:_CANDIDATES]:
+            scores[place] += word.weight
+    rare = {place for word in words if word.is_rare for place in word.places}
+    for place in nlargest(_CANDIDATES, rare, key=lambda place: (scores[place], place)):
+        if spent():
+            return
         number, piece = divmod(place, PIECES)
         message = conn.execute("SELECT * FROM messages WHERE account_id = ? AND number = ?", (account_id, number)).fetchone()
         if message is None or message["role"] == "system":
             continue
-        # Who asked before has not told it.
-        is_question = message["role"] == "user" and message["content"].rstrip().endswith(("?", "\uff1f"))
-        score = scores[place] * (_QUESTION if is_question else 1)
-        if score >= least:
-            found.append((score, place, message, piece))
-    for score, _, message, piece in sorted(found, key=lambda one: one[:2], reverse=True):
-        yield message, piece, score, forms
+        text = pieces_of(message["content"])[piece]
+        telling = words
+        if asked.language is None and (language := language_of(distinct_words(text))) is not None:
+            telling = [word for word in words if not is_stop_word(word.text, language)]
+        if _is_enough(asked, telling, [word for word in telling if place in word.places], text):
+            # A question of the user tells nothing, but it has more of the words.
+            tells = message["role"] != "user" or not message["content"].rstrip().endswith(("?", "\uff1f"))
+            yield _Piece((tells, scores[place], place), message, text)
+
+
+def _is_enough(asked: _Asked, telling: list[_Word], shared: list[_Word], text: str) -> bool:
+    """Whether a passage that shares words with the question helps to answer it.
+
+    One word is not enough if it is short or only related, unless it is most of the question or the question is about "my" things.
+    """
+    if not any(word.is_rare for word in shared):
+        return False
+    share = sum(word.weight for word in shared) / sum(word.weight for word in telling)
+    if len(shared) > 1 or asked.is_own or share > 0.5:
+        return share > _SHARE
+    (word,) = shared
+    is_special = len(word.text) >= _LONG or word.text in asked.names
+    return share > _SHARE and is_special and not word.close.isdisjoint(words_of(text))
 
 
 def _own_text(conn: sqlite3.Connection, account_id: str, message: sqlite3.Row, text: str, forms: set[str]) -> str:
@@ -171,7 +239,7 @@ def _own_text(conn: sqlite3.Connection, account_id: str, message: sqlite3.Row, t
 
 
 def _repeats(line: str, recalled: set[str]) -> bool:
-    telling = [word for word in distinct_words(line) if not is_stop_word(word)]
+    telling = [word for word in distinct_words(line) if not is_stop_word(word, None)]
     return sum(word in recalled for word in telling) > _REPEATED * len(telling)
 
 

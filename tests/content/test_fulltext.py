@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from svc import db as database
 from svc.content import conversations, fulltext
 from svc.content.fulltext import INDEXED_CHARACTERS, MESSAGES, PIECE_CHARACTERS, PIECES
+from svc.content.word_runs import words_beginning
 from tests.bench_words import KINDS, measure, note_transactions
 from tests.content.test_history import NOW, ada, bob, conn  # noqa: F401 - fixtures
 
@@ -54,12 +55,6 @@ def test_a_word_is_found_by_nobody_else(
     say(conn, ada, "a zebra")
     say(conn, bob, "an elephant")
     assert MESSAGES.newest(conn, ada, ["zebra"], 5) and not MESSAGES.newest(conn, bob, ["zebra"], 5)
-    assert fulltext.forms_of(conn, ada, "zebra") == ["zebra"] and fulltext.forms_of(conn, bob, "zebra") == []
-
-
-def test_a_misspelt_word_is_looked_up_among_the_words_that_were_used(conn: sqlite3.Connection, ada: str) -> None:  # noqa: F811
-    say(conn, ada, "the restaurant by the river")
-    assert fulltext.near_words(conn, ada, "restuarant") == ["restaurant"] and fulltext.near_words(conn, ada, "zeppelin") == []
 
 
 def test_the_words_of_a_deleted_message_are_gone_unless_another_has_them(
@@ -71,7 +66,7 @@ def test_the_words_of_a_deleted_message_are_gone_unless_another_has_them(
     fulltext.remove_message_words(conn, ada, number)
     conn.execute("DELETE FROM messages WHERE number = ?", (number,))
     assert MESSAGES.newest(conn, ada, ["zebra"], 5) == [] and len(MESSAGES.newest(conn, ada, ["lion"], 5)) == 1
-    assert fulltext.forms_of(conn, ada, "zebras") == [] and fulltext.forms_of(conn, ada, "lions") == ["lion"]
+    assert words_beginning(conn, ada, "zebra", 1) == [] and words_beginning(conn, ada, "lion", 1) == ["lion"]
 
 
 @pytest.mark.slow

@@ -1,32 +1,32 @@
-"""Memory recalls what bears on a question, in other forms and misspelt too, and is silent where nothing was said of it."""
+"""Memory recalls what helps to answer a question, in other forms and misspelt too, and nothing where nothing was said of it."""
 
-from collections import Counter
+import random
+import time
+from typing import Any
 
 import pytest
 
 from svc.content import answers, conversations, history, recall
 from svc.content.answers import AnswerDetails
-from tests.bench_recall import FOLDER, measure, read_questions
+from tests.bench_recall import HALVES, UNRELATED, Result, measure, measure_all, read_half
 from tests.content.test_history import NOW, ada, bob, conn, say, texts  # noqa: F401 - fixtures
 
-LEAST = {"=": 0.98, "~": 0.8, "?": 0.75, "-": 0.95}
+LEAST = {"=": 0.98, "~": 0.88, "?": 0.88, "!": 0.8, UNRELATED: 0.92}
 
 
-@pytest.fixture(scope="module")
-def shares() -> dict[str, float]:
-    """How much of each kind of question came out right, in histories of 300 messages in six languages."""
-    hits, asked = Counter[str](), Counter[str]()
-    for path in FOLDER.glob("*.txt"):
-        result = measure(read_questions(path), 300)
-        hits += result.hits
-        asked += result.asked
-    assert sum(asked.values()) >= 200
-    return {kind: hits[kind] / asked[kind] for kind in asked}
+@pytest.fixture(scope="module", params=HALVES)
+def results(request: pytest.FixtureRequest) -> list[Result]:
+    """What comes of some hundred questions: with a history for each of twelve languages, and with one for all."""
+    found = read_half(HALVES[request.param])
+    together = found.pop("all")
+    return [measure_all(found.values(), 150), measure(together, 400)]
 
 
 @pytest.mark.parametrize("kind", LEAST)
-def test_most_facts_are_recalled_and_most_unrelated_questions_recall_nothing(shares: dict[str, float], kind: str) -> None:
-    assert shares[kind] >= LEAST[kind]
+def test_most_facts_are_recalled_and_most_unrelated_questions_recall_nothing(results: list[Result], kind: str) -> None:
+    for result in results:
+        wrong = [line for line in result.wrong if line.startswith(kind)]
+        assert result.share(kind) >= LEAST[kind], wrong
 
 
 def test_a_passage_tells_the_day_and_the_speaker(conn, ada) -> None:  # type: ignore[no-untyped-def]  # noqa: F811
@@ -55,6 +55,8 @@ def test_all_passages_together_have_two_thousand_characters_at_most(conn, ada) -
         ("I am allergic to nuts.", "which allergies do I have"),
         ("Der Zahnarzttermin ist am Montag.", "wann muss ich zum Zahnarzt"),
         ("Мою кошку зовут Муся.", "где моя кошка"),
+        ("Зубной врач принимает в среду.", "приём у зубного врача"),  # noqa: RUF001
+        ("Ich wohne in der Großen Straße.", "welche Nummer in der grossen Strasse"),
         ("My landlord is Mr Castellano.", "castelano phone"),
         ("我对海鲜过敏", "海鲜我能吃吗"),
         ("My name is Ada.", "What is my name?"),
@@ -68,11 +70,107 @@ def test_forms_compounds_misspellings_and_signs_are_known(conn, ada, said: str, 
 
 
 @pytest.mark.parametrize(
-    "asked", ["how are you doing today?", "was kannst du", "et toi ?", "thanks!", "什么", "", "?", "the of and"]
+    ("said", "asked"),
+    [
+        ("My car is parked on level 3.", "Where is my car?"),  # French: because
+        ("My son plays the cello.", "What does my son play?"),  # French and Spanish: his
+        ("Ben borrowed the blue tent.", "What did Ben borrow?"),  # Dutch: am
+        ("We get married in May.", "What happens in May?"),  # also an English stop word
+        ("Will's flat is on the third floor.", "Which floor is Will on?"),
+        ("Mein Kind hat am Montag Geburtstag.", "Wann hat mein Kind Geburtstag?"),  # English: sort
+        ("The war memoirs are in the attic.", "Where are the war memoirs?"),  # German: was
+        ("Ben borrowed the blue tent.", "Ben?"),
+        ("Mi dame de compagnie est partie.", "dame compagnie"),  # Spanish: give me
+    ],
+)
+def test_a_stop_word_of_another_language_is_a_word_like_others(conn, ada, said: str, asked: str) -> None:  # type: ignore[no-untyped-def]  # noqa: F811
+    say(conn, ada, said)
+    assert texts(conn, ada, asked) == [said]
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "how are you doing today?",
+        "was kannst du",
+        "et toi ?",
+        "thanks!",
+        "什么",
+        "",
+        "?",
+        "the of and",
+        "Please go on",
+        "Thanks a lot",
+        "Gib mir bitte ein paar Ideen",
+    ],
 )
 def test_words_that_tell_nothing_recall_nothing(conn, ada, asked: str) -> None:  # type: ignore[no-untyped-def]  # noqa: F811
-    say(conn, ada, "how are you doing today, und was kannst du, et toi, the thanks of and 什么")
+    say(
+        conn, ada, "how are you doing today, und was kannst du, et toi, the thanks of and 什么 please go on a lot, ein paar Ideen"
+    )
     assert texts(conn, ada, asked) == []
+
+
+@pytest.mark.parametrize(
+    ("said", "asked"),
+    [
+        ("The loan is at 3.4 percent for 12 years.", "Give me 3 ideas"),
+        ("The loan is at 3.4 percent for 12 years.", "What is 12 times 12?"),
+        ("We met on the 5th of April 1998.", "Who won in 1998?"),
+        ("We met on the 5th of April 1998.", "5th"),
+        ("We met 12 times.", "What is 12 times 12?"),  # with a word as weak as `times`
+    ],
+)
+def test_numbers_alone_recall_nothing(conn, ada, said: str, asked: str) -> None:  # type: ignore[no-untyped-def]  # noqa: F811
+    say(conn, ada, said)
+    assert texts(conn, ada, asked) == []
+
+
+@pytest.mark.parametrize(
+    ("said", "asked"),
+    [
+        ("We eat brown rice.", "When does the sun rise?"),
+        ("The honey is from our hives.", "How do people earn money?"),
+        ("Our cat eats tuna.", "Why do cats purr?"),  # one short word of two
+        ("The electrician was here in April.", "Why are electric cars expensive?"),  # one derived word of three
+        ("You will see.", "Who is willing?"),  # a form that is a stop word
+        ("The lamp is in the hall.", "What Is The Speed Of Light?"),  # all words have capitals
+        ("我的电线和影子", "电影"),  # the signs of a word, apart
+    ],
+)
+def test_what_may_be_shared_by_chance_recalls_nothing(conn, ada, said: str, asked: str) -> None:  # type: ignore[no-untyped-def]  # noqa: F811
+    say(conn, ada, said)
+    assert texts(conn, ada, asked) == []
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "What did my tuna cost?",  # about things of the account
+        "Which tuna did Ida buy yesterday at Aldi?",  # two words
+        "tuna?",  # the whole question
+        "Where can I buy Tuna?",  # a name, as it is written
+    ],
+)
+def test_a_short_word_is_enough_with_another_sign_that_it_is_no_accident(conn, ada, asked: str) -> None:  # type: ignore[no-untyped-def]  # noqa: F811
+    say(conn, ada, "Ida brought the tuna.")
+    assert texts(conn, ada, asked) == ["Ida brought the tuna."]
+    assert texts(conn, ada, "Where is tuna sold?") == []
+
+
+def test_a_passage_must_hold_enough_of_a_long_question(conn, ada) -> None:  # type: ignore[no-untyped-def]  # noqa: F811
+    say(conn, ada, "The orchestra rehearses in the gymnasium.")
+    absent = ["whether", "kangaroos", "penguins", "dolphins", "elephants"]
+    assert texts(conn, ada, f"which orchestra: {' '.join(absent[:4])}") == ["The orchestra rehearses in the gymnasium."]
+    assert texts(conn, ada, f"which orchestra: {' '.join(absent)}") == []
+
+
+def test_a_common_word_alone_recalls_nothing(conn, ada) -> None:  # type: ignore[no-untyped-def]  # noqa: F811
+    for number in range(60):
+        say(conn, ada, f"project plan {number}")
+    assert len(texts(conn, ada, "project?")) == 5
+    say(conn, ada, "project plan 60")
+    assert texts(conn, ada, "project?") == []
 
 
 def test_what_was_only_said_because_it_was_recalled_is_not_recalled_again(conn, ada) -> None:  # type: ignore[no-untyped-def]  # noqa: F811
@@ -92,7 +190,31 @@ def test_what_was_only_said_because_it_was_recalled_is_not_recalled_again(conn, 
     ]
 
 
-def test_a_question_of_before_stands_behind_what_was_told(conn, ada) -> None:  # type: ignore[no-untyped-def]  # noqa: F811
-    say(conn, ada, "The zebra is called Ada.")
-    say(conn, ada, "How is the zebra called?")
-    assert texts(conn, ada, "the zebra, called?")[0] == "The zebra is called Ada."
+def test_earlier_questions_stand_behind_what_was_told(conn, ada) -> None:  # type: ignore[no-untyped-def]  # noqa: F811
+    say(conn, ada, "The zebra is Ada.")
+    for _ in range(6):
+        say(conn, ada, "How is the zebra called in my stable?")
+    found = texts(conn, ada, "the zebra in my stable, how is it called?")
+    assert found[0] == "The zebra is Ada." and len(found) == 2
+
+
+def look_alikes(count: int) -> list[str]:
+    """Words of 12 letters, each some swapped letters away from many others."""
+    chance = random.Random(5)
+    found: set[str] = set()
+    while len(found) < count:
+        letters = list("abcdefghijkl")
+        for _ in range(4):
+            one, other = chance.sample(range(2, 12), 2)
+            letters[one], letters[other] = letters[other], letters[one]
+        found.add("".join(letters))
+    return chance.sample(sorted(found), count)
+
+
+def test_look_alike_words_take_a_question_little_cpu_time(conn: Any, ada: str) -> None:  # noqa: F811
+    words = look_alikes(1_600)
+    say(conn, ada, " ".join(words[:1_500]))
+    texts(conn, ada, "The stop words are read, and a stemmer is imported.")
+    began = time.thread_time()
+    recall.matching_passages(conn, ada, " ".join(words[1_500:]))
+    assert time.thread_time() - began < 0.15

@@ -1,0 +1,78 @@
+"""Find words that an account has used and that are variants of an asked word: its other forms, or what it misspells."""
+
+import sqlite3
+from collections.abc import Callable
+from heapq import nlargest
+from itertools import islice
+from os.path import commonprefix
+
+from svc.content.word_runs import words_beginning
+from svc.content.words import is_unspaced
+
+# Shorter beginnings are shared by words that have nothing in common: "car" and "carpet", "plan" and "planet".
+_COMMON_BEGINNING = 5
+# Shorter words are one letter away from too many others: "rise" and "rice", "honey" and "money".
+_LEAST_MISSPELT = 6
+_LONG_MISSPELT = 8  # from here on two neighbouring letters may be wrong
+_READ = 300  # words with a common beginning, of which the vocabulary of a book has about 50
+_NEAR_READ = 1_000
+_KEPT = 12  # a stem takes 50 microseconds
+
+
+def forms_of(conn: sqlite3.Connection, account_id: str, word: str, stem: Callable[[str], str]) -> list[str]:
+    """Return up to 12 words of the account that are forms of the folded `word`, or compounds that begin with it.
+
+    `stem` removes the endings of the question's language.
+    """
+    if _has_no_variants(word):
+        return []
+    root = stem(word)
+    # A stem may end with another letter than the word: "happi" for "happy".
+    beginning = root[: max(3, min(_COMMON_BEGINNING, len(root) - 1))]
+    others = words_beginning(conn, account_id, beginning, _READ)
+    alike = nlargest(_KEPT, others, key=lambda other: (len(commonprefix((root, other))), -len(other)))  # noqa: RUF071
+    return [other for other in alike if other != word and are_forms(word, other, stem)]
+
+
+def are_forms(one: str, other: str, stem: Callable[[str], str]) -> bool:
+    """Whether two words have one stem, or the shorter of the words, or of their stems, is long and begins the longer one."""
+    return _begins(one, other) or stem(one) == stem(other) or _begins(stem(one), stem(other))
+
+
+def _begins(one: str, other: str) -> bool:
+    short, long = sorted((one, other), key=len)
+    return len(short) >= _COMMON_BEGINNING and long.startswith(short)
+
+
+def near_words(conn: sqlite3.Connection, account_id: str, word: str) -> list[str]:
+    """Return up to 12 words of the account of which the folded `word` may be a misspelling.
+
+    The first letter must be right, and the second too unless it was swapped with the third or added.
+    """
+    if _has_no_variants(word) or len(word) < _LEAST_MISSPELT:
+        return []
+    wrong = 1 if len(word) < _LONG_MISSPELT else 2
+    lengths = range(len(word) - wrong, len(word) + wrong + 1)
+    others = [
+        other
+        for beginning in {word[:2]: None, word[0] + word[2]: None}
+        for other in words_beginning(conn, account_id, beginning, _NEAR_READ, lengths)
+    ]
+    return list(islice((other for other in others if is_near(word, other)), _KEPT))
+
+
+def is_near(word: str, other: str) -> bool:
+    """Whether the words differ in one place only: by a letter that is wrong, missing or added, or by two swapped neighbours.
+
+    In a word of 8 letters or more, these may be any two neighbouring letters.
+    """
+    start = len(commonprefix((word, other)))  # noqa: RUF071 - as is wanted here
+    one, two = word[start:][::-1], other[start:][::-1]
+    end = len(commonprefix((one, two)))  # noqa: RUF071
+    one, two = one[end:], two[end:]
+    wrong = max(len(one), len(two))
+    return wrong <= 1 or (wrong == 2 and (len(word) >= _LONG_MISSPELT or one == two[::-1]))
+
+
+def _has_no_variants(word: str) -> bool:
+    return is_unspaced(word) or any(sign.isdigit() for sign in word)

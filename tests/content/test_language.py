@@ -1,0 +1,95 @@
+"""svc/content/language.py: the language of a text, its stop words, and its stems; and the lists in files beside it."""
+
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from svc.content import language
+from svc.content.language import is_own_word, is_stop_word, is_weak_word, language_of, stemmer
+from svc.content.words import folded, words_of
+from tests.test_house import ROOT
+
+LISTS = ("stop_words.txt", "weak_words.txt", "own_words.txt")
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("where is my car", "en"),
+        ("wie heißt mein Kind", "de"),
+        ("où est la voiture de mon fils", "fr"),
+        ("dónde está el coche de mi padre", "es"),
+        ("dove sono le chiavi della cantina", "it"),
+        ("onde é que guardei a chave", "pt"),
+        ("waar staat de fiets van mijn oma", "nl"),
+        ("var ligger nyckeln till båten", "sv"),
+        ("gdzie jest klucz do garażu", "pl"),
+        ("где лежит ключ от гаража", "ru"),
+        ("我的猫几岁了", "zh"),
+        ("うちの猫は何歳ですか", "ja"),
+        ("car insurance", None),  # one word of a language may be a name or another language's word
+        ("", None),
+    ],
+)
+def test_the_language_is_that_of_most_stop_words(text: str, wanted: str | None) -> None:
+    assert language_of(dict.fromkeys(words_of(text))) == wanted
+
+
+def test_one_stop_word_is_a_guess() -> None:
+    assert language_of(["car", "insurance"]) is None and language_of(["car", "insurance"], 1) == "fr"
+    assert language_of(["zebra"], 1) is None
+
+
+def test_a_stop_word_is_one_in_its_language_only() -> None:
+    for word, own in {"car": "fr", "son": "fr", "ben": "nl", "kind": "en", "war": "de"}.items():
+        assert is_stop_word(word, own) and is_stop_word(word, None)
+        assert not is_stop_word(word, "sv")
+    assert is_weak_word("name", "en") and not is_weak_word("name", "fr")
+    assert is_own_word("mi", "es") and not is_own_word("mi", "it")  # "my" and "me"
+
+
+def test_the_commonest_words_of_many_languages_tell_nothing() -> None:
+    for text in ("what is the", "was ist das", "qu est ce que", "qué es el", "что это такое", "这是什么"):
+        assert all(is_stop_word(word, None) for word in words_of(text) if len(word) > 1), text
+    assert not any(is_stop_word(word, None) for word in words_of("zebra Hund perro собака"))
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("en", "reserve reservation reserved"),
+        ("de", "kundigung kundigungen"),
+        ("fr", "allergie allergies"),
+        ("es", "habitacion habitaciones"),
+        ("ru", "зубной зубного"),
+        ("sv", "bilar bilen"),
+    ],
+)
+def test_forms_of_a_word_have_one_stem(name: str, words: str) -> None:
+    assert len({stemmer(name)(folded(word)) for word in words.split()}) == 1
+
+
+def test_every_language_with_endings_has_a_stemmer() -> None:
+    named = {language_ for languages in language._listed("stop_words.txt").values() for language_ in languages}
+    for name in sorted(named - {"zh", "ja", "ko"}):
+        assert stemmer(name)("xylophones"), name
+    assert stemmer("zh")("xylophones") == stemmer(None)("xylophones") == "xylophones"
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_a_list_has_each_word_once_for_a_language_and_the_same_languages(name: str) -> None:
+    text = (Path(language.__file__).parent / name).read_text()
+    languages = [word[:-1] for word in text.split() if word.endswith(":")]
+    assert sorted(languages) == sorted(set(languages)) and languages[-1] == "en"
+    for word, listed in language._listed(name).items():
+        assert Counter(listed).most_common(1)[0][1] == 1, f"{word} stands twice in {listed}"
+
+
+def test_only_the_stemmers_that_are_asked_for_are_imported() -> None:
+    program = "import sys; from svc.content.language import stemmer; stemmer('de'); stemmer('fr'); print(*sys.modules)"
+    answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, check=True)
+    imported = {name for name in answer.stdout.split() if name.endswith("_stemmer")}
+    assert imported == {"snowballstemmer.german_stemmer", "snowballstemmer.french_stemmer"}
