@@ -4,16 +4,20 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from svc.inference.chat_shape import DOCUMENTED_FIELDS, are_plain
+from svc.inference.chat_shape import DOCUMENTED_FIELDS
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
 
 # --- what would make a priced answer longer than was paid for, or leave its tokens uncounted
 
-_LIMITS = frozenset(
-    {
-        *("npredict", "numpredict", "maxnewtokens", "maxoutputtokens", "maxlength", "maxgenlen", "maxgeneratedtokens"),
-        *("maxtokenstosample", "mintokens", "minnewtokens", "minlength", "ignoreeos", "bestof", "numreturnsequences"),
-        *("maxtokens", "maxcompletiontokens", "n", "streamoptions"),
-    }
+_LIMITS = _words(
+    """
+    npredict numpredict maxnewtokens maxoutputtokens maxlength maxgenlen maxgeneratedtokens maxtokenstosample
+    mintokens minnewtokens minlength ignoreeos bestof numreturnsequences maxtokens maxcompletiontokens n streamoptions
+    """
 )
 # Proxies spread `extra_body` at the top, Ollama reads `options`, Gemini `generationConfig`.
 _SPREAD = frozenset({"extrabody", "options", "generationconfig", "parameters", "samplingparams"})
@@ -23,8 +27,6 @@ def drop_output_limits(body: dict[str, Any]) -> dict[str, Any]:
     """Return `body` without the fields that servers read in place of `max_tokens`, `max_completion_tokens`, `n` and
     `stream_options`, or beside them."""
     options = body.get("stream_options") or {}
-    if DOCUMENTED_FIELDS.issuperset(body) and options.keys() <= {"include_usage"}:
-        return body
     kept = {
         name: value if name in DOCUMENTED_FIELDS or _bare(name) not in _SPREAD else _without_limits(value)
         for name, value in body.items()
@@ -51,24 +53,14 @@ def _bare(name: str) -> str:
 
 # Keys in any spelling (Go proxies match without case, Node ones say `apiKey`), without `_` and `-`: the destination and the
 # credentials of LiteLLM and its kin, out of the list that its proxy refuses in a request's body.
-_AIMING = frozenset(
-    {
-        *("apibase", "apikey", "apitype", "apiversion", "baseurl", "authorization", "xapikey", "extraheaders", "defaultheaders"),
-        *(
-            "extraquery",
-            "defaultquery",
-            "userconfig",
-            "modellist",
-            "deploymentid",
-            "deploymenturl",
-            "s3endpointurl",
-            "regionname",
-        ),
-        *("sagemakerbaseurl", "slackwebhookurl", "customllmprovider", "hfmodelname", "clientid", "clientsecret", "tenantid"),
-        *("gcsbucketname", "gcspathserviceaccount", "providerspecificheader", "proxyserverrequest", "fallbackmodels"),
-        *("contextwindowfallbacks", "contextwindowfallbackdict", "contentpolicyfallbacks"),
-        *("mockresponse", "mocktimeout", "mocktoolcalls"),
-    }
+_AIMING = _words(
+    """
+    apibase apikey apitype apiversion baseurl authorization xapikey extraheaders defaultheaders extraquery
+    defaultquery userconfig modellist deploymentid deploymenturl s3endpointurl regionname sagemakerbaseurl
+    slackwebhookurl customllmprovider hfmodelname clientid clientsecret tenantid gcsbucketname gcspathserviceaccount
+    providerspecificheader proxyserverrequest fallbackmodels contextwindowfallbacks contextwindowfallbackdict
+    contentpolicyfallbacks mockresponse mocktimeout mocktoolcalls
+    """
 )
 _AIMING_PREFIX = re.compile(
     "(?:litellm|aws|vertex|azure|watsonx|oci|langfuse|langsmith|humanloop|arize|posthog|braintrust|lunary|phoenix|wandb|weave"
@@ -76,13 +68,9 @@ _AIMING_PREFIX = re.compile(
     re.IGNORECASE,
 )
 # Words of everyday use: they aim only where a proxy reads its own parameters, that is at the top (or in what is spread there).
-# `models`, `provider` and `route` are OpenRouter's: another model at the operator's expense.
-_AIMING_AT_TOP = frozenset(
-    {
-        *("headers", "proxy", "proxies", "organization", "project", "fallbacks", "models", "provider", "route", "client"),
-        *("httpclient", "model"),  # in another spelling, or in extra_body
-    }
-)
+# `models`, `provider` and `route` are OpenRouter's: another model at the operator's expense. `model` may be spelt otherwise, or
+# be in extra_body.
+_AIMING_AT_TOP = _words("headers proxy proxies organization project fallbacks models provider route client httpclient model")
 _SPREAD_AT_TOP = frozenset({"extra_body"})
 # Where such a word is the caller's own: the properties of a JSON schema, or the arguments of a call that a model made.
 _OPAQUE: Mapping[str, frozenset[str]] = {
@@ -103,8 +91,6 @@ def drop_aiming_fields(body: dict[str, Any], ours: Collection[str] = ()) -> dict
     the arguments of tool calls, where such a word names a property of the caller's. `metadata` is no exception: proxies do
     read destinations out of it. The fields `ours`, which no caller wrote, are left as they are.
     """
-    if _HARMLESS.issuperset(body) and _has_plain_messages_alone(body):
-        return body
     return {
         key: value
         if type(value) not in _HOLDERS or key in _OPAQUE_FIELDS or key in ours
@@ -112,12 +98,6 @@ def drop_aiming_fields(body: dict[str, Any], ours: Collection[str] = ()) -> dict
         for key, value in body.items()
         if key in _HARMLESS or not _aims(key, at_top=True)
     }
-
-
-def _has_plain_messages_alone(body: dict[str, Any]) -> bool:
-    """Whether no other field is more than one value."""
-    messages, kinds = body.get("messages"), [*map(type, body.values())]
-    return type(messages) is list and kinds.count(list) == 1 and dict not in kinds and are_plain(messages)
 
 
 def _without_aim(value: Any, opaque: frozenset[str], at_top: bool = False) -> Any:
@@ -135,11 +115,8 @@ def _without_aim(value: Any, opaque: frozenset[str], at_top: bool = False) -> An
 
 
 # The documented names, which most requests have and no other, need no closer look.
-_HARMLESS = frozenset(
-    {
-        *(*DOCUMENTED_FIELDS, "role", "content", "type", "text", "name", "tool_calls", "tool_call_id"),
-        *("function", "description", "parameters", "strict", "id", "arguments"),
-    }
+_HARMLESS = DOCUMENTED_FIELDS | _words(
+    "role content type text name tool_calls tool_call_id function description parameters strict id arguments"
 )
 
 

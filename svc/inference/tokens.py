@@ -17,8 +17,15 @@ _DATA_FIELDS = frozenset({"data", "file_data", "b64_json", "base64"})
 # Beside the messages these reach the model's prompt.
 _PROMPT_FIELDS = frozenset(
     {
-        *("tools", "functions", "response_format", "prediction", "documents"),
-        *("chat_template", "chat_template_kwargs", "guided_json", "structured_outputs"),
+        "tools",
+        "functions",
+        "response_format",
+        "prediction",
+        "documents",
+        "chat_template",
+        "chat_template_kwargs",
+        "guided_json",
+        "structured_outputs",
     }
 )
 _NO_TEXT = frozenset({"role", "type", "id", "tool_call_id", "index"})

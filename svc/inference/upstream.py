@@ -85,7 +85,12 @@ async def send(
 
     Raises UpstreamFault, and ApiError `address_not_allowed`.
     """
-    url, headers = _url_and_headers(provider.base_url, provider.api_key, path, accept, bool(body))
+    headers = [(b"accept", accept), (b"user-agent", b"svc")]
+    if body:
+        headers.append((b"content-type", b"application/json"))
+    if provider.api_key:
+        headers.append((b"authorization", b"Bearer " + provider.api_key.encode()))
+    url = provider.base_url.rstrip("/") + path
     try:
         reply = await client.send(
             method, url, headers, body, timeout_seconds=timeout_seconds, on_sent=on_sent, account_id=provider.account_id
@@ -95,17 +100,6 @@ async def send(
     if not 200 <= reply.status < 300:
         raise await _refusal(reply, provider)
     return reply
-
-
-def _url_and_headers(
-    base_url: str, api_key: str | None, path: str, accept: bytes, has_body: bool
-) -> tuple[str, tuple[tuple[bytes, bytes], ...]]:
-    headers = [(b"accept", accept), (b"user-agent", b"svc")]
-    if has_body:
-        headers.append((b"content-type", b"application/json"))
-    if api_key:
-        headers.append((b"authorization", b"Bearer " + api_key.encode()))
-    return base_url.rstrip("/") + path, tuple(headers)
 
 
 async def dump(body: dict[str, Any], heavy: bool = False) -> bytes:

@@ -53,11 +53,8 @@ async def ask_for_images(client: Outbound, provider: Provider, body: dict[str, A
 async def _ask_for_images(client: Outbound, provider: Provider, body: dict[str, Any], file: BinaryIO) -> None:
     accept = b"application/json"
     reply = await send(client, provider, "POST", "/images/generations", accept, await dump(body), provider.timeout_seconds)
-    deadline, size_bytes = time.monotonic() + _ANSWER_SECONDS, 0
     try:
-        async for chunk in reply:
-            size_bytes += len(chunk)
-            _check_bounds(size_bytes, _IMAGES_BYTES, deadline)
+        async for chunk in _bounded(reply, _IMAGES_BYTES, _ANSWER_SECONDS):
             file.write(chunk)
     except CLIENT_FAULTS as error:
         raise fault_of(error) from None
@@ -76,20 +73,15 @@ def same_origin(url: str, base_url: str) -> bool:
 async def fetch(client: Outbound, url: str, timeout_seconds: float, account_id: str) -> bytes:
     """The picture at `url`, asked for without a key, for an account. Raises UpstreamFault."""
     deadline = time.monotonic() + timeout_seconds
-    pieces: list[bytes] = []
-    size_bytes = 0
     try:
         headers = [(b"accept", b"image/*"), (b"user-agent", b"svc")]
         reply = await client.send("GET", url, headers, timeout_seconds=timeout_seconds, account_id=account_id)
         async with contextlib.aclosing(reply):
-            async for piece in reply:
-                size_bytes += len(piece)
-                _check_bounds(size_bytes, _IMAGES_BYTES, deadline)
-                pieces.append(piece)
+            left_seconds = deadline - time.monotonic()
+            content = b"".join([piece async for piece in _bounded(reply, _IMAGES_BYTES, left_seconds)])
     except (*CLIENT_FAULTS, UpstreamFault):
         # One text for every fault: it must not tell which addresses answer.
         raise UpstreamFault("invalid", _NOT_FETCHED) from None
-    content = b"".join(pieces)
     # A page that asks to sign in comes with 200, too.
     if reply.status != 200 or picture_type(content) is None:
         raise UpstreamFault("invalid", _NOT_FETCHED)
@@ -105,12 +97,10 @@ async def speech(
     Closing the generator ends the request at once.
     """
     reply = await send(client, provider, "POST", "/audio/speech", b"*/*", await dump(body), provider.timeout_seconds)
-    deadline, size_bytes = time.monotonic() + _ANSWER_SECONDS, 0
+    chunks = _bounded(reply, int(most_seconds * _BYTES_PER_SECOND) + 1024 * 1024, _ANSWER_SECONDS)
     start, track = b"", None
     try:
-        async for chunk in reply:
-            size_bytes += len(chunk)
-            _check_bounds(size_bytes, int(most_seconds * _BYTES_PER_SECOND) + 1024 * 1024, deadline)
+        async for chunk in chunks:
             if track is None:
                 start += chunk
                 if len(start) < _START_BYTES:
@@ -137,6 +127,7 @@ async def speech(
     except ValueError as error:
         raise UpstreamFault("invalid", str(error)) from None
     finally:
+        await chunks.aclose()
         await reply.aclose()
 
 
@@ -163,8 +154,13 @@ async def _no_speech(start: bytes, reply: Reply, provider: Provider) -> Upstream
     return UpstreamFault("invalid", "The answer is no audio.")
 
 
-def _check_bounds(size_bytes: int, most_bytes: int, deadline: float) -> None:
-    if size_bytes > most_bytes:
-        raise UpstreamFault("invalid", "The answer is too long.")
-    if time.monotonic() > deadline:
-        raise UpstreamFault("timeout", "The answer takes too long.")
+async def _bounded(reply: Reply, most_bytes: int, most_seconds: float) -> AsyncGenerator[bytes, None]:
+    """Yield the body as it comes. Raises UpstreamFault for one that is too long or takes too long."""
+    deadline = time.monotonic() + most_seconds
+    async for chunk in reply:
+        most_bytes -= len(chunk)
+        if most_bytes < 0:
+            raise UpstreamFault("invalid", "The answer is too long.")
+        if time.monotonic() > deadline:
+            raise UpstreamFault("timeout", "The answer takes too long.")
+        yield chunk
