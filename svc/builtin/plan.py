@@ -1,138 +1,211 @@
-"""Plans a goal into steps: which clause of it asks for what, and which of the tools offered does that.
+"""The assistant's plan: what a goal asks for, which offered tool does it, and the arguments for that tool.
 
-    goal -> clauses -> what each asks for (a skill, or a tool of the caller's by its name) -> steps, in order
+goal -> clauses -> skills, or the client's own tools -> steps in order
 
-The plan depends on the goal and the tools alone, so that every round of an agent run finds the same one and goes on in it.
+The plan depends on the goal and the tools alone, so each round of an agent run continues the same plan.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple
 
-from svc.builtin.arguments import first_sentence, property_for
-from svc.builtin.phrases import (
-    FILE_NAME,
-    MAX_GOAL_CHARACTERS,
-    URL,
-    clauses,
-    expressions,
-    quotations,
-    subject,
-    trimmed,
-    without_politeness,
-)
+from svc.builtin import english
+from svc.builtin.english import FILE_NAME, MAX_GOAL_CHARACTERS, URL, expressions, quotations, subject, trimmed, words
 from svc.builtin.request import Tool
-from svc.builtin.skills import ToolWords, offered_skills, skill_asked, tool_for_words, words_of
+from svc.builtin.structured import instance
 
 MAX_STEPS = 8
+MAX_ARGUMENTS = 50
+MAX_CHOICES = 1_000
+MAX_VALUE_COST = 200
+
+_FILE = "(?:artifact|file|note|document)"
+_MAKE = "generate|create|make"
+
+
+class Skill(NamedTuple):
+    """`tools` matches the names of tools with a parameter for `role`; `asked` matches the beginning of a clause."""
+
+    tools: str
+    role: str
+    asked: str
+
+
+# The first match wins: `make a recording of the picture` is audio.
+SKILLS = {
+    "fetch": Skill("fetch|browse|download|_url", "url", URL.pattern),
+    "list": Skill(f"list_{_FILE}s", "", rf"^(?:list|show|what|which)\b.*\b{_FILE}s\b"),
+    "audio": Skill(
+        "audio|speech|speak|tts|voice",
+        "speech",
+        rf"^(?:speak|narrate|pronounce|(?:say|read|record|{_MAKE}|turn|convert|an?)\b.*"
+        r"\b(?:aloud|out loud|audio|speech|recording))\b",
+    ),
+    "image": Skill(
+        "image|picture|draw|paint",
+        "prompt",
+        rf"^(?:draw|paint|sketch|illustrate|(?:{_MAKE}|design|show me|an?)\b.*"
+        r"\b(?:image|picture|drawing|illustration|painting|photo|sketch|logo))\b",
+    ),
+    "read": Skill(
+        f"(?:read|open|get)_{_FILE}",
+        "",
+        rf"^(?:read|open|show|print|what(?:'s| is) in)\b.*(?:\b{_FILE}\b|\w\.[a-z]{{2,5}}\b)",
+    ),
+    "write": Skill(
+        f"(?:write|save|create)_{_FILE}",
+        "content",
+        rf"^(?:save|store|jot|write|record|note|(?:{_MAKE}|add|put)\b.*\b(?:{_FILE}|report|memo))\b",
+    ),
+    "search": Skill(
+        "memory|memories",
+        "query",
+        r"^(?:search|look|find|check|recall)\b.*\b(?:memory|memories|conversations?|history|past)\b",
+    ),
+    "time": Skill(
+        "^(?:get_|current_)*(?:date|time|datetime)$",
+        "",
+        r"\b(?:what(?:'s| is) the|current|tell me the) (?:current )?(?:time|date)\b"
+        r"|\bwhat (?:time is it|day is (?:it|today))\b",
+    ),
+    "calculate": Skill("calc|math|compute", "expression", r"^(?:add|subtract|multiply|divide)\b.*\d"),
+}
+# Each role's parameters, the likeliest first.
+PARAMETERS = {
+    "expression": ["expression", "expr", "formula", "equation", "calculation", "input", "query", "text"],
+    "prompt": ["prompt", "description", "text", "input", "query", "subject"],
+    "speech": ["input", "text", "content", "message", "script", "prompt"],
+    "name": ["name", "filename", "file_name", "title", "path", "file", "artifact"],
+    "content": ["content", "contents", "text", "body", "data", "note"],
+    "id": ["id", "artifact_id", "file_id", "note_id"],
+    "query": ["query", "q", "search", "text", "topic", "keywords", "input"],
+    "url": ["url", "uri", "link", "href", "address"],
+    "place": ["location", "city", "place", "town", "country"],
+}
 
 _RESULT = re.compile(r"\b(?:results?|answers?|outcomes?|total|it|that|this|them|everything|both)\b", re.I)
 _NAMED = re.compile(r"\b(?:named|called|titled)\s+[\"'`]?([\w-]{1,80})", re.I)
 _NOUN = re.compile(r"\b(note|file|document|report|memo|list|summary|letter)\b", re.I)
-_SAYING = re.compile(r"(?::|\b(?:saying|that says|which says|containing|with the (?:text|content|words)))\s+(.+)", re.I | re.S)
+_SAYING = re.compile(r"(?::|\b(?:saying|that says|containing|with the (?:text|words)))\s+(.+)", re.I | re.S)
 _ABOUT = re.compile(r"\b(?:about|on)\s+(.+)", re.I | re.S)
 _OBJECT = re.compile(r"\w+(?: down)? (.+?) (?:to|in|into|as|under) (?:(?:a|an|the|my) )?[\w.-]+\W*$", re.I | re.S)
 _AND_SAVE = re.compile(r"[,;.]?\s(?:and |then )*(?:save|store|write|put) (?:it|this|that|them)\b", re.I)
-_PICTURE_OF = re.compile(r"\b(?:of|showing|with|depicting)\s+(.+)", re.I | re.S)
-_DRAW = re.compile(r"(?:draw|paint|sketch|illustrate|render)\s+(?:me\s+|us\s+)?(.+)", re.I | re.S)
-_SPEAK = re.compile(
-    r"(?:speak|narrate|pronounce|voice|say|read)\s+(?:(?:aloud|out loud)\s+)?(.+?)"
+_MADE_OF = re.compile(
+    r"(?:draw|paint|sketch|illustrate|speak|narrate|pronounce|say|read)\s+(?:(?:me|us|aloud|out loud)\s+)?(.+?)"
     r"(?:\s+(?:aloud|out loud|(?:in|as)\s+(?:an?\s+)?(?:audio|speech)))?$",
     re.I | re.S,
 )
-_SPEECH_OF = re.compile(r"(?::|\b(?:of|saying|for|from|that says))\s+(.+)", re.I | re.S)
-# How to do what is asked for, and nothing to do: `Use the tool`.
+_OF = re.compile(r"(?::|\b(?:of|showing|with|depicting|saying|that says|for|from))\s+(.+)", re.I | re.S)
+# `Use the tool` adds nothing to a goal.
 ABOUT_TOOLS = re.compile(r"(?:use|call|try|invoke)\b.{0,80}\btools?\W*", re.I | re.S)
-_NAMELESS = re.compile(r"(?:an?|the)\s", re.I)
 _LIST_END = re.compile(r",\s{1,9}(?:and\s{1,9})?|\s(?:and|or)\s{1,9}", re.I)
-_PREPOSITION = re.compile(r"(?:in|at|for|of|the)\s+", re.I)
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One thing to do; without a `tool` no offered one does it.
+class Step(NamedTuple):
+    """One thing to do. Without a `tool`, no offered tool does it.
 
-    `values` are the arguments known so far, by their roles. A `needs` names the role whose value comes from the results of
-    the steps before; these have to be called first.
+    `values` are the known arguments by role. `needs` is the role whose value comes from the results of earlier steps.
     """
 
     skill: str
     tool: Tool | None
     clause: str
-    values: Mapping[str, str] = field(default_factory=dict)
+    values: Mapping[str, str] = {}
     needs: str = ""
 
 
+class KnownTool(NamedTuple):
+    tool: Tool
+    name: frozenset[str]
+    description: frozenset[str]
+
+
 def plan(goal: str, tools: Sequence[Tool]) -> list[Step]:
-    """The steps that `goal` asks for, at most 8, in the order in which they can be done."""
-    offered = offered_skills(tools)
-    taken = {tool.name for tool in offered.values()}
-    others = words_of([tool for tool in tools if tool.name not in taken])
+    offered: dict[str, Tool] = {}
+    for tool in tools:
+        skill = skill_of(tool.name)
+        if skill and (not SKILLS[skill].role or parameter(tool, SKILLS[skill].role)):
+            offered.setdefault(skill, tool)
+    others = known_tools(tool for tool in tools if tool not in offered.values())
     steps: list[Step] = []
-    for skill, text in _grouped(goal[:MAX_GOAL_CHARACTERS], others):
-        tool = offered.get(skill) or tool_for_words(text, others, by_description=False)
-        known = skill if tool is None or tool is offered.get(skill) else "other"
-        for step in _steps(known, tool, text, offered, bool(steps)):
-            if step not in steps:
-                steps.append(step)
-    return steps[:MAX_STEPS]
+    for skill, text in _requests(goal[:MAX_GOAL_CHARACTERS], others):
+        found = offered.get(skill)
+        other = None if found else tool_for(text, others)
+        steps += _steps("other" if other else skill, found or other, text, offered, later=bool(steps))
+    return [step for index, step in enumerate(steps) if step not in steps[:index]][:MAX_STEPS]
 
 
-def _grouped(goal: str, others: Sequence[ToolWords]) -> list[tuple[str, str]]:
-    """Pairs of a skill (`other`: a tool of the caller's) and the text that asks for it: `a cat and a dog` stays together."""
-    groups: list[tuple[str, str]] = []
-    for before, clause in clauses(goal):
-        if groups and ABOUT_TOOLS.fullmatch(clause.strip()):
+def skill_of(tool_name: str) -> str | None:
+    name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|[-. ]", "_", tool_name[:64]).lower()
+    return next((skill for skill, (tools, *_) in SKILLS.items() if re.search(tools, name)), None)
+
+
+def known_tools(tools: Iterable[Tool]) -> list[KnownTool]:
+    names = ((tool, re.sub("(?<=[a-z0-9])(?=[A-Z])", " ", tool.name[:64])) for tool in tools)
+    return [KnownTool(tool, words(name), words(tool.description[:500])) for tool, name in names]
+
+
+def tool_for(clause: str, known: Iterable[KnownTool], *, by_description: bool = False) -> Tool | None:
+    """Return the tool whose name shares the most words with `clause`; its description decides between equals."""
+    wanted = words(clause)
+
+    def score(one: KnownTool) -> int:
+        named = len(wanted & one.name)
+        return 10 * named + len(wanted & one.description) if named or by_description else 0
+
+    best = max(known, key=score, default=None)
+    return best.tool if best and score(best) else None
+
+
+def _requests(goal: str, others: list[KnownTool]) -> list[tuple[str, str]]:
+    """Return pairs of a skill, or `other`, and the text that asks for it: `a cat and a dog` stays together."""
+    found: list[tuple[str, str]] = []
+    for before, clause in english.clauses(goal):
+        if found and ABOUT_TOOLS.fullmatch(clause.strip()):
             continue
-        skill = _skill(clause) or ("other" if tool_for_words(clause, others, by_description=False) else "")
-        same_thing = skill == "write" and bool(groups) and groups[-1][0] == "write" and _RESULT.search(clause[:30])
-        if groups and (same_thing or (not skill and groups[-1][0])):
-            groups[-1] = (groups[-1][0], groups[-1][1] + before + clause)
+        skill = _skill_asked(clause) or ("other" if tool_for(clause, others) else "")
+        last_skill, last = found[-1] if found else ("", "")
+        saves_it = skill == last_skill == "write" and _RESULT.search(clause[:30])
+        if last_skill and (not skill or saves_it):
+            found[-1] = (last_skill, last + before + clause)
         elif skill:
-            groups.append((skill, clause))
-    return [(skill, without_politeness(text)) for skill, text in groups]
+            found.append((skill, clause))
+    return [(skill, english.without_politeness(text)) for skill, text in found]
 
 
-def _skill(clause: str) -> str | None:
-    """The skill that a clause asks for; `and a recording of it` goes on with the verb of the clause before."""
-    skill = skill_asked(clause)
-    if skill is None and _NAMELESS.match(clause) and (made := skill_asked(f"make {clause}")) in ("image", "audio"):
-        return made
-    return skill
+def _skill_asked(clause: str) -> str:
+    head = english.without_politeness(clause[:300])
+    skills = (name for name, skill in SKILLS.items() if re.search(skill.asked, head, re.I | re.S))
+    return next(skills, "calculate" if english.asks_arithmetic(head) and expressions(head) else "")
 
 
 def _steps(skill: str, tool: Tool | None, text: str, offered: Mapping[str, Tool], later: bool) -> Iterator[Step]:
-    """The steps of one group; `later` when there are steps before it, whose results it may speak of."""
+    """Yield the steps of one request. `later` requests may mean the results of the steps before."""
     if skill == "calculate":
-        yield from (Step(skill, tool, expression, {"expression": expression}) for expression in expressions(text))
+        yield from (Step(skill, tool, one, {"expression": one}) for one in expressions(text))
     elif skill == "fetch":
-        yield from (Step(skill, tool, url, {"url": url}) for url in dict.fromkeys(URL.findall(text)))
+        yield from (Step(skill, tool, one, {"url": one}) for one in URL.findall(text))
+    elif skill in ("image", "audio"):
+        match = _MADE_OF.match(trimmed(text)) or _OF.search(text)
+        quoted = quotations(text) if skill == "audio" else []
+        about = quoted[0] if quoted else _rest(match, text)
+        of_result = later and len(about.split()) <= 3 and _RESULT.search(about)
+        role = SKILLS[skill].role
+        yield Step(skill, tool, text, needs=role) if of_result else Step(skill, tool, text, {role: about})
     elif skill == "write":
         yield _write(tool, text, later)
-    elif skill == "image":
-        match = _DRAW.match(text) or _PICTURE_OF.search(text)
-        yield _made(Step(skill, tool, text, {"prompt": _whole(match, text)}), later)
-    elif skill == "audio":
-        match = _SPEAK.match(trimmed(text)) or _SPEECH_OF.search(text)
-        spoken = next(iter(quotations(text)), None) or _whole(match, text)
-        yield _made(Step(skill, tool, text, {"speech": spoken}), later)
     elif skill == "read":
         yield from _read(tool, text, offered)
-    elif skill == "other" and tool is not None:
-        yield from _other(tool, text)
+    elif skill == "other" and tool and tool.properties and parameter(tool, "place"):
+        for part in _LIST_END.split(_first_sentence(subject(text))):
+            place = trimmed(re.sub(r"^\s*(?:in|at|for|of|the)\s+", "", part, flags=re.I))
+            yield Step(skill, tool, text, {"place": place})
     else:
         yield Step(skill, tool, text, {"query": subject(text)} if skill == "search" else {})
 
 
-def _made(step: Step, later: bool) -> Step:
-    """The step, or where `it` or `the result` is to be drawn or said, one that waits for the results of those before."""
-    ((role, subject_text),) = step.values.items()
-    if later and len(subject_text.split()) <= 3 and _RESULT.search(subject_text):
-        return Step(step.skill, step.tool, step.clause, needs=role)
-    return step
-
-
-def _whole(match: re.Match[str] | None, text: str) -> str:
+def _rest(match: re.Match[str] | None, text: str) -> str:
     return trimmed(match[1]) if match else subject(text)
 
 
@@ -142,36 +215,85 @@ def _write(tool: Tool | None, text: str, later: bool) -> Step:
     quoted = [one for one in quotations(text) if one != name and not (named and one.startswith(named[1]))]
     wanted = _AND_SAVE.split(text)[0]
     saying, thing, about = _SAYING.search(wanted), _OBJECT.match(wanted), _ABOUT.search(wanted)
-    if quoted or saying:
-        return Step("write", tool, text, {"name": name, "content": quoted[0] if quoted else _whole(saying, wanted)})
     content = trimmed(thing[1]) if thing and not _NOUN.search(thing[1]) else ""
-    own_subject = about is not None and not _RESULT.search(about[1])
-    if later and (_RESULT.search(content) if content else not own_subject):
+    if quoted or saying:
+        content = quoted[0] if quoted else _rest(saying, wanted)
+    elif later and (_RESULT.search(content) if content else not about or _RESULT.search(about[1])):
         return Step("write", tool, text, {"name": name}, needs="content")
-    return Step("write", tool, text, {"name": name, "content": content or _whole(about, wanted)})
+    return Step("write", tool, text, {"name": name, "content": content or _rest(about, wanted)})
 
 
 def _read(tool: Tool | None, text: str, offered: Mapping[str, Tool]) -> Iterator[Step]:
-    """A file that is known by its name is looked up in the list first, where the tool reads by id."""
-    artifact_id, file_name, named = re.search(r"\bart_\w{1,40}", text), FILE_NAME.search(text), _NAMED.search(text)
-    name = file_name[0] if file_name else named[1] if named else next(iter(quotations(text)), "") or subject(text)
-    by_id = tool is not None and property_for(tool, "name") is None
-    if artifact_id:
+    """Yield the steps that read a file. A tool that reads by id needs the list of files first."""
+    by_id = tool is not None and not parameter(tool, "name")
+    if artifact_id := re.search(r"\bart_\w{1,40}", text):
         yield Step("read", tool, text, {"id" if by_id else "name": artifact_id[0]})
-    elif by_id and "list" in offered:
-        yield Step("list", offered["list"], name)
-        yield Step("read", tool, text, {"name": name}, needs="id")
-    else:
-        yield Step("read", tool, text, {"name": name})
-
-
-def _other(tool: Tool, text: str) -> Iterator[Step]:
-    """A caller's own tool; one that takes a place is called for each place."""
-    place = property_for(tool, "place") if tool.properties else None
-    if place is None:
-        yield Step("other", tool, text)
         return
-    for part in _LIST_END.split(first_sentence(subject(text))):
-        name = trimmed(_PREPOSITION.sub("", part.strip(), count=1) if _PREPOSITION.match(part.strip()) else part)
-        if name:
-            yield Step("other", tool, text, {"place": name})
+    file_name, named = FILE_NAME.search(text), _NAMED.search(text)
+    name = file_name[0] if file_name else named[1] if named else subject(text)
+    if by_id and "list" in offered:
+        yield Step("list", offered["list"], name)
+    yield Step("read", tool, text, {"name": name}, needs="id" if by_id and "list" in offered else "")
+
+
+def parameter(tool: Tool, role: str) -> str | None:
+    """Return the parameter of `tool` for a value of this role. A tool without a schema has the role's first."""
+    names = PARAMETERS[role]
+    return next((name for name in names if _takes_text(tool.properties.get(name))), None) if tool.properties else names[0]
+
+
+def arguments(tool: Tool, values: Mapping[str, str], clause: str) -> dict[str, Any]:
+    """Return arguments for `tool`: `values` by role, and its other required parameters from `clause`."""
+    given: dict[str, Any] = {}
+    for role, value in values.items():
+        if name := parameter(tool, role):
+            given.setdefault(name, value)
+    wanted = [name for name in tool.required if name not in given]
+    if not tool.required and not given:
+        wanted = [name for name, schema in tool.properties.items() if _takes_text(schema)][:1]
+    numbers, quoted = iter(re.findall(r"-?[0-9]+(?:\.[0-9]+)?", clause)), iter(quotations(clause))
+    for name in wanted[:MAX_ARGUMENTS]:
+        with suppress(ValueError):  # no value fits its schema: the tool names the missing parameter
+            given[name] = _argument(tool, name, clause, numbers, quoted)
+    return given
+
+
+def _takes_text(schema: Any) -> bool:
+    if not isinstance(schema, dict) or "enum" in schema or "const" in schema:
+        return False
+    kind = schema.get("type", "string")
+    return kind == "string" or (isinstance(kind, list) and "string" in kind)
+
+
+def _argument(tool: Tool, name: str, clause: str, numbers: Iterator[str], quoted: Iterator[str]) -> Any:
+    schema = tool.properties.get(name)
+    schema = schema if isinstance(schema, dict) else {}
+    if isinstance(schema.get("enum"), list):
+        return _choice(schema["enum"][:MAX_CHOICES], clause)
+    if schema.get("type") in ("integer", "number"):
+        number = next((one for one in numbers if schema["type"] == "number" or "." not in one), "")
+        if 0 < len(number) <= 18:
+            return float(number) if "." in number else int(number)
+    name, url, computed = name.lower(), URL.search(clause), expressions(clause)
+    if url and (name in PARAMETERS["url"] or schema.get("format") in ("uri", "url")):
+        return url[0]
+    about = subject(clause)
+    if not _takes_text(schema) or "format" in schema:
+        return instance(tool.parameters, schema, name=name, text=about, max_cost=MAX_VALUE_COST)
+    if computed and name in PARAMETERS["expression"][:5]:
+        return computed[0]
+    return next(quoted, None) or (_first_sentence(about) if name in PARAMETERS["place"] else about)
+
+
+def _choice(choices: list[Any], clause: str) -> Any:
+    """Return the first of `choices` that `clause` mentions, else the first of all."""
+
+    def spaced(text: str) -> str:
+        return " " + " ".join(re.findall(r"[^\W_]+", text[:MAX_GOAL_CHARACTERS].lower())) + " "
+
+    said = spaced(clause)
+    return next((one for one in choices if isinstance(one, str) and spaced(one) in said), choices[0] if choices else None)
+
+
+def _first_sentence(text: str) -> str:
+    return trimmed(next(iter(english.sentences(text)), ""))

@@ -1,10 +1,10 @@
-"""The built-in assistant as the model of an agent: the rounds of calls that it makes, and its last answer."""
+"""The built-in assistant: its tool calls, its reports of results, and its answers without tools."""
 
 from typing import Any
 
 import pytest
 
-from tests.support.builtin import AGENT_TOOLS, WEATHER, agent_run, calls, choice, text
+from tests.support.builtin import AGENT_TOOLS, WEATHER, Body, agent_run, calls, choice, said, text
 
 GOAL = "Compute 12 * (3 + 4), draw a lighthouse and save a note with the result"
 
@@ -45,3 +45,47 @@ async def test_tool_choice_none_calls_nothing_and_named_calls_nothing_else() -> 
     assert "84" in await text("assistant", GOAL, tools=AGENT_TOOLS, tool_choice="none")
     named = {"type": "function", "function": {"name": "generate_image"}}
     assert calls((await choice("assistant", GOAL, tools=AGENT_TOOLS, tool_choice=named))["message"]) == [DRAW]
+
+
+@pytest.mark.parametrize(
+    "result", ['{"ok": false, "error": {"message": "broken"}}', "Error: broken", "", "[[[", "[" * 900 + "]" * 900]
+)
+async def test_no_call_is_repeated_whatever_came_of_it(result: str) -> None:
+    rounds, final = await agent_run(GOAL, result=lambda *_: result)
+    assert [name for made in rounds for name, _ in made] == ["calculate", "generate_image", "write_artifact"]
+    assert ("broken" in final) == ("broken" in result)
+
+
+async def test_run_ends_when_results_never_come() -> None:
+    messages = said(f"user: {GOAL}")
+    for _ in range(3):
+        messages.append((await choice("assistant", messages, tools=AGENT_TOOLS))["message"])
+    assert "no result came" in messages[-1]["content"]
+
+
+@pytest.mark.parametrize(
+    ("messages", "recalled"),
+    [
+        (said("user: My name is Ada Lovelace. I like trains.", "assistant: ok", "user: What is my name?"), "Ada Lovelace"),
+        (said("user: I'm Bob", "user: my name is Eve", "assistant: ok", "user: who am I?"), "Eve"),
+        (said("user: My favourite colour is green!", "user: What's my favourite colour?"), "green"),
+        (said("user: My dog is called Rex.", "user: What is my dog's name?"), "My dog is called Rex."),
+        (said("system: The launch code is 7421. Be kind.", "user: What is the launch code?"), "The launch code is 7421."),
+        (
+            said("user: The server room is upstairs.", "user: What did I say about the server room?"),
+            "The server room is upstairs.",
+        ),
+        (said("user: alpha beta", "assistant: ok", "user: What did I just say?"), "alpha beta"),
+    ],
+)
+async def test_assistant_recalls_what_it_was_told(messages: list[Body], recalled: str) -> None:
+    assert recalled in await text("assistant-paid", messages)
+
+
+@pytest.mark.parametrize(
+    "request_text", ["Write a sonnet about the sea", "How do whales sleep?", "", "call 555-1234", "hello", "who are you?"]
+)
+async def test_assistant_says_that_it_is_no_language_model(request_text: str) -> None:
+    assert "not a language model" in await text("assistant", request_text)
+    if request_text.startswith("W"):
+        assert "configure a model server" in await text("assistant", request_text)
