@@ -47,7 +47,7 @@ class NewRun(NamedTuple):
     ] = None
 
 
-_NEW_RUN = record(
+NEW_RUN = record(
     "RunRequest",
     NewRun,
     example={"goal": "Calculate 12 * (3 + 4)", "model": "builtin/assistant", "max_steps": 6},
@@ -59,7 +59,7 @@ _NEW_RUN = record(
     "runAgent",
     "Run an agent",
     RUN_TEXT,
-    body=_NEW_RUN,
+    body=NEW_RUN,
     most_bytes=16 * MIB,
     answers={200: RUN_ANSWER},
     errors=[

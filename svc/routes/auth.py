@@ -35,7 +35,7 @@ class SessionCode(NamedTuple):
     code: Annotated[str, text(10_000, least=1).about("The one-time code out of the page's fragment, within a minute.")]
 
 
-_SIGN_UP = record(
+SIGN_UP = record(
     "SignUpRequest", SignUp, example={"email": "ada@example.com", "password": "correct horse battery", "name": "Ada"}
 )
 _LOG_IN = record("LogInRequest", LogIn, example={"email": "ada@example.com", "password": "correct horse battery"})
@@ -47,7 +47,7 @@ _SESSION_CODE = record("SessionCodeRequest", SessionCode, example={"code": "fZ3k
     "signUp",
     "Create an account",
     "Limit: 10 an hour for one IP address (IPv6: for one /64 network).",
-    body=_SIGN_UP,
+    body=SIGN_UP,
     answers={201: Answer("The account is made and signed in.", SESSION, headers={"set-cookie": CHECKOUT_COOKIE_HEADER})},
     errors=[
         Refusal("signup_closed", when="The operator alone makes accounts here."),

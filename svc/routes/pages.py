@@ -13,10 +13,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+import orjson
 from starlette.requests import Request
 from starlette.responses import Response
 
 from svc.errors import ApiError
+from svc.routes.page_limits import page_limits
 from svc.server.interface import Answer, Content, Refusal, describes, header, path_id, string
 from svc.server.openapi import HTML, OF_PAGES
 from svc.server.state import State
@@ -80,8 +82,12 @@ def release() -> str:
 
 @functools.cache
 def _page(name: str) -> tuple[File, str]:
-    """A page with this release in its addresses, and the policy under which it is shown."""
+    """Return a page with this release in its addresses and the limits of its forms, and the policy under which it is shown."""
+    limits = page_limits()
     content = (STATIC / name).read_bytes().replace(b"{release}", release().encode())
+    content = content.replace(b"{limits}", orjson.dumps(limits))
+    content = content.replace(b"{password_length}", b"%d" % limits["sign_up"]["password"]["minlength"])
+    content = content.replace(b"{session_hours}", b"%d" % limits["session_hours"])
     return File(content, ".html"), policy(content)
 
 

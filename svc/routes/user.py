@@ -64,7 +64,7 @@ _DELETE_USER = record(
 _SETTINGS_CHANGES = record(
     "UpdateSettingsRequest", SettingsChanges, "An absent field stays as it is.", example={"default_model": "builtin/assistant"}
 )
-_NEW_KEY = record("CreateApiKeyRequest", NewKey, example={"name": "my laptop"})
+NEW_KEY = record("CreateApiKeyRequest", NewKey, example={"name": "my laptop"})
 _USER_CHANGES = record("UpdateUserRequest", UserChanges, "An absent field stays as it is.", example={"name": "Ada Lovelace"})
 
 
@@ -171,7 +171,7 @@ def _settings(state: State, account: Account) -> dict[str, Any]:
     "Make an API key",
     "A key never expires and may do what its account may, except delete the account. It can be made with a "
     "session or with another key.",
-    body=_NEW_KEY,
+    body=NEW_KEY,
     answers={201: Answer("The key, shown this once.", NEW_API_KEY)},
     errors=[NO_ROOM],
 )

@@ -379,10 +379,14 @@ function Toast({ text, action, kind, seconds, end }) {
     <span>${text}</span>
     ${
       action &&
-      html`<button type="button" class="toast-action" onClick=${() => {
-        action.onSelect();
-        end(true);
-      }}>${action.label}</button>`
+      html`<button
+        type="button"
+        class="toast-action"
+        onClick=${() => {
+          action.onSelect();
+          end(true);
+        }}
+      >${action.label}</button>`
     }
     <${IconButton} icon="close" size=${16} label=${t.dismiss} onClick=${() => end(false)} />
   </div>`;

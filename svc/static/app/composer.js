@@ -5,12 +5,12 @@ import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { IconButton, toast } from "./components.js";
 import { draftOf, keepDraft } from "./drafts.js";
 import { html } from "./html.js";
+import { limits } from "./limits.js";
 import { TYPES, picture } from "./pictures.js";
 import { texts } from "./texts.js";
 
 const t = texts.chat;
 const MOST_PICTURES = 4;
-export const MESSAGE_LENGTH = 1_000_000;
 export const focusComposer = () => document.getElementById("composer")?.focus();
 
 /** `id`: of the conversation, or null. `onSend({text, pictures})`, `onStop()`, `onEditLast()`. */
@@ -86,20 +86,32 @@ export function Composer({ id, busy, onSend, onStop, onEditLast }) {
     event.preventDefault();
     add(event.dataTransfer.files);
   };
-  return html`<form class="composer ${dragging.value ? "composer-drop" : ""}" onSubmit=${(event) => {
-    event.preventDefault();
-    send();
-  }}
-    onDragOver=${onDrag} onDragLeave=${() => {
+  return html`<form
+    class="composer ${dragging.value ? "composer-drop" : ""}"
+    onSubmit=${(event) => {
+      event.preventDefault();
+      send();
+    }}
+    onDragOver=${onDrag}
+    onDragLeave=${() => {
       dragging.value = false;
-    }} onDrop=${onDrop}>
+    }}
+    onDrop=${onDrop}
+  >
     ${
       pictures.value.length > 0 &&
       html`<ul class="composer-pictures">${pictures.value.map(
-        (one) => html`<li key=${one.url}><img src=${one.url} alt=${one.name} />
-      <${IconButton} icon="close" size=${14} label=${t.remove(one.name)} onClick=${() => {
-        pictures.value = pictures.value.filter((other) => other !== one);
-      }} /></li>`,
+        (one) => html`<li key=${one.url}>
+          <img src=${one.url} alt=${one.name} />
+          <${IconButton}
+            icon="close"
+            size=${14}
+            label=${t.remove(one.name)}
+            onClick=${() => {
+              pictures.value = pictures.value.filter((other) => other !== one);
+            }}
+          />
+        </li>`,
       )}</ul>`
     }
     <label class="hidden-text" for="composer">${t.message}</label>
@@ -108,7 +120,7 @@ export function Composer({ id, busy, onSend, onStop, onEditLast }) {
       ref=${area}
       rows="1"
       placeholder=${dragging.value ? t.drop : t.placeholder}
-      maxlength=${MESSAGE_LENGTH}
+      maxlength=${limits.message.content.maxlength}
       value=${text.value}
       onInput=${(event) => write(event.currentTarget.value)}
       onKeyDown=${onKey}

@@ -6,6 +6,7 @@ import { api } from "./api.js";
 import { Failed, Loading, Menu, toast } from "./components.js";
 import { keepDraft } from "./drafts.js";
 import { html } from "./html.js";
+import { limits } from "./limits.js";
 import { go, link, route } from "./router.js";
 import { pagedList, projects, remembered } from "./state.js";
 import { texts } from "./texts.js";
@@ -47,7 +48,11 @@ const marked = ({ parts }) => parts.map(({ text, found }) => (found ? html`<mark
 async function rename(conversation, title) {
   if (!title.trim() || title === conversation.title) return;
   try {
-    list.put(await api.conversations.change(conversation.id, { title: title.trim().slice(0, 200) }));
+    list.put(
+      await api.conversations.change(conversation.id, {
+        title: title.trim().slice(0, limits.conversation.title.maxlength),
+      }),
+    );
   } catch (error) {
     toast(error.message, { kind: "bad" });
   }
@@ -168,7 +173,7 @@ export function Conversations({ onChoose }) {
         type="search"
         placeholder=${t.search}
         aria-label=${t.search}
-        maxlength="500"
+        maxlength=${limits.search.maxlength}
         autocomplete="off"
         spellcheck="false"
         value=${search.value}
@@ -230,15 +235,21 @@ function Entry({ item, onChoose }) {
       if (keeps) rename(item, event.currentTarget.value);
     };
     return html`<li class="conversation">
-      <input class="input" aria-label=${t.newTitle} defaultValue=${item.title ?? ""} maxlength="200"
-        ref=${(input) => input?.select()} onBlur=${(event) => end(event, true)}
+      <input
+        class="input"
+        aria-label=${t.newTitle}
+        defaultValue=${item.title ?? ""}
+        maxlength=${limits.conversation.title.maxlength}
+        ref=${(input) => input?.select()}
+        onBlur=${(event) => end(event, true)}
         onKeyDown=${(event) => {
           if (event.key === "Enter") end(event, true);
           if (event.key === "Escape") {
             event.stopPropagation();
             end(event, false);
           }
-        }} />
+        }}
+      />
     </li>`;
   }
   const filed = projects.data.value?.filter(({ id }) => id !== item.project_id) ?? [];

@@ -108,9 +108,14 @@ function Said({ text }) {
   return html`<p class=${long && !open.value ? "said folded" : "said"}><${Pieces} text=${text} /></p>
     ${
       long &&
-      html`<button type="button" class="link" aria-expanded=${String(open.value)} onClick=${() => {
-        open.value = !open.value;
-      }}>${open.value ? t.less : t.more}</button>`
+      html`<button
+        type="button"
+        class="link"
+        aria-expanded=${String(open.value)}
+        onClick=${() => {
+          open.value = !open.value;
+        }}
+      >${open.value ? t.less : t.more}</button>`
     }`;
 }
 
@@ -134,10 +139,13 @@ function Editor({ text, references, onSend, onCancel }) {
       send();
     }
   };
-  return html`<form class="message editor" onSubmit=${(event) => {
-    event.preventDefault();
-    send();
-  }}>
+  return html`<form
+    class="message editor"
+    onSubmit=${(event) => {
+      event.preventDefault();
+      send();
+    }}
+  >
     <textarea
       ref=${area}
       class="input"
@@ -226,9 +234,12 @@ function Facts({ message: { model, answer, created_at: at } }) {
 /** Reasoning, folded away. `text`: a string, or a signal while it goes on. */
 function Reasoning({ text, done }) {
   const open = useSignal(false);
-  return html`<details class="fold" onToggle=${(event) => {
-    open.value = event.currentTarget.open;
-  }}>
+  return html`<details
+    class="fold"
+    onToggle=${(event) => {
+      open.value = event.currentTarget.open;
+    }}
+  >
     <summary>
       ${done ? t.thought : html`<span class="spinner" aria-hidden="true"></span>${t.thinking}`}
     </summary>

@@ -2,6 +2,7 @@
 // ![name](/artifacts/art_…/content): so it is kept with the conversation, and sent to the model as a picture
 // whenever the message is.
 import { api } from "./api.js";
+import { limits } from "./limits.js";
 
 const REFERENCE = /!\[([^\]]*)\]\(\/artifacts\/(art_\w+)\/content\)/g;
 const LARGEST_SIDE = 2048;
@@ -43,7 +44,7 @@ async function smaller(file) {
 
 async function upload(blob, name) {
   const artifact = await api.artifacts.create({
-    name: (name || "picture").slice(0, 200),
+    name: (name || "picture").slice(0, limits.artifact.name.maxlength),
     content_type: blob.type,
     content_base64: (await dataUrl(blob)).split(",")[1],
   });

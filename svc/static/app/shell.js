@@ -55,10 +55,14 @@ export default function Shell({ view, children }) {
     return () => removeEventListener("keydown", onKey);
   }, []);
   return html`
-    <a class="skip" href="#content" onClick=${(event) => {
-      event.preventDefault();
-      main.current.focus();
-    }}>${t.skip}</a>
+    <a
+      class="skip"
+      href="#content"
+      onClick=${(event) => {
+        event.preventDefault();
+        main.current.focus();
+      }}
+    >${t.skip}</a>
     <div class="shell">
       <${Sidebar} view=${view} />
       <main id="content" class="main" tabindex="-1" ref=${main}>
@@ -126,22 +130,34 @@ function Sidebar({ view }) {
   return html`
     ${
       drawer.value &&
-      html`<div class="scrim" onClick=${() => {
-        drawer.value = false;
-      }}></div>`
+      html`<div
+        class="scrim"
+        onClick=${() => {
+          drawer.value = false;
+        }}
+      ></div>`
     }
     <nav class="sidebar ${drawer.value ? "sidebar-open" : ""}" aria-label=${t.navigation} ref=${side}>
       <div class="sidebar-head">
         <a class="brand" href=${link("chat")}>
           <span class="brand-mark" aria-hidden="true"><i></i><i></i><i></i></span>${texts.name}
         </a>
-        <${IconButton} class="drawer-close" icon="close" label=${t.closeNavigation} onClick=${() => {
-          drawer.value = false;
-        }} />
+        <${IconButton}
+          class="drawer-close"
+          icon="close"
+          label=${t.closeNavigation}
+          onClick=${() => {
+            drawer.value = false;
+          }}
+        />
       </div>
-      <a class="nav-item nav-new" href=${link("chat")} onClick=${() => {
-        drawer.value = false;
-      }}><${Icon} name="edit" size=${18} />${t.newChat}<kbd aria-hidden="true">N</kbd></a>
+      <a
+        class="nav-item nav-new"
+        href=${link("chat")}
+        onClick=${() => {
+          drawer.value = false;
+        }}
+      ><${Icon} name="edit" size=${18} />${t.newChat}<kbd aria-hidden="true">N</kbd></a>
       <ul class="nav-list">${MAIN.map(item)}</ul>
       <${Conversations} onChoose=${() => {
         drawer.value = false;
@@ -201,13 +217,17 @@ function Account({ view }) {
 }
 
 function Shortcuts() {
-  return html`<${Dialog} title=${t.shortcuts} onClose=${() => {
-    keyList.value = false;
-  }}>
+  return html`<${Dialog}
+    title=${t.shortcuts}
+    onClose=${() => {
+      keyList.value = false;
+    }}
+  >
     <dl class="keys">${t.keys.map(
       ([what, ...keys]) => html`<div><dt>${what}</dt>
       <dd>${keys.map((key, at) => html`${at > 0 && " / "}<kbd>${key}</kbd>`)}</dd></div>`,
-    )}</dl><//>`;
+    )}</dl>
+  <//>`;
 }
 
 function onKey(event) {

@@ -1,4 +1,7 @@
 // Every English text of the page. A translation is a file like this one. Functions fill in what varies.
+import { limits } from "./limits.js";
+
+const rates = limits.chats_per_minute;
 const count = (n, one, many) => `${n.toLocaleString("en")} ${n === 1 ? one : many}`;
 
 export const texts = {
@@ -177,7 +180,7 @@ export const texts = {
     signUpAction: "Create account",
     email: "E-mail",
     password: "Password",
-    passwordHint: "At least 8 characters.",
+    passwordHint: `At least ${limits.sign_up.password.minlength} characters.`,
     show: "Show the password",
     hide: "Hide the password",
     name: "Name",
@@ -195,7 +198,8 @@ export const texts = {
     closed: "Sign-up is closed here. Ask the operator for an account.",
     again: "Your session has ended",
     againText: (email) =>
-      `It lasts 8 hours. Enter the password of ${email} to go on where you were; nothing is lost.`,
+      `It lasts ${limits.session_hours} hours. Enter the password of ${email} to go on where you were; ` +
+      "nothing is lost.",
     againAction: "Go on",
     otherAccount: "Use another account",
     linked: "Linked. From now on you can sign in this way, too.",
@@ -284,8 +288,8 @@ export const texts = {
     tier: "Plan",
     tiers: { free: "Free", pro: "Pro" },
     tierHints: {
-      free: "20 chats a minute. Add 5 dollars or more for 120.",
-      pro: "120 chats a minute, and support",
+      free: `${rates.free} chats a minute. Add ${limits.least_dollars} dollars or more for ${rates.pro}.`,
+      pro: `${rates.pro} chats a minute, and support`,
     },
     addFunds: "Add funds",
     noPayments: "No payments are set up here. The operator of this service can credit your wallet.",
@@ -361,7 +365,7 @@ export const texts = {
   support: {
     intro: "Write to the operator of this service. One conversation at a time.",
     pro: "Support comes with Pro",
-    proText: "Adding 5 dollars or more to the wallet makes your account Pro.",
+    proText: `Adding ${limits.least_dollars} dollars or more to the wallet makes your account Pro.`,
     oneActive: "You have an open conversation.",
     open: "Open it",
     earlier: "Conversations",

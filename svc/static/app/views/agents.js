@@ -19,6 +19,7 @@ import {
 import { duration } from "../format.js";
 import { html } from "../html.js";
 import { Icon } from "../icons.js";
+import { limits } from "../limits.js";
 import { Markdown } from "../markdown.js";
 import { ModelPicker } from "../model-picker.js";
 import { Pieces } from "../pieces.js";
@@ -29,7 +30,6 @@ import { texts } from "../texts.js";
 
 const t = texts.agents;
 const LOOK_AGAIN_MS = 2000;
-const MOST_STEPS = 20;
 const TITLE_CHARACTERS = 300;
 const chosen = remembered("agent", { model: null, steps: 6, tools: null });
 const goal = remembered("agent-goal", "");
@@ -88,9 +88,17 @@ function Form({ project: given }) {
   };
   const names = [["", t.noProject], ...(projects.data.value ?? []).map(({ id, name }) => [id, name])];
   return html`<form class="card stack goal-form" ref=${form} onSubmit=${start} onKeyDown=${onKey}>
-    <${Field} label=${t.goal} rows="3" required hint=${t.goalHint} value=${goal.value} onInput=${(event) => {
-      goal.value = event.currentTarget.value;
-    }} error=${error.value?.param === "goal" ? error.value.message : null} />
+    <${Field}
+      label=${t.goal}
+      rows="3"
+      required
+      hint=${t.goalHint}
+      value=${goal.value}
+      onInput=${(event) => {
+        goal.value = event.currentTarget.value;
+      }}
+      error=${error.value?.param === "goal" ? error.value.message : null}
+    />
     <div class="options">
       <div class="field">
         <label for="agent-model">${t.model}</label>
@@ -99,14 +107,22 @@ function Form({ project: given }) {
       <${Field}
         label=${t.steps}
         value=${String(steps)}
-        options=${Array.from({ length: MOST_STEPS }, (_, at) => [String(at + 1), String(at + 1)])}
+        options=${Array.from({ length: limits.run.max_steps.max }, (_, at) => [
+          String(at + 1),
+          String(at + 1),
+        ])}
         onChange=${(event) => set({ steps: Number(event.currentTarget.value) })}
       />
       ${
         names.length > 1 &&
-        html`<${Field} label=${t.project} value=${project.value} options=${names} onChange=${(event) => {
-          project.value = event.currentTarget.value;
-        }} />`
+        html`<${Field}
+          label=${t.project}
+          value=${project.value}
+          options=${names}
+          onChange=${(event) => {
+            project.value = event.currentTarget.value;
+          }}
+        />`
       }
     </div>
     <details class="table-fold">

@@ -22,6 +22,7 @@ import {
 import { bytes } from "../format.js";
 import { html } from "../html.js";
 import { Icon } from "../icons.js";
+import { limits } from "../limits.js";
 import { go, link } from "../router.js";
 import { pagedList, projects } from "../state.js";
 import { texts } from "../texts.js";
@@ -72,19 +73,30 @@ function All({ project }) {
           )}
       />`
     }
-    <input ref=${file} type="file" multiple hidden aria-label=${t.upload} onChange=${(event) => {
-      upload([...event.currentTarget.files], project);
-      event.currentTarget.value = "";
-    }} />
+    <input
+      ref=${file}
+      type="file"
+      multiple
+      hidden
+      aria-label=${t.upload}
+      onChange=${(event) => {
+        upload([...event.currentTarget.files], project);
+        event.currentTarget.value = "";
+      }}
+    />
     <${Button} kind="primary" icon="upload" onClick=${() => file.current.click()}>${t.upload}<//>
   `;
-  return html`<div class=${over.value ? "drop-zone dropping" : "drop-zone"} onDragOver=${(event) => {
-    event.preventDefault();
-    over.value = true;
-  }}
-      onDragLeave=${(event) => {
-        if (!event.currentTarget.contains(event.relatedTarget)) over.value = false;
-      }} onDrop=${drop}>
+  return html`<div
+    class=${over.value ? "drop-zone dropping" : "drop-zone"}
+    onDragOver=${(event) => {
+      event.preventDefault();
+      over.value = true;
+    }}
+    onDragLeave=${(event) => {
+      if (!event.currentTarget.contains(event.relatedTarget)) over.value = false;
+    }}
+    onDrop=${drop}
+  >
     <${Page} title=${texts.views.artifacts} intro=${t.intro} actions=${actions}>
       ${
         uploads.value.length > 0 &&
@@ -138,7 +150,7 @@ async function upload(files, project) {
     try {
       const type = file.type || "application/octet-stream";
       made = await api.artifacts.create({
-        name: file.name.slice(0, 200),
+        name: file.name.slice(0, limits.artifact.name.maxlength),
         content: "",
         content_type: type,
         ...(project && { project_id: project }),
@@ -233,11 +245,17 @@ function One({ id }) {
         <${Button} onClick=${() => {
           renaming.value = true;
         }}>${texts.common.rename}<//>
-        <input ref=${file} type="file" hidden aria-label=${t.replace} onChange=${(event) => {
-          const [chosen] = event.currentTarget.files;
-          event.currentTarget.value = "";
-          if (chosen) replace(chosen);
-        }} />
+        <input
+          ref=${file}
+          type="file"
+          hidden
+          aria-label=${t.replace}
+          onChange=${(event) => {
+            const [chosen] = event.currentTarget.files;
+            event.currentTarget.value = "";
+            if (chosen) replace(chosen);
+          }}
+        />
         <${Button} busy=${replacing.value !== null} onClick=${() => file.current.click()}>${t.replace}<//>
         <${Button} kind="quiet" icon="trash" onClick=${remove}>${texts.common.delete}<//>
       </div>
@@ -268,9 +286,13 @@ function One({ id }) {
     }
     ${
       renaming.value &&
-      html`<${Rename} name=${now.name} onSave=${(name) => change({ name })} onClose=${() => {
-        renaming.value = false;
-      }} />`
+      html`<${Rename}
+        name=${now.name}
+        onSave=${(name) => change({ name })}
+        onClose=${() => {
+          renaming.value = false;
+        }}
+      />`
     }
   </div>`;
 }
@@ -295,7 +317,7 @@ function Rename({ name, onSave, onClose }) {
         name="name"
         defaultValue=${name}
         required
-        maxlength="200"
+        maxlength=${limits.artifact.name.maxlength}
         autofocus
         error=${error.value?.message}
       />

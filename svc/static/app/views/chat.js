@@ -135,10 +135,13 @@ function Conversation({ thread, projectId, messageId }) {
               />
               ${
                 problem &&
-                html`<${Failed} error=${problem.error} retry=${() => {
-                  scroll.follow();
-                  problem.again();
-                }}>
+                html`<${Failed}
+                  error=${problem.error}
+                  retry=${() => {
+                    scroll.follow();
+                    problem.again();
+                  }}
+                >
                   ${
                     problem.hasPictures &&
                     REFUSED.includes(problem.error.status) &&
@@ -197,16 +200,21 @@ function Head({ thread, filedUnder }) {
   ];
   return html`<header class="chat-head">
     <h1 class="hidden-text" tabindex="-1">${conversation?.title ?? t.untitled}</h1>
-    <${ModelPicker} value=${chosenModel.value} onChange=${(id) => {
-      chosenModel.value = id;
-      focusComposer();
-    }} />
+    <${ModelPicker}
+      value=${chosenModel.value}
+      onChange=${(id) => {
+        chosenModel.value = id;
+        focusComposer();
+      }}
+    />
     ${
       all.length > 0 &&
-      html`<${Menu} label=${t.project} items=${choices} trigger=${(
-        toggle,
-      ) => html`<button type="button" class="picker-button quiet" ...${toggle}>
-      ${project ? t.inProject(project.name) : t.noProject}</button>`} />`
+      html`<${Menu}
+        label=${t.project}
+        items=${choices}
+        trigger=${(toggle) => html`<button type="button" class="picker-button quiet" ...${toggle}>
+        ${project ? t.inProject(project.name) : t.noProject}</button>`}
+      />`
     }
   </header>`;
 }

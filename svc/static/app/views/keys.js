@@ -20,6 +20,7 @@ import {
 } from "../components.js";
 import { html } from "../html.js";
 import { Icon } from "../icons.js";
+import { limits } from "../limits.js";
 import { resource } from "../state.js";
 import { texts } from "../texts.js";
 
@@ -30,9 +31,13 @@ const keys = resource(async () =>
 const adding = signal(false);
 
 export default function Keys() {
-  const add = html`<${Button} kind="primary" icon="plus" onClick=${() => {
-    adding.value = true;
-  }}>${t.create}<//>`;
+  const add = html`<${Button}
+    kind="primary"
+    icon="plus"
+    onClick=${() => {
+      adding.value = true;
+    }}
+  >${t.create}<//>`;
   return html`<${Page} title=${texts.views.keys} intro=${t.intro} actions=${add}>
     <${Resource} of=${keys}>${(list) =>
       list.length
@@ -107,7 +112,7 @@ function NewKey() {
         label=${t.name}
         name="name"
         required
-        maxlength="200"
+        maxlength=${limits.key.name.maxlength}
         autofocus
         autocomplete="off"
         hint=${t.nameHint}

@@ -19,6 +19,7 @@ import {
 import { saveFile } from "../files.js";
 import { duration } from "../format.js";
 import { html } from "../html.js";
+import { limits } from "../limits.js";
 import { pictureOf } from "../pictures.js";
 import { models, modelsOf, remembered, wallet } from "../state.js";
 import { texts } from "../texts.js";
@@ -63,9 +64,13 @@ export default function Media() {
   return html`<${Page} title=${texts.views.media} intro=${t.intro} wide>
     <div class="segmented" role="group" aria-label=${texts.views.media}>${Object.entries(t.kinds).map(
       ([name, label]) =>
-        html`<button type="button" aria-pressed=${String(kind.value === name)} onClick=${() => {
-          kind.value = name;
-        }}>${label}</button>`,
+        html`<button
+          type="button"
+          aria-pressed=${String(kind.value === name)}
+          onClick=${() => {
+            kind.value = name;
+          }}
+        >${label}</button>`,
     )}</div>
     ${kind.value === "picture" ? html`<${Pictures} />` : html`<${Sounds} />`}<//>`;
 }
@@ -161,7 +166,7 @@ function Pictures() {
         label=${t.prompt}
         rows="2"
         required
-        maxlength="4000"
+        maxlength=${limits.image.prompt.maxlength}
         value=${now.prompt}
         onInput=${(event) => set({ prompt: event.currentTarget.value })}
         error=${error.value?.param === "prompt" ? error.value.message : null}
@@ -273,9 +278,13 @@ function Viewer({ items, at, onAgain }) {
     if (key === "ArrowLeft") move(-1);
     else if (key === "ArrowRight") move(1);
   };
-  return html`<${Dialog} title=${prompt ?? one.name} wide onClose=${() => {
-    at.value = null;
-  }}>
+  return html`<${Dialog}
+    title=${prompt ?? one.name}
+    wide
+    onClose=${() => {
+      at.value = null;
+    }}
+  >
     <div class="viewer" onKeyDown=${onKey}>
       ${url ? html`<img src=${url} alt=${prompt ?? one.name} />` : html`<${Loading} />`}
       <div class="actions">

@@ -21,13 +21,13 @@ import {
 import { bytes } from "../format.js";
 import { html } from "../html.js";
 import { Icon } from "../icons.js";
+import { limits } from "../limits.js";
 import { go, link } from "../router.js";
 import { pagedList, projects } from "../state.js";
 import { texts } from "../texts.js";
 
 const t = texts.projects;
 const adding = signal(false);
-const MOST_STEPS = 20;
 
 export default function Projects({ path }) {
   if (path[0]) return html`<${Project} key=${path[0]} id=${path[0]} />`;
@@ -59,15 +59,23 @@ export default function Projects({ path }) {
     <//>
     ${
       adding.value &&
-      html`<${Dialog} title=${t.create} onClose=${() => {
-        adding.value = false;
-      }}><${Editor} of=${{}}
-      onSaved=${(made) => {
-        adding.value = false;
-        go(link("projects", made.id));
-      }} onCancel=${() => {
-        adding.value = false;
-      }} /><//>`
+      html`<${Dialog}
+        title=${t.create}
+        onClose=${() => {
+          adding.value = false;
+        }}
+      >
+        <${Editor}
+          of=${{}}
+          onSaved=${(made) => {
+            adding.value = false;
+            go(link("projects", made.id));
+          }}
+          onCancel=${() => {
+            adding.value = false;
+          }}
+        />
+      <//>`
     }
   <//>`;
 }
@@ -96,14 +104,17 @@ function Editor({ of, onSaved, onCancel }) {
   };
   const steps = [
     ["", t.noCap],
-    ...Array.from({ length: MOST_STEPS }, (_, at) => [String(at + 1), texts.count(at + 1, "step", "steps")]),
+    ...Array.from({ length: limits.project.max_planner_steps.max }, (_, at) => [
+      String(at + 1),
+      texts.count(at + 1, "step", "steps"),
+    ]),
   ];
   return html`<form class="stack" onSubmit=${save}>
     <${Field}
       label=${t.name}
       name="name"
       required
-      maxlength="200"
+      maxlength=${limits.project.name.maxlength}
       defaultValue=${of.name}
       error=${told("name")}
       autofocus=${!of.id}
@@ -112,7 +123,7 @@ function Editor({ of, onSaved, onCancel }) {
       label=${t.instructions}
       name="instructions"
       rows="7"
-      maxlength="100000"
+      maxlength=${limits.project.instructions.maxlength}
       defaultValue=${of.instructions ?? ""}
       hint=${t.instructionsHint}
       error=${told("instructions")}
@@ -185,10 +196,15 @@ function Project({ id }) {
         <${Button} kind="quiet" icon="trash" onClick=${remove}>${texts.common.delete}<//>
       </div>
     </div>
-    <div class="card"><${Editor} of=${now} onSaved=${(saved) => {
-      project.value = saved;
-      toast(texts.common.saved, { kind: "good" });
-    }} /></div>
+    <div class="card">
+      <${Editor}
+        of=${now}
+        onSaved=${(saved) => {
+          project.value = saved;
+          toast(texts.common.saved, { kind: "good" });
+        }}
+      />
+    </div>
     <${Filed}
       title=${t.conversations}
       load=${(after) => api.conversations.list({ limit: 20, after, project_id: id })}

@@ -17,6 +17,7 @@ import {
 } from "../components.js";
 import { html } from "../html.js";
 import { Icon } from "../icons.js";
+import { limits } from "../limits.js";
 import { models, pagedList } from "../state.js";
 import { texts } from "../texts.js";
 
@@ -26,16 +27,23 @@ const edited = signal(null); // a provider, or {} for a new one
 const KINDS = ["chat", "image", "speech"];
 
 export default function Providers() {
-  const add = html`<${Button} kind="primary" icon="plus" onClick=${() => {
-    edited.value = {};
-  }}>${t.add}<//>`;
+  const add = html`<${Button}
+    kind="primary"
+    icon="plus"
+    onClick=${() => {
+      edited.value = {};
+    }}
+  >${t.add}<//>`;
   return html`<${Page} title=${texts.views.providers} intro=${t.intro} actions=${add}>
-    <${List} of=${providers} empty=${html`<${Empty} icon="provider" title=${t.none} text=${t.noneText}>
-      <${Button} onClick=${() => {
-        edited.value = {};
-      }}>${t.add}<//><//>`}>
-      ${(provider) => html`<${Provider} key=${provider.id} of=${provider} />`}<//>
-    ${edited.value && html`<${Editor} of=${edited.value} />`}<//>`;
+    <${List}
+      of=${providers}
+      empty=${html`<${Empty} icon="provider" title=${t.none} text=${t.noneText}>
+        <${Button} onClick=${() => {
+          edited.value = {};
+        }}>${t.add}<//><//>`}
+    >${(provider) => html`<${Provider} key=${provider.id} of=${provider} />`}<//>
+    ${edited.value && html`<${Editor} of=${edited.value} />`}
+  <//>`;
 }
 
 function Provider({ of }) {
@@ -80,16 +88,20 @@ function Provider({ of }) {
         </p>
       </div>
       <${Button} small busy=${busy} onClick=${run}>${t.test}<//>
-      <${Menu} icon="more" label=${t.actions(of.name)} items=${[
-        {
-          label: t.edit,
-          icon: "edit",
-          onSelect: () => {
-            edited.value = of;
+      <${Menu}
+        icon="more"
+        label=${t.actions(of.name)}
+        items=${[
+          {
+            label: t.edit,
+            icon: "edit",
+            onSelect: () => {
+              edited.value = of;
+            },
           },
-        },
-        { label: texts.common.delete, icon: "trash", danger: true, onSelect: remove },
-      ]} />
+          { label: texts.common.delete, icon: "trash", danger: true, onSelect: remove },
+        ]}
+      />
     </div>
     ${error && html`<${Failed} error=${error} retry=${run} />`}
     ${
@@ -144,7 +156,7 @@ function Editor({ of }) {
         label=${t.name}
         name="name"
         required
-        maxlength="63"
+        maxlength=${limits.provider.name.maxlength}
         pattern="[a-z0-9][a-z0-9_\\-]*"
         autocomplete="off"
         spellcheck="false"
@@ -158,7 +170,7 @@ function Editor({ of }) {
         name="base_url"
         type="url"
         required
-        maxlength="2000"
+        maxlength=${limits.provider.base_url.maxlength}
         placeholder="https://api.example.com/v1"
         spellcheck="false"
         defaultValue=${of.base_url}
@@ -171,7 +183,7 @@ function Editor({ of }) {
         name="api_key"
         type="password"
         autocomplete="off"
-        maxlength="4096"
+        maxlength=${limits.provider.api_key.maxlength}
         hint=${
           isNew
             ? t.apiKeyHint

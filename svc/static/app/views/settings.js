@@ -20,6 +20,7 @@ import {
 import { saveFile } from "../files.js";
 import { bytes } from "../format.js";
 import { html } from "../html.js";
+import { limits } from "../limits.js";
 import { me, models, modelsOf, pagedList, resource, settings, theme } from "../state.js";
 import { texts } from "../texts.js";
 
@@ -51,9 +52,15 @@ export default function Settings() {
     <${Identities} />
     <h2>${t.data}</h2><${Export} />
     <h2>${t.end}</h2>
-    <div class="card section-row"><p class="grow">${t.endText}</p><${Button} kind="danger" onClick=${() => {
-      leaving.value = true;
-    }}>${t.endAction}<//></div>
+    <div class="card section-row">
+      <p class="grow">${t.endText}</p>
+      <${Button}
+        kind="danger"
+        onClick=${() => {
+          leaving.value = true;
+        }}
+      >${t.endAction}<//>
+    </div>
     ${leaving.value && html`<${Leave} />`}
   <//>`;
 }
@@ -99,12 +106,16 @@ function Profile({ user }) {
         >${t.unverified}<//>`
         : html`<p class="hint">${t.noMail}</p>`)
     }
-    <${Field} label=${texts.signIn.name} maxlength="200" autocomplete="name" value=${name.value} onInput=${(
-      event,
-    ) => {
-      name.value = event.currentTarget.value;
-    }}
-      error=${error.value?.param === "name" ? error.value.message : null} />
+    <${Field}
+      label=${texts.signIn.name}
+      maxlength=${limits.sign_up.name.maxlength}
+      autocomplete="name"
+      value=${name.value}
+      onInput=${(event) => {
+        name.value = event.currentTarget.value;
+      }}
+      error=${error.value?.param === "name" ? error.value.message : null}
+    />
     ${error.value && error.value.param !== "name" && html`<${Failed} error=${error.value} />`}
     <div class="actions">
       <${Button}
@@ -272,7 +283,7 @@ function Leave() {
         name="password"
         type="password"
         autocomplete="current-password"
-        maxlength="1024"
+        maxlength=${limits.sign_up.password.maxlength}
         hint=${t.endPasswordHint}
       />
       ${error.value && html`<${Failed} error=${error.value} />`}

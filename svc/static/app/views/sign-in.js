@@ -7,6 +7,7 @@ import { Button, Failed, Field, IconButton, Notice } from "../components.js";
 import { html } from "../html.js";
 import { Icon } from "../icons.js";
 import { IdentityProviders } from "../identity-providers.js";
+import { limits } from "../limits.js";
 import { texts } from "../texts.js";
 
 const t = texts.signIn;
@@ -72,7 +73,7 @@ function Credentials({ mode }) {
           label=${`${t.name} (${t.optional})`}
           name="name"
           autocomplete="name"
-          maxlength="200"
+          maxlength=${limits.sign_up.name.maxlength}
           error=${told("name")}
         />`
       }
@@ -82,7 +83,7 @@ function Credentials({ mode }) {
         type="email"
         autocomplete="username"
         required
-        maxlength="254"
+        maxlength=${limits.sign_up.email.maxlength}
         error=${told("email")}
       />
       <div class="password-field">
@@ -91,8 +92,8 @@ function Credentials({ mode }) {
           name="password"
           type=${shown.value ? "text" : "password"}
           required
-          minlength=${isNew ? 8 : undefined}
-          maxlength="1024"
+          minlength=${isNew ? limits.sign_up.password.minlength : undefined}
+          maxlength=${limits.sign_up.password.maxlength}
           autocomplete=${isNew ? "new-password" : "current-password"}
           hint=${isNew ? t.passwordHint : null}
           error=${told("password")}
@@ -113,14 +114,20 @@ function Credentials({ mode }) {
     </form>
     <${IdentityProviders} />
     <div class="welcome-links">
-      <${Button} kind="quiet" onClick=${() => {
-        mode.value = isNew ? "signIn" : "signUp";
-      }}>${isNew ? t.toSignIn : t.toSignUp}<//>
+      <${Button}
+        kind="quiet"
+        onClick=${() => {
+          mode.value = isNew ? "signIn" : "signUp";
+        }}
+      >${isNew ? t.toSignIn : t.toSignUp}<//>
       ${
         !isNew &&
-        html`<${Button} kind="quiet" onClick=${() => {
-          mode.value = "forgot";
-        }}>${t.forgot}<//>`
+        html`<${Button}
+          kind="quiet"
+          onClick=${() => {
+            mode.value = "forgot";
+          }}
+        >${t.forgot}<//>`
       }
     </div>
   `;
@@ -154,15 +161,20 @@ function Forgot({ mode }) {
             type="email"
             autocomplete="username"
             required
-            maxlength="254"
+            maxlength=${limits.sign_up.email.maxlength}
             autofocus
           />
           ${error.value && html`<${Failed} error=${error.value} />`}
           <${Button} kind="primary" type="submit" busy=${busy.value} class="wide">${t.forgotAction}<//>
         </form>`
     }
-    <div class="welcome-links"><${Button} kind="quiet" onClick=${() => {
-      mode.value = "signIn";
-    }}>${t.back}<//></div>
+    <div class="welcome-links">
+      <${Button}
+        kind="quiet"
+        onClick=${() => {
+          mode.value = "signIn";
+        }}
+      >${t.back}<//>
+    </div>
   `;
 }

@@ -17,6 +17,7 @@ import {
   toast,
 } from "../components.js";
 import { html } from "../html.js";
+import { limits } from "../limits.js";
 import { go, link } from "../router.js";
 import { pagedList, remembered, wallet } from "../state.js";
 import { texts } from "../texts.js";
@@ -86,13 +87,13 @@ function Begin() {
     busy.value = false;
   };
   return html`<form class="card stack" onSubmit=${begin}>
-    <${Field} label=${t.subject} name="subject" maxlength="200" />
+    <${Field} label=${t.subject} name="subject" maxlength=${limits.support.subject.maxlength} />
     <${Field}
       label=${t.message}
       name="message"
       rows="5"
       required
-      maxlength="10000"
+      maxlength=${limits.support.message.maxlength}
       value=${draft.value}
       onInput=${(event) => {
         draft.value = event.currentTarget.value;
@@ -183,11 +184,16 @@ function Answer({ id, onSent }) {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) form.current.requestSubmit();
   };
   return html`<form class="stack" ref=${form} onSubmit=${send} onKeyDown=${onKey}>
-    <${Field} label=${t.message} rows="3" required maxlength="10000" value=${draft.value} onInput=${(
-      event,
-    ) => {
-      draft.value = event.currentTarget.value;
-    }} />
+    <${Field}
+      label=${t.message}
+      rows="3"
+      required
+      maxlength=${limits.support.message.maxlength}
+      value=${draft.value}
+      onInput=${(event) => {
+        draft.value = event.currentTarget.value;
+      }}
+    />
     ${error.value && html`<${Failed} error=${error.value} />`}
     <div class="actions">
       <${Button} kind="primary" type="submit" icon="send" busy=${busy.value}>${t.send}<//>

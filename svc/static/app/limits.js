@@ -1,0 +1,18 @@
+// The service's limits. The page carries them: svc/routes/page_limits.py reads them from the request shapes.
+
+/**
+ * Attributes of an input element.
+ * @typedef {{minlength?: number, maxlength?: number, min?: number, max?: number}} Bounds
+ * @typedef {"sign_up" | "key" | "project" | "provider" | "run" | "artifact" | "support" | "conversation" |
+ *   "message" | "image"} Form
+ */
+
+/**
+ * @type {Record<Form, Record<string, Bounds>> & {
+ *   search: Bounds,
+ *   session_hours: number,
+ *   chats_per_minute: {free: number, pro: number},
+ *   least_dollars: number,
+ * }}
+ */
+export const limits = JSON.parse(document.getElementById("limits").textContent);
