@@ -7,7 +7,7 @@ const METHODS = ["get", "post", "put", "patch", "delete"];
 const main = document.querySelector("main");
 
 async function start() {
-  const menu = document.querySelector(".menu");
+  const menu = /** @type {HTMLDetailsElement} */ (document.querySelector(".menu"));
   const wide = matchMedia("(min-width: 60.01rem)");
   const setMenu = () => {
     menu.open = wide.matches;
@@ -96,7 +96,7 @@ function introduction({ api, base, schemas, common }) {
 }
 
 function drawMenu(groups) {
-  const filter = document.querySelector("[type=search]");
+  const filter = /** @type {HTMLInputElement} */ (document.querySelector("[type=search]"));
   const menu = document.querySelector("#menu");
   const entries = [];
   for (const group of groups) {
@@ -122,7 +122,8 @@ function drawMenu(groups) {
   filter.addEventListener("input", () => {
     const words = filter.value.toLowerCase().split(/\s+/);
     for (const entry of entries) entry.item.hidden = !words.every((word) => entry.words.includes(word));
-    for (const group of menu.children) group.hidden = !group.querySelector("li:not([hidden])");
+    for (const group of menu.querySelectorAll("section"))
+      group.hidden = !group.querySelector("li:not([hidden])");
   });
 }
 

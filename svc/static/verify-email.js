@@ -37,3 +37,5 @@ button.addEventListener("click", async () => {
 
 addEventListener("hashchange", takeToken);
 takeToken();
+
+export {};

@@ -17,7 +17,11 @@ export class ApiError extends Error {
   /** `status` 0: no answer came. `retryAfter`: seconds, or null. */
   constructor(status, { message, code = null, type = null, param = null, retry_after: retryAfter = null }) {
     super(message);
-    Object.assign(this, { status, code, type, param, retryAfter });
+    this.status = status;
+    this.code = code;
+    this.type = type;
+    this.param = param;
+    this.retryAfter = retryAfter;
   }
 }
 
@@ -86,7 +90,10 @@ addEventListener("offline", () => {
   [online.value, offlineSince] = [false, performance.now()];
 });
 
-/** Settles once there is a session with another token than `old`. */
+/**
+ * Settles once there is a session with another token than `old`.
+ * @returns {Promise<void>}
+ */
 function newSession(old) {
   return new Promise((resolve) => {
     const stop = effect(() => {
@@ -98,8 +105,20 @@ function newSession(old) {
 }
 
 /**
+ * `body`: JSON, or a Blob or URLSearchParams as it is. `open`: without the session's token.
+ * @typedef {{body?: any, headers?: Record<string, string>, open?: boolean, keepalive?: boolean,
+ *   signal?: AbortSignal}} Options
+ * @typedef {{onProgress?: (bytes: number, allBytes: number | null) => void, type?: string,
+ *   signal?: AbortSignal}} Transfer
+ */
+
+/**
  * The answer to a request, whatever its status. One that finds the session run out waits for a new one and is
  * sent again.
+ * @param {string} method
+ * @param {string} path
+ * @param {Options} [options]
+ * @returns {Promise<Response>}
  */
 async function send(method, path, { body, headers = {}, signal: abort, keepalive, open = false } = {}) {
   for (;;) {
@@ -141,6 +160,10 @@ function unreachable() {
   return new ApiError(0, { message: "The service did not answer.", code: "unreachable" });
 }
 
+/**
+ * @param {Response} answer
+ * @returns {Promise<ApiError>}
+ */
 async function problemOf(answer) {
   try {
     return new ApiError(answer.status, (await answer.json()).error);
@@ -152,12 +175,19 @@ async function problemOf(answer) {
   }
 }
 
+/** @type {typeof send} */
 async function checked(method, path, options) {
   const answer = await send(method, path, options);
   if (!answer.ok) throw await problemOf(answer);
   return answer;
 }
 
+/**
+ * @param {string} method
+ * @param {string} path
+ * @param {Options} [options]
+ * @returns {Promise<any>}
+ */
 async function json(method, path, options) {
   const answer = await checked(method, path, options);
   try {
@@ -232,6 +262,8 @@ const TERMINAL = new Set(["final", "error", "stopped"]);
 /**
  * Events of an agent run, the last one `final`, `error` or `stopped`; throws `connection_lost` when none of
  * them came.
+ * @param {object} body
+ * @param {Options} [options]
  */
 async function* runAgent(body, { signal: abort } = {}) {
   const answer = await checked("POST", "/v1/agents/run", { body, signal: abort });
@@ -243,7 +275,14 @@ async function* runAgent(body, { signal: abort } = {}) {
   throw connectionLost();
 }
 
-/** Sends a Blob with progress, which fetch cannot tell: `onProgress(sentBytes, allBytes)`. */
+/**
+ * Sends a Blob with progress, which fetch cannot tell.
+ * @param {string} method
+ * @param {string} path
+ * @param {Blob} blob
+ * @param {Transfer} [options]
+ * @returns {Promise<any>}
+ */
 function upload(method, path, blob, { onProgress, signal: abort, type = blob.type } = {}) {
   return new Promise((resolve, reject) => {
     const request = new XMLHttpRequest();
@@ -268,7 +307,11 @@ function upload(method, path, blob, { onProgress, signal: abort, type = blob.typ
   });
 }
 
-/** The bytes of an answer as a Blob, with progress: `onProgress(bytes, allBytes or null)`. */
+/**
+ * The bytes of an answer as a Blob, with progress.
+ * @param {string} path
+ * @param {Transfer} [options]
+ */
 async function download(path, { onProgress, signal: abort } = {}) {
   const answer = await checked("GET", path, { signal: abort });
   const all = Number(answer.headers.get("content-length")) || null;
@@ -288,7 +331,11 @@ async function download(path, { onProgress, signal: abort } = {}) {
   return new Blob(parts, { type: answer.headers.get("content-type") ?? "" });
 }
 
-/** Audio as `{blob, seconds, truncated}`. */
+/**
+ * Audio.
+ * @param {object} body
+ * @param {Options} [options]
+ */
 async function speak(body, { signal: abort } = {}) {
   const answer = await checked("POST", "/v1/audio/generate", { body, signal: abort });
   return {

@@ -45,6 +45,10 @@ export function ArtifactContent({ of }) {
   return html`<p class="quiet">${kind === "text" ? t.tooLong : t.noPreview}</p>`;
 }
 
+/**
+ * @param {string} id
+ * @returns {[{blob?: Blob, error?: Error}, () => void]}
+ */
 function useContent(id) {
   const content = useSignal({});
   const load = () => {

@@ -89,8 +89,8 @@ const coloured = (token) => {
 /** A piece of code, coloured while it grows: what came since the last time stands plain behind it. */
 function CodePiece({ text, name, alone }) {
   const content = useSignal({ text: "", elements: [] }),
-    box = useRef(),
-    now = useRef({ timer: 0, stop: null });
+    box = useRef(null),
+    now = useRef({ text, timer: 0, stop: null, left: false });
   now.current.text = text;
   useEffect(() => {
     if (!LANGUAGES.has(name) || now.current.timer || content.peek().text === text) return;

@@ -210,10 +210,10 @@ export function List({ of, empty, children, class: extra = "list", as = "ul" }) 
 
 /** A dialog over the page; Escape and the outside close it. `footer`: its buttons. */
 export function Dialog({ title, onClose, footer, wide, children, class: extra, dismissable = true }) {
-  const dialog = useRef(),
+  const dialog = useRef(null),
     id = useId();
   useLayoutEffect(() => {
-    const before = document.activeElement;
+    const before = /** @type {HTMLElement | null} */ (document.activeElement);
     dialog.current.showModal();
     return () => before?.isConnected && before.focus();
   }, []);
@@ -258,7 +258,7 @@ export function confirm(what) {
  */
 export function Menu({ label, icon = "more", items, trigger, class: extra }) {
   const open = useSignal(false),
-    box = useRef();
+    box = useRef(null);
   const close = (refocus) => {
     open.value = false;
     if (refocus) box.current.querySelector("[aria-haspopup]").focus();
@@ -346,6 +346,9 @@ let lastToast = 0;
 /**
  * Tells something in passing. `action`: {label, onSelect}; `onGone(acted)` is told when it leaves. Gives a
  * function that takes it away.
+ * @param {string} text
+ * @param {{action?: {label: string, onSelect: () => void}, kind?: string, seconds?: number,
+ *   onGone?: (acted: boolean) => void}} [options]
  */
 export function toast(text, { action, kind = "info", seconds = action ? 8 : 4, onGone } = {}) {
   const id = ++lastToast;
@@ -359,7 +362,7 @@ export function toast(text, { action, kind = "info", seconds = action ? 8 : 4, o
 }
 
 function Toast({ text, action, kind, seconds, end }) {
-  const timer = useRef();
+  const timer = useRef(null);
   const hold = () => clearTimeout(timer.current);
   const go = () => {
     hold();

@@ -18,11 +18,11 @@ export function Composer({ id, busy, onSend, onStop, onEditLast }) {
   const text = useSignal(draftOf(id)),
     pictures = useSignal([]),
     dragging = useSignal(false);
-  const area = useRef(),
-    file = useRef();
+  const area = useRef(null),
+    file = useRef(null);
   useEffect(() => {
     text.value = draftOf(id);
-    const put = ({ detail }) => {
+    const put = (/** @type {CustomEvent<{id: string | null, text: string}>} */ { detail }) => {
       if (detail.id === id) {
         text.value = detail.text;
         area.current.focus();
@@ -56,7 +56,7 @@ export function Composer({ id, busy, onSend, onStop, onEditLast }) {
     if (made.some(({ status }) => status === "rejected")) toast(t.notPicture, { kind: "bad" });
     pictures.value = [
       ...pictures.value,
-      ...made.filter(({ status }) => status === "fulfilled").map(({ value }) => value),
+      ...made.filter((one) => one.status === "fulfilled").map(({ value }) => value),
     ];
   };
   const onKey = (event) => {

@@ -127,7 +127,7 @@ effect(() => {
 
 function groupOf(conversation, now) {
   const midnight = new Date(now).setHours(0, 0, 0, 0),
-    at = new Date(conversation.updated_at);
+    at = new Date(conversation.updated_at).getTime();
   if (at >= midnight) return t.today;
   if (at >= midnight - DAY_MS) return t.yesterday;
   if (at >= midnight - 7 * DAY_MS) return t.week;
@@ -136,7 +136,7 @@ function groupOf(conversation, now) {
 }
 
 export function Conversations({ onChoose }) {
-  const timer = useRef();
+  const timer = useRef(null);
   useEffect(() => {
     list.ensure();
     projects.ensure();
@@ -162,7 +162,7 @@ export function Conversations({ onChoose }) {
       event.currentTarget.blur();
     }
     if (event.key === "Enter" && shown()?.length) {
-      document.querySelector(".conversation a").click();
+      /** @type {HTMLElement} */ (document.querySelector(".conversation a")).click();
     }
   };
   return html`<section class="conversations" aria-label=${t.title}>
@@ -199,7 +199,7 @@ const shown = () => list.items.value?.filter(({ id }) => !deleted.value.includes
 function Entries({ onChoose }) {
   const items = shown(),
     error = list.error.value,
-    box = useRef();
+    box = useRef(null);
   if (!items) return error ? html`<${Failed} error=${error} retry=${list.reload} />` : html`<${Loading} />`;
   if (!items.length && !error) {
     return html`<p class="quiet conversations-none" role="status">

@@ -45,7 +45,7 @@ export const dateTime = (iso) => dayAndTime.format(new Date(iso));
 
 /** "just now", "5 minutes ago", "yesterday"; a date when it is long past. */
 export function ago(iso, now = Date.now()) {
-  const minutes = Math.round((new Date(iso) - now) / 60_000);
+  const minutes = Math.round((new Date(iso).getTime() - now) / 60_000);
   if (minutes > -1) return relative.format(0, "second");
   if (minutes > -60) return relative.format(minutes, "minute");
   if (minutes > -60 * 24) return relative.format(Math.round(minutes / 60), "hour");
@@ -53,7 +53,15 @@ export function ago(iso, now = Date.now()) {
   return date(iso);
 }
 
-/** What a model costs, in one short line; null when it is free. */
+/**
+ * @typedef {{input_micros_per_million_tokens: number, output_micros_per_million_tokens: number,
+ *   micros_per_image: number, micros_per_thousand_audio_tokens: number}} Pricing
+ */
+
+/**
+ * What a model costs, in one short line; null when it is free.
+ * @param {{pricing?: Partial<Pricing>}} model
+ */
 export function price({ pricing = {} }) {
   const { input_micros_per_million_tokens: input = 0, output_micros_per_million_tokens: output = 0 } =
     pricing;

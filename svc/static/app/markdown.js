@@ -227,6 +227,7 @@ export function Markdown({ text }) {
       slice: SLICE_CHARACTERS[0],
       rest: 0,
       cancel: null,
+      plan: null,
     }),
     [],
   );

@@ -36,7 +36,7 @@ const Roles = { user: Question, assistant: Answer, system: Instructions };
  */
 export const Message = memo(({ message, near: nearAtOnce, ...rest }) => {
   const near = useSignal(nearAtOnce),
-    box = useRef();
+    box = useRef(null);
   useEffect(
     () =>
       near.peek()
@@ -121,7 +121,7 @@ function Said({ text }) {
 
 function Editor({ text, references, onSend, onCancel }) {
   const value = useSignal(text),
-    area = useRef();
+    area = useRef(null);
   useEffect(() => {
     area.current.focus();
     area.current.setSelectionRange(text.length, text.length);
@@ -169,7 +169,8 @@ function Editor({ text, references, onSend, onCancel }) {
 function Answer({ message, actions, canRetry, isLast }) {
   const { live, answer } = message;
   const { text, reasoning, begun, thinks } = useMemo(
-    () => (live ? apartLive(live) : { ...apart(message.content, answer?.reasoning), begun: whole }),
+    () =>
+      live ? apartLive(live) : { ...apart(message.content, answer?.reasoning), begun: whole, thinks: null },
     [message],
   );
   const ending = ENDINGS[answer?.finish_reason],

@@ -54,7 +54,7 @@ class Group extends Component {
 
 function Shown({ group, isLast, editing, canEdit, canRetry, actions }) {
   const near = useSignal(isLast),
-    box = useRef();
+    box = useRef(null);
   useEffect(
     () =>
       near.peek()

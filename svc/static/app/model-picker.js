@@ -22,7 +22,7 @@ export function ModelPicker({ value, onChange, kind = "chat", optional = true, i
   const open = useSignal(false),
     query = useSignal(""),
     active = useSignal(0);
-  const box = useRef(),
+  const box = useRef(null),
     listId = useId();
   useEffect(() => {
     models.ensure();

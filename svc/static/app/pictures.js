@@ -79,7 +79,7 @@ export async function pictureParts(text) {
   if (!ids.length) return text;
   const urls = await Promise.allSettled(ids.map(async (id) => dataUrl(await pictureOf(id))));
   const parts = urls
-    .filter(({ status }) => status === "fulfilled")
+    .filter((one) => one.status === "fulfilled")
     .map(({ value: url }) => ({ type: "image_url", image_url: { url } }));
   return [{ type: "text", text }, ...parts];
 }

@@ -36,7 +36,7 @@ const keyList = signal(false);
 const isTyping = ({ target }) => target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName);
 
 export default function Shell({ view, children }) {
-  const main = useRef(),
+  const main = useRef(null),
     first = useRef(true);
   useEffect(() => {
     wallet.ensure();
@@ -108,10 +108,10 @@ function tellLow(account) {
 }
 
 function Sidebar({ view }) {
-  const side = useRef();
+  const side = useRef(null);
   useEffect(() => {
     if (!drawer.value) return undefined;
-    const before = document.activeElement;
+    const before = /** @type {HTMLElement | null} */ (document.activeElement);
     side.current.querySelector("a, button").focus();
     const onEscape = (event) => {
       if (event.key === "Escape") drawer.value = false;

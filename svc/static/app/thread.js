@@ -163,10 +163,7 @@ class Thread {
       if (stored.length)
         question.content = [text, ...stored.map((one) => one.reference)].filter(Boolean).join("\n\n");
       const history = await this.#history(live);
-      const messages = [
-        ...history,
-        { role: "user", content: await pictureParts(question.content, pictures) },
-      ];
+      const messages = [...history, { role: "user", content: await pictureParts(question.content) }];
       const headers = {
         "x-service-conversation": this.id,
         ...(replaces && { "x-service-replaces": replaces }),

@@ -55,7 +55,7 @@ function Form({ project: given }) {
   const busy = useSignal(false),
     error = useSignal(null),
     project = useSignal(given ?? ""),
-    form = useRef();
+    form = useRef(null);
   const { model, steps, tools } = chosen.value;
   const set = (what) => {
     chosen.value = { ...chosen.peek(), ...what };
@@ -316,7 +316,7 @@ function Run({ id }) {
 const short = (goal) => (goal.length > TITLE_CHARACTERS ? `${goal.slice(0, TITLE_CHARACTERS)}…` : goal);
 
 function Facts({ of: run }) {
-  const took = run.finished_at && new Date(run.finished_at) - new Date(run.created_at);
+  const took = run.finished_at && Date.parse(run.finished_at) - Date.parse(run.created_at);
   return html`
     <span>${t.steps_used(run.steps)}</span>
     <span>${t.tokens(run.usage.total_tokens)}</span>

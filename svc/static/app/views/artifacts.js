@@ -47,7 +47,7 @@ function All({ project }) {
     [project],
   );
   const over = useSignal(false),
-    file = useRef();
+    file = useRef(null);
   useEffect(() => {
     if (list.items.peek()) list.reload();
   }, [changed.value]);
@@ -173,7 +173,7 @@ function One({ id }) {
     error = useSignal(null),
     renaming = useSignal(false),
     replacing = useSignal(null),
-    file = useRef();
+    file = useRef(null);
   const load = async () => {
     try {
       [artifact.value, error.value] = [await api.artifacts.show(id), null];
@@ -304,7 +304,7 @@ function Rename({ name, onSave, onClose }) {
     event.preventDefault();
     [busy.value, error.value] = [true, null];
     try {
-      await onSave(new FormData(event.target).get("name").trim());
+      await onSave(String(new FormData(event.target).get("name")).trim());
       onClose();
     } catch (problem) {
       [busy.value, error.value] = [false, problem];

@@ -35,7 +35,7 @@ export default function Chat({ path: [id], query }) {
 function Conversation({ thread, projectId, messageId }) {
   const editing = useSignal(null),
     filedUnder = useSignal(projectId ?? null),
-    column = useRef();
+    column = useRef(null);
   useEffect(() => {
     if (thread.id) thread.load();
   }, [thread]);
@@ -250,7 +250,7 @@ function Spoken({ thread }) {
 }
 
 function useKeys({ stop, busy }) {
-  const now = useRef();
+  const now = useRef(null);
   now.current = { stop, busy };
   useEffect(() => {
     const onKey = (event) => {
@@ -260,7 +260,9 @@ function useKeys({ stop, busy }) {
       if (event.key === "Escape" && event.shiftKey) focusComposer();
       else if (event.key === "Escape" && now.current.busy) now.current.stop();
       else if (command && event.shiftKey && event.key.toLowerCase() === "c")
-        [...document.querySelectorAll(".copy-answer")].at(-1)?.click();
+        /** @type {HTMLElement | undefined} */ (
+          [...document.querySelectorAll(".copy-answer")].at(-1)
+        )?.click();
       else if (!typing && !command && !event.altKey && event.key === "m")
         document.getElementById(PICKER_ID)?.click();
       else return;
@@ -383,7 +385,7 @@ function mark(box, words) {
   const ranges = [],
     walker = document.createTreeWalker(box, NodeFilter.SHOW_TEXT);
   for (let node = walker.nextNode(); node && ranges.length < 1000; node = walker.nextNode()) {
-    const text = node.data.toLowerCase();
+    const text = /** @type {Text} */ (node).data.toLowerCase();
     for (const word of words) {
       for (let at = text.indexOf(word); at >= 0; at = text.indexOf(word, at + word.length)) {
         if (at > 0 && /[\p{L}\p{N}]/u.test(text[at - 1])) continue;

@@ -86,7 +86,7 @@ function Editor({ of, onSaved, onCancel }) {
   const told = (name) => (error.value?.param === name ? error.value.message : null);
   const save = async (event) => {
     event.preventDefault();
-    const given = Object.fromEntries(new FormData(event.target));
+    const given = /** @type {Record<string, string>} */ (Object.fromEntries(new FormData(event.target)));
     const body = {
       name: given.name.trim(),
       instructions: given.instructions,

@@ -131,7 +131,7 @@ function Editor({ of }) {
   const told = (name) => (error.value?.param === name ? error.value.message : null);
   const save = async (event) => {
     event.preventDefault();
-    const given = Object.fromEntries(new FormData(event.target));
+    const given = /** @type {Record<string, string>} */ (Object.fromEntries(new FormData(event.target)));
     const body = { name: given.name.trim(), base_url: given.base_url.trim(), models: modelsIn(given.models) };
     if (given.api_key) body.api_key = given.api_key;
     if (given.without_key) body.api_key = null;

@@ -255,7 +255,7 @@ function Leave() {
   const { email } = session.value.user;
   const leave = async (event) => {
     event.preventDefault();
-    const given = Object.fromEntries(new FormData(event.target));
+    const given = /** @type {Record<string, string>} */ (Object.fromEntries(new FormData(event.target)));
     differs.value = given.confirm.trim().toLowerCase() !== email.toLowerCase();
     if (differs.value) return;
     [busy.value, error.value] = [true, null];

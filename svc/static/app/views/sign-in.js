@@ -42,7 +42,7 @@ function Credentials({ mode }) {
   const busy = useSignal(false),
     error = useSignal(null),
     shown = useSignal(false);
-  const form = useRef();
+  const form = useRef(null);
   useEffect(() => {
     if (matchMedia("(hover: hover)").matches) form.current.elements.email.focus();
   }, []);

@@ -74,7 +74,8 @@ function Begin() {
     error = useSignal(null);
   const begin = async (event) => {
     event.preventDefault();
-    const { subject, message } = Object.fromEntries(new FormData(event.target));
+    const given = /** @type {Record<string, string>} */ (Object.fromEntries(new FormData(event.target)));
+    const { subject, message } = given;
     [busy.value, error.value] = [true, null];
     try {
       const made = await api.support.create({ message, ...(subject.trim() && { subject: subject.trim() }) });
@@ -167,7 +168,7 @@ function Conversation({ id }) {
 function Answer({ id, onSent }) {
   const busy = useSignal(false),
     error = useSignal(null),
-    form = useRef();
+    form = useRef(null);
   const send = async (event) => {
     event.preventDefault();
     [busy.value, error.value] = [true, null];
