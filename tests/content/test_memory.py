@@ -295,6 +295,15 @@ async def test_the_last_user_message_alone_is_searched_for_and_what_the_caller_s
     assert "striped" in lab.sent[0]["content"] and "roars" not in lab.sent[0]["content"] and lab.sent[1:] == messages
 
 
+async def test_a_questions_own_stop_words_and_numbers_alone_recall_nothing(lab: Lab) -> None:
+    for text in ("My car is on level 3.", "Mein Kind hat am 3. Mai Geburtstag."):
+        await lab.ask(text)
+    assert (await lab.ask("Give me 3 ideas")).headers[MEMORY] == "0"
+    assert (await lab.ask("Where is my car?")).headers[MEMORY] == "1"  # "car" is a stop word in French only
+    assert "level 3" in lab.sent[0]["content"]
+    assert (await lab.ask("Wann hat mein Kind Geburtstag?")).headers[MEMORY] == "1"  # as "kind" is in English
+
+
 async def test_at_most_five_passages_come(lab: Lab) -> None:
     for number in range(7):
         await lab.ask(f"zebra number {number}")
