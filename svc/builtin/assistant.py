@@ -57,10 +57,15 @@ _WHAT_I_SAID = re.compile(
 _FACT = re.compile(r"\b(?:my|(?:the )?user's) ([\w' ]{1,40}?) (?:is|are|was|were) (.+)", re.I)
 _NAME = re.compile(r"\b(?:[Ii] am|[Ii]'m|[Cc]all me) ([A-Z][\w-]*(?: [A-Z][\w-]*){0,3})")
 _QUESTION = re.compile(r"(?:what|who|where|when|which|why|how|is|are|do|does|did|can|could|was|were)\b|.*\?$", re.I | re.S)
-_NOTE = re.compile(r"(?:please )?(?:remember|note)(?: that)? (.+)", re.I)
-_GREETING = re.compile(r"(?:hi|hello|hey|greetings|good (?:morning|afternoon|evening|day))\b[^?]{0,30}$", re.I)
 _ABOUT = re.compile(r"\b(?:who|what) are you\b|\bwhat can you do\b|\bare you (?:an?|the) |^help\W*$|\bhow can you help\b", re.I)
-_THANKS = re.compile(r"(?:thanks|thank you|thx)\b", re.I)
+# The answers to sentences that ask nothing.
+_REMARKS = {
+    re.compile(r"^(?:hi|hello|hey|greetings|good (?:morning|afternoon|evening|day))\b[^?]{0,30}$", re.I): f"Hello! {ABOUT}",
+    re.compile(r"^(?:thanks|thank you|thx)\b", re.I): "You are welcome",
+    _FACT: r"Noted: your \1 is \2",
+    _NAME: r"Noted: your name is \1",
+    re.compile(r"^(?:please )?(?:remember|note)(?: that)? (.+)", re.I): r"Noted: \1",
+}
 
 _ENVELOPES = ("result", "value", "output", "answer", "content", "text", "time", "now", "iso", "data", "results")
 _PRODUCTS = {"write": "Saved", "image": "Drew", "audio": "Said aloud:"}
@@ -285,17 +290,8 @@ def _computation(expression: str) -> str:
 
 
 def _remark(sentence: str) -> str | None:
-    """Return the answer to a sentence that asks nothing."""
-    if _GREETING.match(sentence):
-        return f"Hello! {ABOUT}"
-    if _THANKS.match(sentence):
-        return "You are welcome."
-    if fact := _FACT.search(sentence):
-        return f"Noted: your {fact[1]} is {trimmed(fact[2])}."
-    if name := _NAME.search(sentence):
-        return f"Noted: your name is {name[1]}."
-    note = _NOTE.fullmatch(sentence)
-    return f"Noted: {trimmed(note[1])}." if note else None
+    found = ((pattern.search(sentence), remark) for pattern, remark in _REMARKS.items())
+    return next((trimmed(match.expand(remark)) + "." for match, remark in found if match), None)
 
 
 def _property(name: str, said: list[_Said]) -> OwnAnswer:

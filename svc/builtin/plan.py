@@ -24,52 +24,35 @@ _FILE = "(?:artifact|file|note|document)"
 _MAKE = "generate|create|make"
 
 
-class Skill(NamedTuple):
-    """`tools` matches the names of tools with a parameter for `role`; `asked` matches the beginning of a clause."""
-
-    tools: str
-    role: str
-    asked: str
-
-
-# The first match wins: `make a recording of the picture` is audio.
-SKILLS = {
-    "fetch": Skill("fetch|browse|download|_url", "url", URL.pattern),
-    "list": Skill(f"list_{_FILE}s", "", rf"^(?:list|show|what|which)\b.*\b{_FILE}s\b"),
-    "audio": Skill(
-        "audio|speech|speak|tts|voice",
-        "speech",
-        rf"^(?:speak|narrate|pronounce|(?:say|read|record|{_MAKE}|turn|convert|an?)\b.*"
-        r"\b(?:aloud|out loud|audio|speech|recording))\b",
-    ),
-    "image": Skill(
-        "image|picture|draw|paint",
-        "prompt",
-        rf"^(?:draw|paint|sketch|illustrate|(?:{_MAKE}|design|show me|an?)\b.*"
-        r"\b(?:image|picture|drawing|illustration|painting|photo|sketch|logo))\b",
-    ),
-    "read": Skill(
-        f"(?:read|open|get)_{_FILE}",
-        "",
-        rf"^(?:read|open|show|print|what(?:'s| is) in)\b.*(?:\b{_FILE}\b|\w\.[a-z]{{2,5}}\b)",
-    ),
-    "write": Skill(
-        f"(?:write|save|create)_{_FILE}",
-        "content",
-        rf"^(?:save|store|jot|write|record|note|(?:{_MAKE}|add|put)\b.*\b(?:{_FILE}|report|memo))\b",
-    ),
-    "search": Skill(
-        "memory|memories",
-        "query",
-        r"^(?:search|look|find|check|recall)\b.*\b(?:memory|memories|conversations?|history|past)\b",
-    ),
-    "time": Skill(
-        "^(?:get_|current_)*(?:date|time|datetime)$",
-        "",
-        r"\b(?:what(?:'s| is) the|current|tell me the) (?:current )?(?:time|date)\b"
-        r"|\bwhat (?:time is it|day is (?:it|today))\b",
-    ),
-    "calculate": Skill("calc|math|compute", "expression", r"^(?:add|subtract|multiply|divide)\b.*\d"),
+# By skill, the names of tools that serve it.
+TOOL_NAMES = {
+    "fetch": "fetch|browse|download|_url",
+    "list": f"list_{_FILE}s",
+    "audio": "audio|speech|speak|tts|voice",
+    "image": "image|picture|draw|paint",
+    "read": f"(?:read|open|get)_{_FILE}",
+    "write": f"(?:write|save|create)_{_FILE}",
+    "search": "memory|memories",
+    "time": "^(?:get_|current_)*(?:date|time|datetime)$",
+    "calculate": "calc|math|compute",
+}
+# The role of the value that such a tool must have a parameter for.
+ROLES = {"fetch": "url", "audio": "speech", "image": "prompt", "write": "content", "search": "query", "calculate": "expression"}
+# By skill, the beginning of a clause. The first match wins: `make a recording of the picture` is audio.
+ASKED = {
+    "fetch": URL.pattern,
+    "list": rf"^(?:list|show|what|which)\b.*\b{_FILE}s\b",
+    "audio": rf"^(?:speak|narrate|pronounce|(?:say|read|record|{_MAKE}|turn|convert|an?)\b.*"
+    r"\b(?:aloud|out loud|audio|speech|recording))\b",
+    "image": rf"^(?:draw|paint|sketch|illustrate|(?:{_MAKE}|design|show me|an?)\b.*"
+    r"\b(?:image|picture|drawing|illustration|painting|photo|sketch|logo))\b",
+    "read": rf"^(?:read|open|show|print|what(?:'s| is) in)\b.*(?:\b{_FILE}\b|\w\.[a-z]{{2,5}}\b)",
+    "write": r"^(?:save|store|jot|write|record|note"
+    rf"|(?:{_MAKE}|add|put)\b.*\b(?:{_FILE}|report|memo))\b",
+    "search": r"^(?:search|look|find|check|recall)\b.*\b(?:memory|memories|conversations?|history|past)\b",
+    "time": r"\b(?:what(?:'s| is) the|current|tell me the) (?:current )?(?:time|date)\b"
+    r"|\bwhat (?:time is it|day is (?:it|today))\b",
+    "calculate": r"^(?:add|subtract|multiply|divide)\b.*\d",
 }
 # Each role's parameters, the likeliest first.
 PARAMETERS = {
@@ -125,7 +108,7 @@ def plan(goal: str, tools: Sequence[Tool]) -> list[Step]:
     offered: dict[str, Tool] = {}
     for tool in tools:
         skill = skill_of(tool.name)
-        if skill and (not SKILLS[skill].role or parameter(tool, SKILLS[skill].role)):
+        if skill and (skill not in ROLES or parameter(tool, ROLES[skill])):
             offered.setdefault(skill, tool)
     others = known_tools(tool for tool in tools if tool not in offered.values())
     steps: list[Step] = []
@@ -138,7 +121,7 @@ def plan(goal: str, tools: Sequence[Tool]) -> list[Step]:
 
 def skill_of(tool_name: str) -> str | None:
     name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|[-. ]", "_", tool_name[:64]).lower()
-    return next((skill for skill, (tools, *_) in SKILLS.items() if re.search(tools, name)), None)
+    return next((skill for skill, names in TOOL_NAMES.items() if re.search(names, name)), None)
 
 
 def known_tools(tools: Iterable[Tool]) -> list[KnownTool]:
@@ -176,7 +159,7 @@ def _requests(goal: str, others: list[KnownTool]) -> list[tuple[str, str]]:
 
 def _skill_asked(clause: str) -> str:
     head = english.without_politeness(clause[:300])
-    skills = (name for name, skill in SKILLS.items() if re.search(skill.asked, head, re.I | re.S))
+    skills = (skill for skill, asked in ASKED.items() if re.search(asked, head, re.I | re.S))
     return next(skills, "calculate" if english.asks_arithmetic(head) and expressions(head) else "")
 
 
@@ -191,7 +174,7 @@ def _steps(skill: str, tool: Tool | None, text: str, offered: Mapping[str, Tool]
         quoted = quotations(text) if skill == "audio" else []
         about = quoted[0] if quoted else _rest(match, text)
         of_result = later and len(about.split()) <= 3 and _RESULT.search(about)
-        role = SKILLS[skill].role
+        role = ROLES[skill]
         yield Step(skill, tool, text, needs=role) if of_result else Step(skill, tool, text, {role: about})
     elif skill == "write":
         yield _write(tool, text, later)
