@@ -301,7 +301,7 @@ def _property(name: str, said: list[_Said]) -> OwnAnswer:
         fact = _FACT.search(sentence[:500])
         if fact and words(fact[1]) == wanted:
             return OwnAnswer(f"Your {name} is {trimmed(fact[2])}.")
-        if by_user and name == "name" and (introduced := _NAME.search(sentence[:500])):
+        if by_user and wanted == words("name") and (introduced := _NAME.search(sentence[:500])):
             return OwnAnswer(f"Your name is {introduced[1]}.")
     missing = OwnAnswer(f"You have not told me your {name} in this conversation.", known=False)
     return _quoted(_closest(name, _statements(said))) or missing

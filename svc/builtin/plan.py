@@ -8,6 +8,7 @@ The plan depends on the goal and the tools alone, so each round of an agent run 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import islice
 from typing import Any, NamedTuple
 
 from svc.builtin import english
@@ -115,7 +116,8 @@ def plan(goal: str, tools: Sequence[Tool]) -> list[Step]:
     for skill, text in _requests(goal[:MAX_GOAL_CHARACTERS], others):
         found = offered.get(skill)
         other = None if found else tool_for(text, others)
-        steps += _steps("other" if other else skill, found or other, text, offered, later=bool(steps))
+        made = _steps("other" if other else skill, found or other, text, offered, later=bool(steps))
+        steps += islice(made, MAX_STEPS)
     return [step for index, step in enumerate(steps) if step not in steps[:index]][:MAX_STEPS]
 
 
@@ -168,7 +170,7 @@ def _steps(skill: str, tool: Tool | None, text: str, offered: Mapping[str, Tool]
     if skill == "calculate":
         yield from (Step(skill, tool, one, {"expression": one}) for one in expressions(text))
     elif skill == "fetch":
-        yield from (Step(skill, tool, one, {"url": one}) for one in URL.findall(text))
+        yield from (Step(skill, tool, one, {"url": one}) for one in dict.fromkeys(URL.findall(text)))
     elif skill in ("image", "audio"):
         match = _MADE_OF.match(trimmed(text)) or _OF.search(text)
         quoted = quotations(text) if skill == "audio" else []

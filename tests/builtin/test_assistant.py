@@ -68,6 +68,7 @@ async def test_run_ends_when_results_never_come() -> None:
     [
         (said("user: My name is Ada Lovelace. I like trains.", "assistant: ok", "user: What is my name?"), "Ada Lovelace"),
         (said("user: I'm Bob", "user: my name is Eve", "assistant: ok", "user: who am I?"), "Eve"),
+        (said("user: Call me Eve", "assistant: ok", "user: What's my Name?"), "Your name is Eve."),
         (said("user: My favourite colour is green!", "user: What's my favourite colour?"), "green"),
         (said("user: My dog is called Rex.", "user: What is my dog's name?"), "My dog is called Rex."),
         (said("system: The launch code is 7421. Be kind.", "user: What is the launch code?"), "The launch code is 7421."),
