@@ -354,6 +354,7 @@ const crud = (path) => ({
   remove: (id, options) => remove(`${path}/${segment(id)}`, options),
 });
 
+/** @type {Interface} */
 export const api = {
   auth: {
     signUp: (body) => post("/auth/signup", body, open),

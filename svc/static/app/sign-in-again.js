@@ -17,7 +17,8 @@ export function SignInAgain() {
     event.preventDefault();
     [busy.value, error.value] = [true, null];
     try {
-      signedIn(await api.auth.signIn({ email, password: new FormData(event.target).get("password") }));
+      const password = String(new FormData(event.target).get("password"));
+      signedIn(await api.auth.signIn({ email, password }));
     } catch (problem) {
       error.value = problem;
     }

@@ -7,9 +7,11 @@ import { api, wasAborted } from "./api.js";
  * Something that is asked for when it is first needed: `data` (undefined until it came), `error` and `busy`
  * are signals. `ensure()` asks once, `reload()` asks anew and keeps what is there meanwhile, `set(value)`
  * knows better.
+ * @template T
+ * @param {() => Promise<T>} load
  */
 export function resource(load) {
-  const data = signal(undefined),
+  const data = signal(/** @type {T} */ (undefined)),
     error = signal(null),
     busy = signal(false);
   let turn = 0;
@@ -43,9 +45,11 @@ export function resource(load) {
  * A list that comes in pages. `loadPage(afterId)` gives `{data, has_more}`. `items` is undefined until the
  * first page came; `more` tells whether others follow; `put(item)` replaces the one with its id or stands it
  * first; `drop(id)` takes it away.
+ * @template {{id: string}} T
+ * @param {(after?: string) => Promise<{data: T[], has_more: boolean}>} loadPage
  */
 export function pagedList(loadPage) {
-  const items = signal(undefined),
+  const items = signal(/** @type {T[]} */ (undefined)),
     more = signal(false),
     error = signal(null),
     busy = signal(false);

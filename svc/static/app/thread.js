@@ -34,7 +34,7 @@ class Thread {
   constructor(id) {
     this.id = id;
     this.key = ++Thread.#made; // tells one from another even before they have an id
-    this.conversation = signal(null);
+    this.conversation = signal(/** @type {Api.Conversation} */ (null));
     this.messages = signal(id ? undefined : []); // oldest first; undefined before they came
     this.starts = new Set(); // the keys of messages with which a page of them began, as they were loaded
     this.older = signal(false); // whether there are some before them

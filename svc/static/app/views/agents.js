@@ -212,7 +212,7 @@ const Status = ({ of }) => html`<span class="status status-${of}">${t.statuses[o
 // --- one run
 
 function Run({ id }) {
-  const record = useSignal(undefined),
+  const record = useSignal(/** @type {Api.Run} */ (undefined)),
     error = useSignal(null),
     made = useSignal([]);
   const live = liveRun(id),

@@ -169,7 +169,7 @@ async function upload(files, project) {
 }
 
 function One({ id }) {
-  const artifact = useSignal(undefined),
+  const artifact = useSignal(/** @type {Api.Artifact} */ (undefined)),
     error = useSignal(null),
     renaming = useSignal(false),
     replacing = useSignal(null),

@@ -87,7 +87,7 @@ function Key({ of }) {
 }
 
 function NewKey() {
-  const made = useSignal(null),
+  const made = useSignal(/** @type {Api.NewApiKey} */ (null)),
     busy = useSignal(false),
     error = useSignal(null);
   const close = () => {
@@ -97,7 +97,7 @@ function NewKey() {
     event.preventDefault();
     [busy.value, error.value] = [true, null];
     try {
-      made.value = await api.keys.create(new FormData(event.target).get("name"));
+      made.value = await api.keys.create(String(new FormData(event.target).get("name")));
       keys.reload();
     } catch (problem) {
       error.value = problem;

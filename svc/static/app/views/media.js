@@ -77,7 +77,7 @@ export default function Media() {
 
 /** The artifacts of the account that are shown in one way, page by page until there are enough of them. */
 function shelf(wanted) {
-  const items = signal(undefined),
+  const items = signal(/** @type {Api.Artifact[]} */ (undefined)),
     more = signal(false),
     error = signal(null),
     busy = signal(false);

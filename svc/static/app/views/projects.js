@@ -150,7 +150,7 @@ function Editor({ of, onSaved, onCancel }) {
 }
 
 function Project({ id }) {
-  const project = useSignal(undefined),
+  const project = useSignal(/** @type {Api.Project} */ (undefined)),
     error = useSignal(null);
   const load = async () => {
     try {

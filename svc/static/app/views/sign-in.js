@@ -48,7 +48,8 @@ function Credentials({ mode }) {
   }, []);
   const submit = async (event) => {
     event.preventDefault();
-    const { email, password, name } = Object.fromEntries(new FormData(form.current));
+    const given = /** @type {Record<string, string>} */ (Object.fromEntries(new FormData(form.current)));
+    const { email, password, name } = given;
     [busy.value, error.value] = [true, null];
     try {
       const answer = await (isNew
@@ -141,7 +142,7 @@ function Forgot({ mode }) {
     event.preventDefault();
     [busy.value, error.value] = [true, null];
     try {
-      await api.auth.resetPassword(new FormData(event.target).get("email"));
+      await api.auth.resetPassword(String(new FormData(event.target).get("email")));
       done.value = true;
     } catch (problem) {
       error.value = problem;

@@ -106,7 +106,7 @@ function Begin() {
 }
 
 function Conversation({ id }) {
-  const whole = useSignal(undefined),
+  const whole = useSignal(/** @type {Api.SupportConversationWithMessages} */ (undefined)),
     error = useSignal(null);
   const load = async () => {
     try {

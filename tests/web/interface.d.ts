@@ -1,0 +1,79 @@
+/** The object `api` of svc/static/app/api.js; schemas.d.ts has the types of bodies and answers. */
+type Values = Record<string, string | number | null | undefined>;
+type Options = { headers?: Record<string, string>; signal?: AbortSignal; keepalive?: boolean };
+type Transfer = { onProgress?: (bytes: number, allBytes: number | null) => void; signal?: AbortSignal };
+type Page<T> = { data: T[]; has_more: boolean };
+type Crud<T, New, Changes> = {
+  list(values?: Values): Promise<Page<T>>;
+  create(body: New): Promise<T>;
+  show(id: string): Promise<T>;
+  change(id: string, body: Changes): Promise<T>;
+  remove(id: string, options?: Options): Promise<null>;
+};
+
+interface Interface {
+  auth: {
+    signUp(body: Api.SignUpRequest): Promise<Api.Session>;
+    signIn(body: Api.LogInRequest): Promise<Api.Session>;
+    providers(): Promise<Api.IdentityProvider[]>;
+    changeCode(code: string): Promise<Api.Session>;
+    resetPassword(email: string): Promise<Api.PasswordResetAccepted>;
+    verifyEmail(token: string): Promise<null>;
+  };
+  user: {
+    me(): Promise<Api.User>;
+    change(body: Api.UpdateUserRequest): Promise<Api.User>;
+    remove(body: Api.DeleteUserRequest): Promise<null>;
+    settings(): Promise<Api.Settings>;
+    changeSettings(body: Api.UpdateSettingsRequest): Promise<Api.Settings>;
+    identities(): Promise<Api.IdentityList>;
+    linkIdentity(provider: string): Promise<Api.LinkingBegun>;
+    unlinkIdentity(id: string): Promise<null>;
+    verifyEmail(): Promise<Api.VerificationAccepted>;
+    exportAll(options?: Transfer): Promise<Blob>;
+  };
+  keys: {
+    list(): Promise<Api.ApiKey[]>;
+    create(name: string): Promise<Api.NewApiKey>;
+    remove(id: string): Promise<null>;
+  };
+  providers: Crud<Api.Provider, Api.CreateProviderRequest, Api.UpdateProviderRequest> & {
+    test(id: string): Promise<Api.ProviderTest>;
+  };
+  projects: Crud<Api.Project, Api.CreateProjectRequest, Api.UpdateProjectRequest>;
+  conversations: Crud<Api.Conversation, Api.ConversationRequest, Api.ConversationRequest> & {
+    messages(id: string, values?: Values, options?: Options): Promise<Page<Api.Message>>;
+    addMessage(id: string, body: Api.CreateMessageRequest): Promise<Api.Message>;
+  };
+  artifacts: Crud<Api.Artifact, Api.CreateArtifactRequest, Api.UpdateArtifactRequest> & {
+    content(id: string, options?: Transfer): Promise<Blob>;
+    replaceContent(id: string, blob: Blob, options?: Transfer & { type?: string }): Promise<Api.Artifact>;
+  };
+  agents: {
+    run(body: Api.RunRequest, options?: Options): AsyncGenerator<any>;
+    list(values?: Values): Promise<Page<Api.Run>>;
+    show(id: string): Promise<Api.Run>;
+    stop(id: string): Promise<unknown>;
+  };
+  models: { list(): Promise<Api.Model[]> };
+  media: {
+    draw(body: Api.ImageRequest, options?: Options): Promise<Api.ImageList>;
+    speak(body: Api.AudioRequest, options?: Options): Promise<{ blob: Blob; seconds: number; truncated: boolean }>;
+  };
+  billing: {
+    account(): Promise<Api.BillingAccount>;
+    ledger(values?: Values): Promise<Page<Api.LedgerEntry>>;
+    usage(values?: Values): Promise<Page<Api.UsageDay & Partial<Api.UsageDayOfKey>>>;
+  };
+  support: {
+    list(values?: Values): Promise<Page<Api.SupportConversation>>;
+    create(body: Api.CreateSupportRequest): Promise<Api.SupportConversationWithMessages>;
+    show(id: string): Promise<Api.SupportConversationWithMessages>;
+    addMessage(id: string, content: string): Promise<Api.SupportMessage>;
+    close(id: string): Promise<Api.SupportConversation>;
+  };
+  chat(
+    body: Omit<Api.ChatCompletionRequest, "stream">,
+    options: Options & { onOpen?: (headers: Headers) => void },
+  ): AsyncGenerator<any>;
+}
