@@ -1,7 +1,7 @@
 """Guess the language of a text from its most common words, and list what depends on it: stop words, weak words, stems.
 
 Each language has a paragraph in three files: `stop_words.txt` (words that do not tell what a text is about), `weak_words.txt`
-(words that tell it only where no others do: `name`, `year`) and `own_words.txt` (`my`, `our`). English comes last: its stop words
+(words that tell it only where no others do: `name`, `year`) and `own_words.txt` (`I`, `my`). English comes last: its stop words
 are often names elsewhere ("Will", "May"), so another language wins where both are as likely.
 """
 
@@ -80,7 +80,7 @@ def is_weak_word(word: str, language: str | None) -> bool:
 
 
 def is_own_word(word: str, language: str | None) -> bool:
-    """Whether a folded word means `my` or `our`."""
+    """Whether a folded word means `I`, `we`, `my` or `our`."""
     return _is_listed("own_words.txt", word, language)
 
 

@@ -109,7 +109,7 @@ class _Asked(NamedTuple):
     language: str | None  # None if the question is too short to tell
     stem: Callable[[str], str]
     names: set[str]
-    is_own: bool  # about "my" or "our" things: general questions seldom are
+    is_own: bool  # about what "I" did or "my" things: general questions seldom are
 
 
 def _asked(question: str) -> _Asked:
@@ -216,7 +216,7 @@ def _sharing(conn: sqlite3.Connection, account_id: str, asked: _Asked, words: li
 def _is_enough(asked: _Asked, telling: list[_Word], shared: list[_Word], text: str) -> bool:
     """Whether a passage that shares words with the question helps to answer it.
 
-    One word is not enough if it is short or only related, unless it is most of the question or the question is about "my" things.
+    One word is not enough if it is short or only related, unless it is most of the question, or the question is the user's own.
     """
     if not any(word.is_rare for word in shared):
         return False

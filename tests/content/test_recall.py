@@ -149,7 +149,8 @@ def test_what_may_be_shared_by_chance_recalls_nothing(conn, ada, said: str, aske
         "What did my tuna cost?",  # about things of the account
         "Which tuna did Ida buy yesterday at Aldi?",  # two words
         "tuna?",  # the whole question
-        "Where can I buy Tuna?",  # a name, as it is written
+        "What did I pay for tuna?",
+        "Where is Tuna sold?",  # a name, as it is written
     ],
 )
 def test_a_short_word_is_enough_with_another_sign_that_it_is_no_accident(conn, ada, asked: str) -> None:  # type: ignore[no-untyped-def]  # noqa: F811
