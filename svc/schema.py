@@ -116,11 +116,6 @@ def command_connection(path: Path) -> Iterator[sqlite3.Connection]:
         give_to_owner(path.parent)
 
 
-def prepare(path: Path, schema: str, migrations: Sequence[str], *, may_upgrade: bool = True) -> None:
-    """As `connect_prepared`, without the connection."""
-    connect_prepared(path, schema, migrations, may_upgrade=may_upgrade).close()
-
-
 def connect_prepared(path: Path, schema: str, migrations: Sequence[str], *, may_upgrade: bool = True) -> sqlite3.Connection:
     """A connection that writes to the file at `path`, which it has made or migrated in one transaction; an older database is kept
     beside it first (`kept_path`).

@@ -29,7 +29,8 @@ import httpx
 from svc.auth import accounts
 from svc.billing import wallet
 from svc.content import conversations, history
-from svc.schema import connect, newest_schema, prepare
+from svc.schema import connect, newest_schema
+from tests.support.databases import prepare
 from tests.support.server import ROOT, RunningServer, running_server_sync
 
 MOST_MS = 50.0

@@ -16,7 +16,8 @@ from typing import Any
 
 from svc.auth import accounts
 from svc.content import conversations, history, recall, search
-from svc.schema import connect, newest_schema, prepare
+from svc.schema import connect, newest_schema
+from tests.support.databases import prepare
 
 NOW = 1_790_000_000.0
 MATCHES = 1_000

@@ -18,7 +18,8 @@ from hypothesis import HealthCheck, settings
 
 from app import create_app
 from svc.config import Config
-from svc.schema import newest_schema, prepare
+from svc.schema import newest_schema
+from tests.support.databases import prepare
 from tests.support.openapi import check
 from tests.support.watchdog import WATCHDOG
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from svc import cli
-from svc.schema import newest_schema, prepare
+from svc.schema import newest_schema
+from tests.support.databases import prepare
 from tests.support.server import ROOT
 
 COMMANDS = ["serve", "openapi", "user", "credit", "debit", "support", "backup", "restore", "check"]

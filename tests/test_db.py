@@ -26,7 +26,8 @@ from svc import db as db_module
 from svc import schema as schema_module
 from svc.db import Database, acting_for, open_database
 from svc.errors import ApiError, StartError
-from svc.schema import APPLICATION_ID, FIRST_VERSION, command_connection, newest_schema, newest_version, prepare
+from svc.schema import APPLICATION_ID, FIRST_VERSION, command_connection, newest_schema, newest_version
+from tests.support.databases import prepare
 
 SCHEMA = "CREATE TABLE notes (id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE) STRICT;"
 

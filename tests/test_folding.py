@@ -9,7 +9,8 @@ import pytest
 
 from svc.db import Database, open_database
 from svc.folding import LogFolder, fold
-from svc.schema import connect, prepare
+from svc.schema import connect
+from tests.support.databases import prepare
 
 SCHEMA = "CREATE TABLE notes (text TEXT) STRICT;"
 TEXT = "x" * 20_000  # five pages

@@ -14,8 +14,9 @@ from svc import cli, schema
 from svc.billing import usage, wallet
 from svc.commands.check import findings, schema_findings
 from svc.errors import StartError
-from svc.schema import FIRST_VERSION, connect, kept_path, newest_schema, newest_version, prepare, shape
+from svc.schema import FIRST_VERSION, connect, kept_path, newest_schema, newest_version, shape
 from svc.secrets import open_folder
+from tests.support.databases import prepare
 from tests.support.server import ROOT
 
 ROWS = (ROOT / "tests" / "support" / "rows.sql").read_text()

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from svc.schema import SCHEMA, connect, prepare
+from svc.schema import SCHEMA, connect
+from tests.support.databases import prepare
 
 ROOT = Path(__file__).parent.parent
 SAMPLE = """

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from svc import slices
-from svc.schema import connect, prepare
+from svc.schema import connect
 from svc.slices import run_some
+from tests.support.databases import prepare
 
 SCHEMA = "CREATE TABLE notes (number INTEGER PRIMARY KEY, account_id TEXT NOT NULL, text TEXT, more TEXT) STRICT;"
 DELETE = "DELETE FROM notes WHERE account_id = ? AND number = ?"

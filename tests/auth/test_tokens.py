@@ -22,7 +22,8 @@ from hypothesis import strategies as st
 from svc.auth import tokens
 from svc.auth.tokens import SESSION_SECONDS, is_well_formed_key, issue_session, key_hash, new_key_token, session_account
 from svc.errors import ApiError
-from svc.schema import SCHEMA, connect, prepare
+from svc.schema import SCHEMA, connect
+from tests.support.databases import prepare
 from tests.support.server import ROOT
 
 SECRET = bytes(range(32))

@@ -12,7 +12,8 @@ from svc.auth import accounts
 from svc.billing import payments, report, usage, wallet
 from svc.billing.stripe import read_event, session_event
 from svc.errors import StartError
-from svc.schema import connect, newest_schema, prepare
+from svc.schema import connect, newest_schema
+from tests.support.databases import prepare
 
 OCTOBER = report.month_bounds("2026-10")
 IN_OCTOBER = datetime(2026, 10, 15, tzinfo=UTC).timestamp()

@@ -15,8 +15,9 @@ from svc.certificates import tls_files
 from svc.commands import doctor_here
 from svc.commands.finding import Finding
 from svc.config import Config
-from svc.schema import FIRST_VERSION, connect, newest_schema, newest_version, prepare
+from svc.schema import FIRST_VERSION, connect, newest_schema, newest_version
 from tests.conftest import Service
+from tests.support.databases import prepare
 
 
 @pytest.fixture

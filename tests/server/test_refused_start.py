@@ -14,7 +14,8 @@ import pytest
 
 from svc.db import open_database
 from svc.errors import StartError
-from svc.schema import APPLICATION_ID, newest_schema, prepare
+from svc.schema import APPLICATION_ID, newest_schema
+from tests.support.databases import prepare
 from tests.support.server import start_fails
 
 STARTS = 20
