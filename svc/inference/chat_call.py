@@ -44,6 +44,8 @@ RawChunks = list[raw_answer.RawChunk]
 class _BuiltinAnswer:
     """The built-in models' raw chunks, one at a time."""
 
+    completion = None
+
     def __init__(self, raws: AsyncGenerator[dict[str, Any], None]) -> None:
         self._raws = raws
 
@@ -251,7 +253,8 @@ class ChatCall(PaidCall):
         try:
             answer, raws = await self.tried(self._begin)
             try:
-                while raws is not None:
+                written = writer.plain_answer(answer.completion) if answer.completion else None
+                while raws is not None and written is None:
                     for raw in raws:
                         writer.feed(raw)
                     if writer.cut and writer.finished:
@@ -259,8 +262,10 @@ class ChatCall(PaidCall):
                     raws = await answer.more()
             finally:
                 await answer.aclose()
-            long = writer.text_bytes > _LONG_BYTES
-            self._answer, data = await asyncio.to_thread(writer.answer, True) if long else writer.answer()
+            if written is None:
+                long = writer.text_bytes > _LONG_BYTES
+                written = await asyncio.to_thread(writer.answer, True) if long else writer.answer()
+            self._answer, data = written
             self.begun = True
         except UpstreamFault as fault:
             self.ended(fault)

@@ -47,7 +47,10 @@ RawChunk = dict[str, Any] | Repeat
 
 
 class RawAnswer:
-    """The body of one answer as raw chunks, as many at a time as a read of the network brings. Must be closed."""
+    """The body of one answer as raw chunks, as many at a time as a read of the network brings. Must be closed.
+
+    `completion` is the one JSON answer that came instead of a stream, once it has been returned.
+    """
 
     _repeats: Repeats
 
@@ -56,6 +59,7 @@ class RawAnswer:
         self._provider = provider
         self._left_bytes = limit_bytes
         self._deadline = time.monotonic() + _ANSWER_SECONDS
+        self.completion: dict[str, Any] | None = None
         self._json: list[bytes] = []
         self._events: EventReader | None = None
         self._done = self._ended = False  # `[DONE]` has come; nothing more is read
@@ -107,9 +111,11 @@ class RawAnswer:
             data = b"".join(self._json)
             if not data:
                 raise UpstreamFault("invalid", _NO_ANSWER)
-            if len(data) > _BIG_JSON_BYTES:
-                return [await asyncio.to_thread(_chunk, data, self._provider, True)]
-            return [_chunk(data, self._provider)]
+            long = len(data) > _BIG_JSON_BYTES
+            self.completion = (
+                await asyncio.to_thread(_chunk, data, self._provider, True) if long else _chunk(data, self._provider)
+            )
+            return [self.completion]
         raws = self._chunks(self._events.end())
         if self._fault is None and self._unfinished and not self._done:
             self._fault = UpstreamFault("cut", "The connection ended before the answer did.")

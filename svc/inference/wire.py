@@ -2,7 +2,7 @@
 
 raw chunks -> ChunkWriter.feed() -> the chunks to send now -> blocks() -> bytes
               ChunkWriter.finish() -> the closing chunks, after the provider's clean end
-              or answer() -> one JSON answer, where nothing was to be sent on the way
+              or answer() -> one JSON answer, where nothing was to be sent on the way; an ordinary one is a plain_answer()
 """
 
 import math
@@ -30,6 +30,7 @@ from svc.inference.normalize import (
     text_size_bytes,
     texts_of_parts,
 )
+from svc.inference.plain_answer import plain_text
 from svc.inference.repeats import Repeat
 from svc.inference.tokens import estimated_input_tokens, estimated_tokens
 from svc.inference.upstream_errors import error_in
@@ -193,6 +194,22 @@ class ChunkWriter:
             | choice.waiting
             for choice in self._choices.values()
         ]
+        return self._completion(choices, apart)
+
+    def plain_answer(self, raw: dict[str, Any]) -> tuple[dict[str, Any], bytes] | None:
+        """Return what `feed` and `answer` make of a whole answer that is one text; None, and nothing done, for another.
+
+        Raises what they do.
+        """
+        plain = plain_text(raw)
+        if plain is None or plain.size_bytes > self.choice_bytes:
+            return None
+        self._closed, self.text_bytes = True, plain.size_bytes
+        self._read_chunk(raw)  # the fields beside the choice
+        message = {"role": "assistant", "content": plain.text, "refusal": None}
+        return self._completion([{"index": 0, "message": message, "logprobs": None, "finish_reason": plain.finish_reason}])
+
+    def _completion(self, choices: list[dict[str, Any]], apart: bool = False) -> tuple[dict[str, Any], bytes]:
         answer = {**self.head, "object": "chat.completion", **self._waiting, "choices": choices, "usage": self.usage}
         return answer, json_bytes(answer, apart)
 

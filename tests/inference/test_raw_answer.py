@@ -225,3 +225,10 @@ async def test_what_a_read_brings_is_not_copied_for_each_of_its_events(filler: b
 async def test_a_number_that_json_does_not_have_is_null(form: bytes, number: bytes) -> None:
     answer = RawAnswer(cast(Reply, Scripted([form % number])), Provider("lab", "http://lab"), 1 << 20)
     assert await answer.more() == [{"choices": [], "score": None}]
+
+
+@pytest.mark.parametrize("cut", [1, 3, 9])
+async def test_a_byte_order_mark_before_the_first_event_is_skipped(cut: int) -> None:
+    data = b"\xef\xbb\xbf" + event_of(chunk("a", {}, {}, {}))
+    answer = RawAnswer(cast(Reply, Scripted([data[:cut], data[cut:]])), Provider("lab", "http://lab"), 1 << 20)
+    assert await answer.more() == [chunk("a", {}, {}, {})]

@@ -1,0 +1,42 @@
+"""The ordinary answer of a model server: one text and its finish reason, with nothing to repair.
+
+It is written without ChunkWriter's general path, which takes 42,000 instructions more: 7 % of a free request.
+"""
+
+from typing import Any, NamedTuple
+
+from svc.inference.normalize import PIECE_CHARACTERS
+
+_FINISH_REASONS = frozenset({"stop", "length", "tool_calls", "content_filter", "function_call"})
+
+
+class PlainText(NamedTuple):
+    """The text of an ordinary answer, its size in UTF-8, and its finish reason as the caller sees it."""
+
+    text: str
+    size_bytes: int
+    finish_reason: str
+
+
+def plain_text(raw: dict[str, Any]) -> PlainText | None:
+    """Return the text in the only choice of a whole answer, or None if it says more than one short text, or less."""
+    choices = raw.get("choices")
+    choice = choices[0] if type(choices) is list and len(choices) == 1 else None
+    if type(choice) is not dict or choice.get("index") != 0 or type(message := choice.get("message")) is not dict:
+        return None
+    text, reason = message.get("content"), choice.get("finish_reason")
+    if (
+        type(text) is not str
+        or not 0 < len(text) <= PIECE_CHARACTERS
+        or type(reason) is not str
+        or reason not in _FINISH_REASONS
+        or message.get("role") is None
+        or [*message.values()].count(None) != len(message) - 2  # all but the role and the text
+        or [*choice.values()].count(None) != len(choice) - 3
+    ):
+        return None
+    try:
+        size_bytes = len(text) if text.isascii() else len(text.encode())
+    except UnicodeEncodeError:  # there is half a character in it
+        return None
+    return PlainText(text, size_bytes, reason if reason in ("length", "content_filter") else "stop")
