@@ -112,7 +112,7 @@ class Protocol(asyncio.Protocol):
             self._hang_up(self.refused)
 
     def pause_writing(self) -> None:
-        self._channel.write_paused = True
+        self._channel.pause_writing()
 
     def resume_writing(self) -> None:
         self._channel.resume_writing()
@@ -266,8 +266,7 @@ class Protocol(asyncio.Protocol):
         self._expect_reader()
         if self.transport.is_closing():
             return
-        if self._channel.read_paused:
-            self._channel.resume_reading()
+        self._channel.resume_reading()
         if self._waiting:
             self._running, scope = self._waiting.pop(0)
             self._running.start(self._app, scope)

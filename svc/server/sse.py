@@ -26,6 +26,10 @@ _HEADERS = [
 # A producer that never waits would keep the event loop to itself: to send does not yield.
 _SLICE_SECONDS = 0.005
 _JSON_GRACE_SECONDS = 5.0
+# A task that watches for the disconnect starts only when the answer has taken this long: without the delay a free chat takes
+# 9 % more instructions (51,000).
+_MOMENT_SECONDS = 0.1
+_LOOK_SECONDS = 0.025  # one timer looks for all answers whether it is over, as one for each would cost more than the look
 
 
 class Interrupt:
@@ -49,6 +53,8 @@ class Drain:
     def __init__(self) -> None:
         self.draining = False
         self._open: dict[attended, None] = {}
+        self._unwatched: dict[attended, float] = {}  # and when their moment is over; the oldest first
+        self._looking = False
 
     def __len__(self) -> int:
         return len(self._open)
@@ -77,10 +83,26 @@ class Drain:
         if self.draining:
             raise ApiError("shutting_down")
         self._open[answer] = None
+        self._unwatched[answer] = time.monotonic() + _MOMENT_SECONDS
+        if not self._looking:
+            self._looking = True
+            asyncio.get_running_loop().call_later(_MOMENT_SECONDS, self._look)
 
     def remove(self, answer: "attended") -> None:
         """The answer has ended."""
         del self._open[answer]
+        self._unwatched.pop(answer, None)
+
+    def _look(self) -> None:
+        now = time.monotonic()
+        for answer, moment_ends in list(self._unwatched.items()):
+            if moment_ends > now:
+                break
+            del self._unwatched[answer]
+            answer.watch()
+        self._looking = bool(self._unwatched)
+        if self._looking:
+            asyncio.get_running_loop().call_later(_LOOK_SECONDS, self._look)
 
 
 class attended:  # noqa: N801 - it reads as what it does
@@ -97,23 +119,28 @@ class attended:  # noqa: N801 - it reads as what it does
         self.grace_seconds = grace_seconds
         self._receive = receive
         self._drain = drain
+        self._watcher: asyncio.Task[None] | None = None
 
     def __enter__(self) -> Interrupt:
         self._drain.add(self)
         self._task = self.interrupt.task = asyncio.current_task()
-        self._watcher = asyncio.create_task(_interrupt_at_disconnect(self._receive, self.interrupt))
         return self.interrupt
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._drain.remove(self)
         self.interrupt.task = None
-        self._watcher.cancel()
+        if self._watcher is not None:
+            self._watcher.cancel()
         if self.interrupt.reason is None:
             return
         if self._task is not None:
             self._task.uncancel()
         if isinstance(error, asyncio.CancelledError):
             raise reason_error(self.interrupt.reason) from None
+
+    def watch(self) -> None:
+        """Looks from now on whether the caller leaves."""
+        self._watcher = asyncio.create_task(_interrupt_at_disconnect(self._receive, self.interrupt))
 
 
 async def _interrupt_at_disconnect(receive: Receive, interrupt: Interrupt) -> None:
