@@ -28,6 +28,36 @@ class Connection(asyncio.Protocol):
     all deadlines: it is armed anew only when it fires early or a deadline lies before it.
     """
 
+    # Without them every connection would have a dictionary once thirty had been made before the first exchange.
+    __slots__ = (
+        "__weakref__",
+        "_answered",
+        "_buffered_bytes",
+        "_deadline",
+        "_head_only",
+        "_interim_count",
+        "_keep",
+        "_lines",
+        "_lost",
+        "_parser",
+        "_paused",
+        "_reusable",
+        "_silent_bytes",
+        "_timeout_seconds",
+        "_timer",
+        "_timer_at",
+        "_waiter",
+        "chunks",
+        "error",
+        "headers",
+        "loop",
+        "origin",
+        "phase",
+        "status",
+        "transport",
+        "until_close",
+    )
+
     transport: asyncio.Transport
     headers: list[tuple[bytes, bytes]]
 
@@ -244,6 +274,8 @@ class Reply:
     `ReadTimeout` after the request's `timeout_seconds` without a byte of the body, `Cut` when the connection ends first,
     `ProtocolError` otherwise.
     """
+
+    __slots__ = ("_connection", "framed", "raw_headers", "status")
 
     def __init__(self, connection: Connection) -> None:
         self.status = connection.status

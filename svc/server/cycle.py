@@ -34,6 +34,12 @@ class Channel(FlowControl):
 class Cycle:
     """One request and its answer. The head of an answer waits for the first of its body: most are one write."""
 
+    # Slots, and no defaults in the class: an attribute that stands there, too, is looked up anew each time.
+    __slots__ = (
+        *("chunks", "disconnected", "keep_alive", "more_body", "news", "reader", "response_complete", "response_started"),
+        *("unread_bytes", "waiting_for_100_continue", "_channel", "_chunked", "_head", "_http_1_1", "_left", "_method", "_task"),
+    )
+
     def __init__(self, channel: Channel, method: str, http_1_1: bool, expects: bool, keep_alive: bool) -> None:
         self._channel = channel
         self._method = method

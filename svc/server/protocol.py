@@ -69,6 +69,14 @@ class Protocol(asyncio.Protocol):
     linger_seconds = 1.0  # how long the end of TLS may take
     unread_linger_seconds = 5.0  # and the rest of a body that nobody reads any more
 
+    # An instance without a dictionary: so many attributes would have one of 3 KB.
+    __slots__ = (
+        *("refused", "on_lost", "transport", "_app", "_server_state", "_app_state", "_watch", "_parser", "_channel", "_socket"),
+        *("_server", "_client", "_scheme", "_url", "_headers", "_cycle", "_running", "_waiting", "_refusal"),
+        *("_in_head", "_unparsed_bytes", "_body_bytes", "_body_ends", "_deaf", "_closing", "_patience", "_unsent", "_taken"),
+        *("_deadline", "_taken_at"),
+    )
+
     def __init__(self, app: ASGIApp, server_state: ServerState, app_state: Any, watch: Watch) -> None:
         self._app = app
         self._server_state = server_state
