@@ -170,7 +170,7 @@ def kill_when(folder: Path, appears: str, archive: Path, after_seconds: float) -
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("rounds", [12, pytest.param(300, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("rounds", [12, pytest.param(100, marks=pytest.mark.soak)])
 def test_a_restore_killed_at_any_moment_is_completed_or_done_again(tmp_path: Path, archive: Path, rounds: int) -> None:
     seed = random.randrange(10_000)
     print(f"seed {seed}")
