@@ -1,6 +1,6 @@
 """Events of a stream that differ from one before them in their text alone: most do, and are parsed together.
 
-An event of a read of 8 takes 23,000 instructions with this and 63,000 without it.
+To read and write an event takes 19,000 instructions with this and 88,000 without it, at 8 events a read.
 """
 
 import re
