@@ -315,6 +315,7 @@ CREATE TABLE word_purges (
     id INTEGER PRIMARY KEY,
     account_id TEXT NOT NULL REFERENCES accounts (id) ON DELETE CASCADE,
     due_at REAL NOT NULL,
+    deleted_bytes INTEGER NOT NULL CONSTRAINT deleted_bytes_not_negative CHECK (deleted_bytes >= 0),
     last_run INTEGER
 ) STRICT;
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from svc.auth import accounts
 from svc.content import conversations, history, recall, search
+from svc.content.fulltext import index_some
 from svc.schema import connect, newest_schema
 from tests.support.databases import prepare
 
@@ -36,6 +37,8 @@ def fill(conn: sqlite3.Connection, account_id: str, count: int, rare: str) -> No
         text = " ".join(words)
         history.add_message(conn, account_id, role="user", content=text, now_seconds=NOW, conversation_id=conversation_id)
         if number % 100 == 99:
+            while index_some(conn):
+                pass
             conn.execute("COMMIT")
             conn.execute("BEGIN")
     conn.execute("COMMIT")

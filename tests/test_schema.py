@@ -38,7 +38,7 @@ INSERT INTO messages VALUES (1, 'm1', 'a', 'y', NULL, 'user', 'hello', NULL, 1),
 INSERT INTO fresh_words VALUES ('a', '0000000080', 1, char(10) || 'hello' || char(10)), ('b', '0000000100', 1, 'hi');
 INSERT INTO word_runs VALUES (1, 'b', 2, NULL), (2, 'a', 1, 3), (3, 'a', 2, NULL);
 INSERT INTO word_blocks VALUES (1, 'hi 0000000100', x'00'), (2, 'hello 0000000080', x'00');
-INSERT INTO word_purges VALUES (1, 'a', 1, NULL), (2, 'b', 1, 1);
+INSERT INTO word_purges VALUES (1, 'a', 1, 0, NULL), (2, 'b', 1, 0, 1);
 INSERT INTO unindexed VALUES (1, 4), (2, 4);
 INSERT INTO answers VALUES ('m1', 'a', 1, 2, 3, 4, 'stop', NULL, '[]');
 INSERT INTO support_conversations VALUES ('u', 'a', 'active', 'help', 1, 1, NULL), ('x', 'b', 'active', NULL, 1, 1, NULL),
@@ -208,7 +208,8 @@ BROKEN: dict[tuple[str, str], list[str | tuple[str, ...]]] = {
     ("word_blocks", "run, first"): ["INSERT INTO word_blocks VALUES (2, 'hello 0000000080', x'01')"],
     ("word_runs", "run_level_positive"): ["UPDATE word_runs SET level = 0"],
     ("word_runs", "into_later_run"): ["UPDATE word_runs SET into_run = id"],
-    ("word_purges", "account_id WHERE last_run IS NULL"): ["INSERT INTO word_purges VALUES (3, 'a', 1, NULL)"],
+    ("word_purges", "deleted_bytes_not_negative"): ["UPDATE word_purges SET deleted_bytes = -1"],
+    ("word_purges", "account_id WHERE last_run IS NULL"): ["INSERT INTO word_purges VALUES (3, 'a', 1, 0, NULL)"],
     ("conversations", "title_version_range"): ["UPDATE conversations SET title_version = 128"],
     ("unindexed", "next_piece_range"): ["UPDATE unindexed SET next_piece = 128", "UPDATE unindexed SET next_piece = -1"],
     ("stored", "stored_not_negative"): ["UPDATE stored SET bytes = -1"],

@@ -236,7 +236,7 @@ def _add_title(tx: sqlite3.Connection, conversation: Conversation) -> None:
 def _remove_title(tx: sqlite3.Connection, conversation: Conversation) -> None:
     if conversation.title is not None:
         place = _title_place(conversation)
-        TITLES.remove(tx, conversation.account_id, place, place + 1)
+        TITLES.remove(tx, conversation.account_id, place, place + 1, len(conversation.title))
 
 
 def _title_place(conversation: Conversation) -> int:

@@ -48,9 +48,9 @@ class Index(NamedTuple):
     def add(self, tx: sqlite3.Connection, account_id: str, place: int, text: str) -> None:
         word_runs.add(tx, account_id, self.mark, place, indexed_words(text))
 
-    def remove(self, tx: sqlite3.Connection, account_id: str, first: int, end: int) -> None:
+    def remove(self, tx: sqlite3.Connection, account_id: str, first: int, end: int, size_bytes: int) -> None:
         """Remove the places from `first` to below `end`, of a text that this transaction deletes."""
-        word_runs.remove(tx, account_id, self.mark, first, end)
+        word_runs.remove(tx, account_id, self.mark, first, end, size_bytes)
 
     def newest(
         self, conn: sqlite3.Connection, account_id: str, words: Iterable[str], most: int, *, beginning: bool = False
@@ -128,4 +128,5 @@ async def purge_in_time(db: Database) -> None:
 
 def remove_message_words(tx: sqlite3.Connection, account_id: str, number: int) -> None:
     """Remove the words of a message that this transaction deletes."""
-    MESSAGES.remove(tx, account_id, number * PIECES, (number + 1) * PIECES)
+    with tx.blobopen("messages", "content", number, readonly=True) as content:  # its length, without reading it
+        MESSAGES.remove(tx, account_id, number * PIECES, (number + 1) * PIECES, len(content))

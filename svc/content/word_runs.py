@@ -17,7 +17,6 @@ import zlib
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator
 from functools import lru_cache
-from heapq import nlargest
 from itertools import chain
 
 from svc.budget import spent
@@ -52,11 +51,12 @@ def add(tx: sqlite3.Connection, account_id: str, mark: str, place: int, words: C
         _make_run(tx, account_id)
 
 
-def remove(tx: sqlite3.Connection, account_id: str, mark: str, first: int, end: int) -> None:
-    """Remove the words at the places from `first` to below `end`, of one text that the same transaction deletes.
+def remove(tx: sqlite3.Connection, account_id: str, mark: str, first: int, end: int, size_bytes: int) -> None:
+    """Remove the words at the places from `first` to below `end`, of one text of `size_bytes` that the same transaction deletes.
 
     They are added in order and leave `fresh_words` together: where the first is fresh, all are. Otherwise the account's runs must
-    be written anew. That takes the longer the more there is of them, and so it is done the less often.
+    be written anew, which takes 0.5 s of CPU for each MB of its texts. So that begins when a quarter of them was deleted, else
+    after a time that grows with them.
     """
     rows = tx.execute(
         "DELETE FROM fresh_words WHERE account_id = ? AND place >= ? AND place < ? RETURNING place",
@@ -65,9 +65,23 @@ def remove(tx: sqlite3.Connection, account_id: str, mark: str, first: int, end: 
     if any(row[0] == _key(mark, first) for row in rows):
         return
     level = tx.execute("SELECT max(level) FROM word_runs WHERE account_id = ?", (account_id,)).fetchone()[0]
-    if level is not None:
-        due_at = time.time() + _LEVEL_ONE_SECONDS * _FAN ** (level - 1)
-        tx.execute("INSERT INTO word_purges (account_id, due_at) VALUES (?, ?) ON CONFLICT DO NOTHING", (account_id, due_at))
+    if level is None:
+        return
+    now_seconds = time.time()
+    tx.execute(
+        """
+        INSERT INTO word_purges (account_id, due_at, deleted_bytes) VALUES (?, ?, ?)
+        ON CONFLICT DO UPDATE SET deleted_bytes = deleted_bytes + excluded.deleted_bytes
+        """,
+        (account_id, now_seconds + _LEVEL_ONE_SECONDS * _FAN ** (level - 1), size_bytes),
+    )
+    tx.execute(
+        """
+        UPDATE word_purges SET due_at = min(due_at, ?2) WHERE account_id = ?1 AND last_run IS NULL
+            AND 4 * deleted_bytes > (SELECT bytes FROM stored WHERE account_id = ?1)
+        """,
+        (account_id, now_seconds),
+    )
 
 
 def newest_places(
@@ -83,16 +97,10 @@ def newest_places(
         if any((f"\n{word}" if beginning else f"\n{word}\n") in text for word in asked):
             found.add(key[-_DIGITS:])
     for word in asked:
-        line = word if beginning else word + "!"
-        for run, first, text in _blocks_at(conn, account_id, line):
-            if beginning:
-                for lines in _lines_from(conn, run, first, text, word):
-                    found.update(line[-_DIGITS:] for line in lines)
-            else:
-                found.update(_last_places(conn, run, first, text, word + " ", most))
+        found.update((_places_beginning if beginning else _places_of)(conn, account_id, word, most))
         if spent():
             break
-    places = [int(digits, 16) for digits in nlargest(most, found)]
+    places = [int(digits, 16) for digits in sorted(found, reverse=True)[:most]]
     if conn.execute("SELECT 1 FROM word_purges WHERE account_id = ?", (account_id,)).fetchone() is None:
         return places
     live = _live(conn, account_id, mark, places)
@@ -110,7 +118,7 @@ def words_beginning(
         found.update(word for word in _lines_beginning(text, beginning) if len(word) in lengths)
     for run, first, text in _blocks_at(conn, account_id, beginning):
         own: set[str] = set()
-        for lines in _lines_from(conn, run, first, text, beginning, each_place=False):
+        for lines, _ in _lines_from(conn, run, first, text, beginning):
             own.update(word for word in map(_word, lines) if len(word) in lengths)
             if len(own) >= most:
                 break
@@ -172,16 +180,15 @@ def _blocks_at(conn: sqlite3.Connection, account_id: str, line: str) -> list[tup
     return [(run, first, _unpacked(packed) if packed else "\n") for run, first, packed in rows]
 
 
-def _lines_from(
-    conn: sqlite3.Connection, run: int, first: str, text: str, beginning: str, *, each_place: bool = True
-) -> Iterator[list[str]]:
+def _lines_from(conn: sqlite3.Connection, run: int, first: str, text: str, beginning: str) -> Iterator[tuple[list[str], bool]]:
     """The lines of a run that begin so, block by block from `text` on, until the budget of the read is spent.
 
-    Without `each_place`, lines of a word that fill blocks are passed over when some of them have come.
+    With True where a word fills a block: of the other blocks that it fills only the last one comes.
     """
     while True:
         lines = _lines_beginning(text, beginning)
-        yield lines
+        is_common = 0 < len(lines) == text.count("\n") - 1 and _word(lines[0]) == _word(lines[-1])
+        yield lines, is_common
         last = text[text.rfind("\n", 0, -1) + 1 : -1]
         if last > beginning + _LAST_SIGN or spent():
             return
@@ -191,25 +198,45 @@ def _lines_from(
                 AND first >= ifnull((SELECT max(first) FROM word_blocks WHERE run = ?1 AND first <= ?3), '')
             ORDER BY first LIMIT 1
             """,
-            (run, first, first if each_place or not lines else _word(lines[-1]) + "!"),
+            (run, first, _word(last) + "!" if is_common else first),
         ).fetchone()
         if row is None:
             return
         first, text = row[0], _unpacked(row[1])
 
 
-def _last_places(conn: sqlite3.Connection, run: int, first: str, text: str, beginning: str, most: int) -> list[str]:
-    """The places of the last lines of a run that begin so, `most` or some more of them, from the block `text` backwards."""
-    places = [line[-_DIGITS:] for line in _lines_beginning(text, beginning)]
-    while first > beginning and len(places) < most and not spent():
-        row = conn.execute(
-            "SELECT first, lines FROM word_blocks WHERE run = ? AND first < ? ORDER BY first DESC LIMIT 1", (run, first)
-        ).fetchone()
-        if row is None:
-            break
-        first = row[0]
-        places += [line[-_DIGITS:] for line in _lines_beginning(_unpacked(row[1]), beginning)]
-    return places
+def _places_of(conn: sqlite3.Connection, account_id: str, word: str, most: int) -> list[str]:
+    """The `most` newest places of a word in the account's runs, in order. Of a common word this reads only the last blocks."""
+    beginning = word + " "
+    ends = [(_places(text, beginning), run, first) for run, first, text in _blocks_at(conn, account_id, word + "!")]
+    newest: list[str] = []
+    for places, run, first in sorted(ends, key=lambda end: end[0][-1:], reverse=True):  # mostly, all its places are newer
+        oldest = newest[0] if len(newest) == most else ""
+        while first > beginning and len(places) < most and places[0] > oldest and not spent():
+            row = conn.execute(
+                "SELECT first, lines FROM word_blocks WHERE run = ? AND first < ? ORDER BY first DESC LIMIT 1", (run, first)
+            ).fetchone()
+            if row is None:
+                break
+            first, places = row[0], [*_places(_unpacked(row[1]), beginning), *places]
+        newest = sorted([*newest, *places])[-most:]
+    return newest
+
+
+def _places_beginning(conn: sqlite3.Connection, account_id: str, beginning: str, most: int) -> set[str]:
+    """The places of all words that begin so, of common words the `most` newest."""
+    found: set[str] = set()
+    common: set[str] = set()
+    for run, first, text in _blocks_at(conn, account_id, beginning):
+        for lines, is_common in _lines_from(conn, run, first, text, beginning):
+            found.update(line[-_DIGITS:] for line in lines)
+            if is_common:
+                common.add(_word(lines[0]))
+    return found.union(*(_places_of(conn, account_id, word, most) for word in common))
+
+
+def _places(text: str, beginning: str) -> list[str]:
+    return [line[-_DIGITS:] for line in _lines_beginning(text, beginning)]
 
 
 def _word(line: str) -> str:
@@ -348,7 +375,7 @@ def _packed(lines: list[str]) -> bytes:
     return zlib.compress(b"\0" + text.encode(), 1)
 
 
-@lru_cache(maxsize=256)  # 4 MB; a question reads the same blocks again and again
+@lru_cache(maxsize=256)  # 15 MB at most; a question reads the same blocks again and again
 def _unpacked(packed: bytes) -> str:
     return _decompressed(packed)
 

@@ -1,6 +1,8 @@
 """The words of messages: in pieces, indexed to the end whatever their length, found by their owner alone, and gone with them."""
 
+import asyncio
 import sqlite3
+import time
 from pathlib import Path
 
 import pytest
@@ -8,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from svc import db as database
+from svc.auth import accounts
 from svc.content import conversations, fulltext
 from svc.content.fulltext import INDEXED_CHARACTERS, MESSAGES, PIECE_CHARACTERS, PIECES
 from svc.content.word_runs import words_beginning
@@ -67,6 +70,20 @@ def test_the_words_of_a_deleted_message_are_gone_unless_another_has_them(
     conn.execute("DELETE FROM messages WHERE number = ?", (number,))
     assert MESSAGES.newest(conn, ada, ["zebra"], 5) == [] and len(MESSAGES.newest(conn, ada, ["lion"], 5)) == 1
     assert words_beginning(conn, ada, "zebra", 1) == [] and words_beginning(conn, ada, "lion", 1) == ["lion"]
+
+
+async def test_a_purge_begins_in_time_on_an_idle_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fulltext, "_PURGE_SECONDS", 0.01)
+    db = await database.open_database(tmp_path / "a.db", between=fulltext.index_some)
+    account_id = (await db.write(accounts.add_account, "ada@example.com", None, None, NOW)).id
+    due_at = "INSERT INTO word_purges (account_id, due_at, deleted_bytes) VALUES (?, ?, 1)"
+    await db.write(lambda tx: tx.execute(due_at, (account_id, time.time() + 0.2)))
+    waking = asyncio.create_task(fulltext.purge_in_time(db))
+    async with asyncio.timeout(60):
+        while await db.read(lambda conn: conn.execute("SELECT 1 FROM word_purges").fetchone()):
+            await asyncio.sleep(0.01)
+    waking.cancel()
+    await db.close()
 
 
 @pytest.mark.slow

@@ -39,9 +39,9 @@ class Texts:
         self.words[number] = words
         add(self.conn, self.account_id, "", number * PIECES, words)
 
-    def remove(self, number: int) -> None:
+    def remove(self, number: int, size_bytes: int = 1) -> None:
         del self.words[number]
-        remove(self.conn, self.account_id, "", number * PIECES, (number + 1) * PIECES)
+        remove(self.conn, self.account_id, "", number * PIECES, (number + 1) * PIECES, size_bytes)
         self.conn.execute("DELETE FROM messages WHERE number = ?", (number,))
 
     def check_searches(self, most: int = 3) -> None:
@@ -145,9 +145,10 @@ def test_an_accounts_words_go_with_it_and_no_others() -> None:
     assert newest_places(texts.conn, bob, "", ["lion"], 1) == [49 * PIECES]
 
 
-def test_a_purge_waits_longer_the_more_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_purge_waits_longer_the_more_there_is_unless_a_quarter_is_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
     texts = Texts()
     monkeypatch.setattr(word_runs.time, "time", lambda: 1000.0)
+    due = "SELECT due_at - 1000 FROM word_purges"
     waits = []
     for count in (6, 60, 600):
         for _ in range(count):
@@ -155,10 +156,16 @@ def test_a_purge_waits_longer_the_more_there_is(monkeypatch: pytest.MonkeyPatch)
         while tidy_some(texts.conn):
             pass
         texts.remove(min(texts.words))
-        waits.append(texts.conn.execute("SELECT due_at - 1000 FROM word_purges").fetchone()[0])
+        waits.append(texts.conn.execute(due).fetchone()[0])
         texts.conn.execute("DELETE FROM word_purges")
-    assert waits[0] < waits[1] < waits[2]
+    assert 0 < waits[0] < waits[1] < waits[2]
     assert not tidy_some(texts.conn)
+    tenth = texts.conn.execute("SELECT bytes FROM stored").fetchone()[0] // 10
+    for deleted, due_at in ((1, waits[2]), (2, waits[2]), (3, 0)):
+        texts.remove(min(texts.words), tenth)
+        assert texts.conn.execute(due).fetchone()[0] == due_at, deleted
+    tidy(texts.conn)
+    texts.check_searches()
 
 
 def test_merging_goes_on_in_another_process(tmp_path_factory: pytest.TempPathFactory) -> None:

@@ -1,11 +1,15 @@
 """Conversations, their messages and the search for them, through HTTP."""
 
+import contextlib
 import re
 from typing import Any
 
 import pytest
 
-from tests.conftest import PASSWORD, Service, bearer
+from svc.config import Config
+from svc.schema import connect
+from tests.conftest import PASSWORD, Clocks, Service, bearer, serving
+from tests.content.test_history import indexed
 from tests.support.conversations import found, get, make, say
 
 FIELDS = {"id", "title", "project_id", "created_at", "updated_at"}
@@ -146,3 +150,23 @@ async def test_after_an_accounts_deletion_its_words_are_in_no_file(service: Serv
     assert files.count(b"canary") == 0 and b"sparrow" in files, files[files.find(b"canary") - 300 :][:500]
     assert session["user"]["id"].replace("_", "").encode() not in files
     assert len((await get(service, stays, "/conversations", q="sparrow2"))["data"]) == 11
+
+
+async def test_a_deleted_conversations_words_go_from_the_index_after_a_restart_too(config: Config, clocks: Clocks) -> None:
+    async with serving(config, clocks) as service:
+        headers = await service.bearer()
+        kept, gone = await make(service, headers), await make(service, headers)
+        for number in range(150):  # more than stay fresh
+            await say(service, headers, (kept, gone)[number % 2]["id"], f"{('lion', 'zebra')[number % 2]} {number}")
+        assert (await service.client.delete(f"/conversations/{gone['id']}", headers=headers)).status_code == 204
+        assert await found(service, headers, "zebra") == [] and await found(service, headers, "lion 4") == [kept["id"]]
+    with contextlib.closing(connect(config.data_dir / "service.db")) as conn:
+        assert "zebra" in {word for _, word, _ in indexed(conn)}
+        conn.execute("UPDATE word_purges SET due_at = 0")
+    async with serving(config, clocks) as service:
+        db = service.state["db"]
+        while await db.read(lambda conn: conn.execute("SELECT 1 FROM word_purges").fetchone()):
+            pass
+        words = {word for _, word, _ in await db.read(indexed)}
+        assert "lion" in words and not words & {"zebra", "1", "3"}
+        assert await found(service, headers, "lion 4") == [kept["id"]]
