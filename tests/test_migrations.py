@@ -156,7 +156,8 @@ def test_without_room_for_the_copy_nothing_is_migrated(old: Path) -> None:
 
 def test_a_full_disk_migrates_nothing(old: Path) -> None:
     program = (
-        "from svc.schema import *; from pathlib import Path; import sys; script, migrations = newest_schema();"
+        "from svc.schema import newest_schema; from tests.support.databases import prepare; from pathlib import Path; import sys;"
+        "script, migrations = newest_schema();"
         "prepare(Path(sys.argv[1]), script, [*migrations, sys.argv[2]])"
     )
     before = rows(old)
