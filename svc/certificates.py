@@ -95,8 +95,6 @@ def _fine(files: TlsFiles, wanted: set[Name], until: float) -> bool:
 def _shown(cert: Path, key: Path, trusted: Path) -> tuple[dict[str, Any], list[Any]]:
     """The certificate that a server with `cert` and `key` shows, and the CAs in `trusted`, each as `getpeercert` has it.
 
-    A TLS handshake in memory checks them: to import `cryptography` for it takes 25 ms of CPU, 7 % of a cold start.
-
     Raises OSError; ssl.SSLError and ValueError where a client that trusts `trusted` alone would not take it at any time.
     """
     server, client = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

@@ -35,7 +35,7 @@ _SECOND_HALF = re.compile(rb"\\u[dD][c-fC-F]")  # of a character that is written
 def parse_json(body: bytes) -> Any:
     """`body` as JSON. Raises ApiError `invalid_json`, also for NaN, lone surrogates and too many levels, or
     `PAYLOAD_TOO_LARGE` for too many values."""
-    if has_more_values(body):
+    if len(body) > MOST_JSON_VALUES and has_more_values(body):
         raise ApiError("PAYLOAD_TOO_LARGE", f"The JSON body holds more than {MOST_JSON_VALUES} values. Send less.")
     texts: dict[str, str] = {}
     try:
@@ -97,7 +97,11 @@ def _write(value: Any, pieces: list[bytes]) -> None:
 def _loads(body: bytes) -> Any:
     """`body` as orjson reads it, but an integer beyond 64 bits, which orjson makes a float of, stays what it is. Raises
     ValueError."""
-    if all(_LONG_ZEROS not in piece.translate(_DIGITS) for piece in _between_numbers(body)):
+    if len(body) <= _SLICE_BYTES:
+        long = body.translate(_DIGITS).find(_LONG_ZEROS) >= 0  # `in` takes bytes for a number first, and makes an error of it
+    else:
+        long = any(_LONG_ZEROS in piece.translate(_DIGITS) for piece in _between_numbers(body))
+    if not long:
         return orjson.loads(body)
     # The other parser takes much that JSON is not: so the same text is judged first, with shorter numbers.
     orjson.loads(b"".join(_LONG_NUMBER.sub(rb"\1", piece) for piece in _between_numbers(body)))

@@ -22,7 +22,7 @@ from svc.server.gate import Caller
 from svc.server.interface import Answer, Refusal, choice, describes, parameter, path_id
 from svc.server.sse import EventStream
 from svc.server.state import State
-from svc.server.web import add_log_fields, listing, page_after, page_limit, reply, reply_in_thread
+from svc.server.web import add_log_fields, listing, page_after, page_limit, reply, reply_apart
 from svc.shapes import integer, list_of, one_of, optional, record, string, text
 
 _RUN_ID = path_id("run_id", "The run's id.", "run_01m3250v3vn4qvxnatpwzmywwn")
@@ -130,7 +130,7 @@ async def list_runs(request: Request[State], caller: Caller) -> Response:
 @describes("Agents", "getRun", "Show one run", parameters=[_RUN_ID], answers={200: Answer("The run.", RUN)}, errors=[_NOT_FOUND])
 async def show_run(request: Request[State], caller: Caller) -> Response:
     run = runs.as_json(await request.state.db.read(runs.run_by_id, caller.id, request.path_params["run_id"]))
-    return await reply_in_thread(run) if len(run["goal"]) + len(run["output"] or "") > _LONG_CHARACTERS else reply(run)
+    return await reply_apart(run) if len(run["goal"]) + len(run["output"] or "") > _LONG_CHARACTERS else reply(run)
 
 
 @describes(

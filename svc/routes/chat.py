@@ -27,7 +27,7 @@ from svc.server.interface import Answer, Refusal, describes, parameter, path_id,
 from svc.server.sse import EventStream, Interrupt, attended, reason_error
 from svc.server.state import State
 from svc.server.streamed import Streamed, json_array
-from svc.server.web import add_log_fields, reply, reply_encoded
+from svc.server.web import add_log_fields, reply, reply_written
 
 _BODY_BYTES = 16 * MIB
 _HEAVY_BYTES = 64 * KIB
@@ -106,7 +106,7 @@ async def create(request: Request[State], caller: Caller, body: dict[str, Any]) 
         context_of(request).log_fields.update(call.log_fields)
     if call.paid:
         headers = {**headers, "x-service-cost-micros": str(call.cost_micros)}
-    return reply_encoded(answer, headers=headers)
+    return reply_written(answer, headers)
 
 
 async def _events(

@@ -8,7 +8,6 @@ from typing import Any
 
 import orjson
 from starlette.types import ASGIApp, Message, Scope
-from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.server import ServerState
 
 from svc.errors import ApiError
@@ -20,15 +19,40 @@ STATUS_LINE = {status: f"HTTP/1.1 {status} {_PHRASES.get(status, '')}\r\n".encod
 _CONTROLS = bytes([*range(9), *range(10, 32), 127])
 
 
-class Channel(FlowControl):
-    """The state that the requests of one connection share."""
+class Channel:
+    """What the requests of one connection share: its transport, whether either side has to wait, who hears that one is over."""
+
+    __slots__ = ("_writable", "loop", "on_response", "read_paused", "server_state", "transport", "write_paused")
 
     def __init__(self, transport: asyncio.Transport, server_state: ServerState, on_response: Callable[[], None]) -> None:
-        super().__init__(transport)
         self.loop = asyncio.get_running_loop()
         self.transport = transport
         self.server_state = server_state
         self.on_response = on_response
+        self.read_paused = self.write_paused = False
+        self._writable: asyncio.Event | None = None  # most connections never wait to write
+
+    def pause_reading(self) -> None:
+        if not self.read_paused:
+            self.read_paused = True
+            self.transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        if self.read_paused:
+            self.read_paused = False
+            self.transport.resume_reading()
+
+    def resume_writing(self) -> None:
+        self.write_paused = False
+        if self._writable is not None:
+            self._writable.set()
+            self._writable = None
+
+    async def writable(self) -> None:
+        """Waits until the client has taken enough."""
+        if self._writable is None:
+            self._writable = asyncio.Event()
+        await self._writable.wait()
 
 
 class Cycle:
@@ -88,7 +112,8 @@ class Cycle:
             channel.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
             self.waiting_for_100_continue = False
         if not self.disconnected and not self.response_complete:
-            channel.resume_reading()
+            if channel.read_paused:
+                channel.resume_reading()
             if not self.news:
                 self.reader = channel.loop.create_future()
                 await self.reader
@@ -102,7 +127,7 @@ class Cycle:
 
     async def send(self, message: Message) -> None:
         if self._channel.write_paused and not self.disconnected:
-            await self._channel.drain()
+            await self._channel.writable()
         if self.disconnected:
             return
         kind = message["type"]

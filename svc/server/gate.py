@@ -4,7 +4,7 @@ signed_in(metered(handler)): bearer -> Caller (401) -> one admission (429) -> ha
 """
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from functools import lru_cache
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -60,18 +60,18 @@ _RATE_LIMIT_HEADERS = {
 }
 
 
-@dataclass
 class Caller:
-    """The account that sends a request: its id, tier and default model.
+    """Who sent a request: the account's id, tier and default model as they are now, and by what it was sent (`session`,
+    `api_key`, or LINK); `key_id` is a key's."""
 
-    `auth` is the kind of its credential (`session`, `api_key` or LINK), and `key_id` the API key's id.
-    """
+    __slots__ = ("auth", "default_model", "id", "key_id", "tier")
 
-    id: str
-    tier: str
-    default_model: str | None
-    auth: str
-    key_id: str | None = None
+    def __init__(self, id: str, tier: str, default_model: str | None, auth: str, key_id: str | None = None) -> None:
+        self.id = id
+        self.tier = tier
+        self.default_model = default_model
+        self.auth = auth
+        self.key_id = key_id
 
     async def account(self, db: Database) -> Account:
         """The whole account as it is now. Raises ApiError `invalid_api_key` where it is gone meanwhile."""
@@ -197,6 +197,7 @@ def per_ip(rule: str) -> Callable[[Endpoint], Endpoint]:
     return guard
 
 
+@lru_cache(1024)  # many callers are told the same; each entry takes half a KB
 def _limit_headers(limit: int, remaining: int, reset_seconds: int) -> tuple[tuple[bytes, bytes], ...]:
     return (
         (b"x-ratelimit-limit-requests", b"%d" % limit),

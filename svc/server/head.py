@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from urllib.parse import unquote
 
 from svc.errors import ApiError
@@ -12,6 +13,7 @@ METHODS = "DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT"
 # Decoding a target and splitting its query are slow: 64 KiB of "a&" or "%" would keep the event loop for 50 ms.
 _TARGET_BYTES = 16 * 1024
 _QUERY_FIELDS = 100
+_SHORT_TARGET = 256  # bytes; what is longer is not cached, to bound the memory, and no query is: it may hold a signature
 
 _ABSOLUTE = re.compile(rb"(?i)(?P<scheme>https?)://(?P<host>[^/?#]*)(?P<rest>.*)", re.DOTALL)
 
@@ -59,6 +61,10 @@ def expects_100(headers: Headers) -> bool:
 
 def target_of(method: bytes, url: bytes) -> Target:
     """Parse a request target: a path, or a URL (RFC 9112, 3.2.2). Raises ApiError for anything else."""
+    return (_remembered if len(url) <= _SHORT_TARGET and b"?" not in url else _target_of)(method, url)
+
+
+def _target_of(method: bytes, url: bytes) -> Target:
     if len(url) > _TARGET_BYTES:
         raise ApiError("headers_too_large", f"The request target is over {_TARGET_BYTES} bytes. Send a shorter one.")
     if (absolute := _ABSOLUTE.match(url)) is None:
@@ -75,3 +81,6 @@ def target_of(method: bytes, url: bytes) -> Target:
     if query.count(b"&") >= _QUERY_FIELDS:
         raise ApiError("invalid_request", f"The query must have at most {_QUERY_FIELDS} parameters.")
     return method.decode("ascii"), unquote(path.decode("ascii")), path, query, host
+
+
+_remembered = lru_cache(1024)(_target_of)

@@ -22,7 +22,7 @@ from uvicorn.server import ServerState
 from svc.errors import ApiError
 from svc.server.context import Context
 from svc.server.cycle import STATUS_LINE, Channel, Cycle, error_answer
-from svc.server.head import HEAD_BYTES, METHODS, check_head, expects_100, joined, target_of
+from svc.server.head import HEAD_BYTES, HEAD_LINES, METHODS, check_head, expects_100, joined, target_of
 
 _PIPELINED_REQUESTS = 64
 _WRITE_BUFFER_BYTES = 64 * 1024
@@ -72,7 +72,7 @@ class Protocol(asyncio.Protocol):
     # An instance without a dictionary: so many attributes would have one of 3 KB.
     __slots__ = (
         *("refused", "on_lost", "transport", "_app", "_server_state", "_app_state", "_watch", "_parser", "_channel", "_socket"),
-        *("_server", "_client", "_scheme", "_url", "_headers", "_cycle", "_running", "_waiting", "_refusal"),
+        *("_server", "_client", "_scheme", "_url", "_sent", "_repeated", "_cycle", "_running", "_waiting", "_refusal"),
         *("_in_head", "_unparsed_bytes", "_body_bytes", "_body_ends", "_deaf", "_closing", "_patience", "_unsent", "_taken"),
         *("_deadline", "_taken_at"),
     )
@@ -86,7 +86,8 @@ class Protocol(asyncio.Protocol):
         # Or llhttp would not take a request behind one with `Connection: close`, which is dropped here.
         self._parser.set_dangerous_leniencies(lenient_data_after_close=True)
         self._url = b""
-        self._headers: list[tuple[bytes, bytes]] = []  # of the head in progress
+        self._sent: dict[bytes, bytes] = {}  # the headers that have come of the head that is read,
+        self._repeated: list[tuple[bytes, bytes]] = []  # and those whose names had come before
         self._cycle: Cycle | None = None  # the last one read, which may wait behind
         self._running: Cycle | None = None
         self._waiting: list[tuple[Cycle, Scope]] = []
@@ -120,7 +121,7 @@ class Protocol(asyncio.Protocol):
             self._hang_up(self.refused)
 
     def pause_writing(self) -> None:
-        self._channel.pause_writing()
+        self._channel.write_paused = True
 
     def resume_writing(self) -> None:
         self._channel.resume_writing()
@@ -191,7 +192,7 @@ class Protocol(asyncio.Protocol):
     def on_message_begin(self) -> None:
         if len(self._waiting) >= _PIPELINED_REQUESTS:
             raise ApiError("invalid_request", "Too many requests were sent before their answers were read.")
-        self._url, self._headers = b"", []
+        self._url, self._sent, self._repeated = b"", {}, []
         self._in_head = True
         if self._running is not None:  # the first head's deadline began with the connection
             self._deadline = self._watch.now + self.head_seconds
@@ -200,14 +201,20 @@ class Protocol(asyncio.Protocol):
         self._url += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        # The parser strips only what precedes the value (RFC 9112, 5.1).
-        self._headers.append((name.lower(), value.rstrip(b" \t")))
+        name, value = name.lower(), value.rstrip(b" \t")  # RFC 9112, 5.1; the parser strips only what precedes the value
+        if name in self._sent:
+            self._repeated.append((name, value))
+        else:
+            self._sent[name] = value
 
     def on_headers_complete(self) -> None:
-        parser, headers, now = self._parser, self._headers, self._watch.now
-        version = parser.get_http_version()
-        check_head(version, self._url, headers, came_bytes=self._unparsed_bytes, upgrades=parser.should_upgrade())
-        named, http_1_1 = joined(headers), version == "1.1"
+        named, parser, now = self._sent, self._parser, self._watch.now
+        headers, version, upgrades = [*named.items(), *self._repeated], parser.get_http_version(), parser.should_upgrade()
+        http_1_1, small = version == "1.1", len(headers) <= HEAD_LINES and self._unparsed_bytes <= HEAD_BYTES
+        plain = http_1_1 and small and not self._repeated and b"host" in named
+        if not plain or b"transfer-encoding" in named or upgrades:
+            check_head(version, self._url, headers, came_bytes=self._unparsed_bytes, upgrades=upgrades)
+            named = joined(headers)
         method, path, raw_path, query, host = target_of(parser.get_method(), self._url)
         if host is not None:  # it replaces the Host header
             named = {**named, b"host": host}
@@ -229,7 +236,7 @@ class Protocol(asyncio.Protocol):
             "state": self._app_state,  # nobody changes it, so that nobody needs a copy
         }
         # Trailers come here too, and must not join the headers that were just checked. An idle connection keeps no secret.
-        self._headers, self._url = [], b""
+        self._sent, self._url = {}, b""
         self._in_head = False
         self._unparsed_bytes = 0
         self._deadline, self._body_ends = now + self.body_grace_seconds, now + self.body_seconds
@@ -274,7 +281,8 @@ class Protocol(asyncio.Protocol):
         self._expect_reader()
         if self.transport.is_closing():
             return
-        self._channel.resume_reading()
+        if self._channel.read_paused:
+            self._channel.resume_reading()
         if self._waiting:
             self._running, scope = self._waiting.pop(0)
             self._running.start(self._app, scope)
