@@ -70,7 +70,7 @@ from svc.routes.checkout import from_our_page, in_html, recognised
 from svc.server.body_budget import BodyBudget
 from svc.server.departures import departures_noticed
 from svc.server.edge import Edge
-from svc.server.gate import linked, metered, per_ip, session_only, signed_in
+from svc.server.gate import linked, metered, open_signup, per_ip, pro_only, session_only, signed_in
 from svc.server.limits import AtOnce, Limits
 from svc.server.offload import Offload
 from svc.server.serve import run
@@ -91,7 +91,7 @@ ROUTES = [
     ("POST", "/v1/agents/runs/{run_id}/stop", signed_in(agents.stop_run)),
     ("GET", "/v1/models", signed_in(chat.list_models)),
     ("GET", "/v1/models/{model_id:path}", signed_in(chat.show_model)),
-    ("POST", "/auth/signup", per_ip("signup")(auth.signup)),
+    ("POST", "/auth/signup", per_ip("signup")(open_signup(auth.signup))),
     ("POST", "/auth/login", per_ip("login")(auth.login)),
     ("POST", "/auth/logout", signed_in(auth.logout)),
     ("POST", "/auth/password-reset", per_ip("password_reset")(links.request_password_reset)),
@@ -140,7 +140,7 @@ ROUTES = [
     ("GET", "/conversations/{conversation_id}/messages", signed_in(conversations.list_messages)),
     ("POST", "/conversations/{conversation_id}/messages", signed_in(conversations.create_message)),
     ("GET", "/support/conversations", signed_in(support.list_supports)),
-    ("POST", "/support/conversations", signed_in(support.create_support)),
+    ("POST", "/support/conversations", signed_in(pro_only(support.create_support))),
     ("GET", "/support/conversations/{support_id}", signed_in(support.show_support)),
     ("POST", "/support/conversations/{support_id}/messages", signed_in(support.create_message)),
     ("POST", "/support/conversations/{support_id}/close", signed_in(support.close_support)),

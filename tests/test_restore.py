@@ -257,7 +257,7 @@ def test_what_root_restores_for_a_service_belongs_to_it(tmp_path: Path, archive:
     # The unit sees the folder elsewhere, and only the folder.
     bound = f'mount --bind {private}/svc /mnt; exec setpriv --reuid={SERVICE} --regid={SERVICE} --clear-groups "$@"'
     unit = ("unshare", "--mount", "sh", "-euc", bound, "-")
-    if subprocess.run([*unit, sys.executable, "-c", ""], capture_output=True).returncode == 0:
+    if subprocess.run([*unit, sys.executable, "-c", "import svc.cli"], cwd=ROOT, capture_output=True).returncode == 0:
         credited = svc(Path("/mnt"), "credit", "ada@example.com", "5", before=unit)
         assert credited.returncode == 0 and credited.stdout.startswith("balance $15"), credited
     made = [*(private / "svc").rglob("*")]

@@ -50,15 +50,12 @@ _SESSION_CODE = record("SessionCodeRequest", SessionCode, example={"code": "fZ3k
     body=SIGN_UP,
     answers={201: Answer("The account is made and signed in.", SESSION, headers={"set-cookie": CHECKOUT_COOKIE_HEADER})},
     errors=[
-        Refusal("signup_closed", when="The operator alone makes accounts here."),
         Refusal("email_taken", param="email", when="There is an account with this e-mail."),
         STORAGE,
     ],
 )
 async def signup(request: Request[State], body: SignUp) -> Response:
     state = request.state
-    if state.config.signup == "closed":
-        raise ApiError("signup_closed")
     password_hash = await state.passwords.hash(body.password)
     account = await state.db.write(accounts.add_account, body.email, body.name, password_hash, state.clock())
     send_verification(state, account)

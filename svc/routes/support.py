@@ -5,7 +5,6 @@ from starlette.responses import Response
 
 from svc.content import support
 from svc.content.support import NEW_SUPPORT, NEW_SUPPORT_MESSAGE, NewSupport, NewSupportMessage, SupportConversation
-from svc.errors import ApiError
 from svc.routes.schemas.content import (
     SUPPORT_CONVERSATION_LIST,
     SUPPORT_CONVERSATION_WITH_MESSAGES,
@@ -30,7 +29,6 @@ _ALREADY_ENDED = Refusal("already_ended", "This support conversation is closed. 
     body=NEW_SUPPORT,
     answers={201: Answer("The conversation.", SUPPORT_CONVERSATION_WITH_MESSAGES)},
     errors=[
-        Refusal("pro_required", when="Live support is for pro accounts."),
         NO_ROOM,
         Refusal(
             "already_active",
@@ -41,8 +39,6 @@ _ALREADY_ENDED = Refusal("already_ended", "This support conversation is closed. 
 )
 async def create_support(request: Request[State], caller: Caller, body: NewSupport) -> Response:
     state = request.state
-    if caller.tier != "pro":
-        raise ApiError("pro_required")
     return reply(await state.db.write(support.add_support, caller.id, body, state.clock()), 201)
 
 

@@ -150,6 +150,30 @@ def session_only(handler: Handler) -> Handler:
     return guarded
 
 
+@implies([Refusal("pro_required", when="This is for pro accounts.")])
+def pro_only(handler: Handler) -> Handler:
+    """Refuse a free account with 403 `pro_required`, before its body is read."""
+
+    async def guarded(request: Request[State], caller: Caller) -> Response:
+        if caller.tier != "pro":
+            raise ApiError("pro_required")
+        return await handler(request, caller)
+
+    return guarded
+
+
+@implies([Refusal("signup_closed", when="Only the operator creates accounts here.")])
+def open_signup(endpoint: Endpoint) -> Endpoint:
+    """Refuse a sign-up with 403 `signup_closed` where the operator has closed it, before its body is read."""
+
+    async def guarded(request: Request[State]) -> Response:
+        if request.state.config.signup == "closed":
+            raise ApiError("signup_closed")
+        return await endpoint(request)
+
+    return guarded
+
+
 @implies(
     [
         Refusal(
