@@ -1,8 +1,8 @@
 """Measure what the index of words costs for ordinary and for hostile texts: `python -m tests.bench_words [--megabytes 1]`.
 
-For each kind of words an account stores a text in messages of 100,000 characters, and 1,000 short messages, deletes the
-conversation, stores the text again and is deleted. Printed: the growth of the database file against what the account's quota
-counts, CPU seconds for each MB of text, and the longest transaction, all in CPU time of the writer's thread.
+For each kind of words an account stores a text in messages of 100,000 characters, each in a conversation, and 1,000 short
+messages, deletes all conversations at once, stores the text again and is deleted. Printed: the growth of the database file
+against what the account's quota counts, CPU seconds for each MB of text, and the longest transaction, all of the writer's thread.
 """
 
 import argparse
@@ -120,17 +120,16 @@ async def measure(kind: str, megabytes: float, noted: list[float], folder: Path)
     await ended("the start", db)
     await db.empty_log()
     empty = path.stat().st_size
-    conversation_id = await _store(db, account_id, text)
+    conversation_ids = await _store(db, account_id, text)
     await ended("indexing", db)
     counted = (await db.read(quota.stored, account_id)).stored_bytes
     await db.empty_log()
     grown = path.stat().st_size - empty
     for start in range(0, min(len(text), 20_000), 20):
         short = {"role": "user", "content": text[start : start + 20], "now_seconds": NOW}
-        await db.write(conversations.add_message, account_id, conversation_id, **short)
+        await db.write(conversations.add_message, account_id, conversation_ids[0], **short)
     await ended("short messages", db)
-    while await db.write_much(conversations.delete_some, account_id, conversation_id):
-        pass
+    await asyncio.gather(*(_delete(db, account_id, conversation_id) for conversation_id in conversation_ids))
     await db.write(lambda tx: tx.execute("UPDATE word_purges SET due_at = 0"))
     await ended("deletion", db)
     left = await db.read(lambda conn: conn.execute("SELECT count(*) FROM word_blocks").fetchone()[0])
@@ -151,12 +150,19 @@ async def measure(kind: str, megabytes: float, noted: list[float], folder: Path)
     )
 
 
-async def _store(db: Database, account_id: str, text: str) -> str:
-    made = await db.write(conversations.add_conversation, account_id, NOW)
+async def _store(db: Database, account_id: str, text: str) -> list[str]:
+    """The ids of the conversations."""
+    ids = []
     for start in range(0, len(text), fulltext.INDEXED_CHARACTERS):
+        ids.append((await db.write(conversations.add_conversation, account_id, NOW)).id)
         part = text[start : start + fulltext.INDEXED_CHARACTERS]
-        await db.write(conversations.add_message, account_id, made.id, role="user", content=part, now_seconds=NOW)
-    return made.id
+        await db.write(conversations.add_message, account_id, ids[-1], role="user", content=part, now_seconds=NOW)
+    return ids
+
+
+async def _delete(db: Database, account_id: str, conversation_id: str) -> None:
+    while await db.write_much(conversations.delete_some, account_id, conversation_id):
+        pass
 
 
 async def _idle(db: Database) -> None:
