@@ -163,7 +163,10 @@ class Database:
 
         False where another process's reader, a backup or a replica, still needs it: then it stays, and no write waits for that.
         """
-        return await self._writer.outside(_empty_log)
+        emptied = await self._writer.outside(_empty_log)
+        while not emptied and await self._folder.folded():
+            emptied = await self._writer.outside(_empty_log)
+        return emptied
 
     async def close(self) -> None:
         """Runs what waits, then closes every connection, also where its caller is cancelled meanwhile."""

@@ -40,6 +40,13 @@ class LogFolder:
             self._folding = True  # before it can end
             self._threads.submit(self._fold)
 
+    async def folded(self) -> bool:
+        """Wait for what is being folded, which keeps others from it; return whether there was anything."""
+        if not self._folding:
+            return False
+        await asyncio.wrap_future(self._threads.submit(lambda: None))
+        return True
+
     async def close(self) -> None:
         """Waits for what is being folded, and ends. To be called when the writer has ended, once or more."""
         if self._folding or self._conn is not None:  # or there is no thread

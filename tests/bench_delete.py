@@ -95,16 +95,18 @@ def timed(name, run):
             noted.append((began, time.monotonic(), time.thread_time() - cpu, 0.0, name))
     return runs
 
-def transaction(between, committed, disk, conn, jobs):
-    commit = [0.0]
+def transaction(between, committed, disk, conn, queue, finish):
+    commit, names = [0.0], []
     def note(count, seconds):
         commit[0] = seconds
         committed(count, seconds)
+    def finished(jobs, outcomes):
+        names.extend(getattr(job.fn, "__name__", "partial") for job in jobs[:len(outcomes)])
+        finish(jobs, outcomes)
     began, cpu = time.monotonic(), time.thread_time()
-    ran = run_transaction(between, note, disk, conn, jobs)
-    names = [getattr(job.fn, "__name__", "partial") for job in jobs[:len(ran[0])]]
+    more = run_transaction(between, note, disk, conn, queue, finished)
     noted.append((began, time.monotonic(), time.thread_time() - cpu, commit[0], " ".join(names) or "index_some"))
-    return ran
+    return more
 
 run_transaction, db._run_transaction = db._run_transaction, transaction
 db._empty_log = timed("empty_log", db._empty_log)

@@ -65,6 +65,17 @@ async def test_after_a_long_reader_the_log_is_folded_in_and_cut(tmp_path: Path) 
     await db.close()
 
 
+async def test_the_log_is_emptied_also_while_it_is_folded(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    db = await open_database(path, SCHEMA)
+    for _ in range(3):
+        await db.write(lambda tx: tx.execute("INSERT INTO notes VALUES (?)", (TEXT * 2_000,)))  # folding takes some 50 ms
+        assert Path(f"{path}-wal").stat().st_size > 20_000_000
+        db._folder.committed(400)
+        assert await db.empty_log() and Path(f"{path}-wal").stat().st_size == 0
+    await db.close()
+
+
 async def test_closing_loses_nothing_that_comes_until_then(tmp_path: Path) -> None:
     db = await open_database(tmp_path / "a.db", SCHEMA)
     writes = [asyncio.create_task(db.write(note)) for _ in range(500)]
