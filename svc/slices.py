@@ -37,24 +37,28 @@ def delete_row(tx: sqlite3.Connection, statement: str, account_id: str, rowid: i
 
     SQLite overwrites what it deletes, 8 ms for each MB of one transaction. So texts of more than a MB are overwritten before.
     """
-    are_null = ", ".join(f"{text} IS NULL" for text in texts)
-    row = tx.execute(f"SELECT {are_null} FROM {table} WHERE rowid = ?", (rowid,)).fetchone()  # noqa: S608 - our own words
-    with contextlib.ExitStack() as stack:
-        given = [text for text, is_null in zip(texts, row, strict=True) if not is_null]
-        blobs = [stack.enter_context(tx.blobopen(table, text, rowid)) for text in given]
-        is_long = sum(map(len, blobs)) > _OVERWRITTEN_BYTES
-        if is_long and any(map(_overwrite_some, blobs)):
+    sizes = tx.execute(f"SELECT {', '.join(map(_size_of, texts))} FROM {table} WHERE rowid = ?", (rowid,)).fetchone()  # noqa: S608
+    is_long = sum(sizes) > _OVERWRITTEN_BYTES
+    for text, size in zip(texts, sizes, strict=True) if is_long else ():
+        if size and _overwrite_some(tx, table, text, rowid):
             return False
     with without_overwriting(tx) if is_long else contextlib.nullcontext():
         tx.execute(statement, (account_id, rowid))
     return True
 
 
-def _overwrite_some(blob: sqlite3.Blob) -> bool:
-    for start in range(0, len(blob), _OVERWRITTEN_BYTES):
-        blob.seek(start)
-        if blob.read(1_000).strip(b"\0"):
+def _size_of(text: str) -> str:
+    """SQL for the bytes of a column, 0 for NULL."""
+    return f"ifnull(length(CAST({text} AS BLOB)), 0)"
+
+
+def _overwrite_some(tx: sqlite3.Connection, table: str, text: str, rowid: int) -> bool:
+    # For long texts only: Python 3.11 keeps 88 bytes of each blob that was opened as long as the connection.
+    with tx.blobopen(table, text, rowid) as blob:
+        for start in range(0, len(blob), _OVERWRITTEN_BYTES):
             blob.seek(start)
-            blob.write(bytes(min(_OVERWRITTEN_BYTES, len(blob) - start)))
-            return True
+            if blob.read(1_000).strip(b"\0"):
+                blob.seek(start)
+                blob.write(bytes(min(_OVERWRITTEN_BYTES, len(blob) - start)))
+                return True
     return False

@@ -5,6 +5,7 @@ import sqlite3
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -50,6 +51,24 @@ def test_a_long_row_goes_a_mb_at_a_time(conn: sqlite3.Connection) -> None:
     assert steps_to_delete(conn, None) == steps_to_delete(conn, "short") == steps_to_delete(conn, "x" * MB) == 1
     assert steps_to_delete(conn, "x" * 2 * MB, "y" * MB) == 4, "three MB to overwrite, and the row"
     assert steps_to_delete(conn, None, "é" * MB) == 3
+
+
+def test_short_texts_are_not_opened_as_blobs() -> None:
+    """Python 3.11 keeps 88 bytes of each blob until the connection closes, and the writer's never does."""
+
+    class Counting(sqlite3.Connection):
+        opened = 0
+
+        def blobopen(self, *args: Any, **kwargs: Any) -> sqlite3.Blob:
+            self.opened += 1
+            return super().blobopen(*args, **kwargs)
+
+    conn = sqlite3.connect(":memory:", factory=Counting, isolation_level=None)
+    conn.executescript(SCHEMA)
+    for text in ("", "short", "x" * MB):
+        steps_to_delete(conn, text)
+    assert conn.opened == 0 and steps_to_delete(conn, "x" * (MB + 1)) == conn.opened == 3
+    conn.close()
 
 
 def test_nothing_of_a_deleted_text_stays_in_the_file(conn: sqlite3.Connection, path: Path) -> None:

@@ -128,5 +128,6 @@ async def purge_in_time(db: Database) -> None:
 
 def remove_message_words(tx: sqlite3.Connection, account_id: str, number: int) -> None:
     """Remove the words of a message that this transaction deletes."""
-    with tx.blobopen("messages", "content", number, readonly=True) as content:  # its length, without reading it
-        MESSAGES.remove(tx, account_id, number * PIECES, (number + 1) * PIECES, len(content))
+    size = "SELECT length(CAST(content AS BLOB)) FROM messages WHERE account_id = ? AND number = ?"
+    size_bytes = tx.execute(size, (account_id, number)).fetchone()[0]
+    MESSAGES.remove(tx, account_id, number * PIECES, (number + 1) * PIECES, size_bytes)
