@@ -51,7 +51,10 @@ class Provider:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A model on offer. `id` is `<provider>/<name>`, `provider` None the built-in one, `prices` are micros as in `PRICES`."""
+    """A model on offer. `id` is `<provider>/<name>`, `provider` None the built-in one, `prices` are micros as in `PRICES`.
+
+    `aliases` are further names of the model, without a slash: some clients refuse an id that has one.
+    """
 
     id: str
     name: str
@@ -59,6 +62,7 @@ class Model:
     kind: str
     prices: Mapping[str, int]
     fallback: str | None = None
+    aliases: tuple[str, ...] = ()
     paid: bool = field(init=False)  # whether it has a price
     counted_as: str = field(init=False)  # its provider's name in metrics, where users' own share one
 
@@ -67,11 +71,11 @@ class Model:
         object.__setattr__(self, "paid", any(self.prices.values()))
         object.__setattr__(self, "counted_as", BUILTIN if provider is None else "byok" if provider.byok else provider.name)
 
-    def as_json(self, created: int) -> dict[str, Any]:
-        """The model as GET /v1/models shows it."""
+    def as_json(self, created: int, alias: str | None = None) -> dict[str, Any]:
+        """Return the model as an entry of GET /v1/models, under its id or under one of its aliases."""
         owner = self.provider.name if self.provider else BUILTIN
-        return {
-            "id": self.id,
+        entry = {
+            "id": alias or self.id,
             "object": "model",
             "created": created,
             "owned_by": owner,
@@ -80,6 +84,7 @@ class Model:
             "provider": owner,
             "byok": bool(self.provider and self.provider.byok),
         }
+        return {**entry, "alias_of": self.id} if alias else entry
 
     def dearer_than(self, other: "Model") -> bool:
         """Whether any price of this model is over the other's."""
@@ -99,7 +104,7 @@ class _Listed:
 
 
 class Catalog:
-    """Finds models by id. `ask(provider)` fetches a provider's own model list: dicts with at least `id`.
+    """Finds models by id or alias. `ask(provider)` fetches a provider's own model list: dicts with at least `id`.
 
     Raises StartError when the default or a fallback is not on offer or of the wrong kind.
     """
@@ -112,9 +117,10 @@ class Catalog:
         ask: Callable[[Provider], Awaitable[Sequence[Mapping[str, Any]]]],
         created: int,
     ) -> None:
-        self._models = {model.id: model for model in models}
+        self._models = list(models)
+        self._by_name = {name: model for model in self._models for name in (model.id, *model.aliases)}
         listed = list(listed)
-        self._names = {BUILTIN, *(model.provider.name for model in self._models.values() if model.provider)}
+        self._names = {BUILTIN, *(model.provider.name for model in self._models if model.provider)}
         self._names |= {provider.name for provider, configured in listed if configured}
         # What the operator has configured under a name goes before the server that is merely looked for.
         listed = [(provider, configured) for provider, configured in listed if configured or provider.name not in self._names]
@@ -124,11 +130,11 @@ class Catalog:
         self.created = created
         self.default_model = default_model
         self._check_reference(default_model, "default_model", "chat")
-        for model in self._models.values():
+        for model in self._models:
             self._check_reference(model.fallback, f"fallback of {model.id}", model.kind)
 
     def _check_reference(self, model_id: str | None, place: str, kind: str) -> None:
-        model = self._models.get(model_id or "")
+        model = self._by_name.get(model_id or "")
         if model is None and model_id and model_id.partition("/")[0] not in self._listed:
             raise StartError(f"the catalog: there is no model {model_id!r}, the {place}")
         if model is not None and model.kind != kind:
@@ -147,7 +153,8 @@ class Catalog:
                 other._listed[name] = listed
             elif listed.asking:
                 listed.asking.cancel()
-        self._models, self._listed, self._names = other._models, other._listed, other._names
+        self._models, self._by_name = other._models, other._by_name
+        self._listed, self._names = other._listed, other._names
         self.default_model = other.default_model
         self.start()
 
@@ -166,21 +173,24 @@ class Catalog:
 
         None if there is neither; what providers list themselves is for chat.
         """
-        of_kind = (model for model in self._models.values() if model.kind == kind)
+        of_kind = (model for model in self._models if model.kind == kind)
         return min(of_kind, key=lambda model: model.provider is None, default=None)
 
     async def models(self) -> list[Model]:
         """All models on offer now, in the order of the catalog."""
         await asyncio.gather(*(self._fresh(listed, _LIST_SECONDS) for listed in self._listed.values()))
-        return [*self._models.values(), *(model for listed in self._listed.values() for model in listed.models.values())]
+        return [*self._models, *(model for listed in self._listed.values() for model in listed.models.values())]
 
     def configured(self, model_id: str) -> Model | None:
-        """The built-in model of that id, or the one that the operator has listed."""
-        return self._models.get(model_id)
+        """Return the built-in or catalog model with this id or alias, or None."""
+        return self._by_name.get(model_id)
 
     async def find(self, model_id: str) -> Model | None:
-        """The model of that id, None if there is none. One of a configured provider that does not answer is taken on trust."""
-        if model := self._models.get(model_id):
+        """Return the model with this id or alias, or None.
+
+        A model of a configured provider that does not answer is accepted unchecked.
+        """
+        if model := self._by_name.get(model_id):
             return model
         provider_name, _, name = model_id.partition("/")
         listed = self._listed.get(provider_name)
@@ -274,9 +284,11 @@ def _parse(document: dict[str, Any], environ: Mapping[str, str]) -> tuple[list[M
             models += [_model(entry, provider) for entry in _tables(table, "models", provider.name)]
         else:
             listed.append((provider, True))
-    for name, times in Counter([*names, *(model.id for model in models)]).items():
-        if times > 1:
-            raise ValueError(f"{name!r} stands there twice")
+    aliases = (alias for model in models for alias in model.aliases)
+    for listing in (names, (model.id for model in models), aliases):
+        for name, times in Counter(listing).items():
+            if times > 1:
+                raise ValueError(f"{name!r} is used twice")
     return models, listed, _text(document, "default_model", "the file")
 
 
@@ -338,12 +350,15 @@ def _model(table: dict[str, Any], provider: Provider) -> Model:
     kind = table.get("kind", "chat")
     if not isinstance(kind, str) or kind not in PRICES:
         raise ValueError(f"{place}: kind must be one of {', '.join(PRICES)}")
-    _only(table, place, "id", "kind", "fallback", *PRICES[kind])
+    _only(table, place, "id", "kind", "fallback", "aliases", *PRICES[kind])
     prices = {price: _price(table, price, place) for price in PRICES[kind]}
     fallback = _text(table, "fallback", place)
-    if fallback == place:
+    aliases = table.get("aliases", [])
+    if not isinstance(aliases, list) or not all(is_model_name(alias) and "/" not in alias for alias in aliases):
+        raise ValueError(f"{place}: aliases must be a list of names without a slash, such as ['gpt-5']")
+    if fallback in (place, *aliases):
         raise ValueError(f"{place}: a model cannot be its own fallback")
-    return Model(place, name, provider, kind, prices, fallback)
+    return Model(place, name, provider, kind, prices, fallback, tuple(aliases))
 
 
 def _only(table: dict[str, Any], place: str, *known: str) -> None:

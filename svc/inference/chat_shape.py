@@ -196,7 +196,7 @@ _STREAM_OPTIONS = passed_on(
 _LOOSE_STOP = by_type("a string or a list of strings", {str: string, list: list_of(string)})
 _FIELDS: dict[str, Shape[Any]] = {
     "model": filled.about(
-        "An id out of `GET /v1/models`. Without one: the account's `default_model`, else the operator's, else "
+        "An id or alias from `GET /v1/models`. Without one: the account's `default_model`, else the operator's, else "
         "`builtin/assistant`."
     ),
     "messages": Shape(

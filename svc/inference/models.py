@@ -62,8 +62,10 @@ class Models:
         return model
 
     def default(self, default_model: str | None) -> str:
-        """The id of the model of a chat request that names none, by an account with this `default_model`."""
-        return default_model or self.catalog.default_model or f"{BUILTIN}/assistant"
+        """Return the id of the model that answers a chat request without `model` from an account with this `default_model`."""
+        name = default_model or self.catalog.default_model or f"{BUILTIN}/assistant"
+        model = self.catalog.configured(name)
+        return model.id if model else name
 
     async def first(self, account_id: str, kind: str) -> Model | None:
         """The model for pictures or speech where none is named: the operator's first, else the built-in, else one of the
@@ -78,7 +80,7 @@ class Models:
         return model
 
     async def find(self, account_id: str, model_id: str, kind: str = "chat") -> Model | None:
-        """The model of that id, None if the account has none. The `kind` is that of the request
+        """Return the model with this id or alias, or None if the account has none. The `kind` is that of the request
         where the owner of the provider has not told it."""
         model = await self.catalog.find(model_id)
         name, _, own_name = model_id.partition("/")

@@ -179,8 +179,9 @@ async def _keep(request: Request[State], call: ChatCall, exchange: Exchange) -> 
     "Chat",
     "listModels",
     "List the models",
-    "Every model that the caller can use, on one page. A model server without a list of its own in the "
-    "catalog is asked for its models, at most once a minute. A provider of the caller's own that does not "
+    "Every model that the caller can use, on one page. An alias of a model is an entry of its own, with "
+    "`alias_of`. A model server without a list of its own in the catalog is asked for its models, at most "
+    "once a minute. A provider of the caller's own that does not "
     "answer within 3 seconds has none to show; at most 30 are asked in a minute.",
     answers={200: Answer("All models.", MODEL_LIST)},
 )
@@ -197,7 +198,8 @@ async def list_models(request: Request[State], caller: Caller) -> Response:
     async def pages() -> AsyncGenerator[list[dict[str, Any]], None]:
         async with contextlib.aclosing(models.pages(caller.id, may_ask)) as found:
             async for page in found:
-                yield [model.as_json(models.catalog.created) for model in page]
+                created = models.catalog.created
+                yield [model.as_json(created, alias) for model in page for alias in (None, *model.aliases)]
 
     return Streamed(request, caller.id, json_array(pages(), b'{"object":"list","data":[', b'],"has_more":false}'))
 
@@ -206,14 +208,16 @@ async def list_models(request: Request[State], caller: Caller) -> Response:
     "Chat",
     "getModel",
     "Show one model",
-    parameters=[path_id("model_id", "The model's id. Its slashes may be sent as they are, or as `%2F`.", "builtin/assistant")],
+    parameters=[
+        path_id("model_id", "The model's id or alias. Slashes may be sent as they are, or as `%2F`.", "builtin/assistant")
+    ],
     answers={200: Answer("The model.", MODEL)},
     errors=[MODEL_NOT_FOUND],
 )
 async def show_model(request: Request[State], caller: Caller) -> Response:
-    """One model; its id holds slashes."""
-    models = request.state.models
-    model: Model | None = await models.find(caller.id, request.path_params["model_id"])
+    """Return one model by its id, which contains slashes, or by an alias."""
+    models, name = request.state.models, request.path_params["model_id"]
+    model: Model | None = await models.find(caller.id, name)
     if model is None:
         raise ApiError("model_not_found", param="model")
-    return reply(model.as_json(models.catalog.created))
+    return reply(model.as_json(models.catalog.created, name if name in model.aliases else None))

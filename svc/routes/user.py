@@ -43,7 +43,7 @@ class DeleteUser(NamedTuple):
 class SettingsChanges(NamedTuple):
     default_model: Annotated[
         str | Absent | None,
-        nullable(text(accounts.MODEL_ID_LENGTH).about("An id out of `GET /v1/models`; null goes back to the operator's.")),
+        nullable(text(accounts.MODEL_ID_LENGTH).about("An id or alias from `GET /v1/models`; null goes back to the operator's.")),
     ] = ABSENT
     memory_enabled: Annotated[bool | Absent, boolean] = ABSENT
 

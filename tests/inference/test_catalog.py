@@ -162,6 +162,20 @@ def test_a_model_is_shown_as_the_contract_says(tmp_path: Path) -> None:
     assert [list(model.as_json(7)["pricing"]) for model in models] == [list(PRICES[model.kind]) for model in models]
 
 
+async def test_an_alias_finds_its_model_and_has_an_entry_of_its_own(tmp_path: Path) -> None:
+    other = OTHER.replace('id = "model"', 'id = "model"\naliases = ["gpt-5", "claude-sonnet-4-5"]')
+    text = EXAMPLE.replace("other/model", "gpt-5").replace("ollama/llama3.2", "claude-sonnet-4-5")
+    catalog = made(read(tmp_path, text + other))
+    model = await catalog.find("gpt-5")
+    assert model is not None and model.id == "other/model"
+    assert catalog.configured("claude-sonnet-4-5") is await catalog.find("other/model") is model
+    assert [model.id for model in await catalog.models()].count("other/model") == 1
+    assert model.as_json(7, "gpt-5") == {**model.as_json(7), "id": "gpt-5", "alias_of": "other/model"}
+    assert "alias_of" not in model.as_json(7)
+    catalog.replace_by(made(read(tmp_path, other.replace("gpt-5", "gpt-6"))))
+    assert await catalog.find("gpt-5") is None and catalog.configured("gpt-6") is not None
+
+
 def test_keys_stand_in_no_repr(tmp_path: Path) -> None:
     assert "hunter2" not in repr(read(tmp_path, EXAMPLE + OTHER))
 
@@ -213,7 +227,7 @@ WRONG = [
     (f"[[providers]]\n{PROVIDER}timeout = 60", "'timeout'"),
     (f"[[providers]]\n{PROVIDER}models = 7", "a: models"),
     (f"[[providers]]\n{PROVIDER}models = ['m']", "a: models"),
-    (f"[[providers]]\n{PROVIDER}[[providers]]\n{PROVIDER}", "'a' stands there twice"),
+    (f"[[providers]]\n{PROVIDER}[[providers]]\n{PROVIDER}", "'a' is used twice"),
     # a model
     (f"[[providers]]\n{PROVIDER}[[providers.models]]", "a: each model"),
     *((f"[[providers]]\n{PROVIDER}[[providers.models]]\nid = {name}", "a")
@@ -230,7 +244,15 @@ WRONG = [
     (f"[[providers]]\n{PROVIDER}{MODEL}fallback = 'builtin/nonsense'", "'builtin/nonsense'"),
     (f"[[providers]]\n{PROVIDER}{MODEL}fallback = 'a/p'\n[[providers.models]]\nid = 'p'\nkind = 'image'", "'a/p'"),
     (f"default_model = 'a/m'\n[[providers]]\n{PROVIDER}{MODEL}kind = 'image'", "'a/m'"),
-    (f"[[providers]]\n{PROVIDER}{MODEL}{MODEL}", "'a/m' stands there twice"),
+    # aliases
+    *((f"[[providers]]\n{PROVIDER}{MODEL}aliases = {aliases}", "a/m: aliases") for aliases in (
+        "'gpt-5'", "7", "{}", "['']", "[7]", "['a/m']", "['gpt-5', 'openai/gpt-5']", '["a\\n"]', f"['{'x' * 301}']")),
+    (f"[[providers]]\n{PROVIDER}{MODEL}aliases = ['gpt-5', 'gpt-5']", "'gpt-5' is used twice"),
+    (f"[[providers]]\n{PROVIDER}{MODEL}aliases = ['s']\n[[providers.models]]\nid = 'n'\naliases = ['s']", "'s' is used twice"),
+    (f"[[providers]]\n{PROVIDER}{MODEL}aliases = ['s']\nfallback = 's'", "its own fallback"),
+    (f"default_model = 's'\n[[providers]]\n{PROVIDER}{MODEL}kind = 'image'\naliases = ['s']", "'s', the default_model"),
+    (f"default_model = 'gpt-5'\n[[providers]]\n{PROVIDER}{MODEL}", "'gpt-5', the default_model"),
+    (f"[[providers]]\n{PROVIDER}{MODEL}{MODEL}", "'a/m' is used twice"),
 ]  # fmt: skip
 
 

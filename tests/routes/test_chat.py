@@ -2,13 +2,17 @@
 
 import asyncio
 import time
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import httpx
 import orjson
 import pytest
 
-from tests.conftest import Service, bearer
+from svc.config import Config
+from tests.conftest import Clocks, Service, bearer, serving
+from tests.support.model_server import ModelServer
 
 COMPLETIONS = "/v1/chat/completions"
 
@@ -206,6 +210,47 @@ async def test_the_list_of_models_has_every_model_with_kind_and_pricing(service:
     }
     missing = await service.client.get("/v1/models/no/such:model", headers=headers)
     assert (missing.status_code, missing.json()["error"]["code"]) == (404, "model_not_found")
+
+
+async def test_an_alias_is_accepted_wherever_a_model_is_named(config: Config, clocks: Clocks, tmp_path: Path) -> None:
+    async with ModelServer() as upstream:
+        (tmp_path / "catalog.toml").write_text(f"""
+            default_model = "gpt-5"
+            [[providers]]
+            name = "lab"
+            base_url = "{upstream.base_url}"
+            models = [
+                {{ id = "echo", aliases = ["gpt-5"] }},
+                {{ id = "status-503", aliases = ["broken"], fallback = "gpt-5" }},
+                {{ id = "ok", kind = "image", aliases = ["gpt-image"] }},
+                {{ id = "seconds-1", kind = "speech", aliases = ["tts-1"] }},
+            ]
+        """)
+        async with serving(replace(config, catalog=tmp_path / "catalog.toml"), clocks) as service:
+            client, headers = service.client, bearer((await service.make_key(await service.bearer()))["key"])
+            listed = {one["id"]: one for one in (await client.get("/v1/models", headers=headers)).json()["data"]}
+            assert listed["gpt-5"] == {**listed["lab/echo"], "id": "gpt-5", "alias_of": "lab/echo"}
+            for name in ("gpt-5", "lab/echo"):
+                assert (await client.get(f"/v1/models/{name}", headers=headers)).json() == listed[name]
+            assert (await client.get("/v1/models/gpt-6", headers=headers)).status_code == 404
+
+            async def answered(**fields: str) -> str:
+                body = {"messages": [{"role": "user", "content": "hi"}], **fields}
+                return str((await client.post(COMPLETIONS, json=body, headers=headers)).json()["model"])
+
+            assert [await answered(model="gpt-5"), await answered()] == ["lab/echo"] * 2
+            assert await answered(model="broken") == "lab/status-503"  # and its fallback answered
+            settings = await client.patch("/user/settings", json={"default_model": "broken"}, headers=headers)
+            assert settings.json()["default_model"] == "broken" and settings.json()["chat_model"] == "lab/status-503"
+            run = await client.post("/v1/agents/run", json={"goal": "hi", "model": "gpt-5", "tools": []}, headers=headers)
+            assert orjson.loads(run.content.split(b"\n\n")[0][6:])["model"] == "lab/echo"
+            picture = await client.post("/v1/images/generations", json={"prompt": "x", "model": "gpt-image"}, headers=headers)
+            assert picture.status_code == 200
+            for path in ("/v1/audio/generate", "/v1/audio/speech"):
+                spoken = await client.post(path, json={"input": "hi", "model": "tts-1", "voice": "alloy"}, headers=headers)
+                assert spoken.status_code == 200
+            wrong_kind = await client.post(COMPLETIONS, json=ask("hi", "tts-1"), headers=headers)
+            assert wrong_kind.status_code == 400 and wrong_kind.json()["error"]["param"] == "model"
 
 
 async def test_get_on_chat_is_405_with_allow(service: Service, headers: dict[str, str]) -> None:

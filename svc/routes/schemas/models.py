@@ -18,7 +18,7 @@ PRICING = record(
 MODEL = record(
     "Model",
     {
-        "id": string("`<provider>/<model>`; it may hold more slashes, and colons."),
+        "id": string("`<provider>/<model>`, which may contain more slashes, and colons; or an alias, which has no slash."),
         "object": choice("model"),
         "created": integer("Unix seconds.", minimum=0),
         "owned_by": string("The provider, for clients of OpenAI's format."),
@@ -26,7 +26,9 @@ MODEL = record(
         "pricing": PRICING,
         "provider": string("Who answers: `builtin`, a model server of the operator's, or one of the caller's own."),
         "byok": boolean("Whether it is reached with the caller's own key at a provider."),
+        "alias_of": string("In the entry of an alias: the id of its model. Answers name this id."),
     },
+    required=("id", "object", "created", "owned_by", "kind", "pricing", "provider", "byok"),
     example={
         "id": "builtin/assistant",
         "object": "model",

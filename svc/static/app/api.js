@@ -403,7 +403,7 @@ export const api = {
     stop: (id) => post(`/v1/agents/runs/${segment(id)}/stop`, {}),
   },
   models: {
-    list: async () => (await get("/v1/models")).data,
+    list: async () => (await get("/v1/models")).data.filter((model) => !model.alias_of),
   },
   media: {
     draw: (body, options) => post("/v1/images/generations", body, options),
