@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, TypeVarTuple, cast
 
 from svc.budget import limited, spent
+from svc.checkpoint import Checkpointer
 from svc.errors import ApiError
-from svc.folding import LogFolder
 from svc.schema import connect, connect_prepared, newest_schema, start_errors
-from svc.workers import Finish, Job, JobQueue, Outcome, Pool
+from svc.workers import Finish, Job, JobQueue, Mode, Outcome, Pool
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -78,10 +78,10 @@ class Database:
 
         def note(jobs: int, seconds: float) -> None:
             committed(jobs, seconds)
-            folder.committed(jobs)
+            checkpointer.committed(jobs)
 
         self._writer = Pool(connect_writer, partial(_run_transaction, between, note, _Disk()))
-        self._folder = folder = LogFolder(path, self._writer.soon)
+        self._checkpointer = checkpointer = Checkpointer(path, self._writer.soon)
         self._readers = Pool(partial(_connect_reader, path), partial(_run_reads, _READ_SECONDS), READERS)
         # One worker: searches are mostly Python code, and two of them at once would only slow down the event loop.
         self._heavy = Pool(partial(_connect_reader, path), partial(_run_reads, _HEAVY_READ_SECONDS))
@@ -107,27 +107,17 @@ class Database:
         """
         return await self._writer.submit(acting_for.get(), fn, args, kwargs)
 
-    def write_first(
-        self, fn: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs
+    def write_as(
+        self, mode: Mode, fn: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> "asyncio.Future[T]":
-        """As `write`, before all that waits: for what takes microseconds and somebody's money depends on.
+        """Run `fn` as `write` does, but with another order or durability.
 
-        A caller that is cancelled meanwhile goes on waiting, and the cancellation is raised when the outcome is there.
+        `first`: before everything that waits, for what takes microseconds and settles money. A cancelled caller continues to
+        wait, and the cancellation is raised after the outcome. `unsynced`: as `first`, but it may return before it is on disk:
+        for data that a power failure makes meaningless. Every reader sees it, it survives the end of this process, and no later
+        write is on disk without it. `alone`: in a transaction of its own, for what takes milliseconds or writes megabytes.
         """
-        return self._writer.submit("", fn, args, kwargs, first=True)
-
-    async def write_much(self, fn: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """As `write`, in a transaction of its own: for what takes milliseconds, or makes the commit take long."""
-        return await self._writer.submit(acting_for.get(), fn, args, kwargs, much=True)
-
-    def write_unsynced(
-        self, fn: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs
-    ) -> "asyncio.Future[T]":
-        """As `write_first`, but it may return before it is on disk: for what means nothing any more when the machine has stopped.
-
-        Whoever reads sees it at once, it survives the end of this process, and no later write is on disk without it.
-        """
-        return self._writer.submit("", fn, args, kwargs, first=True, synced=False)
+        return self._writer.submit(acting_for.get() if mode == "alone" else "", fn, args, kwargs, mode)
 
     async def read(self, fn: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Runs `fn(conn, *args)` on a read-only connection and returns its result.
@@ -164,7 +154,7 @@ class Database:
         False where another process's reader, a backup or a replica, still needs it: then it stays, and no write waits for that.
         """
         emptied = await self._writer.outside(_empty_log)
-        while not emptied and await self._folder.folded():
+        while not emptied and await self._checkpointer.wait():
             emptied = await self._writer.outside(_empty_log)
         return emptied
 
@@ -174,7 +164,7 @@ class Database:
 
     async def _close(self) -> None:
         async with contextlib.AsyncExitStack() as stack:
-            stack.push_async_callback(self._folder.close)  # SQLite folds the log into the file with the last connection
+            stack.push_async_callback(self._checkpointer.close)  # SQLite makes the last checkpoint with the last connection
             stack.push_async_callback(self._writer.close)
             stack.callback(self._own.close)
             stack.push_async_callback(self._readers.close)
@@ -224,7 +214,7 @@ def _run_transaction(
     jobs = queue.take(_BATCH)
     try:
         # A commit that does not wait for the disk keeps its place before the next one that does.
-        synced = disk.failed or not jobs or any(job.synced for job in jobs)
+        synced = disk.failed or not jobs or any(job.mode != "unsynced" for job in jobs)
         conn.execute(f"PRAGMA synchronous = {'FULL' if synced else 'NORMAL'}")
         conn.execute("BEGIN IMMEDIATE")
         ends = began + _SLICE_SECONDS

@@ -12,9 +12,9 @@ from functools import partial
 from typing import NamedTuple
 
 from svc.db import Database
-from svc.durable import write_until_done
 from svc.errors import ApiError
 from svc.ids import new_id
+from svc.retry import retry_write
 
 ROW_BYTES = 256  # counted for each row beside its texts, as in schema.sql
 MOST_ARTIFACTS = 10_000  # as in schema.sql
@@ -105,14 +105,14 @@ async def room(db: Database, account_id: str, size_bytes: int, artifacts: int = 
     """Reserve room for the block. Raises what `reserve` does, and ApiError `storage_unavailable`."""
     reservation_id = new_id("room")
     # Unsynced, like a hold in the wallet: a reservation means nothing after a power failure.
-    releasing = partial(db.write_unsynced, release, account_id, reservation_id)
+    releasing = partial(db.write_as, "unsynced", release, account_id, reservation_id)
     try:
-        await db.write_unsynced(reserve, account_id, reservation_id, size_bytes, artifacts)
+        await db.write_as("unsynced", reserve, account_id, reservation_id, size_bytes, artifacts)
     except asyncio.CancelledError:  # the reservation was written all the same
-        await write_until_done(releasing)
+        await retry_write(releasing)
         raise
     try:
         yield
     finally:
         with contextlib.suppress(ApiError):  # the disk is full: the release is tried again in the background
-            await write_until_done(releasing)
+            await retry_write(releasing)

@@ -38,7 +38,7 @@ def newest_version(migrations: Sequence[str]) -> int:
 
 def connect(path: Path, query_only: bool = False) -> sqlite3.Connection:
     """A connection with what each of ours needs: rows by name, no implicit transactions, foreign keys; and where it writes, WAL,
-    synchronous FULL, no checkpoint within a commit (see svc/folding.py)."""
+    synchronous FULL, no checkpoint within a commit (see svc/checkpoint.py)."""
     conn = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None, cached_statements=256)
     try:
         conn.row_factory = sqlite3.Row

@@ -10,15 +10,16 @@ import threading
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import aiosqlite
 
-from svc.durable import UncancellableFuture
 from svc.errors import ApiError
+from svc.retry import UncancellableFuture
 
 T = TypeVar("T")
 Outcome = tuple[Any, BaseException | None]
+Mode = Literal["queued", "first", "unsynced", "alone"]  # see Database.write_as
 
 # A second worker joins when jobs have waited this long: to wake it for less costs more than it saves.
 _PATIENCE_SECONDS = 0.002
@@ -31,16 +32,14 @@ class Job(NamedTuple):
     args: tuple[Any, ...]
     future: "asyncio.Future[Any]"
     account_id: str
-    first: bool
-    much: bool
-    synced: bool
+    mode: Mode
 
 
-Queues = OrderedDict[str, deque[Job]]  # of each account, in the order of their turns
+Queues = OrderedDict[str, deque[Job]]  # of each account, in the order in which they are served
 
 
 class JobQueue:
-    """Waiting jobs: those with `first`, then one of each account in turn. Every second batch is a single job with `much`.
+    """Waiting jobs: `first` and `unsynced` ones, then one of each account in turn. Every second batch is a single `alone` job.
 
     Any thread may call its methods.
     """
@@ -48,9 +47,9 @@ class JobQueue:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._first: deque[Job] = deque()
-        self._little: Queues = OrderedDict()
-        self._much: Queues = OrderedDict()
-        self._much_is_next = False
+        self._queued: Queues = OrderedDict()
+        self._alone: Queues = OrderedDict()
+        self._alone_is_next = False
         self._served = ""  # the account of the last job that was taken
         self._count = 0
 
@@ -60,10 +59,10 @@ class JobQueue:
     def add(self, job: Job) -> None:
         with self._lock:
             self._count += 1
-            if job.first:
+            if job.mode == "first" or job.mode == "unsynced":
                 self._first.append(job)
                 return
-            queues = self._much if job.much else self._little
+            queues = self._alone if job.mode == "alone" else self._queued
             if job.account_id in queues:
                 queues[job.account_id].append(job)
                 return
@@ -75,15 +74,15 @@ class JobQueue:
         """Remove and return the next batch, up to `most` jobs; an empty list if no job waits."""
         taken: list[Job] = []
         with self._lock:
-            if self._much and (self._much_is_next or not (self._first or self._little)):
-                taken.append(self._next(self._much))
-                self._much_is_next = False
+            if self._alone and (self._alone_is_next or not (self._first or self._queued)):
+                taken.append(self._next(self._alone))
+                self._alone_is_next = False
             else:
                 while self._first and len(taken) < most:
                     taken.append(self._first.popleft())
-                while self._little and len(taken) < most:
-                    taken.append(self._next(self._little))
-                self._much_is_next = True
+                while self._queued and len(taken) < most:
+                    taken.append(self._next(self._queued))
+                self._alone_is_next = True
             self._count -= len(taken)
         return taken
 
@@ -99,11 +98,11 @@ class JobQueue:
         with self._lock:
             self._count += len(jobs)
             for job in reversed(jobs):
-                if job.first:
+                if job.mode != "queued":
                     self._first.appendleft(job)
                     continue
-                self._little.setdefault(job.account_id, deque()).appendleft(job)
-                self._little.move_to_end(job.account_id, last=False)
+                self._queued.setdefault(job.account_id, deque()).appendleft(job)
+                self._queued.move_to_end(job.account_id, last=False)
 
 
 Finish = Callable[[list[Job], list[Outcome]], None]
@@ -171,23 +170,16 @@ class Pool:
         return len(self._queue)
 
     def submit(
-        self,
-        account_id: str,
-        fn: Callable[..., T],
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        *,
-        first: bool = False,
-        much: bool = False,
-        synced: bool = True,
+        self, account_id: str, fn: Callable[..., T], args: tuple[Any, ...], kwargs: dict[str, Any], mode: Mode = "queued"
     ) -> "asyncio.Future[T]":
-        """Run `fn(conn, *args)` on a worker, in the turn of `account_id`, or before the turns if `first`."""
-        # Jobs with `first` settle money, so cancelling the caller must not lose their result.
-        future: asyncio.Future[T] = UncancellableFuture(loop=self._loop) if first else self._loop.create_future()
+        """Run `fn(conn, *args)` on a worker, in the turn of `account_id` or as `mode` says."""
+        # These jobs settle money, so cancelling the caller must not lose their result.
+        uncancellable = mode == "first" or mode == "unsynced"
+        future: asyncio.Future[T] = UncancellableFuture(loop=self._loop) if uncancellable else self._loop.create_future()
         if self._closed:
             future.set_exception(ApiError("shutting_down"))
             return future
-        self._queue.add(Job(partial(fn, **kwargs) if kwargs else fn, args, future, account_id, first, much, synced))
+        self._queue.add(Job(partial(fn, **kwargs) if kwargs else fn, args, future, account_id, mode))
         if not self._busy:
             self._start_soon()
         elif self._joining is None and len(self._busy) < len(self._workers):

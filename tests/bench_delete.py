@@ -82,7 +82,7 @@ _COMMAND = (
     """
 import json, os, sys, time
 import app
-from svc import db, folding
+from svc import checkpoint, db
 
 noted = []
 
@@ -110,7 +110,7 @@ def transaction(between, committed, disk, conn, queue, finish):
 
 run_transaction, db._run_transaction = db._run_transaction, transaction
 db._empty_log = timed("empty_log", db._empty_log)
-folding.fold = timed("fold", folding.fold)
+checkpoint.checkpoint = timed("checkpoint", checkpoint.checkpoint)
 status = app.main()
 with open(os.environ["TRANSACTIONS_FILE"], "w") as file:
     json.dump(noted, file)

@@ -54,7 +54,7 @@ async def measure(db: Database, ids: list[str], seconds: float) -> None:
             number += 1
             hold_id = f"hold_{began}_{worker}_{number}"
             started = time.perf_counter()
-            await db.write_unsynced(wallet.hold, ids[worker], hold_id, 100, NOW)
+            await db.write_as("unsynced", wallet.hold, ids[worker], hold_id, 100, NOW)
             assert await db.write(finish, ids[worker], hold_id) == 40
             took_seconds.append(time.perf_counter() - started)
 

@@ -161,7 +161,7 @@ async def _store(db: Database, account_id: str, text: str) -> list[str]:
 
 
 async def _delete(db: Database, account_id: str, conversation_id: str) -> None:
-    while await db.write_much(conversations.delete_some, account_id, conversation_id):
+    while await db.write_as("alone", conversations.delete_some, account_id, conversation_id):
         pass
 
 

@@ -262,14 +262,14 @@ async def test_what_goes_first_waits_for_nobody_who_waits(db: Database) -> None:
 
     flood = [asyncio.ensure_future(db.write(note, "slow")) for _ in range(30)]
     await asyncio.sleep(0.02)
-    await db.write_first(note, "first")
+    await db.write_as("first", note, "first")
     await asyncio.gather(*flood)
     assert order.index("first") < 15
 
 
 async def test_who_is_cancelled_while_he_waits_for_what_goes_first_is_so_once_that_is_done(db: Database) -> None:
-    task = asyncio.ensure_future(db.write_first(insert, "paid"))
-    waiting = asyncio.create_task(_told(db.write_first(insert, "paid, too")))
+    task = asyncio.ensure_future(db.write_as("first", insert, "paid"))
+    waiting = asyncio.create_task(_told(db.write_as("first", insert, "paid, too")))
     await asyncio.sleep(0)
     assert not task.cancel() and waiting.cancel() and waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -293,7 +293,7 @@ async def test_a_transaction_ends_after_twenty_milliseconds_of_work(db: Database
 async def test_a_transaction_ends_with_what_makes_its_commit_long_and_the_others_come_before_more_of_it(db: Database) -> None:
     statements = await traced(db)
     acting_for.set("ada")
-    flood = [asyncio.ensure_future(db.write_much(insert, str(number))) for number in range(20)]
+    flood = [asyncio.ensure_future(db.write_as("alone", insert, str(number))) for number in range(20)]
     await asyncio.sleep(0)
     acting_for.set("bob")
     began = len(statements)
@@ -310,11 +310,11 @@ def synchronous(tx: sqlite3.Connection) -> int:
 
 async def test_a_commit_waits_for_the_disk_unless_nothing_in_it_must_be_there(db: Database) -> None:
     full, normal = 2, 1
-    assert await db.write_unsynced(synchronous) == normal
+    assert await db.write_as("unsynced", synchronous) == normal
     assert await db.write(synchronous) == full
-    assert await asyncio.gather(db.write_unsynced(synchronous), db.write_unsynced(synchronous)) == [normal] * 2
-    assert await asyncio.gather(db.write_unsynced(synchronous), db.write_first(synchronous)) == [full] * 2
-    await db.write_unsynced(insert, "seen at once")
+    assert await asyncio.gather(db.write_as("unsynced", synchronous), db.write_as("unsynced", synchronous)) == [normal] * 2
+    assert await asyncio.gather(db.write_as("unsynced", synchronous), db.write_as("first", synchronous)) == [full] * 2
+    await db.write_as("unsynced", insert, "seen at once")
     assert await db.read(texts) == {"seen at once"}
 
 

@@ -37,10 +37,10 @@ async def fill(service: Service, account_id: str) -> None:
         for content in contents:
             conversations.add_message(tx, account_id, made.id, role="user", content=content, now_seconds=service.clocks.now)
 
-    await db.write_much(add, [LOOK_ALIKES])
+    await db.write_as("alone", add, [LOOK_ALIKES])
     for _ in range(15):
-        await db.write_much(add, [" ".join(COMMON * 10)] * 10)
-    while await db.write_much(fulltext.index_some):
+        await db.write_as("alone", add, [" ".join(COMMON * 10)] * 10)
+    while await db.write_as("alone", fulltext.index_some):
         pass
 
 

@@ -13,9 +13,9 @@ import orjson
 
 from svc.agents.loop import Deltas, Event, Events, Progress
 from svc.agents.runs import RunOutcome
-from svc.durable import write_until_done
 from svc.errors import ApiError
 from svc.inference.blocks import event
+from svc.retry import retry_write
 from svc.server.sse import Interrupt, LastBlock
 
 _STORE_TRIES = 3
@@ -142,7 +142,7 @@ async def _stored(record: Record, end: End, interrupt: Interrupt) -> RunOutcome:
         end = End("error", error=error.error)
 
     try:
-        await write_until_done(store, refused, tries=_STORE_TRIES)
+        await retry_write(store, refused, tries=_STORE_TRIES)
     except ApiError:
         pass  # the caller is told so now, and the record once there is room
     except asyncio.CancelledError:

@@ -233,7 +233,7 @@ class KeyUses:
         """Write what is not written yet. A storage fault drops it: the next use of the key adds it again."""
         while batch := list(itertools.islice(self.unwritten.items(), _USES_AT_ONCE)):
             with contextlib.suppress(ApiError):
-                await self._db.write_unsynced(_mark_keys_used, batch)
+                await self._db.write_as("unsynced", _mark_keys_used, batch)
             for key, minute_seconds in batch:
                 if self.unwritten.get(key) == minute_seconds:
                     del self.unwritten[key]

@@ -12,9 +12,9 @@ from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
 from svc.db import Database
-from svc.durable import write_until_done
 from svc.errors import ApiError
 from svc.ids import new_id
+from svc.retry import retry_write
 from svc.slices import without_overwriting
 
 T = TypeVar("T")
@@ -69,12 +69,12 @@ async def add_content(
 
     try:
         for first in range(0, last, _PIECES_AT_ONCE):
-            await db.write_much(add, first)
-        return await db.write_much(add_last)
+            await db.write_as("alone", add, first)
+        return await db.write_as("alone", add_last)
     except BaseException:
         if last:
             with contextlib.suppress(ApiError):
-                await write_until_done(lambda: db.write(_forget, account_id, content.id))
+                await retry_write(lambda: db.write(_forget, account_id, content.id))
         raise
 
 

@@ -17,7 +17,6 @@ from typing import Any, Self, TypeVar
 from svc.billing import wallet
 from svc.billing.usage import CountedCall, UsageCounter, add_call, add_overrun, day_of
 from svc.db import Database
-from svc.durable import write_until_done
 from svc.errors import ApiError, ClientGone, UpstreamFault
 from svc.ids import new_id
 from svc.inference import upstream_errors
@@ -25,6 +24,8 @@ from svc.inference.catalog import BUILTIN, Catalog, Model, Provider
 from svc.inference.field_support import FieldSupport
 from svc.metrics import Metrics
 from svc.outbound.client import Outbound
+from svc.retry import retry_write
+from svc.workers import Mode
 
 T = TypeVar("T")
 _LONGEST_RETRY_SECONDS = 5.0
@@ -128,7 +129,7 @@ class PaidCall:
         try:
             # Unsynced: a power failure can only take a hold whose call has ended with it, and which the next start would release.
             # The settlement, which is synced, cannot be on disk without it.
-            await self._engines.db.write_unsynced(self.reserve_in)
+            await self._engines.db.write_as("unsynced", self.reserve_in)
         except ApiError:
             self._reserved = False
             raise
@@ -151,8 +152,8 @@ class PaidCall:
             self._failed = True
         if not self.settled and (self._reserved or self.also):
             db = self._engines.db
-            write = db.write_first if self.paid else db.write_unsynced  # how far a run is: its end, which is synced, follows
-            await write_until_done(partial(write, self._settle_in, self.also or _write_nothing), self._note_failure)
+            mode: Mode = "first" if self.paid else "unsynced"  # a run's end, which is synced, follows
+            await retry_write(partial(db.write_as, mode, self._settle_in, self.also or _write_nothing), self._note_failure)
         self._note_settled()
 
     async def end_in(self, record: Callable[[sqlite3.Connection], T], *, left: bool) -> T:

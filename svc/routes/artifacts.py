@@ -184,7 +184,7 @@ async def change_artifact(request: Request[State], caller: Caller, body: Artifac
 )
 async def delete_artifact(request: Request[State], caller: Caller) -> Response:
     """204."""
-    await request.state.db.write_much(artifacts.delete_artifact, caller.id, request.path_params["artifact_id"])
+    await request.state.db.write_as("alone", artifacts.delete_artifact, caller.id, request.path_params["artifact_id"])
     return no_content()
 
 

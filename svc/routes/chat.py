@@ -24,7 +24,7 @@ from svc.server.body_budget import KIB, MIB
 from svc.server.context import context_of
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Refusal, describes, parameter, path_id, string
-from svc.server.sse import EventStream, Interrupt, attended, reason_error
+from svc.server.sse import EventStream, Interrupt, attended
 from svc.server.state import State
 from svc.server.streamed import Streamed, json_array
 from svc.server.web import add_log_fields, reply, reply_written
@@ -124,7 +124,7 @@ async def _events(
                 except asyncio.CancelledError:
                     if interrupt.reason is None:
                         raise
-                    raise reason_error(interrupt.reason) from None
+                    raise interrupt.error() from None
                 whole = True
         finally:
             context_of(request).log_fields.update(call.log_fields)
@@ -169,7 +169,7 @@ async def _keep(request: Request[State], call: ChatCall, exchange: Exchange) -> 
     try:
         first = await state.db.write(memory.keep, exchange, message, call.log_fields["model"], answer, now)
         # After what replaces them is kept: a crash in between loses nothing.
-        while first is not None and await state.db.write_much(memory.forget_replaced, exchange, first):
+        while first is not None and await state.db.write_as("alone", memory.forget_replaced, exchange, first):
             pass
     except ApiError as error:  # the answer is paid for and goes out all the same; its conversation or account may be gone, too
         add_log_fields(request, kept=False, cause=error.code)

@@ -47,7 +47,7 @@ def go_on(tx: sqlite3.Connection, account_id: str) -> bool:
 
 async def finish(db: Database, account_id: str) -> None:
     """Deletes all that is left of an account. Raises ApiError `storage_unavailable`; the next start goes on from there."""
-    while await db.write_much(go_on, account_id):
+    while await db.write_as("alone", go_on, account_id):
         pass
     await db.empty_log()  # in which it stands, too
 

@@ -82,7 +82,7 @@ async def delete_project(request: Request[State], caller: Caller) -> Response:
     """204; what was filed under it stays, with `project_id` null."""
     db, project_id = request.state.db, request.path_params["project_id"]
     for leave_project in (artifacts.leave_project, conversations.leave_project, runs.leave_project):
-        while await db.write_much(leave_project, caller.id, project_id):
+        while await db.write_as("alone", leave_project, caller.id, project_id):
             pass
     await db.write(projects.delete_project, caller.id, project_id)
     return no_content()

@@ -1,6 +1,5 @@
 """Reading a request's body: bounded, counted as it arrives, JSON only where JSON is expected."""
 
-from collections.abc import Callable
 from typing import Any, TypeVar
 
 from starlette.requests import ClientDisconnect, Request
@@ -59,15 +58,10 @@ def _too_large(limit_bytes: int) -> ApiError:
 
 
 async def read_shape(request: Request[State], shape: Shape[T], limit_bytes: int = MIB) -> T:
-    """Return the request's body, one JSON object, as `shape` types it. Raises what `read_checked` and `shape.check` raise."""
-    return await read_checked(request, lambda body: shape.check(body, ""), limit_bytes)
+    """Return the request's body, one JSON object, as `shape` types it. A large one is parsed outside the event loop.
 
-
-async def read_checked(request: Request[State], check: Callable[[dict[str, Any]], T], limit_bytes: int = MIB) -> T:
-    """What `check` makes of the request's body, one JSON object; a large one is parsed and checked away from the event loop.
-
-    Raises what `read_body` raises, ApiError `unsupported_media_type` without `Content-Type: application/json`, and
-    `invalid_json` for anything that is not one object of valid UTF-8 JSON, at most 100 levels deep.
+    Raises what `read_chunks` and `shape.check` raise, ApiError `unsupported_media_type` without `Content-Type: application/json`,
+    and `invalid_json` for anything that is not one object of valid UTF-8 JSON, at most 100 levels deep.
     """
     context = context_of(request)
     content_type = context.headers.get(b"content-type", b"")
@@ -75,9 +69,9 @@ async def read_checked(request: Request[State], check: Callable[[dict[str, Any]]
         raise ApiError("unsupported_media_type")
     body = b"".join(await read_chunks(request, limit_bytes))
     if len(body) <= _BIG_JSON_BYTES:
-        return check(_parse_object(body))
+        return shape.check(_parse_object(body), "")
     owner = context.account_id or context.client_ip
-    return await request.state.offload.run(owner, lambda: check(_parse_object(body)))
+    return await request.state.offload.run(owner, lambda: shape.check(_parse_object(body), ""))
 
 
 def _is_json(content_type: bytes) -> bool:

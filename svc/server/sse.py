@@ -47,6 +47,14 @@ class Interrupt:
         if self.task is not None:
             self.task.cancel()
 
+    def error(self) -> Exception:
+        """Return the exception to raise in place of the cancellation."""
+        if self.reason == "client_disconnected":
+            return ClientGone()
+        if self.reason == "account_deleted":
+            return ApiError("invalid_api_key")
+        return ApiError("shutting_down")
+
 
 class Drain:
     """The open answers of the process: who they belong to, and how they end at shutdown."""
@@ -152,7 +160,7 @@ class attended:  # noqa: N801 - it reads as what it does
         if self._task is not None:
             self._task.uncancel()
         if isinstance(error, asyncio.CancelledError):
-            raise reason_error(self.interrupt.reason) from None
+            raise self.interrupt.error() from None
 
     def watch(self) -> None:
         """Looks from now on whether the caller leaves."""
@@ -163,15 +171,6 @@ async def _told_of_leaving(receive: Receive, interrupt: Interrupt) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
     interrupt("client_disconnected")
-
-
-def reason_error(reason: str) -> Exception:
-    """What an interrupted answer becomes for its caller."""
-    if reason == "client_disconnected":
-        return ClientGone()
-    if reason == "account_deleted":
-        return ApiError("invalid_api_key")
-    return ApiError("shutting_down")
 
 
 class LastBlock(bytes):

@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 import pytest
 
-from svc import durable
+from svc import retry
 from svc.agents.loop import Deltas, Progress
 from svc.agents.run_stream import End, Record, run_blocks
 from svc.agents.runs import RunOutcome
@@ -258,15 +258,15 @@ async def test_a_cancellation_from_elsewhere_stores_the_end_and_stays_one() -> N
 
 
 async def test_an_end_that_is_stored_at_the_second_try_is_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(durable, "_PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(retry, "_PAUSE_SECONDS", 0.01)
     run, caller = Run(answers, store_faults=[ApiError("storage_unavailable")]), Caller()
     await run.served(caller)
     assert events_in(caller.body)[-1]["type"] == "final" and run.stored == [End("final", output="done")]
 
 
 async def test_an_end_that_is_not_stored_is_an_error_which_is_stored_once_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(durable, "_PAUSE_SECONDS", 0.01)
-    monkeypatch.setattr(durable, "_LATER_SECONDS", 0.02)
+    monkeypatch.setattr(retry, "_PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(retry, "_LATER_SECONDS", 0.02)
     faults: list[Exception] = [ApiError("storage_unavailable") for _ in range(6)]
     run, caller = Run(answers, store_faults=faults), Caller()
     await run.served(caller)
@@ -279,8 +279,8 @@ async def test_an_end_that_is_not_stored_is_an_error_which_is_stored_once_there_
 
 
 async def test_nothing_is_tried_again_once_the_database_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(durable, "_PAUSE_SECONDS", 0.01)
-    monkeypatch.setattr(durable, "_LATER_SECONDS", 0.01)
+    monkeypatch.setattr(retry, "_PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(retry, "_LATER_SECONDS", 0.01)
     faults: list[Exception] = [ApiError("storage_unavailable")] * 3 + [ApiError("shutting_down")]
     run = Run(answers, store_faults=faults)
     await run.served(Caller())
@@ -290,7 +290,7 @@ async def test_nothing_is_tried_again_once_the_database_is_closed(monkeypatch: p
 
 
 async def test_an_end_that_can_never_be_written_is_stored_as_an_internal_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(durable, "_PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(retry, "_PAUSE_SECONDS", 0.01)
     run, caller = Run(answers, store_faults=[UnicodeEncodeError("utf-8", "\ud800", 0, 1, "surrogates not allowed")]), Caller()
     await run.served(caller)
     last = events_in(caller.body)[-1]

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from svc import durable
+from svc import retry
 from svc.agents import loop
 from svc.billing import wallet
 from svc.config import Config
@@ -781,7 +781,7 @@ async def on_the_writer(lab: Lab, statement: str) -> None:
 async def test_a_settlement_that_the_disk_refuses_is_an_error_and_made_good_once_there_is_room(
     lab: Lab, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(durable, "_LATER_SECONDS", 0.05)
+    monkeypatch.setattr(retry, "_LATER_SECONDS", 0.05)
     person = await lab.person(100_000)
     asking = asyncio.create_task(lab.ask(kind, person, "lab/slow-300ms"))
     async with asyncio.timeout(5):

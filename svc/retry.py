@@ -1,4 +1,4 @@
-"""Writes that must happen: through cancellations, through a storage that is full for a while, and later if need be."""
+"""Writes that must happen: they survive cancellation, and are retried while the storage is full."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -13,20 +13,20 @@ _LATER_SECONDS = 2.0
 
 
 class UncancellableFuture(asyncio.Future[T]):
-    """What a task goes on waiting for when it is cancelled: the cancellation is raised there once this is done."""
+    """A future that a cancelled task continues to wait for. The cancellation is raised when the future is done."""
 
     def cancel(self, msg: object = None) -> bool:
         return False
 
 
-async def write_until_done(
+async def retry_write(
     write: Callable[[], Awaitable[T]], failed: Callable[[ApiError], None] = lambda error: None, *, tries: int = 1
 ) -> T:
-    """The result of `write()`, waited for however often this task is cancelled meanwhile; the cancellation is raised afterwards.
+    """Return the result of `write()`. If this task is cancelled meanwhile, the cancellation is raised afterwards.
 
-    A write that the storage refuses (ApiError) is tried `tries` times. Then `failed(error)` may change what is to be written,
-    the error is raised, and the write is tried again in the background until it succeeds or the process ends: what must hold
-    after that, the next start sees to. `write` must be harmless to repeat. What else it raises is raised at once.
+    A write that fails with an ApiError is tried `tries` times. Then `failed(error)` may change what is written, the error is
+    raised, and the write is retried in the background until it succeeds or the process ends. The next start repairs the rest.
+    `write` must be harmless to repeat. Other exceptions are raised at once.
     """
     cancelled: asyncio.CancelledError | None = None
     while True:
@@ -36,7 +36,7 @@ async def write_until_done(
             await writing
         except asyncio.CancelledError as error:
             cancelled = error
-        except Exception:  # noqa: S110 - looked at next
+        except Exception:  # noqa: S110 - handled below
             pass
         fault = writing.exception()
         if not isinstance(fault, ApiError):
@@ -55,16 +55,16 @@ async def write_until_done(
 
 
 def _uncancellable(awaited: Awaitable[T]) -> UncancellableFuture[T]:
-    """`awaited`, where it is no such future in a task of its own."""
+    """Return `awaited` itself, or a future for its result if it can be cancelled."""
     if isinstance(awaited, UncancellableFuture):
         return awaited
     task = asyncio.ensure_future(awaited)
     future: UncancellableFuture[T] = UncancellableFuture(loop=task.get_loop())
-    task.add_done_callback(partial(_pass_on, future))
+    task.add_done_callback(partial(_copy_outcome, future))
     return future
 
 
-def _pass_on(future: UncancellableFuture[T], task: "asyncio.Future[T]") -> None:
+def _copy_outcome(future: UncancellableFuture[T], task: "asyncio.Future[T]") -> None:
     error = asyncio.CancelledError() if task.cancelled() else task.exception()
     if error is None:
         future.set_result(task.result())

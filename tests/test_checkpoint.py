@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from svc.checkpoint import Checkpointer, checkpoint
 from svc.db import Database, open_database
-from svc.folding import LogFolder, fold
 from svc.schema import connect
 from tests.support.databases import prepare
 
@@ -71,7 +71,7 @@ async def test_the_log_is_emptied_also_while_it_is_folded(tmp_path: Path) -> Non
     for _ in range(3):
         await db.write(lambda tx: tx.execute("INSERT INTO notes VALUES (?)", (TEXT * 2_000,)))  # folding takes some 50 ms
         assert Path(f"{path}-wal").stat().st_size > 20_000_000
-        db._folder.committed(400)
+        db._checkpointer.committed(400)
         assert await db.empty_log() and Path(f"{path}-wal").stat().st_size == 0
     await db.close()
 
@@ -94,11 +94,11 @@ async def test_the_writer_waits_for_a_mib_at_most(tmp_path: Path, left: int, wai
         writer.execute("INSERT INTO notes VALUES (?)", (TEXT * 250,))  # 1,200 pages
         reader.execute("BEGIN")
         reader.execute("SELECT count(*) FROM notes").fetchone()
-        while fold(writer)[1] < left - 5:  # what was written after the reader began cannot be folded beside it
+        while checkpoint(writer)[1] < left - 5:  # what was written after the reader began cannot be folded beside it
             note(writer)
-        assert left - 5 <= fold(writer)[1] < left + 5
+        assert left - 5 <= checkpoint(writer)[1] < left + 5
         given: list[object] = []
-        folder = LogFolder(path, given.append)
-        folder.committed(400)
-        await folder.close()
+        checkpointer = Checkpointer(path, given.append)
+        checkpointer.committed(400)
+        await checkpointer.close()
         assert bool(given) is waits

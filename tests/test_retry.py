@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from svc import durable
-from svc.durable import write_until_done
+from svc import retry
 from svc.errors import ApiError
+from svc.retry import retry_write
 
 
 class Storage:
@@ -29,19 +29,19 @@ class Storage:
 
 @pytest.fixture(autouse=True)
 def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(durable, "_PAUSE_SECONDS", 0.01)
-    monkeypatch.setattr(durable, "_LATER_SECONDS", 0.02)
+    monkeypatch.setattr(retry, "_PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(retry, "_LATER_SECONDS", 0.02)
 
 
 async def test_the_result_comes_back_and_the_write_is_made_once() -> None:
     storage = Storage()
-    assert await write_until_done(storage.write) == "written"
+    assert await retry_write(storage.write) == "written"
     assert storage.tries == 1
 
 
 async def test_no_number_of_cancellations_ends_it_and_one_is_raised_afterwards() -> None:
     storage = Storage()
-    task = asyncio.create_task(write_until_done(storage.write))
+    task = asyncio.create_task(retry_write(storage.write))
     for _ in range(5):
         await asyncio.sleep(0.001)
         task.cancel()
@@ -52,13 +52,13 @@ async def test_no_number_of_cancellations_ends_it_and_one_is_raised_afterwards()
 
 async def test_a_storage_that_is_full_for_a_moment_is_asked_again() -> None:
     storage = Storage(refusals=2)
-    assert await write_until_done(storage.write, tries=3) == "written"
+    assert await retry_write(storage.write, tries=3) == "written"
 
 
 async def test_a_storage_that_stays_full_is_told_of_and_written_to_later() -> None:
     storage, told = Storage(refusals=4), []
     with pytest.raises(ApiError, match="cannot write"):
-        await write_until_done(storage.write, told.append, tries=2)
+        await retry_write(storage.write, told.append, tries=2)
     assert [error.code for error in told] == ["storage_unavailable"] and storage.tries == 2
     await asyncio.wait_for(storage.written.wait(), 2)
     assert storage.tries == 5
@@ -67,7 +67,7 @@ async def test_a_storage_that_stays_full_is_told_of_and_written_to_later() -> No
 async def test_the_end_of_the_process_ends_the_tries() -> None:
     storage = Storage(refusals=10**6, code="shutting_down")
     with pytest.raises(ApiError):
-        await write_until_done(storage.write)
+        await retry_write(storage.write)
     await asyncio.sleep(0.1)
     assert storage.tries == 2
 
@@ -77,4 +77,4 @@ async def test_what_is_no_fault_of_the_storage_is_raised_at_once() -> None:
         raise ValueError("a bug")
 
     with pytest.raises(ValueError):
-        await write_until_done(write, tries=3)
+        await retry_write(write, tries=3)
