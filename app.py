@@ -34,12 +34,13 @@ from svc.builtin.workshop import Workshop
 from svc.config import Config, from_environ
 from svc.content import contents, fulltext
 from svc.db import Database, open_database
+from svc.deletion.account import deletions_watched
 from svc.errors import ApiError, StartError
 from svc.inference import upstream
 from svc.inference.catalog import Catalog, on_offer
 from svc.inference.models import Models
 from svc.inference.paid_call import Engines
-from svc.inference.providers import KeyBox, count_sealed, forget_sealed
+from svc.inference.providers import KeyBox, count_sealed, drop_sealed
 from svc.inference.studio import Studio
 from svc.log import Log, capture_library_logs
 from svc.metrics import Metrics
@@ -54,7 +55,6 @@ from svc.routes import (
     chat,
     checkout,
     conversations,
-    departure,
     export,
     links,
     media,
@@ -68,7 +68,6 @@ from svc.routes import (
 )
 from svc.routes.checkout import from_our_page, in_html, recognised
 from svc.server.body_budget import BodyBudget
-from svc.server.departures import departures_noticed
 from svc.server.edge import Edge
 from svc.server.gate import linked, metered, open_signup, per_ip, pro_only, session_only, signed_in
 from svc.server.limits import AtOnce, Limits
@@ -223,12 +222,12 @@ async def _open_storage(ground: Ground, stack: contextlib.AsyncExitStack) -> tup
 
 def _end_leftovers(tx: sqlite3.Connection, config: Config, folder: secrets.DataFolder) -> str | None:
     """One transaction: each takes as long as all of them. Return a warning for the log."""
-    warning = secrets.check_master(tx, folder, config.new_secrets, count_sealed, forget_sealed)
+    warning = secrets.check_master(tx, folder, config.new_secrets, count_sealed, drop_sealed)
     quota.set_limit(tx, config.account_bytes)
     wallet.release_all(tx)  # the holds of requests that died with the process
     quota.release_all(tx)
     runs.end_interrupted_runs(tx, config.clock())
-    contents.forget_unfinished(tx)
+    contents.delete_unfinished(tx)
     return warning
 
 
@@ -287,8 +286,7 @@ async def _start_work(
     key_box = KeyBox(folder.derive("byok"))
     capture_library_logs(stack.enter_context(ground.log))
     outside.catalog.start()
-    await stack.enter_async_context(departures_noticed(db, ground.drain))
-    stack.callback(asyncio.create_task(departure.finish_all(db)).cancel)
+    await stack.enter_async_context(deletions_watched(db, ground.drain))
     if outside.payments.mode == "sandbox" and not config.local_posture:
         message = "SVC_PAYMENTS=sandbox: whoever signs in here can give themselves test money"
         ground.log("payments", level="warning", message=message)

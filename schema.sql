@@ -4,16 +4,23 @@
 -- owner: svc/auth/accounts.py
 CREATE TABLE accounts (
     id TEXT PRIMARY KEY,
-    email TEXT NOT NULL CONSTRAINT email_length CHECK (length(email) BETWEEN 3 AND 254), -- 'deleted' from when its rows begin to go
-    email_key TEXT NOT NULL UNIQUE, -- the e-mail in one case: one account per e-mail
+    email TEXT CONSTRAINT email_length CHECK (length(email) BETWEEN 3 AND 254),
+    email_key TEXT UNIQUE, -- the e-mail in one case: one account per e-mail
     name TEXT CONSTRAINT name_length CHECK (length(name) <= 200),
     password_hash TEXT, -- NULL: this account signs in elsewhere
     tier TEXT NOT NULL DEFAULT 'free' CONSTRAINT tier_known CHECK (tier IN ('free', 'pro')),
     default_model TEXT CONSTRAINT default_model_length CHECK (length(default_model) <= 364), -- provider 63, slash, model 300
     memory_enabled INTEGER NOT NULL DEFAULT 1 CONSTRAINT memory_enabled_bool CHECK (memory_enabled IN (0, 1)),
     created_at REAL NOT NULL,
-    email_proved_at REAL -- NULL: nobody has shown yet that the mailbox is theirs
+    email_verified_at REAL,
+    deleting_at REAL, -- since when its rows are being deleted; no query finds such an account
+    CONSTRAINT email_until_deletion CHECK (deleting_at IS NOT NULL OR (email IS NOT NULL AND email_key IS NOT NULL)),
+    CONSTRAINT nothing_personal_after CHECK (
+        deleting_at IS NULL OR coalesce(email, email_key, name, password_hash, default_model) IS NULL
+    )
 ) STRICT;
+
+CREATE INDEX accounts_deleting ON accounts (deleting_at) WHERE deleting_at IS NOT NULL;
 
 -- A pro account stays pro, whatever becomes of its wallet.
 CREATE TRIGGER accounts_stay_pro BEFORE UPDATE OF tier ON accounts
@@ -488,7 +495,7 @@ BEGIN
 END;
 
 CREATE TRIGGER wallets_stay BEFORE DELETE ON wallets
-WHEN EXISTS (SELECT 1 FROM accounts WHERE id = OLD.account_id AND email <> 'deleted')
+WHEN EXISTS (SELECT 1 FROM accounts WHERE id = OLD.account_id AND deleting_at IS NULL)
 BEGIN
     SELECT RAISE(ABORT, 'a wallet stays as long as its account');
 END;
@@ -517,13 +524,13 @@ BEGIN
 END;
 
 -- The one change of a ledger row: with its account goes what could tell who that was.
-CREATE TRIGGER ledger_forgets_the_person AFTER DELETE ON accounts
+CREATE TRIGGER ledger_drops_the_person AFTER DELETE ON accounts
 BEGIN
     UPDATE ledger SET account_id = NULL, description = '', request_id = NULL, key_id = NULL WHERE account_id = OLD.id;
 END;
 
 CREATE TRIGGER ledger_stays BEFORE UPDATE ON ledger
-WHEN OLD.account_id IS NULL OR EXISTS (SELECT 1 FROM accounts WHERE id = OLD.account_id AND email <> 'deleted')
+WHEN OLD.account_id IS NULL OR EXISTS (SELECT 1 FROM accounts WHERE id = OLD.account_id AND deleting_at IS NULL)
     OR (NEW.account_id, NEW.request_id, NEW.key_id) IS NOT (NULL, NULL, NULL) OR NEW.description <> ''
     OR (NEW.seq, NEW.id, NEW.kind, NEW.amount_micros, NEW.balance_after_micros, NEW.created_at)
         IS NOT (OLD.seq, OLD.id, OLD.kind, OLD.amount_micros, OLD.balance_after_micros, OLD.created_at)
@@ -600,7 +607,7 @@ END;
 CREATE TRIGGER checkouts_keep_their_terms BEFORE UPDATE ON checkouts
 WHEN (NEW.id, NEW.amount_micros, NEW.created_at) IS NOT (OLD.id, OLD.amount_micros, OLD.created_at)
     OR (NEW.account_id IS NOT OLD.account_id
-        AND (NEW.account_id IS NOT NULL OR EXISTS (SELECT 1 FROM accounts WHERE id = OLD.account_id AND email <> 'deleted')))
+        AND (NEW.account_id IS NOT NULL OR EXISTS (SELECT 1 FROM accounts WHERE id = OLD.account_id AND deleting_at IS NULL)))
     OR (NEW.session_id IS NOT OLD.session_id AND OLD.session_id IS NOT NULL)
     OR (NEW.payment_intent IS NOT OLD.payment_intent AND OLD.payment_intent IS NOT NULL)
     OR (OLD.state = 'paid' AND (NEW.state, NEW.paid_at) IS NOT (OLD.state, OLD.paid_at))

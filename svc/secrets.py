@@ -143,7 +143,7 @@ def check_master(
     folder: DataFolder,
     given_up: str | None,
     count_sealed: Callable[[sqlite3.Connection], int],
-    forget_sealed: Callable[[sqlite3.Connection], None],
+    drop_sealed: Callable[[sqlite3.Connection], None],
 ) -> str | None:
     """Check that the folder's master secret is the one of its database, which it becomes if nothing is encrypted there.
 
@@ -160,7 +160,7 @@ def check_master(
             f"{folder.path / MASTER} {wrong} with which {sealed} provider keys in the database are encrypted: restore the file "
             f"from a backup, or set SVC_NEW_SECRETS={installation} to delete these keys"
         )
-    forget_sealed(tx)
+    drop_sealed(tx)
     new_id = os.urandom(4).hex() if sealed else installation
     tx.execute("UPDATE installation SET id = ?, key_check = ?", (new_id, derive(folder.master, "check")))
     return f"master.key is a new one: every session has ended, and {sealed} provider keys were deleted"
@@ -197,7 +197,7 @@ def served_address(folder: Path) -> str | None:
         return None
 
 
-def forget_address(folder: Path) -> None:
+def remove_address(folder: Path) -> None:
     """Says that no server uses this data folder any more."""
     with contextlib.suppress(OSError):
         (folder / _ADDRESS).unlink()

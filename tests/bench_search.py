@@ -95,7 +95,7 @@ def main(count: int) -> None:
         with closing(connect(path)) as conn:
             began = time.perf_counter()
             conn.execute("BEGIN")
-            history.forget_some(conn, ids[0])
+            history.delete_some(conn, ids[0])
             conn.execute("COMMIT")
             print(f"forgetting a bundle of messages, in one transaction: {(time.perf_counter() - began) * 1000:.0f} ms")
 

@@ -20,7 +20,8 @@ from svc import quota
 from svc.auth import accounts
 from svc.content import conversations, fulltext
 from svc.db import Database
-from svc.routes import departure
+from svc.deletion.account import delete_account
+from svc.server.sse import Drain
 
 NOW = 1_790_000_000.0
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -136,7 +137,7 @@ async def measure(kind: str, megabytes: float, noted: list[float], folder: Path)
     assert left == 0, "the words go with the text"
     await _store(db, account_id, text)
     await ended("indexing again", db)
-    await departure.finish(db, account_id)
+    await delete_account(db, Drain(), account_id, NOW)
     await ended("the account's end", db)
     await db.close()
     del took["the start"]
@@ -161,7 +162,7 @@ async def _store(db: Database, account_id: str, text: str) -> list[str]:
 
 
 async def _delete(db: Database, account_id: str, conversation_id: str) -> None:
-    while await db.write_as("alone", conversations.delete_some, account_id, conversation_id):
+    while await db.write_as("alone", conversations.delete_conversation, account_id, conversation_id):
         pass
 
 

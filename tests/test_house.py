@@ -25,6 +25,7 @@ ORDER = (
     "inference",
     "server",
     "agents",
+    "deletion",
     "routes",
     "commands",
     "cli",
@@ -82,6 +83,7 @@ def test_a_package_imports_from_those_below_it_only() -> None:
         if imported.startswith("svc."):
             own = module_of(path).split(".")[1]
             below = place_of(imported) < place_of(module_of(path))
+            assert (own, imported.split(".")[1]) != ("commands", "routes"), f"{name_of(path)}: a command imports no route"
             same = imported.split(".")[1] == own or place_of(imported) == place_of(module_of(path)) == 0
             assert below or same, f"{name_of(path)}: {imported} is not below svc.{own}"
 

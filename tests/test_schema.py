@@ -77,6 +77,14 @@ ARTIFACTS_BOUNDED = re.findall(r"CREATE TRIGGER artifacts_bounded\b.*?END;", SCH
 # Of several statements in one tuple the last is refused.
 BROKEN: dict[tuple[str, str], list[str | tuple[str, ...]]] = {
     ("accounts", "email_length"): ["UPDATE accounts SET email = 'ab'", "UPDATE accounts SET email = printf('%255d', 1)"],
+    ("accounts", "email_until_deletion"): ["UPDATE accounts SET email = NULL", "UPDATE accounts SET email_key = NULL"],
+    ("accounts", "nothing_personal_after"): [
+        *(
+            f"UPDATE accounts SET email = NULL, email_key = NULL, deleting_at = 1, {column} = 'abc'"
+            for column in ("name", "password_hash", "default_model")
+        ),
+        *(f"UPDATE accounts SET {column} = NULL, deleting_at = 1" for column in ("email", "email_key")),
+    ],
     ("accounts", "name_length"): ["UPDATE accounts SET name = printf('%201d', 1)"],
     ("accounts", "tier_known"): [
         "UPDATE accounts SET tier = 'Pro' WHERE id = 'b'",

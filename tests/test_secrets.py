@@ -11,8 +11,8 @@ import pytest
 from svc.errors import StartError
 from svc.secrets import (
     derive,
-    forget_address,
     open_folder,
+    remove_address,
     served_address,
     write_address,
     write_private,
@@ -184,6 +184,6 @@ def test_the_address_is_there_while_a_server_is(tmp_path: Path) -> None:
     assert served_address(tmp_path) is None
     write_address(tmp_path, "https://127.0.0.1:8443")
     assert served_address(tmp_path) == "https://127.0.0.1:8443" and mode(tmp_path / "address") == 0o600
-    forget_address(tmp_path)
-    forget_address(tmp_path)
+    remove_address(tmp_path)
+    remove_address(tmp_path)
     assert served_address(tmp_path) is None

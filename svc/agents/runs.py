@@ -160,7 +160,7 @@ def leave_project(tx: sqlite3.Connection, account_id: str, project_id: str) -> b
     return run_some(tx, f"UPDATE runs SET project_id = NULL WHERE rowid IN ({filed})", account_id, project_id, at_once=1)  # noqa: S608
 
 
-def forget_some(tx: sqlite3.Connection, account_id: str) -> bool:
+def delete_some(tx: sqlite3.Connection, account_id: str) -> bool:
     """Delete ended runs of an account that is being deleted, for 5 ms; return whether there are more."""
     ends = time.monotonic() + _SLICE_SECONDS
     ended = tx.execute(

@@ -68,7 +68,7 @@ PERSON_NAME = Shape[str | None](
 
 # What is read of an account, in the order of its fields. (`RETURNING password_hash IS NOT NULL` is always 1 in SQLite 3.40.)
 COLUMNS = """
-    accounts.id, email, accounts.name, tier, default_model, accounts.created_at, email_proved_at, memory_enabled, password_hash
+    accounts.id, email, accounts.name, tier, default_model, accounts.created_at, email_verified_at, memory_enabled, password_hash
 """
 
 
@@ -81,14 +81,13 @@ class Account(NamedTuple):
     tier: str
     default_model: str | None
     created_at: float
-    email_proved_at: float | None
+    email_verified_at: float | None
     memory_enabled: bool
     has_password: bool
 
     @property
     def email_verified(self) -> bool:
-        """Whether the e-mail has been shown to be its person's."""
-        return self.email_proved_at is not None
+        return self.email_verified_at is not None
 
     def as_json(self, auth: str) -> dict[str, Any]:
         """As `GET /user/me` shows it; `auth` is `session` or `api_key`."""
@@ -125,7 +124,7 @@ def add_account(tx: sqlite3.Connection, email: str, name: str | None, password_h
 
 
 def account_by_id(conn: sqlite3.Connection, account_id: str) -> Account | None:
-    row = conn.execute(f"SELECT {COLUMNS} FROM accounts WHERE id = ? AND email <> 'deleted'", (account_id,)).fetchone()  # noqa: S608
+    row = conn.execute(f"SELECT {COLUMNS} FROM accounts WHERE id = ? AND deleting_at IS NULL", (account_id,)).fetchone()  # noqa: S608
     return None if row is None else account_of(row)
 
 
@@ -148,24 +147,29 @@ def login_by_email(conn: sqlite3.Connection, email: str) -> tuple[Account | None
 
 
 def all_accounts(conn: sqlite3.Connection) -> list[Account]:
-    rows = conn.execute(f"SELECT {COLUMNS} FROM accounts WHERE email <> 'deleted' ORDER BY id")  # noqa: S608
+    rows = conn.execute(f"SELECT {COLUMNS} FROM accounts WHERE deleting_at IS NULL ORDER BY id")  # noqa: S608
     return [account_of(row) for row in rows]
 
 
 def missing_accounts(conn: sqlite3.Connection, ids: Iterable[str]) -> list[str]:
     """Those of the ids that no account has."""
     rows = conn.execute(
-        "SELECT value FROM json_each(?) WHERE NOT EXISTS (SELECT 1 FROM accounts WHERE id = value AND email <> 'deleted')",
+        "SELECT value FROM json_each(?) WHERE NOT EXISTS (SELECT 1 FROM accounts WHERE id = value AND deleting_at IS NULL)",
         (orjson.dumps(list(ids)).decode(),),
     )
     return [row[0] for row in rows]
 
 
 def update_account(tx: sqlite3.Connection, account_id: str, changes: dict[str, Any]) -> Account:
-    """Sets the given columns (`name`, `default_model`, `memory_enabled`). Raises ApiError `invalid_api_key` when the account is
-    gone."""
+    """Set the given columns (`name`, `default_model`, `memory_enabled`).
+
+    Raises ApiError `invalid_api_key` if the account is deleted.
+    """
     for column, value in changes.items():
-        tx.execute(f"UPDATE accounts SET {column} = ? WHERE id = ?", (value, account_id))  # noqa: S608 - our own names
+        tx.execute(
+            f"UPDATE accounts SET {column} = ? WHERE id = ? AND deleting_at IS NULL",  # noqa: S608 - our own names
+            (value, account_id),
+        )
     account = account_by_id(tx, account_id)
     if account is None:
         raise ApiError("invalid_api_key")
@@ -173,31 +177,29 @@ def update_account(tx: sqlite3.Connection, account_id: str, changes: dict[str, A
 
 
 def set_password(tx: sqlite3.Connection, account_id: str, password_hash: str) -> None:
-    tx.execute("UPDATE accounts SET password_hash = ? WHERE id = ?", (password_hash, account_id))
+    tx.execute("UPDATE accounts SET password_hash = ? WHERE id = ? AND deleting_at IS NULL", (password_hash, account_id))
 
 
-def prove_email(tx: sqlite3.Connection, account_id: str, now_seconds: float) -> bool:
-    """Notes that the account's e-mail is its person's, so that identities with the same proved e-mail may join it; False where
-    that was known."""
-    query = "UPDATE accounts SET email_proved_at = ? WHERE id = ? AND email_proved_at IS NULL"
+def verify_email(tx: sqlite3.Connection, account_id: str, now_seconds: float) -> bool:
+    """Mark the account's e-mail as verified, so that identities with the same e-mail may join; return False if it was before."""
+    query = "UPDATE accounts SET email_verified_at = ? WHERE id = ? AND email_verified_at IS NULL AND deleting_at IS NULL"
     return tx.execute(query, (now_seconds, account_id)).rowcount == 1
 
 
-def begin_deletion(tx: sqlite3.Connection, account_id: str) -> None:
-    """Lets an account be gone for all who look for it, and its e-mail free, while its rows are still being deleted."""
+def mark_deleting(tx: sqlite3.Connection, account_id: str, now_seconds: float) -> None:
+    """Hide an account from all queries and free its e-mail, while its rows are being deleted."""
     tx.execute(
         """
         UPDATE accounts
-        SET email = 'deleted', email_key = 'deleted ' || id, name = NULL, password_hash = NULL, default_model = NULL
-        WHERE id = ?
+        SET deleting_at = ?, email = NULL, email_key = NULL, name = NULL, password_hash = NULL, default_model = NULL
+        WHERE id = ? AND deleting_at IS NULL
         """,
-        (account_id,),
+        (now_seconds, account_id),
     )
 
 
-def half_deleted(conn: sqlite3.Connection) -> list[str]:
-    """The ids of the accounts whose deletion has begun and not ended."""
-    return [row[0] for row in conn.execute("SELECT id FROM accounts WHERE email_key GLOB 'deleted *'")]
+def accounts_being_deleted(conn: sqlite3.Connection) -> list[str]:
+    return [row[0] for row in conn.execute("SELECT id FROM accounts WHERE deleting_at IS NOT NULL")]
 
 
 def delete_account(tx: sqlite3.Connection, account_id: str) -> bool:

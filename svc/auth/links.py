@@ -11,7 +11,7 @@ RESET_SECONDS = 3600
 VERIFY_SECONDS = 24 * 3600
 _SECONDS = {"reset": RESET_SECONDS, "verify": VERIFY_SECONDS}
 _LENGTH = 43
-_PROVED, _UNPROVED = "p", "u"
+_VERIFIED, _UNVERIFIED = "p", "u"
 
 
 class Link(NamedTuple):
@@ -21,10 +21,10 @@ class Link(NamedTuple):
     by_mail: bool
 
 
-def new_link_token(*, proved: bool) -> str:
-    """The secret part of a link. Its last character tells the page whether the account's address was `proved` before: whoever
-    has never been known to read mail there may have made keys for somebody else."""
-    return random_base62(_LENGTH - 1) + (_PROVED if proved else _UNPROVED)
+def new_link_token(*, verified: bool) -> str:
+    """Return the secret part of a link. Its last character tells the page whether the account's address was verified before: if
+    not, somebody else may have made the account's keys."""
+    return random_base62(_LENGTH - 1) + (_VERIFIED if verified else _UNVERIFIED)
 
 
 def add_link(tx: sqlite3.Connection, account_id: str, purpose: str, token: str, *, by_mail: bool, now_seconds: float) -> bool:
@@ -63,6 +63,5 @@ def use_link(tx: sqlite3.Connection, purpose: str, token: str, now_seconds: floa
     return link
 
 
-def end_all_of(tx: sqlite3.Connection, account_id: str) -> None:
-    """Voids every link of an account."""
+def delete_links(tx: sqlite3.Connection, account_id: str) -> None:
     tx.execute("DELETE FROM links WHERE account_id = ?", (account_id,))

@@ -95,8 +95,8 @@ def use_code(tx: sqlite3.Connection, code: str, browser: str, now_seconds: float
     return account_id
 
 
-def end_all_of(tx: sqlite3.Connection, account_id: str) -> None:
-    """Ends what is under way for an account: flows that would link an identity to it, and codes that would sign in to it."""
+def delete_flows(tx: sqlite3.Connection, account_id: str) -> None:
+    """Delete the flows that would link an identity to an account, and the codes that would sign in to it."""
     tx.execute("DELETE FROM oauth_flows WHERE account_id = ?", (account_id,))
     tx.execute("DELETE FROM oauth_codes WHERE account_id = ?", (account_id,))
 

@@ -209,7 +209,7 @@ def holder_of(conn: sqlite3.Connection, hashed: bytes) -> KeyHolder | None:
         """
         SELECT accounts.id, tier, default_model, api_keys.id, ifnull(last_used_at, 0)
         FROM api_keys JOIN accounts ON accounts.id = api_keys.account_id
-        WHERE token_hash = ? AND email <> 'deleted'
+        WHERE token_hash = ? AND deleting_at IS NULL
         """,
         (bytearray(hashed),),  # of bytes sqlite3 would look for an adapter
     ).fetchone()

@@ -23,7 +23,7 @@ def remember(response: Response, secret: bytes, account_id: str, now_seconds: fl
     response.set_cookie(COOKIE, value, max_age=COOKIE_SECONDS, path="/", secure=True, httponly=True, samesite="lax")
 
 
-def forget(response: Response) -> None:
+def delete(response: Response) -> None:
     """Clears the cookie."""
     response.delete_cookie(COOKIE, path="/", secure=True, httponly=True, samesite="lax")
 

@@ -104,15 +104,15 @@ def add_checkout(tx: sqlite3.Connection, account_id: str, checkout_id: str, amou
         )
     except sqlite3.IntegrityError:
         raise ApiError("invalid_api_key") from None
-    _forget_abandoned(tx)
+    _delete_abandoned(tx)
 
 
-def leave_checkouts(tx: sqlite3.Connection, account_id: str) -> None:
+def detach_checkouts(tx: sqlite3.Connection, account_id: str) -> None:
     """Takes its checkouts from an account whose deletion has begun: a payment that still comes credits nobody."""
     tx.execute("UPDATE checkouts SET account_id = NULL WHERE account_id = ?", (account_id,))
 
 
-def _forget_abandoned(tx: sqlite3.Connection) -> None:
+def _delete_abandoned(tx: sqlite3.Connection) -> None:
     """Deletes some of the checkouts that nobody has paid for 30 days; the schema says which these are."""
     tx.execute(
         """

@@ -60,7 +60,7 @@ _PARTS = {
     "spent, by account": """
         SELECT ifnull(email, '(deleted accounts)') AS name, count(*) AS count, -sum(amount_micros) AS micros,
             sum(input_tokens) AS input_tokens, sum(output_tokens) AS output_tokens
-        FROM ledger LEFT JOIN accounts ON accounts.id = account_id AND email <> 'deleted'
+        FROM ledger LEFT JOIN accounts ON accounts.id = account_id
         WHERE model IS NOT NULL AND ledger.created_at >= :begins AND ledger.created_at < :ends
         GROUP BY account_id ORDER BY micros DESC, name
     """,

@@ -86,7 +86,7 @@ def add_overrun(tx: sqlite3.Connection, day: str, model: str, micros: int) -> No
     )
 
 
-def forget_some(tx: sqlite3.Connection, account_id: str) -> bool:
+def delete_some(tx: sqlite3.Connection, account_id: str) -> bool:
     """Deletes usage of an account that is being deleted, for 5 ms; whether there is more."""
     return run_some(
         tx,

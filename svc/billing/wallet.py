@@ -186,7 +186,7 @@ def close(tx: sqlite3.Connection, account_id: str) -> None:
     tx.execute("DELETE FROM wallets WHERE account_id = ?", (account_id,))
 
 
-def forget_some(tx: sqlite3.Connection, account_id: str) -> bool:
+def delete_some(tx: sqlite3.Connection, account_id: str) -> bool:
     """Takes what tells of the person out of ledger rows of such an account, the oldest first, for 5 ms; whether there are
     more."""
     return run_some(
@@ -296,18 +296,18 @@ _RULES = {
         FROM wallets LEFT JOIN holds USING (account_id) GROUP BY 1 HAVING held NOT BETWEEN 0 AND balance_micros
     """,
     "account {0} has no wallet": """
-        SELECT id FROM accounts WHERE id NOT IN (SELECT account_id FROM wallets) AND email <> 'deleted'
+        SELECT id FROM accounts WHERE id NOT IN (SELECT account_id FROM wallets) AND deleting_at IS NULL
     """,
     "the ledger has {0} rows up to number {1}": """
         SELECT count(*), max(seq) FROM ledger HAVING count(*) <> ifnull(max(seq), 0)
     """,
     "account {0} has paid 5 dollars at once and is not pro": """
         SELECT DISTINCT accounts.id FROM accounts JOIN ledger ON ledger.account_id = accounts.id
-        WHERE tier = 'free' AND amount_micros >= 5000000 AND email <> 'deleted'
+        WHERE tier = 'free' AND amount_micros >= 5000000 AND deleting_at IS NULL
     """,
     "account {0} is pro and has never paid 5 dollars at once": """
         SELECT id FROM accounts
-        WHERE tier = 'pro' AND email <> 'deleted'
+        WHERE tier = 'pro' AND deleting_at IS NULL
             AND NOT EXISTS (SELECT 1 FROM ledger WHERE account_id = accounts.id AND amount_micros >= 5000000)
     """,
     "ledger {0}: its account is deleted, and it still tells of the person": """

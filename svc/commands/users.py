@@ -12,13 +12,11 @@ from svc.auth.emails import check_email
 from svc.auth.passwords import Passwords
 from svc.commands.database import account_named, database, reading, served_base_url
 from svc.config import Config
+from svc.deletion.account import delete_beside_server
 from svc.errors import StartError
 from svc.ids import random_base62, timestamp
-from svc.routes import departure
 from svc.schema import command_connection
 from svc.secrets import DATABASE, is_locked
-
-_PAUSES = 3  # as long as a transaction takes beside a server
 
 
 def add_parsers(commands: Any) -> None:
@@ -73,16 +71,7 @@ def _list(config: Config, options: argparse.Namespace) -> int:
 def _delete(config: Config, options: argparse.Namespace) -> int:
     served = is_locked(config.data_dir)
     with command_connection(database(config)) as tx:
-        began, more = time.monotonic(), True
-        account_id = account_named(tx, options.email).id
-        departure.begin(tx, account_id)
-        while more:
-            tx.execute("COMMIT")
-            if served:  # it looks now and then whether the database is free, and mostly has to find it so
-                time.sleep(_PAUSES * (time.monotonic() - began))
-            tx.execute("BEGIN IMMEDIATE")
-            began = time.monotonic()
-            more = departure.go_on(tx, account_id)
+        delete_beside_server(tx, account_named(tx, options.email).id, time.time(), served=served)
     print("deleted")
     return 0
 
@@ -90,7 +79,7 @@ def _delete(config: Config, options: argparse.Namespace) -> int:
 def _reset_link(config: Config, options: argparse.Namespace) -> int:
     with command_connection(database(config)) as tx:
         account = account_named(tx, options.email)
-        token = links.new_link_token(proved=account.email_verified)
+        token = links.new_link_token(verified=account.email_verified)
         added = links.add_link(tx, account.id, "reset", token, by_mail=False, now_seconds=time.time())
     if not added:
         raise StartError("this account has too many links that are still good; they end within an hour")

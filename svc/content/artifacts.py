@@ -237,7 +237,7 @@ def leave_project(tx: sqlite3.Connection, account_id: str, project_id: str) -> b
     return run_some(tx, f"UPDATE artifacts SET project_id = NULL WHERE rowid IN ({filed})", account_id, project_id)  # noqa: S608
 
 
-def forget_some(tx: sqlite3.Connection, account_id: str) -> bool:
+def delete_some(tx: sqlite3.Connection, account_id: str) -> bool:
     """Deletes artifacts of an account for 5 ms; whether there are more. To be called until there are none, before the account is
     deleted: all at once would hold up everybody else's writes."""
     ends = time.monotonic() + _SLICE_SECONDS

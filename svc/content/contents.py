@@ -74,7 +74,7 @@ async def add_content(
     except BaseException:
         if last:
             with contextlib.suppress(ApiError):
-                await retry_write(lambda: db.write(_forget, account_id, content.id))
+                await retry_write(lambda: db.write(_delete, account_id, content.id))
         raise
 
 
@@ -123,7 +123,7 @@ def content_piece(conn: sqlite3.Connection, account_id: str, artifact_id: str, s
     return content
 
 
-def _forget(tx: sqlite3.Connection, account_id: str, content_id: str) -> None:
+def _delete(tx: sqlite3.Connection, account_id: str, content_id: str) -> None:
     with without_overwriting(tx):
         tx.execute(
             """
@@ -134,7 +134,7 @@ def _forget(tx: sqlite3.Connection, account_id: str, content_id: str) -> None:
         )
 
 
-def forget_unfinished(tx: sqlite3.Connection) -> None:
+def delete_unfinished(tx: sqlite3.Connection) -> None:
     """Deletes what a server that went had not yet made an artifact's. For the start, when nothing is being written."""
     with without_overwriting(tx):
         tx.execute(

@@ -199,13 +199,13 @@ def add_message(
     )
 
 
-def delete_some(tx: sqlite3.Connection, account_id: str, conversation_id: str) -> bool:
+def delete_conversation(tx: sqlite3.Connection, account_id: str, conversation_id: str) -> bool:
     """Deletes some messages of a conversation, or itself when it has none; whether it is still there.
 
     To be called until it is not: all at once would hold up everybody else's writes. Raises ApiError `not_found`.
     """
     conversation = conversation_by_id(tx, account_id, conversation_id)
-    if history.delete_some(tx, account_id, conversation_id):
+    if history.delete_messages(tx, account_id, conversation_id):
         return True
     _delete(tx, conversation)
     return False
@@ -222,7 +222,7 @@ def leave_project(tx: sqlite3.Connection, account_id: str, project_id: str) -> b
     return run_some(tx, f"UPDATE conversations SET project_id = NULL WHERE number IN ({filed})", account_id, project_id)  # noqa: S608
 
 
-def forget_some(tx: sqlite3.Connection, account_id: str) -> bool:
+def delete_some(tx: sqlite3.Connection, account_id: str) -> bool:
     """Delete conversations of an account, whose messages are gone, for 5 ms; return whether there are more."""
     own = "SELECT number FROM conversations WHERE account_id = ?1 LIMIT ?2"
     return run_some(tx, f"DELETE FROM conversations WHERE account_id = ?1 AND number IN ({own})", account_id)  # noqa: S608

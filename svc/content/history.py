@@ -92,7 +92,7 @@ def message_by_id(conn: sqlite3.Connection, account_id: str, conversation_id: st
     return Message(**row)
 
 
-def delete_some(tx: sqlite3.Connection, account_id: str, conversation_id: str, first: int = 0, end: int = _LAST) -> bool:
+def delete_messages(tx: sqlite3.Connection, account_id: str, conversation_id: str, first: int = 0, end: int = _LAST) -> bool:
     """Delete messages of a conversation, from the number `first` to below `end`, for 8 ms; return whether there are more."""
     rows = tx.execute(
         """
@@ -104,7 +104,7 @@ def delete_some(tx: sqlite3.Connection, account_id: str, conversation_id: str, f
     return _delete(tx, account_id, [row[0] for row in rows])
 
 
-def forget_some(tx: sqlite3.Connection, account_id: str) -> bool:
+def delete_some(tx: sqlite3.Connection, account_id: str) -> bool:
     """Delete messages of an account for 8 ms; return whether there are more."""
     rows = tx.execute("SELECT number FROM messages WHERE account_id = ? LIMIT ?", (account_id, _SLICE_ROWS)).fetchall()
     return _delete(tx, account_id, [row[0] for row in rows])

@@ -140,11 +140,11 @@ def keep(
     return added[0].number if added else None
 
 
-def forget_replaced(tx: sqlite3.Connection, exchange: Exchange, first_kept: int) -> bool:
+def delete_replaced(tx: sqlite3.Connection, exchange: Exchange, first_kept: int) -> bool:
     """Deletes some of the messages that the exchange, kept from the number `first_kept` on, replaces; whether there are more."""
     if exchange.replaces is None:
         return False
-    return history.delete_some(tx, exchange.account_id, exchange.conversation_id, exchange.replaces, first_kept)
+    return history.delete_messages(tx, exchange.account_id, exchange.conversation_id, exchange.replaces, first_kept)
 
 
 def _newest_is(conn: sqlite3.Connection, exchange: Exchange) -> bool:

@@ -126,7 +126,7 @@ def delete_project(tx: sqlite3.Connection, account_id: str, project_id: str) -> 
         raise ApiError("not_found", "There is no such project.")
 
 
-def forget_some(tx: sqlite3.Connection, account_id: str) -> bool:
+def delete_some(tx: sqlite3.Connection, account_id: str) -> bool:
     """Deletes projects of an account that is being deleted, for 5 ms; whether there are more."""
     own = "SELECT rowid FROM projects WHERE account_id = ?1 LIMIT ?2"
     return run_some(tx, f"DELETE FROM projects WHERE rowid IN ({own})", account_id, at_once=1)  # noqa: S608 - our own words

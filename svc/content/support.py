@@ -180,7 +180,7 @@ def account_of(conn: sqlite3.Connection, support_id: str) -> str | None:
     return None if row is None else str(row["account_id"])
 
 
-def forget_some(tx: sqlite3.Connection, account_id: str) -> bool:
+def delete_some(tx: sqlite3.Connection, account_id: str) -> bool:
     """Deletes what an account that is being deleted said to the support and was told, for 5 ms; whether there is more."""
     messages = "SELECT number FROM support_messages WHERE account_id = ?1 LIMIT ?2"
     own = "SELECT rowid FROM support_conversations WHERE account_id = ?1 LIMIT ?2"

@@ -142,7 +142,7 @@ def tidy_some(tx: sqlite3.Connection) -> bool:
     return row is not None
 
 
-def forget_some(tx: sqlite3.Connection, account_id: str) -> bool:
+def delete_some(tx: sqlite3.Connection, account_id: str) -> bool:
     """Delete lines of an account for 5 ms; return whether there are more."""
     for table in ("fresh_words", "word_purges"):
         tx.execute(f"DELETE FROM {table} WHERE account_id = ?", (account_id,))  # noqa: S608 - our own words

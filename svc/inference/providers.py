@@ -254,7 +254,7 @@ def count_sealed(conn: sqlite3.Connection) -> int:
     return int(conn.execute("SELECT count(*) FROM providers WHERE sealed_key IS NOT NULL").fetchone()[0])
 
 
-def forget_sealed(tx: sqlite3.Connection) -> None:
+def drop_sealed(tx: sqlite3.Connection) -> None:
     """Delete the API keys of all accounts: the secret that encrypted them is lost."""
     tx.execute("UPDATE providers SET sealed_key = NULL, api_key_hint = NULL")
 

@@ -106,7 +106,7 @@ async def checked_login(request: Request[State], email: str, password: str) -> A
 async def logout(request: Request[State], caller: Any) -> Response:
     """204; the token stays valid until it expires, the checkout forgets the browser."""
     answer = no_content()
-    checkout_cookie.forget(answer)
+    checkout_cookie.delete(answer)
     return answer
 
 

@@ -169,7 +169,7 @@ async def _keep(request: Request[State], call: ChatCall, exchange: Exchange) -> 
     try:
         first = await state.db.write(memory.keep, exchange, message, call.log_fields["model"], answer, now)
         # After what replaces them is kept: a crash in between loses nothing.
-        while first is not None and await state.db.write_as("alone", memory.forget_replaced, exchange, first):
+        while first is not None and await state.db.write_as("alone", memory.delete_replaced, exchange, first):
             pass
     except ApiError as error:  # the answer is paid for and goes out all the same; its conversation or account may be gone, too
         add_log_fields(request, kept=False, cause=error.code)

@@ -121,7 +121,7 @@ async def _person(request: Request[State]) -> Account | None:
         return None
     add_log_fields(request, account=person.account_id)
     account = await state.db.read(accounts.account_by_id, person.account_id)
-    return account if account is not None and person.outlives(account.email_proved_at) else None
+    return account if account is not None and person.outlives(account.email_verified_at) else None
 
 
 def _origin(base_url: str) -> str:

@@ -125,7 +125,9 @@ async def change_conversation(request: Request[State], caller: Caller, body: Con
 )
 async def delete_conversation(request: Request[State], caller: Caller) -> Response:
     """204; its messages go with it."""
-    while await request.state.db.write_as("alone", conversations.delete_some, caller.id, request.path_params["conversation_id"]):
+    while await request.state.db.write_as(
+        "alone", conversations.delete_conversation, caller.id, request.path_params["conversation_id"]
+    ):
         pass
     return no_content()
 

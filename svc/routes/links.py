@@ -1,4 +1,4 @@
-"""What the one-time links in e-mails do: set a new password, and prove an address.
+"""What the one-time links in e-mails do: set a new password, and verify an address.
 
 POST /auth/password-reset -> mail -> /password-reset#TOKEN -> the page -> POST /auth/password-reset/confirm
 sign-up or POST /user/verify-email -> mail -> /verify-email#TOKEN -> the page -> POST /auth/verify-email
@@ -16,7 +16,7 @@ from svc.auth import accounts, links, tokens
 from svc.auth.accounts import Account
 from svc.auth.mail import Mail
 from svc.errors import ApiError
-from svc.routes.first_proof import delete_keys_and_providers, prove
+from svc.routes import email_verification
 from svc.routes.schemas.accounts import (
     PASSWORD_RESET_ACCEPTED,
     VERIFICATION_ACCEPTED,
@@ -112,7 +112,7 @@ def _add_reset_link(tx: sqlite3.Connection, email: str, now_seconds: float) -> t
     account = accounts.account_by_email(tx, email)
     if account is None:
         return None
-    token = links.new_link_token(proved=account.email_verified)
+    token = links.new_link_token(verified=account.email_verified)
     added = links.add_link(tx, account.id, "reset", token, by_mail=True, now_seconds=now_seconds)
     return (account, token) if added else None
 
@@ -123,7 +123,7 @@ def _add_reset_link(tx: sqlite3.Connection, email: str, now_seconds: float) -> t
     "Set a new password",
     "With the one-time token of a link, valid for an hour; using it makes the account's other links void. Limit: 10 a minute for "
     "one IP address. Open sessions end by themselves within 8 hours; the keys and providers stay unless `delete_keys` says "
-    "otherwise. A mailed link proves the address: the first time, identities linked before are unlinked.",
+    "otherwise. A mailed link verifies the address: the first time, identities linked before are unlinked.",
     body=_CONFIRMATION,
     answers={204: Answer("The password is set.")},
     errors=[
@@ -147,19 +147,19 @@ def _reset(tx: sqlite3.Connection, token: str, password_hash: str, delete_keys: 
     link = links.use_link(tx, "reset", token, now_seconds)
     accounts.set_password(tx, link.account_id, password_hash)
     if link.by_mail:
-        prove(tx, link.account_id, now_seconds)
+        email_verification.verify_email(tx, link.account_id, now_seconds)
     if delete_keys:
-        delete_keys_and_providers(tx, link.account_id)
+        email_verification.delete_keys_and_providers(tx, link.account_id)
 
 
-# --- the proof of an address
+# --- the verification of an address
 
 
 @describes(
     "Sign-in",
     "verifyEmail",
     "Confirm an e-mail address",
-    "With the one-time token of a link, valid for a day. The first proof of an address unlinks identities linked before.",
+    "With the one-time token of a link, valid for a day. The first verification unlinks identities linked before.",
     body=_VERIFY_EMAIL,
     answers={204: Answer("The address is confirmed.")},
     errors=[
@@ -176,7 +176,7 @@ async def verify_email(request: Request[State], body: VerifyEmail) -> Response:
 
 def _verify(tx: sqlite3.Connection, token: str, now_seconds: float) -> None:
     link = links.use_link(tx, "verify", token, now_seconds)
-    prove(tx, link.account_id, now_seconds)
+    email_verification.verify_email(tx, link.account_id, now_seconds)
 
 
 @describes(
@@ -191,7 +191,6 @@ def _verify(tx: sqlite3.Connection, token: str, now_seconds: float) -> None:
     ],
 )
 async def request_verification(request: Request[State], caller: Caller) -> Response:
-    """202: the mail with the link that proves the address is on its way again. 409 `already_verified`."""
     state = request.state
     account = await caller.account(state.db)
     if account.email_verified:
@@ -204,13 +203,13 @@ async def request_verification(request: Request[State], caller: Caller) -> Respo
 
 
 def send_verification(state: State, account: Account) -> None:
-    """Has the link that proves its address mailed to an account, where mail is set up."""
+    """Mail the account a link that verifies its address, if mail is set up."""
     if state.mail is not None:
         state.mail.later(partial(_verification_message, state, state.mail, account))
 
 
 async def _verification_message(state: State, mail: Mail, account: Account) -> EmailMessage | None:
-    token = links.new_link_token(proved=False)
+    token = links.new_link_token(verified=False)
     if not await state.db.write(_add_verification_link, account.id, token, state.clock()):
         return None
     return mail.message(account.email, "Confirm your address", _VERIFY_TEXT.format(base_url=state.config.base_url, token=token))

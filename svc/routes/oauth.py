@@ -15,7 +15,7 @@ from svc.auth.emails import same_email
 from svc.auth.oauth import Flow, Identity, SignInProvider, new_flow
 from svc.db import Page
 from svc.errors import ApiError
-from svc.routes.first_proof import prove
+from svc.routes import email_verification
 from svc.routes.schemas.accounts import IDENTITY_LIST, IDENTITY_PROVIDER_LIST, LINKING_BEGUN
 from svc.routes.schemas.headers import LOCATION_HEADER, OAUTH_COOKIE_HEADER
 from svc.server.gate import Caller
@@ -93,7 +93,7 @@ async def begin(request: Request[State]) -> Response:
     "finishOauth",
     "Come back from an identity provider",
     "For the browser, sent here by the identity provider. An identity joins an existing account only where "
-    "both sides have proved the e-mail.",
+    "both sides have verified the e-mail.",
     parameters=[
         _PROVIDER,
         parameter("state", "query", "What the sign-in began with.", string()),
@@ -269,7 +269,7 @@ def _arrive(
     if account_id is None:
         account_id = link_to or _account_for(tx, identity, signup_open, now_seconds)
         identities.add_identity(tx, account_id, identity.issuer, identity.subject, identity.email, now_seconds)
-    _prove(tx, account_id, identity, now_seconds)
+    _verify_email(tx, account_id, identity, now_seconds)
     if code is not None:
         oauth_flows.add_code(tx, code, browser, account_id, now_seconds)
     return account_id
@@ -278,7 +278,7 @@ def _arrive(
 def _account_for(tx: sqlite3.Connection, identity: Identity, signup_open: bool, now_seconds: float) -> str:
     """The account that a new identity joins, or a new one.
 
-    It joins only where both sides have proved the e-mail: else whoever signed up first with somebody's address, here or
+    It joins only where both sides have verified the e-mail: else whoever signed up first with somebody's address, here or
     there, would share an account with them.
     """
     if identity.email is None:
@@ -288,16 +288,16 @@ def _account_for(tx: sqlite3.Connection, identity: Identity, signup_open: bool, 
         if not signup_open:
             raise ApiError("signup_closed")
         account = accounts.add_account(tx, identity.email, identity.name, None, now_seconds)
-    elif not (identity.email_verified and same_email(identity.email, account.email)) or account.email_proved_at is None:
+    elif not (identity.email_verified and same_email(identity.email, account.email)) or account.email_verified_at is None:
         raise ApiError("email_taken")
     return account.id
 
 
-def _prove(tx: sqlite3.Connection, account_id: str, identity: Identity, now_seconds: float) -> None:
+def _verify_email(tx: sqlite3.Connection, account_id: str, identity: Identity, now_seconds: float) -> None:
     account = accounts.account_by_id(tx, account_id)
     same = account is not None and identity.email is not None and same_email(identity.email, account.email)
     if same and identity.email_verified:
-        prove(tx, account_id, now_seconds, by_identity=(identity.issuer, identity.subject))
+        email_verification.verify_email(tx, account_id, now_seconds, by_identity=(identity.issuer, identity.subject))
 
 
 def _usable(identity: Identity) -> Identity:

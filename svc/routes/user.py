@@ -10,8 +10,8 @@ from starlette.responses import Response
 from svc.auth import accounts, tokens
 from svc.auth.accounts import Account
 from svc.db import Database
+from svc.deletion.account import delete_account
 from svc.errors import ApiError
-from svc.routes import departure
 from svc.routes.schemas.accounts import (
     API_KEY,
     NEW_API_KEY,
@@ -117,9 +117,7 @@ async def delete_me(request: Request[State], caller: Caller, body: DeleteUser) -
             raise ApiError("invalid_credentials", "The password is wrong.", param="password")
     elif body.confirm != account.email:
         raise ApiError("invalid_value", "confirm must be the e-mail of this account.", param="confirm")
-    await state.db.write(departure.begin, caller.id)
-    state.drain.end_all_of(caller.id, "account_deleted")
-    await departure.finish(state.db, caller.id)
+    await delete_account(state.db, state.drain, caller.id, state.clock())
     return no_content()
 
 

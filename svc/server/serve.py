@@ -33,7 +33,7 @@ from svc import allocator
 from svc.certificates import tls_files
 from svc.config import Config
 from svc.errors import StartError
-from svc.secrets import forget_address, write_address
+from svc.secrets import remove_address, write_address
 from svc.server.listener import Listener
 from svc.server.notify import keep_alive, notify
 from svc.server.protocol import Protocol, Watch
@@ -308,7 +308,7 @@ class Server(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Ends the answers, then the lifespan; nothing waits for a client that is idle, silent or slow to say good-bye."""
         self._door.close()
-        forget_address(self._service.data_dir)
+        remove_address(self._service.data_dir)
         for connection in list(self._connections):
             connection.shutdown()
         with contextlib.suppress(TimeoutError):

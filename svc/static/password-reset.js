@@ -3,7 +3,7 @@
 
 const form = document.querySelector("form");
 const [first, second, deleteKeys] = form.querySelectorAll("input");
-// How the token of an account ends whose address nobody has proved: whoever made its keys may be a stranger
+// How the token of an account ends whose address was never verified: whoever made its keys may be a stranger
 const UNPROVED = "u";
 const button = form.querySelector("button");
 const alertBox = document.querySelector("[role=alert]");

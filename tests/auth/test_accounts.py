@@ -50,9 +50,9 @@ def test_an_address_that_looks_like_anothers_makes_no_account(conn: sqlite3.Conn
 def test_the_proof_of_an_address_is_noted_once(conn: sqlite3.Connection) -> None:
     account = accounts.add_account(conn, "ada@example.com", None, None, NOW)
     assert not account.email_verified
-    assert [accounts.prove_email(conn, account.id, NOW + seconds) for seconds in (1, 2)] == [True, False]
-    proved = accounts.account_by_id(conn, account.id)
-    assert proved is not None and proved.email_proved_at == NOW + 1
+    assert [accounts.verify_email(conn, account.id, NOW + seconds) for seconds in (1, 2)] == [True, False]
+    verified = accounts.account_by_id(conn, account.id)
+    assert verified is not None and verified.email_verified_at == NOW + 1
 
 
 def test_the_missing_among_many_ids_are_found(conn: sqlite3.Connection) -> None:
@@ -60,6 +60,20 @@ def test_the_missing_among_many_ids_are_found(conn: sqlite3.Connection) -> None:
     accounts.delete_account(conn, ids[2])
     assert accounts.missing_accounts(conn, [*ids, "user_x", "'"]) == [ids[2], "user_x", "'"]
     assert accounts.missing_accounts(conn, []) == []
+
+
+def test_an_account_that_is_being_deleted_keeps_nothing_personal_and_takes_no_changes(conn: sqlite3.Connection) -> None:
+    account_id = accounts.add_account(conn, "ada@example.com", "Ada", "hash", NOW).id
+    accounts.mark_deleting(conn, account_id, NOW)
+    accounts.mark_deleting(conn, account_id, NOW + 1)
+    with pytest.raises(ApiError) as refused:
+        accounts.update_account(conn, account_id, {"name": "Ada"})
+    assert refused.value.code == "invalid_api_key"
+    accounts.set_password(conn, account_id, "hash")
+    assert not accounts.verify_email(conn, account_id, NOW)
+    stored = conn.execute("SELECT email, email_key, name, password_hash, email_verified_at, deleting_at FROM accounts").fetchone()
+    assert tuple(stored) == (None, None, None, None, None, NOW)
+    assert accounts.accounts_being_deleted(conn) == [account_id] and accounts.all_accounts(conn) == []
 
 
 @given(st.text(st.characters(exclude_categories=())) | st.none() | st.integers())

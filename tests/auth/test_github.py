@@ -41,7 +41,7 @@ async def test_the_primary_email_that_github_has_verified_makes_an_account(brows
     assert await rows(browser.service, "SELECT issuer, subject, email FROM identities") == [
         (provider.url, "248289761001", "ada@example.com")
     ]
-    assert await rows(browser.service, "SELECT email_proved_at IS NULL FROM accounts") == [(0,)]
+    assert await rows(browser.service, "SELECT email_verified_at IS NULL FROM accounts") == [(0,)]
 
 
 async def test_github_is_asked_with_pkce_and_for_what_is_needed_alone(browser: Browser) -> None:
@@ -55,7 +55,7 @@ async def test_an_email_that_github_has_not_verified_joins_nothing(browser: Brow
     assert (await arrive(browser, provider, verified=False, subject="2"))["error"] == "email_taken"
     assert "code" in await arrive(browser, provider, subject="3")
     assert "code" in await arrive(browser, provider, "eve@example.com", False, "4")
-    assert await rows(browser.service, "SELECT email_proved_at FROM accounts WHERE email = 'eve@example.com'") == [(None,)]
+    assert await rows(browser.service, "SELECT email_verified_at FROM accounts WHERE email = 'eve@example.com'") == [(None,)]
 
 
 async def test_without_a_primary_email_there_is_no_account(browser: Browser, provider: StandIn) -> None:

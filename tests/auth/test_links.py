@@ -31,7 +31,7 @@ def add(conn: sqlite3.Connection, token: str, purpose: str = "reset", now: float
 
 
 def test_the_token_of_a_link_is_43_letters_and_stored_as_its_hash_alone(conn: sqlite3.Connection) -> None:
-    tokens = {links.new_link_token(proved=proved) for proved in (True, False) for _ in range(50)}
+    tokens = {links.new_link_token(verified=verified) for verified in (True, False) for _ in range(50)}
     assert len(tokens) == 100 and all(len(token) == 43 and token.isalnum() and token.isascii() for token in tokens)
     token = tokens.pop()
     add(conn, token)

@@ -108,11 +108,11 @@ async def test_a_mailed_link_sets_the_password_once_and_proves_the_email(service
     assert message["Subject"] == "Set a new password"
     assert message["Date"] and message["Message-ID"] and message["Auto-Submitted"] == "auto-generated"
     token = token_in(message, service.config.base_url)
-    assert await rows(service, "SELECT email_proved_at FROM accounts") == [(None,)]
+    assert await rows(service, "SELECT email_verified_at FROM accounts") == [(None,)]
     body = {"token": token, "password": "a new password"}
     assert (await service.client.post("/auth/password-reset/confirm", json=body)).status_code == 204
     assert (await service.client.post("/auth/password-reset/confirm", json=body)).status_code == 400
-    assert await rows(service, "SELECT email_proved_at FROM accounts") == [(service.clocks.now,)]
+    assert await rows(service, "SELECT email_verified_at FROM accounts") == [(service.clocks.now,)]
     login = {"email": "ada@example.com", "password": "a new password"}
     assert (await service.client.post("/auth/login", json=login)).status_code == 200
 

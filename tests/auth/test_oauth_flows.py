@@ -45,7 +45,7 @@ def test_what_is_under_way_for_an_account_ends_with_it_alone(conn: sqlite3.Conne
     for number, who in enumerate((ada, bob, None)):
         oauth_flows.begin(conn, f"s{number}", "browser", "google", who, NOW)
     oauth_flows.add_code(conn, "c", "browser", ada, NOW)
-    oauth_flows.end_all_of(conn, ada)
+    oauth_flows.delete_flows(conn, ada)
     assert oauth_flows.end(conn, "s0", "browser", NOW) is None
     assert oauth_flows.end(conn, "s1", "browser", NOW) and oauth_flows.end(conn, "s2", "browser", NOW)
     with pytest.raises(ApiError):

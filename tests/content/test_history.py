@@ -163,14 +163,14 @@ def test_what_is_forgotten_is_in_no_table_and_no_index(conn: sqlite3.Connection,
         say(conn, account_id, "zebra crossing")
     with pytest.raises(sqlite3.IntegrityError):  # words would stay behind
         accounts.delete_account(conn, ada)
-    for forget_some in (word_runs.forget_some, history.forget_some, conversations.forget_some):
-        while forget_some(conn, ada):
+    for delete_some in (word_runs.delete_some, history.delete_some, conversations.delete_some):
+        while delete_some(conn, ada):
             pass
     assert accounts.delete_account(conn, ada)
     check_indexes(conn)
     assert texts(conn, ada, "zebra") == [] and len(texts(conn, bob, "zebra")) == 5
     assert conn.execute("SELECT count(*), count(DISTINCT account_id) FROM messages").fetchone()[:] == (6, 1)
-    assert not history.forget_some(conn, ada) and not conversations.forget_some(conn, ada)
+    assert not history.delete_some(conn, ada) and not conversations.delete_some(conn, ada)
 
 
 def test_many_messages_go_some_at_a_time(conn: sqlite3.Connection, ada: str) -> None:
@@ -179,11 +179,11 @@ def test_many_messages_go_some_at_a_time(conn: sqlite3.Connection, ada: str) -> 
         say(conn, ada, f"zebra {number}", conversation_id=conversation_id)
     left, more = [], True
     while more:
-        more = conversations.delete_some(conn, ada, conversation_id)
+        more = conversations.delete_conversation(conn, ada, conversation_id)
         left.append(conn.execute("SELECT count(*) FROM messages").fetchone()[0])
     assert len(left) > 2 and sorted(left, reverse=True) == left and texts(conn, ada, "zebra") == []
     with pytest.raises(ApiError):
-        conversations.delete_some(conn, ada, conversation_id)
+        conversations.delete_conversation(conn, ada, conversation_id)
 
 
 @pytest.mark.parametrize(
@@ -238,7 +238,7 @@ def test_any_text_and_any_query_work(text: str, query: str) -> None:
     assert texts(conn, ada, query) in ([], [text.strip()])
     assert len(search.search(conn, ada, query, 20, None, None).page.items) <= 1
     check_indexes(conn)
-    while conversations.delete_some(conn, ada, conversation_id):
+    while conversations.delete_conversation(conn, ada, conversation_id):
         pass
     assert conn.execute("SELECT count(*) FROM messages").fetchone()[0] == 0
     check_indexes(conn)

@@ -136,7 +136,7 @@ def test_an_accounts_words_go_with_it_and_no_others() -> None:
     for place in range(50):
         texts.add({"zebra", f"w{place}"})
         add(texts.conn, bob, "", place * PIECES, {"lion"})
-    while word_runs.forget_some(texts.conn, texts.account_id):
+    while word_runs.delete_some(texts.conn, texts.account_id):
         pass
     assert {account_id for account_id, _, _ in indexed(texts.conn)} == {bob}
     tables = ("fresh_words", "word_runs", "word_purges")

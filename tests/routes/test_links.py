@@ -94,7 +94,7 @@ async def test_what_is_no_link_proves_nothing(service: Service, body: dict[str, 
     assert (answer.status_code, answer.json()["error"]["param"]) == (400, "token")
 
 
-async def test_the_mail_is_sent_again_3_times_an_hour_until_the_address_is_proved(service: Service, box: MailBox) -> None:
+async def test_the_mail_is_sent_again_3_times_an_hour_until_the_address_is_verified(service: Service, box: MailBox) -> None:
     headers = bearer((await service.sign_up(ADA))["access_token"])
     statuses = [(await service.client.post("/user/verify-email", headers=headers)).status_code for _ in range(4)]
     assert statuses == [202, 202, 202, 429]
@@ -155,7 +155,7 @@ async def test_an_account_has_at_most_20_links_that_are_good_and_they_stay_so(se
     assert (await service.client.post(CONFIRM, json=body)).status_code == 204
 
 
-async def test_the_links_last_letter_tells_the_page_whether_the_address_was_ever_proved(service: Service, box: MailBox) -> None:
+async def test_the_links_last_letter_tells_the_page_whether_the_address_was_ever_verified(service: Service, box: MailBox) -> None:
     await service.sign_up(ADA)
     await box.wait_for(1)
     for number, letter in ((1, "u"), (2, "p")):
@@ -217,7 +217,7 @@ PROVED = {**ALL, "identities": [(0,)], "flows": [(0,)], "default_model": None, "
         ("reset", False, True, {**ALL, "keys": 0, "providers": 0, "default_model": None}),
     ],
 )
-async def test_the_first_proof_removes_what_somebody_else_may_have_planted(
+async def test_the_first_verification_removes_what_somebody_else_may_have_planted(
     service: Service, purpose: str, by_mail: bool, delete_keys: bool | None, expected: dict[str, Any]
 ) -> None:
     headers, key, cookie = await plant(service)

@@ -400,7 +400,7 @@ async def ada_is_here(browser: Browser, other: StandIn, how: str) -> None:
         ("linked elsewhere", True, "email_taken"),
     ],
 )
-async def test_an_identity_joins_an_account_only_where_both_sides_have_proved_the_email(
+async def test_an_identity_joins_an_account_only_where_both_sides_have_verified_the_email(
     browser: Browser, provider: StandIn, other: StandIn, here: str, verified: Any, outcome: str
 ) -> None:
     await ada_is_here(browser, other, here)
@@ -412,18 +412,18 @@ async def test_an_identity_joins_an_account_only_where_both_sides_have_proved_th
         assert await rows(browser.service, "SELECT * FROM identities") == linked_before
         return
     assert (await browser.change(fragment)).status_code == 200
-    [(proved_at,)] = await rows(browser.service, "SELECT email_proved_at FROM accounts")
-    assert (proved_at is not None) is (outcome == "joined" or verified is True)
+    [(verified_at,)] = await rows(browser.service, "SELECT email_verified_at FROM accounts")
+    assert (verified_at is not None) is (outcome == "joined" or verified is True)
 
 
-async def test_an_email_here_is_proved_by_a_linked_identity_that_has_proved_it(
+async def test_an_email_here_is_verified_by_a_linked_identity_that_has_verified_it(
     browser: Browser, provider: StandIn, other: StandIn
 ) -> None:
     session = await browser.service.sign_up("ada@example.com")
     assert await browser.link(provider, session, person(verified=False)) == {"linked": "stub"}
-    assert await rows(browser.service, "SELECT email_proved_at FROM accounts") == [(None,)]
+    assert await rows(browser.service, "SELECT email_verified_at FROM accounts") == [(None,)]
     await browser.sign_in(provider, person(verified=True))
-    assert await rows(browser.service, "SELECT email_proved_at FROM accounts") == [(browser.service.clocks.now,)]
+    assert await rows(browser.service, "SELECT email_verified_at FROM accounts") == [(browser.service.clocks.now,)]
     assert (await browser.sign_in(other, person(subject="1"), "other"))["user"]["id"] == session["user"]["id"]
 
 

@@ -87,7 +87,7 @@ async def test_somebody_signs_in_with_a_real_provider_and_is_the_same_after_a_re
     assert people[0] == people[1] and people[0]["email"] == "ada@example.com" and people[0]["name"] == "Ada"
 
 
-async def test_an_account_with_a_password_is_joined_once_its_email_was_proved_by_mail(
+async def test_an_account_with_a_password_is_joined_once_its_email_was_verified_by_mail(
     tmp_path: Path, issuer: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     httpx.put(f"{issuer}/users/bob", json={"email": "bob@example.com", "email_verified": True}).raise_for_status()

@@ -19,12 +19,12 @@ def make_link(server: RunningServer, visitor: Visitor, purpose: str) -> str:
     with database(server) as tx:
         account = accounts.account_by_id(tx, visitor.id)
         assert account is not None
-        token = links.new_link_token(proved=account.email_verified)
+        token = links.new_link_token(verified=account.email_verified)
         assert links.add_link(tx, account.id, purpose, token, by_mail=True, now_seconds=time.time())
     return token
 
 
-async def test_the_box_is_ticked_where_the_address_was_never_proved_and_deletes_the_keys(
+async def test_the_box_is_ticked_where_the_address_was_never_verified_and_deletes_the_keys(
     server: RunningServer, browser: Browser
 ) -> None:
     visitor = await asyncio.to_thread(new_visitor, server)
@@ -43,7 +43,7 @@ async def test_the_box_is_ticked_where_the_address_was_never_proved_and_deletes_
             assert page.url.endswith("/password-reset"), "the token has left the address bar"
 
 
-async def test_the_address_is_proved_by_a_click_and_once(server: RunningServer, browser: Browser) -> None:
+async def test_the_address_is_verified_by_a_click_and_once(server: RunningServer, browser: Browser) -> None:
     visitor = await asyncio.to_thread(new_visitor, server)
     async with new_context(browser, server, visitor, allow=["400"]) as context:
         page = await context.new_page()

@@ -1,4 +1,4 @@
-"""The first proof by an identity elsewhere: it stays linked, what was linked before goes, what is under way ends."""
+"""The first verification of an e-mail by an identity: identities linked before and unfinished sign-ins are deleted."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from svc.auth import accounts, identities, oauth_flows
-from svc.routes.first_proof import delete_keys_and_providers, prove
+from svc.routes.email_verification import delete_keys_and_providers, verify_email
 from tests.billing.test_wallet import empty_database
 
 NOW = 1_790_000_000.0
@@ -38,26 +38,26 @@ def account(conn: sqlite3.Connection, default_model: str | None) -> str:
     ("before", "after"),
     [("lab/m", None), ("lab/deep/m", None), ("builtin/echo", "builtin/echo"), ("laboratory/m",) * 2, (None, None)],
 )
-def test_the_proving_identity_stays_and_only_an_own_providers_model_is_no_default_any_more(
+def test_verifying_identity_stays_linked_and_a_default_model_of_an_own_provider_is_cleared(
     conn: sqlite3.Connection, before: str | None, after: str | None
 ) -> None:
     account_id = account(conn, before)
-    prove(conn, account_id, NOW, by_identity=MINE)
+    verify_email(conn, account_id, NOW, by_identity=MINE)
     assert identities.account_of(conn, *MINE) == account_id
     assert identities.account_of(conn, "https://evil.example", "1") is None
     assert oauth_flows.end(conn, "s", "browser", NOW) is None
-    proved = accounts.account_by_id(conn, account_id)
-    assert proved is not None and proved.email_verified and proved.default_model == after
+    verified = accounts.account_by_id(conn, account_id)
+    assert verified is not None and verified.email_verified and verified.default_model == after
 
 
-def test_a_second_proof_changes_nothing(conn: sqlite3.Connection) -> None:
+def test_a_second_verification_changes_nothing(conn: sqlite3.Connection) -> None:
     account_id = account(conn, "lab/m")
-    prove(conn, account_id, NOW)
+    verify_email(conn, account_id, NOW)
     identities.add_identity(conn, account_id, *MINE, None, NOW)
     accounts.update_account(conn, account_id, {"default_model": "lab/m"})
-    prove(conn, account_id, NOW + 1)
-    proved = accounts.account_by_id(conn, account_id)
-    assert proved is not None and (proved.default_model, proved.email_proved_at) == ("lab/m", NOW)
+    verify_email(conn, account_id, NOW + 1)
+    verified = accounts.account_by_id(conn, account_id)
+    assert verified is not None and (verified.default_model, verified.email_verified_at) == ("lab/m", NOW)
     assert identities.account_of(conn, *MINE) == account_id
 
 

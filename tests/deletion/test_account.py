@@ -1,4 +1,4 @@
-"""The deletion of an account: gone at once for its owner, while its rows go in slices, also after a restart."""
+"""The deletion of an account: it is gone at once for its owner, its rows follow in slices, also after a restart."""
 
 import contextlib
 import sqlite3
@@ -14,8 +14,8 @@ from svc.billing.usage import CountedCall, add_call
 from svc.config import Config
 from svc.content import artifacts, conversations, history
 from svc.db import Database
+from svc.deletion import account as deletion
 from svc.errors import ApiError
-from svc.routes import departure
 from svc.schema import connect
 from tests.bench_delete import GOING
 from tests.bench_delete import fill as fill_database
@@ -74,7 +74,7 @@ async def test_an_account_is_gone_for_its_owner_while_its_rows_are_still_there(s
     key = await service.make_key(headers)
     db: Database = service.state["db"]
     await db.write(fill, account_id, 300)
-    await db.write(departure.begin, account_id)
+    await db.write(deletion.begin_deletion, account_id, NOW)
 
     for answer in (
         await service.client.get("/user/me", headers=headers),
@@ -102,9 +102,9 @@ async def test_the_books_add_up_after_each_slice_and_at_the_end_nothing_is_left_
     db: Database = service.state["db"]
     await db.write(fill, account_id, 3_000)
     before = await db.read(lambda conn: conn.execute("SELECT count(*), sum(amount_micros) FROM ledger").fetchone()[:])
-    await db.write(departure.begin, account_id)
+    await db.write(deletion.begin_deletion, account_id, NOW)
     slices = 1
-    while await db.write(departure.go_on, account_id):
+    while await db.write(deletion.continue_deletion, account_id):
         slices += 1
         assert await db.read(findings) == []
     assert slices > 1
@@ -120,10 +120,10 @@ async def test_a_deletion_goes_on_after_a_restart(config: Config, clocks: Clocks
     async with serving(config, clocks) as service:
         account_id = (await service.sign_up(EMAIL))["user"]["id"]
         await service.state["db"].write(fill, account_id, 100)
-        await service.state["db"].write(departure.begin, account_id)
+        await service.state["db"].write(deletion.begin_deletion, account_id, NOW)
     async with serving(config, clocks) as service:
         db: Database = service.state["db"]
-        while await db.read(accounts.half_deleted):
+        while await db.read(accounts.accounts_being_deleted):
             pass
         assert await db.read(left, account_id) == {} and await db.read(findings) == []
 
@@ -140,7 +140,7 @@ def test_no_slice_looks_through_all_that_an_account_has(tmp_path: Path, monkeypa
         monkeypatch.setattr(module, bound, 0.0002)
     with contextlib.closing(connect(tmp_path / "service.db")) as tx:
         account_id = accounts.account_by_email(tx, GOING).id
-        departure.begin(tx, account_id)
+        deletion.begin_deletion(tx, account_id, NOW)
         steps, most = [0], 0
 
         def count() -> int:
@@ -149,13 +149,13 @@ def test_no_slice_looks_through_all_that_an_account_has(tmp_path: Path, monkeypa
 
         tx.set_progress_handler(count, 100)
         for _ in range(40):  # of each kind of rows, before the next one's turn comes
-            for forget_some in departure._SLICES:
-                if forget_some is conversations.forget_some:  # only when their messages are gone
+            for delete_some in deletion._SLICES:
+                if delete_some is conversations.delete_some:  # only when their messages are gone
                     continue
                 steps[0] = 0
-                forget_some(tx, account_id)
+                delete_some(tx, account_id)
                 most = max(most, steps[0])
         assert most < 10_000, "a look through 2,000 runs takes 18,000 steps of SQLite's machine"
-        while departure.go_on(tx, account_id):
+        while deletion.continue_deletion(tx, account_id):
             pass
         assert left(tx, account_id) == {}

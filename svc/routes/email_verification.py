@@ -1,6 +1,6 @@
-"""The first proof that an account's e-mail is its person's: what somebody else may have planted before goes.
+"""The first verification of an e-mail address: it removes what somebody else may have planted in the account.
 
-Anybody can sign up with anybody's address, link an identity of their own and wait for the owner of the address to come.
+Anybody can sign up with anybody's address, link an identity of their own and wait for the owner of the address.
 """
 
 import sqlite3
@@ -9,16 +9,18 @@ from svc.auth import accounts, identities, oauth_flows, tokens
 from svc.inference import providers
 
 
-def prove(tx: sqlite3.Connection, account_id: str, now_seconds: float, *, by_identity: tuple[str, str] | None = None) -> None:
-    """Notes that the address is proved; the first time, identities linked before go (but for the issuer and subject in
-    `by_identity`, the proof itself), sign-ins under way, and a default model of an own provider.
+def verify_email(
+    tx: sqlite3.Connection, account_id: str, now_seconds: float, *, by_identity: tuple[str, str] | None = None
+) -> None:
+    """Mark the address as verified. The first time, delete the identities linked before (except the issuer and subject
+    `by_identity`, which verified it), unfinished sign-ins, and a default model of an own provider.
 
-    The checkout cookies from before end by the time of the proof.
+    Checkout cookies made before this time are not valid any more.
     """
-    if not accounts.prove_email(tx, account_id, now_seconds):
+    if not accounts.verify_email(tx, account_id, now_seconds):
         return
     identities.delete_identities(tx, account_id, but=by_identity)
-    oauth_flows.end_all_of(tx, account_id)
+    oauth_flows.delete_flows(tx, account_id)
     account = accounts.account_by_id(tx, account_id)
     if account is not None and account.default_model is not None:
         name, _, _ = account.default_model.partition("/")
@@ -27,7 +29,7 @@ def prove(tx: sqlite3.Connection, account_id: str, now_seconds: float, *, by_ide
 
 
 def delete_keys_and_providers(tx: sqlite3.Connection, account_id: str) -> None:
-    """Deletes every API key and own model provider, and with them a default model that no provider is left for."""
+    """Delete all API keys and own model providers, and a default model of such a provider."""
     while tokens.delete_some_keys(tx, account_id):
         pass
     names = providers.delete_providers(tx, account_id)

@@ -1,4 +1,4 @@
-"""An account that the operator's command deletes loses its open streams, as one does that its person deletes."""
+"""`svc user delete` beside a running server ends the open streams of the account."""
 
 import asyncio
 import time

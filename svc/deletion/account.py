@@ -1,0 +1,108 @@
+"""Delete an account: it is gone at once for its owner, and its rows are deleted in slices, between which others write.
+
+begin_deletion -> no sign-in, key, link, wallet or checkout belongs to the account -> continue_deletion until nothing is left
+-> the deleted rows are overwritten in the log. The next start continues a deletion that a process has left unfinished.
+"""
+
+import asyncio
+import contextlib
+import sqlite3
+import time
+from collections.abc import AsyncIterator
+
+from svc.agents import runs
+from svc.auth import accounts, identities, links, oauth_flows, tokens
+from svc.billing import payments, usage, wallet
+from svc.content import artifacts, conversations, history, projects, support, word_runs
+from svc.db import Database
+from svc.errors import ApiError
+from svc.server.sse import Drain
+
+_SLICES = (
+    word_runs.delete_some,
+    history.delete_some,
+    conversations.delete_some,
+    artifacts.delete_some,
+    runs.delete_some,
+    tokens.delete_some_keys,
+    usage.delete_some,
+    support.delete_some,
+    projects.delete_some,
+    wallet.delete_some,
+)
+_POLL_SECONDS = 1.0
+_PAUSES = 3  # times the duration of the last slice
+
+
+def begin_deletion(tx: sqlite3.Connection, account_id: str, now_seconds: float) -> None:
+    """End every way to sign in to the account, its wallet, and its part in payments."""
+    accounts.mark_deleting(tx, account_id, now_seconds)
+    identities.delete_identities(tx, account_id, but=None)
+    links.delete_links(tx, account_id)
+    oauth_flows.delete_flows(tx, account_id)
+    payments.detach_checkouts(tx, account_id)
+    wallet.close(tx, account_id)
+
+
+def continue_deletion(tx: sqlite3.Connection, account_id: str) -> bool:
+    """Delete a slice of the account's rows, and after the last one the account; return whether there is more to do."""
+    if any(delete_some(tx, account_id) for delete_some in _SLICES):
+        return True
+    accounts.delete_account(tx, account_id)
+    return False
+
+
+async def delete_account(db: Database, drain: Drain, account_id: str, now_seconds: float) -> None:
+    """Delete an account and end its open answers. Raises ApiError `storage_unavailable`; the next start continues then."""
+    await db.write(begin_deletion, account_id, now_seconds)
+    drain.end_all_of(account_id, "account_deleted")
+    await _finish(db, account_id)
+
+
+def delete_beside_server(tx: sqlite3.Connection, account_id: str, now_seconds: float, *, served: bool) -> None:
+    """Delete an account on the connection of a command, in transactions with pauses where the database is `served`.
+
+    A transaction must be open, and one is open at the end.
+    """
+    began, more = time.monotonic(), True
+    begin_deletion(tx, account_id, now_seconds)
+    while more:
+        tx.execute("COMMIT")
+        if served:  # the server polls for the lock, and must find it free most of the time
+            time.sleep(_PAUSES * (time.monotonic() - began))
+        tx.execute("BEGIN IMMEDIATE")
+        began = time.monotonic()
+        more = continue_deletion(tx, account_id)
+
+
+@contextlib.asynccontextmanager
+async def deletions_watched(db: Database, drain: Drain) -> AsyncIterator[None]:
+    """Continue unfinished deletions while the block runs, and end the open answers of accounts that a command deletes."""
+    tasks = [asyncio.create_task(_finish_all(db)), asyncio.create_task(_end_answers_of_deleted(db, drain))]
+    try:
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
+
+
+async def _finish(db: Database, account_id: str) -> None:
+    while await db.write_as("alone", continue_deletion, account_id):
+        pass
+    await db.empty_log()  # it holds the deleted rows, too
+
+
+async def _finish_all(db: Database) -> None:
+    with contextlib.suppress(ApiError):  # the storage is full, or the server stops: the next start tries again
+        # The writer is open at this time. A reader would have to be opened.
+        for account_id in await db.write(accounts.accounts_being_deleted):
+            await _finish(db, account_id)
+
+
+async def _end_answers_of_deleted(db: Database, drain: Drain) -> None:
+    while True:
+        await asyncio.sleep(_POLL_SECONDS)
+        if owners := drain.owners():
+            with contextlib.suppress(ApiError):  # the storage does not answer: ask again
+                for account_id in await db.read(accounts.missing_accounts, owners):
+                    drain.end_all_of(account_id, "account_deleted")
