@@ -140,7 +140,7 @@ def from_environ(environ: Mapping[str, str]) -> Config:
         of_provider = _OAUTH.fullmatch(name)
         parse = _OAUTH_PARTS[of_provider[2]] if of_provider else SETTINGS.get(name)
         if parse is None:
-            raise StartError(f"{name} is not a setting of this service; svc/README.md lists them")
+            raise StartError(f"{name} is not a setting of this service; svc/OPERATING.md lists them")
         text = settings[name].strip()
         if not text:
             continue

@@ -312,6 +312,6 @@ async def test_what_is_no_address_is_refused_with_the_same_text(box: Toolbox, fa
 
 
 def test_every_tool_is_named_in_the_documentation_and_in_the_web_application() -> None:
-    for file in ("svc/README.md", "svc/static/app/texts.js"):
+    for file in ("svc/OPERATING.md", "svc/static/app/texts.js"):
         text = (ROOT / file).read_text()
         assert [name for name in tools.TOOLS if name not in text] == [], f"{file} lacks these tools"

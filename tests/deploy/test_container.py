@@ -173,7 +173,7 @@ def test_the_image_serves_from_a_read_only_root_tells_its_health_and_stops(image
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_a_backup_goes_from_one_volume_into_another(image: Image, tmp_path: Path) -> None:
-    """As svc/deploy/README.md says: out of a running container, and into a new volume, from a read-only root."""
+    """Follow svc/deploy/README.md: back up a running container, and restore into a new volume with a read-only root."""
     env = {**environment(), "SVC_PORT": "0", "PYTHONPATH": ""}
 
     def svc(*arguments: str, **variables: str) -> "subprocess.CompletedProcess[bytes]":

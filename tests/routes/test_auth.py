@@ -146,7 +146,7 @@ async def test_only_the_log_line_of_a_failed_sign_in_has_the_clients_address(
     assert sum(b"198.51.100" in line for line in (tmp_path / "log").read_bytes().splitlines()) == 3
     pattern = EXAMPLES["fail2ban"].partition("failregex = ")[2].strip().replace("<ADDR>", r"(?P<host>[0-9.]+)")
     hosts = [match["host"] for line in (tmp_path / "log").read_text().splitlines() if (match := re.search(pattern, line))]
-    assert hosts == ["198.51.100.7"] * 3, "the filter of svc/README.md finds them"
+    assert hosts == ["198.51.100.7"] * 3, "the filter of svc/OPERATING.md finds them"
 
 
 async def test_an_unknown_email_and_a_wrong_password_cost_the_same_time() -> None:

@@ -1,11 +1,11 @@
-"""The examples of README.md, svc/README.md and svc/deploy/README.md, as they stand there, for the tests that run them."""
+"""The examples of README.md, svc/OPERATING.md and svc/deploy/README.md, for the tests that run them."""
 
 import re
 
 from tests.support.server import ROOT
 
 README = (ROOT / "README.md").read_text()
-REFERENCE = (ROOT / "svc" / "README.md").read_text()
+REFERENCE = (ROOT / "svc" / "OPERATING.md").read_text()
 DEPLOYMENT = (ROOT / "svc" / "deploy" / "README.md").read_text()
 # Each follows a line `<!-- its name -->`.
 EXAMPLES = dict(re.findall(r"^<!-- ([\w-]+) -->\n```\w+\n(.*?)^```$", README + REFERENCE + DEPLOYMENT, re.MULTILINE | re.DOTALL))
