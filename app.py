@@ -69,7 +69,7 @@ from svc.routes import (
 from svc.routes.checkout import from_our_page, in_html, recognised
 from svc.server.body_budget import BodyBudget
 from svc.server.edge import Edge
-from svc.server.gate import linked, metered, open_signup, per_ip, pro_only, session_only, signed_in
+from svc.server.gate import key_in_header, linked, metered, open_signup, per_ip, pro_only, session_only, signed_in
 from svc.server.limits import AtOnce, Limits
 from svc.server.offload import Offload
 from svc.server.serve import run
@@ -88,7 +88,7 @@ ROUTES = [
     ("GET", "/v1/agents/runs", signed_in(agents.list_runs)),
     ("GET", "/v1/agents/runs/{run_id}", signed_in(agents.show_run)),
     ("POST", "/v1/agents/runs/{run_id}/stop", signed_in(agents.stop_run)),
-    ("GET", "/v1/models", signed_in(chat.list_models)),
+    ("GET", "/v1/models", key_in_header(signed_in(chat.list_models))),
     ("GET", "/v1/models/{model_id:path}", signed_in(chat.show_model)),
     ("POST", "/auth/signup", per_ip("signup")(open_signup(auth.signup))),
     ("POST", "/auth/login", per_ip("login")(auth.login)),

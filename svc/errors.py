@@ -100,6 +100,27 @@ class ApiError(Exception):
         return {"error": self.error}
 
 
+_ANTHROPIC_TYPES = {
+    401: "authentication_error",
+    402: "billing_error",
+    403: "permission_error",
+    404: "not_found_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    503: "overloaded_error",
+    504: "timeout_error",
+}
+
+
+def anthropic_error(error: ApiError, request_id: str) -> dict[str, Any]:
+    """Return an error in the shape of Anthropic's API, in which the paths under `/v1/messages` report it."""
+    other = "invalid_request_error" if error.status < 500 else "api_error"
+    detail = {"type": _ANTHROPIC_TYPES.get(error.status, other), "message": error.error["message"]}
+    if "retry_after" in error.error:
+        detail["retry_after"] = error.error["retry_after"]
+    return {"type": "error", "error": detail, "request_id": request_id}
+
+
 class UpstreamFault(Exception):
     """A model server that failed, before the service has decided what the caller sees of it.
 

@@ -14,6 +14,7 @@ from svc.server.web import refusal
 EXPOSED_HEADERS = (
     "retry-after",
     "x-request-id",
+    "request-id",
     "x-should-retry",
     "x-ratelimit-limit-requests",
     "x-ratelimit-remaining-requests",

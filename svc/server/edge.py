@@ -27,7 +27,7 @@ from svc.server.context import Context
 from svc.server.cors import Cors
 from svc.server.head import joined
 from svc.server.sse import Drain
-from svc.server.web import refusal
+from svc.server.web import in_anthropic_format, refusal
 
 _HOST = re.compile(r"(?:\[([0-9a-f:.]*)\]|([^\[\]:@/\s]*))(?::[0-9]{0,5})?")
 _REMEMBERED = 4096  # callers that were let in
@@ -65,6 +65,8 @@ class Edge:
         own_id = sent.get(b"x-request-id")
         request_id = own_id.decode() if own_id and _REQUEST_ID.fullmatch(own_id) else "req_" + random_base62(22)
         added = [(b"x-request-id", request_id.encode()), *_STANDING]
+        if in_anthropic_format(scope["path"]):
+            added.append((b"request-id", request_id.encode()))
         line: dict[str, Any] = {
             "time": 0.0,
             "level": "info",
@@ -95,7 +97,7 @@ class Edge:
         except ClientDisconnect:
             line["status"] = line["status"] or 499
         except Exception as error:
-            answer = _answer_to(error, line, begun=line["status"] > 0)
+            answer = _answer_to(error, scope["path"], line, begun=line["status"] > 0)
             if answer is None:  # only a cut connection can tell that an answer which has begun is not whole
                 raise
             await answer(scope, receive, send_with_headers)
@@ -142,7 +144,7 @@ class Edge:
         return peer
 
 
-def _answer_to(error: Exception, fields: dict[str, Any], *, begun: bool) -> Response | None:
+def _answer_to(error: Exception, path: str, fields: dict[str, Any], *, begun: bool) -> Response | None:
     """The answer to what a request ended in, and what its log line says of it; None where one has `begun`."""
     if isinstance(error, HTTPException):  # Starlette's own
         code = {404: "not_found", 405: "method_not_allowed"}.get(error.status_code, "invalid_request")
@@ -153,9 +155,9 @@ def _answer_to(error: Exception, fields: dict[str, Any], *, begun: bool) -> Resp
         cause = error.__cause__
         fields["code"], fields["byok"] = error.error.get("code"), error.byok
         fields["cause"] = getattr(cause, "sqlite_errorname", type(cause).__name__) if cause else None
-        return refusal(error)
+        return refusal(error, path, fields["request_id"])
     fields["level"], fields["error"] = "error", describe(error)
-    return None if begun else refusal(ApiError("internal_error"))
+    return None if begun else refusal(ApiError("internal_error"), path, fields["request_id"])
 
 
 def _host_name(host: bytes) -> str:

@@ -32,6 +32,11 @@ _BEARER = Component(
         "description": "A session token (a JWT, 8 hours) or a personal API key (`svc-v1-…`, until it is deleted).",
     },
 )
+_API_KEY_HEADER = Component(
+    "securitySchemes",
+    "apiKeyHeader",
+    {"type": "apiKey", "in": "header", "name": "x-api-key", "description": "The same token, as Anthropic's SDKs send it."},
+)
 _LINK = Component(
     "securitySchemes",
     "link",
@@ -93,6 +98,23 @@ def linked(endpoint: Endpoint) -> Endpoint:
         artifact_id = request.path_params["artifact_id"]
         key = state.derived_keys["content"]
         context_of(request).linked_account_id = account_of_link(key, request.query_params, artifact_id, state.clock())
+        return await endpoint(request)
+
+    return guarded
+
+
+@implies(security=_API_KEY_HEADER)
+def key_in_header(endpoint: Endpoint) -> Endpoint:
+    """Accept the token in `x-api-key`, too. Two different tokens are refused, as two `Authorization` headers are."""
+
+    async def guarded(request: Request[State]) -> Response:
+        context = context_of(request)
+        key = context.headers.get(b"x-api-key")
+        if key is not None:
+            sent = context.headers.get(b"authorization", b"Bearer " + key)
+            if _bearer(sent).encode("latin-1") != key.strip(b" "):
+                raise ApiError("invalid_api_key")
+            context.headers = {**context.headers, b"authorization": sent}
         return await endpoint(request)
 
     return guarded

@@ -15,6 +15,7 @@ import orjson
 from svc.errors import ERRORS
 from svc.json_text import MOST_JSON_VALUES
 from svc.server.body_budget import KIB, MIB
+from svc.server.error_schemas import error_examples, error_schema
 from svc.server.interface import (
     Answer,
     Body,
@@ -25,10 +26,8 @@ from svc.server.interface import (
     named_header,
     operation_of,
     parameter,
-    record,
-    refined,
 )
-from svc.server.web import Row
+from svc.server.web import Row, in_anthropic_format
 from svc.shapes import Component, Shape
 
 # --- what every operation has
@@ -38,6 +37,12 @@ REQUEST_ID = named_header(
     "The id of this request, also in the log: the caller's own `x-request-id` if it is 1 to 128 visible ASCII characters, "
     "else a new one.",
     {"type": "string", "pattern": "^[\\x21-\\x7e]{1,128}$"},
+    "req_4fGk2mXq9TzLw8RbYc1VdN",
+)
+ANTHROPIC_REQUEST_ID = named_header(
+    "AnthropicRequestId",
+    "The same as `x-request-id`, where Anthropic's SDKs read it.",
+    {"type": "string"},
     "req_4fGk2mXq9TzLw8RbYc1VdN",
 )
 _EVERYWHERE = {
@@ -116,49 +121,6 @@ _WHEN = {
 }
 
 
-def _codes() -> str:
-    """The table of errors as a list: its codes by status and type."""
-    families: dict[str, list[str]] = {}
-    for code, (status, kind, _) in ERRORS.items():
-        statuses = "502, 503, 504" if kind == "upstream_error" else str(status)
-        families.setdefault(f"{statuses} {kind}", []).append(f"`{code}`")
-    return "\n".join(f"- {family}: {', '.join(codes)}" for family, codes in families.items())
-
-
-ERROR_DETAIL = record(
-    "ErrorDetail",
-    {
-        "message": {"type": "string", "description": "What to do about it, for people."},
-        "type": {
-            "type": "string",
-            "description": "The family of the error. A model server's own refusal may carry its own.",
-            "examples": sorted({kind for _, kind, _ in ERRORS.values()}),
-        },
-        "code": {
-            "type": ["string", "null"],
-            "description": "What went wrong, for programs. The codes of this service, by status and type:\n\n"
-            f"{_codes()}\n\nA model server's own refusal keeps its own code, or null.",
-        },
-        "param": {
-            "type": ["string", "null"],
-            "description": "The field at fault, for instance `messages[0].role`; null where there is none.",
-        },
-        "retry_after": {
-            "type": "integer",
-            "description": "On 429: the seconds to wait, the same as the header Retry-After.",
-            "minimum": 1,
-        },
-    },
-    required=("message", "type", "code", "param"),
-    description="What went wrong.",
-    additionalProperties=True,
-)
-ERROR = record("Error", {"error": ERROR_DETAIL}, description="The one shape of every error, on every path.")
-_RATE_LIMIT_ERROR = record(
-    "RateLimitError",
-    {"error": refined(ERROR_DETAIL, required=["message", "type", "retry_after"])},
-    description="An error that tells when to try again.",
-)
 HTML = Content({"type": "string", "contentMediaType": "text/html"})
 
 
@@ -296,8 +258,10 @@ def _responses(operation: Operation, path: str) -> dict[str, Any]:
         for refusal in refusals:
             by_status.setdefault(refusal.status or str(ERRORS[refusal.code][0]), []).append((depth, refusal))
     for status, found in by_status.items():
-        responses[status] = _refused(operation, status, found)
+        responses[status] = _refused(operation, path, status, found)
     for status, response in responses.items():
+        if in_anthropic_format(path):
+            response["headers"]["request-id"] = ANTHROPIC_REQUEST_ID
         depth = max((depth for depth, _ in by_status.get(status, [])), default=len(operation.guards))
         for number, guard in enumerate(operation.guards, 1):
             if number <= depth or status == "500":  # whatever failed may have failed in there
@@ -340,7 +304,7 @@ def _of_body(operation: Operation) -> list[Refusal]:
     return [*found, Refusal("PAYLOAD_TOO_LARGE", when=f"{too_large}."), Refusal("overloaded")]
 
 
-def _refused(operation: Operation, status: str, found: list[tuple[int, Refusal]]) -> dict[str, Any]:
+def _refused(operation: Operation, path: str, status: str, found: list[tuple[int, Refusal]]) -> dict[str, Any]:
     """The refusals of one status, from the innermost outwards: as JSON, or as a page those that a guard shows as one."""
     html_from = next((number for number, guard in enumerate(operation.guards, 1) if guard.html), len(operation.guards) + 2)
     found = sorted(found, key=lambda pair: -pair[0])
@@ -359,28 +323,8 @@ def _refused(operation: Operation, status: str, found: list[tuple[int, Refusal]]
         headers.update(refusal.headers)
     content = {"text/html": _content(HTML)} if pages else {}
     if refusals:
-        error = _RATE_LIMIT_ERROR if status == "429" else ERROR
-        content["application/json"] = {"schema": error, "examples": _examples(refusals)}
+        content["application/json"] = {"schema": error_schema(path, status), "examples": error_examples(path, status, refusals)}
     return {"description": _alternatives(_when(refusal) for _, refusal in found), "headers": headers, "content": content}
-
-
-def _examples(refusals: list[Refusal]) -> dict[str, Any]:
-    """An example for each code and message: a code that stands for several things is there several times."""
-    examples: dict[str, Any] = {}
-    for refusal in refusals:
-        _, kind, message = ERRORS.get(refusal.code, (0, "", ""))
-        error = {
-            "message": refusal.message or message,
-            "type": refusal.type or kind,
-            "code": refusal.code,
-            "param": refusal.param,
-            **({"retry_after": 37} if kind == "rate_limit_error" else {}),
-        }
-        example = {"value": {"error": error}}
-        if example not in examples.values():
-            same = sum(re.fullmatch(rf"{refusal.code}(_\d+)?", name) is not None for name in examples)
-            examples[f"{refusal.code}_{same + 1}" if same else refusal.code] = example
-    return examples
 
 
 def _when(refusal: Refusal) -> str:

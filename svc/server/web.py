@@ -13,7 +13,7 @@ from starlette.types import Lifespan, Receive, Scope, Send
 
 from svc import json_text
 from svc.db import Page
-from svc.errors import ApiError
+from svc.errors import ApiError, anthropic_error
 from svc.server.context import context_of
 from svc.server.head import METHODS
 from svc.server.state import State
@@ -131,6 +131,12 @@ def add_log_fields(request: Request[State], **fields: Any) -> None:
 # --- errors
 
 
-def refusal(error: ApiError) -> Response:
-    """An ApiError as an answer."""
-    return reply(error.body(), error.status, error.headers)
+def in_anthropic_format(path: str) -> bool:
+    """Return whether errors on `path` have the shape of Anthropic's API, and answers the header `request-id`."""
+    return path == "/v1/messages" or path.startswith("/v1/messages/")
+
+
+def refusal(error: ApiError, path: str = "", request_id: str = "") -> Response:
+    """Return an ApiError as an answer, in the shape of `path`."""
+    body = anthropic_error(error, request_id) if in_anthropic_format(path) else error.body()
+    return reply(body, error.status, error.headers)

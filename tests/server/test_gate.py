@@ -171,3 +171,24 @@ async def test_a_caller_whose_account_is_gone_meanwhile_is_refused(service: Serv
     with pytest.raises(ApiError) as caught:
         await caller.account(service.state["db"])
     assert caught.value.code == "invalid_api_key"
+
+
+# --- the token in x-api-key
+
+
+async def test_models_accept_the_token_in_x_api_key(service: Service) -> None:
+    headers = await service.bearer()
+    token = headers["authorization"].removeprefix("Bearer ")
+    key = (await service.make_key(headers))["key"]
+    for sent in ({"x-api-key": key}, {"x-api-key": token}, {"x-api-key": key, **bearer(key)}):
+        assert (await service.client.get("/v1/models", headers=sent)).status_code == 200
+    refused: list[dict[str, str]] = [
+        {"x-api-key": "svc-v1-nothing"},
+        {"x-api-key": ""},
+        {"x-api-key": key, **headers},
+        {"x-api-key": f"{key}, {key}"},
+        {"x-api-key": key, "authorization": f"Basic {key}"},
+    ]
+    for sent in refused:
+        assert_error(await service.client.get("/v1/models", headers=sent), 401, "invalid_api_key")
+    assert_error(await service.client.get("/user/me", headers={"x-api-key": key}), 401, "invalid_api_key")

@@ -4,6 +4,7 @@ from svc.agents.tools import TOOLS
 from svc.routes.schemas.chat import COMPLETION_USAGE
 from svc.routes.schemas.common import ID, TIMESTAMP
 from svc.routes.schemas.headers import RUN_HEADER
+from svc.server.error_schemas import ERROR_DETAIL
 from svc.server.interface import (
     Answer,
     Content,
@@ -18,7 +19,6 @@ from svc.server.interface import (
     string,
     tagged,
 )
-from svc.server.openapi import ERROR_DETAIL
 
 RUN_ARTIFACT = record("RunArtifact", {"id": ID, "name": string(), "content_type": string(), "size": integer("Bytes.", minimum=0)})
 RUN_STARTED = record(

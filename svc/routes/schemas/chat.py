@@ -1,8 +1,8 @@
 """Schemas of chat completions, in OpenAI's wire format: what is answered."""
 
 from svc.routes.schemas.headers import CONVERSATION_HEADER, MEMORY_HEADER
+from svc.server.error_schemas import ERROR
 from svc.server.interface import Answer, Content, array, as_event, choice, header, integer, or_null, record, refined, string
-from svc.server.openapi import ERROR
 
 COMPLETION_USAGE = record(
     "CompletionUsage",

@@ -2,8 +2,8 @@
 
 from svc.routes.schemas.content import CONTENT_URL
 from svc.routes.schemas.headers import AUDIO_SECONDS_HEADER, AUDIO_TRUNCATED_HEADER, COST_HEADER
+from svc.server.error_schemas import ERROR
 from svc.server.interface import Answer, Content, array, as_event, choice, integer, record, string
-from svc.server.openapi import ERROR
 
 IMAGE = record(
     "Image",
