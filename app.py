@@ -62,6 +62,7 @@ from svc.routes import (
     pages,
     projects,
     providers,
+    responses,
     service,
     support,
     user,
@@ -81,6 +82,7 @@ from svc.version import VERSION
 
 ROUTES = [
     ("POST", "/v1/chat/completions", signed_in(metered(chat.create))),
+    ("POST", "/v1/responses", signed_in(metered(responses.create))),
     ("POST", "/v1/images/generations", signed_in(media.create_image)),
     ("POST", "/v1/audio/generate", signed_in(media.generate_audio)),
     ("POST", "/v1/audio/speech", signed_in(media.create_speech)),

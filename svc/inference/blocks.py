@@ -26,14 +26,29 @@ class Texts:
     before: bytes
     after: bytes
 
+    @property
+    def ascii_tokens(self) -> list[bytes]:
+        """The texts as JSON strings in ASCII."""
+        return self.tokens if b"".join(self.tokens).isascii() else ascii_strings(self.texts)
+
+
+def ascii_strings(texts: Sequence[str]) -> list[bytes]:
+    """Return texts as JSON strings in ASCII."""
+    return [_ascii_json(text).encode() for text in texts]
+
 
 def blocks(chunks: Sequence[Chunk | Texts]) -> list[bytes]:
     """Return the blocks of chunks that came together, joined up to a size that lets the event loop run in between."""
     if len(chunks) == 1:
         return [_written(chunks[0])]
+    return joined([_written(chunk) for chunk in chunks])
+
+
+def joined(blocks: Sequence[bytes]) -> list[bytes]:
+    """Return `blocks` joined up to a size that lets the event loop run in between."""
     parts, part = [], b""
-    for chunk in chunks:
-        part += _written(chunk)
+    for block in blocks:
+        part += block
         if len(part) >= _PART_BYTES:
             parts.append(part)
             part = b""
@@ -60,14 +75,17 @@ def around_text(chunk: Chunk) -> tuple[bytes, bytes]:
 
 
 def event(chunk: Chunk) -> bytes:
-    """Return one block of a chat stream, in ASCII: some readers end a line at U+2028."""
+    """Return one block of a chat stream."""
+    return b"data: " + ascii_json(chunk) + b"\n\n"
+
+
+def ascii_json(value: Any) -> bytes:
+    """Return a value as JSON in ASCII: some readers end a line at U+2028."""
     try:
-        data = orjson.dumps(chunk)
+        data = orjson.dumps(value)
     except TypeError:  # some 250 levels deep, or a lone surrogate: the slower way takes it
         data = b"\xff"
-    if not data.isascii():
-        data = _ascii_json(chunk).encode()
-    return b"data: " + data + b"\n\n"
+    return data if data.isascii() else _ascii_json(value).encode()
 
 
 def error_event(error: dict[str, Any]) -> bytes:

@@ -105,6 +105,16 @@ class ChatCall(PaidCall):
             self._writer.estimated_input()  # counted here, and neither on the event loop nor in the transaction that settles
 
     @property
+    def streams(self) -> bool:
+        """Whether the request asks for a stream."""
+        return bool(self._body.get("stream"))
+
+    @property
+    def estimated_input_tokens(self) -> int:
+        """The estimate for the tokens of the request."""
+        return self._writer.estimated_input()
+
+    @property
     def most_bytes(self) -> int:
         """The room to reserve for the text of one choice: 32 bytes a token of the output limit, at most 256 KiB."""
         return min(self._wanted_tokens()[0] * _BYTES_PER_GRANTED_TOKEN, _MOST_RESERVED_BYTES)
@@ -246,8 +256,8 @@ class ChatCall(PaidCall):
             if fault is not None:
                 raise fault
 
-    async def complete(self) -> bytes:
-        """The answer as one `chat.completion` in JSON. Raises ApiError for a fault of the upstream."""
+    async def complete(self) -> tuple[dict[str, Any], bytes]:
+        """Return the answer as one `chat.completion`, and that as JSON. Raises ApiError for a fault of the upstream."""
         writer = self._writer
         writer.whole = True
         try:
@@ -265,14 +275,14 @@ class ChatCall(PaidCall):
             if written is None:
                 long = writer.text_bytes > _LONG_BYTES
                 written = await asyncio.to_thread(writer.answer, True) if long else writer.answer()
-            self._answer, data = written
+            self._answer = written[0]
             self.begun = True
         except UpstreamFault as fault:
             self.ended(fault)
             raise self.caller_error(fault) from fault
         finally:
             self._note_end()
-        return data
+        return written
 
     def _note_end(self) -> None:
         usage = self.usage

@@ -1,8 +1,8 @@
 """Chat completions and the list of models, in OpenAI's wire format."""
 
-import asyncio
 import contextlib
 from collections.abc import AsyncGenerator
+from functools import partial
 from typing import Any
 
 from starlette.requests import Request
@@ -11,26 +11,20 @@ from starlette.responses import Response
 from svc import quota
 from svc.content import answers, memory
 from svc.content.memory import Exchange
-from svc.errors import ApiError, describe
-from svc.inference import blocks
+from svc.errors import ApiError
 from svc.inference.catalog import Model
 from svc.inference.chat_call import ChatCall
 from svc.inference.chat_shape import CHAT_REQUEST, check_for_builtin
-from svc.inference.paid_call import Payer
+from svc.inference.formats.answer import ChatAnswer
+from svc.routes.completion import BODY_BYTES, make_off_loop, payer_of, respond
 from svc.routes.schemas.chat import CHAT_ANSWER, CHAT_EXAMPLES, CHAT_TEXT
 from svc.routes.schemas.models import MODEL, MODEL_LIST
 from svc.routes.schemas.refusals import MODEL_NOT_FOUND, MODEL_SERVER, NO_FUNDS, NO_ROOM, OWN_ADDRESS
-from svc.server.body_budget import KIB, MIB
-from svc.server.context import context_of
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Refusal, describes, parameter, path_id, string
-from svc.server.sse import EventStream, Interrupt, attended
 from svc.server.state import State
 from svc.server.streamed import Streamed, json_array
-from svc.server.web import add_log_fields, reply, reply_written
-
-_BODY_BYTES = 16 * MIB
-_HEAVY_BYTES = 64 * KIB
+from svc.server.web import add_log_fields, reply
 
 
 @describes(
@@ -40,7 +34,7 @@ _HEAVY_BYTES = 64 * KIB
     CHAT_TEXT,
     body=CHAT_REQUEST,
     examples=CHAT_EXAMPLES,
-    most_bytes=_BODY_BYTES,
+    most_bytes=BODY_BYTES,
     parameters=[
         parameter(
             "x-service-conversation",
@@ -71,78 +65,34 @@ _HEAVY_BYTES = 64 * KIB
 )
 async def create(request: Request[State], caller: Caller, body: dict[str, Any]) -> Response:
     """A chat completion: one JSON answer, or with `stream: true` server-sent chunks that end with `[DONE]`."""
-    state, owner = request.state, caller.id
+    state = request.state
     model = await state.models.chosen(caller.id, caller.default_model, body.get("model"), "chat")
     if model.provider is None:
         check_for_builtin(body)
     exchange = None
     if caller.auth == "session":  # a key's requests are stateless
         conversation_id, replaces = request.headers.get(memory.HEADER), request.headers.get(memory.REPLACES)
-        exchange = await memory.begin(state.db, owner, body["messages"], conversation_id, replaces, state.clock())
+        exchange = await memory.begin(state.db, caller.id, body["messages"], conversation_id, replaces, state.clock())
         body = {**body, "messages": exchange.messages}
-    payer = Payer(owner, context_of(request).request_id, caller.key_id)
-    if int(context_of(request).headers.get(b"content-length", _BODY_BYTES)) > _HEAVY_BYTES:  # making it walks the whole body
-        call = await state.offload.run(owner, ChatCall, model, body, state.engines, payer, heavy=True)
-    else:
-        call = ChatCall(model, body, state.engines, payer)
-    interrupt = Interrupt()
-    headers = exchange.headers if exchange else {}
-    if body.get("stream"):
-        return EventStream(
-            _events(request, call, exchange, interrupt),
-            drain=state.drain,
-            owner=owner,
-            interrupt=interrupt,
-            closing=lambda error: blocks.error_event(error.error),
-            on_fault=lambda fault: add_log_fields(request, level="error", error=describe(fault)),
-            headers=headers,
-            last=blocks.DONE,
-        )
-    try:
-        async with _stored(request, call, exchange), call:
-            with attended(request.receive, state.drain, owner, interrupt):
-                answer = await call.complete()
-    finally:
-        context_of(request).log_fields.update(call.log_fields)
-    if call.paid:
-        headers = {**headers, "x-service-cost-micros": str(call.cost_micros)}
-    return reply_written(answer, headers)
-
-
-async def _events(
-    request: Request[State], call: ChatCall, exchange: Exchange | None, interrupt: Interrupt
-) -> AsyncGenerator[bytes, None]:
-    whole = False
-    try:
-        try:
-            async with _stored(request, call, exchange), call:  # settled before the stream's last block, `[DONE]`
-                try:
-                    async with contextlib.aclosing(call.stream()) as chunks:
-                        async for together in chunks:
-                            for part in blocks.blocks(together):
-                                yield part
-                except asyncio.CancelledError:
-                    if interrupt.reason is None:
-                        raise
-                    raise interrupt.error() from None
-                whole = True
-        finally:
-            context_of(request).log_fields.update(call.log_fields)
-    except asyncio.CancelledError:
-        if not whole or interrupt.reason is None:
-            raise
-        # A shutdown while the answer was settled and kept, which has happened all the same, finds it whole.
+    call = await make_off_loop(
+        request, caller, lambda heavy: ChatCall(model, body, state.engines, payer_of(request, caller), heavy=heavy)
+    )
+    return await respond(
+        request,
+        caller,
+        call,
+        ChatAnswer(),
+        headers=exchange.headers if exchange else {},
+        around=partial(_stored, request, call, exchange) if exchange else contextlib.nullcontext,
+    )
 
 
 @contextlib.asynccontextmanager
-async def _stored(request: Request[State], call: ChatCall, exchange: Exchange | None) -> AsyncGenerator[None, None]:
+async def _stored(request: Request[State], call: ChatCall, exchange: Exchange) -> AsyncGenerator[None, None]:
     """Reserve room for the exchange of a session, and store the exchange after the block, however the block ends.
 
     Raises ApiError `quota_exceeded`.
     """
-    if exchange is None:
-        yield
-        return
     async with quota.room(request.state.db, exchange.account_id, exchange.room_bytes + call.most_bytes):
         try:
             yield

@@ -181,7 +181,7 @@ class EventStream(Response):
     """A `text/event-stream` answer out of a generator of whole blocks, the last of which may be a `LastBlock`.
 
     `events` yields bytes, each one or more blocks. An ApiError that it raises before the first block becomes an ordinary
-    error answer; after it, the block that `closing` makes of the error ends the stream. `last` comes behind all that. On an
+    error answer; after it, the block that `closing` makes of the error ends the stream. `ping` is sent after a silence. On an
     interrupt the generator sees a CancelledError at its await or yield and may yield its last event before it returns.
     """
 
@@ -195,7 +195,7 @@ class EventStream(Response):
         closing: Callable[[ApiError], bytes],
         on_fault: Callable[[BaseException], None],
         headers: Mapping[str, str] | None = None,
-        last: bytes = b"",
+        ping: bytes = PING,
         ping_seconds: float = PING_SECONDS,
     ) -> None:
         self.raw_headers = [*_HEADERS, *((name.encode(), value.encode()) for name, value in (headers or {}).items())]
@@ -210,14 +210,14 @@ class EventStream(Response):
         self._interrupt = interrupt
         self._closing = closing
         self._on_fault = on_fault
-        self._last = last
+        self._ping = ping
         self._ping_seconds = ping_seconds
         self._sent_at = time.monotonic()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._send = send
         self._ping_in(self._ping_seconds)
-        last = self._last
+        last = b""
         try:
             async with contextlib.aclosing(self._events):
                 with attended(receive, self._drain, self._owner, self._interrupt, 0):
@@ -227,12 +227,12 @@ class EventStream(Response):
         except ApiError as error:
             if not self._started:
                 raise
-            last = self._closing(error) + last
+            last = self._closing(error)
         except Exception as error:
             if not self._started:
                 raise
             self._on_fault(error)
-            last = self._closing(ApiError("internal_error")) + last
+            last = self._closing(ApiError("internal_error"))
         finally:
             self._timer.cancel()
             if self._pinging is not None:
@@ -287,7 +287,7 @@ class EventStream(Response):
             silent_seconds = 0.0
         elif silent_seconds >= self._ping_seconds:
             silent_seconds = 0.0
-            self._unsent += PING
+            self._unsent += self._ping
             self._pinging = asyncio.create_task(self._flush())
             self._pinging.add_done_callback(self._pinged)
         self._ping_in(self._ping_seconds - silent_seconds)

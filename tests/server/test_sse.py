@@ -83,8 +83,8 @@ async def test_a_last_block_goes_out_with_the_end_and_its_generator_is_closed() 
             closed.append(True)
 
     caller = Caller()
-    await run(stream(events(), Drain(), last=b"end\n\n"), caller)
-    assert caller.body == b"one\n\ntwo\n\nend\n\n" and closed
+    await run(stream(events(), Drain()), caller)
+    assert caller.body == b"one\n\ntwo\n\n" and closed
     assert [message["more_body"] for message in caller.messages[1:]] == [True, False]
 
 

@@ -3,6 +3,7 @@
 import contextlib
 import copy
 import json
+import re
 from collections.abc import Iterator
 from functools import cache
 from typing import Any
@@ -137,11 +138,12 @@ def _stream_faults(text: str, schema: tuple[str, ...]) -> list[str]:
     for block in text.removesuffix("\n\n").split("\n\n"):
         if block == ": ping":
             continue
-        if not block.startswith("data: ") or "\n" in block:
+        lines = re.fullmatch(r"(?:event: ([^\n]+)\n)?data: ([^\n]+)", block)
+        if lines is None:
             found.append(f"not one line of data: {block!r}")
             continue
-        data = block.removeprefix("data: ")
-        found += faults({"data": data}, *schema)
+        name, data = lines.groups()
+        found += faults({"data": data} if name is None else {"event": name, "data": data}, *schema)
         if data != "[DONE]":
             found += faults(json.loads(data), *content)
     return found

@@ -1,0 +1,227 @@
+"""The answer side that all formats share: the chunks of a chat call as blocks that follow one another and never overlap.
+
+chat chunks -> BlockWriter.events() -> opened(), deltas(), closed() of the format -> bytes
+            -> end() after the settlement, or fault()
+one chat completion -> answer()
+"""
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import orjson
+
+from svc.errors import ApiError
+from svc.inference import blocks
+from svc.inference.blocks import Chunk, Texts
+from svc.inference.chat_call import ChatCall
+
+# A tool call with longer arguments is not checked for its end before the answer's end: each check parses all of them.
+_CHECKED_CHARACTERS = 64 * 1024
+
+
+class AnswerWriter(Protocol):
+    """Writes the answer of one chat call in the format of a route. `ping` breaks a silence in its event stream."""
+
+    ping: bytes
+
+    def answer(self, completion: dict[str, Any], written: bytes) -> bytes:
+        """Return the JSON answer for a `chat.completion`, which is `written` as chat returns it."""
+
+    def events(self, chunks: Sequence[Chunk | Texts]) -> list[bytes]:
+        """Return the events for chunks that came together, joined up to a size that lets the event loop run in between."""
+
+    def end(self) -> bytes:
+        """Return the events that end a whole answer, after its settlement."""
+
+    def fault(self, error: ApiError) -> bytes:
+        """Return the events that end a stream in the middle."""
+
+
+class ChatAnswer:
+    """The writer of chat completions themselves."""
+
+    ping = b": ping\n\n"
+
+    def answer(self, completion: dict[str, Any], written: bytes) -> bytes:
+        return written
+
+    def events(self, chunks: Sequence[Chunk | Texts]) -> list[bytes]:
+        return blocks.blocks(chunks)
+
+    def end(self) -> bytes:
+        return blocks.DONE
+
+    def fault(self, error: ApiError) -> bytes:
+        return blocks.error_event(error.error) + blocks.DONE
+
+
+@dataclass(slots=True)
+class Block:
+    """One part of an answer: `kind` is `reasoning`, `text`, `refusal` or `call` (which has `call_id` and `name`).
+
+    `pieces` are its text, or the arguments of the call; `tokens` are the same as JSON strings in ASCII. `logprobs` are those of
+    chat. `id` is for the format.
+    """
+
+    kind: str
+    index: int
+    pieces: list[str] = field(default_factory=list)
+    tokens: list[bytes] = field(default_factory=list)
+    logprobs: list[Any] = field(default_factory=list)
+    call_id: str = ""
+    name: str = ""
+    id: str = ""
+    closed: bool = False
+
+    @property
+    def text(self) -> str:
+        return "".join(self.pieces)
+
+    @property
+    def json(self) -> bytes:
+        """The text as one JSON string in ASCII."""
+        return b'"%b"' % b"".join([token[1:-1] for token in self.tokens])
+
+
+class BlockWriter:
+    """Turns the answer of a chat call into blocks. While one is open, pieces of others wait.
+
+    A format overrides `begun`, `opened`, `deltas` and `closed`, which add events to `parts`, and `answer`, `end` and `fault`.
+    `model`, `created`, `finish_reason` and `usage` are those of the chat answer; `usage` is None before its end.
+    """
+
+    ping = b": ping\n\n"
+    reasoning = True  # whether reasoning becomes a block
+
+    def __init__(self, call: ChatCall) -> None:
+        self.call = call
+        self.blocks: list[Block] = []
+        self.parts: list[bytes] = []
+        self.model = ""
+        self.created = 0
+        self.finish_reason: str | None = None
+        self.usage: dict[str, Any] | None = None
+        self._open: Block | None = None
+        self._waiting: deque[Block] = deque()
+        self._calls: dict[int, Block] = {}  # by their index in the chat stream
+        self._whole = False
+
+    # --- what a format writes
+
+    def begun(self) -> None:
+        """Write the events that begin the stream."""
+
+    def opened(self, block: Block) -> None:
+        raise NotImplementedError
+
+    def deltas(self, block: Block, tokens: Sequence[bytes], logprobs: list[Any] | None = None) -> None:
+        """Write an event for each of `tokens`, which are pieces of the block's text as JSON strings in ASCII."""
+        raise NotImplementedError
+
+    def closed(self, block: Block) -> None:
+        raise NotImplementedError
+
+    # --- what it writes them for
+
+    def events(self, chunks: Sequence[Chunk | Texts]) -> list[bytes]:
+        for chunk in chunks:
+            if type(chunk) is Texts:
+                self._add("text", chunk.texts, chunk.ascii_tokens)
+            elif type(chunk) is dict:
+                self._read(chunk)
+        parts, self.parts = self.parts, []
+        return blocks.joined(parts)
+
+    def read_whole(self, completion: dict[str, Any]) -> None:
+        """Read a whole chat answer, without events."""
+        self._whole = True
+        (choice, *_) = completion["choices"]
+        calls = [{**call, "index": index} for index, call in enumerate(choice["message"].get("tool_calls") or ())]
+        delta = {**choice["message"], "tool_calls": calls}
+        self._read({**completion, "choices": [{**choice, "delta": delta}]})
+
+    def _read(self, chunk: Chunk) -> None:
+        if not self.model:
+            self.model, self.created = chunk["model"], chunk["created"]
+            if not self._whole:
+                self.begun()
+        self.usage = chunk.get("usage") or self.usage
+        for choice in chunk["choices"][:1]:
+            self._read_choice(choice["delta"], (choice.get("logprobs") or {}).get("content"))
+            if reason := choice["finish_reason"]:
+                self.finish_reason = reason
+                self._advance(ended=True)
+
+    def _read_choice(self, delta: dict[str, Any], logprobs: list[Any] | None) -> None:
+        reasoning = delta.get("reasoning_content") or delta.get("reasoning")
+        if self.reasoning and isinstance(reasoning, str):
+            self._add("reasoning", [reasoning])
+        if text := delta.get("content"):
+            self._add("text", [text], logprobs=logprobs)
+        if refusal := delta.get("refusal"):
+            self._add("refusal", [refusal])
+        for call in delta.get("tool_calls") or ():
+            self._read_call(call)
+
+    def _read_call(self, raw: dict[str, Any]) -> None:
+        body = raw.get("function") or raw.get("custom") or {}
+        block = self._calls.get(raw["index"])
+        if block is None:
+            block = self._calls[raw["index"]] = Block("call", len(self.blocks), call_id=raw["id"], name=body["name"])
+            self._append(block)
+        if piece := body.get("arguments") or body.get("input"):
+            self._extend(block, [piece])
+
+    def _add(
+        self, kind: str, pieces: list[str], tokens: Sequence[bytes] | None = None, logprobs: list[Any] | None = None
+    ) -> None:
+        last = self.blocks[-1] if self.blocks else None
+        if last is None or last.kind != kind or last.closed:
+            last = Block(kind, len(self.blocks))
+            self._append(last)
+        self._extend(last, pieces, tokens, logprobs)
+
+    def _append(self, block: Block) -> None:
+        self.blocks.append(block)
+        if not self._whole:
+            self._waiting.append(block)
+            self._advance()
+
+    def _extend(
+        self, block: Block, pieces: list[str], tokens: Sequence[bytes] | None = None, logprobs: list[Any] | None = None
+    ) -> None:
+        if block.closed:  # arguments that were complete
+            return
+        tokens = blocks.ascii_strings(pieces) if tokens is None else tokens
+        block.pieces += pieces
+        block.tokens += tokens
+        if logprobs:
+            block.logprobs += logprobs
+        if block is self._open:
+            self.deltas(block, tokens, logprobs)
+
+    def _advance(self, *, ended: bool = False) -> None:
+        """Close the open block if another one waits and it is complete, and open that one; at the end, do so with all."""
+        while self._open is None or ended or (self._waiting and _is_complete(self._open)):
+            if self._open is not None:
+                self._open.closed = True
+                self.closed(self._open)
+                self._open = None
+            if not self._waiting:
+                return
+            self._open = block = self._waiting.popleft()
+            self.opened(block)
+            if block.pieces:
+                self.deltas(block, [block.json], block.logprobs)
+
+
+def _is_complete(block: Block) -> bool:
+    if block.kind != "call":
+        return True
+    text = block.text if sum(map(len, block.pieces)) <= _CHECKED_CHARACTERS else ""
+    try:
+        return isinstance(orjson.loads(text), dict)
+    except orjson.JSONDecodeError:
+        return False

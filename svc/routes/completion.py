@@ -1,0 +1,129 @@
+"""One chat call for a request, answered in the format of its route: chat completions, Responses or Messages.
+
+answer_in_format(): model (404) -> the request as a chat request -> ChatCall -> respond()
+respond(): hold (402) -> JSON answer, or EventStream -> settlement, on disk -> the end of the stream
+"""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Any, TypeVar
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from svc.errors import describe
+from svc.inference.chat_call import ChatCall
+from svc.inference.chat_shape import check_for_builtin
+from svc.inference.formats.answer import AnswerWriter
+from svc.inference.formats.request import Translated
+from svc.inference.paid_call import Payer
+from svc.server.body_budget import KIB, MIB
+from svc.server.context import context_of
+from svc.server.gate import Caller
+from svc.server.sse import EventStream, Interrupt, LastBlock, attended
+from svc.server.state import State
+from svc.server.web import add_log_fields, reply_written
+
+T = TypeVar("T")
+BODY_BYTES = 16 * MIB
+_HEAVY_BYTES = 64 * KIB
+# To write a longer answer takes so long that it is done off the event loop.
+_LONG_BYTES = MIB
+
+
+async def answer_in_format(
+    request: Request[State], caller: Caller, body: dict[str, Any], translate: Callable[[dict[str, Any]], Translated]
+) -> Response:
+    """Answer a request of another format. It is stateless: nothing is kept in conversations and no memory is recalled."""
+    state = request.state
+    model = await state.models.chosen(caller.id, caller.default_model, body.get("model"), "chat")
+
+    def make(heavy: bool) -> tuple[Translated, ChatCall]:
+        asked = translate(body)
+        if model.provider is None:
+            check_for_builtin(asked.chat)
+        payer = payer_of(request, caller)
+        return asked, ChatCall(model, asked.chat, state.engines, payer, added=asked.added, heavy=heavy)
+
+    asked, call = await make_off_loop(request, caller, make)
+    headers = {"x-service-ignored-tools": ", ".join(asked.ignored_tools)} if asked.ignored_tools else {}
+    return await respond(request, caller, call, asked.writer(call), headers=headers)
+
+
+async def make_off_loop(request: Request[State], caller: Caller, make: Callable[[bool], T]) -> T:
+    """Return what `make` returns. It walks the whole body, so for a large one it runs off the event loop, with True."""
+    if int(context_of(request).headers.get(b"content-length", BODY_BYTES)) > _HEAVY_BYTES:
+        return await request.state.offload.run(caller.id, make, True)
+    return make(False)
+
+
+def payer_of(request: Request[State], caller: Caller) -> Payer:
+    return Payer(caller.id, context_of(request).request_id, caller.key_id)
+
+
+async def respond(
+    request: Request[State],
+    caller: Caller,
+    call: ChatCall,
+    writer: AnswerWriter,
+    *,
+    headers: dict[str, str],
+    around: Callable[[], AbstractAsyncContextManager[None]] = contextlib.nullcontext,
+) -> Response:
+    """Return the answer of `call` as `writer` writes it; `around` is entered before the hold and left after the settlement."""
+    state, interrupt = request.state, Interrupt()
+    if call.streams:
+        return EventStream(
+            _events(request, call, writer, interrupt, around),
+            drain=state.drain,
+            owner=caller.id,
+            interrupt=interrupt,
+            closing=writer.fault,
+            on_fault=lambda fault: add_log_fields(request, level="error", error=describe(fault)),
+            headers=headers,
+            ping=writer.ping,
+        )
+    try:
+        async with around(), call:
+            with attended(request.receive, state.drain, caller.id, interrupt):
+                completion, written = await call.complete()
+        if len(written) > _LONG_BYTES:
+            written = await asyncio.to_thread(writer.answer, completion, written)
+        else:
+            written = writer.answer(completion, written)
+    finally:
+        context_of(request).log_fields.update(call.log_fields)
+    if call.paid:
+        headers = {**headers, "x-service-cost-micros": str(call.cost_micros)}
+    return reply_written(written, headers)
+
+
+async def _events(
+    request: Request[State],
+    call: ChatCall,
+    writer: AnswerWriter,
+    interrupt: Interrupt,
+    around: Callable[[], AbstractAsyncContextManager[None]],
+) -> AsyncGenerator[bytes, None]:
+    whole = False
+    try:
+        async with around(), call:  # settled before the event that ends the stream
+            try:
+                async with contextlib.aclosing(call.stream()) as chunks:
+                    async for together in chunks:
+                        for events in writer.events(together):
+                            yield events
+            except asyncio.CancelledError:
+                if interrupt.reason is None:
+                    raise
+                raise interrupt.error() from None
+            whole = True
+    except asyncio.CancelledError:
+        # A shutdown during the settlement, which completes all the same, finds the answer whole.
+        if not whole or interrupt.reason is None:
+            raise
+    finally:
+        context_of(request).log_fields.update(call.log_fields)
+    yield LastBlock(writer.end())

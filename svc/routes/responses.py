@@ -1,0 +1,31 @@
+"""OpenAI's Responses: the same models as chat completions, stateless."""
+
+from functools import partial
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from svc.inference.formats.responses_request import RESPONSE_REQUEST, translate
+from svc.routes.completion import BODY_BYTES, answer_in_format
+from svc.routes.schemas.refusals import MODEL_NOT_FOUND, MODEL_SERVER, NO_FUNDS, OWN_ADDRESS
+from svc.routes.schemas.responses import RESPONSE_ANSWER, RESPONSE_EXAMPLES, RESPONSE_TEXT
+from svc.server.gate import Caller
+from svc.server.interface import describes
+from svc.server.state import State
+
+
+@describes(
+    "Chat",
+    "createResponse",
+    "Answer in the Responses format",
+    RESPONSE_TEXT,
+    body=RESPONSE_REQUEST,
+    examples=RESPONSE_EXAMPLES,
+    most_bytes=BODY_BYTES,
+    answers={200: RESPONSE_ANSWER},
+    errors=[NO_FUNDS, OWN_ADDRESS, MODEL_NOT_FOUND, *MODEL_SERVER],
+)
+async def create(request: Request[State], caller: Caller, body: dict[str, Any]) -> Response:
+    """Return one response object, or with `stream: true` its events."""
+    return await answer_in_format(request, caller, body, partial(translate, clock=request.state.clock))

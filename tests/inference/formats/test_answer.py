@@ -1,0 +1,79 @@
+"""svc/inference/formats/answer.py: blocks follow one another and never overlap."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from svc.inference.blocks import Texts
+from svc.inference.formats.answer import Block, BlockWriter
+
+HEAD = {"id": "chatcmpl-1", "created": 1, "model": "m"}
+
+
+class Recorder(BlockWriter):
+    """Writes what happens as text."""
+
+    def begun(self) -> None:
+        self.parts.append(b"begin;")
+
+    def opened(self, block: Block) -> None:
+        self.parts.append(f"open {block.kind} {block.index};".encode())
+
+    def deltas(self, block: Block, tokens: Sequence[bytes], logprobs: list[Any] | None = None) -> None:
+        self.parts += [b"%b;" % token for token in tokens]
+
+    def closed(self, block: Block) -> None:
+        self.parts.append(f"close {block.index} {block.text};".encode())
+
+
+def chunk(delta: dict[str, Any], reason: str | None = None) -> dict[str, Any]:
+    return {**HEAD, "choices": [{"index": 0, "delta": delta, "logprobs": None, "finish_reason": reason}]}
+
+
+def call(index: int, arguments: str = "", **fields: Any) -> dict[str, Any]:
+    body = {"name": "f", "arguments": arguments} if fields else {"arguments": arguments}
+    return {"tool_calls": [{"index": index, **fields, "function": body}]}
+
+
+def written(*deltas: dict[str, Any]) -> str:
+    writer = Recorder(None)  # type: ignore[arg-type]  # it asks the call nothing
+    parts = [part for delta in deltas for part in writer.events([chunk(delta)])]
+    return b"".join([*parts, *writer.events([chunk({}, "stop")])]).decode()
+
+
+def test_each_kind_of_text_is_a_block_of_its_own() -> None:
+    text = written({"role": "assistant", "content": ""}, {"reasoning_content": "R"}, {"content": "A"}, {"content": "b"})
+    assert text == 'begin;open reasoning 0;"R";close 0 R;open text 1;"A";"b";close 1 Ab;'
+    assert written({"refusal": "No"}) == 'begin;open refusal 0;"No";close 0 No;'
+    assert written({"reasoning": "R"}, {"reasoning_details": [{}]}) == 'begin;open reasoning 0;"R";close 0 R;'
+    assert written({"role": "assistant", "content": ""}) == "begin;"
+
+
+def test_texts_that_came_together_are_deltas_of_the_open_block() -> None:
+    writer = Recorder(None)  # type: ignore[arg-type]  # it asks the call nothing
+    together = Texts(["a", "é"], [b'"a"', '"é"'.encode()], b"", b"")
+    assert b"".join(writer.events([chunk({"content": "x"}), together])) == b'begin;open text 0;"x";"a";"\\u00e9";'
+
+
+def test_a_call_closes_before_the_next_one_once_its_arguments_are_whole() -> None:
+    text = written(call(0, id="a"), call(0, '{"x"'), call(0, ":1}"), call(1, id="b"), call(1, "{}"))
+    assert text == 'begin;open call 0;"{\\"x\\"";":1}";close 0 {"x":1};open call 1;"{}";close 1 {};'
+
+
+def test_pieces_of_others_wait_while_a_call_is_open() -> None:
+    text = written(call(0, '{"x"', id="a"), call(1, "{", id="b"), {"content": "T"}, call(0, ":1}"), call(1, "}"))
+    assert text == ('begin;open call 0;"{\\"x\\"";":1}";close 0 {"x":1};open call 1;"{}";close 1 {};open text 2;"T";close 2 T;')
+
+
+@pytest.mark.parametrize("reasoning", [True, False])
+def test_a_whole_answer_has_the_same_blocks(reasoning: bool) -> None:
+    writer = Recorder(None)  # type: ignore[arg-type]  # it asks the call nothing
+    writer.reasoning = reasoning
+    message = {"role": "assistant", "reasoning_content": "R", "content": "é", "refusal": None}
+    message["tool_calls"] = [{"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}}]
+    choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": "tool_calls"}
+    writer.read_whole({**HEAD, "choices": [choice], "usage": {"total_tokens": 1}})
+    expected = [("reasoning", b'"R"'), ("text", b'"\\u00e9"'), ("call", b'"{}"')]
+    assert [(block.kind, block.json) for block in writer.blocks] == expected[not reasoning :]
+    assert writer.parts == [] and writer.finish_reason == "tool_calls" and writer.usage == {"total_tokens": 1}
