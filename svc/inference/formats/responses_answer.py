@@ -19,7 +19,7 @@ _PREFIXES = {"reasoning": "rs", "text": "msg", "refusal": "msg", "call": "fc"}
 _INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
 
 
-class Tool(NamedTuple):
+class NamedTool(NamedTuple):
     """How a tool is named in the request: the model server knows it under another name where a namespace makes that necessary."""
 
     name: str
@@ -39,7 +39,7 @@ class ResponseWriter(BlockWriter):
         call: ChatCall,
         *,
         echo: bytes,
-        tools: dict[str, Tool],
+        tools: dict[str, NamedTool],
         summary: bool,
         clock: Callable[[], float],
         remember: Callable[[dict[str, bytes]], None],
@@ -104,8 +104,8 @@ class ResponseWriter(BlockWriter):
         block.id = f"{prefix}_{random_base62(_ID_CHARACTERS)}"
         return block
 
-    def _tool(self, block: Block) -> Tool:
-        return self._tools.get(block.name) or Tool(block.name)
+    def _tool(self, block: Block) -> NamedTool:
+        return self._tools.get(block.name) or NamedTool(block.name)
 
     def _item(self, block: Block, status: str, *, empty: bool = False) -> bytes:
         """Return an item as JSON; `empty` is one that begins."""

@@ -2,7 +2,7 @@
 
 import orjson
 
-from svc.inference.formats.responses_answer import ResponseWriter, Tool
+from svc.inference.formats.responses_answer import ResponseWriter, NamedTool
 from tests.inference.formats.test_answer import call, chunk
 from tests.support.responses import checked_events
 
@@ -13,7 +13,7 @@ def test_a_custom_tool_gets_its_one_argument_back() -> None:
     writer = ResponseWriter(
         None,  # type: ignore[arg-type]  # it asks the call nothing
         echo=b'"parallel_tool_calls":true,"tools":[],"tool_choice":"auto"',
-        tools={"patch": Tool("patch", custom=True)},
+        tools={"patch": NamedTool("patch", custom=True)},
         summary=False,
         clock=lambda: 5.0,
         remember=lambda items: None,
