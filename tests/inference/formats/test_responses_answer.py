@@ -2,7 +2,7 @@
 
 import orjson
 
-from svc.inference.formats.responses_answer import ResponseWriter, NamedTool
+from svc.inference.formats.responses_answer import NamedTool, ResponseWriter
 from tests.inference.formats.test_answer import call, chunk
 from tests.support.responses import checked_events
 
