@@ -1,4 +1,4 @@
-"""Shapes: one declaration of what a caller may send checks a value, gives it a type, and writes refusal and JSON schema.
+"""Shapes: one declaration checks a value, gives it a type, and writes the error text and the JSON schema.
 
 class CreateProject(NamedTuple):
     name: Annotated[str, label(200)]
@@ -7,12 +7,13 @@ class CreateProject(NamedTuple):
 BODY = record("CreateProjectRequest", CreateProject)
 BODY.check({"name": "Thesis"}, "")     -> CreateProject("Thesis", None)
 BODY.check({"name": ""}, "")           -> ApiError: name must be a string of 1 to 200 characters, not blank, ...
-BODY.schema                            -> the component of the interface document
+PROJECT = json_object("Project", {"name": string.about("Its name.", "Thesis"), ...})     an answer, with its example
 """
 
 import enum
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
+from types import MappingProxyType
 from typing import Annotated, Any, Generic, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
 from svc.errors import ApiError
@@ -23,19 +24,19 @@ R = TypeVar("R", bound=tuple[Any, ...])
 Check = Callable[[Any, str], T]
 Schema = Mapping[str, Any]
 
-# Unicode's categories Cc and Cs: they may not stand in a name, a title or a subject.
+# Unicode's categories Cc and Cs, which names, titles and subjects must not contain.
 CONTROL_CHARACTERS = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
-# Characters that show nothing: spaces, controls, formatting (zero width, direction, fillers, variation, tags), surrogates.
+# Invisible characters: spaces, controls, formatting (zero width, direction, fillers, variation, tags), surrogates.
 _INVISIBLE = re.compile(
     "[\\s\x00-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e"
     "\u2060-\u206f\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U000e0000-\U000e0fff\ud800-\udfff]*"
 )
-# The same rules as ECMA-262 patterns, as far as those can say it.
+# The rules of `label` as an ECMA-262 pattern, as far as possible.
 _LABEL_PATTERN = "^[^\\u0000-\\u001f\\u007f-\\u009f]*[^\\s\\u0000-\\u001f\\u007f-\\u009f][^\\u0000-\\u001f\\u007f-\\u009f]*$"
 
 
 class Absent(enum.Enum):
-    """The type of ABSENT, the default of a field that a partial update may leave out."""
+    """The type of ABSENT, the default of a field that a partial update may omit."""
 
     ABSENT = "absent"
 
@@ -44,16 +45,12 @@ ABSENT = Absent.ABSENT
 
 
 class Component(dict[str, Any]):
-    """A part of the interface document that has a name: written once under `components`, and referred to wherever it is used.
+    """A part of the interface document that is written once, by its name under `components`, and referenced elsewhere."""
 
-    `example` is a value of a schema; bodies and answers show it where they have none of their own.
-    """
-
-    def __init__(self, kind: str, name: str, value: Schema, example: Any = None) -> None:
+    def __init__(self, kind: str, name: str, value: Schema) -> None:
         super().__init__(value)
         self.kind = kind
         self.name = name
-        self.example = example
 
     @property
     def reference(self) -> str:
@@ -61,28 +58,37 @@ class Component(dict[str, Any]):
 
 
 class Shape(Generic[T]):
-    """What a value may be. `check(value, param)` returns the typed value or raises ApiError `missing_field` or `invalid_value`;
-    `param` is the place of the value (`messages[0].role`). `expected` completes the sentence "param must be ..."."""
+    """A rule for a value. `check(value, param)` returns the typed value or raises ApiError `missing_field` or `invalid_value`.
 
-    __slots__ = ("check", "expected", "fields", "schema")
+    `param` is the path of the value (`messages[0].role`), and `expected` completes "param must be ...". `schema` is the JSON
+    schema of the rule, `fields` are those of a record, and `example` is a valid value.
+    """
 
-    def __init__(self, check: Check[T], expected: str, schema: Schema, fields: "tuple[Field, ...]" = ()) -> None:
+    __slots__ = ("check", "example", "expected", "fields", "schema")
+
+    def __init__(
+        self, check: Check[T], expected: str, schema: Schema, fields: "tuple[Field, ...]" = (), example: Any = None
+    ) -> None:
         self.check = check
         self.expected = expected
         self.schema = schema
-        self.fields = fields  # of a record
+        self.fields = fields
+        self.example = example
 
-    def about(self, description: str = "", **keywords: Any) -> "Shape[T]":
-        """Return the same shape with a description and further keywords in its JSON schema."""
-        described = {"description": description} if description else {}
-        return Shape(self.check, self.expected, {**self.schema, **described, **keywords}, self.fields)
+    def about(self, description: str = "", example: Any = None, **keywords: Any) -> "Shape[T]":
+        """Return the same shape with a description, an example, and further keywords in its JSON schema."""
+        schema = self.schema
+        if description or keywords:
+            base = {"$ref": schema} if isinstance(schema, Component) else schema
+            schema = {**base, **({"description": description} if description else {}), **keywords}
+        return Shape(self.check, self.expected, schema, self.fields, self.example if example is None else example)
 
     def named(self, name: str) -> "Shape[T]":
-        """Return the same shape with a JSON schema that is written once, under this name, in the interface document."""
-        return Shape(self.check, self.expected, Component("schemas", name, self.schema), self.fields)
+        """Return the same shape as a named component of the interface document."""
+        return Shape(self.check, self.expected, Component("schemas", name, self.schema), self.fields, self.example)
 
     def example_refusals(self) -> Iterator[ApiError]:
-        """Yield the errors for a record whose first field that may not be null is null, and whose first field is wrong."""
+        """Yield a record's errors for its first non-nullable field if it is null, and for its first field if it is wrong."""
         never_null = ((field, None) for field in self.fields if field.default in (..., ABSENT))
         for found in (never_null, ((field, object()) for field in self.fields)):
             for field, value in found:
@@ -93,8 +99,11 @@ class Shape(Generic[T]):
                     break
 
 
+Fields = Mapping[str, Shape[Any]]
+
+
 class Field(NamedTuple):
-    """A field of a record; `default` is `...` for a required one."""
+    """A field of a record; the `default` of a required one is `...`."""
 
     name: str
     shape: Shape[Any]
@@ -102,14 +111,14 @@ class Field(NamedTuple):
 
 
 def refusal(value: Any, param: str, expected: str) -> ApiError:
-    """Return the error for a `value` that is not as `expected`: `missing_field` for null, else `invalid_value`."""
+    """Return the error for a wrong `value`: `missing_field` for null, else `invalid_value`."""
     if value is None:
         return ApiError("missing_field", f"{param} is required: {expected}.", param=param)
     return ApiError("invalid_value", f"{param} must be {expected}.", param=param)
 
 
 def or_null(schema: Schema) -> Schema:
-    """Return the JSON schema of null or what `schema` allows."""
+    """Return the JSON schema that also allows null."""
     if not isinstance(schema, Component) and "anyOf" in schema:
         return {**schema, "anyOf": [*schema["anyOf"], {"type": "null"}]}
     if isinstance(schema, Component) or not isinstance(schema.get("type"), str):
@@ -118,26 +127,25 @@ def or_null(schema: Schema) -> Schema:
     return {**value, "enum": [*schema["enum"], None]} if "enum" in schema else value
 
 
-def _shape(accepts: Callable[[Any], bool], expected: str, schema: Schema) -> Shape[Any]:
+def _shape(accepts: Callable[[Any], bool], expected: str, schema: Schema, example: Any = None) -> Shape[Any]:
     def check(value: Any, param: str) -> Any:
         if not accepts(value):
             raise refusal(value, param, expected)
         return value
 
-    return Shape(check, expected, schema)
+    return Shape(check, expected, schema, example=example)
 
 
 # --- text
 
 
 def is_blank(value: str) -> bool:
-    """Return whether no character of the text is visible."""
+    """Return whether the text has no visible character."""
     return not "!" <= value[:1] <= "~" and _INVISIBLE.fullmatch(value) is not None
 
 
 def text(most: int, *, least: int = 0, blank: bool = True, controls: bool = True) -> Shape[str]:
-    """A string of `least` to `most` characters; without `blank` one of them must be visible, without `controls` none may be a
-    control character. The length is checked first, so that the other checks work on bounded text."""
+    """A string of `least` to `most` characters. The length is checked first: it bounds the cost of the other checks."""
     length = f"of {least or 1} to {most} characters" if least or not blank else f"of at most {most} characters"
     expected = f"a string {length}{'' if blank else ', not blank'}{'' if controls else ', without control characters'}"
     schema: dict[str, Any] = {"type": "string", "maxLength": most}
@@ -162,21 +170,22 @@ def label(most: int) -> Shape[str]:
     return text(most, blank=False, controls=False)
 
 
-def matching(pattern: re.Pattern[str], expected: str, most: int, schema: Schema | None = None) -> Shape[str]:
-    """A string of at most `most` characters that matches `pattern` as a whole; `expected` says it in words, and `schema` in
-    ECMA-262 where the pattern itself is not valid there."""
+def matching(pattern: re.Pattern[str], expected: str, most: int) -> Shape[str]:
+    """A string of at most `most` characters that matches the whole `pattern`, which must also be valid in ECMA-262."""
 
     def accepts(value: Any) -> bool:
         return isinstance(value, str) and len(value) <= most and pattern.fullmatch(value) is not None
 
-    return _shape(accepts, expected, schema or {"type": "string", "maxLength": most, "pattern": f"^(?:{pattern.pattern})$"})
+    return _shape(accepts, expected, {"type": "string", "maxLength": most, "pattern": f"^(?:{pattern.pattern})$"})
 
 
 def one_of(*allowed: str) -> Shape[str]:
     """One of a few words."""
     expected = f"one of {', '.join(allowed)}" if len(allowed) > 1 else allowed[0]
     schema = {"enum": list(allowed)} if len(allowed) > 1 else {"const": allowed[0]}
-    return _shape(lambda value: isinstance(value, str) and value in allowed, expected, {"type": "string", **schema})
+    return _shape(
+        lambda value: isinstance(value, str) and value in allowed, expected, {"type": "string", **schema}, example=allowed[0]
+    )
 
 
 string: Shape[str] = _shape(lambda value: isinstance(value, str), "a string", {"type": "string"})
@@ -191,20 +200,19 @@ filled: Shape[str] = _shape(
 
 
 def integer(low: int, high: int) -> Shape[int]:
-    """An integer from `low` to `high`. A whole float (`6.0`) is accepted, since some languages have no other number; a boolean
-    is not."""
-    expected = f"a whole number from {low} to {high}"
+    """An integer from `low` to `high`, no boolean. `6.0` is accepted: some languages have no other number."""
+    expected = f"an integer from {low} to {high}"
 
     def check(value: Any, param: str) -> int:
         if type(value) not in (int, float) or not low <= value <= high or value != int(value):
             raise refusal(value, param, expected)
         return int(value)
 
-    return Shape(check, expected, {"type": "integer", "minimum": low, "maximum": high})
+    return Shape(check, expected, {"type": "integer", "minimum": low, "maximum": high}, example=low)
 
 
 def number(low: float, high: float) -> Shape[float]:
-    """A number from `low` to `high`; a boolean is none."""
+    """A number from `low` to `high`, no boolean."""
     expected = f"a number from {low:g} to {high:g}"
 
     def check(value: Any, param: str) -> float:
@@ -215,19 +223,16 @@ def number(low: float, high: float) -> Shape[float]:
     return Shape(check, expected, {"type": "number", "minimum": low, "maximum": high})
 
 
-def _check_whole(value: Any, param: str) -> int | float:
-    if type(value) is int or (type(value) is float and value.is_integer()):
-        return value
-    raise refusal(value, param, "a whole number")
-
-
-whole = Shape(_check_whole, "a whole number", {"type": "integer"})  # of any size
-boolean: Shape[bool] = _shape(lambda value: isinstance(value, bool), "true or false", {"type": "boolean"})
+whole: Shape[int | float] = _shape(  # of any size
+    lambda value: type(value) is int or (type(value) is float and value.is_integer()), "an integer", {"type": "integer"}, 0
+)
+boolean: Shape[bool] = _shape(lambda value: isinstance(value, bool), "true or false", {"type": "boolean"}, True)
 
 
 # --- values that hold others
 
-mapping: Shape[dict[str, Any]] = _shape(lambda value: isinstance(value, dict), "an object", {"type": "object"})
+anything: Shape[Any] = Shape(lambda value, param: value, "any JSON", {})
+mapping: Shape[dict[str, Any]] = _shape(lambda value: isinstance(value, dict), "an object", {"type": "object"}, {})
 
 
 def nullable(shape: Shape[T]) -> Shape[T | None]:
@@ -252,12 +257,9 @@ def list_of(shape: Shape[T], *, least: int = 0, most: int | None = None) -> Shap
             raise refusal(value, param, expected)
         return [check_item(item, f"{param}[{position}]") for position, item in enumerate(value)]
 
-    bounds = {"minItems": least or None, "maxItems": most}
-    schema = {"type": "array", "items": shape.schema, **{name: bound for name, bound in bounds.items() if bound is not None}}
-    return Shape(check, expected, schema)
-
-
-# --- values of several kinds
+    bounds = {**({"minItems": least} if least else {}), **({} if most is None else {"maxItems": most})}
+    schema = {"type": "array", "items": shape.schema, **bounds}
+    return Shape(check, expected, schema, example=[] if shape.example is None else [shape.example])
 
 
 def by_type(expected: str, shapes: Mapping[type, Shape[Any]]) -> Shape[Any]:
@@ -273,50 +275,44 @@ def by_type(expected: str, shapes: Mapping[type, Shape[Any]]) -> Shape[Any]:
 
 
 def tagged(tag: str, shapes: Mapping[str, Shape[Any]], other: Shape[Any] | None = None) -> Shape[Any]:
-    """An object whose field `tag` chooses its shape; `other` is the shape for all other strings, which are else refused."""
+    """An object whose field `tag` chooses its shape. `other` is the shape for all other strings; without it they are wrong."""
     tag_shape = one_of(*shapes) if other is None else string
 
     def check(value: Any, param: str) -> Any:
-        if not isinstance(value, dict):
-            raise refusal(value, param, "an object")
-        return shapes.get(required(value, tag, tag_shape, param), other or string).check(value, param)
+        found = required(mapping.check(value, param), tag, tag_shape, param)
+        return shapes.get(found, other or string).check(value, param)
 
     variants = [*dict.fromkeys(shapes.values()), *([other] if other else [])]
     if other is not None or any(not isinstance(shape.schema, Component) for shape in variants):
         return Shape(check, "an object", {"anyOf": [shape.schema for shape in variants]})
-    mapping = {value: shape.schema.reference for value, shape in shapes.items() if isinstance(shape.schema, Component)}
-    discriminator = {"propertyName": tag, "mapping": mapping}
+    references = {value: shape.schema.reference for value, shape in shapes.items() if isinstance(shape.schema, Component)}
+    discriminator = {"propertyName": tag, "mapping": references}
     return Shape(check, "an object", {"oneOf": [shape.schema for shape in variants], "discriminator": discriminator})
 
 
-# --- records
+# --- objects
 
 
 def record(name: str, kind: type[R], description: str = "", *, example: Any = None, **keywords: Any) -> Shape[R]:
-    """An object whose fields are those of the NamedTuple `kind`, each annotated with its shape. Other fields are ignored.
+    """An object of a request as the NamedTuple `kind`, each of its fields annotated with a shape. Other fields are ignored.
 
-    A field without a default is required. One with the default ABSENT may be left out, as in a partial update, and null counts as
-    a value; for every other default null counts as left out. `keywords` are added to the JSON schema, which is named `name`.
+    A field without a default is required. With the default ABSENT it may be missing, and null is a value; with every other
+    default null counts as missing. `keywords` are added to the JSON schema, which is named `name`.
     """
     found = tuple(_fields(kind))
 
     def check(value: Any, param: str) -> R:
-        if not isinstance(value, dict):
-            raise refusal(value, param, "an object")
-        within = f"{param}." if param else ""
-        return kind(*(_field(value, field, within) for field in found))
+        sent, within = mapping.check(value, param), f"{param}." if param else ""
+        return kind(*(_field(sent, field, within) for field in found))
 
-    schema: dict[str, Any] = {"type": "object", "description": description, "required": [], "properties": {}, **keywords}
-    for field in found:
-        if field.default is ... or field.default is ABSENT:
-            schema["properties"][field.name] = field.shape.schema
-        else:
-            default = {} if field.default is None or isinstance(field.shape.schema, Component) else {"default": field.default}
-            schema["properties"][field.name] = {**or_null(field.shape.schema), **default}
-        if field.default is ...:
-            schema["required"].append(field.name)
-    kept = {keyword: value for keyword, value in schema.items() if value or keyword == "properties"}
-    return Shape(check, "an object", Component("schemas", name, kept, example), found)
+    properties = {field.name: _with_default(field) for field in found}
+    schema = _object([field.name for field in found if field.default is ...], properties, description, keywords)
+    return Shape(check, "an object", Component("schemas", name, schema), found, example)
+
+
+def _object(required: Collection[str], properties: Schema, description: str, keywords: Schema) -> Schema:
+    schema = {"type": "object", "description": description, "required": [*required], **keywords}
+    return {**{keyword: value for keyword, value in schema.items() if value}, "properties": properties}
 
 
 def _fields(kind: type[R]) -> Iterator[Field]:
@@ -328,6 +324,14 @@ def _fields(kind: type[R]) -> Iterator[Field]:
         yield Field(name, shapes[0], defaults.get(name, ...))
 
 
+def _with_default(field: Field) -> Schema:
+    schema = field.shape.schema
+    if field.default is ... or field.default is ABSENT:
+        return schema
+    default = {} if field.default is None or isinstance(schema, Component) else {"default": field.default}
+    return {**or_null(schema), **default}
+
+
 def _field(holder: Mapping[str, Any], field: Field, within: str) -> Any:
     value = holder.get(field.name, ABSENT)
     if field.default is ... or (value is not ABSENT and field.default is ABSENT):
@@ -335,12 +339,10 @@ def _field(holder: Mapping[str, Any], field: Field, within: str) -> Any:
     return field.default if value is ABSENT or value is None else field.shape.check(value, within + field.name)
 
 
-def passed_on(
-    fields: Mapping[str, Shape[Any]], description: str = "", *, required: Collection[str] = (), **keywords: Any
-) -> Shape[dict[str, Any]]:
-    """An object that is returned as it was sent: the fields that are listed are checked, and others are accepted.
+def passed_on(fields: Fields, description: str = "", *, required: Collection[str] = (), **keywords: Any) -> Shape[dict[str, Any]]:
+    """An object of a request that is passed on as it was sent: the listed fields are checked, and others are accepted.
 
-    A field that is `required` must be there; every other one may be null.
+    A field that is not `required` may be missing or null.
     """
     checks = {field: shape.check for field, shape in fields.items()}
 
@@ -356,11 +358,24 @@ def passed_on(
                 check_field(sent, within + field)
         return value
 
-    shown = {field: shape.schema if field in required else or_null(shape.schema) for field, shape in fields.items()}
-    schema = {"type": "object", "description": description, "required": [*required], "properties": shown, **keywords}
-    schema = {keyword: part for keyword, part in schema.items() if part or keyword == "properties"}
+    properties = {field: shape.schema if field in required else or_null(shape.schema) for field, shape in fields.items()}
     found = tuple(Field(field, shape, ... if field in required else None) for field, shape in fields.items())
-    return Shape(check, "an object", {**schema, "additionalProperties": True}, found)
+    schema = _object(required, properties, description, {**keywords, "additionalProperties": True})
+    return Shape(check, "an object", schema, found)
+
+
+def json_object(
+    name: str,
+    fields: Fields,
+    description: str = "",
+    *,
+    optional: Fields = MappingProxyType({}),
+    **keywords: Any,
+) -> Shape[dict[str, Any]]:
+    """An object of an answer, whose `optional` fields may be missing. Its example consists of the examples of `fields`."""
+    properties = {field: shape.schema for field, shape in {**fields, **optional}.items()}
+    schema = Component("schemas", name, _object(fields.keys(), properties, description, keywords))
+    return Shape(mapping.check, "an object", schema, example={field: shape.example for field, shape in fields.items()})
 
 
 def given(values: tuple[Any, ...]) -> dict[str, Any]:
@@ -370,11 +385,11 @@ def given(values: tuple[Any, ...]) -> dict[str, Any]:
 
 
 def required(holder: Mapping[str, Any], name: str, shape: Shape[T], within: str = "") -> T:
-    """Return the field `name`, checked; null counts as missing. `within` is the place of `holder` itself."""
+    """Return the checked field `name`; null counts as missing. `within` is the path of `holder`."""
     return shape.check(holder.get(name), f"{within}.{name}" if within else name)
 
 
 def optional(holder: Mapping[str, Any], name: str, shape: Shape[T], default: D, within: str = "") -> T | D:
-    """Return the field `name`, checked, or `default` where it is missing or null."""
+    """Return the checked field `name`, or `default` if it is missing or null."""
     value = holder.get(name)
     return default if value is None else shape.check(value, f"{within}.{name}" if within else name)

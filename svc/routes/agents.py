@@ -19,7 +19,7 @@ from svc.routes.schemas.refusals import MODEL_NOT_FOUND, NO_FUNDS, NO_ROOM, PROJ
 from svc.server.body_budget import MIB
 from svc.server.context import context_of
 from svc.server.gate import Caller
-from svc.server.interface import Answer, Refusal, choice, describes, parameter, path_id
+from svc.server.interface import Answer, Refusal, describes, parameter, path_id
 from svc.server.sse import EventStream
 from svc.server.state import State
 from svc.server.web import add_log_fields, listing, page_after, page_limit, reply, reply_apart
@@ -110,8 +110,8 @@ def _tools(wanted: list[str] | None, offered: dict[str, AgentTool]) -> dict[str,
     "listRuns",
     "List the runs",
     parameters=[
-        parameter("project_id", "query", "Only those of this project.", string.schema),
-        parameter("status", "query", "Only those of this status.", choice(*runs.STATUSES)),
+        parameter("project_id", "query", "Only those of this project.", string),
+        parameter("status", "query", "Only those of this status.", one_of(*runs.STATUSES)),
     ],
     answers={200: Answer("A page of runs.", RUN_LIST)},
     errors=[PROJECT_NOT_FOUND],

@@ -22,10 +22,10 @@ from svc.routes.schemas.refusals import NO_ROOM, PROJECT_NOT_FOUND
 from svc.server.bodies import read_chunks
 from svc.server.body_budget import MIB
 from svc.server.gate import LINK, Caller
-from svc.server.interface import Answer, Body, Content, Refusal, choice, describes, header, parameter, path_id, string
+from svc.server.interface import Answer, Body, Content, Refusal, describes, header, parameter, path_id
 from svc.server.state import State
 from svc.server.web import listing, no_content, page_after, page_limit, reply
-from svc.shapes import given
+from svc.shapes import given, one_of, string
 
 _NO_CONTENT = Refusal("missing_field", "content (text) or content_base64 is required.", "content")
 _ARTIFACT_ID = path_id("artifact_id", "The artifact's id.", "art_01m3250v3vn4qvxnatpwzmywwn")
@@ -34,25 +34,25 @@ _TOO_LARGE = Refusal(
     when="The content is over 32 MiB, or the account would have more than 10,000 artifacts.",
 )
 _NOT_FOUND = Refusal("not_found", "There is no such artifact.", when="The account has no such artifact.")
-_FILE = Content(string("The file itself, of any type.", format="binary"))
+_FILE = Content(string.about("The file itself, of any type.", format="binary"))
 _ANY_FILE = {"application/octet-stream": _FILE, "*/*": _FILE}
 _ETAG = {
     "etag": header(
         "Of this content, for If-None-Match and If-Range.",
-        string(),
+        string,
         '"b94d27b9934d3e08a52e52d7da7dabfac484efe37a5380ee9088f7ace2efcde9"',
     )
 }
 _FILE_HEADERS = {
     **_ETAG,
     "content-disposition": header(
-        "A download, unless it is an image or audio.", string(), "attachment; filename=\"note.md\"; filename*=UTF-8''note.md"
+        "A download, unless it is an image or audio.", string, "attachment; filename=\"note.md\"; filename*=UTF-8''note.md"
     ),
     "cross-origin-resource-policy": header(
-        "No page elsewhere shows it, but by a link made for that.", choice("same-origin", "cross-origin"), "same-origin"
+        "No page elsewhere shows it, but by a link made for that.", one_of("same-origin", "cross-origin"), "same-origin"
     ),
-    "accept-ranges": header("Ranges of bytes can be asked for.", choice("bytes"), "bytes"),
-    "content-security-policy": header("Keeps the file inert in a browser.", choice("sandbox"), "sandbox"),
+    "accept-ranges": header("Ranges of bytes can be asked for.", one_of("bytes"), "bytes"),
+    "content-security-policy": header("Keeps the file inert in a browser.", one_of("sandbox"), "sandbox"),
 }
 
 _BODY_BYTES = 44 * MIB  # holds 32 MiB in base64 and the other fields
@@ -128,8 +128,8 @@ async def _apart_if_big(text: str, decode: Callable[[str], bytes]) -> bytes:
     "listArtifacts",
     "List the artifacts",
     parameters=[
-        parameter("project_id", "query", "Only those of this project.", string()),
-        parameter("run_id", "query", "Only those of this run.", string()),
+        parameter("project_id", "query", "Only those of this project.", string),
+        parameter("run_id", "query", "Only those of this run.", string),
     ],
     answers={200: Answer("A page of artifacts.", ARTIFACT_LIST)},
     errors=[PROJECT_NOT_FOUND],
@@ -194,7 +194,9 @@ async def delete_artifact(request: Request[State], caller: Caller) -> Response:
     "Replace the content",
     "The raw body, at most 32 MiB, becomes the content, its `Content-Type` the type; without one the old type stays.",
     body=Body(
-        string("The file itself, of any type.", format="binary"), most_bytes=CONTENT_BYTES, media_type="application/octet-stream"
+        string.about("The file itself, of any type.", format="binary"),
+        most_bytes=CONTENT_BYTES,
+        media_type="application/octet-stream",
     ),
     parameters=[_ARTIFACT_ID],
     answers={200: Answer("The artifact as it is now.", ARTIFACT)},
@@ -235,15 +237,15 @@ async def replace_content(request: Request[State], caller: Caller) -> Response:
     "With one `Range`, or conditionally.",
     parameters=[
         _ARTIFACT_ID,
-        parameter("Range", "header", "One range of bytes.", string(), "bytes=0-4"),
-        parameter("If-None-Match", "header", "An etag that the caller has already.", string()),
+        parameter("Range", "header", "One range of bytes.", string, "bytes=0-4"),
+        parameter("If-None-Match", "header", "An etag that the caller has already.", string),
     ],
     answers={
         200: Answer("The content, under its own type.", contents=_ANY_FILE, headers=_FILE_HEADERS),
         206: Answer(
             "The range of it.",
             contents=_ANY_FILE,
-            headers={**_FILE_HEADERS, "content-range": header("Which bytes of how many.", string(), "bytes 0-4/11")},
+            headers={**_FILE_HEADERS, "content-range": header("Which bytes of how many.", string, "bytes 0-4/11")},
         ),
         304: Answer("The caller has it already.", headers=_ETAG),
     },
@@ -255,7 +257,7 @@ async def replace_content(request: Request[State], caller: Caller) -> Response:
             "range",
             when="The range begins beyond the content.",
             status="416",
-            headers={"content-range": header("The true size.", string(), "bytes */11")},
+            headers={"content-range": header("The true size.", string, "bytes */11")},
         ),
     ],
 )

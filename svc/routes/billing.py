@@ -14,10 +14,10 @@ from svc.routes.schemas.refusals import STORAGE
 from svc.server.bodies import read_body
 from svc.server.body_budget import MIB
 from svc.server.gate import Caller
-from svc.server.interface import Answer, Body, Refusal, describes, integer, parameter, string
+from svc.server.interface import Answer, Body, Refusal, describes, parameter
 from svc.server.state import State
 from svc.server.web import add_log_fields, listing, page_after, page_limit, reply
-from svc.shapes import one_of
+from svc.shapes import integer, one_of, string
 
 _DAY_SECONDS = 86_400
 _USAGE = {"model": usage.usage_by_model, "key": usage.usage_by_key}
@@ -40,46 +40,7 @@ async def show_account(request: Request[State], caller: Caller) -> Response:
     "Wallet",
     "listLedger",
     "List credits and debits",
-    answers={
-        200: Answer(
-            "A page of the ledger.",
-            LEDGER,
-            {
-                "object": "list",
-                "data": [
-                    {
-                        "id": "led_01m3250v3wz2m9rvq8n4d6y1k7",
-                        "kind": "debit",
-                        "amount_micros": -11,
-                        "balance_after_micros": 4999989,
-                        "description": "Chat",
-                        "reference": None,
-                        "model": "builtin/assistant-paid",
-                        "input_tokens": 6,
-                        "output_tokens": 5,
-                        "request_id": "req_4fGk2mXq9TzLw8RbYc1VdN",
-                        "key_id": "key_01m3250v3v30wwksg0v4wcfp7p",
-                        "created_at": "2026-09-21T14:13:20.123Z",
-                    },
-                    {
-                        "id": "led_01m3250v3vn4qvxnatpwzmywwn",
-                        "kind": "credit",
-                        "amount_micros": 5000000,
-                        "balance_after_micros": 5000000,
-                        "description": "Added funds",
-                        "reference": "chk_01m3250v3vn4qvxnatpwzmywwn",
-                        "model": None,
-                        "input_tokens": None,
-                        "output_tokens": None,
-                        "request_id": None,
-                        "key_id": None,
-                        "created_at": "2026-09-21T14:13:20.123Z",
-                    },
-                ],
-                "has_more": False,
-            },
-        )
-    },
+    answers={200: Answer("A page of the ledger.", LEDGER)},
     paged=True,
 )
 async def list_ledger(request: Request[State], caller: Caller) -> Response:
@@ -93,15 +54,15 @@ async def list_ledger(request: Request[State], caller: Caller) -> Response:
     "List the usage by day",
     "By model, or by API key.",
     parameters=[
-        parameter("days", "query", "How many days, today included.", integer(minimum=1, maximum=90, default=30), 30),
-        parameter("by", "query", "What to tell apart.", string(enum=["model", "key"], default="model"), "model"),
-        parameter("after", "query", "The id of the last item of the page before.", string(), "2026-09-21:builtin/echo"),
+        parameter("days", "query", "How many days, today included.", integer(1, 90).about(default=30), 30),
+        parameter("by", "query", "What to tell apart.", string.about(enum=["model", "key"], default="model"), "model"),
+        parameter("after", "query", "The id of the last item of the page before.", string, "2026-09-21:builtin/echo"),
     ],
     answers={200: Answer("The usage, up to 10,000 rows; while `has_more` is true, ask again with `after`.", USAGE)},
     errors=[
         Refusal(
             "invalid_value",
-            "days must be a whole number from 1 to 90.",
+            "days must be an integer from 1 to 90.",
             "days",
             when="`days` is not 1 to 90, or `after` is no item of this list.",
         )
@@ -111,7 +72,7 @@ async def list_usage(request: Request[State], caller: Caller) -> Response:
     """`?days=` 1..90 (30), `?by=` model or key, `?after=`: requests, tokens, cost per UTC day and model or key, newest first."""
     text = request.query_params.get("days", "30")
     if not re.fullmatch(r"[0-9]{1,4}", text) or not 1 <= int(text) <= 90:
-        raise ApiError("invalid_value", "days must be a whole number from 1 to 90.", param="days")
+        raise ApiError("invalid_value", "days must be an integer from 1 to 90.", param="days")
     by = one_of(*_USAGE).check(request.query_params.get("by", "model"), "by")
     first_day = usage.day_of(request.state.clock() - (int(text) - 1) * _DAY_SECONDS)
     await request.state.engines.usage.flush()
@@ -129,7 +90,7 @@ async def list_usage(request: Request[State], caller: Caller) -> Response:
             "Stripe-Signature",
             "header",
             "`t=…,v1=…`: HMAC-SHA256 of `t.body`.",
-            string(),
+            string,
             "t=1790000000,v1=5257a869e7ecebeda32affa62cdca3fa51cad7e77a0e56ff536d0ce8e108d8bd",
             required=True,
         )

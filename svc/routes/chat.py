@@ -21,10 +21,11 @@ from svc.routes.schemas.chat import CHAT_ANSWER, CHAT_EXAMPLES, CHAT_TEXT
 from svc.routes.schemas.models import MODEL, MODEL_LIST
 from svc.routes.schemas.refusals import MODEL_NOT_FOUND, MODEL_SERVER, NO_FUNDS, NO_ROOM, OWN_ADDRESS
 from svc.server.gate import Caller
-from svc.server.interface import Answer, Refusal, describes, parameter, path_id, string
+from svc.server.interface import Answer, Refusal, describes, parameter, path_id
 from svc.server.state import State
 from svc.server.streamed import Streamed, json_array
 from svc.server.web import add_log_fields, reply
+from svc.shapes import string
 
 
 @describes(
@@ -40,7 +41,7 @@ from svc.server.web import add_log_fields, reply
             "x-service-conversation",
             "header",
             "With a session: the conversation to go on with; without it a new one begins. With an API key it is ignored.",
-            string(),
+            string,
             "conv_01m3250v3vn4qvxnatpwzmywwn",
         ),
         parameter(
@@ -48,7 +49,7 @@ from svc.server.web import add_log_fields, reply
             "header",
             "With a session and `x-service-conversation`: a message of that conversation. It and all after it are replaced by "
             "this question and its answer, once those are kept: so a question is asked again or edited. Not with a key.",
-            string(),
+            string,
             "msg_01m3250v3vn4qvxnatpwzmywwn",
         ),
     ],

@@ -26,11 +26,11 @@ from svc.routes.schemas.headers import CHECKOUT_COOKIE_HEADER
 from svc.routes.schemas.refusals import STORAGE
 from svc.server.bodies import read_body
 from svc.server.body_budget import KIB
-from svc.server.interface import Answer, Body, Refusal, describes, header, implies, parameter, path_id, string
+from svc.server.interface import Answer, Body, Refusal, describes, header, implies, parameter, path_id
 from svc.server.openapi import HTML, REFERRER_POLICY
 from svc.server.state import State
 from svc.server.web import Endpoint, add_log_fields
-from svc.shapes import Component
+from svc.shapes import Component, string
 
 _WRONG_FORM = Refusal("invalid_value", when="The amount or the form is wrong.")
 _WRONG_PASSWORD = Refusal("invalid_credentials", when="The form to sign in.")
@@ -45,7 +45,7 @@ _COOKIE = Component(
     },
 )
 _TO_CHECKOUT = {
-    "location": header("Where to go.", string(), "https://127.0.0.1:8443/checkout"),
+    "location": header("Where to go.", string, "https://127.0.0.1:8443/checkout"),
     "referrer-policy": REFERRER_POLICY,
 }
 _PAGE = {"text/html": HTML}
@@ -213,7 +213,7 @@ async def begin(request: Request[State], account: Account) -> Response:
     "Checkout",
     "getCheckoutReturnPage",
     "The page that the payment processor returns to",
-    parameters=[parameter("checkout", "query", "The checkout's id.", string(), "chk_01m3250v3vn4qvxnatpwzmywwn")],
+    parameters=[parameter("checkout", "query", "The checkout's id.", string, "chk_01m3250v3vn4qvxnatpwzmywwn")],
     answers={200: Answer("What became of the payment.", contents=_PAGE)},
     errors=[STORAGE],
 )

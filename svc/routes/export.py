@@ -29,9 +29,10 @@ from svc.ids import timestamp
 from svc.inference import providers
 from svc.inference.studio import storage
 from svc.server.gate import Caller
-from svc.server.interface import Answer, Content, describes, header, string
+from svc.server.interface import Answer, Content, describes, header
 from svc.server.state import State
 from svc.server.streamed import Streamed
+from svc.shapes import string
 
 AsJson = Callable[[sqlite3.Row], dict[str, Any]]
 _LINES_BYTES = 1024 * 1024
@@ -98,10 +99,10 @@ KINDS: dict[str, tuple[str, tuple[str, ...], AsJson]] = {
         200: Answer(
             "A zip archive: `account.json`, JSON lines for each kind of thing, and the artifacts as files.",
             contents={
-                "application/zip": Content(string("The archive.", format="binary")),
-                "*/*": Content(string("The archive.", format="binary")),
+                "application/zip": Content(string.about("The archive.", format="binary")),
+                "*/*": Content(string.about("The archive.", format="binary")),
             },
-            headers={"content-disposition": header("A download.", string(), 'attachment; filename="export-2026-09-21.zip"')},
+            headers={"content-disposition": header("A download.", string, 'attachment; filename="export-2026-09-21.zip"')},
         )
     },
 )

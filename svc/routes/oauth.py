@@ -19,11 +19,11 @@ from svc.routes import email_verification
 from svc.routes.schemas.accounts import IDENTITY_LIST, IDENTITY_PROVIDER_LIST, LINKING_BEGUN
 from svc.routes.schemas.headers import LOCATION_HEADER, OAUTH_COOKIE_HEADER
 from svc.server.gate import Caller
-from svc.server.interface import Answer, Refusal, describes, parameter, path_id, string
+from svc.server.interface import Answer, Refusal, describes, parameter, path_id
 from svc.server.openapi import REFERRER_POLICY
 from svc.server.state import State
 from svc.server.web import add_log_fields, listing, no_content, page_after, page_limit, reply
-from svc.shapes import Shape
+from svc.shapes import Shape, string
 
 _PROVIDER = path_id("provider", "The name of a configured identity provider.", "google")
 _NOT_FOUND = Refusal(
@@ -96,10 +96,10 @@ async def begin(request: Request[State]) -> Response:
     "both sides have verified the e-mail.",
     parameters=[
         _PROVIDER,
-        parameter("state", "query", "What the sign-in began with.", string()),
-        parameter("code", "query", "What the identity provider gave.", string()),
-        parameter("error", "query", "Why it gave none.", string()),
-        parameter("iss", "query", "Who answers.", string()),
+        parameter("state", "query", "What the sign-in began with.", string),
+        parameter("code", "query", "What the identity provider gave.", string),
+        parameter("error", "query", "Why it gave none.", string),
+        parameter("iss", "query", "Who answers.", string),
     ],
     answers={
         302: Answer(

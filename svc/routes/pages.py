@@ -19,9 +19,10 @@ from starlette.responses import Response
 
 from svc.errors import ApiError
 from svc.routes.page_limits import page_limits
-from svc.server.interface import Answer, Content, Refusal, describes, header, path_id, string
+from svc.server.interface import Answer, Content, Refusal, describes, header, path_id
 from svc.server.openapi import HTML, OF_PAGES
 from svc.server.state import State
+from svc.shapes import string
 
 STATIC = Path(__file__).parent.parent / "static"
 _TYPES = {
@@ -33,7 +34,7 @@ _TYPES = {
 }
 _FILE_HEADERS = {
     **OF_PAGES,
-    "etag": header("Of this content, for If-None-Match.", string(), '"b94d27b9934d3e08a52e52d7da7dabfa"'),
+    "etag": header("Of this content, for If-None-Match.", string, '"b94d27b9934d3e08a52e52d7da7dabfa"'),
 }
 _NOT_CHANGED = Answer("Not changed since it was asked for (`If-None-Match`).", headers=_FILE_HEADERS)
 _COMPRESSED = (".css", ".js", ".mjs", ".svg", ".html")
@@ -158,10 +159,10 @@ def _page_answer(request: Request[State], name: str) -> Response:
         200: Answer(
             "The file.",
             contents={
-                "text/css": Content(string()),
-                "text/javascript": Content(string()),
-                "image/png": Content(string(contentMediaType="image/png")),
-                "image/svg+xml": Content(string()),
+                "text/css": Content(string),
+                "text/javascript": Content(string),
+                "image/png": Content(string.about(contentMediaType="image/png")),
+                "image/svg+xml": Content(string),
             },
             headers=_FILE_HEADERS,
         ),

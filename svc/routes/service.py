@@ -14,11 +14,11 @@ from svc.routes.schemas.document import INFO, TAGS
 from svc.routes.schemas.refusals import STORAGE
 from svc.routes.schemas.service import HEALTH, READINESS
 from svc.server import gauges
-from svc.server.interface import Answer, Content, Refusal, describes, string
+from svc.server.interface import Answer, Content, Refusal, describes
 from svc.server.openapi import document as openapi_document
 from svc.server.state import State
 from svc.server.web import Row, reply
-from svc.shapes import Component
+from svc.shapes import Component, mapping, string
 from svc.version import VERSION
 
 _METRICS_TOKEN = Component(
@@ -69,7 +69,7 @@ def _write_something(tx: sqlite3.Connection) -> None:
             "The counters.",
             contents={
                 "text/plain": Content(
-                    string(),
+                    string,
                     {
                         "metrics": "# HELP svc_requests_total HTTP requests answered.\n"
                         "# TYPE svc_requests_total counter\n"
@@ -107,7 +107,7 @@ async def metrics(request: Request[State]) -> Response:
     "getOpenapi",
     "This document",
     "`servers` holds this server's base address.",
-    answers={200: Answer("An OpenAPI 3.1 document.", {"type": "object", "additionalProperties": True})},
+    answers={200: Answer("An OpenAPI 3.1 document.", mapping)},
 )
 async def openapi(request: Request[State]) -> Response:
     """The interface document, with this server's address."""

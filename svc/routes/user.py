@@ -20,11 +20,11 @@ from svc.routes.schemas.accounts import (
 )
 from svc.routes.schemas.refusals import NO_ROOM
 from svc.server.gate import Caller
-from svc.server.interface import Answer, Refusal, array, describes, path_id
+from svc.server.interface import Answer, Refusal, describes, path_id
 from svc.server.state import State
 from svc.server.streamed import Streamed, json_array
 from svc.server.web import no_content, reply
-from svc.shapes import ABSENT, Absent, boolean, given, nullable, record, string, text
+from svc.shapes import ABSENT, Absent, boolean, given, list_of, nullable, record, string, text
 
 _KEYS_AT_ONCE = 100  # up to 0.4 MB of names
 
@@ -189,22 +189,7 @@ async def create_key(request: Request[State], caller: Caller, body: NewKey) -> R
     "listApiKeys",
     "List the API keys",
     "Newest first, as a bare array, however many there are.",
-    answers={
-        200: Answer(
-            "All keys of the account.",
-            array(API_KEY),
-            [
-                {
-                    "id": "key_01m3250v3v30wwksg0v4wcfp7p",
-                    "key_prefix": "svc-v1-EXA",
-                    "name": "my laptop",
-                    "created_at": "2026-09-21T14:13:20.123Z",
-                    "last_used_at": "2026-09-21T14:20:00.000Z",
-                    "spent_micros": 11,
-                }
-            ],
-        )
-    },
+    answers={200: Answer("All keys of the account.", list_of(API_KEY))},
 )
 async def list_keys(request: Request[State], caller: Caller) -> Response:
     """A bare array, newest first, without `key`. There is no bound on the number of keys: it is sent as it is read."""

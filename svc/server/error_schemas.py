@@ -4,9 +4,9 @@ import re
 from typing import Any
 
 from svc.errors import ERRORS, ApiError, anthropic_error
-from svc.server.interface import Refusal, choice, integer, record, refined, string
+from svc.server.interface import Refusal
 from svc.server.web import in_anthropic_format
-from svc.shapes import Component
+from svc.shapes import Shape, json_object, nullable, one_of, string, whole
 
 
 def _codes() -> str:
@@ -18,71 +18,61 @@ def _codes() -> str:
     return "\n".join(f"- {family}: {', '.join(codes)}" for family, codes in families.items())
 
 
-ERROR_DETAIL = record(
+_RETRY_AFTER = whole.about("With 429: the seconds to wait, as in the header Retry-After.", minimum=1)
+ERROR_DETAIL = json_object(
     "ErrorDetail",
     {
-        "message": {"type": "string", "description": "What to do about it, for people."},
-        "type": {
-            "type": "string",
-            "description": "The family of the error. A model server's own refusal may carry its own.",
-            "examples": sorted({kind for _, kind, _ in ERRORS.values()}),
-        },
-        "code": {
-            "type": ["string", "null"],
-            "description": "What went wrong, for programs. The codes of this service, by status and type:\n\n"
+        "message": string.about("The cause and the solution, for people.", ERRORS["upstream_unreachable"][2]),
+        "type": string.about(
+            "The family of the error. A model server's own refusal may have another one.",
+            "upstream_error",
+            examples=sorted({kind for _, kind, _ in ERRORS.values()}),
+        ),
+        "code": nullable(string).about(
+            "The cause, for programs. The codes of this service, by status and type:\n\n"
             f"{_codes()}\n\nA model server's own refusal keeps its own code, or null.",
-        },
-        "param": {
-            "type": ["string", "null"],
-            "description": "The field at fault, for instance `messages[0].role`; null where there is none.",
-        },
-        "retry_after": {
-            "type": "integer",
-            "description": "On 429: the seconds to wait, the same as the header Retry-After.",
-            "minimum": 1,
-        },
+            "upstream_unreachable",
+        ),
+        "param": nullable(string).about("The wrong field, for example `messages[0].role`. Null if there is none."),
     },
-    required=("message", "type", "code", "param"),
-    description="What went wrong.",
+    optional={"retry_after": _RETRY_AFTER},
     additionalProperties=True,
 )
-ERROR = record("Error", {"error": ERROR_DETAIL}, description="The one shape of every error, on every path.")
-_RATE_LIMIT_ERROR = record(
+ERROR = json_object("Error", {"error": ERROR_DETAIL}, "The shape of every error outside `/v1/messages`.")
+_RATE_LIMIT_ERROR = json_object(
     "RateLimitError",
-    {"error": refined(ERROR_DETAIL, required=["message", "type", "retry_after"])},
-    description="An error that tells when to try again.",
+    {"error": ERROR_DETAIL.about(required=["message", "type", "retry_after"])},
+    "An error that names the seconds to wait.",
 )
-_ANTHROPIC_ERROR = record(
+_ANTHROPIC_TYPE = one_of(
+    "invalid_request_error",
+    "authentication_error",
+    "billing_error",
+    "permission_error",
+    "not_found_error",
+    "request_too_large",
+    "rate_limit_error",
+    "api_error",
+    "overloaded_error",
+    "timeout_error",
+)
+_ANTHROPIC_DETAIL = json_object(
+    "MessagesErrorDetail",
+    {"type": _ANTHROPIC_TYPE, "message": string.about("The cause and the solution, for people.")},
+    optional={"retry_after": _RETRY_AFTER},
+)
+_ANTHROPIC_ERROR = json_object(
     "MessagesError",
     {
-        "type": choice("error"),
-        "error": record(
-            "MessagesErrorDetail",
-            {
-                "type": choice(
-                    "invalid_request_error",
-                    "authentication_error",
-                    "billing_error",
-                    "permission_error",
-                    "not_found_error",
-                    "request_too_large",
-                    "rate_limit_error",
-                    "api_error",
-                    "overloaded_error",
-                    "timeout_error",
-                ),
-                "message": string("What is wrong and what to do, for people."),
-                "retry_after": integer("On 429: the seconds to wait, the same as the header Retry-After.", minimum=1),
-            },
-            required=("type", "message"),
-        ),
-        "request_id": string("The same as the header `request-id`."),
+        "type": one_of("error"),
+        "error": _ANTHROPIC_DETAIL,
+        "request_id": string.about("The same as the header `request-id`."),
     },
-    description="The shape of errors under `/v1/messages`, as Anthropic's SDKs expect it.",
+    "The shape of errors under `/v1/messages`, as Anthropic's SDKs expect it.",
 )
 
 
-def error_schema(path: str, status: str) -> Component:
+def error_schema(path: str, status: str) -> Shape[dict[str, Any]]:
     """Return the schema of the errors that `path` answers with `status`."""
     if in_anthropic_format(path):
         return _ANTHROPIC_ERROR

@@ -15,11 +15,11 @@ from svc.content.content_links import account_of_link
 from svc.db import Database, acting_for
 from svc.errors import ApiError
 from svc.server.context import context_of
-from svc.server.interface import Refusal, implies, integer, named_header, string
+from svc.server.interface import Refusal, implies, named_header
 from svc.server.limits import CHAT_PER_MINUTE
 from svc.server.state import State
 from svc.server.web import Endpoint
-from svc.shapes import Component
+from svc.shapes import Component, string, whole
 
 LINK = "link"
 _TOKEN_LENGTH = 4096
@@ -52,15 +52,15 @@ _RATE_LIMIT_HEADERS = {
         "RateLimitLimit",
         "Chat requests that the account may make in a minute: 20, or 120 for a pro account. On every answer to a request that "
         "was counted.",
-        integer(),
+        whole,
         20,
         required=False,
     ),
     "x-ratelimit-remaining-requests": named_header(
-        "RateLimitRemaining", "How many of them are left in this window.", integer(minimum=0), 19, required=False
+        "RateLimitRemaining", "How many of them are left in this window.", whole.about(minimum=0), 19, required=False
     ),
     "x-ratelimit-reset-requests": named_header(
-        "RateLimitReset", "When the window ends, as a duration.", string(pattern="^[0-9]+s$"), "37s", required=False
+        "RateLimitReset", "When the window ends, as a duration.", string.about(pattern="^[0-9]+s$"), "37s", required=False
     ),
 }
 

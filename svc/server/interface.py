@@ -12,6 +12,7 @@ import orjson
 from starlette.requests import Request
 from starlette.responses import Response
 
+from svc import shapes
 from svc.server.bodies import read_shape
 from svc.server.body_budget import MIB
 from svc.server.state import State
@@ -24,89 +25,26 @@ Handler = TypeVar("Handler", bound=Callable[..., Any])
 Guarded = TypeVar("Guarded", bound=Callable[..., Any])
 
 
-def schema(name: str, value: Schema, example: Any = None) -> Component:
-    """A JSON Schema (2020-12) under a name of its own."""
-    return Component("schemas", name, value, example)
-
-
-def record(
-    name: str,
-    properties: Mapping[str, Schema],
-    *,
-    required: Sequence[str] | None = None,
-    description: str | None = None,
-    example: Any = None,
-    **rules: Any,
-) -> Component:
-    """An object under a name; all its properties are required unless `required` says which. `rules` are further keywords."""
-    value = {"type": "object", "description": description, "required": list(properties if required is None else required)}
-    kept = {name: part for name, part in value.items() if part}
-    return schema(name, {**kept, "properties": properties, **rules}, example)
-
-
-def string(description: str | None = None, **rules: Any) -> Schema:
-    return _kind("string", description, rules)
-
-
-def integer(description: str | None = None, **rules: Any) -> Schema:
-    return _kind("integer", description, rules)
-
-
-def boolean(description: str | None = None, **rules: Any) -> Schema:
-    return _kind("boolean", description, rules)
-
-
-def array(items: Schema, description: str | None = None, **rules: Any) -> Schema:
-    return _kind("array", description, {"items": items, **rules})
-
-
 def as_event(value: Mapping[str, Any]) -> dict[str, str]:
     """The example of a server-sent event that carries `value` as JSON."""
     return {"data": orjson.dumps(value).decode()}
 
 
-def choice(*values: str, description: str | None = None) -> Schema:
-    """One of some strings."""
-    return string(description, **({"const": values[0]} if len(values) == 1 else {"enum": list(values)}))
+def event_of(name: str, text: str, *contents: Shape[Any]) -> Shape[dict[str, Any]]:
+    """Return the shape of a server-sent event whose data is one of `contents` as JSON."""
+    content = contents[0] if len(contents) == 1 else {"anyOf": contents}
+    data = shapes.string.about(text, contentMediaType="application/json", contentSchema=content)
+    return shapes.json_object(name, {"data": data}, "One event: a line `data: …` and an empty line.")
 
 
-def or_null(schema: Schema, description: str | None = None) -> Schema:
-    """What `schema` allows, or null."""
-    if isinstance(schema, Component):
-        return {**({"description": description} if description else {}), "anyOf": [schema, {"type": "null"}]}
-    value = {**schema, "type": [schema["type"], "null"]}
-    return {**value, "enum": [*schema["enum"], None]} if "enum" in schema else value
+def page_of(name: str, item: Shape[Any], **optional: Shape[Any]) -> Shape[dict[str, Any]]:
+    """Return the shape of one page of a list of `item`; `optional` fields stand beside the list."""
+    has_more = shapes.boolean.about("Whether there are older ones. Ask again with `after`.", False)
+    data = shapes.list_of(item).about("Newest first.")
+    return shapes.json_object(name, {"object": shapes.one_of("list"), "data": data, "has_more": has_more}, optional=optional)
 
 
-def refined(component: Component, **rules: Any) -> Schema:
-    """What `component` allows and `rules` too; it must be used by itself somewhere."""
-    return {"$ref": component.reference, **rules}
-
-
-def _kind(name: str, description: str | None, rules: Mapping[str, Any]) -> Schema:
-    return {"type": name, **({"description": description} if description else {}), **rules}
-
-
-def page_of(item: Component, name: str | None = None) -> Component:
-    """One page of a list of `item`, as every list here is answered."""
-    return record(
-        name or f"{item.name}List",
-        {
-            "object": choice("list"),
-            "data": array(item, "Newest first."),
-            "has_more": boolean("Whether there are older ones: ask again with `after`."),
-        },
-        example={"object": "list", "data": [item.example], "has_more": False},
-    )
-
-
-def tagged(name: str, tag: str, *variants: Component) -> Component:
-    """One of `variants`, told apart by their constant property `tag`."""
-    mapping = {one["properties"][tag]["const"]: one.reference for one in variants}
-    return schema(name, {"oneOf": list(variants), "discriminator": {"propertyName": tag, "mapping": mapping}})
-
-
-def parameter(name: str, where: str, text: str, schema: Schema, example: Any = None, *, required: bool = False) -> Schema:
+def parameter(name: str, where: str, text: str, schema: Shape[Any], example: Any = None, *, required: bool = False) -> Schema:
     """A parameter in `path`, `query` or `header`; those of the path are always required."""
     value = {"name": name, "in": where, "description": text, "schema": schema}
     return {**value, **({"required": True} if required else {}), **({} if example is None else {"example": example})}
@@ -114,10 +52,10 @@ def parameter(name: str, where: str, text: str, schema: Schema, example: Any = N
 
 def path_id(name: str, text: str, example: str) -> Schema:
     """The parameter `{name}` of a path."""
-    return parameter(name, "path", text, {"type": "string"}, example, required=True)
+    return parameter(name, "path", text, shapes.string, example, required=True)
 
 
-def header(text: str, schema: Schema, example: Any = None, *, required: bool = True) -> Schema:
+def header(text: str, schema: Shape[Any], example: Any = None, *, required: bool = True) -> Schema:
     """A header of an answer; one that is not `required` is there in some cases, which `text` tells."""
     value = {"description": text, "schema": schema}
     return {**value, **({"required": True} if required else {}), **({} if example is None else {"example": example})}
@@ -145,7 +83,7 @@ class Refusal(NamedTuple):
 class Content(NamedTuple):
     """A body of one media type; `examples` are name: value, or name: (summary, value)."""
 
-    schema: Schema
+    schema: Shape[Any]
     examples: Mapping[str, Any] = _EMPTY
 
 
@@ -153,7 +91,7 @@ class Answer(NamedTuple):
     """What an operation answers when it went well. `contents`, by media type, stand in place of a `schema` of JSON."""
 
     text: str
-    schema: Schema | None = None
+    schema: Shape[Any] | None = None
     example: Any = None
     headers: Mapping[str, Schema] = _EMPTY
     contents: Mapping[str, Content] = _EMPTY
@@ -166,7 +104,7 @@ class Body(NamedTuple):
     `any_type` is for a handler that reads the body whatever type is named.
     """
 
-    schema: Schema | Shape[Any]
+    schema: Shape[Any]
     examples: Mapping[str, Any] = _EMPTY
     most_bytes: int = MIB
     media_type: str = "application/json"
@@ -227,7 +165,7 @@ def describes(
     text: str = ...,
     *,
     answers: Mapping[int, Answer],
-    body: Body | Component | None = ...,
+    body: Body | None = ...,
     parameters: Sequence[Schema] = ...,
     errors: Sequence[Refusal] = ...,
     paged: bool = ...,
@@ -242,7 +180,7 @@ def describes(
     text: str = "",
     *,
     answers: Mapping[int, Answer],
-    body: Shape[Any] | Body | Component | None = None,
+    body: Shape[Any] | Body | None = None,
     examples: Mapping[str, Any] = _EMPTY,
     most_bytes: int = MIB,
     parameters: Sequence[Schema] = (),
@@ -256,7 +194,7 @@ def describes(
     `examples` and `most_bytes` are those of its `Body`. `paged` is a list with `?limit=` and `?after=`. `security` is for a
     handler that checks a token itself; None in it means that it may do without.
     """
-    whole = Body(body, examples, most_bytes) if isinstance(body, Component | Shape) else body
+    whole = Body(body, examples, most_bytes) if isinstance(body, Shape) else body
     operation = Operation(tag, id, summary, text, whole, answers, parameters, errors, paged, security)
 
     def declare(handler: Callable[..., Any]) -> Callable[..., Any]:

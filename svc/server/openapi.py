@@ -28,7 +28,7 @@ from svc.server.interface import (
     parameter,
 )
 from svc.server.web import Row, in_anthropic_format
-from svc.shapes import Component, Shape
+from svc.shapes import Component, Shape, one_of, string, whole
 
 # --- what every operation has
 
@@ -36,33 +36,31 @@ REQUEST_ID = named_header(
     "RequestId",
     "The id of this request, also in the log: the caller's own `x-request-id` if it is 1 to 128 visible ASCII characters, "
     "else a new one.",
-    {"type": "string", "pattern": "^[\\x21-\\x7e]{1,128}$"},
+    string.about(pattern="^[\\x21-\\x7e]{1,128}$"),
     "req_4fGk2mXq9TzLw8RbYc1VdN",
 )
 ANTHROPIC_REQUEST_ID = named_header(
     "AnthropicRequestId",
     "The same as `x-request-id`, where Anthropic's SDKs read it.",
-    {"type": "string"},
+    string,
     "req_4fGk2mXq9TzLw8RbYc1VdN",
 )
 _EVERYWHERE = {
     "x-request-id": REQUEST_ID,
     "strict-transport-security": named_header(
-        "StrictTransportSecurity", "There is no plain HTTP here.", {"type": "string"}, "max-age=31536000"
+        "StrictTransportSecurity", "There is no plain HTTP here.", string, "max-age=31536000"
     ),
     "x-content-type-options": named_header(
-        "ContentTypeOptions", "The type is the one that is named.", {"type": "string", "const": "nosniff"}, "nosniff"
+        "ContentTypeOptions", "The type is the one that is named.", one_of("nosniff"), "nosniff"
     ),
     "cache-control": named_header(
-        "CacheControl", "Whether the answer may be kept; most may not.", {"type": "string"}, "no-store", required=False
+        "CacheControl", "Whether the answer may be kept; most may not.", string, "no-store", required=False
     ),
 }
-REFERRER_POLICY = named_header(
-    "ReferrerPolicy", "What a browser tells the next page.", {"type": "string"}, "no-referrer", required=False
-)
+REFERRER_POLICY = named_header("ReferrerPolicy", "What a browser tells the next page.", string, "no-referrer", required=False)
 OF_PAGES = {
     "content-security-policy": named_header(
-        "ContentSecurityPolicy", "What a page may load and run.", {"type": "string"}, "default-src 'none'", required=False
+        "ContentSecurityPolicy", "What a page may load and run.", string, "default-src 'none'", required=False
     ),
     "referrer-policy": REFERRER_POLICY,
 }
@@ -70,7 +68,7 @@ _OF_STREAMS = {
     "x-accel-buffering": named_header(
         "Buffering",
         "Tells a proxy to pass on each event at once; on streams alone.",
-        {"type": "string", "const": "no"},
+        one_of("no"),
         "no",
         required=False,
     )
@@ -78,23 +76,19 @@ _OF_STREAMS = {
 _RETRY_AFTER = named_header(
     "RetryAfter",
     "Whole seconds to wait: 1 to 59 for a limit per minute, to 3599 for one per hour.",
-    {"type": "integer", "minimum": 1},
+    whole.about(minimum=1),
     37,
 )
-_SHOULD_RETRY = named_header(
-    "ShouldRetry", "Tells the common SDKs that a retry cannot mend it.", {"type": "string", "const": "false"}, "false"
-)
-_MAY_RETRY = header(
-    "There, and `false`, where only the operator can mend it.", {"type": "string", "const": "false"}, "false", required=False
-)
-_WWW_AUTHENTICATE = named_header("WwwAuthenticate", "How to sign in.", {"type": "string", "const": "Bearer"}, "Bearer")
-_ASK_FOR_COOKIE = header("The page asks to sign in.", {"type": "string", "const": "Cookie"}, "Cookie")
+_SHOULD_RETRY = named_header("ShouldRetry", "Tells the common SDKs that a retry cannot mend it.", one_of("false"), "false")
+_MAY_RETRY = header("There, and `false`, where only the operator can mend it.", one_of("false"), "false", required=False)
+_WWW_AUTHENTICATE = named_header("WwwAuthenticate", "How to sign in.", one_of("Bearer"), "Bearer")
+_ASK_FOR_COOKIE = header("The page asks to sign in.", one_of("Cookie"), "Cookie")
 _LIMIT = parameter(
     *("limit", "query", "How many items at most; over 100 is taken as 100."),
-    {"type": "integer", "minimum": 1, "default": 20},
+    whole.about(minimum=1, default=20),
     20,
 )
-_AFTER = parameter("after", "query", "The id of the last item of the page before.", {"type": "string"})
+_AFTER = parameter("after", "query", "The id of the last item of the page before.", string)
 
 # What the server, the proxy's rule and the last resort answer before or around any guard.
 _EDGE = (
@@ -109,7 +103,7 @@ _EDGE = (
 _ANSWERS_DURING_SHUTDOWN = "/healthz"
 _PAGE_WRONG = Refusal(
     "invalid_value",
-    "limit must be a whole number from 1 to 100.",
+    "limit must be an integer from 1 to 100.",
     "limit",
     "`limit` is under 1 or no whole number, or `after` is no item of this list.",
 )
@@ -119,9 +113,7 @@ _WHEN = {
     "overloaded": "The service is busy.",
     "storage_unavailable": "The storage does not work.",
 }
-
-
-HTML = Content({"type": "string", "contentMediaType": "text/html"})
+HTML = Content(string.about(contentMediaType="text/html"))
 
 
 # --- the document
@@ -157,10 +149,14 @@ class Components:
         self._sources: dict[tuple[str, str], Component] = {}
 
     def referred(self, value: Any) -> Any:
-        """`value` with a reference in the place of each named part."""
+        """Return `value` with a reference in the place of each named part, and with the JSON schema of each shape."""
+        if isinstance(value, Shape):
+            return self.referred(value.schema)
         if isinstance(value, Component):
             return self._reference(value)
         if isinstance(value, dict):
+            if isinstance(value.get("$ref"), Component):  # a named part with further keywords
+                return {**self.referred({**value, "$ref": ""}), **self._reference(value["$ref"])}
             return {name: self.referred(part) for name, part in value.items()}
         if isinstance(value, list | tuple):
             return [self.referred(part) for part in value]
@@ -231,8 +227,7 @@ def _schemes(operation: Operation) -> list[Component | None]:
 
 
 def _body(body: Body) -> dict[str, Any]:
-    schema = body.schema.schema if isinstance(body.schema, Shape) else body.schema
-    content = {body.media_type: _content(Content(schema, body.examples))}
+    content = {body.media_type: _content(Content(body.schema, body.examples))}
     if body.media_type == "application/octet-stream":
         return {"required": False, "content": {**content, "*/*": content[body.media_type]}}
     return {"required": True, "content": content}
@@ -240,8 +235,9 @@ def _body(body: Body) -> dict[str, Any]:
 
 def _content(content: Content) -> dict[str, Any]:
     examples = content.examples
-    if not examples and isinstance(content.schema, Component) and content.schema.example is not None:
-        examples = {"example": content.schema.example}
+    example = getattr(content.schema, "example", None)
+    if not examples and example is not None:
+        examples = {"example": example}
     shown = {
         name: {"summary": one[0], "value": one[1]} if isinstance(one, tuple) else {"value": one} for name, one in examples.items()
     }

@@ -114,7 +114,7 @@ def page_limit(request: Request[State]) -> int:
     """The query parameter `limit`: 20 by default, at most 100. Raises ApiError `invalid_value` below 1 or for no integer."""
     found = re.fullmatch(r"0*([1-9][0-9]{0,2})[0-9]*", request.query_params.get("limit", "20"))
     if found is None:
-        raise ApiError("invalid_value", "limit must be a whole number from 1 to 100.", param="limit")
+        raise ApiError("invalid_value", "limit must be an integer from 1 to 100.", param="limit")
     return min(int(found[1]), 100)  # further digits only make it larger
 
 

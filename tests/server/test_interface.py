@@ -14,24 +14,19 @@ from svc.server.interface import (
     Operation,
     Refusal,
     as_event,
-    choice,
     describes,
+    event_of,
     header,
     implies,
-    integer,
     operation_of,
-    or_null,
     page_of,
     path_id,
-    record,
-    refined,
-    string,
-    tagged,
 )
 from svc.server.openapi import document
+from svc.shapes import json_object, nullable, one_of, string, tagged, whole
 
 Endpoint = Callable[[Request[Any]], Awaitable[Response]]
-THING = record("Thing", {"id": string()}, example={"id": "thing_1"})
+THING = json_object("Thing", {"id": string.about(example="thing_1")})
 TOKEN = Component("securitySchemes", "token", {"type": "http", "scheme": "bearer"})
 
 
@@ -43,7 +38,7 @@ def outer(handler: Endpoint) -> Endpoint:
     return guarded
 
 
-@implies([Refusal("rate_limit_exceeded")], headers={"x-left": header("How many.", integer(), 1, required=False)})
+@implies([Refusal("rate_limit_exceeded")], headers={"x-left": header("How many.", whole, 1, required=False)})
 def inner(handler: Endpoint) -> Endpoint:
     async def guarded(request: Request[Any]) -> Response:
         return await handler(request)
@@ -107,7 +102,7 @@ def test_a_guard_that_shows_pages_shows_the_refusals_behind_it_as_pages() -> Non
     [
         (THING, {"413", "415"}),
         (Body(THING, any_type=True), {"413", "415"}),
-        (Body(string(format="binary"), media_type="application/octet-stream"), {"413", "415"}),
+        (Body(string.about(format="binary"), media_type="application/octet-stream"), {"413", "415"}),
         (Body(THING, media_type="application/x-www-form-urlencoded"), {"413", "415"}),
     ],
 )
@@ -143,7 +138,7 @@ def test_a_path_and_its_parameters_must_agree() -> None:
 
 
 def test_two_parts_of_one_name_must_be_the_same() -> None:
-    other = record("Thing", {"id": integer()})
+    other = json_object("Thing", {"id": whole})
     with pytest.raises(ValueError, match="two different schemas are called Thing"):
         operation(handler(body=other))
 
@@ -156,13 +151,35 @@ def test_what_operations_share_stands_once() -> None:
     assert references == {"get": shared, "post": shared}
 
 
-def test_schemas_are_written_as_json_schema_2020_12() -> None:
-    assert or_null(string(maxLength=2)) == {"type": ["string", "null"], "maxLength": 2}
-    assert or_null(choice("a", "b"))["enum"] == ["a", "b", None]
-    assert or_null(THING) == {"anyOf": [THING, {"type": "null"}]}
-    assert refined(THING, required=["id"]) == {"$ref": "#/components/schemas/Thing", "required": ["id"]}
-    assert page_of(THING).example == {"object": "list", "data": [{"id": "thing_1"}], "has_more": False}
-    assert as_event({"type": "end"}) == {"data": '{"type":"end"}'}
-    one, two = record("One", {"kind": choice("one")}), record("Two", {"kind": choice("two")})
+def test_object_of_an_answer_requires_its_fields_and_shows_their_examples() -> None:
+    color = one_of("red", "blue").about("Its color.")
+    found = json_object("Box", {"thing": THING, "color": color}, optional={"owner": nullable(THING).about("Its owner.")})
+    assert dict(found.schema) == {
+        "type": "object",
+        "required": ["thing", "color"],
+        "properties": {
+            "thing": THING.schema,
+            "color": {"type": "string", "enum": ["red", "blue"], "description": "Its color."},
+            "owner": {"anyOf": [THING.schema, {"type": "null"}], "description": "Its owner."},
+        },
+    }
+    assert found.example == {"thing": {"id": "thing_1"}, "color": "red"}
+    assert page_of("BoxList", found).example == {"object": "list", "data": [found.example], "has_more": False}
+
+
+def test_named_part_with_further_keywords_keeps_its_reference() -> None:
+    box = json_object("Box", {"thing": THING.about("The content.", deprecated=True)})
+    whole_document = document([("GET", "/box", handler(answers={200: Answer("A box.", box)}))], {}, {}, "https://h")
+    schemas = whole_document["components"]["schemas"]
+    expected = {"$ref": "#/components/schemas/Thing", "description": "The content.", "deprecated": True}
+    assert schemas["Box"]["properties"]["thing"] == expected
+    assert schemas["Thing"]["required"] == ["id"]
+
+
+def test_event_carries_one_of_its_contents_as_json() -> None:
+    one, two = json_object("One", {"kind": one_of("one")}), json_object("Two", {"kind": one_of("two")})
+    either = tagged("kind", {"one": one, "two": two})
     mapping = {"one": "#/components/schemas/One", "two": "#/components/schemas/Two"}
-    assert tagged("Either", "kind", one, two)["discriminator"] == {"propertyName": "kind", "mapping": mapping}
+    assert either.schema["discriminator"] == {"propertyName": "kind", "mapping": mapping}
+    assert event_of("Event", "It.", either).schema["properties"]["data"]["contentSchema"] == either
+    assert as_event(one.example) == {"data": '{"kind":"one"}'}

@@ -1,147 +1,102 @@
-"""Schemas of accounts, sessions, API keys and identities."""
+"""Shapes of accounts, sessions, API keys and identities."""
 
 from svc.auth.accounts import EMAIL, PERSON_NAME
-from svc.routes.schemas.common import ID, TIMESTAMP
-from svc.server.interface import array, boolean, choice, integer, or_null, page_of, record, string
+from svc.routes.schemas.common import COUNT, TIMESTAMP, id_of
+from svc.server.interface import page_of
+from svc.shapes import Fields, boolean, json_object, list_of, nullable, one_of, string, whole
 
-USER = record(
+TIER = one_of("free", "pro").about("Adding funds makes a free account a pro account for good.")
+USER = json_object(
     "User",
     {
-        "id": ID,
-        "email": EMAIL.schema,
-        "email_verified": boolean("Whether somebody has shown that they read the mail there."),
-        "name": PERSON_NAME.schema,
-        "tier": choice("free", "pro", description="A free account becomes pro by adding funds, and stays it."),
+        "id": id_of("user"),
+        "email": EMAIL.about(example="ada@example.com"),
+        "email_verified": boolean.about("Whether the owner has confirmed this address."),
+        "name": PERSON_NAME.about(example="Ada"),
+        "tier": TIER,
         "created_at": TIMESTAMP,
-        "auth": choice("session", "api_key", description="What this request was signed with."),
+        "auth": one_of("session", "api_key").about("The kind of token of this request."),
     },
-    description="The caller's account.",
-    example={
-        "id": "user_01m3250v3vn4qvxnatpwzmywwn",
-        "email": "ada@example.com",
-        "email_verified": True,
-        "name": "Ada",
-        "tier": "free",
-        "created_at": "2026-09-21T14:13:20.123Z",
-        "auth": "session",
-    },
+    "The caller's account.",
 )
-SESSION = record(
+SESSION = json_object(
     "Session",
     {
-        "access_token": string("A JWT: send it as `Authorization: Bearer <token>`."),
-        "token_type": choice("bearer"),
-        "expires_in": integer("Seconds until the token expires: 8 hours.", const=28800),
+        "access_token": string.about(
+            "A JWT. Send it as `Authorization: Bearer <token>`.",
+            "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiJ1c2VyXzAxbTMyIn0.dGhpcyBpcyBhbiBleGFtcGxl",
+        ),
+        "token_type": one_of("bearer"),
+        "expires_in": whole.about("The seconds until the token expires: 8 hours.", 28800, const=28800),
         "user": USER,
     },
-    description="A signed-in session.",
-    example={
-        "access_token": "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiJ1c2VyXzAxbTMyIn0.dGhpcyBpcyBhbiBleGFtcGxl",
-        "token_type": "bearer",
-        "expires_in": 28800,
-        "user": {
-            "id": "user_01m3250v3vn4qvxnatpwzmywwn",
-            "email": "ada@example.com",
-            "email_verified": False,
-            "name": "Ada",
-            "tier": "free",
-            "created_at": "2026-09-21T14:13:20.123Z",
-            "auth": "session",
-        },
-    },
+    "A session.",
 )
-PASSWORD_RESET_ACCEPTED = record(
+PASSWORD_RESET_ACCEPTED = json_object(
     "PasswordResetAccepted",
-    {"message": string("The same whether there is such an account or not.")},
-    example={"message": "If there is an account with this e-mail and mail is set up here, a link is on its way."},
+    {"message": string.about("The same text for every address.", "If an account has this email address, a link is on its way.")},
 )
-VERIFICATION_ACCEPTED = record(
-    "VerificationAccepted",
-    {"message": string("What happens next.")},
-    example={"message": "A link that confirms this address is on its way to it."},
+VERIFICATION_ACCEPTED = json_object(
+    "VerificationAccepted", {"message": string.about("The next step.", "A confirmation link is on its way to your address.")}
 )
-SETTINGS = record(
+SETTINGS = json_object(
     "Settings",
     {
-        "default_model": or_null(string("The model of a chat request that names none; null: the operator's.")),
-        "chat_model": string("What that comes to: the model that answers a chat request that names none."),
-        "memory_enabled": boolean("Whether chats with a session may recall earlier ones."),
-        "mail_enabled": boolean("Whether this service can send e-mails, such as the link that confirms an address."),
+        "default_model": nullable(string).about("The model of chat requests without `model`. Null means the operator's default."),
+        "chat_model": string.about("The model that chat requests without `model` use now.", "builtin/assistant"),
+        "memory_enabled": boolean.about("Whether chats in a session may recall earlier ones."),
+        "mail_enabled": boolean.about("Whether this service can send mail, such as the link that confirms an address.", False),
     },
-    example={"default_model": None, "chat_model": "builtin/assistant", "memory_enabled": True, "mail_enabled": False},
 )
-API_KEY = record(
-    "ApiKey",
-    {
-        "id": ID,
-        "key_prefix": string("The first 10 characters of the key, to tell keys apart.", pattern="^svc-v1-[0-9A-Za-z]{3}$"),
-        "name": string("The label that the caller chose."),
-        "created_at": TIMESTAMP,
-        "last_used_at": or_null(TIMESTAMP, "When the key was last used, by the minute; null: never."),
-        "spent_micros": integer("What its calls have cost so far, in millionths of a US dollar.", minimum=0),
-    },
-    description="A personal API key as it is listed: never the key itself.",
-)
-NEW_API_KEY = record(
+_KEY: Fields = {
+    "id": id_of("key"),
+    "key_prefix": string.about("The first 10 characters of the key.", "svc-v1-EXA", pattern="^svc-v1-[0-9A-Za-z]{3}$"),
+    "name": string.about("The label that the caller chose.", "my laptop"),
+    "created_at": TIMESTAMP,
+    "last_used_at": nullable(TIMESTAMP).about("The minute of the last use. Null means never."),
+    "spent_micros": COUNT.about("The cost of its calls so far, in micros."),
+}
+API_KEY = json_object("ApiKey", _KEY, "A personal API key in a list. The key itself is not shown.")
+NEW_API_KEY = json_object(
     "NewApiKey",
     {
-        "id": ID,
-        "key": string(
-            "The whole key, 49 characters. Shown this once; the service stores only its hash.", pattern="^svc-v1-[0-9A-Za-z]{42}$"
+        **_KEY,
+        "key": string.about(
+            "The key, 49 characters. It is shown only once: the service stores only its hash.",
+            "svc-v1-EXAMPLEexampleEXAMPLEexampleEXAMPLEexample",
+            pattern="^svc-v1-[0-9A-Za-z]{42}$",
         ),
-        "key_prefix": string("The first 10 characters of the key, to tell keys apart.", pattern="^svc-v1-[0-9A-Za-z]{3}$"),
-        "name": string("The label that the caller chose."),
-        "created_at": TIMESTAMP,
-        "last_used_at": or_null(TIMESTAMP, "When the key was last used, by the minute; null: never."),
-        "spent_micros": integer("What its calls have cost so far, in millionths of a US dollar.", minimum=0),
     },
-    description="A personal API key as it is shown once, when it is made.",
-    example={
-        "id": "key_01m3250v3v30wwksg0v4wcfp7p",
-        "key": "svc-v1-EXAMPLEexampleEXAMPLEexampleEXAMPLEexample",
-        "key_prefix": "svc-v1-EXA",
-        "name": "my laptop",
-        "created_at": "2026-09-21T14:13:20.123Z",
-        "last_used_at": None,
-        "spent_micros": 0,
-    },
+    "A new personal API key.",
 )
-IDENTITY_PROVIDER = record(
+IDENTITY_PROVIDER = json_object(
     "IdentityProvider",
-    {"provider": string(), "issuer": string(), "url": string("Begins a sign-in: for a link, not for fetch.")},
-    example={"provider": "google", "issuer": "https://accounts.google.com", "url": "https://127.0.0.1:8443/auth/oauth/google"},
-)
-IDENTITY_PROVIDER_LIST = record(
-    "IdentityProviderList",
-    {"object": choice("list"), "data": array(IDENTITY_PROVIDER), "has_more": boolean(const=False)},
-    example={
-        "object": "list",
-        "data": [
-            {"provider": "google", "issuer": "https://accounts.google.com", "url": "https://127.0.0.1:8443/auth/oauth/google"}
-        ],
-        "has_more": False,
+    {
+        "provider": string.about(example="google"),
+        "issuer": string.about(example="https://accounts.google.com"),
+        "url": string.about("The address of a link that starts a sign-in.", "https://127.0.0.1:8443/auth/oauth/google"),
     },
 )
-IDENTITY = record(
+IDENTITY_PROVIDER_LIST = json_object(
+    "IdentityProviderList",
+    {"object": one_of("list"), "data": list_of(IDENTITY_PROVIDER), "has_more": boolean.about(example=False, const=False)},
+)
+IDENTITY = json_object(
     "Identity",
     {
-        "id": ID,
-        "provider": or_null(string("The configured provider; null: it is configured no more.")),
-        "issuer": string(),
-        "email": or_null(string("As the provider told it.")),
+        "id": id_of("idn"),
+        "provider": nullable(string).about("The provider's name. Null means that it is no longer configured.", "google"),
+        "issuer": string.about(example="https://accounts.google.com"),
+        "email": nullable(string).about("The address at the provider.", "ada@example.com"),
         "created_at": TIMESTAMP,
     },
-    example={
-        "id": "idn_01m3250v3vn4qvxnatpwzmywwn",
-        "provider": "google",
-        "issuer": "https://accounts.google.com",
-        "email": "ada@example.com",
-        "created_at": "2026-09-21T14:13:20.123Z",
-    },
 )
-IDENTITY_LIST = page_of(IDENTITY)
-LINKING_BEGUN = record(
+IDENTITY_LIST = page_of("IdentityList", IDENTITY)
+LINKING_BEGUN = json_object(
     "LinkingBegun",
-    {"url": string("Where this browser, and no other, goes within 10 minutes.")},
-    example={"url": "https://accounts.google.com/o/oauth2/v2/auth?state=…"},
+    {
+        "url": string.about(
+            "The address to open in this browser within 10 minutes.", "https://accounts.google.com/o/oauth2/v2/auth?state=…"
+        )
+    },
 )

@@ -1,136 +1,85 @@
-"""Schemas of the wallet, its ledger and the checkout."""
+"""Shapes of the wallet, its ledger and the checkout."""
 
-from svc.routes.schemas.common import ID, TIMESTAMP
-from svc.server.interface import array, boolean, choice, integer, or_null, page_of, record, string
+from svc.routes.schemas.common import COUNT, MICROS, TIMESTAMP, example_id, id_of
+from svc.server.interface import page_of
+from svc.shapes import anything, boolean, json_object, list_of, mapping, nullable, one_of, string, whole
 
-BILLING_ACCOUNT = record(
+BILLING_ACCOUNT = json_object(
     "BillingAccount",
     {
-        "wallet_balance_micros": integer("What the wallet has, in millionths of a US dollar.", minimum=0),
-        "held_micros": integer("Of that, held for requests under way.", minimum=0),
-        "available_micros": integer("The rest.", minimum=0),
-        "stored_bytes": integer("What the account stores: its texts, names and files, and 256 bytes for each.", minimum=0),
-        "limit_bytes": integer("What it may store; beyond that, 413 `quota_exceeded`.", minimum=0),
-        "tier": choice("free", "pro"),
-        "currency": choice("usd"),
-        "payments": choice(
-            "stripe", "sandbox", "none", description="Who takes payments here; `sandbox` is test money, none of it is real."
-        ),
-    },
-    example={
-        "wallet_balance_micros": 4999989,
-        "held_micros": 0,
-        "available_micros": 4999989,
-        "stored_bytes": 48211,
-        "limit_bytes": 1073741824,
-        "tier": "pro",
-        "currency": "usd",
-        "payments": "stripe",
+        "wallet_balance_micros": COUNT.about("The balance in micros (millionths of a US dollar).", 4999989),
+        "held_micros": COUNT.about("The part that is held for requests in progress."),
+        "available_micros": COUNT.about("The balance without the held part.", 4999989),
+        "stored_bytes": COUNT.about("The size of the account's texts, names and files, and 256 bytes for each of them.", 48211),
+        "limit_bytes": COUNT.about("The most that the account may store. Above it: 413 `quota_exceeded`.", 1073741824),
+        "tier": one_of("free", "pro").about(example="pro"),
+        "currency": one_of("usd"),
+        "payments": one_of("stripe", "sandbox", "none").about("The payment processor. `sandbox` uses test money."),
     },
 )
-LEDGER_ENTRY = record(
+LEDGER_ENTRY = json_object(
     "LedgerEntry",
     {
-        "id": ID,
-        "kind": choice("credit", "debit"),
-        "amount_micros": integer("Positive for a credit, negative for a debit."),
-        "balance_after_micros": integer("The balance after it.", minimum=0),
-        "description": string(),
-        "reference": or_null(string("What it belongs to, for instance a checkout.")),
-        "model": or_null(string()),
-        "input_tokens": or_null(integer(minimum=0)),
-        "output_tokens": or_null(integer(minimum=0)),
-        "request_id": or_null(string("The request that it paid for.")),
-        "key_id": or_null(string("The API key of that request; null for a session.")),
+        "id": id_of("led"),
+        "kind": one_of("credit", "debit").about(example="debit"),
+        "amount_micros": whole.about("Positive for a credit, negative for a debit.", -11),
+        "balance_after_micros": COUNT.about("The balance after this entry.", 4999989),
+        "description": string.about(example="Chat"),
+        "reference": nullable(string).about("The related object, for example a checkout."),
+        "model": nullable(string).about(example="builtin/assistant-paid"),
+        "input_tokens": nullable(COUNT).about(example=6),
+        "output_tokens": nullable(COUNT).about(example=5),
+        "request_id": nullable(string).about("The request that was paid.", "req_4fGk2mXq9TzLw8RbYc1VdN"),
+        "key_id": nullable(string).about("The API key of that request. Null means a session.", example_id("key")),
         "created_at": TIMESTAMP,
     },
-    example={
-        "id": "led_01m3250v3wz2m9rvq8n4d6y1k7",
-        "kind": "debit",
-        "amount_micros": -11,
-        "balance_after_micros": 4999989,
-        "description": "Chat",
-        "reference": None,
-        "model": "builtin/assistant-paid",
-        "input_tokens": 6,
-        "output_tokens": 5,
-        "request_id": "req_4fGk2mXq9TzLw8RbYc1VdN",
-        "key_id": "key_01m3250v3v30wwksg0v4wcfp7p",
-        "created_at": "2026-09-21T14:13:20.123Z",
-    },
 )
-LEDGER = page_of(LEDGER_ENTRY, "Ledger")
-_DAY = string("In UTC.", format="date")
-_USAGE_ID = string("What `after` takes: the day and the model, or the key.")
-_COUNTS = {
-    "requests": integer(minimum=1),
-    "input_tokens": integer(minimum=0),
-    "output_tokens": integer(minimum=0),
-    "cost_micros": integer("In millionths of a US dollar.", minimum=0),
+LEDGER = page_of("Ledger", LEDGER_ENTRY)
+_DAY = {
+    "id": string.about("A value for `after`: the day and the model, or the day and the key.", "2026-09-21:builtin/echo"),
+    "day": string.about("The day in UTC.", "2026-09-21", format="date"),
 }
-USAGE_DAY = record(
-    "UsageDay",
-    {
-        "id": _USAGE_ID,
-        "day": _DAY,
-        "model": string(),
-        **_COUNTS,
-    },
-    description="What one model was used for on one day.",
-    example={
-        "id": "2026-09-21:builtin/assistant-paid",
-        "day": "2026-09-21",
-        "model": "builtin/assistant-paid",
-        "requests": 1,
-        "input_tokens": 6,
-        "output_tokens": 5,
-        "cost_micros": 11,
-    },
+_COUNTS = {
+    "requests": whole.about(example=1, minimum=1),
+    "input_tokens": COUNT.about(example=6),
+    "output_tokens": COUNT.about(example=5),
+    "cost_micros": MICROS.about(example=11),
+}
+USAGE_DAY = json_object(
+    "UsageDay", {**_DAY, "model": string.about(example="builtin/echo"), **_COUNTS}, "The use of one model on one day."
 )
-USAGE_DAY_OF_KEY = record(
+USAGE_DAY_OF_KEY = json_object(
     "UsageDayOfKey",
-    {"id": _USAGE_ID, "day": _DAY, "key_id": or_null(string("The API key, perhaps deleted since; null: sessions.")), **_COUNTS},
-    description="What one API key was used for on one day.",
-    example={
-        "id": "2026-09-21:key_01m3250v3v30wwksg0v4wcfp7p",
-        "day": "2026-09-21",
-        "key_id": "key_01m3250v3v30wwksg0v4wcfp7p",
-        "requests": 1,
-        "input_tokens": 6,
-        "output_tokens": 5,
-        "cost_micros": 11,
-    },
+    {**_DAY, "key_id": nullable(string).about("The API key, which may be deleted. Null means sessions."), **_COUNTS},
+    "The use of one API key on one day.",
 )
-USAGE = record(
+USAGE = json_object(
     "Usage",
     {
-        "object": choice("list"),
-        "data": {
-            "description": "By day and model, or by day and key; newest first.",
-            "anyOf": [array(USAGE_DAY), array(USAGE_DAY_OF_KEY)],
-        },
-        "has_more": boolean("Whether more rows follow."),
+        "object": one_of("list"),
+        "data": anything.about(
+            "By day and model, or by day and key. Newest first.",
+            [USAGE_DAY.example],
+            anyOf=[list_of(USAGE_DAY), list_of(USAGE_DAY_OF_KEY)],
+        ),
+        "has_more": boolean.about("Whether there are more rows.", False),
     },
-    example={"object": "list", "data": [USAGE_DAY.example], "has_more": False},
 )
-WEBHOOK_RECEIPT = record(
+WEBHOOK_RECEIPT = json_object(
     "WebhookReceipt",
-    {"received": boolean(const=True), "credited": boolean("Whether this delivery filled a wallet.")},
-    example={"received": True, "credited": True},
+    {"received": boolean.about(const=True), "credited": boolean.about("Whether this delivery credited a wallet.")},
 )
-PAYMENT_EVENT = record(
+PAYMENT_EVENT = json_object(
     "PaymentEvent",
-    {"id": string(), "type": string(), "data": {"type": "object", "additionalProperties": True}},
-    required=(),
-    description="An event of Stripe.",
+    {},
+    "An event of Stripe.",
+    optional={"id": string, "type": string, "data": mapping},
     additionalProperties=True,
-    example={"id": "evt_1", "type": "checkout.session.completed", "data": {"object": {}}},
 )
-CHECKOUT_FORM = record(
-    "CheckoutForm", {"amount": string("US dollars, 5.00 to 10000.00 in whole cents.")}, example={"amount": "25.00"}
+CHECKOUT_FORM = json_object(
+    "CheckoutForm", {"amount": string.about("US dollars, from 5.00 to 10000.00, in whole cents.", "25.00")}
 )
-CHECKOUT_SIGN_IN_FORM = record(
+CHECKOUT_SIGN_IN_FORM = json_object(
     "CheckoutSignInForm",
-    {"email": string(), "password": string()},
-    example={"email": "ada@example.com", "password": "correct horse battery"},
+    {"email": string.about(example="ada@example.com"), "password": string.about(example="correct horse battery")},
 )

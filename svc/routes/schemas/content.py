@@ -1,201 +1,137 @@
-"""Schemas of projects, artifacts, conversations and live support."""
+"""Shapes of projects, artifacts, conversations and live support."""
 
-from svc.routes.schemas.common import ID, TIMESTAMP
-from svc.server.interface import array, boolean, choice, integer, or_null, page_of, record, string
+from svc.content.projects import MOST_STEPS
+from svc.routes.schemas.common import COUNT, ID, TIMESTAMP, example_id, id_of
+from svc.server.interface import page_of
+from svc.shapes import Fields, boolean, integer, json_object, list_of, nullable, one_of, string
 
-PROJECT = record(
+_TIMES: Fields = {"created_at": TIMESTAMP, "updated_at": TIMESTAMP}
+_PROJECT_ID = nullable(ID).about("The project that it belongs to.")
+PROJECT = json_object(
     "Project",
     {
-        "id": ID,
-        "name": string(),
-        "instructions": string(),
-        "max_planner_steps": or_null(integer(minimum=1, maximum=20)),
-        "created_at": TIMESTAMP,
-        "updated_at": TIMESTAMP,
-    },
-    example={
-        "id": "proj_01m3250v3vn4qvxnatpwzmywwn",
-        "name": "Thesis",
-        "instructions": "Answer in British English.",
-        "max_planner_steps": 10,
-        "created_at": "2026-09-21T14:13:20.123Z",
-        "updated_at": "2026-09-21T14:13:20.123Z",
+        "id": id_of("proj"),
+        "name": string.about(example="Thesis"),
+        "instructions": string.about(example="Answer in British English."),
+        "max_planner_steps": nullable(integer(1, MOST_STEPS)).about(example=10),
+        **_TIMES,
     },
 )
-PROJECT_LIST = page_of(PROJECT)
+PROJECT_LIST = page_of("ProjectList", PROJECT)
 CONTENT_URL = (
-    "https://127.0.0.1:8443/artifacts/art_01m3250v3vn4qvxnatpwzmywwn/content?account=user_01m3250v3vn4qvxnatpwzmywwn"
+    f"https://127.0.0.1:8443/artifacts/{example_id('art')}/content?account={example_id('user')}"
     "&expires=1790003600&signature=V1dWMn0dqRxDSmVwZb0m2mTfHGDbBgg9qK4BxP0mR3E"
 )
-ARTIFACT = record(
+SHA256 = "b94d27b9934d3e08a52e52d7da7dabfac484efe37a5380ee9088f7ace2efcde9"
+ARTIFACT = json_object(
     "Artifact",
     {
-        "id": ID,
-        "name": string(),
-        "content_type": string(),
-        "size": integer("Bytes.", minimum=0),
-        "sha256": string("Of the content, in hexadecimal.", pattern="^[0-9a-f]{64}$"),
-        "project_id": or_null(ID, "The project under which it is filed."),
-        "run_id": or_null(ID, "The agent run that wrote it."),
-        "content_url": string("Where the content is for an hour, without a token, as an `<img>` needs it.", format="uri"),
-        "created_at": TIMESTAMP,
-        "updated_at": TIMESTAMP,
+        "id": id_of("art"),
+        "name": string.about(example="note.md"),
+        "content_type": string.about(example="text/markdown"),
+        "size": COUNT.about("The size in bytes.", 11),
+        "sha256": string.about("The hash of the content, in hexadecimal.", SHA256, pattern="^[0-9a-f]{64}$"),
+        "project_id": _PROJECT_ID,
+        "run_id": nullable(ID).about("The agent run that wrote it."),
+        "content_url": string.about("A link to the content that works for an hour without a token.", CONTENT_URL, format="uri"),
+        **_TIMES,
     },
-    description="A file, without its content.",
-    example={
-        "id": "art_01m3250v3vn4qvxnatpwzmywwn",
-        "name": "note.md",
-        "content_type": "text/markdown",
-        "size": 11,
-        "sha256": "b94d27b9934d3e08a52e52d7da7dabfac484efe37a5380ee9088f7ace2efcde9",
-        "project_id": None,
-        "run_id": None,
-        "content_url": CONTENT_URL,
-        "created_at": "2026-09-21T14:13:20.123Z",
-        "updated_at": "2026-09-21T14:13:20.123Z",
-    },
+    "A file, without its content.",
 )
-ARTIFACT_LIST = page_of(ARTIFACT)
-CONVERSATION = record(
-    "Conversation",
-    {"id": ID, "title": or_null(string()), "project_id": or_null(string()), "created_at": TIMESTAMP, "updated_at": TIMESTAMP},
-    example={
-        "id": "conv_01m3250v3vn4qvxnatpwzmywwn",
-        "title": "Trains",
-        "project_id": None,
-        "created_at": "2026-09-21T14:13:20.123Z",
-        "updated_at": "2026-09-21T14:13:20.123Z",
-    },
-)
-_MATCH = record(
+ARTIFACT_LIST = page_of("ArtifactList", ARTIFACT)
+_CONVERSATION: Fields = {
+    "id": id_of("conv"),
+    "title": nullable(string).about(example="Trains"),
+    "project_id": nullable(string),
+    **_TIMES,
+}
+CONVERSATION = json_object("Conversation", _CONVERSATION)
+_PART = json_object("MatchPart", {"text": string, "found": boolean.about("Whether the search matched this part.")})
+_MATCH = json_object(
     "ConversationMatch",
     {
-        "message_id": or_null(string("The message that it is from; null: the title.")),
-        "parts": array(
-            record("MatchPart", {"text": string(), "found": boolean("Whether the search has found this part.")}),
-            "A text in parts: together they are the text.",
-        ),
+        "message_id": nullable(string).about("The message that matched. Null means the title."),
+        "parts": list_of(_PART).about("The text, split into parts."),
     },
 )
-_FOUND_CONVERSATION = record(
+_FOUND_CONVERSATION = json_object(
     "FoundConversation",
-    {**CONVERSATION["properties"], "matches": array(_MATCH, "With `q`: what of the conversation was found.")},
-    required=list(CONVERSATION["properties"]),
-    example=CONVERSATION.example,
+    _CONVERSATION,
+    optional={"matches": list_of(_MATCH).about("With `q`: the texts that matched.")},
 )
-_CONVERSATION_PAGE = page_of(_FOUND_CONVERSATION, "ConversationList")
-CONVERSATION_LIST = record(
-    _CONVERSATION_PAGE.name,
-    {
-        **_CONVERSATION_PAGE["properties"],
-        "incomplete": boolean(
-            "With `q`: whether the search ran out of time. The conversations hold all words that it has looked up by then, and "
-            "others may be missing. Ask for fewer words."
-        ),
-    },
-    required=list(_CONVERSATION_PAGE["properties"]),
-    example=_CONVERSATION_PAGE.example,
+CONVERSATION_LIST = page_of(
+    "ConversationList",
+    _FOUND_CONVERSATION,
+    incomplete=boolean.about(
+        "With `q`: whether the search ran out of time. All returned conversations match the words that were searched by "
+        "then, but others may be missing. Search for fewer words."
+    ),
 )
-_RECALLED_PASSAGE = record(
+_RECALLED_PASSAGE = json_object(
     "RecalledPassage",
     {
-        "message_id": string("The message that it is from."),
-        "role": choice("user", "assistant"),
-        "text": string(),
-        "source": string("The id of the conversation or run that it is from."),
+        "message_id": string.about("The message that holds the passage."),
+        "role": one_of("user", "assistant"),
+        "text": string,
+        "source": string.about("The id of its conversation or run."),
         "created_at": TIMESTAMP,
     },
 )
-_MESSAGE_ANSWER = record(
+_MESSAGE_ANSWER = json_object(
     "MessageAnswer",
     {
-        "input_tokens": integer(minimum=0),
-        "output_tokens": integer(minimum=0),
-        "cost_micros": integer("Micros of a US dollar; 0 for free models and own providers.", minimum=0),
-        "duration_ms": integer("From the request to the end of the answer.", minimum=0),
-        "finish_reason": or_null(string("Why it ended, such as `stop` or `length`; null: it was cut off, or the caller left.")),
-        "reasoning": or_null(string("What the model thought before it answered, where it tells: its first 200,000 characters.")),
-        "memory": array(_RECALLED_PASSAGE, "The passages of earlier messages that the model was given."),
+        "input_tokens": COUNT.about(example=24),
+        "output_tokens": COUNT.about(example=6),
+        "cost_micros": COUNT.about("The cost in micros. 0 for free models and own providers."),
+        "duration_ms": COUNT.about("The time from the request to the end of the answer.", 412),
+        "finish_reason": nullable(string).about(
+            "Why the answer ended, for example `stop` or `length`. Null means that it was cut off or the client disconnected.",
+            "stop",
+        ),
+        "reasoning": nullable(string).about("The model's reasoning, if the model server sends it: the first 200,000 characters."),
+        "memory": list_of(_RECALLED_PASSAGE).about("The passages of earlier messages that the model received.", []),
     },
-    description="What an answer took.",
+    "Details of an answer.",
 )
-MESSAGE = record(
+MESSAGE = json_object(
     "Message",
     {
-        "id": ID,
-        "conversation_id": ID,
-        "role": choice("system", "user", "assistant"),
-        "content": string(),
-        "model": or_null(string("The model that said it; null: no model did.")),
+        "id": id_of("msg"),
+        "conversation_id": id_of("conv"),
+        "role": one_of("system", "user", "assistant").about(example="user"),
+        "content": string.about(example="When does it leave?"),
+        "model": nullable(string).about("The model that wrote the message. Null means that no model did."),
         "created_at": TIMESTAMP,
-        "answer": or_null(_MESSAGE_ANSWER),
-    },
-    example={
-        "id": "msg_01m3250v3vn4qvxnatpwzmywwn",
-        "conversation_id": "conv_01m3250v3vn4qvxnatpwzmywwn",
-        "role": "user",
-        "content": "When does it leave?",
-        "model": None,
-        "created_at": "2026-09-21T14:13:20.123Z",
-        "answer": None,
+        "answer": nullable(_MESSAGE_ANSWER),
     },
 )
-MESSAGE_LIST = page_of(MESSAGE)
-SUPPORT_MESSAGE = record(
+ANSWER_MESSAGE = {
+    **MESSAGE.example,
+    "role": "assistant",
+    "content": "At 7:12.",
+    "model": "builtin/assistant",
+    "answer": _MESSAGE_ANSWER.example,
+}
+MESSAGE_LIST = page_of("MessageList", MESSAGE.about(example=ANSWER_MESSAGE))
+SUPPORT_MESSAGE = json_object(
     "SupportMessage",
-    {"id": ID, "role": choice("user", "operator"), "content": string(), "created_at": TIMESTAMP},
-    example={
-        "id": "msg_01m3250v3vn4qvxnatpwzmywwn",
-        "role": "user",
-        "content": "Where is my invoice?",
-        "created_at": "2026-09-21T14:13:20.123Z",
-    },
-)
-SUPPORT_CONVERSATION = record(
-    "SupportConversation",
     {
-        "id": ID,
-        "status": choice("active", "closed"),
-        "subject": or_null(string()),
+        "id": id_of("msg"),
+        "role": one_of("user", "operator"),
+        "content": string.about(example="Where is my invoice?"),
         "created_at": TIMESTAMP,
-        "updated_at": TIMESTAMP,
-        "closed_at": or_null(TIMESTAMP),
-    },
-    example={
-        "id": "sup_01m3250v3vn4qvxnatpwzmywwn",
-        "status": "active",
-        "subject": "My invoice",
-        "created_at": "2026-09-21T14:13:20.123Z",
-        "updated_at": "2026-09-21T14:13:20.123Z",
-        "closed_at": None,
     },
 )
-SUPPORT_CONVERSATION_WITH_MESSAGES = record(
+_SUPPORT: Fields = {
+    "id": id_of("sup"),
+    "status": one_of("active", "closed"),
+    "subject": nullable(string).about(example="My invoice"),
+    **_TIMES,
+    "closed_at": nullable(TIMESTAMP),
+}
+SUPPORT_CONVERSATION = json_object("SupportConversation", _SUPPORT)
+SUPPORT_CONVERSATION_WITH_MESSAGES = json_object(
     "SupportConversationWithMessages",
-    {
-        "id": ID,
-        "status": choice("active", "closed"),
-        "subject": or_null(string()),
-        "created_at": TIMESTAMP,
-        "updated_at": TIMESTAMP,
-        "closed_at": or_null(TIMESTAMP),
-        "messages": array(SUPPORT_MESSAGE, "The oldest first.", maxItems=200),
-    },
-    example={
-        "id": "sup_01m3250v3vn4qvxnatpwzmywwn",
-        "status": "active",
-        "subject": "My invoice",
-        "created_at": "2026-09-21T14:13:20.123Z",
-        "updated_at": "2026-09-21T14:13:20.123Z",
-        "closed_at": None,
-        "messages": [
-            {
-                "id": "msg_01m3250v3vn4qvxnatpwzmywwn",
-                "role": "user",
-                "content": "Where is my invoice?",
-                "created_at": "2026-09-21T14:13:20.123Z",
-            }
-        ],
-    },
+    {**_SUPPORT, "messages": list_of(SUPPORT_MESSAGE, most=200).about("Oldest first.")},
 )
-SUPPORT_CONVERSATION_LIST = page_of(SUPPORT_CONVERSATION)
+SUPPORT_CONVERSATION_LIST = page_of("SupportConversationList", SUPPORT_CONVERSATION)

@@ -1,112 +1,73 @@
-"""Schemas of pictures and speech."""
+"""Shapes of images and speech."""
 
+from svc.routes.schemas.common import COUNT, SECONDS
 from svc.routes.schemas.content import CONTENT_URL
 from svc.routes.schemas.headers import AUDIO_SECONDS_HEADER, AUDIO_TRUNCATED_HEADER, COST_HEADER
 from svc.server.error_schemas import ERROR
-from svc.server.interface import Answer, Content, array, as_event, choice, integer, record, string
+from svc.server.interface import Answer, Content, as_event, event_of
+from svc.shapes import json_object, list_of, one_of, string
 
-IMAGE = record(
+_PROMPT = string.about(
+    "The prompt as the model used it. The built-in painter describes the image here.",
+    "A lighthouse by the sea under a stormy sky, with clouds and rain.",
+)
+IMAGE = json_object(
     "Image",
-    {
-        "b64_json": string("The file in base64."),
-        "url": string("Where the artifact's content is for an hour, without a token."),
-        "revised_prompt": string("What the model made of the prompt; the built-in painter says what it drew."),
+    {},
+    optional={
+        "b64_json": string.about("The file in base64."),
+        "url": string.about("A link to the artifact's content that works for an hour without a token."),
+        "revised_prompt": _PROMPT,
     },
-    required=(),
 )
-IMAGE_LIST = record(
+IMAGE_LIST = json_object(
     "ImageList",
-    {"created": integer("Unix seconds."), "data": array(IMAGE), "size": string(), "output_format": string()},
-    required=("created", "data"),
+    {"created": SECONDS, "data": list_of(IMAGE)},
+    optional={"size": string, "output_format": string},
     additionalProperties=True,
-    example={"created": 1790000000, "data": [{"b64_json": "iVBORw0KGgo="}], "output_format": "png", "size": "512x512"},
 )
-_DRAWN = "A lighthouse by the sea under a stormy sky, with clouds and rain."
-SPEECH_DELTA = record("SpeechDelta", {"type": choice("speech.audio.delta"), "audio": string("A piece of the audio in base64.")})
-SPEECH_DONE = record(
-    "SpeechDone",
-    {
-        "type": choice("speech.audio.done"),
-        "usage": {
-            "type": "object",
-            "required": ["input_tokens", "output_tokens", "total_tokens"],
-            "properties": {
-                "input_tokens": integer(minimum=0),
-                "output_tokens": integer(minimum=0),
-                "total_tokens": integer(minimum=0),
-            },
-        },
-    },
+_SPEECH_USAGE = json_object(
+    "SpeechUsage",
+    {"input_tokens": COUNT, "output_tokens": COUNT.about(example=56), "total_tokens": COUNT.about(example=56)},
 )
-SPEECH_STREAM_EVENT = record(
-    "SpeechStreamEvent",
-    {
-        "data": string(
-            "A piece, the end, or the error that ends the stream.",
-            contentMediaType="application/json",
-            contentSchema={"anyOf": [SPEECH_DELTA, SPEECH_DONE, ERROR]},
-        )
-    },
-    description="One event: a line `data: …` and an empty line.",
-    example=as_event({"type": "speech.audio.delta", "audio": "UklGRg=="}),
+_SPEECH_DELTA = json_object(
+    "SpeechDelta", {"type": one_of("speech.audio.delta"), "audio": string.about("A chunk of the audio in base64.", "UklGRg==")}
 )
-_SOUND = Content(string("The audio, labelled with its own type.", format="binary"))
+_SPEECH_DONE = json_object("SpeechDone", {"type": one_of("speech.audio.done"), "usage": _SPEECH_USAGE})
+_SPEECH_EVENT = event_of(
+    "SpeechStreamEvent", "A chunk, the end, or the error that ends the stream.", _SPEECH_DELTA, _SPEECH_DONE, ERROR
+)
+_AUDIO = Content(string.about("The audio. `Content-Type` names its format.", format="binary"))
 _AUDIO_HEADERS = {
     "x-audio-seconds": AUDIO_SECONDS_HEADER,
     "x-audio-truncated": AUDIO_TRUNCATED_HEADER,
     "x-service-cost-micros": COST_HEADER,
 }
+
+
+def _images(field: str, value: str) -> dict[str, object]:
+    image = {field: value, "revised_prompt": _PROMPT.example}
+    return {"created": SECONDS.example, "data": [image], "output_format": "png", "size": "512x512"}
+
+
 IMAGES_ANSWER = Answer(
-    "The pictures.",
+    "The images.",
     contents={
         "application/json": Content(
-            IMAGE_LIST,
-            {
-                "b64_json": {
-                    "created": 1790000000,
-                    "data": [{"b64_json": "iVBORw0KGgo=", "revised_prompt": _DRAWN}],
-                    "output_format": "png",
-                    "size": "512x512",
-                },
-                "url": {
-                    "created": 1790000000,
-                    "data": [{"url": CONTENT_URL, "revised_prompt": _DRAWN}],
-                    "output_format": "png",
-                    "size": "512x512",
-                },
-            },
+            IMAGE_LIST, {"b64_json": _images("b64_json", "iVBORw0KGgo="), "url": _images("url", CONTENT_URL)}
         )
     },
     headers={"x-service-cost-micros": COST_HEADER},
 )
-AUDIO_ANSWER = Answer(
-    "The audio.",
-    contents={
-        "audio/wav": _SOUND,
-        "*/*": _SOUND,
-    },
-    headers=_AUDIO_HEADERS,
-)
+AUDIO_ANSWER = Answer("The audio.", contents={"audio/wav": _AUDIO, "*/*": _AUDIO}, headers=_AUDIO_HEADERS)
 SPEECH_ANSWER = Answer(
     "The audio, or with `stream_format: sse` events that carry it.",
     contents={
-        "audio/mpeg": _SOUND,
+        "audio/mpeg": _AUDIO,
         "text/event-stream": Content(
-            SPEECH_STREAM_EVENT,
-            {
-                "delta": ("delta", as_event({"type": "speech.audio.delta", "audio": "UklGRg=="})),
-                "done": (
-                    "done",
-                    as_event(
-                        {
-                            "type": "speech.audio.done",
-                            "usage": {"input_tokens": 0, "output_tokens": 56, "total_tokens": 56},
-                        }
-                    ),
-                ),
-            },
+            _SPEECH_EVENT, {"delta": as_event(_SPEECH_DELTA.example), "done": as_event(_SPEECH_DONE.example)}
         ),
-        "*/*": _SOUND,
+        "*/*": _AUDIO,
     },
     headers=_AUDIO_HEADERS,
 )

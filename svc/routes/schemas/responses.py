@@ -1,34 +1,40 @@
-"""Schemas of OpenAI's Responses: what is answered."""
+"""Shapes of OpenAI's Responses."""
 
+from svc.routes.schemas.common import COUNT, SECONDS
 from svc.routes.schemas.headers import COST_HEADER
-from svc.server.interface import Answer, Content, choice, integer, record, string
+from svc.server.interface import Answer, Content
+from svc.shapes import anything, json_object, one_of, string
 
-RESPONSE = record(
+RESPONSE = json_object(
     "Response",
-    {"id": string(pattern="^resp_"), "object": choice("response"), "created_at": integer("Unix seconds."), "model": string()},
+    {
+        "id": string.about(example="resp_01m3250v3vn4qvxnatpwzmywwn", pattern="^resp_"),
+        "object": one_of("response"),
+        "created_at": SECONDS,
+        "model": string.about(example="builtin/assistant"),
+    },
     additionalProperties=True,
 )
-RESPONSE_EVENT = record(
+_EVENT = json_object(
     "ResponseEvent",
-    {"type": string(pattern="^response\\."), "sequence_number": integer(minimum=0)},
+    {"type": string.about(pattern="^response\\."), "sequence_number": COUNT},
     additionalProperties=True,
 )
-RESPONSE_STREAM_EVENT = record(
+_STREAM_EVENT = json_object(
     "ResponseStreamEvent",
     {
-        "event": string("The `type` of the data."),
-        "data": {
-            "description": "An event; in the last one of all the text `[DONE]`.",
-            "anyOf": [choice("[DONE]"), string(contentMediaType="application/json", contentSchema=RESPONSE_EVENT)],
-        },
+        "data": anything.about(
+            "An event. The last one is the text `[DONE]`.",
+            '{"type":"response.in_progress","sequence_number":1}',
+            anyOf=[one_of("[DONE]"), string.about(contentMediaType="application/json", contentSchema=_EVENT)],
+        )
     },
-    required=("data",),
-    example={"event": "response.in_progress", "data": '{"type":"response.in_progress","sequence_number":1}'},
+    optional={"event": string.about("The `type` of the data.")},
 )
 RESPONSE_TEXT = "OpenAI's Responses, without stored state."
 RESPONSE_ANSWER = Answer(
     "The response: one JSON object, or with `stream: true` server-sent events.",
-    contents={"application/json": Content(RESPONSE), "text/event-stream": Content(RESPONSE_STREAM_EVENT)},
+    contents={"application/json": Content(RESPONSE), "text/event-stream": Content(_STREAM_EVENT)},
     headers={"x-service-cost-micros": COST_HEADER},
 )
 RESPONSE_EXAMPLES = {"text": ("A question", {"model": "builtin/assistant", "input": "What is 12 * (3 + 4)?"})}

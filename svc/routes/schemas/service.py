@@ -1,10 +1,7 @@
-"""Schemas of what tells about the service itself."""
+"""Shapes of health and readiness."""
 
-from svc.server.interface import choice, record, string
+from svc.shapes import json_object, one_of, string
+from svc.version import VERSION
 
-HEALTH = record(
-    "Health",
-    {"status": choice("ok"), "version": string(description="The version of the service.")},
-    example={"status": "ok", "version": "0.1.0"},
-)
-READINESS = record("Readiness", {"status": choice("ready")}, example={"status": "ready"})
+HEALTH = json_object("Health", {"status": one_of("ok"), "version": string.about("The version of the service.", VERSION)})
+READINESS = json_object("Readiness", {"status": one_of("ready")})
