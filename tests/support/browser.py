@@ -209,7 +209,7 @@ async def sign_up(page: Page, address: str = "/") -> str:
     """Signs up in the form at `address`; the e-mail."""
     email = new_email()
     await page.goto(address)
-    await page.get_by_label("E-mail").fill(email)
+    await page.get_by_label("Email").fill(email)
     await page.get_by_label("Password", exact=True).fill(PASSWORD)
     await page.get_by_role("button", name="Create account").click()
     await page.locator(".shell").wait_for()

@@ -90,7 +90,7 @@ async def test_the_first_view_can_be_used_at_once(server: RunningServer, browser
             page = await context.new_page()
             async with measured(page) as spent:
                 await page.goto("/")
-                await page.get_by_label("E-mail").fill("ada@example.com")
+                await page.get_by_label("Email").fill("ada@example.com")
         return spent
 
     await holds(lambda spent: spent.total < OPEN_MS, measure)
@@ -143,7 +143,7 @@ async def test_an_answer_of_200_kb_never_stalls_the_page(server: RunningServer, 
         page = await opened(context)
         for kind, text in LONG_TEXTS.items():
             assert len(text) > 180_000, kind
-            kept = await asyncio.to_thread(keep_conversation, server, visitor, ["Go on", text])
+            kept = await asyncio.to_thread(keep_conversation, server, visitor, ["Continue", text])
             await holds(never_stalls, partial(read_through, page, kept, words=len(text) * 0.55))
 
 
@@ -187,7 +187,7 @@ async def test_a_stream_of_500_tokens_a_second_leaves_the_page_idle_half_of_the_
 
         async def measure() -> Spent:
             page = await opened(context)
-            await page.get_by_label("Message", exact=True).fill("Go on")
+            await page.get_by_label("Message", exact=True).fill("Continue")
             async with measured(page) as spent:
                 await page.keyboard.press("Enter")
                 await answered(page)

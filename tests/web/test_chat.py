@@ -57,12 +57,12 @@ async def test_an_answer_is_stopped_asked_again_and_edited(server: RunningServer
         await page.get_by_role("button", name="Stop").click()
         await answered(page)
         await expect(page.locator(".said-assistant")).to_have_text(re.compile("first part"))
-        await page.get_by_role("button", name="Edit and ask again").click()
+        await page.get_by_role("button", name="Edit message").click()
         await page.get_by_label("Edit your message").fill("say second")
         await page.keyboard.press("Enter")
         await expect(page.locator(".said-assistant:not(.live) .md")).to_have_text("second")
         asked = await page.locator(".said-user").get_attribute("data-id")
-        await page.get_by_role("button", name="Ask again", exact=True).click()
+        await page.get_by_role("button", name="Regenerate", exact=True).click()
         await expect(page.locator(f".said-user:not([data-id={asked}]) .said")).to_have_text("say second")
         await expect(page.locator(".said-assistant:not(.live) .md")).to_have_text("second")
         await page.reload()
@@ -78,11 +78,11 @@ async def test_an_error_is_told_in_place_and_can_be_mended(server: RunningServer
         await say(page, "fail 503 Resting")
         alert = page.get_by_role("alert")
         await expect(alert.get_by_role("button", name="Try again")).to_be_enabled()
-        await alert.get_by_role("button", name="Take it back").click()
+        await alert.get_by_role("button", name="Discard").click()
         await expect(page.get_by_label("Message", exact=True)).to_have_value("fail 503 Resting")
         await choose_model(page, "assistant-paid")
         await say(page, "Hello")
-        await expect(page.get_by_role("link", name="Go to the wallet")).to_have_attribute("href", "#/wallet")
+        await expect(page.get_by_role("link", name="Go to wallet")).to_have_attribute("href", "#/wallet")
 
 
 async def choose_model(page: Page, name: str) -> None:
@@ -114,7 +114,7 @@ async def test_a_lost_connection_is_told_and_the_question_asked_again(server: Ru
     async with signed_in(browser, server, allow=["ERR_"]) as page:
         await page.get_by_role("button", name="Model:").wait_for()
         await page.context.set_offline(True)
-        await expect(page.get_by_text("No connection.")).to_be_visible()
+        await expect(page.get_by_text("You are offline.")).to_be_visible()
         await say(page, "What is 3 + 3?")
         alert = page.get_by_role("alert")
         await expect(alert).to_contain_text("offline")
@@ -127,7 +127,7 @@ async def test_a_session_that_ends_before_a_question_or_in_mid_stream_loses_noth
     server: RunningServer, browser: Browser
 ) -> None:
     async with signed_in(browser, server, model="script", allow=["401"]) as page:
-        dialog = page.get_by_role("dialog", name="Your session has ended")
+        dialog = page.get_by_role("dialog", name="Your session has expired")
         await refuse_once(page, "**/v1/chat/completions", 401, OVER)
         await say(page, "say ten")
         await dialog.get_by_label("Password").fill(PASSWORD)
@@ -185,7 +185,7 @@ async def test_a_deletion_that_the_page_was_left_in_the_middle_of_is_made_up_for
         await page.get_by_role("button", name="Dismiss").click()
         async with page.expect_response(lambda answer: answer.request.method == "DELETE") as again:
             await page.reload()
-            await expect(page.get_by_text("What you chat about is kept here.")).to_be_visible()
+            await expect(page.get_by_text("Your conversations appear here.")).to_be_visible()
         assert (await again.value).status == 204
 
 
@@ -211,11 +211,9 @@ async def test_a_picture_is_pasted_kept_and_sent_to_the_model(server: RunningSer
         await expect(page.locator(".said-user img")).to_be_visible()
 
 
-async def test_a_model_that_refuses_pictures_is_told_in_place_and_one_that_is_gone_is_left(
-    server: RunningServer, browser: Browser
-) -> None:
+async def test_refused_image_and_missing_model_are_explained(server: RunningServer, browser: Browser) -> None:
     async with signed_in(browser, server, model="gone", allow=["status of 400"]) as page:
-        await expect(page.get_by_text("builtin/gone is not offered any more")).to_be_visible()
+        await expect(page.get_by_text("builtin/gone is no longer available")).to_be_visible()
         await paste_picture(page)
         await expect(page.get_by_role("img", name="dot.png")).to_be_visible()
         refused = {"message": "This model takes no images.", "type": "invalid_request_error", "code": "invalid_value"}
@@ -223,7 +221,7 @@ async def test_a_model_that_refuses_pictures_is_told_in_place_and_one_that_is_go
         await page.get_by_role("button", name="Send").click()
         alert = page.get_by_role("alert")
         await expect(alert).to_contain_text("This model takes no images.")
-        await expect(alert).to_contain_text("send it without them")
+        await expect(alert).to_contain_text("send it without images")
         await alert.get_by_role("button", name="Try again").click()
         await answered(page)
 
@@ -247,11 +245,11 @@ async def test_memory_is_told_with_its_passages(server: RunningServer, browser: 
         page = await opened(context)
         await say(page, "What is the zebra called?")
         await answered(page)
-        await page.get_by_text("Recalled 1 passage").click()
+        await page.get_by_text("Used 1 passage").click()
         await expect(page.locator(".fold-body")).to_contain_text("Zora")
 
 
-async def test_what_the_model_was_not_told_is_said_under_its_answer(server: RunningServer, browser: Browser) -> None:
+async def test_answer_names_the_messages_that_did_not_fit(server: RunningServer, browser: Browser) -> None:
     visitor = await asyncio.to_thread(new_visitor, server, model="builtin/script")
     long = [f"{number} {'word ' * 30_000}" for number in range(4)]
     kept = await asyncio.to_thread(keep_conversation, server, visitor, long)
@@ -264,7 +262,7 @@ async def test_what_the_model_was_not_told_is_said_under_its_answer(server: Runn
         assert told == ["2", "3", "s"]
         answer = page.locator(".said-assistant:not(.live)").last
         await expect(answer).to_contain_text("briefly")
-        await expect(answer).to_contain_text("the first 2 messages did not fit")
+        await expect(answer).to_contain_text("did not receive the first 2 messages")
 
 
 async def test_a_reader_is_never_moved_while_an_answer_comes(server: RunningServer, browser: Browser) -> None:
@@ -274,11 +272,11 @@ async def test_a_reader_is_never_moved_while_an_answer_comes(server: RunningServ
         box = page.locator(".chat-scroll")
         await box.hover()
         await page.mouse.wheel(0, -600)
-        await expect(page.get_by_role("button", name="To the end")).to_be_visible()
+        await expect(page.get_by_role("button", name="Scroll to bottom")).to_be_visible()
         place = await box.evaluate("box => box.scrollTop")
         await expect(page.locator(".live")).to_contain_text("line 100")
         assert abs(await box.evaluate("box => box.scrollTop") - place) < 3
-        await page.get_by_role("button", name="To the end").click()
+        await page.get_by_role("button", name="Scroll to bottom").click()
         await answered(page)
         await page.wait_for_function(
             "box => box.scrollHeight - box.scrollTop - box.clientHeight < 5", arg=await box.element_handle()

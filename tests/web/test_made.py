@@ -46,7 +46,7 @@ async def test_a_run_is_stopped_and_says_so_and_filters_find_it(server: RunningS
         await run(page, "say begun\nwait 20000\nsay never")
         await expect(page.locator(".timeline")).to_contain_text("begun")
         await page.get_by_role("button", name="Stop", exact=True).click()
-        await expect(page.locator(".run-end-stopped")).to_contain_text("stopped by you")
+        await expect(page.locator(".run-end-stopped")).to_contain_text("You stopped this run")
         await run(page, "fail 500 the model is tired")
         await expect(page.locator(".run-end-error")).to_contain_text("tired")
         await page.goto("/#/agents")
@@ -58,12 +58,12 @@ async def test_a_run_is_stopped_and_says_so_and_filters_find_it(server: RunningS
 
 async def test_pictures_and_speech_are_made_seen_heard_and_kept(server: RunningServer, browser: Browser) -> None:
     async with signed_in(browser, server, "/#/media", allow=["status of 402"]) as page:
-        await page.get_by_label("What is to be seen").fill("A lighthouse")
+        await page.get_by_label("Describe the image").fill("A lighthouse")
         await page.get_by_label("Size").select_option("256x256")
-        await page.get_by_role("button", name="Draw").click()
-        await expect(page.get_by_role("link", name="Go to the wallet")).to_be_visible()
+        await page.get_by_role("button", name="Generate").click()
+        await expect(page.get_by_role("link", name="Go to wallet")).to_be_visible()
         await credit(server, page, 5)
-        await page.get_by_role("button", name="Draw").click()
+        await page.get_by_role("button", name="Generate").click()
         await page.get_by_role("button", name="View A-lighthouse.png").click()
         dialog = page.get_by_role("dialog", name="A lighthouse")
         await expect(dialog.locator("img")).to_have_js_property("naturalWidth", 256)
@@ -71,11 +71,11 @@ async def test_pictures_and_speech_are_made_seen_heard_and_kept(server: RunningS
             await dialog.get_by_role("button", name="Download").click()
         assert (await waiting.value).suggested_filename == "A-lighthouse.png"
         await page.keyboard.press("Escape")
-        await page.get_by_role("button", name="Sound", exact=True).click()
-        await page.get_by_label("What is to be said").fill("Good evening.")
+        await page.get_by_role("button", name="Speech", exact=True).click()
+        await page.get_by_label("Text to speak").fill("Good evening.")
         await page.get_by_role("button", name="Speak").click()
         await expect(page.locator("audio")).to_have_count(1)
-        await page.get_by_role("button", name="Keep as an artifact").click()
+        await page.get_by_role("button", name="Save as artifact").click()
         await expect(page.get_by_role("link", name="Good-evening.wav")).to_be_visible()
 
 
@@ -106,7 +106,7 @@ async def test_a_project_files_what_is_made_in_it(server: RunningServer, browser
     async with signed_in(browser, server, "/#/projects") as page:
         await page.get_by_role("button", name="New project").first.click()
         await page.get_by_label("Name").fill("Thesis")
-        await page.get_by_label("Most steps of an agent run").select_option("2")
+        await page.get_by_label("Maximum steps of an agent run").select_option("2")
         await page.get_by_role("button", name="Create project").click()
         await page.get_by_role("link", name="New run").click()
         await page.get_by_label("Goal").fill("Compute 6 * 7")
@@ -114,7 +114,7 @@ async def test_a_project_files_what_is_made_in_it(server: RunningServer, browser
         await expect(page.locator(".run-end")).to_contain_text("42")
         await page.goto("/#/projects")
         await page.get_by_role("link", name="Thesis").click()
-        await expect(page.get_by_label("Most steps")).to_have_value("2")
+        await expect(page.get_by_label("Maximum steps")).to_have_value("2")
         await expect(page.get_by_role("link", name="Compute 6 * 7")).to_be_visible()
         await page.get_by_role("button", name="Delete").click()
         await page.get_by_role("dialog").get_by_role("button", name="Delete").click()

@@ -29,9 +29,9 @@ async def test_a_key_is_shown_once_works_and_is_deleted(server: RunningServer, b
         async with server.client(headers={"authorization": f"Bearer {key}"}) as client:
             body = {"model": "builtin/echo", "messages": [{"role": "user", "content": "hi"}]}
             assert (await client.post("/v1/chat/completions", json=body)).status_code == 200
-            await page.get_by_role("button", name="I have kept it").click()
+            await page.get_by_role("button", name="Done").click()
             await expect(page.locator("body")).not_to_contain_text(key)
-            await page.get_by_role("button", name="Delete the key my laptop").click()
+            await page.get_by_role("button", name="Delete key my laptop").click()
             await page.get_by_role("dialog").get_by_role("button", name="Delete").click()
             await expect(page.get_by_text("No keys yet")).to_be_visible()
             assert (await client.get("/user/me")).status_code == 401
@@ -39,9 +39,9 @@ async def test_a_key_is_shown_once_works_and_is_deleted(server: RunningServer, b
 
 async def test_a_provider_is_tested_and_edited_without_its_key_being_shown(server: RunningServer, browser: Browser) -> None:
     async with signed_in(browser, server, "/#/providers", allow=["status of 502"]) as page:
-        await page.get_by_role("button", name="Add a provider").first.click()
+        await page.get_by_role("button", name="Add provider").first.click()
         await page.get_by_label("Name").fill("mine")
-        await page.get_by_label("Base address").fill("http://127.0.0.1:9/v1")
+        await page.get_by_label("Base URL").fill("http://127.0.0.1:9/v1")
         await page.get_by_label("API key").fill("sk-secret-0123456789")
         await page.get_by_label("Models").fill("big\npainter image")
         await page.get_by_role("button", name="Add", exact=True).click()
@@ -52,8 +52,8 @@ async def test_a_provider_is_tested_and_edited_without_its_key_being_shown(serve
         await page.get_by_role("menuitem", name="Edit").click()
         await expect(page.get_by_label("API key")).to_have_value("")
         await expect(page.get_by_label("Models")).to_have_value("big\npainter image")
-        await page.get_by_label("Base address").fill("http://127.0.0.1:10/v1")
-        await expect(page.get_by_text("the stored one is dropped")).to_be_visible()
+        await page.get_by_label("Base URL").fill("http://127.0.0.1:10/v1")
+        await expect(page.get_by_text("the stored key is deleted")).to_be_visible()
         await page.get_by_role("button", name="Save").click()
         await expect(page.locator(".list")).to_contain_text("no key")
 
@@ -71,11 +71,11 @@ async def test_the_wallet_shows_money_spend_and_ledger_and_gives_it_as_csv(
         )
         await page.goto("/#/wallet")
         await expect(page.locator(".figure-value").first).to_have_text("$24.98")
-        await expect(page.locator(".page .notice-warn")).to_contain_text("Test money")
+        await expect(page.locator(".page .notice-warn")).to_contain_text("Test mode")
         await page.get_by_role("img", name="Spend per day").focus()
         await page.keyboard.press("End")
         await expect(page.locator(".chart-said")).to_contain_text("builtin/paint $0.02")
-        await page.get_by_text("As a table").click()
+        await page.get_by_text("View as table").click()
         await expect(page.locator(".table tbody tr")).to_have_count(1)
         await page.get_by_label("Show").select_option("credit")
         await expect(page.locator(".list > li")).to_have_count(1)
@@ -102,13 +102,13 @@ async def test_funds_are_added_in_the_hosted_checkout(server: RunningServer, bro
         await expect(page.locator(".figure-value").nth(2)).to_have_text("Pro")
 
 
-async def test_the_low_balance_is_told_once_a_day(server: RunningServer, browser: Browser) -> None:
+async def test_low_balance_is_shown_once_a_day(server: RunningServer, browser: Browser) -> None:
     async with signed_in(browser, server) as page:
         await expect(page.locator(".wallet-chip")).to_contain_text("Test money")
         await credit(server, page, 0.75)
         await page.reload()
-        await expect(page.locator(".toast")).to_contain_text("down to $0.75")
-        await page.get_by_role("button", name="Go to the wallet").click()
+        await expect(page.locator(".toast")).to_contain_text("$0.75 left")
+        await page.get_by_role("button", name="Go to wallet").click()
         await expect(page.get_by_role("heading", name="Wallet")).to_be_visible()
         await page.reload()
         await page.locator(".figure-value").first.wait_for()
@@ -131,7 +131,7 @@ async def test_settings_are_kept_and_everything_can_be_taken_along(
         await expect(page.get_by_role("switch", name="Memory")).not_to_be_checked()
         assert await page.evaluate("document.documentElement.dataset.theme") == "dark"
         async with page.expect_download() as waiting:
-            await page.get_by_role("button", name="Export everything").click()
+            await page.get_by_role("button", name="Export data").click()
         await (await waiting.value).save_as(tmp_path / "export.zip")
         assert zipfile.ZipFile(io.BytesIO((tmp_path / "export.zip").read_bytes())).namelist()
 
@@ -139,14 +139,14 @@ async def test_settings_are_kept_and_everything_can_be_taken_along(
 async def test_an_account_is_deleted_after_its_email_is_typed(server: RunningServer, browser: Browser) -> None:
     async with signed_in(browser, server, "/#/settings", allow=["status of 401", "status of 403"]) as page:
         email = (await user_of(page))["email"]
-        await page.get_by_role("button", name="Delete my account").click()
+        await page.get_by_role("button", name="Delete account").click()
         dialog = page.get_by_role("dialog")
         await dialog.get_by_label("to confirm").fill("other@example.com")
         await dialog.get_by_label("Password").fill(PASSWORD)
-        await dialog.get_by_role("button", name="Delete my account").click()
-        await expect(dialog).to_contain_text("not the e-mail of this account")
+        await dialog.get_by_role("button", name="Delete account").click()
+        await expect(dialog).to_contain_text("not the email address of this account")
         await dialog.get_by_label("to confirm").fill(email)
-        await dialog.get_by_role("button", name="Delete my account").click()
+        await dialog.get_by_role("button", name="Delete account").click()
         await expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
         with httpx.Client(base_url=server.base_url, verify=server.tls or False) as client:
             assert client.post("/auth/login", json={"email": email, "password": PASSWORD}).status_code == 401
@@ -154,7 +154,7 @@ async def test_an_account_is_deleted_after_its_email_is_typed(server: RunningSer
 
 async def test_an_operators_answer_appears_by_itself(server: RunningServer, browser: Browser) -> None:
     async with signed_in(browser, server, "/#/support") as page:
-        await expect(page.get_by_text("Support comes with Pro")).to_be_visible()
+        await expect(page.get_by_text("Support is part of Pro")).to_be_visible()
         await credit(server, page, 5)
         await page.clock.install()
         await page.reload()
@@ -165,6 +165,6 @@ async def test_an_operators_answer_appears_by_itself(server: RunningServer, brow
         await asyncio.to_thread(command, server, "support", "reply", support_id, "Ask for 1024x1024")
         await page.clock.fast_forward("05")  # when the page looks again
         await expect(page.locator(".desk-messages")).to_contain_text("Ask for 1024x1024")
-        await page.get_by_role("button", name="Close the conversation").click()
-        await page.get_by_role("dialog").get_by_role("button", name="Close the conversation").click()
+        await page.get_by_role("button", name="Close conversation").click()
+        await page.get_by_role("dialog").get_by_role("button", name="Close conversation").click()
         await expect(page.get_by_text("This conversation is closed")).to_be_visible()

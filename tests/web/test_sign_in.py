@@ -26,7 +26,7 @@ async def test_an_expired_session_asks_for_the_password_in_place(server: Running
     async with signed_in(browser, server, allow=["401"]) as page:
         await refuse_once(page, "**/billing/account", 401, OVER)
         await page.reload()
-        dialog = page.get_by_role("dialog", name="Your session has ended")
+        dialog = page.get_by_role("dialog", name="Your session has expired")
         await dialog.get_by_label("Password").fill(PASSWORD)
-        await dialog.get_by_role("button", name="Go on").click()
+        await dialog.get_by_role("button", name="Continue").click()
         await expect(dialog).to_be_hidden()

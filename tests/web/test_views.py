@@ -49,9 +49,9 @@ VIEWS = {
     "/#/projects": None,
     "/#/projects/{project}": None,
     "/#/keys": "New key",
-    "/#/providers": "Add a provider",
-    "/#/wallet": "As a table",
-    "/#/settings": "Delete my account",
+    "/#/providers": "Add provider",
+    "/#/wallet": "View as table",
+    "/#/settings": "Delete account",
     "/#/support": None,
     "/#/support/{support}": None,
 }
@@ -120,7 +120,7 @@ async def test_chat_can_be_used_by_everybody(
         await check(page, "the model picker")
         await page.keyboard.press("Escape")
         if width < 800:
-            await page.get_by_role("button", name="Open the navigation").click()
+            await page.get_by_role("button", name="Open navigation").click()
         await page.get_by_role("button", name="Actions for A kept one").click()
         await check(page, "the menu of a conversation")
 
@@ -136,7 +136,7 @@ async def test_the_first_visit_and_the_pages_of_links_can_be_used_by_everybody(
             await page.goto(address)
             await page.get_by_role("button").first.wait_for()
             await check(page, address)
-        for button in ("I have an account", "Forgot your password?"):
+        for button in ("Already have an account? Sign in", "Forgot your password?"):
             await page.get_by_role("button", name=button).click()
             await check(page, button)
 

@@ -46,7 +46,7 @@ async def test_from_sign_up_through_chat_agent_key_and_funds_to_deletion(server:
         command = await page.get_by_role("tabpanel").locator("code").inner_text()
         answer = await asyncio.to_thread(run_curl, command, server.ca)
         assert '"finish_reason":"stop"' in answer
-        await page.get_by_role("button", name="I have kept it").click()
+        await page.get_by_role("button", name="Done").click()
 
         await page.locator(".wallet-chip").click()
         await page.get_by_role("link", name="Add funds").click()
@@ -63,11 +63,11 @@ async def test_from_sign_up_through_chat_agent_key_and_funds_to_deletion(server:
         await expect(page.locator(".facts .money")).to_contain_text("$0.0")
 
         await page.goto("/#/settings")
-        await page.get_by_role("button", name="Delete my account").click()
+        await page.get_by_role("button", name="Delete account").click()
         dialog = page.get_by_role("dialog")
         await dialog.get_by_label("to confirm").fill(email)
         await dialog.get_by_label("Password").fill(PASSWORD)
-        await dialog.get_by_role("button", name="Delete my account").click()
+        await dialog.get_by_role("button", name="Delete account").click()
         await expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
         assert await page.evaluate("Object.keys(localStorage)") == ["svc-known"]
 
@@ -89,11 +89,11 @@ async def test_a_person_signs_in_elsewhere_and_comes_back_to_where_it_was(tmp_pa
         await context.close()
 
 
-async def test_what_went_wrong_elsewhere_is_told_in_our_own_words(server: RunningServer, browser: Browser) -> None:
+async def test_provider_error_is_shown_in_plain_words(server: RunningServer, browser: Browser) -> None:
     async with new_context(browser, server) as context:
         page = await context.new_page()
         await page.goto("/#error=access_denied")
-        await expect(page.get_by_role("alert")).to_contain_text("you, or it, refused")
+        await expect(page.get_by_role("alert")).to_contain_text("rejected by the provider")
         await page.goto("about:blank")
         await page.goto("/#error=%3Cscript%3Ewindow.hit=1%3C/script%3E")
         await expect(page.get_by_role("alert")).to_contain_text("could not be reached")

@@ -189,7 +189,7 @@ function Answer({ message, actions, canRetry, isLast }) {
         : !thought && html`<p class="dots" aria-hidden="true"><i></i><i></i><i></i></p>`
     }
     ${ending && html`<p class="ending">${ending}</p>`}
-    ${message.untold > 0 && html`<p class="ending">${t.untold(message.untold)}</p>`}
+    ${message.omitted > 0 && html`<p class="ending">${t.omitted(message.omitted)}</p>`}
     ${
       !live &&
       html`<div class="message-actions">

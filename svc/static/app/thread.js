@@ -146,7 +146,7 @@ class Thread {
       model: signal(model),
       startedAt: Date.now(),
       memory: signal(0),
-      untold: 0,
+      omitted: 0,
       stop: new AbortController(),
     };
     live.message = { id: `${question.id}-answer`, key: `${question.id}-answer`, role: "assistant", live };
@@ -195,7 +195,7 @@ class Thread {
   }
 
   /**
-   * What was said before, as the model is told it: the newest of it, as far as it fits. `live.untold` counts
+   * What was said before, as the model is told it: the newest of it, as far as it fits. `live.omitted` counts
    * what is left out.
    */
   async #history(live) {
@@ -206,7 +206,7 @@ class Thread {
     }
     const spoken = before(),
       told = spoken.slice(firstTold(spoken));
-    live.untold = spoken.length - told.length;
+    live.omitted = spoken.length - told.length;
     return Promise.all(
       told.map(async ({ role, content }) => ({ role, content: await pictureParts(content) })),
     );
@@ -244,11 +244,11 @@ class Thread {
   async #settle({ live, begun, error, again, question, replaced }) {
     const written = { ...question, unkept: !begun };
     const { key } = live.message,
-      { untold } = live;
+      { omitted } = live;
     const answer = {
       id: key,
       key,
-      untold,
+      omitted,
       role: "assistant",
       content: live.text.peek(),
       model: live.model.peek(),
@@ -258,7 +258,7 @@ class Thread {
     // They keep the keys, and so the elements, of what was shown while they were written.
     const kept = begun
       ? (await this.#kept(question, live.stop.signal.aborted))?.map((message) =>
-          message.role === "user" ? { ...message, key: question.key } : { ...message, key, untold },
+          message.role === "user" ? { ...message, key: question.key } : { ...message, key, omitted },
         )
       : null;
     batch(() => {

@@ -64,7 +64,7 @@ function Credentials({ mode }) {
     }
   };
   const told = (name) => (error.value?.param === name ? error.value.message : null);
-  const untold = error.value && !["email", "password", "name"].includes(error.value.param);
+  const general = error.value && !["email", "password", "name"].includes(error.value.param);
   return html`
     <h2>${isNew ? t.signUp : t.signIn}</h2>
     <form ref=${form} class="stack" onSubmit=${submit} novalidate=${false}>
@@ -108,7 +108,7 @@ function Credentials({ mode }) {
           }}
         />
       </div>
-      ${untold && html`<${Failed} error=${error.value} />`}
+      ${general && html`<${Failed} error=${error.value} />`}
       <${Button} kind="primary" type="submit" busy=${busy.value} class="wide">
         ${isNew ? t.signUpAction : t.signIn}
       <//>
