@@ -1,5 +1,6 @@
 """The lock files: every dependency of pyproject.toml stands there at one version within its bounds, with hashes."""
 
+import json
 import re
 import tomllib
 from pathlib import Path
@@ -13,6 +14,7 @@ EXTRAS = PROJECT["optional-dependencies"]
 LOCKS = {
     "svc/requirements.lock": PROJECT["dependencies"] + EXTRAS["voice"],
     "tests/requirements.lock": PROJECT["dependencies"] + EXTRAS["voice"] + EXTRAS["test"],
+    "tests/clients/requirements.lock": (ROOT / "tests/clients/requirements.in").read_text().split(),
 }
 
 
@@ -38,3 +40,16 @@ def test_a_lock_file_holds_every_dependency_within_its_bounds(lock: str) -> None
 
 def test_what_serves_is_locked_alike_for_the_tests() -> None:
     assert locked("svc/requirements.lock").items() <= locked("tests/requirements.lock").items()
+
+
+def test_packages_of_the_clients_are_locked_as_those_of_the_tests() -> None:
+    shared, ours = locked("tests/requirements.lock"), locked("tests/clients/requirements.lock")
+    assert {name: version for name, version in ours.items() if shared.get(name, version) != version} == {}
+
+
+def test_every_npm_package_is_locked_at_one_version_with_its_hash() -> None:
+    wanted = json.loads((ROOT / "tests/clients/package.json").read_text())["devDependencies"]
+    packages = json.loads((ROOT / "tests/clients/package-lock.json").read_text())["packages"]
+    own = packages.pop("")
+    assert own["devDependencies"] == wanted == {name: packages[f"node_modules/{name}"]["version"] for name in wanted}
+    assert all("integrity" in package for package in packages.values())

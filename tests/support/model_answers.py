@@ -121,6 +121,9 @@ class Wanted:
         if "bad-calls" in self.commands:
             bodies = ({"name": "no such: tool! " * 9, "arguments": '{"a": '}, {"name": "ünknown", "arguments": "[1]"})
             return [{"tool_calls": [{"index": n, "id": f"call_{n}", "function": body}]} for n, body in enumerate(bodies)]
+        if "script" in self.commands:
+            thoughts = [{"reasoning_content": "Let me think."}] if "reasoning" in self.commands else []
+            return [*thoughts, *self._played()]
         if "tools" in self.commands or "tools-bare" in self.commands:
             return self._calls()
         if "echo" in self.commands:
@@ -148,6 +151,28 @@ class Wanted:
                 call |= {**ODD_CALL_FIELDS, **call}
         return pieces
 
+    def _played(self) -> list[dict[str, Any]]:
+        """The next section of the script in the last user message: one for each assistant message since."""
+        messages = self.request["messages"]
+        last = max(number for number, message in enumerate(messages) if message["role"] == "user")
+        content = messages[last]["content"]
+        text = content if isinstance(content, str) else "\n".join(part.get("text", "") for part in content)
+        sections = [
+            re.findall(r"^(say|tool) (.+)$", section, re.MULTILINE) for section in re.split(r"^---$", text, flags=re.MULTILINE)
+        ]
+        played = sum(message["role"] == "assistant" for message in messages[last:])
+        deltas: list[dict[str, Any]] = []
+        for word, rest in sections[played] if played < len(sections) else [("say", "All done.")]:
+            if word == "say":
+                deltas.append({"content": rest})
+                continue
+            name, _, arguments = rest.partition(" ")
+            index, middle = sum("tool_calls" in delta for delta in deltas) // 3, len(arguments) // 2
+            head = {"id": f"call_{played}_{index}", "type": "function", "function": {"name": name, "arguments": ""}}
+            rests = [{"function": {"arguments": part}} for part in (arguments[:middle], arguments[middle:])]
+            deltas += [{"tool_calls": [{"index": index, **part}]} for part in (head, *rests)]
+        return deltas
+
     def _calls(self) -> list[dict[str, Any]]:
         tools = self.request.get("tools") or [{"function": {"name": "look_up"}}]
         name, text = tools[0]["function"]["name"], json.dumps(ARGUMENTS)
@@ -170,6 +195,8 @@ class Wanted:
         return next((reason for reason in ("length", "content_filter") if reason in self.commands), self._usual_finish_reason())
 
     def _usual_finish_reason(self) -> str:
+        if "script" in self.commands:
+            return "tool_calls" if any("tool_calls" in delta for delta in self._played()) else "stop"
         return "tool_calls" if "tools" in self.commands else "stop"
 
     def _head(self, kind: str) -> dict[str, Any]:
@@ -185,6 +212,10 @@ class Wanted:
                     message[name] = (message.get(name) or "") + value if isinstance(value, str) else value
                 elif "tools-bare" in self.commands:
                     message.setdefault(name, []).extend(value)
+                elif "script" in self.commands and "id" in value[0]:
+                    message.setdefault(name, []).append(json.loads(json.dumps(value[0])))
+                elif "script" in self.commands:
+                    message[name][-1]["function"]["arguments"] += value[0]["function"]["arguments"]
         if "tools" in self.commands:
             calls = [delta["tool_calls"][0] for delta in self._pieces() if "id" in delta["tool_calls"][0]]
             message["tool_calls"] = [

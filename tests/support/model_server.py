@@ -16,6 +16,8 @@ What it says
     tools                two calls of the first tool offered (or of `look_up`), arguments in pieces
     tools-bare           the same without index, id and type, whole in one chunk, finish reason `stop`, arguments as objects
     reasoning            `reasoning_content` before the text
+    script               the `say TEXT` and `tool NAME JSON` lines of the last user message, up to the next `---` in each
+                         call of a tool loop; after the last section "All done."
     bad-calls            two calls: names that no function can have, arguments that are no JSON and no object
     odd-fields           fields in the first delta and its calls that are not OpenAI's; returned: those that must come back
     echo-key             the Authorization header that it got, as text

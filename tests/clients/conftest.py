@@ -1,0 +1,59 @@
+"""The service in front of a scripted model server, for real clients. A call of its models costs 96 micros: 7 tokens in, 5 out."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from tests.support.model_server import ModelServer
+from tests.support.people import Person, another_person, command
+from tests.support.server import RunningServer, running_server
+
+CALL_MICROS = 7 * 3 + 5 * 15
+FUNDS_MICROS = 50_000_000
+PRICES = "input_micros_per_million_tokens = 3000000\noutput_micros_per_million_tokens = 15000000\n"
+MODELS = {  # name at the model server -> aliases; clients know some of these names, and treat them differently
+    "script": ["coder", "gpt-5.5", "claude-opus-5"],
+    "script+reasoning": ["thinker", "gpt-6.1-sol", "claude-sonnet-4-5"],
+}
+
+
+@dataclass
+class Lab:
+    """The service, the model server behind it, and somebody with 50 dollars."""
+
+    server: RunningServer
+    upstream: ModelServer
+    person: Person
+
+    async def spent(self) -> int:
+        """Return what the person has spent, after checking that nothing is held and that the ledger has no other rows."""
+        async with self.server.client(headers=self.person.headers) as client:
+            account = (await client.get("/billing/account")).json()
+            ledger = (await client.get("/billing/ledger?limit=100")).json()["data"]
+        assert account["held_micros"] == 0
+        debits = -sum(row["amount_micros"] for row in ledger if row["kind"] == "debit")
+        assert account["wallet_balance_micros"] == FUNDS_MICROS - debits
+        return debits
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def services(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tuple[RunningServer, ModelServer]]:
+    folder: Path = tmp_path_factory.mktemp("clients")
+    async with ModelServer() as upstream:
+        models = "".join(
+            f'[[providers.models]]\nid = "{name}"\naliases = {aliases}\n{PRICES}' for name, aliases in MODELS.items()
+        )
+        (folder / "catalog.toml").write_text(f'[[providers]]\nname = "lab"\nbase_url = "{upstream.base_url}"\n{models}')
+        async with running_server(folder, {"SVC_CATALOG": str(folder / "catalog.toml")}) as server:
+            yield server, upstream
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def lab(services: tuple[RunningServer, ModelServer]) -> Lab:
+    server, upstream = services
+    person = await another_person(server)
+    assert command(server, "credit", person.email, str(FUNDS_MICROS // 1_000_000)).returncode == 0
+    return Lab(server, upstream, person)

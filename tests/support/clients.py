@@ -1,0 +1,136 @@
+"""Real clients of the service for tests/clients: installed from lock files, once, into a cache folder outside the checkout.
+
+    python -m tests.support.clients        installs what the tests need; exit status 1 if that fails
+
+A test that needs a client skips where Node.js, npm or the package registry is missing.
+"""
+
+import fcntl
+import functools
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.people import Person
+from tests.support.server import ROOT, RunningServer
+
+LOCKS = ROOT / "tests" / "clients"
+CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "svc-test-clients"
+_OLDEST_NODE = 20
+_INSTALL_SECONDS = 300
+
+
+class NotInstalled(Exception):
+    """The clients cannot be installed here; the text is the reason."""
+
+
+@functools.cache
+def npm_packages() -> Path:
+    """Return the folder `node_modules` of tests/clients/package-lock.json. Raises NotInstalled."""
+    for program in ("node", "npm"):
+        if not shutil.which(program):
+            raise NotInstalled(f"needs {program}, which this machine does not have")
+    version = subprocess.run(["node", "--version"], capture_output=True, text=True, timeout=30).stdout.strip()
+    if int(version.lstrip("v").partition(".")[0]) < _OLDEST_NODE:
+        raise NotInstalled(f"needs Node.js {_OLDEST_NODE}, and this machine has {version}")
+
+    def install(folder: Path) -> list[str]:
+        shutil.copy(LOCKS / "package.json", folder)
+        return ["npm", "ci", "--no-audit", "--no-fund", "--fetch-retries=1", "--prefix", str(folder)]
+
+    return _installed("npm", LOCKS / "package-lock.json", install) / "node_modules"
+
+
+@functools.cache
+def python_with_packages() -> Path:
+    """Return a Python that has the packages of tests/clients/requirements.lock as well. Raises NotInstalled."""
+
+    def install(folder: Path) -> list[str]:
+        subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder / "venv"], check=True, timeout=60)
+        (own,) = (folder / "venv").glob("lib/python*/site-packages")
+        there = [path for path in sys.path if path.endswith("site-packages")]
+        (own / "tests.pth").write_text("\n".join(there))  # pip does not install again what the tests have
+        pip = [sys.executable, "-m", "pip", "--python", str(folder / "venv" / "bin" / "python"), "install", "--quiet"]
+        return [*pip, "--no-compile", "--retries=1", "--require-hashes", "-r", str(LOCKS / "requirements.lock")]
+
+    return _installed("python", LOCKS / "requirements.lock", install) / "venv" / "bin" / "python"
+
+
+def _installed(name: str, lock: Path, install: Callable[[Path], Sequence[str]]) -> Path:
+    """Return the cache folder of this lock file; the first caller fills it, others wait."""
+    key = hashlib.sha256(lock.read_bytes() + (LOCKS / "package.json").read_bytes() + sys.prefix.encode()).hexdigest()[:16]
+    folder = CACHE / f"{name}-{key}"
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with (CACHE / f"{name}.lock").open("w") as exclusive:
+        fcntl.flock(exclusive, fcntl.LOCK_EX)
+        if folder.is_dir():
+            return folder
+        partial = CACHE / f"{name}-partial"
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir()
+        shutil.copy(lock, partial)
+        done = subprocess.run(install(partial), cwd=partial, capture_output=True, text=True, timeout=_INSTALL_SECONDS)
+        if done.returncode:
+            raise NotInstalled(f"the packages of {lock.relative_to(ROOT)} cannot be installed: {done.stderr.strip()[-500:]}")
+        partial.rename(folder)
+    return folder
+
+
+def needed(installed: Callable[[], Path]) -> Path:
+    """Return what `npm_packages` or `python_with_packages` returns; skip the test where it raises NotInstalled."""
+    try:
+        return installed()
+    except NotInstalled as reason:
+        pytest.skip(str(reason))
+
+
+# --- running them
+
+
+def environment(server: RunningServer, person: Person, home: Path, **more: str) -> dict[str, str]:
+    """The environment of a client on a machine of its own: an empty home folder, the service's certificate, no telemetry."""
+    home.mkdir(exist_ok=True)
+    return {
+        "PATH": os.environ["PATH"],
+        "HOME": str(home),
+        "LANG": "C.UTF-8",
+        "BASE_URL": server.base_url,
+        "KEY": person.key,
+        "SSL_CERT_FILE": str(server.ca),
+        "NODE_EXTRA_CA_CERTS": str(server.ca),
+        **more,
+    }
+
+
+def run(command: Sequence[str | Path], env: Mapping[str, str], folder: Path, *, status: int = 0) -> str:
+    """Run a client in `folder` without input and return its output; fail if it does not end with `status` within a minute."""
+    done = subprocess.run(command, env=env, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+    assert done.returncode == status, f"status {done.returncode}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
+    return done.stdout
+
+
+def run_script(name: str, env: Mapping[str, str], folder: Path) -> Any:
+    """Run tests/clients/`name` (.mjs with Node.js, .py with Python) and return the JSON value of its last line of output."""
+    if name.endswith(".mjs"):
+        shutil.copy(LOCKS / name, folder)  # Node.js looks for packages from the script's folder upwards
+        (folder / "node_modules").symlink_to(needed(npm_packages))
+        output = run(["node", name], env, folder)
+    else:
+        output = run([needed(python_with_packages), LOCKS / name], env, folder)
+    return json.loads(output.splitlines()[-1])
+
+
+if __name__ == "__main__":
+    for packages in (npm_packages, python_with_packages):
+        try:
+            print(packages())
+        except NotInstalled as problem:
+            sys.exit(str(problem))
