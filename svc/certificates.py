@@ -48,17 +48,34 @@ def tls_files(folder: Path, names: Sequence[str], now: float) -> TlsFiles:
 
 
 def certificate_end(config: Config) -> float | None:
-    """When the certificate that the service shows its clients expires, in Unix seconds; None behind a proxy, or where its files
-    hold none that can be shown. Raises OSError."""
-    tls = config.data_dir / "tls"
-    cert, key = (tls / "cert.pem", tls / "key.pem") if config.tls == "auto" else (config.tls_cert, config.tls_key)
-    if cert is None or key is None:
-        return None
+    """Return when the certificate in use expires, in Unix seconds; None behind a proxy or without a usable one.
+
+    Raises OSError.
+    """
     try:
-        shown, _ = _shown(cert, key, cert)
+        return None if config.tls == "proxy" else _end(_shown(*_used(config))[0])
     except (ssl.SSLError, ValueError):
         return None
-    return _end(shown)
+
+
+def check_certificate(config: Config, host: str) -> float:
+    """Return when the certificate in use expires, in Unix seconds.
+
+    Raises StartError if clients that connect to `host` would not accept it now.
+    """
+    try:
+        return _end(_shown(*_used(config), host)[0])
+    except (ssl.SSLError, ValueError) as error:
+        reason = getattr(error, "verify_message", None) or getattr(error, "reason", None) or error
+        raise StartError(f"clients of {host} would not accept the certificate: {reason}") from None
+
+
+def _used(config: Config) -> tuple[Path, Path, Path]:
+    """Return the files of certificate and key, and the file that a client must trust."""
+    tls = config.data_dir / "tls"
+    cert, key = (tls / "cert.pem", tls / "key.pem") if config.tls == "auto" else (config.tls_cert, config.tls_key)
+    assert cert and key
+    return cert, key, cert
 
 
 def _wanted(names: Sequence[str]) -> set[Name]:
@@ -92,18 +109,19 @@ def _fine(files: TlsFiles, wanted: set[Name], until: float) -> bool:
     return wanted <= names and all(_end(certificate) > until for certificate in (shown, *issuers))
 
 
-def _shown(cert: Path, key: Path, trusted: Path) -> tuple[dict[str, Any], list[Any]]:
-    """The certificate that a server with `cert` and `key` shows, and the CAs in `trusted`, each as `getpeercert` has it.
+def _shown(cert: Path, key: Path, trusted: Path, host: str | None = None) -> tuple[dict[str, Any], list[Any]]:
+    """Return the certificate that a server with `cert` and `key` shows, and the CAs in `trusted`, as `getpeercert` does.
 
-    Raises OSError; ssl.SSLError and ValueError where a client that trusts `trusted` alone would not take it at any time.
+    Raises OSError; ssl.SSLError and ValueError if a client that trusts only `trusted` would not accept it: as `host`, now, or
+    without a `host` under any name and at any time.
     """
     server, client = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     server.load_cert_chain(cert, key, password="")  # without one OpenSSL would ask the terminal
     client.load_verify_locations(trusted)
-    client.check_hostname = False
-    client.verify_flags |= _NO_CHECK_TIME | ssl.VERIFY_X509_PARTIAL_CHAIN
+    client.check_hostname = host is not None
+    client.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN | (0 if host else _NO_CHECK_TIME)
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
-    asking = client.wrap_bio(to_client, to_server)
+    asking = client.wrap_bio(to_client, to_server, server_hostname=host)
     answering = server.wrap_bio(to_server, to_client, server_side=True)
     for side in (asking, answering) * 3:
         with suppress(ssl.SSLWantReadError):

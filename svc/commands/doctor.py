@@ -1,32 +1,85 @@
-"""`svc doctor`: for the settings in use what is right, what is wrong, and what to do. It changes nothing.
+"""`svc doctor`: check the settings, this machine, and every configured service. Nothing is changed.
 
-the settings of the running server, else those given here -> what stands on this machine (doctor_here.py)
--> all that is asked of others at once, each with a deadline (doctor_outside.py)
+settings of the running server, else those of this command -> all checks at once, each with a deadline -> a line per finding
+
+A check returns (grade, text), or None if it does not apply. An error that a start would raise is a finding of grade `wrong`.
+No text of another server is printed, and no secret: only status codes, and names from the settings.
 """
 
 import argparse
 import asyncio
-from collections.abc import Awaitable
+import contextlib
+import os
+import shutil
+import smtplib
+import ssl
+import stat
+import time
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import replace
-from typing import Any
+from email.utils import parsedate_to_datetime
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
-from svc.commands import doctor_here, doctor_outside
-from svc.commands.finding import WRONG, Finding, fine, look, wrong
-from svc.config import SETTINGS, Config, from_environ
-from svc.errors import StartError
+import httpx
+
+from svc import backup
+from svc.auth.github import GitHub
+from svc.auth.mail import Mail
+from svc.auth.openid import OpenID
+from svc.billing.stripe import Stripe
+from svc.builtin import provider as builtin
+from svc.certificates import check_certificate
+from svc.config import SETTINGS, Config, IdentityProvider, MailServer, from_environ
+from svc.errors import ApiError, StartError, UpstreamFault
+from svc.inference import upstream
+from svc.inference.catalog import Catalog, Provider, on_offer
+from svc.inference.providers import count_sealed
+from svc.log import Log
+from svc.outbound.client import Outbound
+from svc.outbound.connection import Reply
+from svc.outbound.resolver import Resolver
+from svc.outbound.transport import httpx_client
+from svc.schema import check_version, read_only, start_errors
+from svc.secrets import DATABASE, MASTER, fits
 from svc.server import status
+from svc.server.serve import bind, tls_context
 
+FINE, LOOK, WRONG = "ok", "look", "wrong"
 _DEADLINE_SECONDS = 15.0
+_DAY_SECONDS = 86_400
+_GIB = 1024**3
+_EXPIRES_SOON_DAYS = 14
+_OLD_BACKUP_DAYS = 7
+_SKEW_SECONDS = 60
+_NTP = "Set the clock by NTP: sessions, certificates and payments rely on it"
+
+Result = tuple[str, str]  # the grade and the text of a finding
+
+
+class Finding(NamedTuple):
+    """`grade`: `ok`, `look` (it works, but check it) or `wrong`; `about` is the subject."""
+
+    grade: str
+    about: str
+    text: str
+
+    def line(self) -> str:
+        """Return one line for a terminal, whatever the text contains."""
+        line = f"{self.grade:6}{self.about}: {self.text}"
+        return "".join(character if character.isprintable() else "\ufffd" for character in line)
 
 
 def add_parsers(commands: Any) -> None:
-    text = "look at the settings, the machine and everything that the service relies on; exit status 1 where something is wrong"
+    text = "check the settings, this machine and every configured service; exit status 1 if something is wrong"
     commands.add_parser("doctor", help=text).set_defaults(run=_doctor)
 
 
 def _doctor(config: Config, options: argparse.Namespace) -> int:
     found, used = _settings(config)
-    found += [*doctor_here.examined(used), *asyncio.run(_asked(used))]
+    found += asyncio.run(examine(used))
     for finding in found:
         print(finding.line())
     faults = sum(finding.grade == WRONG for finding in found)
@@ -35,37 +88,261 @@ def _doctor(config: Config, options: argparse.Namespace) -> int:
 
 
 def _settings(here: Config) -> tuple[list[Finding], Config]:
-    """The settings to examine: those of the server that runs on this data folder, else `here`, those of this command."""
+    """Return the settings to examine: those of the server that runs on this data folder, else `here`, those of this command."""
     about = "settings"
     try:
-        told = status.ask(here.data_dir, "settings")
-        if told is None:
+        answer = status.ask(here.data_dir, "settings")
+        if answer is None:
             return [], here
-        # The folder has another name where the server sees another file system.
-        used = replace(from_environ(told["environ"]), data_dir=here.data_dir.absolute(), base_url=told["base_url"])
-    except (OSError, ValueError) as error:
-        todo = "Those of this command are examined. Run it as the user of the service"
-        return [look(about, f"the running server cannot be asked for its settings: {error}", todo)], here
-    except StartError as error:
-        return [wrong(about, f"the next start would refuse those of the running server: {error}")], here
-    found = [fine(about, "those of the running server are examined")]
-    mine, theirs = status.settings(here)["environ"], told["environ"]
+        # The server may see the folder under another name, for instance in a container.
+        used = replace(from_environ(answer["environ"]), data_dir=here.data_dir.absolute(), base_url=answer["base_url"])
+    except (OSError, ValueError, StartError) as error:
+        text = f"those of this command are examined; those of the running server cannot be read: {error}"
+        return [Finding(WRONG if isinstance(error, StartError) else LOOK, about, text)], here
+    found = [Finding(FINE, about, "those of the running server are examined")]
+    mine, theirs = status.settings(here)["environ"], answer["environ"]
     differ = [name for name in sorted(mine) if name in SETTINGS and name != "SVC_DATA_DIR" and mine[name] != theirs.get(name)]
     if differ:
-        text = f"{', '.join(differ)} of this command are not those of the running server"
-        found.append(look(about, text, "They are examined when no server runs, and hold after a restart with them"))
+        text = f"{', '.join(differ)} of this command are not those of the running server. A restart with them applies them"
+        found.append(Finding(LOOK, about, text))
     return found, used
 
 
-async def _asked(config: Config) -> list[Finding]:
-    async with doctor_outside.probes(config) as probes:
-        answers = await asyncio.gather(*(_in_time(about, probe) for about, probe in probes))
-    return [finding for answer in answers for finding in answer]
+async def examine(config: Config) -> list[Finding]:
+    """Run all checks at once."""
+    resolver = Resolver()
+    outbound = _Dated(resolve=config.resolve or resolver)
+    async with contextlib.aclosing(resolver), httpx_client(outbound) as client:
+        checks = [
+            ("data folder", asyncio.to_thread(_folder, config.data_dir.absolute())),
+            ("database", asyncio.to_thread(_database, config.data_dir)),
+            ("port", asyncio.to_thread(_port, config)),
+            ("certificate", asyncio.to_thread(_certificate, config)),
+            *((f"identity provider {one.name}", _identity_provider(config, one, client)) for one in config.identity_providers),
+            *_model_servers(config, outbound),
+        ]
+        if config.smtp_url is not None:
+            checks.append(("mail", _mail(config, config.smtp_url)))
+        if config.payment_mode == "stripe":
+            checks.append(("payments", _stripe(config, client)))
+        found = await asyncio.gather(*(_run(about, check) for about, check in checks))
+    return [*found, *_files(config), *_options(config), _clock(outbound.ahead_seconds)]
 
 
-async def _in_time(about: str, probe: Awaitable[list[Finding]]) -> list[Finding]:
+async def _run(about: str, check: Awaitable[Result]) -> Finding:
     try:
         async with asyncio.timeout(_DEADLINE_SECONDS):
-            return await probe
+            grade, text = await check
     except TimeoutError:
-        return [wrong(about, f"no answer within {_DEADLINE_SECONDS:g} seconds")]
+        grade, text = WRONG, f"no answer within {_DEADLINE_SECONDS:g} seconds"
+    except (StartError, ApiError, OSError) as error:
+        grade, text = WRONG, str(error)
+    return Finding(grade, about, text)
+
+
+class _Dated(Outbound):
+    """A client that notes how many seconds our clock is ahead of the `Date` of each answer."""
+
+    def __init__(self, resolve: Callable[[str, int, str], Awaitable[Iterable[str]]]) -> None:
+        super().__init__(resolve=resolve)
+        self.ahead_seconds: list[float] = []
+
+    async def send(self, *arguments: Any, **options: Any) -> Reply:
+        reply = await super().send(*arguments, **options)
+        for name, value in reply.raw_headers:
+            if name.lower() == b"date":
+                with contextlib.suppress(ValueError):
+                    self.ahead_seconds.append(time.time() - parsedate_to_datetime(value.decode("latin-1")).timestamp())
+        return reply
+
+
+# --- this machine
+
+
+def _folder(path: Path) -> Result:
+    parent = _existing(path)
+    if parent != path:
+        if not os.access(parent, os.W_OK | os.X_OK):
+            return WRONG, f"{path} does not exist and cannot be made in {parent}. Make it, for the user of the service"
+        return FINE, f"{path} does not exist yet; the first start makes it"
+    if not os.access(path, os.R_OK | os.W_OK | os.X_OK):
+        return WRONG, f"this user cannot write to {path}. Run as the user of the service, or give it the folder"
+    owner = path.stat().st_uid
+    for file in (path, *path.rglob("*")):
+        found = file.lstat()
+        if found.st_uid != owner and file.name != "lost+found":
+            return WRONG, f"{file} belongs to user {found.st_uid}. Run chown -R {owner} {path}"
+        if stat.S_IMODE(found.st_mode) & 0o077 and owner == found.st_uid and not file.is_symlink():
+            return LOOK, f"other users can read {file}. The next start changes that; until then, run chmod -R go= {path}"
+    return FINE, f"only user {owner} can read {path}"
+
+
+def _existing(path: Path) -> Path:
+    """Return an absolute path, or its nearest parent that exists."""
+    return next(folder for folder in (path, *path.parents) if folder.exists())
+
+
+def _database(folder: Path) -> Result:
+    path, key = folder / DATABASE, folder / MASTER
+    if not path.exists():
+        return FINE, "there is none yet; the first start makes it"
+    with start_errors(path), read_only(path) as conn:
+        check_version(conn, path)
+        master = key.read_bytes() if key.exists() else b""
+        if fits(conn, master):
+            return FINE, f"{path.stat().st_size:,} bytes; 'svc check' verifies all of it"
+        fault = "is not the key of this database" if master else "is missing"
+        lost = f"{count_sealed(conn)} provider keys are encrypted with the right one, and all sessions end without it"
+        return WRONG, f"{key} {fault}; {lost}. Restore it from a backup"
+
+
+def _port(config: Config) -> Result:
+    with contextlib.suppress(OSError, ValueError):  # a server that does not answer holds the port all the same
+        answer = status.ask(config.data_dir)
+        if answer is not None:
+            return FINE, f"process {answer['pid']} (svc {answer['version']}) serves {answer['base_url']} from this folder"
+    bind(config.host, config.port).close()
+    return FINE, f"{config.host} port {config.port} is free"
+
+
+def _certificate(config: Config) -> Result:
+    if config.tls == "proxy":
+        return FINE, "the proxy has it; the proxy must send X-Forwarded-Proto: https"
+    if config.tls == "files":
+        tls_context(config)
+    elif not (config.data_dir / "tls" / "cert.pem").exists():
+        return FINE, "there is none yet; the first start makes a local CA and a certificate"
+    host = urlsplit(config.base_url).hostname or ""
+    days = (check_certificate(config, host) - time.time()) / _DAY_SECONDS
+    if days < _EXPIRES_SOON_DAYS:
+        todo = "The server renews it" if config.tls == "auto" else "Replace the file and send SIGHUP"
+        return LOOK, f"it expires in {days:.0f} days. {todo}"
+    return FINE, f"it is for {host}, and valid for {days:.0f} days"
+
+
+def _files(config: Config) -> Iterator[Finding]:
+    """Check disk, backup, clock and the certificate's key by what the file system knows."""
+    free_gib = shutil.disk_usage(_existing(config.data_dir.absolute())).free / _GIB
+    grade = WRONG if free_gib < 1 else LOOK if free_gib < 5 else FINE
+    yield Finding(grade, "disk", f"{free_gib:.1f} GiB are free for the data folder; a full disk stops all paid calls")
+    if config.tls_key and stat.S_IMODE(config.tls_key.stat().st_mode) & 0o007:
+        yield Finding(LOOK, "certificate", f"every user of this machine can read the key. Run chmod o= {config.tls_key}")
+    written = [path.stat().st_mtime for path in config.data_dir.glob("service.db*")]
+    if not written:
+        return
+    days = (time.time() - backup.made_at(config.data_dir)) / _DAY_SECONDS
+    if days > _OLD_BACKUP_DAYS:
+        yield Finding(LOOK, "backup", f"there is none of the last {_OLD_BACKUP_DAYS} days. Run 'svc backup FOLDER' every night")
+    else:
+        yield Finding(FINE, "backup", f"the last one was made {days:.1f} days ago")
+    if max(written) - time.time() > _SKEW_SECONDS:
+        yield Finding(WRONG, "clock", f"it was set back: the database was written in its future. {_NTP}")
+
+
+def _options(config: Config) -> Iterator[Finding]:
+    if config.smtp_url is None:
+        yield Finding(FINE, "mail", "there is no mail server; 'svc user reset-link' prints the links that it would send")
+    if not config.local_posture and config.metrics_token is None:
+        yield Finding(LOOK, "metrics", "they are off. Set SVC_METRICS_TOKEN, and give it to Prometheus")
+    if config.payment_mode == "none":
+        yield Finding(FINE, "payments", "none are accepted")
+    elif config.payment_mode == "sandbox":
+        grade = FINE if config.local_posture else LOOK
+        yield Finding(grade, "payments", "whoever signs in can give themselves test money (SVC_PAYMENTS=sandbox)")
+    elif "_test_" in (config.stripe_secret_key or ""):
+        yield Finding(LOOK, "payments", "the key is for test money. Take the live one when you are ready")
+    if config.stripe_webhook_secret and not config.stripe_webhook_secret.startswith("whsec_"):
+        yield Finding(LOOK, "payments", "SVC_STRIPE_WEBHOOK_SECRET does not begin with whsec_. Take the signing secret")
+
+
+def _clock(ahead_seconds: list[float]) -> Finding:
+    if not ahead_seconds:
+        now = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime())
+        return Finding(FINE, "clock", f"it is {now} UTC; no other service has answered with a date")
+    seconds = min(ahead_seconds, key=abs)
+    if abs(seconds) > _SKEW_SECONDS:
+        return Finding(WRONG, "clock", f"it is {abs(seconds):.0f} seconds {'ahead' if seconds > 0 else 'behind'}. {_NTP}")
+    return Finding(FINE, "clock", f"within {max(abs(seconds), 1):.0f} seconds of the other services")
+
+
+# --- other services
+
+
+def _model_servers(config: Config, outbound: Outbound) -> Iterator[tuple[str, Awaitable[Result]]]:
+    """Return a check for each provider, and those of the catalog as a whole."""
+    try:
+        models, listed, default_model = on_offer(config)
+        Catalog(models, listed, default_model, partial(upstream.models, outbound), 0)  # checks references between entries
+    except StartError as error:
+        yield "catalog", _result(WRONG, str(error))
+        return
+    named: dict[str, tuple[Provider, list[str]]] = {}
+    for model in models:
+        if model.provider is not None:
+            named.setdefault(model.provider.name, (model.provider, []))[1].append(model.name)
+    for provider, names in named.values():
+        yield f"provider {provider.name}", _provider(outbound, provider, names)
+    for provider, is_configured in listed:
+        yield f"provider {provider.name}", _provider(outbound, provider, [], is_configured=is_configured)
+    if config.builtin and "voice" not in builtin.offered():
+        text = "there is no eSpeak NG, so builtin/voice is not available. Install espeak-ng, or the extra 'voice'"
+        yield "speech", _result(LOOK, text)
+    if not models and not listed:
+        yield "models", _result(WRONG, "there are none. Set SVC_CATALOG, or SVC_BUILTIN=1")
+
+
+async def _result(grade: str, text: str) -> Result:
+    return grade, text
+
+
+async def _provider(outbound: Outbound, provider: Provider, names: list[str], *, is_configured: bool = True) -> Result:
+    """Compare a provider's list with its `names` in the catalog; without names, any list is right."""
+    try:
+        offered = {entry["id"] for entry in await upstream.models(outbound, provider)}
+    except UpstreamFault as fault:
+        if not is_configured:
+            return FINE, "not on this machine (tried because there is no catalog)"
+        if fault.status in (404, 405):
+            return LOOK, "it answers, but has no list of models to compare with. If chat fails, check the end of base_url"
+        if fault.status in (401, 403):
+            return WRONG, f"the API key is refused or missing (status {fault.status}). Set api_key or api_key_env in the catalog"
+        reason = f"it answers with status {fault.status}" if fault.status else f"it cannot be reached: {fault}"
+        if fault.kind == "invalid":
+            reason = "its answer is not that of a model server"
+        return WRONG, f"{reason}. Check that it runs, and that its address is {provider.base_url}"
+    if is_configured and not offered:
+        return WRONG, "it answers, but has no model. Load one there"
+    missing = [name for name in names if name not in offered and f"{name}:latest" not in offered]
+    if missing:  # some servers list only some of their models
+        return LOOK, f"it does not list {', '.join(missing[:5])}. Compare the catalog with its list of models"
+    return FINE, f"it answers and has {f'all {len(names)}' if names else len(offered)} models"
+
+
+async def _mail(config: Config, server: MailServer) -> Result:
+    place = f"{server.host} port {server.port}"
+    error = await Mail(server, config.base_url, Log()).check()
+    if error is None:
+        return FINE, f"{place} accepts the connection{' and the password' if server.user else ''}"
+    if isinstance(error, smtplib.SMTPAuthenticationError):
+        return WRONG, f"{place} refuses user and password (code {error.smtp_code}). Set both again in SVC_SMTP_URL"
+    reason = f"TLS fails: {error.reason}" if isinstance(error, ssl.SSLError) else getattr(error, "strerror", None)
+    return WRONG, f"{place}: {reason or type(error).__name__}. Check host, port and smtp:// or smtps:// in SVC_SMTP_URL"
+
+
+async def _stripe(config: Config, client: httpx.AsyncClient) -> Result:
+    try:
+        code = await Stripe(client, config.stripe_api, config.stripe_secret_key or "").check()
+    except httpx.HTTPError:
+        return WRONG, f"{config.stripe_api} cannot be reached. Check that this machine may connect there"
+    if code == 200:
+        return FINE, f"Stripe accepts the key; its dashboard must have a webhook to {config.base_url}/billing/webhook"
+    reason = {401: "it refuses SVC_STRIPE_SECRET_KEY", 403: "SVC_STRIPE_SECRET_KEY may not use Checkout Sessions"}
+    return WRONG, f"Stripe answers with status {code}: {reason.get(code, 'it fails')}. Take a key from Stripe's dashboard"
+
+
+async def _identity_provider(config: Config, settings: IdentityProvider, client: httpx.AsyncClient) -> Result:
+    if settings.name == "github":
+        await GitHub(settings, client).check()
+    else:
+        await OpenID(settings, client, config.clock, config.monotonic).check()
+    return FINE, f"it answers; it must have {config.base_url}/auth/oauth/{settings.name}/callback as a redirect address"

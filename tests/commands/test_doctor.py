@@ -42,4 +42,13 @@ def test_a_server_that_never_answers_costs_a_deadline_and_no_more(
         monkeypatch.setenv("SVC_CATALOG", str(tmp_path / "catalog.toml"))
         monkeypatch.setattr(doctor, "_DEADLINE_SECONDS", 0.5)
         assert cli.main(["doctor"]) == 1
-    assert capsys.readouterr().out.count("no answer within 0.5 seconds") == 4, "three providers and the clock"
+    assert capsys.readouterr().out.count("no answer within 0.5 seconds") == 3
+
+
+def test_a_finding_is_one_line_with_its_grade_first() -> None:
+    assert doctor.Finding("ok", "disk", "there is room").line() == "ok    disk: there is room"
+
+
+def test_no_text_of_others_moves_a_terminals_cursor_or_begins_a_line() -> None:
+    finding = doctor.Finding("wrong", "provider", "odd\n\x1b[2Jok    all is well")
+    assert finding.line() == "wrong provider: odd\ufffd\ufffd[2Jok    all is well"
