@@ -92,18 +92,19 @@ class RawAnswer:
             raise UpstreamFault("invalid", "The answer is too long.")
         if time.monotonic() > self._deadline:
             raise UpstreamFault("timeout", "The answer takes too long.")
-        if self._events is None and not self._json:
-            data = data.lstrip(_BLANKS)
-            if data.startswith(b"<"):
-                raise UpstreamFault("invalid", _NO_ANSWER)
-            if data and not data.startswith((b"{", b"[")):
-                self._events = EventReader(_EVENT_BYTES)
-                self._repeats = Repeats(self._provider.api_key if _secret(self._provider) else None)
-        if self._events is not None:
-            return self._chunks(self._events.feed(data))
-        if data:
-            self._json.append(data)
-        return []
+        if self._events is None:
+            if not self._json:
+                data = data.lstrip(_BLANKS)
+                if data.startswith(b"<"):
+                    raise UpstreamFault("invalid", _NO_ANSWER)
+            if self._json or data.startswith((b"{", b"[")):
+                self._json.append(data)
+            if self._json or not data:
+                return []
+            self._events = EventReader(_EVENT_BYTES)
+            self._repeats = Repeats(self._provider.api_key if _secret(self._provider) else None)
+        self._events.feed(data)
+        return self._chunks(self._events)
 
     async def _read_end(self) -> list[RawChunk]:
         self._ended = True
@@ -116,37 +117,38 @@ class RawAnswer:
                 await asyncio.to_thread(_chunk, data, self._provider, True) if long else _chunk(data, self._provider)
             )
             return [self.completion]
-        raws = self._chunks(self._events.end())
+        self._events.end()
+        raws = self._chunks(self._events)
         if self._fault is None and self._unfinished and not self._done:
             self._fault = UpstreamFault("cut", "The connection ended before the answer did.")
         return raws
 
-    def _chunks(self, events: list[bytes]) -> list[RawChunk]:
-        """Return the chunks of `events` up to `[DONE]` or a fault, which is kept."""
+    def _chunks(self, events: EventReader) -> list[RawChunk]:
+        """Return the chunks of the events that have come, up to `[DONE]` or a fault, which is kept."""
         raws: list[RawChunk] = []
-        place = tries = 0
+        tries = 0
         try:
-            while place < len(events) and not self._done:
-                if tries < _MOST_TRIES and (repeat := self._repeats.find(events, place)) is not None:
+            while events.place < len(events.text):
+                if tries < _MOST_TRIES and (found := self._repeats.find(events.text, events.place)) is not None:
+                    repeat, events.place = found
                     raws.append(repeat)
-                    place += len(repeat.texts)
-                    continue
-                if (raw := self._event_chunk(events[place])) is not None:
-                    raws.append(raw)
-                    if tries < _MOST_TRIES:
-                        self._repeats.learn(events[place], raw)
-                tries += 1
-                place += 1
+                elif (event := events.next_event()) is not None:
+                    tries += 1
+                    if (raw := self._event_chunk(event)) is not None:
+                        raws.append(raw)
+                        if tries < _MOST_TRIES:
+                            self._repeats.learn(event, raw)
+                    elif self._done:
+                        break
         except UpstreamFault as fault:
-            self._fault = fault
-        self._ended = self._ended or self._done or self._fault is not None
+            self._fault, self._ended = fault, True
         return raws
 
     def _event_chunk(self, lines: bytes) -> dict[str, Any] | None:
         name, data = parse_event(lines) or (b"", b"")
         data = data.strip()
         if data == b"[DONE]":
-            self._done = True
+            self._done = self._ended = True
             return None
         if not data:
             return None

@@ -45,6 +45,7 @@ class Repeats:
         self._secret = secret
         self._like: dict[str, Any] | None = None
         self._before = self._after = b""  # the text of the event
+        self._mark = self._between = b""  # the end of `_before`, and all else between two texts
         self._misses = 0
 
     def learn(self, lines: bytes, raw: dict[str, Any]) -> None:
@@ -53,35 +54,48 @@ class Repeats:
         if self._misses > _MOST_MISSES or lines.count(_CONTENT) != 1 or (text := _text_of(raw)) is None:
             return
         self._misses += 1
-        found = _STRING.match(lines, lines.index(_CONTENT) + len(_CONTENT))
+        start = lines.index(_CONTENT) + len(_CONTENT)
+        found = _STRING.match(lines, start)
         if found is not None and _is_text(lines, found.end(1), text):
             self._like = raw
-            self._before, self._after = lines[: found.start(1)], lines[found.end(1) :]
+            self._before, self._after = lines[: found.start(1)], lines[found.end(1) :] + b"\n\n"
+            self._mark = self._before[start - len(_CONTENT) :]
+            self._between = self._after + self._before.removesuffix(self._mark)
 
-    def find(self, events: list[bytes], start: int) -> Repeat | None:
-        """Return the repeats among `events` that follow one another from `start` on, or None."""
+    def find(self, text: bytes, place: int) -> tuple[Repeat, int] | None:
+        """Return the repeats that `text` has from `place` on, where an event begins, and their end; None if there are none."""
         if self._like is None:
             return None
-        before, after = self._before, self._after
-        begin, end = len(before), -len(after)
-        tokens = []
-        for event in events[start:]:
-            if not (event.startswith(before) and event.endswith(after)):
-                break
-            tokens.append(event[begin:end])
-        # JSON allows no raw tab in a string, and an event has lines: so no token can be less than one string, or more.
+        rest = text[place:].removeprefix(self._before)
+        if len(rest) == len(text) - place:
+            return None
+        tokens: list[bytes] = []
+        parts = rest.split(self._mark)  # half the work of a search for all bytes between two texts
+        last = parts.pop()
+        if parts:
+            between = self._between
+            tokens = [part[: -len(between)] for part in parts]
+            if between.join(tokens) + between != b"".join(parts):  # another event comes in between
+                same = next(number for number, part in enumerate(parts) if not part.endswith(between))
+                tokens, last = tokens[:same], self._mark.join([*parts[same:], last])
+        token, whole, rest = last.partition(self._after)
+        if whole:
+            tokens.append(token)
+        else:
+            rest = self._before + last
+        # JSON allows no raw tab in a string, so no token can be only a part of a string, or more than one.
         joined = b",\t".join(tokens)
         if joined.find(b"\n") >= 0:
             return None
         try:
             texts = orjson.loads(b"[" + joined + b"]")
-            text = "".join(texts)
+            joined_texts = "".join(texts)
         except (orjson.JSONDecodeError, TypeError):  # no JSON, or a value that is no string
             return None
-        if not texts or not all(texts) or len(texts) != len(tokens) or (self._secret is not None and self._secret in text):
+        if not texts or not all(texts) or len(texts) != len(tokens) or (self._secret is not None and self._secret in joined_texts):
             return None
         self._misses = 0
-        return Repeat(self._like, texts, text, tokens)
+        return Repeat(self._like, texts, joined_texts, tokens), len(text) - len(rest)
 
 
 def _is_text(lines: bytes, end: int, text: str) -> bool:

@@ -49,14 +49,15 @@ _CALL_FIELDS = frozenset({"index", "id", "type", "function", "custom", "name", "
 class _LastText:
     """The last raw chunk, which was a text and nothing else, its choice and text, and the chunk that was sent for it.
 
-    `around` is what comes before and after the text in the block of that chunk, once another repeats it.
+    `before` and `after` are the block of that chunk without the text, once another chunk repeats it.
     """
 
     raw: dict[str, Any]
     choice: GrowingChoice
     text: GrowingText
     chunk: Chunk
-    around: tuple[bytes, bytes] | None = None
+    before: bytes = b""
+    after: bytes = b""
 
 
 class ChunkWriter:
@@ -111,27 +112,27 @@ class ChunkWriter:
         Raises UpstreamFault: `status` for an error object, `cut` for a choice that broke off, `invalid` for an endless answer
         or one that JSON cannot represent.
         """
-        if self.whole and not isinstance(raw, Repeat):
-            chunks: Sequence[Chunk | Texts] = self._read_chunk(raw)
-        else:
-            chunks = self._read_repeat(raw) if isinstance(raw, Repeat) else self._read(raw, raw)
+        chunks = self._read_repeat(raw) if isinstance(raw, Repeat) else self._read(raw, raw)
         if self.text_bytes + self._kept_bytes > ANSWER_LIMIT_BYTES:
             raise UpstreamFault("invalid", "The answer is too long.")
         return chunks
 
     def _read_repeat(self, repeat: Repeat) -> Sequence[Chunk | Texts]:
         last, text = self._last, repeat.text
-        size_bytes = text_size_bytes(text)
-        if last is None or last.raw is not repeat.like or size_bytes > min(PIECE_CHARACTERS, last.choice.left_bytes):
+        size_bytes = len(text) if text.isascii() else text_size_bytes(text)
+        if last is None or last.raw is not repeat.like or size_bytes > PIECE_CHARACTERS or size_bytes > last.choice.left_bytes:
             return [chunk for raw in repeat.raws() for chunk in self._read(repeat.like, raw)]
         last.text.pieces.append(text)
         last.choice.left_bytes -= size_bytes
         self.text_bytes += size_bytes
-        last.around = last.around or around_text(last.chunk)
-        return [Texts(repeat.texts, repeat.tokens, *last.around)]
+        if not last.before:
+            last.before, last.after = around_text(last.chunk)
+        return [Texts(repeat.texts, repeat.tokens, last.before, last.after)]
 
     def _read(self, like: dict[str, Any], raw: dict[str, Any]) -> list[Chunk]:
         """Read `raw`, and note it as the last text, which chunks that are `like` it but for their text repeat."""
+        if self.whole:
+            return self._read_chunk(raw)
         late = self._waiting or any(choice.waiting for choice in self._choices.values())  # it came before and goes out now
         chunks, self._last = self._read_chunk(raw), None
         if len(chunks) == 1 and not late and chunks[0]["choices"][0]["delta"].keys() == {"content"}:

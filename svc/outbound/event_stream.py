@@ -2,36 +2,50 @@
 
 from svc.outbound.errors import TooLarge
 
-# An event's name, empty where the stream gave none, and its data lines, joined by line feeds.
+# The name of an event, empty if it has none, and its data lines, joined by line feeds.
 ServerSentEvent = tuple[bytes, bytes]
 
 
 class EventReader:
-    """Keeps the event that has not ended yet, and returns those that have. It takes the same time for each byte of a long event.
+    """Splits the bytes of a stream into events. The caller reads all events of one `feed` before the next one.
 
-    An event over `limit_bytes` is TooLarge. A byte order mark is left to the caller.
+    `text` from `place` on is what has not been read yet. An event over `limit_bytes` is TooLarge. The work for each byte does not
+    depend on the length of its event. A byte order mark is left to the caller.
     """
 
     def __init__(self, limit_bytes: int) -> None:
+        self.text, self.place = b"", 0
         self._limit_bytes = limit_bytes
         self._unfinished = bytearray()
         self._after_cr = False
 
-    def feed(self, chunk: bytes) -> list[bytes]:
-        """Return the events that end with `chunk`, each without the blank line after it and with LF as the end of its lines."""
+    def feed(self, chunk: bytes) -> None:
+        """Add the next bytes of the stream; `text` has LF as the end of its lines."""
         if self._after_cr or chunk.find(b"\r") >= 0:
             chunk = self._with_lf(chunk)
-        if not self._unfinished and chunk.endswith(b"\n\n") and len(chunk) <= self._limit_bytes:
-            # As nearly always. This saves 8,000 of the 77,000 instructions of an event that comes alone.
-            return chunk[:-2].split(b"\n\n")
-        self._unfinished += chunk
-        events: list[bytes] = []
-        if self._unfinished.find(b"\n\n", -len(chunk) - 1) >= 0:
-            *events, rest = bytes(self._unfinished).split(b"\n\n")
-            self._unfinished = bytearray(rest)
-        if max([len(self._unfinished), *map(len, events)]) > self._limit_bytes:
+        if self._unfinished:
+            self._unfinished += chunk
+            if self._unfinished.find(b"\n\n", -len(chunk) - 1) < 0:
+                self._check(len(self._unfinished))
+                return
+            chunk, self._unfinished = bytes(self._unfinished), bytearray()
+        self.text, self.place = chunk, 0
+
+    def next_event(self) -> bytes | None:
+        """Return the next event, without the blank line after it, or None if it has not ended yet."""
+        start, end = self.place, self.text.find(b"\n\n", self.place)
+        if end >= 0:
+            self._check(end - start)
+            self.place = end + 2
+            return self.text[start:end]
+        self._unfinished += self.text[start:]
+        self.text, self.place = b"", 0
+        self._check(len(self._unfinished))
+        return None
+
+    def _check(self, size_bytes: int) -> None:
+        if size_bytes > self._limit_bytes:
             raise TooLarge("An event of the stream is too large.")
-        return events
 
     def _with_lf(self, chunk: bytes) -> bytes:
         """Return `chunk` with LF in the place of CRLF and CR; a CRLF may have been cut in two."""
@@ -40,9 +54,9 @@ class EventReader:
         self._after_cr = chunk.endswith(b"\r")
         return chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
 
-    def end(self) -> list[bytes]:
-        """Return the event that the end of the stream leaves open, if there is one. The standard drops it."""
-        return self.feed(b"\n\n")
+    def end(self) -> None:
+        """End the event that the stream left open. The standard drops it."""
+        self.feed(b"\n\n")
 
 
 def parse_event(lines: bytes) -> ServerSentEvent | None:

@@ -18,6 +18,14 @@ def event_of(raw: dict[str, Any]) -> bytes:
     return b"data: " + orjson.dumps(raw)
 
 
+def found_in(repeats: Repeats, events: list[bytes], start: int = 0) -> tuple[Repeat, list[bytes]] | None:
+    """Return the repeats among `events` from `start` on, and the events after them."""
+    place = sum(len(event) + 2 for event in events[:start])
+    text = b"".join(event + b"\n\n" for event in events)
+    found = repeats.find(text, place)
+    return None if found is None else (found[0], text[found[1] :].split(b"\n\n")[:-1])
+
+
 @pytest.mark.parametrize(
     "data",
     [
@@ -39,8 +47,8 @@ def event_of(raw: dict[str, Any]) -> bytes:
 def test_what_differs_in_anything_else_or_may_hold_the_secret_is_left_to_the_parser(data: bytes) -> None:
     repeats, first = Repeats("my-secret-key"), chunk("a", {}, {}, {})
     repeats.learn(event_of(first), first)
-    assert repeats.find([event_of(first)], 0) == Repeat(first, ["a"], "a", [b'"a"'])
-    assert repeats.find([b"data: " + data], 0) is None
+    assert found_in(repeats, [event_of(first)]) == (Repeat(first, ["a"], "a", [b'"a"']), [])
+    assert found_in(repeats, [b"data: " + data]) is None
 
 
 @pytest.mark.parametrize(
@@ -62,7 +70,7 @@ def test_an_event_whose_text_is_not_its_only_content_is_left_to_the_parser(data:
     repeats = Repeats(None)
     repeats.learn(b"data: " + data, orjson.loads(data))
     other = re.sub(rb'("content":)"\w*"', rb'\1"b"', data)
-    assert repeats.find([b"data: " + data], 0) is None and repeats.find([b"data: " + other], 0) is None
+    assert found_in(repeats, [b"data: " + data]) is None and found_in(repeats, [b"data: " + other]) is None
 
 
 @pytest.mark.parametrize(
@@ -85,8 +93,9 @@ def test_repeats_end_where_another_event_comes(other: dict[str, Any], separators
     repeated = [b"data: " + written(chunk(text, {}, {}, {})) for text in texts]
     tokens = [json.dumps(text).encode() for text in texts]
     for rest in ([], [b"data: " + written(other), *repeated], [b"data: " + written(first)[:-3]], [b": ping", *repeated]):
-        assert repeats.find([*repeated, *rest], 0) == Repeat(first, texts, "".join(texts), tokens)
-        assert repeats.find([b": ping", *repeated, *rest], 1) == Repeat(first, texts, "".join(texts), tokens)
+        expected = Repeat(first, texts, "".join(texts), tokens), rest
+        assert found_in(repeats, [*repeated, *rest]) == expected
+        assert found_in(repeats, [b": ping", *repeated, *rest], 1) == expected
 
 
 def test_events_that_are_whole_only_together_are_left_to_the_parser() -> None:
@@ -101,13 +110,13 @@ def test_events_that_are_whole_only_together_are_left_to_the_parser() -> None:
         [b'"a"\n'],
         [b'"a\tb"'],
     ):
-        assert repeats.find([before + part + after for part in parts], 0) is None
+        assert found_in(repeats, [before + part + after for part in parts]) is None
 
 
 def test_a_stream_that_never_repeats_itself_is_soon_looked_at_no_more() -> None:
     repeats = Repeats(None)
     for number in range(100):
         raw = chunk("a", {"obfuscation": str(number)}, {}, {})
-        assert repeats.find([event_of(raw)], 0) is None
+        assert found_in(repeats, [event_of(raw)]) is None
         repeats.learn(event_of(raw), raw)
-    assert repeats.find([event_of(raw)], 0) is None
+    assert found_in(repeats, [event_of(raw)]) is None

@@ -11,10 +11,24 @@ from svc.outbound.errors import TooLarge
 from svc.outbound.event_stream import EventReader, ServerSentEvent, parse_event
 
 
+def events_of(reader: EventReader, data: bytes | None) -> list[bytes]:
+    """Feed `data`, or None for the end, and return the events that end with it."""
+    if data is None:
+        reader.end()
+    else:
+        reader.feed(data)
+    found = []
+    while reader.place < len(reader.text):
+        if (event := reader.next_event()) is not None:
+            found.append(event)
+    return found
+
+
 def read(data: bytes, cuts: list[int] | None = None, limit_bytes: int = 1000) -> list[ServerSentEvent]:
     reader = EventReader(limit_bytes)
     edges = sorted({0, len(data), *(cut for cut in cuts or [] if cut < len(data))})
-    found = [event for start, end in itertools.pairwise(edges) for event in reader.feed(data[start:end])] + reader.end()
+    found = [event for start, end in itertools.pairwise(edges) for event in events_of(reader, data[start:end])]
+    found += events_of(reader, None)
     return [event for event in map(parse_event, found) if event is not None]
 
 
@@ -87,10 +101,10 @@ def test_any_text_without_line_ends_arrives_unchanged(texts: list[bytes]) -> Non
 @pytest.mark.parametrize("line", [b"data: ", b": ", b"other: "])
 def test_a_line_over_the_limit_is_refused_before_its_end_comes(line: bytes) -> None:
     reader = EventReader(1000)
-    assert reader.feed(b"data: first\n\n" + line) == [b"data: first"]
+    assert events_of(reader, b"data: first\n\n" + line) == [b"data: first"]
     with pytest.raises(TooLarge):
         for _ in range(12):
-            assert reader.feed(b"x" * 100) == []
+            assert events_of(reader, b"x" * 100) == []
 
 
 @pytest.mark.parametrize(
@@ -123,10 +137,10 @@ def test_the_reader_takes_the_same_time_for_each_byte_of_a_long_line() -> None:
     def seconds(size: int, piece: int) -> float:
         started = time.process_time()
         reader = EventReader(64 << 20)
-        reader.feed(b"data: ")
+        events_of(reader, b"data: ")
         for _ in range(size // piece):
-            reader.feed(b"x" * piece)
-        assert [len(event) for event in reader.end()] == [len("data: ") + size]
+            events_of(reader, b"x" * piece)
+        assert [len(event) for event in events_of(reader, None)] == [len("data: ") + size]
         return time.process_time() - started
 
     small = min(seconds(50_000, 1) for _ in range(3))
