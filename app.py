@@ -38,10 +38,10 @@ from svc.deletion.account import deletions_watched
 from svc.errors import ApiError, StartError
 from svc.inference import upstream
 from svc.inference.catalog import Catalog, on_offer
+from svc.inference.media_engines import MediaEngines
 from svc.inference.models import Models
 from svc.inference.paid_call import Engines
 from svc.inference.providers import KeyBox, count_sealed, drop_sealed
-from svc.inference.studio import Studio
 from svc.log import Log, capture_library_logs
 from svc.metrics import Metrics
 from svc.outbound.addresses import check_address, public_address, public_or_private_address
@@ -297,7 +297,7 @@ async def _start_work(
         db=db,
         limits=Limits(config.monotonic),
         engines=engines,
-        studio=Studio(engines, painter, Voice(speaker), folder.path),
+        media=MediaEngines(engines, painter, Voice(speaker), folder.path),
         models=Models(outside.catalog, db, key_box, outside.guarded),
         key_box=key_box,
         check_address=outside.check_address,

@@ -83,7 +83,7 @@ class AgentRun:
     def _toolbox(self) -> Toolbox:
         state, order, account_id = self._state, self._order, self._payer.account_id
         home = Home(account_id, order.project_id, self.id)
-        maker = Maker(state.studio, self._payer, home, order.image_model, order.speech_model, self._note_progress_in, self._made)
+        maker = Maker(state.media, self._payer, home, order.image_model, order.speech_model, self._note_progress_in, self._made)
         context = RunContext(
             account_id=account_id,
             run_id=self.id,

@@ -16,9 +16,9 @@ from svc.errors import UpstreamFault
 from svc.inference import upstream_media
 from svc.inference.catalog import Model, Provider
 from svc.inference.chat_request import drop_aiming_fields
+from svc.inference.media_engines import MediaEngines, storage
 from svc.inference.paid_call import Bill, PaidCall, Payer
 from svc.inference.pictures import Address, Picture, pictures_in
-from svc.inference.studio import Studio, storage
 
 LEAST_SIDE, MOST_SIDE = 64, 1024
 # What the painter takes beside squares and other sizes of up to 1024 a side: the larger sizes of OpenAI's models.
@@ -42,10 +42,10 @@ class ImageRequest:
 class ImageCall(PaidCall):
     """One request for pictures. `details` holds what the answer tells about them."""
 
-    def __init__(self, model: Model, request: ImageRequest, studio: Studio, payer: Payer) -> None:
-        super().__init__(model, studio.engines, payer)
+    def __init__(self, model: Model, request: ImageRequest, media: MediaEngines, payer: Payer) -> None:
+        super().__init__(model, media.engines, payer)
         self._request = request
-        self._studio = studio
+        self._media = media
         self._made = 0
         self.details: dict[str, Any] = {}
 
@@ -89,7 +89,7 @@ class ImageCall(PaidCall):
                 yield picture
 
     async def _paint(self, order: dict[str, Any]) -> bytes:
-        return await self._studio.painter.run(order, account_id=self._payer.account_id)
+        return await self._media.painter.run(order, account_id=self._payer.account_id)
 
     def _size(self) -> tuple[int, int]:
         """The size that was asked for, or where the painter stands in for a provider the nearest one that it can paint."""
@@ -103,9 +103,9 @@ class ImageCall(PaidCall):
         body = {**self._request.body, "model": model_name, "n": self._request.count}
         # A body may hold so many values that looking at each takes long.
         body = body if provider.byok else await asyncio.to_thread(drop_aiming_fields, body)
-        with self._studio.spool() as file, storage():
+        with self._media.spool() as file, storage():
             await upstream_media.ask_for_images(self._engines.way_to(provider), provider, body, file)
-            async with self._studio.lane(self._model).parsing:
+            async with self._media.limits(self._model).parsing:
                 kept, self.details = await asyncio.to_thread(_unpacked, file, provider, self._request.count)
             for picture in kept:
                 if isinstance(picture, Address):

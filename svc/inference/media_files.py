@@ -7,8 +7,8 @@ from typing import NamedTuple
 from svc.builtin.voice import CONTENT_TYPES
 from svc.content import artifacts
 from svc.content.artifacts import Artifact
+from svc.inference.media_engines import MediaEngines
 from svc.inference.pictures import picture_type
-from svc.inference.studio import Studio
 
 _ENDINGS = {"image/png": "png", "image/jpeg": "jpg", "image/webp": "webp", "image/gif": "gif", "image/avif": "avif"}
 
@@ -22,32 +22,32 @@ class Home(NamedTuple):
 
 
 async def store_picture(
-    studio: Studio, home: Home, prompt: str, content: bytes, number: int = 1, artifact_id: str | None = None
+    media: MediaEngines, home: Home, prompt: str, content: bytes, number: int = 1, artifact_id: str | None = None
 ) -> Artifact:
     """Keeps the `number`th picture of a prompt as an artifact that is named for it. Raises ApiError."""
     content_type = picture_type(content) or "application/octet-stream"
     name = f"{_stem(prompt)}{'' if number == 1 else f'-{number}'}.{_ENDINGS.get(content_type, 'bin')}"
-    return await _store(studio, home, name, content_type, content, artifact_id)
+    return await _store(media, home, name, content_type, content, artifact_id)
 
 
-async def store_speech(studio: Studio, home: Home, text: str, content_type: str, content: bytes) -> Artifact:
+async def store_speech(media: MediaEngines, home: Home, text: str, content_type: str, content: bytes) -> Artifact:
     """Keeps a spoken text as an artifact that is named for it. Raises ApiError."""
     ending = next((format for format, kind in CONTENT_TYPES.items() if kind == content_type), "bin")
-    return await _store(studio, home, f"{_stem(text)}.{ending}", content_type, content)
+    return await _store(media, home, f"{_stem(text)}.{ending}", content_type, content)
 
 
 async def _store(
-    studio: Studio, home: Home, name: str, content_type: str, content: bytes, artifact_id: str | None = None
+    media: MediaEngines, home: Home, name: str, content_type: str, content: bytes, artifact_id: str | None = None
 ) -> Artifact:
     return await artifacts.add_artifact(
-        studio.engines.db,
+        media.engines.db,
         home.account_id,
         content,
         name=name,
         content_type=content_type,
         project_id=home.project_id,
         run_id=home.run_id,
-        now_seconds=studio.engines.clock(),
+        now_seconds=media.engines.clock(),
         artifact_id=artifact_id,
         room_reserved=True,
     )

@@ -62,12 +62,12 @@ class Repeats:
             self._mark = self._before[start - len(_CONTENT) :]
             self._between = self._after + self._before.removesuffix(self._mark)
 
-    def find(self, text: bytes, place: int) -> tuple[Repeat, int] | None:
-        """Return the repeats that `text` has from `place` on, where an event begins, and their end; None if there are none."""
+    def find(self, data: bytes, place: int) -> tuple[Repeat, int] | None:
+        """Return the repeats that `data` has from `place` on, where an event begins, and their end; None if there are none."""
         if self._like is None:
             return None
-        rest = text[place:].removeprefix(self._before)
-        if len(rest) == len(text) - place:
+        rest = data[place:].removeprefix(self._before)
+        if len(rest) == len(data) - place:
             return None
         tokens: list[bytes] = []
         parts = rest.split(self._mark)  # half the work of a search for all bytes between two texts
@@ -89,13 +89,13 @@ class Repeats:
             return None
         try:
             texts = orjson.loads(b"[" + joined + b"]")
-            joined_texts = "".join(texts)
+            text = "".join(texts)
         except (orjson.JSONDecodeError, TypeError):  # no JSON, or a value that is no string
             return None
-        if not texts or not all(texts) or len(texts) != len(tokens) or (self._secret is not None and self._secret in joined_texts):
+        if not texts or not all(texts) or len(texts) != len(tokens) or (self._secret is not None and self._secret in text):
             return None
         self._misses = 0
-        return Repeat(self._like, texts, joined_texts, tokens), len(text) - len(rest)
+        return Repeat(self._like, texts, text, tokens), len(data) - len(rest)
 
 
 def _is_text(lines: bytes, end: int, text: str) -> bool:

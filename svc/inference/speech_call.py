@@ -11,8 +11,8 @@ from svc.builtin.voice import CONTENT_TYPES
 from svc.inference import upstream_media
 from svc.inference.catalog import Model
 from svc.inference.chat_request import drop_aiming_fields
+from svc.inference.media_engines import MediaEngines, storage
 from svc.inference.paid_call import Bill, PaidCall, Payer
-from svc.inference.studio import Studio, storage
 
 DEFAULT_AUDIO_TOKENS = 4096
 LEAST_AUDIO_TOKENS, MOST_AUDIO_TOKENS = 256, 32_768
@@ -39,10 +39,10 @@ class SpeechRequest(NamedTuple):
 class SpeechCall(PaidCall):
     """One request for speech; after `speak` it tells what has become of it."""
 
-    def __init__(self, model: Model, request: SpeechRequest, studio: Studio, payer: Payer) -> None:
-        super().__init__(model, studio.engines, payer)
+    def __init__(self, model: Model, request: SpeechRequest, media: MediaEngines, payer: Payer) -> None:
+        super().__init__(model, media.engines, payer)
         self._request = request
-        self._studio = studio
+        self._media = media
         self._most_seconds = request.most_tokens * _SECONDS_PER_TOKEN
         self.seconds = 0.0
         self.truncated = False
@@ -81,8 +81,8 @@ class SpeechCall(PaidCall):
     async def _engine(self, model: Model, file: BinaryIO) -> AsyncGenerator[tuple[float, bool, str], None]:
         request = self._request
         if model.provider is None:
-            voice, format = await self._studio.voice.nearest(request.voice, request.format)
-            spoken = await self._studio.voice.speak(
+            voice, format = await self._media.voice.nearest(request.voice, request.format)
+            spoken = await self._media.voice.speak(
                 request.text,
                 file,
                 voice=voice,

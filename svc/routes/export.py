@@ -27,7 +27,7 @@ from svc.content.support import SupportConversation, SupportMessage
 from svc.db import Database
 from svc.ids import timestamp
 from svc.inference import providers
-from svc.inference.studio import storage
+from svc.inference.media_engines import storage
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Content, describes, header
 from svc.server.state import State
@@ -155,7 +155,7 @@ async def _archive(state: State, account: Account) -> AsyncGenerator[bytes, None
     told: list[bytes] = []
     last_id = ""
     # A content is read whole before its entry begins, so that one which is replaced meanwhile can be read again.
-    with state.studio.spool() as spool:
+    with state.media.spool() as spool:
         while (artifact := await db.read(_next_artifact, account.id, last_id)) is not None:
             try:
                 await _spool_content(db, artifact, spool)

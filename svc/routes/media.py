@@ -25,10 +25,10 @@ from svc.inference import media_files
 from svc.inference.blocks import error_event, event
 from svc.inference.catalog import Model
 from svc.inference.image_call import LARGE_SIZES, LEAST_SIDE, MOST_SIDE, ImageCall, ImageRequest
+from svc.inference.media_engines import storage
 from svc.inference.paid_call import PaidCall, Payer
 from svc.inference.pictures import Picture
 from svc.inference.speech_call import DEFAULT_AUDIO_TOKENS, LEAST_AUDIO_TOKENS, MOST_AUDIO_TOKENS, SpeechCall, SpeechRequest
-from svc.inference.studio import storage
 from svc.routes import media_bodies
 from svc.routes.schemas.media import AUDIO_ANSWER, IMAGES_ANSWER, SPEECH_ANSWER
 from svc.routes.schemas.refusals import MODEL_NOT_FOUND, MODEL_SERVER, NO_FUNDS, NO_ROOM, OWN_ADDRESS
@@ -85,15 +85,15 @@ async def create_image(request: Request[State], caller: Caller, body: dict[str, 
     model = await state.models.chosen(caller.id, caller.default_model, body.get("model"), "image")
     if model.provider is None:
         _check_for_painter(body, wanted)
-    call = ImageCall(model, wanted, state.studio, _payer(request, caller))
+    call = ImageCall(model, wanted, state.media, _payer(request, caller))
     with contextlib.ExitStack() as held:
         async with (
             _room(state, caller, call, wanted.count if as_url else 0),
             _kept(state, caller) as kept,
             _made(request, caller, call),
         ):
-            held.enter_context(state.studio.lane(model).images.taken(caller.id))
-            file = held.enter_context(state.studio.spool())
+            held.enter_context(state.media.limits(model).images.taken(caller.id))
+            file = held.enter_context(state.media.spool())
             await _write_images(state, caller, call, wanted.prompt, file, kept if as_url else None)
         return _from_file(file, {"content-type": "application/json", **_cost(call)}, held.pop_all())
 
@@ -159,7 +159,7 @@ async def _write_images(
 
 async def _all_made(state: State, call: ImageCall) -> AsyncGenerator[Picture, None]:
     """The pictures, none of them before the last is made, as one that fails fails them all."""
-    with state.studio.spool() as file:
+    with state.media.spool() as file:
         places: list[tuple[int, int, str | None]] = []
         async with contextlib.aclosing(call.pictures()) as pictures:
             async for picture in pictures:
@@ -174,7 +174,7 @@ async def _url(state: State, caller: Caller, prompt: str, picture: Picture, numb
     artifact_id = new_id("art", state.clock())
     kept.append(artifact_id)  # before it is there: a shutdown may come while it is written, which nothing stops
     home = media_files.Home(caller.id)
-    await media_files.store_picture(state.studio, home, prompt, picture.content, number, artifact_id)
+    await media_files.store_picture(state.media, home, prompt, picture.content, number, artifact_id)
     return content_links.content_url(state.derived_keys["content"], state.config.base_url, caller.id, artifact_id, state.clock())
 
 
@@ -228,20 +228,20 @@ async def create_speech(request: Request[State], caller: Caller, body: dict[str,
     """Answer with the audio, or with events that carry it."""
     model = await request.state.models.chosen(caller.id, caller.default_model, body.get("model"), "speech")
     # Clients take an unnamed format for mp3; where the voice has no encoder they get WAV that says so.
-    usual = "mp3" if model.provider is not None or "mp3" in request.state.studio.voice.formats else "wav"
+    usual = "mp3" if model.provider is not None or "mp3" in request.state.media.voice.formats else "wav"
     return await _speech(request, caller, model, body, "response_format", usual)
 
 
 async def _speech(
     request: Request[State], caller: Caller, model: Model, body: dict[str, Any], format_field: str, usual_format: str
 ) -> Response:
-    studio = request.state.studio
+    media = request.state.media
     wanted = await _speech_request(request, model, body, format_field, usual_format)
-    call = SpeechCall(model, wanted, studio, _payer(request, caller))
+    call = SpeechCall(model, wanted, media, _payer(request, caller))
     with contextlib.ExitStack() as held:
         async with _made(request, caller, call):
-            held.enter_context(studio.lane(model).speeches.taken(caller.id))
-            file = held.enter_context(studio.spool())
+            held.enter_context(media.limits(model).speeches.taken(caller.id))
+            file = held.enter_context(media.spool())
             await call.speak(file)
         headers = {
             "x-audio-seconds": f"{call.seconds:.3f}",
@@ -260,7 +260,7 @@ async def _speech_request(
     voice = named["id"] if isinstance(named, dict) else named
     format = body.get(format_field) or usual_format
     if model.provider is None:
-        known = request.state.studio.voice
+        known = request.state.media.voice
         if format not in known.formats:
             message = f"{model.id} cannot make {format} on this machine, only {', '.join(known.formats)}."
             raise ApiError("invalid_value", message, param=format_field)

@@ -12,10 +12,10 @@ from svc.billing.payments import Payments
 from svc.builtin.workshop import Workshop
 from svc.config import Config
 from svc.db import Database
+from svc.inference.media_engines import MediaEngines
 from svc.inference.models import Models
 from svc.inference.paid_call import Engines
 from svc.inference.providers import KeyBox
-from svc.inference.studio import Studio
 from svc.log import Log
 from svc.metrics import Metrics
 from svc.outbound.client import Outbound
@@ -38,7 +38,7 @@ class State(Mapping[str, Any]):
     db: Database
     limits: Limits
     engines: Engines
-    studio: Studio
+    media: MediaEngines
     models: Models
     key_box: KeyBox
     check_address: Callable[[str, str], Awaitable[None]]

@@ -79,7 +79,7 @@ async def test_what_cannot_be_paid_or_made_is_a_result_that_the_model_sees(
 
     draw = 'tool generate_image {"prompt": "hills"}\n---\nsay done'
     with monkeypatch.context() as patched:
-        patched.setattr(service.state["studio"].painter, "run", die)
+        patched.setattr(service.state["media"].painter, "run", die)
         *events, final = await run(service, headers, draw, model="builtin/script")
     (result,) = (event for event in events if event["type"] == "tool_result")
     assert not result["ok"] and "cut off" in result["result"] and final["type"] == "final"

@@ -89,7 +89,7 @@ async def test_what_fails_costs_nothing(lab: Lab, monkeypatch: pytest.MonkeyPatc
 
         raise UpstreamFault("cut", "The helper process ended with status -9.")
 
-    monkeypatch.setattr(lab.service.state["studio"].painter, "run", die)
+    monkeypatch.setattr(lab.service.state["media"].painter, "run", die)
     for response_format in ("b64_json", "url"):
         answer = await lab.post(IMAGES, prompt="hills", model="builtin/paint", n=2, response_format=response_format)
         assert (answer.status_code, answer.json()["error"]["code"]) == (502, "upstream_error")

@@ -41,7 +41,7 @@ async def test_the_largest_cap_is_24_minutes(lab: Lab) -> None:
 async def test_speech_without_a_format_is_wav_that_says_so_where_there_is_no_encoder(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    voice = lab.service.state["studio"].voice
+    voice = lab.service.state["media"].voice
     monkeypatch.setattr(voice, "_encoders", {"wav": None, "pcm": None})
     assert seconds(await lab.post(SPEECH, input="Hello", model="builtin/voice", voice="nova", instructions="x")) > 0.3
     pcm = await lab.post(SPEECH, input="Hello", model="builtin/voice", voice={"id": "nova"}, response_format="pcm", speed=2)

@@ -10,7 +10,7 @@ import pytest
 
 from svc.billing import wallet
 from svc.config import Config
-from svc.inference.studio import Studio
+from svc.inference.media_engines import MediaEngines
 from tests.conftest import Clocks
 from tests.support.media_lab import (
     GENERATE,
@@ -153,12 +153,12 @@ async def test_media_take_nothing_from_the_chat_bucket(lab: Lab) -> None:
 )
 async def test_funds_for_7_serve_7_of_40_at_once(lab: Lab, path: str, body: dict[str, Any], worst: int, affordable: int) -> None:
     """While they are under way each holds its worst case."""
-    studio, db = lab.service.state["studio"], lab.service.state["db"]
+    media, db = lab.service.state["media"], lab.service.state["db"]
     balance = (await lab.account())["wallet_balance_micros"]
     await db.write(wallet.debit, lab.account_id, balance - affordable * worst - worst // 2, description="", now_seconds=1.0)
     # No workshop serves anybody before everybody has asked for a hold.
     async with contextlib.AsyncExitStack() as turns:
-        for workshop in (studio.voice._workshop, studio.painter):
+        for workshop in (media.voice._workshop, media.painter):
             for other in ("user_1", "user_2"):
                 await turns.enter_async_context(workshop._turns.taken(other))
         asked = [asyncio.create_task(lab.post(path, **body)) for _ in range(40)]
@@ -187,14 +187,14 @@ async def test_402_tells_what_is_needed_and_nothing_is_made(lab: Lab) -> None:
     ("path", "model"), [(IMAGES, "builtin/paint"), (IMAGES, "lab/ok"), (GENERATE, "builtin/voice"), (GENERATE, "say/ok")]
 )
 async def test_a_full_disk_is_503_and_costs_nothing(lab: Lab, monkeypatch: pytest.MonkeyPatch, path: str, model: str) -> None:
-    monkeypatch.setattr(Studio, "spool", lambda studio: open("/dev/full", "r+b", buffering=0))  # noqa: SIM115
+    monkeypatch.setattr(MediaEngines, "spool", lambda media: open("/dev/full", "r+b", buffering=0))  # noqa: SIM115
     answer = await lab.post(path, prompt="hills", input="hello", model=model, size="64x64")
     assert (answer.status_code, answer.json()["error"]["code"]) == (503, "storage_unavailable")
     assert await lab.spent() == 0
 
 
 async def test_beyond_the_bound_it_is_overloaded_and_costs_nothing(lab: Lab) -> None:
-    slots = lab.service.state["studio"].shared.images
+    slots = lab.service.state["media"].shared.images
     slots._open.update({"user_1": 40, "user_2": 40, "user_3": 24, "user_4": 12, "user_5": 6, "user_6": 6})
     answer = await lab.post(IMAGES, prompt="hills", model="builtin/paint")
     slots._open.clear()

@@ -12,7 +12,7 @@ import pytest
 
 from svc.errors import ApiError
 from svc.inference.catalog import Model, Provider
-from svc.inference.studio import Lane, Slots, Studio
+from svc.inference.media_engines import MediaEngines, MediaLimits, Slots
 
 
 def took(slots: Slots, account_id: str, held: contextlib.ExitStack) -> int:
@@ -44,20 +44,20 @@ def test_a_slot_is_given_back_however_its_block_ends() -> None:
 
 def test_users_own_providers_take_nothing_from_the_others() -> None:
     nothing: Any = None
-    studio = Studio(nothing, nothing, nothing, Path())
+    media = MediaEngines(nothing, nothing, nothing, Path())
     own = Model("mine/x", "x", Provider("mine", "http://x", byok=True), "image", {"micros_per_image": 0})
     operators = Model("lab/x", "x", Provider("lab", "http://x"), "image", {"micros_per_image": 5})
     built_in = Model("builtin/paint", "paint", None, "image", {"micros_per_image": 5})
-    assert studio.lane(own) is studio.byok and studio.lane(operators) is studio.lane(built_in) is studio.shared
-    assert isinstance(studio.byok, Lane) and studio.byok.parsing is not studio.shared.parsing
+    assert media.limits(own) is media.byok and media.limits(operators) is media.limits(built_in) is media.shared
+    assert isinstance(media.byok, MediaLimits) and media.byok.parsing is not media.shared.parsing
 
 
 def test_a_spool_is_a_file_without_a_name(tmp_path: Path) -> None:
     nothing: Any = None
-    with Studio(nothing, nothing, nothing, tmp_path).spool() as file:
+    with MediaEngines(nothing, nothing, nothing, tmp_path).spool() as file:
         assert file.write(b"x" * 100_000) == 100_000 and not list(tmp_path.iterdir())
     with pytest.raises(ApiError, match="storage"):
-        Studio(nothing, nothing, nothing, tmp_path / "gone").spool()
+        MediaEngines(nothing, nothing, nothing, tmp_path / "gone").spool()
 
 
 async def test_a_large_spool_is_closed_away_from_the_loop(tmp_path: Path) -> None:
@@ -74,7 +74,7 @@ async def test_a_large_spool_is_closed_away_from_the_loop(tmp_path: Path) -> Non
         file.close()
         return time.thread_time() - began
 
-    spool = filled(Studio(nothing, nothing, nothing, tmp_path).spool())
+    spool = filled(MediaEngines(nothing, nothing, nothing, tmp_path).spool())
     descriptor = spool.fileno()
     with tempfile.TemporaryFile(dir=tmp_path, buffering=0) as ordinary:
         assert closing_seconds(spool) < closing_seconds(filled(ordinary)) / 3 and spool.closed

@@ -47,7 +47,7 @@ class Slots:
 
 
 @dataclass(frozen=True)
-class Lane:
+class MediaLimits:
     """What calls of one sort share. Providers' answers are parsed one at a time: they may have 48 MiB."""
 
     images: Slots = field(default_factory=Slots)
@@ -83,7 +83,7 @@ class _Spool(io.FileIO):
 
 
 @dataclass(frozen=True)
-class Studio:
+class MediaEngines:
     """Large things go to nameless files in `folder`, which the system takes back.
 
     Users' own providers have a lane of their own: silent ones take nothing from calls that are paid for.
@@ -93,10 +93,10 @@ class Studio:
     painter: Workshop
     voice: Voice
     folder: Path
-    shared: Lane = field(default_factory=Lane)
-    byok: Lane = field(default_factory=Lane)
+    shared: MediaLimits = field(default_factory=MediaLimits)
+    byok: MediaLimits = field(default_factory=MediaLimits)
 
-    def lane(self, model: Model) -> Lane:
+    def limits(self, model: Model) -> MediaLimits:
         return self.byok if model.provider is not None and model.provider.byok else self.shared
 
     def spool(self) -> BinaryIO:
