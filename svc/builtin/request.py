@@ -2,7 +2,6 @@
 
 import contextlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import orjson
@@ -24,9 +23,8 @@ _BIG_BYTES = 64 << 10
 _BIG_MESSAGES = 500
 
 
-@dataclass(slots=True)
-class EarlierCall:
-    """A tool call found in the messages, and the tool's answer to it once there is one."""
+class EarlierCall(NamedTuple):
+    """A tool call in the messages, and its result if there is one."""
 
     id: str
     name: str

@@ -7,6 +7,7 @@ numbers, multipleOf, common formats, allOf, anyOf, oneOf, and $ref within the sc
 import json
 import math
 import re
+from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
@@ -19,6 +20,8 @@ MAX_DEPTH = 40
 MAX_STRING_CHARACTERS = 10_000
 MAX_POINTER_CHARACTERS = 1_000
 CHARACTERS_PER_COST = 100
+MAX_ARGUMENT_COST = 200
+MAX_CHOICES = 1_000
 
 ANSWER_NAMES = frozenset({"answer", "content", "message", "output", "reply", "response", "result", "summary", "text", "value"})
 _FORMATS = {
@@ -74,6 +77,33 @@ def _is_object(text: str) -> bool:
         return text.lstrip().startswith("{") and isinstance(orjson.loads(text), dict)
     except ValueError:
         return False
+
+
+def takes_text(schema: Any) -> bool:
+    """Return whether a string of any text may satisfy `schema`."""
+    kind = schema.get("type", "string") if isinstance(schema, dict) and not schema.keys() & {"enum", "const"} else None
+    return kind == "string" or (isinstance(kind, list) and "string" in kind)
+
+
+def argument(root: dict[str, Any], schema: Any, name: str, clause: str, numbers: Iterator[str]) -> Any:
+    """Return a value for a tool's parameter: the choice that `clause` mentions, one of its `numbers`, or a small instance.
+
+    Raises ValueError like `instance`.
+    """
+    schema = schema if isinstance(schema, dict) else {}
+    if isinstance(schema.get("enum"), list):
+        choices, said = schema["enum"][:MAX_CHOICES], _spaced(clause)
+        mentioned = (one for one in choices if isinstance(one, str) and _spaced(one) in said)
+        return next(mentioned, choices[0] if choices else None)
+    if schema.get("type") in ("integer", "number"):
+        number = next((one for one in numbers if schema["type"] == "number" or "." not in one), "")
+        if 0 < len(number) <= 18:
+            return float(number) if "." in number else int(number)
+    return instance(root, schema, name=name, text=clause, max_cost=MAX_ARGUMENT_COST)
+
+
+def _spaced(text: str) -> str:
+    return " " + " ".join(re.findall(r"[^\W_]+", text[:MAX_STRING_CHARACTERS].lower())) + " "
 
 
 class _Builder:

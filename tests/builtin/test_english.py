@@ -4,7 +4,8 @@ import time
 
 import pytest
 
-from svc.builtin.english import asks_arithmetic, clauses, expressions, quotations, sentences, subject, trimmed, words
+from svc.builtin.calculate import asks_arithmetic, expressions
+from svc.builtin.english import clauses, quotations, sentences, subject, trimmed, words
 
 
 def test_clauses_end_at_commas_full_stops_and_words_but_not_in_quotations() -> None:
