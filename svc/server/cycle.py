@@ -1,95 +1,69 @@
-"""One request and its answer: what its body brings, an answer that is written at once, errors in our shape, and HTTP/1.0."""
+"""One request and its answer, in the place of uvicorn's RequestResponseCycle.
+
+That class takes 11 % more instructions for a chat: it writes a head and a body apart, and searches each header twice. It also
+cannot end an answer of unknown length to HTTP/1.0.
+"""
 
 import asyncio
 import logging
 from collections.abc import Callable, Iterable
-from http import HTTPStatus
-from typing import Any
+from dataclasses import dataclass, field
 
 import orjson
 from starlette.types import ASGIApp, Message, Scope
+from uvicorn.protocols.http.flow_control import FlowControl
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 from uvicorn.server import ServerState
 
 from svc.errors import ApiError
 from svc.ids import random_base62
 
 _log = logging.getLogger("uvicorn.error")
-_PHRASES = {status.value: status.phrase for status in HTTPStatus}
-STATUS_LINE = {status: f"HTTP/1.1 {status} {_PHRASES.get(status, '')}\r\n".encode() for status in range(100, 600)}
 _CONTROLS = bytes([*range(9), *range(10, 32), 127])
 
 
-class Channel:
-    """What the requests of one connection share: its transport, whether either side has to wait, who hears that one is over."""
-
-    __slots__ = ("_writable", "loop", "on_response", "read_paused", "server_state", "transport", "write_paused")
+class Channel(FlowControl):
+    """What the requests of one connection share: its transport, its flow control, and the call at the end of an answer."""
 
     def __init__(self, transport: asyncio.Transport, server_state: ServerState, on_response: Callable[[], None]) -> None:
+        super().__init__(transport)
         self.loop = asyncio.get_running_loop()
         self.transport = transport
         self.server_state = server_state
         self.on_response = on_response
-        self.read_paused = self.write_paused = False
-        self._writable: asyncio.Event | None = None  # most connections never wait to write
-
-    def pause_reading(self) -> None:
-        if not self.read_paused:
-            self.read_paused = True
-            self.transport.pause_reading()
-
-    def resume_reading(self) -> None:
-        if self.read_paused:
-            self.read_paused = False
-            self.transport.resume_reading()
-
-    def resume_writing(self) -> None:
-        self.write_paused = False
-        if self._writable is not None:
-            self._writable.set()
-            self._writable = None
-
-    async def writable(self) -> None:
-        """Waits until the client has taken enough."""
-        if self._writable is None:
-            self._writable = asyncio.Event()
-        await self._writable.wait()
 
 
+@dataclass(slots=True, eq=False)
 class Cycle:
-    """One request and its answer. The head of an answer waits for the first of its body: most are one write."""
+    """One request and its answer. The head of an answer waits for the first part of its body: most answers are one write."""
 
-    # Slots, and no defaults in the class: an attribute that stands there, too, is looked up anew each time.
-    __slots__ = (
-        *("chunks", "disconnected", "keep_alive", "more_body", "news", "reader", "response_complete", "response_started"),
-        *("unread_bytes", "waiting_for_100_continue", "_channel", "_chunked", "_head", "_http_1_1", "_left", "_method", "_task"),
-    )
+    _channel: Channel
+    _scope: Scope
+    waiting_for_100_continue: bool
+    keep_alive: bool
+    body: bytearray = field(default_factory=bytearray)  # what the application has not read of the request's body
+    more_body: bool = True
+    news: bool = False  # whether `receive` has something to return
+    reader: asyncio.Future[None] | None = None  # `receive` waits for it
+    disconnected: bool = False
+    response_started: bool = False
+    response_complete: bool = False
+    _chunked: bool = False
+    _head: bytes = b""  # of the answer
+    _left: int | None = None  # bytes of the answer that its content-length still promises
+    _task: "asyncio.Task[None] | None" = None
 
-    def __init__(self, channel: Channel, method: str, http_1_1: bool, expects: bool, keep_alive: bool) -> None:
-        self._channel = channel
-        self._method = method
-        self._http_1_1 = http_1_1
-        self.waiting_for_100_continue = expects
-        self.keep_alive = keep_alive
-        self.chunks: list[bytes] = []  # of the request's body, not yet read by the application
-        self.unread_bytes = 0  # their size
-        self._head = b""  # the answer's
-        self.more_body = True
-        self.news = False  # for `receive`
-        self.reader: asyncio.Future[None] | None = None  # the one that waits for it
-        self.disconnected = self.response_started = self.response_complete = self._chunked = False
-        self._left: int | None = None  # how much of the answer its head still promises
-
-    def start(self, app: ASGIApp, scope: Scope) -> None:
-        """Lets `app` answer the request in a task, of which the server knows while it runs."""
-        # With a name: asyncio would write out a number for each, a quarter of what it takes to make one.
-        self._task: Any = asyncio.Task(self._run(app, scope), loop=self._channel.loop, name="request")
+    def start(self, app: ASGIApp) -> None:
+        """Let `app` answer the request in a task, which the server's state holds while it runs."""
+        # With a name: asyncio would format a number for each, a quarter of the cost of a task.
+        self._task = asyncio.Task(self._run(app), loop=self._channel.loop, name="request")
         self._channel.server_state.tasks.add(self._task)
 
-    async def _run(self, app: ASGIApp, scope: Scope) -> None:
+    async def _run(self, app: ASGIApp) -> None:
         try:
-            await app(scope, self.receive, self.send)
+            await app(self._scope, self.receive, self.send)
             if not self.response_complete and not self.disconnected:
-                raise RuntimeError("the application returned before its answer was whole")
+                raise RuntimeError("the application returned before its answer was complete")
         except BaseException as error:  # also when it is cancelled because the server ends
             _log.error("Exception in ASGI application", exc_info=error)
             if self.response_started:
@@ -101,8 +75,7 @@ class Cycle:
             self._task = None
 
     def wake(self) -> None:
-        """Lets a `receive` that waits look at what is new: a piece of the body, its end, that the client is gone, or the answer
-        whole."""
+        """Resume a waiting `receive`: part of the body has come, the client has disconnected, or the answer is complete."""
         if self.reader is not None and not self.reader.done():
             self.reader.set_result(None)
 
@@ -112,33 +85,30 @@ class Cycle:
             channel.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
             self.waiting_for_100_continue = False
         if not self.disconnected and not self.response_complete:
-            if channel.read_paused:
-                channel.resume_reading()
+            channel.resume_reading()
             if not self.news:
                 self.reader = channel.loop.create_future()
                 await self.reader
             self.news = False
         if self.disconnected or self.response_complete:
             return {"type": "http.disconnect"}
-        body = b"".join(self.chunks)
-        self.chunks.clear()
-        self.unread_bytes = 0
+        body, self.body = bytes(self.body), bytearray()
         return {"type": "http.request", "body": body, "more_body": self.more_body}
 
     async def send(self, message: Message) -> None:
         if self._channel.write_paused and not self.disconnected:
-            await self._channel.writable()
+            await self._channel.drain()
         if self.disconnected:
             return
         kind = message["type"]
         if kind == "http.response.body" and self.response_started and not self.response_complete:
-            self._go_on(message.get("body", b""), message.get("more_body", False))
+            self._write_body(message.get("body", b""), message.get("more_body", False))
         elif kind == "http.response.start" and not self.response_started:
-            self._begin(message["status"], message.get("headers", ()))
+            self._make_head(message["status"], message.get("headers", ()))
         else:
-            raise RuntimeError(f"{kind} makes no sense here")
+            raise RuntimeError(f"unexpected ASGI message {kind}")
 
-    def _begin(self, status: int, sent: Iterable[tuple[bytes, bytes]]) -> None:
+    def _make_head(self, status: int, sent: Iterable[tuple[bytes, bytes]]) -> None:
         headers = [*self._channel.server_state.default_headers, *sent]
         self.response_started = True
         self.waiting_for_100_continue = False
@@ -152,34 +122,33 @@ class Cycle:
             block += b"\r\nconnection: close"
         if b"content-length" in named:
             self._left = int(named[b"content-length"])
-        elif self._method == "HEAD" or status in (204, 304):
+        elif self._scope["method"] == "HEAD" or status in (204, 304):
             self._left = 0
-        elif self._http_1_1:  # else the body ends with its connection
+        elif self._scope["http_version"] == "1.1":  # else the end of the connection ends the body
             self._chunked = True
             block += b"\r\ntransfer-encoding: chunked"
         self._head = STATUS_LINE[status] + block + b"\r\n\r\n"
 
-    def _go_on(self, body: bytes, more_body: bool) -> None:
+    def _write_body(self, body: bytes, more_body: bool) -> None:
         head, channel = self._head, self._channel
         if self._chunked:
             body = b"%b%x\r\n%b\r\n" % (head, len(body), body) if body else head
             if not more_body:
                 body += b"0\r\n\r\n"
         else:
-            if self._method == "HEAD":
+            if self._scope["method"] == "HEAD":
                 body = b""
             elif self._left is not None:
                 self._left -= len(body)
                 if self._left < 0 or (self._left and not more_body):
-                    raise RuntimeError("the answer is not as long as its head says")
+                    raise RuntimeError("the answer is not as long as its content-length")
             body = head + body
         channel.transport.write(body)
         if head:
             self._head = b""
         if not more_body:
             self.response_complete = True
-            if self.reader is not None:
-                self.wake()
+            self.wake()
             if not self.keep_alive:
                 channel.transport.close()
             channel.on_response()
@@ -191,7 +160,7 @@ class Cycle:
 
 
 def error_answer(error: ApiError) -> tuple[list[tuple[bytes, bytes]], bytes]:
-    """The headers and the body of an ApiError that no application answers with."""
+    """Return the headers and the body for an ApiError outside the application."""
     body = orjson.dumps(error.body())
     headers = {
         "content-type": "application/json",

@@ -30,14 +30,14 @@ def joined(headers: Iterable[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
     return sent
 
 
-def check_head(version: str, url: bytes, headers: Headers, *, came_bytes: int, upgrades: bool) -> None:
+def check_head(version: str, url: bytes, headers: Headers, *, received_bytes: int, upgrades: bool) -> None:
     """Looks closely at a head in which something is uncommon. Raises ApiError for what nobody should send.
 
-    `came_bytes` is what has come since the last request, perhaps with more than the head; `upgrades` tells whether it asks
+    `received_bytes` is what has come since the last request, perhaps with more than the head; `upgrades` tells whether it asks
     for another protocol.
     """
     if len(headers) > HEAD_LINES or (
-        came_bytes > HEAD_BYTES and len(url) + sum(len(name) + len(value) + 4 for name, value in headers) > HEAD_BYTES
+        received_bytes > HEAD_BYTES and len(url) + sum(len(name) + len(value) + 4 for name, value in headers) > HEAD_BYTES
     ):
         raise ApiError("headers_too_large")
     if version not in ("1.1", "1.0"):

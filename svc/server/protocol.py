@@ -1,8 +1,8 @@
-"""HTTP/1.1 on one connection, in the place of uvicorn's protocol, which lacks the deadlines, limits and refusals.
+"""HTTP/1.1 on one connection. uvicorn's protocol has no deadlines, and does not refuse bad requests in our shape.
 
 head (10 s, 64 KiB, 100 lines) -> body (1 KiB/s, and 60 s in all with 1 s more for each 128 KiB)
-     -> answer (its reader must take bytes) -> idle (60 s) -> next head
-Whatever is no good HTTP is refused here, in the shape of all errors, after the answers before it; then we hang up.
+     -> answer (the client must read it) -> idle (60 s) -> next head
+A request that is not valid HTTP gets an error after the answers to earlier requests. Then the connection is closed.
 """
 
 import asyncio
@@ -11,17 +11,19 @@ import socket
 import struct
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 import httptools
-from starlette.types import ASGIApp, Scope
+from starlette.types import ASGIApp
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 from uvicorn.protocols.utils import get_local_addr, get_remote_addr, is_ssl
 from uvicorn.server import ServerState
 
 from svc.errors import ApiError
 from svc.server.context import Context
-from svc.server.cycle import STATUS_LINE, Channel, Cycle, error_answer
+from svc.server.cycle import Channel, Cycle, error_answer
 from svc.server.head import HEAD_BYTES, HEAD_LINES, METHODS, check_head, expects_100, joined, target_of
 
 _PIPELINED_REQUESTS = 64
@@ -31,9 +33,9 @@ _REQUEST_LINE = re.compile(rb"[A-Za-z-]+ /")
 
 
 class Watch:
-    """Lets every connection check its deadlines twice a second.
+    """Has every connection check its deadlines twice a second.
 
-    Its clock moves by one check at a time, so that clients are forgiven for as long as this process stood still.
+    Its clock advances by one interval at each check, so that clients do not time out because this process was stopped.
     """
 
     interval_seconds = 0.5
@@ -44,7 +46,7 @@ class Watch:
         self._timer: asyncio.TimerHandle | None = None
 
     def check(self) -> None:
-        """Checks now and from now on."""
+        """Check the deadlines now and after each interval."""
         self._timer = asyncio.get_running_loop().call_later(self.interval_seconds, self.check)
         self.now += self.interval_seconds
         for connection in list(self._connections):
@@ -55,6 +57,7 @@ class Watch:
             self._timer.cancel()
 
 
+@dataclass(slots=True, eq=False)  # slots: a dictionary of so many attributes has 3 KB
 class Protocol(asyncio.Protocol):
     """One client's connection."""
 
@@ -62,49 +65,49 @@ class Protocol(asyncio.Protocol):
     idle_seconds = 60.0
     body_grace_seconds = 15.0  # how long a body may be late; it must come at `body_bytes_per_second`
     body_bytes_per_second = 1024
-    body_seconds = 60.0  # for the whole of it, and a second more for each
+    body_seconds = 60.0  # for the whole body, and a second more for each `body_bytes_per_extra_second`
     body_bytes_per_extra_second = 128 * 1024
-    stall_seconds = 25.0  # how long a reader may take nothing: it is cut within 30
+    stall_seconds = 25.0  # how long a client may read nothing: its connection is aborted within 30
     stall_seconds_in_drain = 3.0
     linger_seconds = 1.0  # how long the end of TLS may take
-    unread_linger_seconds = 5.0  # and the rest of a body that nobody reads any more
+    unread_linger_seconds = 5.0  # how long the rest of a body may take that the handler does not read
 
-    # An instance without a dictionary: so many attributes would have one of 3 KB.
-    __slots__ = (
-        *("refused", "on_lost", "transport", "_app", "_server_state", "_app_state", "_watch", "_parser", "_channel", "_socket"),
-        *("_server", "_client", "_scheme", "_url", "_sent", "_repeated", "_cycle", "_running", "_waiting", "_refusal"),
-        *("_in_head", "_unparsed_bytes", "_body_bytes", "_body_ends", "_deaf", "_closing", "_patience", "_unsent", "_taken"),
-        *("_deadline", "_taken_at"),
-    )
+    _app: ASGIApp
+    _server_state: ServerState
+    _app_state: Any
+    _watch: Watch
+    refused: ApiError | None = None  # sent at once instead of reading requests
+    on_lost: Callable[[], None] | None = None
+    transport: asyncio.Transport = field(init=False)
+    _parser: Any = field(init=False)
+    _channel: Channel = field(init=False)
+    _socket: socket.socket = field(init=False)
+    _server: tuple[str, int | None] | None = None
+    _client: tuple[str, int] | None = None
+    _scheme: str = ""
+    _url: bytes = b""
+    _headers: dict[bytes, bytes] = field(default_factory=dict)  # of the head that is being read
+    _repeated: list[tuple[bytes, bytes]] = field(default_factory=list)  # its headers whose names are in `_headers` already
+    _cycle: Cycle | None = None  # of the last request that was read, which may be waiting
+    _running: Cycle | None = None
+    _waiting: list[Cycle] = field(default_factory=list)
+    _refusal: ApiError | None = None
+    _deadline: float = 0.0  # for the client's next step: its head, its body, its next request, its end of the connection
+    _in_head: bool = False
+    _unparsed_bytes: int = 0  # since the last complete head or part of a body
+    _body_bytes: int = 0  # since the last check
+    _body_ends: float = 0.0
+    _deaf: bool = False  # further input is discarded
+    _closing: bool = False
+    _patience: float = stall_seconds
+    _unsent: bool = False  # an answer was begun that the client has not read completely
+    _taken: int = -1
+    _taken_at: float = 0.0
 
-    def __init__(self, app: ASGIApp, server_state: ServerState, app_state: Any, watch: Watch) -> None:
-        self._app = app
-        self._server_state = server_state
-        self._app_state = app_state
-        self._watch = watch
+    def __post_init__(self) -> None:
         self._parser = httptools.HttpRequestParser(self)
-        # Or llhttp would not take a request behind one with `Connection: close`, which is dropped here.
+        # Otherwise llhttp fails on a request after one with `Connection: close`. Such a request is discarded here.
         self._parser.set_dangerous_leniencies(lenient_data_after_close=True)
-        self._url = b""
-        self._sent: dict[bytes, bytes] = {}  # the headers that have come of the head that is read,
-        self._repeated: list[tuple[bytes, bytes]] = []  # and those whose names had come before
-        self._cycle: Cycle | None = None  # the last one read, which may wait behind
-        self._running: Cycle | None = None
-        self._waiting: list[tuple[Cycle, Scope]] = []
-        self._refusal: ApiError | None = None
-        self._deadline = 0.0  # of what the client has to do next: its head, its body, its next request, its good-bye
-        self._in_head = False
-        self._unparsed_bytes = 0  # since the last whole head or piece of body
-        self._body_bytes = 0  # since the last check
-        self._body_ends = 0.0
-        self._deaf = False  # whatever else comes in is dropped
-        self._closing = False
-        self._patience = self.stall_seconds
-        self._unsent = False  # an answer was begun and not yet taken whole
-        self._taken = -1
-        self._taken_at = 0.0
-        self.refused: ApiError | None = None  # what the client is told instead of being heard
-        self.on_lost: Callable[[], None] | None = None
 
     # --- the connection
 
@@ -113,52 +116,52 @@ class Protocol(asyncio.Protocol):
         self.transport = transport
         transport.set_write_buffer_limits(_WRITE_BUFFER_BYTES)
         self._channel = Channel(transport, self._server_state, self._on_response)
-        self._socket: socket.socket = transport.get_extra_info("socket")
+        self._socket = transport.get_extra_info("socket")
         self._server, self._client = get_local_addr(transport), get_remote_addr(transport)
         self._scheme = "https" if is_ssl(transport) else "http"
         self._deadline = self._watch.now + self.head_seconds
         if self.refused is not None:
-            self._hang_up(self.refused)
+            self._close(self.refused)
 
     def pause_writing(self) -> None:
-        self._channel.write_paused = True
+        self._channel.pause_writing()
 
     def resume_writing(self) -> None:
         self._channel.resume_writing()
 
     @property
     def idle(self) -> bool:
-        """Whether nothing is under way: no request has begun since the last answer was taken."""
-        waits = self._unsent and self.outgoing()[0]  # the last check may be half a second ago
-        return not (self._in_head or self._answering or waits or self.transport.is_closing())
+        """Whether the client has read the last answer and has not begun another request."""
+        is_sending = self._unsent and self.outgoing()[0]  # the last check may be half a second ago
+        return not (self._in_head or self._answering or is_sending or self.transport.is_closing())
 
     def lost(self) -> None:
-        """Tells once that the connection is no more, or was never made."""
+        """Call `on_lost` once: the connection has ended, or was never made."""
         on_lost, self.on_lost = self.on_lost, None
         if on_lost is not None:
             on_lost()
 
     def eof_received(self) -> None:
-        self._client_gone()
+        self._disconnect()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._server_state.connections.discard(self)
         self.lost()
-        self._client_gone()
-        # They hold us: without this only the garbage collector frees us all.
+        self._disconnect()
+        # They refer to this object: only the garbage collector would free it otherwise.
         del self._parser, self._channel.on_response
 
-    def _client_gone(self) -> None:
+    def _disconnect(self) -> None:
         self._deaf = True
         self._waiting.clear()
-        for cycle in (self._running, self._cycle):  # the one that is being answered may not be the last that was read
+        for cycle in (self._running, self._cycle):  # the request that is being answered may not be the last one
             if cycle is not None and not cycle.response_complete:
                 cycle.disconnected = True
                 cycle.wake()
         self._channel.resume_writing()
 
     def shutdown(self) -> None:
-        """Closes the connection as soon as the answer that is being given has ended."""
+        """Close the connection when the current answer has ended."""
         self._patience = min(self.stall_seconds, self.stall_seconds_in_drain)
         if self._running is not None and self._answering:
             self._running.keep_alive = False
@@ -169,7 +172,7 @@ class Protocol(asyncio.Protocol):
     def _answering(self) -> bool:
         return self._running is not None and not self._running.response_complete
 
-    # --- what comes in
+    # --- input
 
     def data_received(self, data: bytes) -> None:
         if self._deaf:
@@ -179,12 +182,12 @@ class Protocol(asyncio.Protocol):
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade as upgrade:
-            # Nothing here upgrades, so the request is an ordinary one and the rest of the data the next.
+            # No request is upgraded, so the rest of the data is the next request.
             rest = data[upgrade.args[0] :]
         except httptools.HttpParserError as error:
             self._refuse(_as_refusal(error, data))
             return
-        if rest:  # not above: the upgrade would be the context of whatever is wrong with it
+        if rest:  # not in the handler above: the upgrade would become the context of the next exception
             self.data_received(rest)
         elif self._unparsed_bytes > HEAD_BYTES:
             self._refuse(ApiError("headers_too_large"))
@@ -192,7 +195,7 @@ class Protocol(asyncio.Protocol):
     def on_message_begin(self) -> None:
         if len(self._waiting) >= _PIPELINED_REQUESTS:
             raise ApiError("invalid_request", "Too many requests were sent before their answers were read.")
-        self._url, self._sent, self._repeated = b"", {}, []
+        self._url, self._headers, self._repeated = b"", {}, []
         self._in_head = True
         if self._running is not None:  # the first head's deadline began with the connection
             self._deadline = self._watch.now + self.head_seconds
@@ -201,19 +204,19 @@ class Protocol(asyncio.Protocol):
         self._url += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        name, value = name.lower(), value.rstrip(b" \t")  # RFC 9112, 5.1; the parser strips only what precedes the value
-        if name in self._sent:
+        name, value = name.lower(), value.rstrip(b" \t")  # RFC 9112, 5.1; the parser strips only the space before the value
+        if name in self._headers:
             self._repeated.append((name, value))
         else:
-            self._sent[name] = value
+            self._headers[name] = value
 
     def on_headers_complete(self) -> None:
-        named, parser, now = self._sent, self._parser, self._watch.now
+        named, parser, now = self._headers, self._parser, self._watch.now
         headers, version, upgrades = [*named.items(), *self._repeated], parser.get_http_version(), parser.should_upgrade()
         http_1_1, small = version == "1.1", len(headers) <= HEAD_LINES and self._unparsed_bytes <= HEAD_BYTES
         plain = http_1_1 and small and not self._repeated and b"host" in named
         if not plain or b"transfer-encoding" in named or upgrades:
-            check_head(version, self._url, headers, came_bytes=self._unparsed_bytes, upgrades=upgrades)
+            check_head(version, self._url, headers, received_bytes=self._unparsed_bytes, upgrades=upgrades)
             named = joined(headers)
         method, path, raw_path, query, host = target_of(parser.get_method(), self._url)
         if host is not None:  # it replaces the Host header
@@ -233,23 +236,23 @@ class Protocol(asyncio.Protocol):
             "root_path": "",
             "headers": headers,
             "svc": Context(named),
-            "state": self._app_state,  # nobody changes it, so that nobody needs a copy
+            "state": self._app_state,  # read-only, so that requests can share it
         }
-        # Trailers come here too, and must not join the headers that were just checked. An idle connection keeps no secret.
-        self._sent, self._url = {}, b""
+        # Trailers also come to on_header and must not join the checked headers. An idle connection keeps no secrets.
+        self._headers, self._url = {}, b""
         self._in_head = False
         self._unparsed_bytes = 0
         self._deadline, self._body_ends = now + self.body_grace_seconds, now + self.body_seconds
         expects = b"expect" in named and http_1_1 and expects_100(headers)
-        # A body that was announced and refused may come or not: nobody could tell it from the next request.
+        # A client that expects 100 may omit its body after a refusal: the next request would be ambiguous.
         keep_alive = http_1_1 and not expects and parser.should_keep_alive()
-        cycle = self._cycle = Cycle(self._channel, method, http_1_1, expects, keep_alive)
+        cycle = self._cycle = Cycle(self._channel, scope, expects, keep_alive)
         if self._running is None or self._running.response_complete:
             self._running = cycle
-            cycle.start(self._app, scope)
+            cycle.start(self._app)
         else:
             self._channel.pause_reading()
-            self._waiting.append((cycle, scope))
+            self._waiting.append(cycle)
 
     def on_body(self, body: bytes) -> None:
         self._unparsed_bytes = 0
@@ -257,13 +260,11 @@ class Protocol(asyncio.Protocol):
         if cycle is None or cycle.response_complete:
             return
         self._body_bytes += len(body)
-        cycle.chunks.append(body)
-        cycle.unread_bytes += len(body)
-        if cycle.unread_bytes > HIGH_WATER_LIMIT:
+        cycle.body += body
+        if len(cycle.body) > HIGH_WATER_LIMIT:
             self._channel.pause_reading()
         cycle.news = True
-        if cycle.reader is not None:
-            cycle.wake()
+        cycle.wake()
 
     def on_message_complete(self) -> None:
         self._unparsed_bytes = 0
@@ -272,10 +273,9 @@ class Protocol(asyncio.Protocol):
             return
         cycle.more_body = False
         cycle.news = True
+        cycle.wake()
         if cycle.response_complete:
             self._deadline = self._watch.now + self.idle_seconds
-        elif cycle.reader is not None:
-            cycle.wake()
 
     def _on_response(self) -> None:
         self._expect_reader()
@@ -284,10 +284,10 @@ class Protocol(asyncio.Protocol):
         if self._channel.read_paused:
             self._channel.resume_reading()
         if self._waiting:
-            self._running, scope = self._waiting.pop(0)
-            self._running.start(self._app, scope)
+            self._running = self._waiting.pop(0)
+            self._running.start(self._app)
         elif self._refusal is not None:
-            self._hang_up(self._refusal)
+            self._close(self._refusal)
         elif self._in_head:
             self._deadline = self._watch.now + self.head_seconds
         else:
@@ -303,15 +303,15 @@ class Protocol(asyncio.Protocol):
         if body_is_bad and cycle is not self._running:
             self._waiting.pop()
         if not self._answering:
-            self._hang_up(error)
+            self._close(error)
         elif cycle is None or not body_is_bad or cycle is not self._running:
             self._refusal = error
         else:
             begun = cycle.response_started
-            self._client_gone()
-            self._hang_up(None if begun else error)
+            self._disconnect()
+            self._close(None if begun else error)
 
-    def _hang_up(self, error: ApiError | None) -> None:
+    def _close(self, error: ApiError | None) -> None:
         self._deaf = True
         if error is not None:
             headers, body = error_answer(error)
@@ -324,20 +324,20 @@ class Protocol(asyncio.Protocol):
     # --- deadlines
 
     def check_deadlines(self) -> None:
-        """Cuts the client off when it is late with what it has to do; the Watch calls this twice a second."""
+        """Close the connection if the client has missed a deadline."""
         now = self._watch.now
         if self._running is not None and self._answering and self._running.response_started:
             self._expect_reader()
         if self._unsent:
             self._check_reader(now)
         if self.transport.is_closing():
-            self._check_good_bye(now)
+            self._check_closing(now)
         elif self._answering:
             cycle = self._cycle
             if cycle is not None and cycle is self._running and cycle.more_body:
                 self._check_body(cycle, now)
         elif now > self._deadline:
-            self._hang_up(ApiError("request_timeout") if self._in_head else None)
+            self._close(ApiError("request_timeout") if self._in_head else None)
 
     def _expect_reader(self) -> None:
         if not self._unsent:
@@ -352,20 +352,20 @@ class Protocol(asyncio.Protocol):
             self.transport.abort()
 
     def outgoing(self) -> tuple[bool, int]:
-        """Whether bytes wait for the client, and a number that changes when it takes some.
+        """Return whether bytes wait for the client, and a number that changes when it reads some.
 
-        The transport cannot tell: under TLS it hides what uvloop has taken over, which is all of a large answer.
+        The transport does not know: under TLS it does not count what uvloop has buffered, which is all of a large answer.
         """
         waiting = self.transport.get_write_buffer_size()
         if sys.platform != "linux":
             return waiting > 0, waiting
-        if self._socket.fileno() < 0:  # closed, and we shall be told in the next turn of the loop
+        if self._socket.fileno() < 0:  # closed; connection_lost() follows in the next turn of the event loop
             return False, -1
         info = self._socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 148)
         unacknowledged, taken, unsent = struct.unpack_from("=24xI92xQ16xI", info)
         return bool(waiting or unacknowledged or unsent), taken
 
-    def _check_good_bye(self, now: float) -> None:
+    def _check_closing(self, now: float) -> None:
         if self._unsent:
             return
         if not self._closing:
@@ -376,7 +376,7 @@ class Protocol(asyncio.Protocol):
             self.transport.abort()
 
     def _check_body(self, cycle: Cycle, now: float) -> None:
-        if self._channel.read_paused or cycle.waiting_for_100_continue:  # it waits for us
+        if self._channel.read_paused or cycle.waiting_for_100_continue:  # the client waits for us
             self._deadline += self._watch.interval_seconds
             self._body_ends += self._watch.interval_seconds
         else:
@@ -392,7 +392,7 @@ def _as_refusal(error: httptools.HttpParserError, data: bytes) -> ApiError:
     cause = error.__context__
     if isinstance(cause, ApiError):
         return cause
-    if cause is not None:  # a fault of ours in a callback
+    if cause is not None:  # a bug in a callback
         raise cause
     if isinstance(error, httptools.HttpParserInvalidMethodError) and _REQUEST_LINE.match(data):
         return ApiError("method_not_allowed", headers={"allow": METHODS})

@@ -8,8 +8,8 @@ from svc.server.head import HEAD_BYTES, HEAD_LINES, Headers, check_head, expects
 HOST = (b"host", b"localhost")
 
 
-def check(*headers: tuple[bytes, bytes], version: str = "1.1", came_bytes: int = 200, upgrades: bool = False) -> None:
-    check_head(version, b"/v1/models", list(headers), came_bytes=came_bytes, upgrades=upgrades)
+def check(*headers: tuple[bytes, bytes], version: str = "1.1", received_bytes: int = 200, upgrades: bool = False) -> None:
+    check_head(version, b"/v1/models", list(headers), received_bytes=received_bytes, upgrades=upgrades)
 
 
 def test_the_values_of_several_lines_are_one_list() -> None:
@@ -56,9 +56,9 @@ def test_a_body_cannot_come_with_an_upgrade(header: tuple[bytes, bytes]) -> None
 
 
 def test_a_head_is_judged_by_its_own_size_and_not_by_what_came_with_it() -> None:
-    check(HOST, came_bytes=HEAD_BYTES * 4)
+    check(HOST, received_bytes=HEAD_BYTES * 4)
     with pytest.raises(ApiError) as caught:
-        check(HOST, (b"x", b"x" * HEAD_BYTES), came_bytes=HEAD_BYTES + 1)
+        check(HOST, (b"x", b"x" * HEAD_BYTES), received_bytes=HEAD_BYTES + 1)
     assert caught.value.code == "headers_too_large"
     with pytest.raises(ApiError) as caught:
         check(HOST, *[(b"x", b"")] * HEAD_LINES)
