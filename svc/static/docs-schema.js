@@ -1,4 +1,4 @@
-// Schemas as people read them: the name of a type, the rules of a value, and the tree of an object's fields.
+// Schemas for people: type names, constraints, and the tree of fields.
 import { el, inline, prose } from "./page.js";
 
 /** The schemas of one document: `new Schemas(document).tree(schema)` are nodes. */
@@ -7,7 +7,7 @@ export class Schemas {
     this.document = document;
   }
 
-  /** What a `$ref` stands for, with what stands beside it; any other value as it is. */
+  /** Resolve a `$ref` together with its sibling keywords; return other values unchanged. */
   resolve(value) {
     if (!value?.$ref) return value;
     const { $ref, ...beside } = value;
@@ -37,10 +37,7 @@ export class Schemas {
     return type.includes(" | ") ? `(${type})` : type;
   }
 
-  /**
-   * The fields of a schema, or of the variants that it may have; null where it has none. `above` are the
-   * objects around it.
-   */
+  /** Return the fields of a schema or of its variants, or null. `above` are the enclosing objects. */
   tree(schema, above = []) {
     const own = this.resolve(schema);
     const name = schema.$ref ?? own.title;
@@ -115,7 +112,7 @@ export class Schemas {
     );
   }
 
-  /** What a value must keep to besides its type. */
+  /** Return the constraints of a value besides its type. */
   rules(own) {
     const found = [
       bounds(own.minimum, own.maximum),

@@ -1,5 +1,5 @@
-// The reference page: /openapi.json -> an introduction, a section per tag, an article per operation, and the
-// menu beside them.
+// The reference page from /openapi.json: an introduction, a section per tag, an article per operation, and
+// the menu.
 import { codeBlock, el, inline, jsonText, prose } from "./page.js";
 import { Schemas } from "./docs-schema.js";
 
@@ -41,14 +41,11 @@ function draw(api) {
   }));
   main.append(...introduction(page), ...groups.map((group) => section(page, group)));
   drawMenu(groups);
-  // The browser looked for the address's fragment before these articles were there.
+  // Scroll to the fragment again, because the articles did not exist at load.
   document.getElementById(location.hash.slice(1))?.scrollIntoView();
 }
 
-/**
- * The references of refusals that most operations share, with a token and without: they stand apart, in the
- * introduction.
- */
+/** The errors that most operations share, with and without a token; the introduction shows them. */
 function commonAnswers(operations) {
   const references = (operation) =>
     Object.values(operation.responses)
@@ -127,7 +124,7 @@ function drawMenu(groups) {
   });
 }
 
-/** A path that a narrow column breaks between its steps. */
+/** A path that can wrap between its segments. */
 function inSteps(path) {
   return el(
     "span",
@@ -197,7 +194,7 @@ function article(page, operation) {
   );
 }
 
-/** What a caller must show, in a sentence. */
+/** Return the required authentication in a sentence. */
 function access(api, operation) {
   const names = operation.security.flatMap(Object.keys);
   if (names.length === 0) return "Needs no token.";
@@ -227,7 +224,7 @@ function commands(base, operation, parameters, bodyType, body) {
   ];
 }
 
-/** A line for the shell that does the operation, with the examples of the document. */
+/** Return a curl command for the operation with the examples of the document. */
 function curl(base, operation, parameters, bodyType, value) {
   const path = parameters
     .filter((parameter) => parameter.in === "path")

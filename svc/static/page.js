@@ -1,9 +1,8 @@
-// What the scripts of the pages share: elements made of text alone, prose, and code with a button that copies
-// it.
+// Shared by the scripts of all pages: elements, prose, and code with a copy button.
 
 /**
- * An element; a false, null or absent attribute is left out. Children are nodes or strings, which become
- * text, never markup.
+ * Create an element. False, null or missing attributes are left out. Children are nodes or text, never
+ * markup.
  */
 export function el(tag, attributes = {}, ...children) {
   const node = document.createElement(tag);
@@ -15,7 +14,7 @@ export function el(tag, attributes = {}, ...children) {
   return node;
 }
 
-/** Nodes of a line of text, in which `code` and **strong words** are marked as in Markdown. */
+/** Return the nodes of a line in which `code` and **strong words** are marked as in Markdown. */
 export function inline(text) {
   return text
     .split(/(`[^`]+`|\*\*[^*]+\*\*)/)
@@ -28,8 +27,8 @@ export function inline(text) {
 }
 
 /**
- * Nodes of a longer text: paragraphs apart by an empty line, lists of lines that begin with `- `, code
- * between lines of ```.
+ * Return the nodes of a longer text: paragraphs, lists of lines that begin with `- `, and code between lines
+ * of ```.
  */
 export function prose(text) {
   return (text ?? "")
@@ -54,7 +53,7 @@ function paragraphs(text) {
     });
 }
 
-/** `value` as JSON for people: what fits into a line stands on one. */
+/** Format `value` as JSON; short objects stay on one line. */
 export function jsonText(value, indent = "") {
   const line = JSON.stringify(value, null, 1).replace(/\n\s*/g, " ");
   if (indent.length + line.length <= 72 || typeof value !== "object") return line;
@@ -68,13 +67,13 @@ export function jsonText(value, indent = "") {
   return `${open}\n${items.join(",\n")}\n${indent}${close}`;
 }
 
-/** A block of code that can be scrolled and copied. `label` says what it is to who cannot see it. */
+/** A code block that can be scrolled and copied. `label` is its accessible name. */
 export function codeBlock(text, label) {
   const pre = el("pre", { tabindex: "0", role: "group", "aria-label": label }, el("code", {}, text));
   return withCopyButton(pre);
 }
 
-/** `pre` in a box with a button that copies its text. */
+/** Wrap `pre` in a box with a copy button. */
 export function withCopyButton(pre) {
   const button = el("button", { type: "button", "aria-live": "polite" }, "Copy");
   button.addEventListener("click", async () => {

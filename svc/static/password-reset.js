@@ -1,9 +1,8 @@
-// Sets a new password with the one-time token that stands in the fragment of the link: link -> token -> form
-// -> POST -> what came of it.
+// Set a new password with the one-time token in the fragment of the link.
 
 const form = document.querySelector("form");
 const [first, second, deleteKeys] = form.querySelectorAll("input");
-// How the token of an account ends whose address was never verified: whoever made its keys may be a stranger
+// The suffix of a token for an account with an unverified address: its API keys may belong to a stranger
 const UNPROVED = "u";
 const button = form.querySelector("button");
 const alertBox = document.querySelector("[role=alert]");
@@ -16,7 +15,7 @@ function show(box, text) {
   box.textContent = text;
 }
 
-// The token leaves the address bar at once, and with it the history and any screenshot.
+// Remove the token from the address bar at once, and so from history and screenshots.
 function takeToken() {
   token = location.hash.slice(1);
   history.replaceState(null, "", location.pathname);
@@ -26,7 +25,7 @@ function takeToken() {
   show(alertBox, token ? "" : "This link is not complete. Open it again as a whole, or ask for a new one.");
 }
 
-/** The message to show, and whether the password is set. */
+/** Return the message to show and whether the password is set. */
 async function confirmReset(password) {
   try {
     const answer = await fetch("/auth/password-reset/confirm", {

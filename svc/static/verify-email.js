@@ -1,12 +1,11 @@
-// Confirms an e-mail address with the one-time token that stands in the fragment of the link: link -> token
-// -> button -> POST.
+// Verify an email address with the one-time token in the fragment of the link.
 
 const button = document.querySelector("button");
 const alertBox = document.querySelector("[role=alert]");
 const statusBox = document.querySelector("[role=status]");
 let token = "";
 
-// The token leaves the address bar at once, and with it the history and any screenshot.
+// Remove the token from the address bar at once, and so from history and screenshots.
 function takeToken() {
   token = location.hash.slice(1);
   history.replaceState(null, "", location.pathname);

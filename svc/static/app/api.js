@@ -1,20 +1,20 @@
-// All that the page knows of the service's interface: the session, paths, errors, lists, uploads and event
-// streams. A view calls `api.<resource>.<verb>(…)`; each gives the answer's JSON or throws an ApiError.
+// The client of the service's API: session, paths, errors, lists, uploads and event streams.
+// `api.<resource>.<verb>(…)` returns the JSON of the response or throws an ApiError.
 import { effect, signal } from "@preact/signals";
 
 const SESSION = "svc.session";
 const OURS = "svc.";
 const KEPT_AT_SIGN_OUT = new Set(["svc.theme"]);
 
-/** Who is signed in, as the browser remembers it: `{token, expiresAt (ms), user}`, or null. */
+/** The stored session: `{token, expiresAt (ms), user}`, or null. */
 export const session = signal(stored());
-/** Whether the session has run out, and its person is asked for the password in place. */
+/** Whether the session has expired and the password dialog is open. */
 export const expired = signal(false);
-/** Whether the service could be reached when it was last asked. */
+/** Whether the last request reached the service. */
 export const online = signal(navigator.onLine);
 
 export class ApiError extends Error {
-  /** `status` 0: no answer came. `retryAfter`: seconds, or null. */
+  /** `status` 0: no response. `retryAfter`: seconds, or null. */
   constructor(status, { message, code = null, type = null, param = null, retry_after: retryAfter = null }) {
     super(message);
     this.status = status;
@@ -25,7 +25,7 @@ export class ApiError extends Error {
   }
 }
 
-/** Whether `error` is that the person, or the page, has ended the request itself. */
+/** Whether the user or the page aborted the request. */
 export const wasAborted = (error) => error?.name === "AbortError";
 
 function stored() {
@@ -37,7 +37,7 @@ function stored() {
   }
 }
 
-/** Remembers the session that a sign-in answered. Another person's begins with an empty page. */
+/** Store the session of a sign-in. A session of another account starts with an empty page. */
 export function signedIn({ access_token: token, expires_in: seconds, user }) {
   const before = session.peek();
   if (before && before.user.id !== user.id) forget();
@@ -48,7 +48,7 @@ export function signedIn({ access_token: token, expires_in: seconds, user }) {
   if (before && before.user.id !== user.id) location.replace("/");
 }
 
-/** Changes what is remembered of the person, such as the name. */
+/** Update the stored user, such as the name. */
 export function rememberUser(user) {
   const value = { ...session.peek(), user };
   localStorage.setItem(SESSION, JSON.stringify(value));
@@ -62,11 +62,10 @@ function forget() {
   sessionStorage.clear();
 }
 
-/** Signs out here and in every other tab: a token cannot be revoked, so it, and all drafts, are forgotten. */
+/** Sign out in all tabs: a token cannot be revoked, so the token and all drafts are deleted. */
 export async function signOut() {
   const token = session.peek()?.token;
-  // The answer makes the browser forget the cookie of the checkout; without a network the token is forgotten
-  // all the same.
+  // The response clears the checkout cookie. Offline, only the token is deleted.
   if (token)
     await fetch("/auth/logout", { method: "POST", headers: { authorization: `Bearer ${token}` } }).catch(
       () => {},
@@ -85,13 +84,13 @@ addEventListener("storage", ({ key }) => {
 addEventListener("online", () => {
   online.value = true;
 });
-let offlineSince = -Infinity; // when the browser last said so
+let offlineSince = -Infinity; // time of the browser's last offline event
 addEventListener("offline", () => {
   [online.value, offlineSince] = [false, performance.now()];
 });
 
 /**
- * Settles once there is a session with another token than `old`.
+ * Resolve when there is a session with a token other than `old`.
  * @returns {Promise<void>}
  */
 function newSession(old) {
@@ -105,7 +104,7 @@ function newSession(old) {
 }
 
 /**
- * `body`: JSON, or a Blob or URLSearchParams as it is. `open`: without the session's token.
+ * `body`: JSON, a Blob or URLSearchParams. `open`: without the session's token.
  * @typedef {{body?: any, headers?: Record<string, string>, open?: boolean, keepalive?: boolean,
  *   signal?: AbortSignal}} Options
  * @typedef {{onProgress?: (bytes: number, allBytes: number | null) => void, type?: string,
@@ -113,8 +112,8 @@ function newSession(old) {
  */
 
 /**
- * The answer to a request, whatever its status. One that finds the session run out waits for a new one and is
- * sent again.
+ * Send a request and return the response of any status. An expired session is renewed first, then the
+ * request is repeated.
  * @param {string} method
  * @param {string} path
  * @param {Options} [options]
@@ -147,7 +146,7 @@ async function send(method, path, { body, headers = {}, signal: abort, keepalive
     if (answer.status !== 401 || !token) return answer;
     const problem = await problemOf(answer);
     if (problem.code !== "session_expired") {
-      if (session.peek()?.token === token) signOut(); // the account is gone, or the service has a new secret
+      if (session.peek()?.token === token) signOut(); // account deleted, or a new secret
       throw problem;
     }
     if (session.peek()?.token === token) expired.value = true;
@@ -199,7 +198,7 @@ async function json(method, path, options) {
 }
 
 const segment = encodeURIComponent;
-/** `path` with those of `values` that are neither null nor empty. */
+/** Append the values that are neither null nor empty to `path`. */
 function query(path, values = {}) {
   const given = Object.entries(values).filter(
     ([, value]) => value !== undefined && value !== null && value !== "",
@@ -212,8 +211,7 @@ const patch = (path, body) => json("PATCH", path, { body });
 const remove = (path, options) => json("DELETE", path, options);
 
 /**
- * The texts of the `data:` lines of an answer, as they come. Throws an ApiError `connection_lost` when it is
- * cut off.
+ * Yield the `data:` lines of a response. Throws an ApiError `connection_lost` if the response is cut off.
  */
 async function* dataLines(answer) {
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
@@ -238,8 +236,8 @@ const connectionLost = () =>
   new ApiError(0, { message: "The connection was lost before the end.", code: "connection_lost" });
 
 /**
- * Chunks of a chat completion. An error in mid-stream is thrown as an ApiError of status 200. `onOpen` gets
- * the headers.
+ * Yield the chunks of a chat completion. A mid-stream error is thrown as an ApiError with status 200.
+ * `onOpen` receives the headers.
  */
 async function* chat(body, { signal: abort, headers, onOpen }) {
   const answer = await checked("POST", "/v1/chat/completions", {
@@ -260,8 +258,8 @@ async function* chat(body, { signal: abort, headers, onOpen }) {
 const TERMINAL = new Set(["final", "error", "stopped"]);
 
 /**
- * Events of an agent run, the last one `final`, `error` or `stopped`; throws `connection_lost` when none of
- * them came.
+ * Yield the events of an agent run up to `final`, `error` or `stopped`. Throws `connection_lost` without
+ * them.
  * @param {object} body
  * @param {Options} [options]
  */
@@ -276,7 +274,7 @@ async function* runAgent(body, { signal: abort } = {}) {
 }
 
 /**
- * Sends a Blob with progress, which fetch cannot tell.
+ * Upload a Blob with progress, which fetch does not report.
  * @param {string} method
  * @param {string} path
  * @param {Blob} blob
@@ -308,7 +306,7 @@ function upload(method, path, blob, { onProgress, signal: abort, type = blob.typ
 }
 
 /**
- * The bytes of an answer as a Blob, with progress.
+ * Download a response as a Blob, with progress.
  * @param {string} path
  * @param {Transfer} [options]
  */

@@ -1,5 +1,4 @@
-// One artifact on the page: shown inline where it is a picture, a sound or a text, and else as a file to
-// download.
+// One artifact: an inline image, audio player or text, or a download link.
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { api } from "./api.js";
@@ -16,7 +15,10 @@ import { texts } from "./texts.js";
 const t = texts.artifacts;
 const SHOWN_BYTES = 300_000;
 
-/** `picture`, `sound`, `text` or `file`: how an artifact is shown. SVG is a file: it could carry a script. */
+/**
+ * Return how an artifact is shown: `picture`, `sound`, `text` or `file`. SVG is a file, because it could
+ * contain a script.
+ */
 export function kindOf({ content_type: type, name }) {
   if (/^image\/(png|jpeg|webp|gif)\b/.test(type)) return "picture";
   if (type.startsWith("audio/")) return "sound";
@@ -31,12 +33,12 @@ export function kindOf({ content_type: type, name }) {
 export const iconOf = (artifact) =>
   ({ picture: "image", sound: "sound", text: "artifacts", file: "artifacts" })[kindOf(artifact)];
 
-/** Downloads the content under the artifact's name. */
+/** Download the content under the artifact's name. */
 export async function saveArtifact({ id, name }, options) {
   saveFile(await api.artifacts.content(id, options), name);
 }
 
-/** The content of an artifact. `updated_at` makes a replaced one be asked for anew. */
+/** Load the content of an artifact. `updated_at` reloads a replaced one. */
 export function ArtifactContent({ of }) {
   const kind = kindOf(of);
   if (kind === "picture") return html`<${Picture} key=${of.updated_at} id=${of.id} name=${of.name} />`;
@@ -96,7 +98,7 @@ function Text({ of }) {
   return html`<pre class="artifact-text" tabindex="0" aria-label=${of.name}><code>${text.value}</code></pre>`;
 }
 
-/** An artifact that something has made, in place: its name, and what it is. */
+/** A card for a created artifact with its name and preview. */
 export function ArtifactCard({ of }) {
   return html`<section class="artifact-card" aria-label=${of.name}>
     <p class="artifact-card-head">

@@ -1,23 +1,22 @@
-// Markdown read into blocks: marked's tokens, cut into parts none of which takes long to draw, in groups that
-// grow at their end.
+// Parse Markdown into blocks: marked's tokens, split into parts that are quick to draw, in groups.
 import { Lexer, lexer } from "marked";
 
 const OPTIONS = { gfm: true, breaks: true };
-// Characters, from which on a block stands in parts, and with which a group of blocks is full
+// Characters above which a block is split, and of a full group of blocks
 const PART = 1_500;
-// A last block that cannot be cut by its own rules is cut all the same, for it is read again each time
+// A last block that has no boundary is split anywhere, because it is parsed again each time
 const LONGEST_OPEN = 12_000;
-const COLUMN = [3, 36]; // characters of a table's column, at least and at most
+const COLUMN = [3, 36]; // characters of a table's column, minimum and maximum
 
 const lengthOf = (tokens) => tokens.reduce((length, { raw }) => length + raw.length, 0);
 export const rawOf = (tokens) => tokens.map(({ raw }) => raw).join("");
-// Marked calls itself for each of them, and each takes longer than the one before
+// Marked recurses for each of them, with growing cost
 const TOO_DEEP = /^(?:[ \t]*(?:>|[-*+][ \t]|\d+[.)][ \t])){40}/m;
 const asItIs = (raw) => ({ type: "source", raw });
 
 const lex = (text) => (TOO_DEEP.test(text) ? [asItIs(text)] : lexer(text, OPTIONS));
 
-/** `things` with a `raw` in chunks of about PART characters. */
+/** Group `things`, which have a `raw`, by about PART characters. */
 function chunks(things) {
   const found = [];
   let length = PART;
@@ -29,9 +28,7 @@ function chunks(things) {
   return found;
 }
 
-/**
- * Where to cut a text that is longer than two parts: at the end of a line, else at a space, else anywhere.
- */
+/** Return where to split a text longer than two parts: at a line end, else at a space, else anywhere. */
 function cutOf(text) {
   for (const mark of ["\n", " "]) {
     const at = text.indexOf(mark, PART);
@@ -43,7 +40,7 @@ function cutOf(text) {
 
 const continuing = (parts) => parts.map((part, at) => (at ? { ...part, continued: true } : part));
 
-/** A block as parts that can each be drawn at once; all but the first are `continued`. */
+/** Split a block into parts that can be drawn separately; all but the first are `continued`. */
 function partsOf(token) {
   if (token.raw.length <= PART || ["code", "html", "space", "def"].includes(token.type)) return [token];
   switch (token.type) {
@@ -89,9 +86,7 @@ function tableParts(token) {
   );
 }
 
-/**
- * How wide the columns of a table in parts are, in characters, so that those of all its parts stand in line.
- */
+/** Return the column widths of a split table in characters, so that its parts align. */
 const widthsOf = ({ widths, header, rows }) =>
   widths ??
   header.map((head, at) => {
@@ -113,9 +108,8 @@ function textParts(token) {
 }
 
 /**
- * What of a long last block stays as it is, whatever follows: `{block, lead}`, or null. `lead` tells what the
- * rest goes on with: `head` is what has to stand before it to be read as the same thing, `start` the number
- * of the next entry of a list.
+ * Return the settled part of a long last block, or null: `{block, lead}`. `lead.head` must precede the rest
+ * so that it parses as the same block; `lead.start` is the number of the next list item.
  */
 function settledOf(token) {
   const { type, raw } = token;
@@ -154,7 +148,7 @@ function settledOf(token) {
   };
 }
 
-/** The tokens of what follows a settled part; the first one goes on with it where it is the same thing. */
+/** Return the tokens after a settled part; the first one continues it if it has the same type. */
 function lexAfter(lead, text) {
   if (!lead) return lex(text);
   const tokens = lex(lead.head + text),
@@ -175,9 +169,9 @@ function lexAfter(lead, text) {
 }
 
 /**
- * Reads a text that grows: gives its tokens in groups, of which only the last one changes. Only the last
- * block, or the last part of a long one, is read again, for no other can change by what follows. (A list goes
- * on after an empty line; so the last block is the last one that is no space.)
+ * Parse a growing text and return its tokens in groups, of which only the last changes. Only the last block,
+ * or the last part of a long one, is parsed again. A list continues after an empty line, so the last block
+ * is the last one that is not a space.
  */
 export function growing() {
   let groups,
@@ -203,8 +197,7 @@ export function growing() {
       while (last > 0 && fresh[last].type === "space") last--;
       const done = fresh.slice(0, Math.max(0, last)),
         rest = fresh.slice(done.length);
-      // Where marked has read a text in its own way (tabs), its pieces do not add up: then all is read again
-      // each time.
+      // If marked normalized the text (tabs), the offsets do not match; then all text is parsed each time.
       const addsUp = text.startsWith(rawOf(done), length),
         settled = addsUp && rest.length ? settledOf(rest[0]) : null;
       if (addsUp && done.length) settle(done, null);
@@ -217,9 +210,7 @@ export function growing() {
   };
 }
 
-/**
- * `[groups, open]` with the parts of `blocks` behind them; `open` is the last group, which is not full yet.
- */
+/** Append the parts of `blocks` to `[groups, open]`; `open` is the last group, which is not full. */
 function grouped(groups, open, blocks) {
   const all = [...groups];
   let last = open;

@@ -1,5 +1,4 @@
-// Spend per day as stacked bars: read by hovering, by touch, with the arrow keys, and as the table that
-// stands beneath.
+// Spend per day as stacked bars, usable by mouse, touch and arrow keys, and as a table.
 import { useSignal } from "@preact/signals";
 import { cost, date } from "./format.js";
 import { html } from "./html.js";
@@ -12,8 +11,8 @@ const WIDTH = 720,
 const MOST_SERIES = 5;
 
 /**
- * `rows`: [{day: "2026-01-31", series, micros}]; `days`: how many, up to today (UTC). The largest series keep
- * their own colour.
+ * `rows`: [{day: "2026-01-31", series, micros}]; `days`: how many, up to today (UTC). The largest series
+ * keep their own colour.
  */
 export function SpendChart({ rows, days, labelOf }) {
   const chosen = useSignal(null);

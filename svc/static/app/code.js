@@ -1,11 +1,10 @@
-// A block of code: its language, a button that copies it, and its colours, for which Prism is loaded when
-// code first appears.
+// A code block with its language, a copy button and colours. Prism is loaded with the first code block.
 import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { CopyButton } from "./components.js";
 import { html, memo } from "./html.js";
-import { whenNear } from "./near.js";
-import { linesOf, piecesOf } from "./pieces.js";
+import { whenVisible } from "./viewport.js";
+import { linesOf, textBlocks } from "./text-blocks.js";
 import { texts } from "./texts.js";
 
 const COLOUR_EVERY_MS = 150;
@@ -34,7 +33,7 @@ const ALIASES = {
   ps1: "powershell",
   make: "makefile",
 };
-/** What a language builds on: it is loaded first. */
+/** Languages that a language depends on; they are loaded first. */
 const NEEDS = {
   javascript: ["clike"],
   typescript: ["javascript"],
@@ -58,7 +57,7 @@ const PLAIN =
 const LANGUAGES = new Set([...Object.keys(NEEDS), ...PLAIN.split(" ")]);
 const loads = new Map();
 
-/** Prism with the grammar of `name`, or null for a language that it does not know. */
+/** Return Prism with the grammar of `name`, or null for an unknown language. */
 async function grammar(name) {
   if (!LANGUAGES.has(name)) return null;
   await load("core");
@@ -69,8 +68,7 @@ async function grammar(name) {
 
 function load(name) {
   if (!loads.has(name)) {
-    // Prism is no module: it looks for `global` to leave itself there, and would colour the page by itself if
-    // it were not told.
+    // Prism is not a module: it exports itself to `global`, and `manual` stops it from colouring the page.
     globalThis.global = globalThis;
     globalThis.Prism ??= { manual: true };
     const loading = import(`prismjs/prism-${name}.min.js`);
@@ -86,7 +84,7 @@ const coloured = (token) => {
   return html`<span class="token-${token.type}">${coloured(token.content)}</span>`;
 };
 
-/** A piece of code, coloured while it grows: what came since the last time stands plain behind it. */
+/** Code that is coloured while it grows. Text since the last pass is plain. */
 function CodePiece({ text, name, alone }) {
   const content = useSignal({ text: "", elements: [] }),
     box = useRef(null),
@@ -102,7 +100,7 @@ function CodePiece({ text, name, alone }) {
       now.current.timer = 0;
     };
     now.current.timer = setTimeout(() => {
-      now.current.stop = whenNear(box.current, () => {
+      now.current.stop = whenVisible(box.current, () => {
         idle(colour);
       });
     }, COLOUR_EVERY_MS);
@@ -126,7 +124,7 @@ const Coloured = memo(CodePiece);
 export function CodeBlock({ text, language = "", label }) {
   const name = ALIASES[language.toLowerCase()] ?? language.toLowerCase();
   const title = label ?? (language || texts.common.code),
-    pieces = piecesOf(text);
+    blocks = textBlocks(text);
   return html`<figure class="code">
     <figcaption>
       <span>${title}</span>
@@ -134,12 +132,12 @@ export function CodeBlock({ text, language = "", label }) {
     </figcaption>
     <pre tabindex="0" role="region" aria-label=${title}>
       <code>
-        ${pieces.map(
+        ${blocks.map(
           (piece, at) => html`<${Coloured}
           key=${at}
           text=${piece}
           name=${name}
-          alone=${pieces.length === 1}
+          alone=${blocks.length === 1}
         />`,
         )}
       </code>

@@ -1,5 +1,4 @@
-// The parts that views are made of. Each takes what a plain element takes (class, id, data-…) besides what
-// its comment names.
+// Components of the views. Each accepts the attributes of a plain element (class, id, data-…) too.
 import { signal, useSignal } from "@preact/signals";
 import { useEffect, useId, useLayoutEffect, useRef } from "preact/hooks";
 import { online } from "./api.js";
@@ -13,8 +12,8 @@ const t = texts.common;
 const names = (...list) => list.filter(Boolean).join(" ");
 
 /**
- * A button. `kind`: "primary", "plain" (the default), "quiet" or "danger"; `icon`; `busy` shows that its work
- * goes on.
+ * A button. `kind`: "primary", "plain" (the default), "quiet" or "danger"; `icon`; `busy` shows work in
+ * progress.
  */
 export function Button({
   kind = "plain",
@@ -46,7 +45,7 @@ export function Button({
   >${content}</button>`;
 }
 
-/** A button that is an icon; `label` says what it does, to ears and as a tip. */
+/** An icon button. `label` is its accessible name and tooltip. */
 export function IconButton({ icon, label, size = 20, class: extra, href, ...rest }) {
   const look = names("icon-button", extra);
   const content = html`<${Icon} name=${icon} size=${size} />`;
@@ -58,8 +57,8 @@ export function IconButton({ icon, label, size = 20, class: extra, href, ...rest
 }
 
 /**
- * A labelled input. `hint` and `error` are read with it; `rows` makes it a text area, `options` ([value,
- * text]) a choice.
+ * A labelled input. `hint` and `error` describe it. `rows` makes it a text area, `options` ([value, text]) a
+ * select.
  */
 export function Field({ label, hint, error, rows, options, hideLabel, class: extra, ...input }) {
   const id = useId();
@@ -103,10 +102,7 @@ export function Switch({ label, hint, checked, onChange, disabled }) {
   </div>`;
 }
 
-/**
- * A page's frame: one heading, what can be done at its right, and the content in a column (`wide` for
- * tables).
- */
+/** The frame of a page: a heading, actions at its right, and the content in a column (`wide` for tables). */
 export function Page({ title, intro, actions, wide, children }) {
   return html`<div class=${names("page", wide && "page-wide")}>
     <header class="page-head">
@@ -123,7 +119,7 @@ export function Loading({ label = t.loading }) {
   </div>`;
 }
 
-/** What stands where nothing is yet; children are what to do about it. */
+/** An empty state. Children are actions. */
 export function Empty({ icon, title, text, children }) {
   return html`<div class="empty">
     ${icon && html`<${Icon} name=${icon} size=${28} />`}<p class="empty-title">${title}</p>
@@ -133,8 +129,8 @@ export function Empty({ icon, title, text, children }) {
 }
 
 /**
- * What went wrong and what to do: no money leads to the wallet, a limit counts down, a lost connection is
- * tried again.
+ * An error with an action: no funds links to the wallet, a limit counts down, a lost connection can be
+ * retried.
  */
 export function Failed({ error, retry, children }) {
   const left = useCountdown(error.retryAfter, error);
@@ -157,7 +153,7 @@ export function Failed({ error, retry, children }) {
   </div>`;
 }
 
-/** Seconds that are left of `seconds` since `key` came, counting down. */
+/** The remaining seconds of `seconds` since `key` changed, counting down. */
 function useCountdown(seconds, key) {
   const left = useSignal(seconds ?? 0);
   useEffect(() => {
@@ -172,13 +168,13 @@ function useCountdown(seconds, key) {
   return left.value;
 }
 
-/** A message in place. `kind`: "info" (the default), "good" or "bad". */
+/** An inline notice. `kind`: "info" (the default), "good" or "bad". */
 export function Notice({ kind = "info", icon, children, action }) {
   return html`<div class="notice notice-${kind}" role=${kind === "bad" ? "alert" : "status"}>
     ${icon && html`<${Icon} name=${icon} />`}<div class="notice-text">${children}</div>${action}</div>`;
 }
 
-/** A resource (state.js) in its four states; the child is a function of its data. */
+/** A resource (state.js) in its four states. The child is a function of its data. */
 export function Resource({ of, children }) {
   useEffect(() => {
     of.ensure();
@@ -189,7 +185,7 @@ export function Resource({ of, children }) {
     : html`<${Loading} />`;
 }
 
-/** A paged list (state.js): `children` makes one item's element; `empty` stands where there is none. */
+/** A paged list (state.js). `children` draws one item; `empty` is the empty state. */
 export function List({ of, empty, children, class: extra = "list", as = "ul" }) {
   useEffect(() => {
     of.ensure();
@@ -208,7 +204,7 @@ export function List({ of, empty, children, class: extra = "list", as = "ul" }) 
     }`;
 }
 
-/** A dialog over the page; Escape and the outside close it. `footer`: its buttons. */
+/** A modal dialog; Escape or a click outside closes it. `footer`: its buttons. */
 export function Dialog({ title, onClose, footer, wide, children, class: extra, dismissable = true }) {
   const dialog = useRef(null),
     id = useId();
@@ -242,10 +238,7 @@ export function Dialog({ title, onClose, footer, wide, children, class: extra, d
 
 const question = signal(null);
 
-/**
- * Asks before something that cannot be taken back: `await confirm({title, text, action, danger})` is whether
- * to go on.
- */
+/** Ask for confirmation: `await confirm({title, text, action, danger})` is true if the user confirms. */
 export function confirm(what) {
   return new Promise((resolve) => {
     question.value = { ...what, resolve };
@@ -253,8 +246,8 @@ export function confirm(what) {
 }
 
 /**
- * A button with a list of actions: `items` are `{label, icon, onSelect or href, danger, checked}`, false ones
- * left out.
+ * A button with a menu. `items` are `{label, icon, onSelect or href, danger, checked}`; false items are left
+ * out.
  */
 export function Menu({ label, icon = "more", items, trigger, class: extra }) {
   const open = useSignal(false),
@@ -326,7 +319,7 @@ export function Menu({ label, icon = "more", items, trigger, class: extra }) {
   </div>`;
 }
 
-/** Shows `list` over all else, under `anchor` or, without room there, above it. */
+/** Show `list` on top, below `anchor` or above it if there is no room. */
 export function placeBeside(list, anchor) {
   list.showPopover();
   const place = anchor.getBoundingClientRect(),
@@ -344,8 +337,8 @@ const toasts = signal([]);
 let lastToast = 0;
 
 /**
- * Tells something in passing. `action`: {label, onSelect}; `onGone(acted)` is told when it leaves. Gives a
- * function that takes it away.
+ * Show a toast. `action`: {label, onSelect}; `onGone(acted)` is called when it closes. Returns a function
+ * that closes it.
  * @param {string} text
  * @param {{action?: {label: string, onSelect: () => void}, kind?: string, seconds?: number,
  *   onGone?: (acted: boolean) => void}} [options]
@@ -395,7 +388,7 @@ function Toast({ text, action, kind, seconds, end }) {
   </div>`;
 }
 
-/** What stands over every view: the question of `confirm`, and the toasts. */
+/** The layer above every view: the confirmation dialog and the toasts. */
 export function Overlays() {
   const asked = question.value;
   const answer = (yes) => {
@@ -423,7 +416,7 @@ export function Overlays() {
   `;
 }
 
-/** Copies text, and says that it did. `text` may be a function. */
+/** Copy text and announce it. `text` may be a function. */
 export function CopyButton({ text, label = t.copy, withLabel = false, ...rest }) {
   const done = useSignal(false);
   const copy = async () => {
@@ -444,17 +437,17 @@ export function CopyButton({ text, label = t.copy, withLabel = false, ...rest })
     : html`<${IconButton} icon=${icon} size=${18} label=${says} onClick=${copy} ...${rest} />`;
 }
 
-/** Micros of a dollar: a cost to its last digit, or with `as="balance"` whole cents. */
+/** Format micros: a cost to its last digit, or whole cents with `as="balance"`. */
 export function Money({ micros, as = "cost" }) {
   return html`<span class="money">${as === "balance" ? balance(micros) : cost(micros)}</span>`;
 }
 
-/** A time as "5 minutes ago"; its tip is the time itself. */
+/** A relative time ("5 minutes ago"); the tooltip is the exact time. */
 export function Time({ at }) {
   return html`<time datetime=${at} title=${dateTime(at)}>${ago(at)}</time>`;
 }
 
-/** Progress of something longer than a second; without `value` it only moves. */
+/** A progress bar; without `value` it is indeterminate. */
 export function Progress({ label, value, max }) {
   return html`<div class="progress" role="status">
     <span>${label}</span>

@@ -1,5 +1,4 @@
-// Where a message is written: text that is kept as a draft, pictures by paste, drop or choice, and one button
-// that sends or stops.
+// The composer: text kept as a draft, images by paste, drop or file dialog, and a button to send or stop.
 import { useSignal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { IconButton, toast } from "./components.js";
@@ -13,7 +12,7 @@ const t = texts.chat;
 const MOST_PICTURES = 4;
 export const focusComposer = () => document.getElementById("composer")?.focus();
 
-/** `id`: of the conversation, or null. `onSend({text, pictures})`, `onStop()`, `onEditLast()`. */
+/** `id`: of the conversation, or null. Callbacks: `onSend({text, pictures})`, `onStop()`, `onEditLast()`. */
 export function Composer({ id, busy, onSend, onStop, onEditLast }) {
   const text = useSignal(draftOf(id)),
     pictures = useSignal([]),

@@ -1,5 +1,4 @@
-// The conversations at the side: the last used first, searched over titles and messages, filed by project,
-// renamed, deleted.
+// The list of conversations: latest first, with search, projects, rename and delete.
 import { effect, signal, useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { api } from "./api.js";
@@ -17,7 +16,7 @@ const DAY_MS = 24 * 3600 * 1000;
 
 export const search = signal("");
 const projectId = signal("");
-// Ids that are hidden until, and after, they are deleted for good
+// Ids that are hidden before and after their deletion
 const deleted = remembered("deleted", [], sessionStorage);
 const list = pagedList((after) =>
   api.conversations.list({
@@ -28,21 +27,21 @@ const list = pagedList((after) =>
   }),
 );
 
-/** Tells the list of a conversation that was begun or used: it stands first from now on. */
+/** Move a new or used conversation to the top of the list. */
 export function used(conversation) {
   if (search.peek() || (projectId.peek() && projectId.peek() !== conversation.project_id)) return;
   const rest = (list.items.peek() ?? []).filter(({ id }) => id !== conversation.id);
   list.items.value = [conversation, ...rest];
 }
 
-/** Asks for the list anew, where it is shown. */
+/** Reload the list if it is shown. */
 export function listAgain() {
   if (list.items.peek()) list.reload();
 }
 
 export const focusSearch = () => document.getElementById("conversation-search")?.focus();
 
-/** A text of a search's `matches` with what was found in <mark> elements. */
+/** A text of a search's `matches`, with the found words in <mark> elements. */
 const marked = ({ parts }) => parts.map(({ text, found }) => (found ? html`<mark>${text}</mark>` : text));
 
 async function rename(conversation, title) {
@@ -73,7 +72,7 @@ const unhide = (id) => {
   deleted.value = deleted.peek().filter((one) => one !== id);
 };
 
-const pending = new Set(); // ids of those that can still be taken back
+const pending = new Set(); // ids of deletions that can be undone
 let leaving = false;
 addEventListener("pageshow", () => {
   leaving = false;
@@ -86,9 +85,9 @@ addEventListener("pagehide", () => {
 async function deleteNow(id) {
   pending.delete(id);
   try {
-    await api.conversations.remove(id, { keepalive: true }); // goes on though the page is left
+    await api.conversations.remove(id, { keepalive: true }); // continues after the page is closed
   } catch (error) {
-    if (leaving) return; // the page does not hear any more how it ended: the next one sees it
+    if (leaving) return; // this page is closing; the next one sees the result
     if (error.status !== 404) {
       unhide(id);
       toast(error.message, { kind: "bad" });
@@ -99,7 +98,7 @@ async function deleteNow(id) {
   list.drop(id);
 }
 
-/** Hides a conversation at once and deletes it when the chance to take that back is over. */
+/** Hide a conversation at once, and delete it when the undo period is over. */
 function removeLater({ id, title }) {
   hide(id);
   pending.add(id);
@@ -118,8 +117,8 @@ function removeLater({ id, title }) {
   });
 }
 
-// What the page before this one was deleting when it was left: the service may answer with the list first,
-// and where the network was gone it knows nothing of it.
+// Deletions of the previous page: the list may still contain them, and offline they never reached the
+// service.
 const left = new Set(deleted.peek());
 effect(() => {
   for (const { id } of list.items.value ?? []) if (left.delete(id)) deleteNow(id);

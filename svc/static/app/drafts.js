@@ -1,5 +1,4 @@
-// What was typed and not yet sent, kept for each conversation (`null`: the one that is not begun) until the
-// person signs out.
+// Drafts for each conversation (`null`: a new one), kept until sign-out.
 const key = (id) => `svc.draft.${id ?? "new"}`;
 
 export const draftOf = (id) => localStorage.getItem(key(id)) ?? "";
@@ -13,7 +12,7 @@ export function keepDraft(id, text) {
   }
 }
 
-/** Puts `text` into the composer of a conversation. */
+/** Put `text` into the composer of a conversation. */
 export function putDraft(id, text) {
   keepDraft(id, text);
   dispatchEvent(new CustomEvent("svc-draft", { detail: { id, text } }));

@@ -1,6 +1,6 @@
-// Files that leave the page: a Blob saved under a name, and text as CSV.
+// Downloads: save a Blob under a name, and write rows as CSV.
 
-/** Saves a Blob as a file of the person's. */
+/** Download a Blob as a file. */
 export function saveFile(blob, name) {
   const url = URL.createObjectURL(blob);
   Object.assign(document.createElement("a"), { href: url, download: name }).click();
@@ -8,7 +8,7 @@ export function saveFile(blob, name) {
 }
 
 /**
- * Rows of values as CSV (RFC 4180). A text that a spreadsheet would run as a formula begins with an
+ * Format rows of values as CSV (RFC 4180). A text that a spreadsheet would run as a formula gets an
  * apostrophe.
  */
 export function csv(rows) {

@@ -1,4 +1,4 @@
-// Numbers, money and times as people read them.
+// Format numbers, money and times.
 
 const LOCALE = document.documentElement.lang;
 const dollars = (least, most) =>
@@ -16,9 +16,9 @@ const day = new Intl.DateTimeFormat(LOCALE, { dateStyle: "medium" });
 const dayAndTime = new Intl.DateTimeFormat(LOCALE, { dateStyle: "medium", timeStyle: "short" });
 const relative = new Intl.RelativeTimeFormat(LOCALE, { numeric: "auto" });
 
-/** Micros of a dollar as a balance: $12.34. Never rounded up: one is not shown money that is not there. */
+/** Format micros as a balance: $12.34, rounded down. */
 export const balance = (micros) => whole.format(Math.floor(micros / 10_000) / 100);
-/** Micros of a dollar as a cost, to its last digit: $0.000042. */
+/** Format micros as a cost with all digits: $0.000042. */
 export const cost = (micros) => fine.format(micros / 1_000_000);
 export const number = (value) => plain.format(value);
 /** 1,234,567 -> 1.2M */
@@ -43,7 +43,7 @@ export function duration(milliseconds) {
 export const date = (iso) => day.format(new Date(iso));
 export const dateTime = (iso) => dayAndTime.format(new Date(iso));
 
-/** "just now", "5 minutes ago", "yesterday"; a date when it is long past. */
+/** Format a relative time: "just now", "5 minutes ago", "yesterday", or a date. */
 export function ago(iso, now = Date.now()) {
   const minutes = Math.round((new Date(iso).getTime() - now) / 60_000);
   if (minutes > -1) return relative.format(0, "second");
@@ -59,7 +59,7 @@ export function ago(iso, now = Date.now()) {
  */
 
 /**
- * What a model costs, in one short line; null when it is free.
+ * Return the price of a model in one line, or null if it is free.
  * @param {{pricing?: Partial<Pricing>}} model
  */
 export function price({ pricing = {} }) {

@@ -1,13 +1,11 @@
-// Markup as tagged templates: html`<p class="lead">${text}</p>` gives Preact elements. Text is always text,
-// never markup.
+// Markup as tagged templates: html`<p class="lead">${text}</p>` returns Preact elements. Text is never
+// parsed as markup.
 import { Component, h } from "preact";
 import htm from "htm";
 
 export const html = htm.bind(h);
 
-/**
- * A component that is drawn again only when one of its properties, or a signal that it reads, has changed.
- */
+/** A component that is drawn again only if one of its properties or signals has changed. */
 export function memo(component) {
   return class extends Component {
     shouldComponentUpdate(next) {

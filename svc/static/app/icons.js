@@ -1,5 +1,4 @@
-// Icons as paths on a 24 × 24 grid, drawn as lines. <${Icon} name="trash" /> shows one; it is hidden from
-// screen readers.
+// Icons as paths on a 24 × 24 grid: <${Icon} name="trash" />. Screen readers ignore them.
 import { html } from "./html.js";
 
 const PATHS = {

@@ -1,4 +1,4 @@
-// The configured ways to sign in elsewhere. The way back is remembered, so that one goes on where one was.
+// The configured identity providers. The current address is stored, so that the user returns to it.
 import { useEffect } from "preact/hooks";
 import { api } from "./api.js";
 import { html } from "./html.js";

@@ -1,4 +1,5 @@
-// The service's limits. The page carries them: svc/routes/page_limits.py reads them from the request shapes.
+// The service's limits. The page contains them: svc/routes/page_limits.py reads them from the request
+// shapes.
 
 /**
  * Attributes of an input element.

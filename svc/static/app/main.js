@@ -1,5 +1,5 @@
-// Starts the page: takes what a sign-in elsewhere brought back, then shows the sign-in, or the shell with the
-// view of the address.
+// Start the page: finish a sign-in with a provider, then show the sign-in form or the shell with the current
+// view.
 import { effect, signal } from "@preact/signals";
 import { Component, render } from "preact";
 import { useEffect } from "preact/hooks";
@@ -11,8 +11,8 @@ import { texts } from "./texts.js";
 import "./state.js";
 
 /**
- * The module of each view. Its default export is a component, which gets `path` (the rest of the fragment)
- * and `query`.
+ * The module of each view. Its default export is a component that gets `path` (the rest of the fragment) and
+ * `query`.
  * @type {Record<import("./router.js").Name, () => Promise<{default: Function}>>}
  */
 const VIEWS = {
@@ -32,12 +32,11 @@ const loaded = signal({}); // name -> {component} or {error}
 const signInTrouble = signal("");
 
 /**
- * Loads the module of a view, once. A module of a release that is gone cannot be loaded: then only the whole
- * page anew helps.
+ * Load the module of a view once. A module of an old release cannot be loaded; the page must be reloaded.
  */
 async function load(name, from) {
   try {
-    // Before the others are looked at: they are loaded at the same time
+    // Before the other views, which are loaded at the same time
     const { default: component } = await from();
     loaded.value = { ...loaded.peek(), [name]: { component } };
   } catch (error) {
@@ -57,7 +56,7 @@ function Lazy({ name, from, ...props }) {
     <${Button} small icon="retry" onClick=${() => location.reload()}>${texts.common.reload}<//><//></div>`;
 }
 
-/** What a view throws while it is drawn is told in its place; the rest of the page stays. */
+/** Errors while drawing a view are shown in its place; the rest of the page stays. */
 class Guarded extends Component {
   static getDerivedStateFromError = (error) => ({ error });
   componentDidUpdate({ name }) {
@@ -93,8 +92,8 @@ function App() {
 }
 
 /**
- * A sign-in at a provider ends here, with a one-time code or an error in the fragment, which leaves the
- * address bar at once.
+ * A sign-in with a provider returns here with a one-time code or an error in the fragment, which is removed
+ * at once.
  */
 async function takeFragment() {
   const said = new URLSearchParams(location.hash.slice(1));
@@ -122,6 +121,6 @@ effect(() => {
   document.title = `${title} · ${texts.name}`;
 });
 addEventListener("hashchange", takeFragment);
-if (session.peek()) VIEWS[route.peek().name](); // the view's module comes beside the shell's, not after it
+if (session.peek()) VIEWS[route.peek().name](); // load the view's module in parallel with the shell's
 await takeFragment();
 render(html`<${App} />`, document.getElementById("app"));

@@ -1,15 +1,14 @@
-// Markdown as elements: marked's lexer gives tokens, each of which becomes an element here. No HTML is ever
-// made out of a string; what a text brings as HTML is shown as the text it is, and pictures from elsewhere
-// are links: nothing leaves this origin.
+// Render Markdown: each token of marked's lexer becomes an element. HTML in the text is shown as text, and
+// external images become links, so no request leaves this origin.
 import { Component, createRef } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useState } from "preact/hooks";
 import { growing, rawOf } from "./blocks.js";
 import { CodeBlock } from "./code.js";
 import { html } from "./html.js";
-import { whenNear } from "./near.js";
+import { whenVisible } from "./viewport.js";
 import { Picture } from "./picture.js";
-import { Pieces, linesOf } from "./pieces.js";
-import { takeTurn } from "./turns.js";
+import { TextBlocks, linesOf } from "./text-blocks.js";
+import { schedule } from "./scheduler.js";
 
 const NAMED = {
   amp: "&",
@@ -26,10 +25,10 @@ const NAMED = {
   rarr: "→",
   larr: "←",
 };
-const MOST_DEPTH = 30; // of tokens in tokens; what lies deeper stands as the text it is
+const MOST_DEPTH = 30; // nested tokens; deeper ones are shown as plain text
 const ARTIFACT = /^\/artifacts\/(art_\w+)\/content$/;
 
-/** `text` with its character references read, as a browser would read them in HTML. */
+/** Decode the character references in `text`, as a browser does in HTML. */
 function plain(text) {
   return text.replace(/&(?:#(\d{1,7})|#x([0-9a-f]{1,6})|(\w{2,8}));/gi, (whole, decimal, hex, name) => {
     if (name) return Object.hasOwn(NAMED, name) ? NAMED[name] : whole;
@@ -38,7 +37,7 @@ function plain(text) {
   });
 }
 
-/** An address that may be followed, or null. */
+/** Return a safe link address, or null. */
 function safe(href) {
   try {
     const url = new URL(href);
@@ -49,10 +48,10 @@ function safe(href) {
 }
 
 const inline = (tokens) => tokens?.map(element);
-const Source = ({ text }) => html`<p class="said"><${Pieces} text=${text} /></p>`;
+const Source = ({ text }) => html`<p class="said"><${TextBlocks} text=${text} /></p>`;
 let depth = 0;
 
-/** A token keeps its element: one that has not changed is not even looked at again. */
+/** Elements are cached by token, so an unchanged token is not drawn again. */
 function element(token) {
   if (token.element !== undefined) return token.element;
   depth++;
@@ -112,7 +111,7 @@ function made(token) {
   }
 }
 
-/** The class of a part of a block that goes on with the one before it. */
+/** The class of a part that continues the part before it. */
 const continued = (token) => (token?.continued ? `continued-${token.type}` : "");
 
 function list({ ordered, start, items, ...token }) {
@@ -131,7 +130,7 @@ function list({ ordered, start, items, ...token }) {
       ${inline(item.tokens)}
     </li>`,
   );
-  // What stands left of its part is not painted
+  // Content left of its part is not painted
   const digits = String(Number(start || 1) + items.length - 1).length;
   return ordered
     ? html`<ol
@@ -145,7 +144,7 @@ function list({ ordered, start, items, ...token }) {
 const sum = (numbers) => numbers.reduce((total, number) => total + number, 0);
 const NARROW = 12,
   PADDING = 5,
-  LEAST_WIDE = 22; // in characters: a narrow column has its width, the others share the rest
+  LEAST_WIDE = 22; // in characters: a narrow column keeps its width, the others share the rest
 const inWidths = (widths) => ({
   width: `min(100%, ${sum(widths.map((width) => width + PADDING))}ch)`,
   minWidth: `${sum(widths.map((width) => (width > NARROW ? LEAST_WIDE : width + PADDING)))}ch`,
@@ -200,20 +199,22 @@ function picture({ href, text }) {
 }
 
 const READ_AT_ONCE = 1_500; // characters
-const SLICE_CHARACTERS = [100, 50_000]; // at least, which is also the first one, and at most
+const SLICE_CHARACTERS = [100, 50_000]; // minimum (also of the first slice) and maximum
 const SLICE_MS = 4;
-const IDLE_SHARE = 3; // while a text is written: for each millisecond of drawing, so many for all else
+const IDLE_SHARE = 3; // while a text grows: milliseconds for other work per millisecond of drawing
 const SECTION = 20; // groups of blocks
 
-/** The next `size` characters of `whole` more than `known`, which it begins with, or its first ones. */
+/**
+ * Return the next `size` characters of `whole` after `known`, or its first ones if it does not start with
+ * `known`.
+ */
 const onward = (known, whole, size) =>
   whole.slice(0, (whole.startsWith(known) ? known.length : 0) + Math.round(size));
 const normal = (text) => (text.includes("\r") ? text.replace(/\r\n?/g, "\n") : text);
 
 /**
- * Markdown as elements. `text`: a string, or a signal while it is still written. A long one is read slice by
- * slice, so that the page stays quick: a signal's is drawn as it is read, and what takes long less often; a
- * string stands as the text it is until then.
+ * Render Markdown. `text`: a string, or a signal while it grows. A long text is parsed in slices so that the
+ * page stays responsive. Until a string is parsed, its plain text is shown.
  */
 export function Markdown({ text }) {
   const [, draw] = useState(0),
@@ -253,7 +254,7 @@ export function Markdown({ text }) {
     const isRead = now.known === whole();
     if (now.cancel || (isRead && now.drawn === now.groups)) return;
     const turn = () => {
-      now.cancel = takeTurn(
+      now.cancel = schedule(
         isRead
           ? () => {
               now.cancel = null;
@@ -285,8 +286,8 @@ export function Markdown({ text }) {
 }
 
 /**
- * `parts`, each a list, drawn by `draw(part, isLast)`; the last one, if it is the last of all, `atOnce`, the
- * others as they come near.
+ * Draw `parts`, each a list, with `draw(part, isLast)`. The last one is drawn at once if `atOnce`, the
+ * others when they come near the screen.
  */
 const inParts = (parts, draw, areLast, atOnce) =>
   parts.map((part, at) => {
@@ -298,40 +299,41 @@ const LINE_HEIGHTS = { table: 1.5, list: 1.15, code: 0.9 };
 const linesHigh = (tokens) => sum(tokens.map(({ type, raw }) => linesOf(raw) * (LINE_HEIGHTS[type] ?? 1)));
 
 /**
- * What is no more than its text until it is near the screen, and laid out only while it is. `part`: tokens,
- * or groups of them.
+ * Plain text until it is near the screen, and laid out only while it is. `part`: tokens, or groups of
+ * tokens.
  */
 class Part extends Component {
-  state = { near: this.props.atOnce };
+  state = { visible: this.props.atOnce };
   box = createRef();
 
   componentDidMount() {
-    if (!this.state.near) this.callOff = whenNear(this.box.current, () => this.setState({ near: true }));
+    if (!this.state.visible)
+      this.cancelDraw = whenVisible(this.box.current, () => this.setState({ visible: true }));
   }
 
   componentWillUnmount() {
-    this.callOff?.();
+    this.cancelDraw?.();
   }
 
-  shouldComponentUpdate({ part, isLast }, { near }) {
+  shouldComponentUpdate({ part, isLast }, { visible }) {
     const shown = this.props.part;
     return (
-      near !== this.state.near ||
+      visible !== this.state.visible ||
       isLast !== this.props.isLast ||
       part.length !== shown.length ||
       part.some((one, at) => one !== shown[at])
     );
   }
 
-  render({ part, draw, isLast }, { near }) {
+  render({ part, draw, isLast }, { visible }) {
     const tokens = part.flat(),
       classes = `md-part ${continued(tokens[0])} ${isLast ? "last" : ""}`;
     const style = isLast
       ? undefined
       : { containIntrinsicBlockSize: `auto ${linesHigh(tokens).toFixed(1)}lh` };
-    if (!near)
+    if (!visible)
       return html`<div class="${classes} said far" style=${style} ref=${this.box}>
-        <${Pieces} text=${rawOf(tokens)} />
+        <${TextBlocks} text=${rawOf(tokens)} />
       </div>`;
     return html`<div class=${classes} style=${style}>${draw(part, isLast)}</div>`;
   }

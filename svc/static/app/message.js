@@ -1,5 +1,4 @@
-// One message of a conversation: what was said, and under an answer what it cost, how long it took and what
-// was recalled for it.
+// One message of a conversation. An answer also shows its cost, duration and recalled passages.
 import { computed, signal, useSignal } from "@preact/signals";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import { Button, CopyButton, IconButton, Money, Time } from "./components.js";
@@ -7,10 +6,10 @@ import { duration } from "./format.js";
 import { html, memo } from "./html.js";
 import { Icon } from "./icons.js";
 import { Markdown } from "./markdown.js";
-import { whenNear } from "./near.js";
+import { whenVisible } from "./viewport.js";
 import { Picture } from "./picture.js";
 import { split } from "./pictures.js";
-import { Pieces, linesOf } from "./pieces.js";
+import { TextBlocks, linesOf } from "./text-blocks.js";
 import { link } from "./router.js";
 import { texts } from "./texts.js";
 
@@ -19,8 +18,8 @@ const THOUGHT = /^\s*<think(?:ing)?>([\s\S]*?)(?:<\/think(?:ing)?>\s*|$)/;
 const FOLDED_LINES = 24;
 const ENDINGS = { length: t.cutShort, content_filter: t.filtered };
 
-/** `text` without the reasoning that some models put before it in tags, and that. */
-function apart(text, reasoning) {
+/** Split the reasoning in tags, which some models put first, from `text`. */
+function splitReasoning(text, reasoning) {
   const found = !reasoning && THOUGHT.exec(text);
   return found
     ? { text: text.slice(found[0].length), reasoning: found[1].trim() }
@@ -30,34 +29,33 @@ function apart(text, reasoning) {
 const Roles = { user: Question, assistant: Answer, system: Instructions };
 
 /**
- * `actions`: {edit, cancel, send, retry} of the conversation, each told the message; it must stay the same
- * object. `near`: whether it can be seen at once. One that is far away is no more than its text, until it
- * comes near.
+ * `actions`: {edit, cancel, send, retry}, each called with the message. The object must not change.
+ * `visible`: whether the message is near the screen; other messages are plain text until then.
  */
-export const Message = memo(({ message, near: nearAtOnce, ...rest }) => {
-  const near = useSignal(nearAtOnce),
+export const Message = memo(({ message, visible: initiallyVisible, ...rest }) => {
+  const visible = useSignal(initiallyVisible),
     box = useRef(null);
   useEffect(
     () =>
-      near.peek()
+      visible.peek()
         ? undefined
-        : whenNear(box.current, () => {
-            near.value = true;
+        : whenVisible(box.current, () => {
+            visible.value = true;
           }),
     [],
   );
-  if (near.value) return html`<${Roles[message.role]} message=${message} ...${rest} />`;
+  if (visible.value) return html`<${Roles[message.role]} message=${message} ...${rest} />`;
   return html`<${FarMessage} message=${message} box=${box} />`;
 });
 
-/** A message that nobody can see now: its text alone, to be found by a search in the page. */
+/** An off-screen message: plain text only, so that a search in the page finds it. */
 export const FarMessage = ({
   message,
   box,
 }) => html`<article class="message said-${message.role} far" data-id=${message.id} ref=${box}>
-  <p class="said"><${Pieces} text=${message.content} /></p></article>`;
+  <p class="said"><${TextBlocks} text=${message.content} /></p></article>`;
 
-/** How high a message will be, roughly. */
+/** Estimate the height of a message. */
 export const remsOf = (message) => (message.live ? 0 : 4.5 + 1.6 * linesOf(message.content));
 
 function Instructions({ message }) {
@@ -101,11 +99,11 @@ function Question({ message, editing, actions, canEdit }) {
   </article>`;
 }
 
-/** What a person said; a long text is folded until it is asked for. */
+/** A user message. A long text is collapsed. */
 function Said({ text }) {
   const open = useSignal(false),
     long = linesOf(text) > FOLDED_LINES;
-  return html`<p class=${long && !open.value ? "said folded" : "said"}><${Pieces} text=${text} /></p>
+  return html`<p class=${long && !open.value ? "said folded" : "said"}><${TextBlocks} text=${text} /></p>
     ${
       long &&
       html`<button
@@ -165,12 +163,14 @@ function Editor({ text, references, onSend, onCancel }) {
   </form>`;
 }
 
-/** One that is still being written has `live` (thread.js), and keeps its elements when it is whole. */
+/** An answer in progress has `live` (thread.js) and keeps its elements when it is complete. */
 function Answer({ message, actions, canRetry, isLast }) {
   const { live, answer } = message;
   const { text, reasoning, begun, thinks } = useMemo(
     () =>
-      live ? apartLive(live) : { ...apart(message.content, answer?.reasoning), begun: whole, thinks: null },
+      live
+        ? splitLive(live)
+        : { ...splitReasoning(message.content, answer?.reasoning), begun: whole, thinks: null },
     [message],
   );
   const ending = ENDINGS[answer?.finish_reason],
@@ -203,9 +203,9 @@ function Answer({ message, actions, canRetry, isLast }) {
 
 const whole = signal(true);
 
-/** What `apart` tells of an answer that is being written, as signals. */
-function apartLive(live) {
-  const parts = computed(() => apart(live.text.value, live.reasoning.value));
+/** The result of `splitReasoning` for an answer in progress, as signals. */
+function splitLive(live) {
+  const parts = computed(() => splitReasoning(live.text.value, live.reasoning.value));
   const text = computed(() => parts.value.text),
     reasoning = computed(() => parts.value.reasoning);
   return {
@@ -232,7 +232,7 @@ function Facts({ message: { model, answer, created_at: at } }) {
   return html`<p class="facts">${facts}</p>`;
 }
 
-/** Reasoning, folded away. `text`: a string, or a signal while it goes on. */
+/** Reasoning, collapsed. `text`: a string, or a signal while it grows. */
 function Reasoning({ text, done }) {
   const open = useSignal(false);
   return html`<details

@@ -1,21 +1,17 @@
-// The messages of a conversation, in groups that are laid out only while they are near: two thousand cost
-// what a screen of them does.
+// The messages of a conversation, in groups that are laid out only while they are near the screen.
 import { Component } from "preact";
 import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { html } from "./html.js";
 import { FarMessage, Message, remsOf } from "./message.js";
-import { whenNear } from "./near.js";
+import { whenVisible } from "./viewport.js";
 
 const GROUP = 12;
-const AT_ONCE = 3; // messages at the end; the others that can be seen follow within a few frames
+const AT_ONCE = 3; // messages at the end; other visible messages follow within a few frames
 
 const keyOf = (message) => message.key ?? message.id;
 
-/**
- * `messages` in groups, each an array. One that begins at one of `starts` (keys) stays as it is, whatever
- * comes before and after.
- */
+/** Split `messages` into groups. A group that starts at one of `starts` (keys) never changes its start. */
 function grouped(messages, starts) {
   const groups = [];
   for (const message of messages) {
@@ -25,9 +21,7 @@ function grouped(messages, starts) {
   return groups;
 }
 
-/**
- * `editing`: the id of the message that is edited, or null; `canEdit`, `canRetry`; `actions` as of Message.
- */
+/** `editing`: the id of the edited message, or null; `canEdit`, `canRetry`; `actions`: as of Message. */
 export function Messages({ messages, starts, editing, ...rest }) {
   const groups = grouped(messages, starts);
   return groups.map(
@@ -36,7 +30,7 @@ export function Messages({ messages, starts, editing, ...rest }) {
   );
 }
 
-/** Drawn again only when one of its messages is another one, or what can be done with them has changed. */
+/** Drawn again only if one of its messages or actions has changed. */
 class Group extends Component {
   shouldComponentUpdate({ group, ...next }) {
     const { group: shown, ...before } = this.props;
@@ -53,20 +47,20 @@ class Group extends Component {
 }
 
 function Shown({ group, isLast, editing, canEdit, canRetry, actions }) {
-  const near = useSignal(isLast),
+  const visible = useSignal(isLast),
     box = useRef(null);
   useEffect(
     () =>
-      near.peek()
+      visible.peek()
         ? undefined
-        : whenNear(box.current, () => {
-            near.value = true;
+        : whenVisible(box.current, () => {
+            visible.value = true;
           }),
     [],
   );
   const rems = group.reduce((sum, message) => sum + remsOf(message), 0);
   const style = { containIntrinsicBlockSize: `auto ${rems.toFixed(1)}rem` };
-  if (!near.value)
+  if (!visible.value)
     return html`<div class="message-group" style=${style} ref=${box}>
       ${group.map((message) => html`<${FarMessage} key=${keyOf(message)} message=${message} />`)}
     </div>`;
@@ -79,7 +73,7 @@ function Shown({ group, isLast, editing, canEdit, canRetry, actions }) {
         actions=${actions}
         canEdit=${canEdit}
         editing=${message.id === editing}
-        near=${isLast && at >= group.length - AT_ONCE}
+        visible=${isLast && at >= group.length - AT_ONCE}
         isLast=${message === last}
         canRetry=${canRetry && message === last}
       />`,

@@ -1,5 +1,4 @@
-// Chooses a model: a button that names it, and a list with search, prices and the person's own providers
-// marked.
+// The model picker: a button with the model's name, and a list with search and prices.
 import { useComputed, useSignal } from "@preact/signals";
 import { useEffect, useId, useLayoutEffect, useRef } from "preact/hooks";
 import { Failed, Loading, placeBeside, toast } from "./components.js";
@@ -10,14 +9,11 @@ import { models, modelsOf, remembered, settings } from "./state.js";
 import { texts } from "./texts.js";
 
 const t = texts.models;
-/**
- * The model of the next chat, as this browser remembers it; null leaves the choice to the settings and the
- * service.
- */
+/** The model of the next chat, stored by this browser; null uses the default. */
 export const chosenModel = remembered("model", null);
 export const PICKER_ID = "model-picker";
 
-/** `value`: an id or null; `onChange(id or null)`; `kind` of models; `optional` offers null. */
+/** `value`: an id or null; `onChange(id or null)`; `kind` of models; `optional` allows null. */
 export function ModelPicker({ value, onChange, kind = "chat", optional = true, id = PICKER_ID }) {
   const open = useSignal(false),
     query = useSignal(""),

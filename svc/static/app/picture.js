@@ -1,4 +1,4 @@
-// A picture of the account's artifacts, loaded with the session and shown from memory.
+// An image artifact, loaded with the session token and cached in memory.
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { html } from "./html.js";

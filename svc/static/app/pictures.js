@@ -1,6 +1,5 @@
-// Pictures in a message. Each is an artifact, and the message's text refers to it as
-// ![name](/artifacts/art_…/content): so it is kept with the conversation, and sent to the model as a picture
-// whenever the message is.
+// Images in a message. Each is an artifact, and the message's text refers to it as
+// ![name](/artifacts/art_…/content). It is stored with the conversation and sent to the model as an image.
 import { api } from "./api.js";
 import { limits } from "./limits.js";
 
@@ -8,9 +7,9 @@ const REFERENCE = /!\[([^\]]*)\]\(\/artifacts\/(art_\w+)\/content\)/g;
 const LARGEST_SIDE = 2048;
 const LARGEST_BYTES = 1_500_000;
 export const TYPES = ["image/png", "image/jpeg", "image/webp", "image/gif"];
-const blobs = new Map(); // artifact id -> Promise<Blob>, of those shown or sent
+const blobs = new Map(); // artifact id -> Promise<Blob>
 
-/** The picture of an artifact as a Blob, asked for once. */
+/** Return the image of an artifact as a Blob, loaded once. */
 export function pictureOf(artifactId) {
   if (!blobs.has(artifactId)) {
     const asked = api.artifacts.content(artifactId);
@@ -20,7 +19,7 @@ export function pictureOf(artifactId) {
   return blobs.get(artifactId);
 }
 
-/** What is chosen, pasted or dropped, made small enough to be sent: `{name, blob, url, store()}`. */
+/** Shrink a chosen, pasted or dropped image: `{name, blob, url, store()}`. */
 export async function picture(file) {
   const blob = file.size > LARGEST_BYTES ? await smaller(file) : file;
   let stored = null;
@@ -64,16 +63,13 @@ function dataUrl(blob) {
   });
 }
 
-/** `text` split at its pictures: `{text, ids}`. */
+/** Split `text` at its images: `{text, ids}`. */
 export function split(text) {
   const ids = [...text.matchAll(REFERENCE)].map(([, , id]) => id);
   return { text: ids.length ? text.replace(REFERENCE, "").trim() : text, ids };
 }
 
-/**
- * A message's content for the model: its text, and where it refers to pictures those beside it. One that is
- * gone is left out.
- */
+/** Return a message's content for the model: its text and its images. Deleted images are left out. */
 export async function pictureParts(text) {
   const { ids } = split(text);
   if (!ids.length) return text;

@@ -1,4 +1,4 @@
-// The address of what is shown: the fragment names a view and its object, as in #/chat/conv_….
+// The route: the fragment of the address names a view and its object, as in #/chat/conv_….
 import { signal } from "@preact/signals";
 
 /** The views; main.js loads the module of each. */
@@ -16,7 +16,7 @@ export const NAMES = /** @type {const} */ ([
 ]);
 /** @typedef {(typeof NAMES)[number]} Name */
 
-/** `{name, path: [segment…], query: {…}}` of what is shown now. */
+/** The current route: `{name, path: [segment…], query: {…}}`. */
 export const route = signal(parse(location.hash));
 
 function parse(hash) {
@@ -35,13 +35,13 @@ function decode(text) {
   }
 }
 
-/** The address of a view: link("chat", id), link("artifacts", {project_id}). */
+/** Return the address of a view: link("chat", id), link("artifacts", {project_id}). */
 export function link(name, ...parts) {
   const search = typeof parts.at(-1) === "object" ? new URLSearchParams(parts.pop()).toString() : "";
   return `#/${[name, ...parts.map(encodeURIComponent)].join("/")}${search && `?${search}`}`;
 }
 
-/** Goes to a view; `replace` leaves no step to come back to. Takes what `link` gives. */
+/** Open a view, with the arguments of `link`. `replace` adds no history entry. */
 export function go(address, { replace = false } = {}) {
   if (replace) history.replaceState(null, "", address);
   else if (location.hash !== address) history.pushState(null, "", address);

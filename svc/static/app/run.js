@@ -1,20 +1,18 @@
-// The runs that this page has begun, as they go: each keeps what its stream has told, also while another view
-// is shown.
+// The runs that this page started. Each keeps the events of its stream while another view is shown.
 import { batch, signal } from "@preact/signals";
 import { api, wasAborted } from "./api.js";
 import { wallet } from "./state.js";
 
 const live = new Map(); // run id -> {timeline, status, ...} signals
-/** Counts whatever a list of runs should know of. */
+/** Incremented when lists of runs must reload. */
 export const runsChanged = signal(0);
 
-/** What this page knows of a run that it has begun, or undefined. */
+/** Return the state of a run that this page started, or undefined. */
 export const liveRun = (id) => live.get(id);
 
 /**
- * Begins a run and gives its id once the service has taken it; throws what refused it. What follows goes into
- * `liveRun(id)`: `timeline`: entries {kind: "step" | "text" | "tool", …}; `end`: the last event, or null;
- * `lost`: the stream broke.
+ * Start a run and return its id, or throw the error. `liveRun(id)` then has `timeline`: entries {kind:
+ * "step" | "text" | "tool", …}; `end`: the final event or null; `lost`: whether the stream broke.
  */
 export function beginRun(body) {
   return new Promise((resolve, reject) => {
@@ -52,7 +50,7 @@ async function follow(body, onStarted) {
   runsChanged.value++;
 }
 
-// Texts that come faster than the screen is painted are put together, and shown once a frame.
+// Text that arrives faster than the screen is painted is shown once per frame.
 function take(run, event) {
   if (event.type === "delta") {
     run.unseen = (run.unseen ?? "") + event.text;

@@ -1,5 +1,4 @@
-// What stands around every view: the navigation with the conversations at the side (a drawer on a narrow
-// page), the notes above.
+// The frame of every view: navigation with the conversations (a drawer on a narrow page), and notices above.
 import { signal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { expired, online, session, signOut } from "./api.js";
@@ -28,11 +27,11 @@ const ACCOUNT = [
   ["support", "support"],
 ];
 const LOW_MICROS = 1_000_000;
-const toldLow = remembered("low-balance-told", "");
+const lowBalanceShown = remembered("low-balance-shown", "");
 const drawer = signal(false);
 const keyList = signal(false);
 
-/** Whether a key press is part of what somebody types. */
+/** Whether a key press is typing. */
 const isTyping = ({ target }) => target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName);
 
 export default function Shell({ view, children }) {
@@ -44,8 +43,8 @@ export default function Shell({ view, children }) {
   useEffect(() => tellLow(wallet.data.value), [wallet.data.value]);
   useEffect(() => {
     drawer.value = false;
-    // A screen reader goes on at the new view's heading; the first view leaves the focus where the browser
-    // put it.
+    // Move focus to the heading of the new view for screen readers. The first view keeps the browser's
+    // focus.
     if (!first.current && !isTyping({ target: document.activeElement }))
       main.current.focus({ preventScroll: true });
     first.current = false;
@@ -91,15 +90,15 @@ export default function Shell({ view, children }) {
   `;
 }
 
-/** Tells once a day that the wallet runs low. Who has never had money in it is not bothered. */
+/** Warn once a day of a low balance, but not an account that never had funds. */
 function tellLow(account) {
   const today = new Date().toISOString().slice(0, 10);
   const low =
     account &&
     account.available_micros < LOW_MICROS &&
     (account.tier === "pro" || account.wallet_balance_micros > 0);
-  if (!low || toldLow.peek() === today) return;
-  toldLow.value = today;
+  if (!low || lowBalanceShown.peek() === today) return;
+  lowBalanceShown.value = today;
   toast(texts.wallet.low(balance(account.available_micros)), {
     kind: "warn",
     seconds: 30,

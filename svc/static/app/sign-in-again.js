@@ -1,5 +1,4 @@
-// Asks for the password over whatever is shown when the session's 8 hours are over; what waited for it then
-// goes on by itself.
+// Ask for the password when the session has expired; waiting requests then continue.
 import { useSignal } from "@preact/signals";
 import { api, session, signOut, signedIn } from "./api.js";
 import { Button, Dialog, Failed, Field } from "./components.js";

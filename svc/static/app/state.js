@@ -1,12 +1,11 @@
-// What several views share: resources that are asked for once and kept, paged lists, and what this browser
-// remembers.
+// Shared state: cached resources, paged lists, and values stored by this browser.
 import { signal, effect } from "@preact/signals";
 import { api, wasAborted } from "./api.js";
 
 /**
- * Something that is asked for when it is first needed: `data` (undefined until it came), `error` and `busy`
- * are signals. `ensure()` asks once, `reload()` asks anew and keeps what is there meanwhile, `set(value)`
- * knows better.
+ * A resource that is loaded when it is first needed. `data` (undefined until loaded), `error` and `busy` are
+ * signals. `ensure()` loads it once, `reload()` loads it again and keeps the old data until then,
+ * `set(value)` replaces it.
  * @template T
  * @param {() => Promise<T>} load
  */
@@ -42,9 +41,8 @@ export function resource(load) {
 }
 
 /**
- * A list that comes in pages. `loadPage(afterId)` gives `{data, has_more}`. `items` is undefined until the
- * first page came; `more` tells whether others follow; `put(item)` replaces the one with its id or stands it
- * first; `drop(id)` takes it away.
+ * A paged list. `loadPage(afterId)` returns `{data, has_more}`. `items` is undefined until the first page;
+ * `more` says whether others follow; `put(item)` replaces or prepends an item; `drop(id)` removes it.
  * @template {{id: string}} T
  * @param {(after?: string) => Promise<{data: T[], has_more: boolean}>} loadPage
  */
@@ -105,13 +103,10 @@ export const projects = resource(async () => {
   return all;
 });
 
-/** The models of a kind (`chat`, `image`, `speech`), or undefined before they are known. */
+/** The models of a kind (`chat`, `image`, `speech`), or undefined until loaded. */
 export const modelsOf = (kind) => models.data.value?.filter((model) => model.kind === kind);
 
-/**
- * A signal that this browser, or with `sessionStorage` this tab, remembers under `name` until the person
- * signs out.
- */
+/** A signal stored under `name` by this browser (by this tab with `sessionStorage`) until sign-out. */
 export function remembered(name, initial, storage = localStorage) {
   const key = `svc.${name}`;
   let start = initial;

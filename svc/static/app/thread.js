@@ -1,6 +1,5 @@
-// One conversation as it goes on: its messages, the answer that is being written, and what can be done to
-// both. A thread lives on while another view is shown, so that an answer is written to its end wherever one
-// looks.
+// A conversation: its messages, the answer in progress, and their actions. A thread continues while another
+// view is shown.
 import { batch, signal } from "@preact/signals";
 import { api, wasAborted } from "./api.js";
 import { listAgain, used } from "./conversations.js";
@@ -10,7 +9,7 @@ import { wallet } from "./state.js";
 
 const PAGE = 30;
 const OLDER_PAGE = 50;
-const SENT_CHARACTERS = 400_000; // of the messages before; what is older, the model is not told
+const SENT_CHARACTERS = 400_000; // of earlier messages; older ones are not sent to the model
 const HIDDEN_TAB_MS = 250;
 const threads = new Map();
 const otherTabs = new BroadcastChannel("svc.chat");
@@ -19,9 +18,7 @@ otherTabs.onmessage = ({ data: id }) => {
   listAgain();
 };
 
-/**
- * The thread of a conversation; without an id, a new one, which gets its conversation with the first message.
- */
+/** The thread of a conversation. Without an id, the first message creates the conversation. */
 export function threadOf(id) {
   if (!id) return new Thread(null);
   if (!threads.has(id)) threads.set(id, new Thread(id));
@@ -33,20 +30,20 @@ class Thread {
 
   constructor(id) {
     this.id = id;
-    this.key = ++Thread.#made; // tells one from another even before they have an id
+    this.key = ++Thread.#made; // identifies a thread before it has an id
     this.conversation = signal(/** @type {Api.Conversation} */ (null));
-    this.messages = signal(id ? undefined : []); // oldest first; undefined before they came
-    this.starts = new Set(); // the keys of messages with which a page of them began, as they were loaded
-    this.older = signal(false); // whether there are some before them
+    this.messages = signal(id ? undefined : []); // oldest first; undefined until loaded
+    this.starts = new Set(); // the keys of the first message of each loaded page
+    this.older = signal(false); // whether older messages exist
     this.loading = signal(false);
-    this.asked = null; // the request for messages that is under way
-    this.failed = signal(null); // why the messages could not be loaded
-    // The answer that is being written: {message, text, reasoning, …}, most of it signals
+    this.asked = null; // the pending request for messages
+    this.failed = signal(null); // the error of loading messages
+    // The answer in progress: {message, text, reasoning, …}, mostly signals
     this.live = signal(null);
-    this.problem = signal(null); // {error, again}: why the last answer is not whole
+    this.problem = signal(null); // {error, again}: why the last answer is incomplete
   }
 
-  /** One request for messages at a time: who asks meanwhile waits for the one that is under way. */
+  /** Send one request for messages at a time; other callers wait for the pending one. */
   #ask(work) {
     this.asked ??= work().finally(() => {
       this.asked = null;
@@ -77,7 +74,7 @@ class Thread {
     }
   }
 
-  /** Loads a page of what was said before, where there is some. Throws what refused it. */
+  /** Load a page of older messages, if there are any. Throws the error. */
   async loadOlder(limit = OLDER_PAGE) {
     if (this.older.peek()) await this.#ask(() => this.#loadBefore(limit));
   }
@@ -92,7 +89,7 @@ class Thread {
     });
   }
 
-  /** Takes in what another tab has brought. */
+  /** Add messages from another tab. */
   async refresh() {
     if (!this.messages.peek() || this.live.peek()) return;
     try {
@@ -113,7 +110,7 @@ class Thread {
     }
   }
 
-  /** Loads as much as it takes until a message is there; whether it is. */
+  /** Load pages until a message is found. Returns whether it was found. */
   async loadBackTo(messageId) {
     await this.load();
     while (!this.#knows(messageId) && this.older.peek()) await this.loadOlder(100);
@@ -121,8 +118,8 @@ class Thread {
   }
 
   /**
-   * Sends a message: `text` with `pictures` (pictures.js). `replaces`: the message that, with all after it,
-   * it stands for.
+   * Send `text` with `pictures` (pictures.js). `replaces`: the id of a message that this question replaces,
+   * with all messages after it.
    */
   async send({ text, pictures = [], model, projectId = null, replaces = null }) {
     if (this.live.peek()) return;
@@ -194,10 +191,7 @@ class Thread {
     used({ ...made, title: text.replace(/\s+/g, " ").trim().slice(0, 80) || null });
   }
 
-  /**
-   * What was said before, as the model is told it: the newest of it, as far as it fits. `live.omitted` counts
-   * what is left out.
-   */
+  /** Return the latest earlier messages that fit the model's limit. `live.omitted` counts the others. */
   async #history(live) {
     const before = () => this.messages.peek().filter(({ role, unkept }) => role !== "system" && !unkept);
     while (this.older.peek() && size(before()) < SENT_CHARACTERS) {
@@ -212,7 +206,7 @@ class Thread {
     );
   }
 
-  /** Takes chunks as they come and shows what they bring once a frame: 500 tokens a second are 60 paints. */
+  /** Read chunks and draw them once per frame: 500 tokens per second are 60 paints. */
   #writer(live) {
     let text = "",
       reasoning = "",
@@ -237,10 +231,7 @@ class Thread {
     };
   }
 
-  /**
-   * Puts in place of the answer that was written here what the service keeps of it, which tells its id,
-   * tokens and cost.
-   */
+  /** Replace the answer in progress by the stored one, with its id, tokens and cost. */
   async #settle({ live, begun, error, again, question, replaced }) {
     const written = { ...question, unkept: !begun };
     const { key } = live.message,
@@ -255,7 +246,7 @@ class Thread {
       created_at: new Date().toISOString(),
       answer: { reasoning: live.reasoning.peek() || null, duration_ms: Date.now() - live.startedAt },
     };
-    // They keep the keys, and so the elements, of what was shown while they were written.
+    // Keep the keys, and so the elements, of the answer in progress.
     const kept = begun
       ? (await this.#kept(question, live.stop.signal.aborted))?.map((message) =>
           message.role === "user" ? { ...message, key: question.key } : { ...message, key, omitted },
@@ -266,7 +257,7 @@ class Thread {
       if (kept) this.messages.value = [...before, ...kept];
       else if (begun) this.messages.value = [...before, written, answer];
       else if (error && replaced.length)
-        this.messages.value = [...before, ...replaced]; // what was to be replaced is still kept
+        this.messages.value = [...before, ...replaced]; // the replaced messages are still stored
       else this.messages.value = [...before, written];
       this.live.value = null;
       this.problem.value = error
@@ -278,14 +269,14 @@ class Thread {
           }
         : null;
     });
-    // What could not be sent is there again after a reload.
+    // Unsent text is restored after a reload.
     if (!begun && !draftOf(this.id)) keepDraft(this.id, question.content);
     if (begun && draftOf(this.id) === question.content) keepDraft(this.id, "");
     if (begun) this.#tellList();
     wallet.reload();
   }
 
-  /** The newest question and answer as they are kept, or null. A stopped answer is kept a moment later. */
+  /** Return the latest stored question and answer, or null. A stopped answer is stored a moment later. */
   async #kept(question, stopped) {
     for (let turn = 0; turn < (stopped ? 6 : 2); turn++) {
       try {
@@ -328,19 +319,19 @@ class Thread {
     this.live.peek()?.stop.abort(new DOMException("", "AbortError"));
   }
 
-  /** Asks the last question again, in place of what came of it. */
+  /** Send the last question again and replace its answer. */
   async retry(model) {
     const asked = this.messages.peek().findLast(({ role }) => role === "user");
     await this.edit(asked, asked.content, model ?? this.messages.peek().at(-1).model);
   }
 
-  /** Asks a kept question anew with another text, in place of all that came after it. */
+  /** Send a stored question with a new text and replace all later messages. */
   edit(message, text, model) {
     return this.send({ text, model, replaces: message.unkept ? null : message.id });
   }
 }
 
-/** Where in `messages` those begin that the model is told. */
+/** Return the index of the first message that is sent to the model. */
 function firstTold(messages) {
   let left = SENT_CHARACTERS;
   for (let first = messages.length; first > 0; first--) {

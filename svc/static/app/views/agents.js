@@ -1,4 +1,4 @@
-// Agents: a goal becomes a run, told as a live timeline; the list of runs, and the record of each.
+// Agents: start a run and follow its timeline; the list of runs and the record of each.
 import { signal, useSignal } from "@preact/signals";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import { api } from "../api.js";
@@ -22,7 +22,7 @@ import { Icon } from "../icons.js";
 import { limits } from "../limits.js";
 import { Markdown } from "../markdown.js";
 import { ModelPicker } from "../model-picker.js";
-import { Pieces } from "../pieces.js";
+import { TextBlocks } from "../text-blocks.js";
 import { go, link } from "../router.js";
 import { beginRun, liveRun, runsChanged } from "../run.js";
 import { pagedList, projects, remembered } from "../state.js";
@@ -233,7 +233,7 @@ function Run({ id }) {
   }, [ended, live?.lost.value]);
   const running = record.value?.status === "running";
   useEffect(() => {
-    // The stream of a run that another page began cannot be joined: its record is looked at again.
+    // A run that another page started cannot be followed live, so its record is polled.
     if (!running || (live && !ended && !live.lost.value)) return undefined;
     const timer = setInterval(() => {
       if (!document.hidden) load();
@@ -283,7 +283,7 @@ function Run({ id }) {
       short(run.goal) !== run.goal &&
       html`<details class="table-fold">
         <summary>${t.wholeGoal}</summary>
-        <p class="plain-text"><${Pieces} text=${run.goal} /></p>
+        <p class="plain-text"><${TextBlocks} text=${run.goal} /></p>
       </details>`
     }
     ${error.value && html`<${Failed} error=${error.value} retry=${load} />`}

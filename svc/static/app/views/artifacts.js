@@ -1,5 +1,4 @@
-// Artifacts: the account's files, listed, shown, uploaded by drop, renamed, replaced, moved to a project,
-// deleted.
+// Artifacts: list, show, upload, rename, replace, move and delete the account's files.
 import { signal, useComputed, useSignal } from "@preact/signals";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import { api } from "../api.js";
@@ -29,7 +28,7 @@ import { texts } from "../texts.js";
 
 const t = texts.artifacts;
 const uploads = signal([]); // {id, name, done, all, error}
-const changed = signal(0); // counts what every list of artifacts should know of
+const changed = signal(0); // incremented when lists of artifacts must reload
 let lastUpload = 0;
 
 export default function Artifacts({ path, query }) {
@@ -138,7 +137,7 @@ function Upload({ of }) {
   return html`<li><${Progress} label=${of.name} value=${of.done} max=${of.all || 1} /></li>`;
 }
 
-/** The files one after the other: the record first, then its bytes, which tell their progress. */
+/** Upload the files one by one: first the record, then its bytes with progress. */
 async function upload(files, project) {
   for (const file of files) {
     const id = ++lastUpload;
@@ -163,7 +162,7 @@ async function upload(files, project) {
       changed.value++;
     } catch (error) {
       tell({ error });
-      if (made) api.artifacts.remove(made.id).catch(() => {}); // half an artifact is none
+      if (made) api.artifacts.remove(made.id).catch(() => {}); // delete the incomplete artifact
     }
   }
 }

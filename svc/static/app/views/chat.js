@@ -1,5 +1,5 @@
-// Chat: the messages of one conversation in a column that never moves under a reader, and the composer
-// beneath it.
+// Chat: the messages of one conversation, and the composer below. The column never moves while a person
+// reads.
 import { effect, useSignal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { api, session } from "../api.js";
@@ -16,7 +16,7 @@ import { texts } from "../texts.js";
 import { threadOf } from "../thread.js";
 
 const t = texts.chat;
-const REFUSED = [400, 404, 415, 422]; // how model servers answer to what a model does not take
+const REFUSED = [400, 404, 415, 422]; // statuses of model servers for unsupported input
 const MARKED_EVERY_MS = 300;
 const AT_END_PX = 60;
 const NEAR_TOP_PX = 1_500;
@@ -47,7 +47,7 @@ function Conversation({ thread, projectId, messageId }) {
     scroll.follow();
     const sent = thread.send({ ...what, model: chosenModel.peek(), projectId: filedUnder.peek() });
     if (thread.id) return sent;
-    // The address names the conversation as soon as there is one.
+    // Put the conversation's id into the address as soon as it has one.
     const stop = effect(() => {
       if (!thread.conversation.value) return;
       if (route.peek().name === "chat" && !route.peek().path[0])
@@ -175,7 +175,7 @@ function Conversation({ thread, projectId, messageId }) {
   </div>`;
 }
 
-/** Takes a question back that could not be sent: its text is in the composer again. */
+/** Discard an unsent question: its text returns to the composer. */
 function takeBack(thread) {
   const messages = thread.messages.peek();
   const question = messages.at(-1);
@@ -233,7 +233,7 @@ function Welcome({ onSend }) {
   </div>`;
 }
 
-/** Tells a screen reader when an answer begins, and the answer when it is whole: not each of its words. */
+/** Announce the start of an answer and the complete answer to screen readers, but not each word. */
 function Spoken({ thread }) {
   const said = useSignal(""),
     was = useRef(null);
@@ -273,10 +273,7 @@ function useKeys({ stop, busy }) {
   }, []);
 }
 
-/**
- * Keeps the reader's place: at the end while one is there, so that an answer is followed as it comes;
- * elsewhere nothing moves, whatever comes below or is loaded above.
- */
+/** Keep the scroll position. At the end, follow the answer; elsewhere, do not move. */
 function useReadingPlace(column, thread) {
   const away = useSignal(false),
     following = useRef(true),
@@ -285,8 +282,7 @@ function useReadingPlace(column, thread) {
     const box = column.current;
     if (box) box.scrollTop = box.scrollHeight;
   };
-  // The browser holds a reader's place as well; at the end there is none to hold, and to look for one at each
-  // paint takes long.
+  // Scroll anchoring of the browser is off at the end, because it is slow at each paint.
   const hold = () => column.current?.classList.toggle("following", following.current);
   useEffect(() => {
     const box = column.current;
@@ -318,7 +314,7 @@ function useReadingPlace(column, thread) {
       watch.disconnect();
     };
   }, [thread, thread.failed.value]);
-  // What is loaded above pushes nothing down: the distance to the end stays.
+  // Loading messages above keeps the distance to the end.
   const first = thread.messages.value?.[0]?.id;
   if (column.current && before.current?.first !== first)
     before.current = {
@@ -348,7 +344,7 @@ function useReadingPlace(column, thread) {
         hold();
         if (!(await thread.loadBackTo(messageId).catch(() => false))) return;
         const message = () => column.current?.querySelector(`[data-id="${CSS.escape(messageId)}"]`);
-        // Twice, for what was out of sight takes its real size only now.
+        // Twice, because off-screen content gets its real size only after the first scroll.
         requestAnimationFrame(() => {
           message()?.scrollIntoView({ block: "center" });
           requestAnimationFrame(() => message()?.scrollIntoView({ block: "center" }));
@@ -359,7 +355,7 @@ function useReadingPlace(column, thread) {
   );
 }
 
-/** Marks the words that are searched for, where they stand, and again as more is drawn. */
+/** Highlight the searched words, also in content that is drawn later. */
 function highlightFound(box, thread) {
   if (!globalThis.Highlight || !box) return undefined;
   CSS.highlights.delete("found");

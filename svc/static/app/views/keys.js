@@ -1,5 +1,4 @@
-// Personal API keys: made with a name, shown once with ready examples, listed with what each has spent,
-// deleted.
+// API keys: create with a name, show once with examples, list with spend, delete.
 import { signal, useSignal } from "@preact/signals";
 import { api } from "../api.js";
 import {
@@ -125,7 +124,7 @@ function NewKey() {
   <//>`;
 }
 
-/** The key itself. It is shown this once, so nothing but a button closes it. */
+/** Shows the new key. It is shown only once, so only a button closes the dialog. */
 function Made({ of, onClose }) {
   const examples = examplesOf(of.key),
     language = useSignal("curl");

@@ -1,4 +1,4 @@
-// Pictures and sound: drawn from a prompt into a gallery, spoken from a text; all of it is kept as artifacts.
+// Images and audio: generated from a prompt or a text, and saved as artifacts.
 import { signal, useSignal } from "@preact/signals";
 import { useEffect, useId, useMemo } from "preact/hooks";
 import { api } from "../api.js";
@@ -41,7 +41,7 @@ const WORDS_PER_TOKEN = 400 / 4096;
 const kind = remembered("media-kind", "picture");
 const drawn = remembered("media-picture", { prompt: "", size: SIZES[0], n: 1, model: null });
 const said = remembered("media-sound", { text: "", voice: "alloy", speed: 1, cap: CAPS[0], model: null });
-const prompts = remembered("media-prompts", {}); // artifact id -> the prompt it came from, on this browser
+const prompts = remembered("media-prompts", {}); // artifact id -> its prompt, kept by this browser
 const VOICES = [
   "alloy",
   "ash",
@@ -75,7 +75,7 @@ export default function Media() {
     ${kind.value === "picture" ? html`<${Pictures} />` : html`<${Sounds} />`}<//>`;
 }
 
-/** The artifacts of the account that are shown in one way, page by page until there are enough of them. */
+/** Load pages of artifacts until there are enough of one kind. */
 function shelf(wanted) {
   const items = signal(/** @type {Api.Artifact[]} */ (undefined)),
     more = signal(false),
@@ -103,7 +103,7 @@ function shelf(wanted) {
   return { items, more, error, busy, reload: () => ask(true), loadMore: () => ask(false) };
 }
 
-/** The models of a kind as a choice; the service's own choice stands first. */
+/** The models of a kind as options; the service's default comes first. */
 function Models({ of, value, onChange }) {
   const list = modelsOf(of);
   if (!list || list.length < 2) return null;

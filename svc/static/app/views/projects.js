@@ -1,5 +1,4 @@
-// Projects: instructions and a cap of steps, and the conversations, runs and artifacts that are filed under
-// each.
+// Projects: instructions, a step limit, and the conversations, runs and artifacts in each project.
 import { signal, useSignal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
 import { api } from "../api.js";
@@ -241,7 +240,7 @@ function Project({ id }) {
   </div>`;
 }
 
-/** A list of what is filed under the project. */
+/** A list of the project's objects. */
 function Filed({ title, load, item }) {
   const list = useMemo(() => pagedList(load), []);
   return html`

@@ -1,5 +1,4 @@
-// A person's own model servers: added, tested with a readable result, changed without their key being shown,
-// deleted.
+// The user's own model servers: add, test, edit and delete. Keys are never shown.
 import { signal, useSignal } from "@preact/signals";
 import { api } from "../api.js";
 import {
@@ -228,8 +227,8 @@ function originOf(address) {
 }
 
 /**
- * A line a model: its name, and after a space what it makes where that is no chat. None: all that the
- * provider lists.
+ * Parse one model per line: its name, then a space and its kind unless it is chat. Empty means all models
+ * that the server lists.
  */
 function modelsIn(text) {
   const lines = text

@@ -1,4 +1,4 @@
-// Settings: name, default model, memory, ways to sign in, theme, the export, and the end of the account.
+// Settings: name, default model, memory, sign-in methods, theme, export, account deletion.
 import { signal, useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { api, rememberUser, session, signOut } from "../api.js";
@@ -210,7 +210,7 @@ function Identities() {
   `;
 }
 
-/** Where no provider is configured there is nothing to show, but what was linked once is asked for. */
+/** Shown only if a provider is configured or an identity is linked. */
 function Quietly({ of }) {
   useEffect(() => {
     of.ensure();

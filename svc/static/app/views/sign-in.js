@@ -1,5 +1,4 @@
-// The first thing that a visitor sees: what this is, and the form that signs up, signs in, or asks for a new
-// password.
+// The start page: a description, and the forms for sign-up, sign-in and password reset.
 import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { api, signedIn } from "../api.js";
@@ -11,7 +10,7 @@ import { limits } from "../limits.js";
 import { texts } from "../texts.js";
 
 const t = texts.signIn;
-const KNOWN = "svc-known"; // outlives the sign-out: somebody has signed in here before
+const KNOWN = "svc-known"; // survives sign-out: this browser has signed in before
 
 export default function SignIn({ trouble }) {
   const mode = useSignal(localStorage.getItem(KNOWN) ? "signIn" : "signUp");

@@ -1,4 +1,4 @@
-// Support: the one conversation with the operator, for pro accounts. New answers appear by themselves.
+// Support: the conversation with the operator, for pro accounts. New answers appear automatically.
 import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { api } from "../api.js";
@@ -117,7 +117,7 @@ function Conversation({ id }) {
   };
   useEffect(() => {
     load();
-    // Nobody reads a page that is hidden; it looks again as soon as it is shown.
+    // A hidden page does not poll; it polls when it is shown again.
     const look = () => {
       if (!document.hidden && whole.peek()?.status !== "closed") load();
     };

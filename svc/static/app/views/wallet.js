@@ -1,4 +1,4 @@
-// The wallet: what there is and what is held, adding funds, the ledger with its filters, spend per day.
+// The wallet: balance, holds, adding funds, the ledger with filters, and spend per day.
 import { computed, signal, useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { api } from "../api.js";
@@ -195,7 +195,7 @@ function Ledger() {
     searching = none && ledger.more.value && !ledger.error.value;
   useEffect(() => {
     if (searching) ledger.loadMore();
-  }, [searching, loaded]); // until there is one to show, or no more page
+  }, [searching, loaded]); // until an entry is found or no page is left
   return html`
     <div class="section-head">
       <h2>${t.ledger}</h2>

@@ -1,7 +1,8 @@
-// What waits until it comes near the screen: long conversations and long texts cost what can be seen of them.
-import { takeTurn } from "./turns.js";
+// Delay drawing until an element is near the screen, so that long conversations cost no more than their
+// visible part.
+import { schedule } from "./scheduler.js";
 
-const waiting = new Map(); // element -> what is done once it is near
+const waiting = new Map(); // element -> callback
 const watcher = new IntersectionObserver(
   (entries) => {
     for (const { isIntersecting, target } of entries) {
@@ -9,14 +10,14 @@ const watcher = new IntersectionObserver(
       watcher.unobserve(target);
       const act = waiting.get(target);
       waiting.delete(target);
-      if (act) takeTurn(act);
+      if (act) schedule(act);
     }
   },
   { rootMargin: "1500px", scrollMargin: "1500px" },
 );
 
-/** Calls `act`, which draws it, once `element` is near the screen. Gives a function that calls it off. */
-export function whenNear(element, act) {
+/** Call `act` when `element` is near the screen. Returns a function that cancels it. */
+export function whenVisible(element, act) {
   let gone = false;
   waiting.set(element, () => {
     if (!gone) act();

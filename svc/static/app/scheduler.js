@@ -1,16 +1,13 @@
-// Drawing in turns: what there is much of is drawn piece by piece, some milliseconds a frame, so that the
-// page never stalls.
+// Schedule drawing: some milliseconds per frame, so that the page stays responsive.
 import { options } from "preact";
 
-// Of drawing; what the browser then does to lay it out and paint it takes several times as long
+// Script time; layout and paint take several times as long
 const FRAME_MS = 1.5;
 const waiting = new Set();
 let isPlanned = false;
 
-/**
- * Calls `draw`, which changes what is shown, in one of the next frames. Gives a function that calls it off.
- */
-export function takeTurn(draw) {
+/** Call `draw` in one of the next frames. Returns a function that cancels it. */
+export function schedule(draw) {
   waiting.add(draw);
   plan();
   return () => waiting.delete(draw);
@@ -27,16 +24,14 @@ function run() {
   const end = performance.now() + FRAME_MS;
   for (const draw of [...waiting]) {
     waiting.delete(draw);
-    atOnce(draw);
+    drawNow(draw);
     if (performance.now() >= end) break;
   }
   plan();
 }
 
-/**
- * Preact gathers what is to be drawn and draws it later; here it draws at once, so that its time is known.
- */
-function atOnce(draw) {
+/** Preact batches drawing; here it draws at once, so that its time can be measured. */
+function drawNow(draw) {
   const usual = options.debounceRendering;
   options.debounceRendering = (render) => render();
   try {
