@@ -1,4 +1,4 @@
-"""What the interface document says of errors: their schemas and examples, in the shape of each path."""
+"""The shapes and examples of errors in the interface document, in the format of each path."""
 
 import re
 from typing import Any
@@ -10,7 +10,6 @@ from svc.shapes import Shape, json_object, nullable, one_of, string, whole
 
 
 def _codes() -> str:
-    """The table of errors as a list: its codes by status and type."""
     families: dict[str, list[str]] = {}
     for code, (status, kind, _) in ERRORS.items():
         statuses = "502, 503, 504" if kind == "upstream_error" else str(status)
@@ -80,7 +79,7 @@ def error_schema(path: str, status: str) -> Shape[dict[str, Any]]:
 
 
 def error_examples(path: str, status: str, refusals: list[Refusal]) -> dict[str, Any]:
-    """An example for each code and message: a code that stands for several things is there several times."""
+    """Return an example for each code and message. A code with several messages has several examples."""
     examples: dict[str, Any] = {}
     for refusal in refusals:
         _, kind, message = ERRORS.get(refusal.code, (0, "", ""))

@@ -1,7 +1,7 @@
-"""What a handler and a guard declare of themselves, beside their code; svc/server/openapi.py makes the interface document of it.
+"""What handlers and guards declare: svc/server/openapi.py makes the interface document from it.
 
-@describes("Projects", "createProject", "Create a project", body=..., answers={201: Answer("The project.", PROJECT)}) stands on
-the handler, @implies(errors=[...]) on the guard; the row in the route table of app.py tells path, method and guards.
+`@describes("Projects", "createProject", "Create a project", body=..., answers={201: Answer("The project.", PROJECT)})` declares a
+handler, `@implies(errors=[...])` a guard. The route table in app.py holds path, method and guards.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -26,7 +26,7 @@ Guarded = TypeVar("Guarded", bound=Callable[..., Any])
 
 
 def as_event(value: Mapping[str, Any]) -> dict[str, str]:
-    """The example of a server-sent event that carries `value` as JSON."""
+    """Return the example of a server-sent event with this JSON."""
     return {"data": orjson.dumps(value).decode()}
 
 
@@ -44,21 +44,21 @@ def page_of(name: str, item: Shape[Any], **optional: Shape[Any]) -> Shape[dict[s
     return shapes.json_object(name, {"object": shapes.one_of("list"), "data": data, "has_more": has_more}, optional=optional)
 
 
-def parameter(name: str, where: str, text: str, schema: Shape[Any], example: Any = None, *, required: bool = False) -> Schema:
-    """A parameter in `path`, `query` or `header`; those of the path are always required."""
-    value = {"name": name, "in": where, "description": text, "schema": schema}
-    return {**value, **({"required": True} if required else {}), **({} if example is None else {"example": example})}
+def parameter(name: str, where: str, text: str, shape: Shape[Any], example: Any = None, *, required: bool = False) -> Schema:
+    """Return a parameter in `path`, `query` or `header`."""
+    return {"name": name, "in": where, **header(text, shape, example, required=required)}
 
 
 def path_id(name: str, text: str, example: str) -> Schema:
-    """The parameter `{name}` of a path."""
+    """Return the parameter `{name}` of a path."""
     return parameter(name, "path", text, shapes.string, example, required=True)
 
 
-def header(text: str, schema: Shape[Any], example: Any = None, *, required: bool = True) -> Schema:
-    """A header of an answer; one that is not `required` is there in some cases, which `text` tells."""
-    value = {"description": text, "schema": schema}
-    return {**value, **({"required": True} if required else {}), **({} if example is None else {"example": example})}
+def header(text: str, shape: Shape[Any], example: Any = None, *, required: bool = True) -> Schema:
+    """Return a header of an answer. If it is not `required`, `text` says when it is sent."""
+    example = shape.example if example is None else example
+    rest = {**({"required": True} if required else {}), **({} if example is None else {"example": example})}
+    return {"description": text, "schema": shape, **rest}
 
 
 def named_header(name: str, *arguments: Any, required: bool = True) -> Component:
@@ -66,9 +66,9 @@ def named_header(name: str, *arguments: Any, required: bool = True) -> Component
 
 
 class Refusal(NamedTuple):
-    """An error that an operation may answer: `code` and what differs from the table in svc/errors.py.
+    """An error of an operation: its `code`, and what differs from the table in svc/errors.py.
 
-    `when` says in a sentence when it happens. `status` "4XX" stands for whatever a model server answers.
+    `when` is a sentence about its cause. The `status` "4XX" stands for any refusal of a model server.
     """
 
     code: str
@@ -80,31 +80,40 @@ class Refusal(NamedTuple):
     headers: Mapping[str, Schema] = _EMPTY
 
 
+class Item(NamedTuple):
+    """A parameter that names an object, and the refusal if the account has no such object."""
+
+    parameter: Schema
+    not_found: Refusal
+
+
+def item_id(name: str, noun: str, prefix: str) -> Item:
+    """Return the parameter `{name}` of a path that is the id of a `noun`."""
+    refusal = Refusal("not_found", f"There is no such {noun}.", when=f"The account has no such {noun}.")
+    return Item(path_id(name, f"The {noun}'s id.", f"{prefix}_01m3250v3vn4qvxnatpwzmywwn"), refusal)
+
+
 class Content(NamedTuple):
     """A body of one media type; `examples` are name: value, or name: (summary, value)."""
 
-    schema: Shape[Any]
+    shape: Shape[Any]
     examples: Mapping[str, Any] = _EMPTY
 
 
 class Answer(NamedTuple):
-    """What an operation answers when it went well. `contents`, by media type, stand in place of a `schema` of JSON."""
+    """A successful answer: JSON of `shape`, or the `contents` by media type."""
 
     text: str
-    schema: Shape[Any] | None = None
+    shape: Shape[Any] | None = None
     example: Any = None
     headers: Mapping[str, Schema] = _EMPTY
     contents: Mapping[str, Content] = _EMPTY
 
 
 class Body(NamedTuple):
-    """The body of a request, of at most `most_bytes`; JSON unless `media_type` says otherwise.
+    """The body of a request that the handler reads itself. With `any_type` it ignores the Content-Type."""
 
-    The handler of a body with a Shape gets the typed value as its last argument; any other body it reads itself.
-    `any_type` is for a handler that reads the body whatever type is named.
-    """
-
-    schema: Shape[Any]
+    shape: Shape[Any]
     examples: Mapping[str, Any] = _EMPTY
     most_bytes: int = MIB
     media_type: str = "application/json"
@@ -114,7 +123,7 @@ class Body(NamedTuple):
 class Implied(NamedTuple):
     """What a guard adds to every operation behind it.
 
-    `headers` are on all answers from the guard inwards; `html` shows all refusals from there inwards as pages.
+    `headers` are on all answers from the guard inwards. With `html` all refusals from there inwards are pages.
     """
 
     errors: Sequence[Refusal] = ()
@@ -124,7 +133,7 @@ class Implied(NamedTuple):
 
 
 class Operation(NamedTuple):
-    """All that is declared of one endpoint; `guards` from the outermost inwards."""
+    """The declaration of one endpoint; `guards` from the outermost inwards."""
 
     tag: str
     id: str
@@ -150,7 +159,7 @@ def describes(
     body: Shape[B],
     examples: Mapping[str, Any] = ...,
     most_bytes: int = ...,
-    parameters: Sequence[Schema] = ...,
+    parameters: Sequence[Schema | Item] = ...,
     errors: Sequence[Refusal] = ...,
 ) -> Callable[
     [Callable[[Request[State], *Who, B], Awaitable[Response]]], Callable[[Request[State], *Who], Awaitable[Response]]
@@ -166,7 +175,7 @@ def describes(
     *,
     answers: Mapping[int, Answer],
     body: Body | None = ...,
-    parameters: Sequence[Schema] = ...,
+    parameters: Sequence[Schema | Item] = ...,
     errors: Sequence[Refusal] = ...,
     paged: bool = ...,
     security: Sequence[Component | None] = ...,
@@ -183,19 +192,21 @@ def describes(
     body: Shape[Any] | Body | None = None,
     examples: Mapping[str, Any] = _EMPTY,
     most_bytes: int = MIB,
-    parameters: Sequence[Schema] = (),
+    parameters: Sequence[Schema | Item] = (),
     errors: Sequence[Refusal] = (),
     paged: bool = False,
     security: Sequence[Component | None] = (),
 ) -> Callable[..., Any]:
-    """Declare the operation that a handler is; what its guards and its body imply need not be said.
+    """Declare a handler's operation. Guards and body add their own refusals.
 
-    A `body` that is a Shape is read and checked before the handler is called, which gets the typed value as its last argument;
-    `examples` and `most_bytes` are those of its `Body`. `paged` is a list with `?limit=` and `?after=`. `security` is for a
-    handler that checks a token itself; None in it means that it may do without.
+    A `body` that is a Shape is read and checked first, with at most `most_bytes`; the handler gets the typed value as its last
+    argument. `paged` is a list with `?limit=` and `?after=`. `security` is for a handler that checks a token itself; None in it
+    means that the token is optional.
     """
     whole = Body(body, examples, most_bytes) if isinstance(body, Shape) else body
-    operation = Operation(tag, id, summary, text, whole, answers, parameters, errors, paged, security)
+    found = [one.parameter if isinstance(one, Item) else one for one in parameters]
+    refusals = [*(one.not_found for one in parameters if isinstance(one, Item)), *errors]
+    operation = Operation(tag, id, summary, text, whole, answers, found, refusals, paged, security)
 
     def declare(handler: Callable[..., Any]) -> Callable[..., Any]:
         if isinstance(body, Shape):
@@ -217,16 +228,15 @@ def implies(
     errors: Sequence[Refusal] = (),
     *,
     security: Component | None = None,
-    headers: Mapping[str, Schema] | None = None,
+    headers: Mapping[str, Schema] = _EMPTY,
     html: bool = False,
 ) -> Callable[[Callable[[Handler], Guarded]], Callable[[Handler], Guarded]]:
-    """Declares what a guard adds to the operations behind it, and hands the handler's own declaration through the guard."""
-    implied = Implied(errors, security, headers or {}, html)
+    """Declare what a guard adds to the operations behind it, and pass the handler's declaration through the guard."""
+    implied = Implied(errors, security, headers, html)
 
     def declare(guard: Callable[[Handler], Guarded]) -> Callable[[Handler], Guarded]:
         def guarding(handler: Handler) -> Guarded:
-            guarded = guard(handler)
-            inner = operation_of(handler)
+            guarded, inner = guard(handler), operation_of(handler)
             if inner is not None:
                 vars(guarded)["operation"] = inner._replace(guards=(implied, *inner.guards))
             return guarded
@@ -237,6 +247,6 @@ def implies(
 
 
 def operation_of(handler: Callable[..., Any]) -> Operation | None:
-    """What is declared of a handler, through all its guards; None where nothing is."""
+    """Return the declaration of a handler, through all its guards, or None."""
     operation: Operation | None = vars(handler).get("operation")
     return operation

@@ -1,6 +1,6 @@
-"""The interface document (OpenAPI 3.1): the route table, what its handlers and guards declare, and the table of errors, as one.
+"""The interface document (OpenAPI 3.1), built from the route table, the declarations of handlers and guards, and the error table.
 
-row (method, path, endpoint) -> its Operation -> refusals by status, from outside inwards -> responses -> named parts, each once
+row (method, path, endpoint) -> its Operation -> refusals by status, from outside inwards -> responses -> shared components
 """
 
 import itertools
@@ -32,32 +32,20 @@ from svc.shapes import Component, Shape, one_of, string, whole
 
 # --- what every operation has
 
-REQUEST_ID = named_header(
-    "RequestId",
-    "The id of this request, also in the log: the caller's own `x-request-id` if it is 1 to 128 visible ASCII characters, "
-    "else a new one.",
-    string.about(pattern="^[\\x21-\\x7e]{1,128}$"),
-    "req_4fGk2mXq9TzLw8RbYc1VdN",
-)
-ANTHROPIC_REQUEST_ID = named_header(
-    "AnthropicRequestId",
-    "The same as `x-request-id`, where Anthropic's SDKs read it.",
-    string,
-    "req_4fGk2mXq9TzLw8RbYc1VdN",
-)
+_REQUEST_ID = string.about(example="req_4fGk2mXq9TzLw8RbYc1VdN", pattern="^[\\x21-\\x7e]{1,128}$")
+_ANTHROPIC_REQUEST_ID = named_header("AnthropicRequestId", "The same as `x-request-id`, for Anthropic's SDKs.", _REQUEST_ID)
 _EVERYWHERE = {
-    "x-request-id": REQUEST_ID,
-    "strict-transport-security": named_header(
-        "StrictTransportSecurity", "There is no plain HTTP here.", string, "max-age=31536000"
+    "x-request-id": named_header(
+        "RequestId",
+        "The id of this request, also in the log: the caller's own `x-request-id` if it has 1 to 128 visible ASCII characters, "
+        "else a new one.",
+        _REQUEST_ID,
     ),
-    "x-content-type-options": named_header(
-        "ContentTypeOptions", "The type is the one that is named.", one_of("nosniff"), "nosniff"
-    ),
-    "cache-control": named_header(
-        "CacheControl", "Whether the answer may be kept; most may not.", string, "no-store", required=False
-    ),
+    "strict-transport-security": named_header("StrictTransportSecurity", "HTTPS only.", string, "max-age=31536000"),
+    "x-content-type-options": named_header("ContentTypeOptions", "Browsers must not guess the type.", one_of("nosniff")),
+    "cache-control": named_header("CacheControl", "Whether to cache the answer.", string, "no-store", required=False),
 }
-REFERRER_POLICY = named_header("ReferrerPolicy", "What a browser tells the next page.", string, "no-referrer", required=False)
+REFERRER_POLICY = named_header("ReferrerPolicy", "The Referer that browsers send.", string, "no-referrer", required=False)
 OF_PAGES = {
     "content-security-policy": named_header(
         "ContentSecurityPolicy", "What a page may load and run.", string, "default-src 'none'", required=False
@@ -65,39 +53,28 @@ OF_PAGES = {
     "referrer-policy": REFERRER_POLICY,
 }
 _OF_STREAMS = {
-    "x-accel-buffering": named_header(
-        "Buffering",
-        "Tells a proxy to pass on each event at once; on streams alone.",
-        one_of("no"),
-        "no",
-        required=False,
-    )
+    "x-accel-buffering": named_header("Buffering", "On streams: proxies must not buffer.", one_of("no"), required=False)
 }
 _RETRY_AFTER = named_header(
-    "RetryAfter",
-    "Whole seconds to wait: 1 to 59 for a limit per minute, to 3599 for one per hour.",
-    whole.about(minimum=1),
-    37,
+    "RetryAfter", "The seconds to wait: 1 to 59 for a limit per minute, up to 3599 for one per hour.", whole.about(minimum=1), 37
 )
-_SHOULD_RETRY = named_header("ShouldRetry", "Tells the common SDKs that a retry cannot mend it.", one_of("false"), "false")
-_MAY_RETRY = header("There, and `false`, where only the operator can mend it.", one_of("false"), "false", required=False)
-_WWW_AUTHENTICATE = named_header("WwwAuthenticate", "How to sign in.", one_of("Bearer"), "Bearer")
-_ASK_FOR_COOKIE = header("The page asks to sign in.", one_of("Cookie"), "Cookie")
-_LIMIT = parameter(
-    *("limit", "query", "How many items at most; over 100 is taken as 100."),
-    whole.about(minimum=1, default=20),
-    20,
+_SHOULD_RETRY = named_header("ShouldRetry", "A retry cannot succeed. The common SDKs read this header.", one_of("false"))
+_MAY_RETRY = header("Sent if only the operator can fix the cause.", one_of("false"), required=False)
+_WWW_AUTHENTICATE = named_header("WwwAuthenticate", "How to sign in.", one_of("Bearer"))
+_ASK_FOR_COOKIE = header("The page asks to sign in.", one_of("Cookie"))
+_PAGE_PARAMETERS = (
+    parameter("limit", "query", "The most items. Above 100 means 100.", whole.about(minimum=1, default=20), 20),
+    parameter("after", "query", "The id of the last item of the previous page.", string),
 )
-_AFTER = parameter("after", "query", "The id of the last item of the page before.", string)
 
-# What the server, the proxy's rule and the last resort answer before or around any guard.
+# The errors of the server itself, before or around any guard.
 _EDGE = (
-    Refusal("invalid_request", when="The request is no well-formed HTTP."),
-    Refusal("https_required", when="The proxy, where there is one, did not mark the request as HTTPS."),
+    Refusal("invalid_request", when="The request is not well-formed HTTP."),
+    Refusal("https_required", when="The proxy did not mark the request as HTTPS."),
     Refusal("request_timeout", when="The request did not arrive in time."),
-    Refusal("misdirected_request", when="The `Host` is none of this server's."),
+    Refusal("misdirected_request", when="The server does not serve this `Host`."),
     Refusal("headers_too_large"),
-    Refusal("internal_error", when="Something failed here; the log knows it under the request id."),
+    Refusal("internal_error", when="An internal error. The log has it under the request id."),
     Refusal("shutting_down", when="The service is shutting down."),
 )
 _ANSWERS_DURING_SHUTDOWN = "/healthz"
@@ -105,13 +82,13 @@ _PAGE_WRONG = Refusal(
     "invalid_value",
     "limit must be an integer from 1 to 100.",
     "limit",
-    "`limit` is under 1 or no whole number, or `after` is no item of this list.",
+    "`limit` is below 1 or not an integer, or `after` is not an item of this list.",
 )
 _WHEN = {
-    "missing_field": "A field that is required is missing: `param` names it.",
-    "invalid_value": "A field is wrong: `param` names it.",
+    "missing_field": "A required field is missing. `param` names it.",
+    "invalid_value": "A field is wrong. `param` names it.",
     "overloaded": "The service is busy.",
-    "storage_unavailable": "The storage does not work.",
+    "storage_unavailable": "The storage is not writable.",
 }
 HTML = Content(string.about(contentMediaType="text/html"))
 
@@ -120,7 +97,7 @@ HTML = Content(string.about(contentMediaType="text/html"))
 
 
 def document(routes: Iterable[Row], info: Mapping[str, Any], tags: Mapping[str, str], base_url: str) -> dict[str, Any]:
-    """The whole document. Raises ValueError for an endpoint that declares nothing, or two named parts of one name."""
+    """Return the document. Raise ValueError for an endpoint without a declaration, or if two different parts have one name."""
     paths: dict[str, dict[str, Any]] = {}
     components = Components()
     for method, path, endpoint in routes:
@@ -142,14 +119,14 @@ def document(routes: Iterable[Row], info: Mapping[str, Any], tags: Mapping[str, 
 
 
 class Components:
-    """The named parts, as they are met: `parts` is what stands under `components`."""
+    """Collects the named parts of the document in `parts`, its `components`."""
 
     def __init__(self) -> None:
         self.parts: dict[str, dict[str, Any]] = {}
         self._sources: dict[tuple[str, str], Component] = {}
 
     def referred(self, value: Any) -> Any:
-        """Return `value` with a reference in the place of each named part, and with the JSON schema of each shape."""
+        """Return `value` with a JSON schema for each shape, and a reference for each named part."""
         if isinstance(value, Shape):
             return self.referred(value.schema)
         if isinstance(value, Component):
@@ -173,7 +150,7 @@ class Components:
         return {"$ref": component.reference}
 
     def name_shared_responses(self, paths: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
-        """`paths` with each refusal that several operations share in one place."""
+        """Return `paths` with references to the error responses that several operations share."""
         refusals = [
             (answers, status, orjson.dumps(answers[status]))
             for item in paths.values()
@@ -193,7 +170,7 @@ class Components:
         return paths
 
     def _free_name(self, status: str) -> str:
-        """`NotFound`, `NotFound2`, ...: the status in the words of HTTP."""
+        """Return the first free one of `NotFound`, `NotFound2`, ..."""
         phrase = "Model server refusal" if status == "4XX" else HTTPStatus(int(status)).phrase
         name = re.sub(r"[^A-Za-z]", "", phrase.title())
         taken = self.parts.get("responses", {})
@@ -205,7 +182,7 @@ class Components:
 
 
 def _operation(operation: Operation, path: str) -> dict[str, Any]:
-    parameters = [*operation.parameters, *((_LIMIT, _AFTER) if operation.paged else ())]
+    parameters = [*operation.parameters, *(_PAGE_PARAMETERS if operation.paged else ())]
     in_path = [one["name"] for one in parameters if one["in"] == "path"]
     if in_path != re.findall(r"\{(\w+)\}", path):
         raise ValueError(f"{path} is described with the path parameters {in_path}")
@@ -227,25 +204,23 @@ def _schemes(operation: Operation) -> list[Component | None]:
 
 
 def _body(body: Body) -> dict[str, Any]:
-    content = {body.media_type: _content(Content(body.schema, body.examples))}
+    content = {body.media_type: _content(Content(body.shape, body.examples))}
     if body.media_type == "application/octet-stream":
         return {"required": False, "content": {**content, "*/*": content[body.media_type]}}
     return {"required": True, "content": content}
 
 
 def _content(content: Content) -> dict[str, Any]:
-    examples = content.examples
-    example = getattr(content.schema, "example", None)
-    if not examples and example is not None:
-        examples = {"example": example}
-    shown = {
+    example = content.shape.example
+    examples = content.examples or ({} if example is None else {"example": example})
+    named = {
         name: {"summary": one[0], "value": one[1]} if isinstance(one, tuple) else {"value": one} for name, one in examples.items()
     }
-    return {"schema": content.schema, **({"examples": shown} if shown else {})}
+    return {"schema": content.shape, **({"examples": named} if named else {})}
 
 
 def _responses(operation: Operation, path: str) -> dict[str, Any]:
-    """The answers by status: those of the handler, then what it, its body, its guards and the server may refuse."""
+    """Return the responses by status: the handler's answers, then the refusals of server, guards, body and handler."""
     responses = {str(status): _answer(answer) for status, answer in operation.answers.items()}
     edge = [refusal for refusal in _EDGE if path != _ANSWERS_DURING_SHUTDOWN or refusal.code != "shutting_down"]
     layers = [edge, *(guard.errors for guard in operation.guards), [*_of_body(operation), *operation.errors]]
@@ -257,18 +232,18 @@ def _responses(operation: Operation, path: str) -> dict[str, Any]:
         responses[status] = _refused(operation, path, status, found)
     for status, response in responses.items():
         if in_anthropic_format(path):
-            response["headers"]["request-id"] = ANTHROPIC_REQUEST_ID
+            response["headers"]["request-id"] = _ANTHROPIC_REQUEST_ID
         depth = max((depth for depth, _ in by_status.get(status, [])), default=len(operation.guards))
         for number, guard in enumerate(operation.guards, 1):
-            if number <= depth or status == "500":  # whatever failed may have failed in there
+            if number <= depth or status == "500":  # the error may be from there
                 response["headers"].update(guard.headers)
     return dict(sorted(responses.items()))
 
 
 def _answer(answer: Answer) -> dict[str, Any]:
     contents = dict(answer.contents)
-    if answer.schema is not None:
-        contents["application/json"] = Content(answer.schema, {} if answer.example is None else {"example": answer.example})
+    if answer.shape is not None:
+        contents["application/json"] = Content(answer.shape, {} if answer.example is None else {"example": answer.example})
     content = {kind: _content(content) for kind, content in contents.items()}
     headers = {
         **_EVERYWHERE,
@@ -284,24 +259,21 @@ def _of_body(operation: Operation) -> list[Refusal]:
     if body is None:
         return found
     size = f"{body.most_bytes // MIB} MiB" if body.most_bytes >= MIB else f"{body.most_bytes // KIB} KiB"
-    too_large = f"The body is over {size}"
+    too_large, coded = f"The body is over {size}", "The body is compressed"
     if body.media_type == "application/json":
-        too_large += f", or holds more than {MOST_JSON_VALUES:,} JSON values"
+        too_large += f", or has more than {MOST_JSON_VALUES:,} JSON values"
         position = "The request body is not valid JSON: unexpected character at character 12."
         found.append(Refusal("invalid_json", position, when="The body is not JSON."))
-    coded = "The body is compressed"
-    if body.media_type == "application/json" and not body.any_type:
-        coded += ", or not declared as `application/json` in UTF-8"
+        coded += "" if body.any_type else ", or its type is not `application/json` in UTF-8"
     elif body.media_type == "application/x-www-form-urlencoded":
-        coded += ", or no urlencoded form"
+        coded += ", or not a urlencoded form"
     found.append(Refusal("unsupported_media_type", when=f"{coded}."))
-    if isinstance(body.schema, Shape):
-        found += [Refusal(one.code, one.error["message"], one.error["param"]) for one in body.schema.example_refusals()]
+    found += [Refusal(one.code, one.error["message"], one.error["param"]) for one in body.shape.example_refusals()]
     return [*found, Refusal("PAYLOAD_TOO_LARGE", when=f"{too_large}."), Refusal("overloaded")]
 
 
 def _refused(operation: Operation, path: str, status: str, found: list[tuple[int, Refusal]]) -> dict[str, Any]:
-    """The refusals of one status, from the innermost outwards: as JSON, or as a page those that a guard shows as one."""
+    """Return the response with the refusals of one status, from the innermost outwards, as JSON or as a page."""
     html_from = next((number for number, guard in enumerate(operation.guards, 1) if guard.html), len(operation.guards) + 2)
     found = sorted(found, key=lambda pair: -pair[0])
     pages = [refusal for depth, refusal in found if depth >= html_from]
@@ -324,14 +296,13 @@ def _refused(operation: Operation, path: str, status: str, found: list[tuple[int
 
 
 def _when(refusal: Refusal) -> str:
-    """When it happens, in a sentence: at least the first one of its message, without what to do about it."""
+    """Return the cause of a refusal in one sentence: its own, or the first one of its message."""
     message = refusal.message or ERRORS[refusal.code][2]
     return refusal.when or _WHEN.get(refusal.code) or message.partition(". ")[0].removesuffix(".") + "."
 
 
 def _alternatives(sentences: Iterable[str]) -> str:
-    """Sentences of which one holds, each once: the first as it is, the others after `Or`."""
     first, *others = dict.fromkeys(sentences)
-    return " ".join(
-        [first, *(f"Or {one[0].lower()}{one[1:]}" if one[1:2].islower() or one[1:2] == " " else f"Or {one}" for one in others)]
-    )
+    starts_with_word = re.compile("[A-Z][a-z ]")
+    lowered = (f"{one[0].lower()}{one[1:]}" if starts_with_word.match(one) else one for one in others)
+    return " ".join([first, *(f"Or {one}" for one in lowered)])
