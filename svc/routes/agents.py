@@ -1,4 +1,4 @@
-"""Agent runs: the stream that is the run, and its records."""
+"""Agent runs: the stream of a run, and the records of runs."""
 
 from functools import partial
 from typing import Annotated, NamedTuple
@@ -11,38 +11,40 @@ from svc.agents.run import AgentRun, RunOrder
 from svc.agents.toolbox import AgentTool, Offer
 from svc.agents.tools import TOOLS, tools_for
 from svc.content import projects
-from svc.errors import ApiError
 from svc.inference.blocks import error_event
 from svc.inference.paid_call import Payer
+from svc.routes.projects import IN_PROJECT, project_filter
 from svc.routes.schemas.agents import RUN, RUN_ANSWER, RUN_LIST, RUN_TEXT
 from svc.routes.schemas.refusals import MODEL_NOT_FOUND, NO_FUNDS, NO_ROOM, PROJECT_NOT_FOUND
 from svc.server.body_budget import MIB
 from svc.server.context import context_of
 from svc.server.gate import Caller
-from svc.server.interface import Answer, Refusal, describes, parameter, path_id
+from svc.server.interface import Answer, Refusal, describes, item_id, parameter
 from svc.server.sse import EventStream
 from svc.server.state import State
-from svc.server.web import add_log_fields, listing, page_after, page_limit, reply, reply_apart
-from svc.shapes import integer, list_of, one_of, optional, record, string, text
+from svc.server.web import add_log_fields, listing, read_page, reply, reply_apart
+from svc.shapes import integer, list_of, one_of, record, string, text
 
-_RUN_ID = path_id("run_id", "The run's id.", "run_01m3250v3vn4qvxnatpwzmywwn")
-_NOT_FOUND = Refusal("not_found", "There is no such run.", when="The account has no such run.")
+_RUN = item_id("run_id", "run", "run")
+_STATUS = one_of(*runs.STATUSES)
+
+_ENDED = Refusal("already_ended", "This run has ended, or is about to.", when="The run has ended, or its end is decided.")
 
 _LONG_CHARACTERS = 1_000_000
 
 
 class NewRun(NamedTuple):
-    goal: Annotated[str, text(runs.GOAL_LENGTH, blank=False).about("What the agent is to reach; not blank.")]
+    goal: Annotated[str, text(runs.GOAL_LENGTH, blank=False).about("The goal of the agent; not blank.")]
     model: Annotated[str | None, string.about("As in a chat request.")] = None
-    max_steps: Annotated[int, integer(1, 20).about("The most calls of the model. A project's lower cap applies.")] = 6
-    project_id: Annotated[
-        str | None, string.about("The project whose instructions lead the run and under which it is filed.")
-    ] = None
+    max_steps: Annotated[
+        int, integer(1, projects.MOST_STEPS).about("The most calls of the model. A project's lower limit applies.")
+    ] = 6
+    project_id: Annotated[str | None, string.about("The project of the run. Its instructions begin the run.")] = None
     tools: Annotated[
         list[str] | None,
         list_of(one_of(*TOOLS)).about(
-            "What it may call; without: all that there are here. `search_memory` needs a session, `fetch_url` the operator's "
-            "leave, and the tools that make pictures and speech a model for them."
+            "The tools that the run may call; by default all available ones. `search_memory` needs a session, `fetch_url` the "
+            "operator's permission, and the tools for images and speech a model of that kind."
         ),
     ] = None
 
@@ -62,15 +64,9 @@ NEW_RUN = record(
     body=NEW_RUN,
     most_bytes=16 * MIB,
     answers={200: RUN_ANSWER},
-    errors=[
-        NO_ROOM,
-        NO_FUNDS,
-        MODEL_NOT_FOUND,
-        PROJECT_NOT_FOUND,
-    ],
+    errors=[NO_ROOM, NO_FUNDS, MODEL_NOT_FOUND, PROJECT_NOT_FOUND],
 )
 async def run(request: Request[State], caller: Caller, body: NewRun) -> Response:
-    """Stream the run's events, up to exactly one that ends it."""
     state = request.state
     order = await _order(state, caller, body)
     payer = Payer(caller.id, context_of(request).request_id, caller.key_id)
@@ -96,7 +92,7 @@ async def _order(state: State, caller: Caller, body: NewRun) -> RunOrder:
         project = await state.db.read(projects.project_by_id, caller.id, project_id, "project_id")
         max_steps = min(max_steps, project.max_planner_steps or max_steps)
         instructions = f"{project.instructions}\n\n{instructions}".strip()
-    # A key's requests are stateless: they leave nothing in memory.
+    # A key's requests are stateless: they are not remembered.
     return RunOrder(body.goal, instructions, model, image, speech, tools, max_steps, project_id, remembered=session)
 
 
@@ -109,25 +105,19 @@ def _tools(wanted: list[str] | None, offered: dict[str, AgentTool]) -> dict[str,
     "Agents",
     "listRuns",
     "List the runs",
-    parameters=[
-        parameter("project_id", "query", "Only those of this project.", string),
-        parameter("status", "query", "Only those of this status.", one_of(*runs.STATUSES)),
-    ],
+    parameters=[IN_PROJECT, parameter("status", "query", "Only those with this status.", _STATUS)],
     answers={200: Answer("A page of runs.", RUN_LIST)},
-    errors=[PROJECT_NOT_FOUND],
     paged=True,
 )
 async def list_runs(request: Request[State], caller: Caller) -> Response:
-    """The account's runs, newest first, `?project_id= ?status= ?limit= ?after=`."""
-    db, limit, query = request.state.db, page_limit(request), request.query_params
-    status = optional(query, "status", one_of(*runs.STATUSES), None)
-    project_id = query.get("project_id")
-    if project_id is not None:
-        await db.read(projects.project_by_id, caller.id, project_id, "project_id")
-    return listing(await db.read(runs.runs_page, caller.id, limit, page_after(request), project_id, status), runs.in_a_list)
+    status = request.query_params.get("status")
+    if status is not None:
+        _STATUS.check(status, "status")
+    project_id = await project_filter(request, caller)
+    return listing(await read_page(request, caller.id, runs.runs_page, project_id, status), runs.in_a_list)
 
 
-@describes("Agents", "getRun", "Show one run", parameters=[_RUN_ID], answers={200: Answer("The run.", RUN)}, errors=[_NOT_FOUND])
+@describes("Agents", "getRun", "Show a run", parameters=[_RUN], answers={200: Answer("The run.", RUN)})
 async def show_run(request: Request[State], caller: Caller) -> Response:
     run = runs.as_json(await request.state.db.read(runs.run_by_id, caller.id, request.path_params["run_id"]))
     return await reply_apart(run) if len(run["goal"]) + len(run["output"] or "") > _LONG_CHARACTERS else reply(run)
@@ -138,19 +128,17 @@ async def show_run(request: Request[State], caller: Caller) -> Response:
     "stopRun",
     "Stop a run",
     "Its stream ends with `stopped`, reason `requested`.",
-    parameters=[_RUN_ID],
-    answers={202: Answer("It is being stopped.", RUN, {**RUN.example, "status": "running", "output": None, "finished_at": None})},
-    errors=[
-        _NOT_FOUND,
-        Refusal("already_ended", "This run has ended, or is about to.", when="The run has ended, or its end is decided."),
-    ],
+    parameters=[_RUN],
+    answers={
+        202: Answer("The run is being stopped.", RUN, {**RUN.example, "status": "running", "output": None, "finished_at": None})
+    },
+    errors=[_ENDED],
 )
 async def stop_run(request: Request[State], caller: Caller) -> Response:
-    """202; the run's stream ends with `stopped`, `requested`. 409 `already_ended` once its end is decided."""
     run_id = request.path_params["run_id"]
     row = await request.state.db.read(runs.run_by_id, caller.id, run_id)
     interrupt = request.state.open_runs.get(run_id)
     if row["status"] != "running" or interrupt is None or interrupt.reason is not None:
-        raise ApiError("already_ended", "This run has ended, or is about to.")
+        raise _ENDED.error()
     interrupt("requested")
     return reply(runs.as_json(row), 202)

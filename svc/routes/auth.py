@@ -27,14 +27,15 @@ class SignUp(NamedTuple):
 
 
 class LogIn(NamedTuple):
-    email: Annotated[str, string.about("The account's e-mail, in any case.")]
+    email: Annotated[str, string.about("The account's email address, in any case.")]
     password: Annotated[str, string]
 
 
 class SessionCode(NamedTuple):
-    code: Annotated[str, text(10_000, least=1).about("The one-time code out of the page's fragment, within a minute.")]
+    code: Annotated[str, text(10_000, least=1).about("The one-time code from the page's fragment.")]
 
 
+_COOKIE = {"set-cookie": CHECKOUT_COOKIE_HEADER}
 SIGN_UP = record(
     "SignUpRequest", SignUp, example={"email": "ada@example.com", "password": "correct horse battery", "name": "Ada"}
 )
@@ -46,13 +47,10 @@ _SESSION_CODE = record("SessionCodeRequest", SessionCode, example={"code": "fZ3k
     "Sign-in",
     "signUp",
     "Create an account",
-    "Limit: 10 an hour for one IP address (IPv6: for one /64 network).",
+    "Limit: 10 an hour for an IP address (IPv6: a /64 network).",
     body=SIGN_UP,
-    answers={201: Answer("The account is made and signed in.", SESSION, headers={"set-cookie": CHECKOUT_COOKIE_HEADER})},
-    errors=[
-        Refusal("email_taken", param="email", when="There is an account with this e-mail."),
-        STORAGE,
-    ],
+    answers={201: Answer("The new account's session.", SESSION, headers=_COOKIE)},
+    errors=[Refusal("email_taken", param="email", when="An account has this email address."), STORAGE],
 )
 async def signup(request: Request[State], body: SignUp) -> Response:
     state = request.state
@@ -66,23 +64,22 @@ async def signup(request: Request[State], body: SignUp) -> Response:
     "Sign-in",
     "logIn",
     "Sign in",
-    "Limit: 5 a minute for one IP address. An unknown e-mail and a wrong password get the same answer in the same time.",
+    "Limit: 5 a minute for an IP address.",
     body=_LOG_IN,
-    answers={200: Answer("Signed in.", SESSION, headers={"set-cookie": CHECKOUT_COOKIE_HEADER})},
+    answers={200: Answer("The session.", SESSION, headers=_COOKIE)},
     errors=[
-        Refusal("invalid_credentials", when="The e-mail or the password is wrong: the same answer, in the same time, for both."),
+        Refusal("invalid_credentials", when="The email address or the password is wrong. Both have the same answer and time."),
         STORAGE,
     ],
 )
 async def login(request: Request[State], body: LogIn) -> Response:
-    """The same answer, in the same time, for an unknown e-mail and a wrong password."""
     return await _session(request, await checked_login(request, body.email, body.password), 200)
 
 
 async def checked_login(request: Request[State], email: str, password: str) -> Account:
-    """The account that an e-mail and a password sign in to. Raises ApiError `invalid_credentials`, `overloaded`.
+    """Return the account. Raises ApiError `invalid_credentials`, `overloaded`.
 
-    The log line of a failed sign-in has the client's address, so that the operator can block who guesses passwords.
+    The log line of a failed sign-in has the client's address, so that the operator can block it.
     """
     state = request.state
     account, stored = None, None
@@ -100,11 +97,10 @@ async def checked_login(request: Request[State], email: str, password: str) -> A
     "Sign-in",
     "logOut",
     "Sign out",
-    "For the client to forget its token. A session token cannot be revoked: it stays valid until it expires.",
-    answers={204: Answer("Signed out.", headers={"set-cookie": CHECKOUT_COOKIE_HEADER})},
+    "The client deletes its token. A session token cannot be revoked: it is valid until it expires.",
+    answers={204: Answer("Signed out.", headers=_COOKIE)},
 )
 async def logout(request: Request[State], caller: Any) -> Response:
-    """204; the token stays valid until it expires, the checkout forgets the browser."""
     answer = no_content()
     checkout_cookie.delete(answer)
     return answer
@@ -113,21 +109,20 @@ async def logout(request: Request[State], caller: Any) -> Response:
 @describes(
     "Sign-in",
     "changeOauthCode",
-    "Change a one-time code for a session",
-    "Works once, within a minute, in the browser that began the sign-in: it knows it by a cookie.",
+    "Exchange a one-time code for a session",
+    "A code works once, within a minute, in the browser that started the sign-in. A cookie identifies the browser.",
     body=_SESSION_CODE,
-    answers={200: Answer("Signed in.", SESSION, headers={"set-cookie": CHECKOUT_COOKIE_HEADER})},
+    answers={200: Answer("The session.", SESSION, headers=_COOKIE)},
     errors=[
         Refusal(
             "invalid_token",
             param="code",
-            when="The code was used, is over a minute old, was never made or belongs to another browser.",
+            when="The code was used, is over a minute old, is unknown, or belongs to another browser.",
         ),
         STORAGE,
     ],
 )
 async def change_code(request: Request[State], body: SessionCode) -> Response:
-    """Once, in the browser that began the sign-in with another provider."""
     state = request.state
     browser = oauth_flows.browser_of(request.headers) or ""
     account_id = await state.db.write(oauth_flows.use_code, body.code, browser, state.clock())

@@ -1,4 +1,4 @@
-"""The wallet as its owner reads it, and the payment processor's webhook."""
+"""The caller's wallet, and the payment processor's webhook."""
 
 import re
 
@@ -8,7 +8,6 @@ from starlette.responses import Response
 from svc import quota
 from svc.billing import usage, wallet
 from svc.billing.payments import MICROS_PER_CENT
-from svc.errors import ApiError
 from svc.routes.schemas.billing import BILLING_ACCOUNT, LEDGER, PAYMENT_EVENT, USAGE, WEBHOOK_RECEIPT
 from svc.routes.schemas.refusals import STORAGE
 from svc.server.bodies import read_body
@@ -16,18 +15,20 @@ from svc.server.body_budget import MIB
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Body, Refusal, describes, parameter
 from svc.server.state import State
-from svc.server.web import add_log_fields, listing, page_after, page_limit, reply
+from svc.server.web import add_log_fields, listing, page_after, read_page, reply
 from svc.shapes import integer, one_of, string
 
 _DAY_SECONDS = 86_400
 _USAGE = {"model": usage.usage_by_model, "key": usage.usage_by_key}
+_DAYS = integer(1, 90).about(default=30)
+_BY = one_of(*_USAGE).about(default="model")
 
 
 @describes(
     "Wallet",
     "getBillingAccount",
     "Show the wallet",
-    "A wallet is filled in the browser, at `/checkout`; a token cannot do it.",
+    "Funds are added in the browser, at `/checkout`. A token cannot do it.",
     answers={200: Answer("The wallet.", BILLING_ACCOUNT)},
 )
 async def show_account(request: Request[State], caller: Caller) -> Response:
@@ -36,16 +37,9 @@ async def show_account(request: Request[State], caller: Caller) -> Response:
     return reply({**found, **stored._asdict(), "tier": caller.tier, "currency": "usd", "payments": state.payments.mode})
 
 
-@describes(
-    "Wallet",
-    "listLedger",
-    "List credits and debits",
-    answers={200: Answer("A page of the ledger.", LEDGER)},
-    paged=True,
-)
+@describes("Wallet", "listLedger", "List credits and debits", answers={200: Answer("A page of the ledger.", LEDGER)}, paged=True)
 async def list_ledger(request: Request[State], caller: Caller) -> Response:
-    """Credits and debits, newest first, `?limit= ?after=`."""
-    return listing(await request.state.db.read(wallet.ledger_page, caller.id, page_limit(request), page_after(request)), dict)
+    return listing(await read_page(request, caller.id, wallet.ledger_page), dict)
 
 
 @describes(
@@ -54,27 +48,25 @@ async def list_ledger(request: Request[State], caller: Caller) -> Response:
     "List the usage by day",
     "By model, or by API key.",
     parameters=[
-        parameter("days", "query", "How many days, today included.", integer(1, 90).about(default=30), 30),
-        parameter("by", "query", "What to tell apart.", string.about(enum=["model", "key"], default="model"), "model"),
-        parameter("after", "query", "The id of the last item of the page before.", string, "2026-09-21:builtin/echo"),
+        parameter("days", "query", "The number of days, including today.", _DAYS, 30),
+        parameter("by", "query", "Count by model or by API key.", _BY),
+        parameter("after", "query", "The id of the last item of the previous page.", string, "2026-09-21:builtin/echo"),
     ],
-    answers={200: Answer("The usage, up to 10,000 rows; while `has_more` is true, ask again with `after`.", USAGE)},
+    answers={200: Answer("Up to 10,000 rows. While `has_more` is true, ask again with `after`.", USAGE)},
     errors=[
         Refusal(
             "invalid_value",
             "days must be an integer from 1 to 90.",
             "days",
-            when="`days` is not 1 to 90, or `after` is no item of this list.",
+            when="`days` is not from 1 to 90, or `after` is not an item of this list.",
         )
     ],
 )
 async def list_usage(request: Request[State], caller: Caller) -> Response:
-    """`?days=` 1..90 (30), `?by=` model or key, `?after=`: requests, tokens, cost per UTC day and model or key, newest first."""
-    text = request.query_params.get("days", "30")
-    if not re.fullmatch(r"[0-9]{1,4}", text) or not 1 <= int(text) <= 90:
-        raise ApiError("invalid_value", "days must be an integer from 1 to 90.", param="days")
-    by = one_of(*_USAGE).check(request.query_params.get("by", "model"), "by")
-    first_day = usage.day_of(request.state.clock() - (int(text) - 1) * _DAY_SECONDS)
+    sent = request.query_params.get("days", "30")
+    days = _DAYS.check(int(sent) if re.fullmatch(r"[0-9]{1,4}", sent) else sent, "days")
+    by = _BY.check(request.query_params.get("by", "model"), "by")
+    first_day = usage.day_of(request.state.clock() - (days - 1) * _DAY_SECONDS)
     await request.state.engines.usage.flush()
     return listing(await request.state.db.heavy_read(_USAGE[by], caller.id, first_day, page_after(request)), dict)
 
@@ -83,7 +75,7 @@ async def list_usage(request: Request[State], caller: Caller) -> Response:
     "Wallet",
     "receivePaymentEvent",
     "Receive an event of the payment processor",
-    "For the processor alone. The credit is on disk before the 200; an event that comes again credits nothing.",
+    "Only for the processor. The credit is on disk before the 200. A repeated event credits nothing.",
     body=Body(PAYMENT_EVENT, any_type=True),
     parameters=[
         parameter(
@@ -107,7 +99,6 @@ async def list_usage(request: Request[State], caller: Caller) -> Response:
     ],
 )
 async def webhook(request: Request[State]) -> Response:
-    """The processor's event -> 200 once it is on disk with all it does; 400 without a valid signature, 503 if it is not."""
     state = request.state
     body = await read_body(request, MIB)
     signatures = request.headers.getlist("stripe-signature")

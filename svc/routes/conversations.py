@@ -7,31 +7,27 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from svc.content import answers, conversations, history, projects, search
+from svc.content import answers, conversations, history, search
 from svc.content.conversations import CONVERSATION_FIELDS, NEW_MESSAGE, Conversation, ConversationFields, NewMessage
 from svc.content.history import Message
 from svc.db import Page
-from svc.routes.schemas.content import (
-    CONVERSATION,
-    CONVERSATION_LIST,
-    MESSAGE,
-    MESSAGE_LIST,
-)
+from svc.routes.projects import IN_PROJECT, project_filter
+from svc.routes.schemas.content import CONVERSATION, CONVERSATION_LIST, MESSAGE, MESSAGE_LIST
 from svc.routes.schemas.refusals import NO_ROOM, PROJECT_NOT_FOUND
 from svc.server.gate import Caller
-from svc.server.interface import Answer, Refusal, describes, parameter, path_id
+from svc.server.interface import Answer, describes, item_id, parameter
 from svc.server.state import State
-from svc.server.web import listing, no_content, page_after, page_limit, reply
-from svc.shapes import given, string, text
+from svc.server.web import listing, no_content, page_after, page_limit, read_page, reply
+from svc.shapes import given, text
 
-_CONVERSATION_ID = path_id("conversation_id", "The conversation's id.", "conv_01m3250v3vn4qvxnatpwzmywwn")
-_NOT_FOUND = Refusal("not_found", "There is no such conversation.", when="The account has no such conversation.")
+_WORDS = text(search.QUERY_LENGTH)
+_CONVERSATION = item_id("conversation_id", "conversation", "conv")
 
 
 @describes(
     "Conversations",
     "createConversation",
-    "Begin a conversation",
+    "Create a conversation",
     body=CONVERSATION_FIELDS,
     answers={201: Answer("The conversation.", CONVERSATION)},
     errors=[PROJECT_NOT_FOUND, NO_ROOM],
@@ -50,29 +46,22 @@ async def create_conversation(request: Request[State], caller: Caller, body: Con
         parameter(
             "q",
             "query",
-            "Words: only conversations with all of them somewhere in a message or the title, the last one as a beginning. Each "
-            "then has `matches`: texts in parts, of which those that were found are told.",
-            string.about(maxLength=500),
+            "Only conversations that contain all of these words in their messages or title. The last word may be a prefix.",
+            _WORDS,
         ),
-        parameter("project_id", "query", "Only those of this project.", string),
+        IN_PROJECT,
     ],
     answers={200: Answer("A page of conversations.", CONVERSATION_LIST)},
-    errors=[PROJECT_NOT_FOUND],
     paged=True,
 )
 async def list_conversations(request: Request[State], caller: Caller) -> Response:
-    """The last used first, `?q= ?project_id= ?limit= ?after=`; `q` asks for words, all of them in the conversation or its title,
-    the last one as a beginning."""
-    db, limit, query = request.state.db, page_limit(request), request.query_params
-    project_id = query.get("project_id")
-    if project_id is not None:
-        await db.read(projects.project_by_id, caller.id, project_id, "project_id")
-    words = query.get("q")
+    """Return a page of conversations, the last used first."""
+    project_id, words = await project_filter(request, caller), request.query_params.get("q")
     if not words:
-        page = await db.read(conversations.conversations_page, caller.id, limit, page_after(request), project_id)
+        page = await read_page(request, caller.id, conversations.conversations_page, project_id)
         return listing(page, Conversation.as_json)
-    text(search.QUERY_LENGTH).check(words, "q")
-    found = await db.heavy_read(search.search, caller.id, words, limit, page_after(request), project_id)
+    limit, after = page_limit(request), page_after(request)
+    found = await request.state.db.heavy_read(search.search, caller.id, _WORDS.check(words, "q"), limit, after, project_id)
     data = [match.as_json() for match in found.page.items]
     return reply({"object": "list", "data": data, "has_more": found.page.has_more, "incomplete": found.incomplete})
 
@@ -80,10 +69,9 @@ async def list_conversations(request: Request[State], caller: Caller) -> Respons
 @describes(
     "Conversations",
     "getConversation",
-    "Show one conversation",
-    parameters=[_CONVERSATION_ID],
+    "Show a conversation",
+    parameters=[_CONVERSATION],
     answers={200: Answer("The conversation.", CONVERSATION)},
-    errors=[_NOT_FOUND],
 )
 async def show_conversation(request: Request[State], caller: Caller) -> Response:
     conversation_id = request.path_params["conversation_id"]
@@ -97,19 +85,11 @@ async def show_conversation(request: Request[State], caller: Caller) -> Response
     "Change a conversation",
     body=CONVERSATION_FIELDS,
     examples={"title": {"title": "Trains to Zürich"}},
-    parameters=[_CONVERSATION_ID],
-    answers={200: Answer("The conversation as it is now.", CONVERSATION, {**CONVERSATION.example, "title": "Trains to Zürich"})},
-    errors=[
-        Refusal(
-            "not_found",
-            "There is no such project.",
-            "project_id",
-            when="The account has no such conversation, or no such project.",
-        ),
-    ],
+    parameters=[_CONVERSATION],
+    answers={200: Answer("The changed conversation.", CONVERSATION)},
+    errors=[PROJECT_NOT_FOUND],
 )
 async def change_conversation(request: Request[State], caller: Caller, body: ConversationFields) -> Response:
-    """An absent field stays; null removes title and project."""
     state, conversation_id = request.state, request.path_params["conversation_id"]
     conversation = await state.db.write(conversations.change_conversation, caller.id, conversation_id, given(body), state.clock())
     return reply(conversation.as_json())
@@ -119,12 +99,10 @@ async def change_conversation(request: Request[State], caller: Caller, body: Con
     "Conversations",
     "deleteConversation",
     "Delete a conversation",
-    parameters=[_CONVERSATION_ID],
-    answers={204: Answer("The conversation and its messages are gone.")},
-    errors=[_NOT_FOUND],
+    parameters=[_CONVERSATION],
+    answers={204: Answer("The conversation and its messages are deleted.")},
 )
 async def delete_conversation(request: Request[State], caller: Caller) -> Response:
-    """204; its messages go with it."""
     while await request.state.db.write_as(
         "alone", conversations.delete_conversation, caller.id, request.path_params["conversation_id"]
     ):
@@ -136,26 +114,24 @@ async def delete_conversation(request: Request[State], caller: Caller) -> Respon
     "Conversations",
     "listMessages",
     "List the messages",
-    parameters=[_CONVERSATION_ID],
+    parameters=[_CONVERSATION],
     answers={200: Answer("A page of messages. It is shorter if they are long.", MESSAGE_LIST)},
-    errors=[_NOT_FOUND],
     paged=True,
 )
 async def list_messages(request: Request[State], caller: Caller) -> Response:
-    """Newest first, `?limit= ?after=`; a page of long messages is shorter."""
     db, limit, after = request.state.db, page_limit(request), page_after(request)
     conversation_id = request.path_params["conversation_id"]
     await db.read(conversations.conversation_by_id, caller.id, conversation_id)
-    page, told = await db.read(_messages_and_answers, caller.id, conversation_id, limit, after)
-    return listing(page, lambda message: {**message.as_json(), "answer": told.get(message.id)})
+    page, found = await db.read(_messages_and_answers, caller.id, conversation_id, limit, after)
+    return listing(page, lambda message: {**message.as_json(), "answer": found.get(message.id)})
 
 
 def _messages_and_answers(
     conn: sqlite3.Connection, account_id: str, conversation_id: str, limit: int, after: str | None
 ) -> tuple[Page[Message], dict[str, dict[str, Any]]]:
     page = history.messages_page(conn, account_id, conversation_id, limit, after)
-    told = answers.by_message(conn, account_id, [message.id for message in page.items])
-    return page, {message_id: answer.as_json() for message_id, answer in told.items()}
+    found = answers.by_message(conn, account_id, [message.id for message in page.items])
+    return page, {message_id: answer.as_json() for message_id, answer in found.items()}
 
 
 @describes(
@@ -163,9 +139,9 @@ def _messages_and_answers(
     "createMessage",
     "Add a message",
     body=NEW_MESSAGE,
-    parameters=[_CONVERSATION_ID],
+    parameters=[_CONVERSATION],
     answers={201: Answer("The message.", MESSAGE)},
-    errors=[_NOT_FOUND, NO_ROOM],
+    errors=[NO_ROOM],
 )
 async def create_message(request: Request[State], caller: Caller, body: NewMessage) -> Response:
     state = request.state

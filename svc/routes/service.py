@@ -1,4 +1,4 @@
-"""What tells about the service itself: health, readiness and the interface document."""
+"""Health, readiness, metrics and the interface document."""
 
 import asyncio
 import hmac
@@ -24,32 +24,33 @@ from svc.version import VERSION
 _METRICS_TOKEN = Component(
     "securitySchemes",
     "metricsToken",
-    {"type": "http", "scheme": "bearer", "description": "`SVC_METRICS_TOKEN`, the operator's."},
+    {"type": "http", "scheme": "bearer", "description": "The operator's `SVC_METRICS_TOKEN`."},
 )
+
+
+_SWITCHED_OFF = Refusal("not_found", "The metrics are off. The operator can set SVC_METRICS_TOKEN.", when="The metrics are off.")
 
 
 @describes(
     "Service",
     "getHealth",
-    "Is it alive?",
-    "Answers while the service shuts down, too.",
-    answers={200: Answer("It is alive.", HEALTH)},
+    "Check that the service runs",
+    "It also answers during a shutdown.",
+    answers={200: Answer("The service runs.", HEALTH)},
 )
 async def healthz(request: Request[State]) -> Response:
-    """Alive."""
     return reply({"status": "ok", "version": VERSION})
 
 
 @describes(
     "Service",
     "getReadiness",
-    "Can it work?",
-    "Ready when a write reaches the disk.",
-    answers={200: Answer("It is ready.", READINESS)},
+    "Check that the service is ready",
+    "It is ready if it can write to its storage.",
+    answers={200: Answer("The service is ready.", READINESS)},
     errors=[STORAGE],
 )
 async def readyz(request: Request[State]) -> Response:
-    """Ready when a write reaches the disk; else 503 `storage_unavailable`."""
     await request.state.db.write(_write_something)
     return reply({"status": "ready"})
 
@@ -62,11 +63,11 @@ def _write_something(tx: sqlite3.Connection) -> None:
 @describes(
     "Service",
     "getMetrics",
-    "Counters for Prometheus",
-    "Open where only this machine can reach the service, else with the operator's token.",
+    "Get metrics for Prometheus",
+    "Without a token only if the service is reachable from this machine alone.",
     answers={
         200: Answer(
-            "The counters.",
+            "The metrics.",
             contents={
                 "text/plain": Content(
                     string,
@@ -81,23 +82,18 @@ def _write_something(tx: sqlite3.Connection) -> None:
     },
     errors=[
         Refusal("invalid_api_key", when="The operator's token is missing or wrong."),
-        Refusal(
-            "not_found",
-            "The metrics are switched off here: SVC_METRICS_TOKEN switches them on.",
-            when="The metrics are switched off: `SVC_METRICS_TOKEN` switches them on.",
-        ),
+        _SWITCHED_OFF,
     ],
     security=[None, _METRICS_TOKEN],
 )
 async def metrics(request: Request[State]) -> Response:
-    """Prometheus' counters: open in local posture, else with the operator's token alone."""
     state = request.state
     token = state.config.metrics_token
     given = request.headers.get("authorization", "").removeprefix("Bearer ")
     if token and not hmac.compare_digest(given.encode(), token.encode()):
         raise ApiError("invalid_api_key")
     if not token and not state.config.local_posture:
-        raise ApiError("not_found", "The metrics are switched off here: SVC_METRICS_TOKEN switches them on.")
+        raise _SWITCHED_OFF.error()
     text = state.metrics.text(await gauges.readings(state))
     return Response(text, media_type="text/plain; version=0.0.4")
 
@@ -105,16 +101,14 @@ async def metrics(request: Request[State]) -> Response:
 @describes(
     "Service",
     "getOpenapi",
-    "This document",
-    "`servers` holds this server's base address.",
+    "Get this document",
+    "`servers` has this server's base URL.",
     answers={200: Answer("An OpenAPI 3.1 document.", mapping)},
 )
 async def openapi(request: Request[State]) -> Response:
-    """The interface document, with this server's address."""
     content = await asyncio.to_thread(request.state.interface)
     return Response(content, headers={"cache-control": "no-store"}, media_type="application/json")
 
 
 def document(routes: Iterable[Row], base_url: str) -> dict[str, Any]:
-    """The interface document of `routes`, with `base_url` as its server."""
     return openapi_document(routes, {**INFO, "version": VERSION}, TAGS, base_url)

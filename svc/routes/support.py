@@ -1,10 +1,11 @@
-"""Live support: what a pro account asks and the operator answers with `svc support`."""
+"""Live support: conversations of a pro account with the operator, who answers with `svc support`."""
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from svc.content import support
 from svc.content.support import NEW_SUPPORT, NEW_SUPPORT_MESSAGE, NewSupport, NewSupportMessage, SupportConversation
+from svc.routes.schemas.common import TIMESTAMP
 from svc.routes.schemas.content import (
     SUPPORT_CONVERSATION_LIST,
     SUPPORT_CONVERSATION_WITH_MESSAGES,
@@ -12,29 +13,31 @@ from svc.routes.schemas.content import (
 )
 from svc.routes.schemas.refusals import NO_ROOM
 from svc.server.gate import Caller
-from svc.server.interface import Answer, Refusal, describes, path_id
+from svc.server.interface import Answer, Refusal, describes, item_id
 from svc.server.state import State
-from svc.server.web import listing, page_after, page_limit, reply
+from svc.server.web import listing, read_page, reply
 
-_SUPPORT_ID = path_id("support_id", "The support conversation's id.", "sup_01m3250v3vn4qvxnatpwzmywwn")
-_NOT_FOUND = Refusal("not_found", "There is no such support conversation.", when="The account has no such support conversation.")
+_CONVERSATION = item_id("support_id", "support conversation", "sup")
+_CLOSED = {**SUPPORT_CONVERSATION_WITH_MESSAGES.example, "status": "closed", "closed_at": TIMESTAMP.example}
 _ALREADY_ENDED = Refusal("already_ended", "This support conversation is closed. Open a new one.", when="It is closed.")
+_FULL = Refusal(
+    "PAYLOAD_TOO_LARGE",
+    "This support conversation is full. Close it and open a new one.",
+    "content",
+    "The conversation has 200 messages.",
+)
 
 
 @describes(
     "Support",
     "createSupportConversation",
-    "Ask the operator",
-    "For pro accounts; one at a time.",
+    "Contact the operator",
+    "For pro accounts. An account has at most one active support conversation.",
     body=NEW_SUPPORT,
     answers={201: Answer("The conversation.", SUPPORT_CONVERSATION_WITH_MESSAGES)},
     errors=[
         NO_ROOM,
-        Refusal(
-            "already_active",
-            "One support conversation is active already. Go on there, or close it first.",
-            when="One is active already.",
-        ),
+        Refusal("already_active", "A support conversation is active. Continue or close it first.", when="One is already active."),
     ],
 )
 async def create_support(request: Request[State], caller: Caller, body: NewSupport) -> Response:
@@ -46,46 +49,32 @@ async def create_support(request: Request[State], caller: Caller, body: NewSuppo
     "Support",
     "listSupportConversations",
     "List the support conversations",
-    answers={200: Answer("A page, without the messages.", SUPPORT_CONVERSATION_LIST)},
+    answers={200: Answer("A page of conversations, without messages.", SUPPORT_CONVERSATION_LIST)},
     paged=True,
 )
 async def list_supports(request: Request[State], caller: Caller) -> Response:
-    """Newest first, without their messages, `?limit= ?after=`."""
-    page = await request.state.db.read(support.support_page, caller.id, page_limit(request), page_after(request))
-    return listing(page, SupportConversation.as_json)
+    return listing(await read_page(request, caller.id, support.support_page), SupportConversation.as_json)
 
 
 @describes(
     "Support",
     "getSupportConversation",
-    "Show one with its messages",
-    parameters=[_SUPPORT_ID],
-    answers={200: Answer("The conversation.", SUPPORT_CONVERSATION_WITH_MESSAGES)},
-    errors=[_NOT_FOUND],
+    "Show a support conversation",
+    parameters=[_CONVERSATION],
+    answers={200: Answer("The conversation with its messages.", SUPPORT_CONVERSATION_WITH_MESSAGES)},
 )
 async def show_support(request: Request[State], caller: Caller) -> Response:
-    """With its messages, the oldest first."""
     return reply(await request.state.db.read(support.shown_whole, caller.id, request.path_params["support_id"]))
 
 
 @describes(
     "Support",
     "createSupportMessage",
-    "Go on",
+    "Add a message to a support conversation",
     body=NEW_SUPPORT_MESSAGE,
-    parameters=[_SUPPORT_ID],
+    parameters=[_CONVERSATION],
     answers={201: Answer("The message.", SUPPORT_MESSAGE)},
-    errors=[
-        _NOT_FOUND,
-        _ALREADY_ENDED,
-        NO_ROOM,
-        Refusal(
-            "PAYLOAD_TOO_LARGE",
-            "This support conversation is full. Close it and open a new one.",
-            "content",
-            when="The conversation has 200 messages.",
-        ),
-    ],
+    errors=[_ALREADY_ENDED, NO_ROOM, _FULL],
 )
 async def create_message(request: Request[State], caller: Caller, body: NewSupportMessage) -> Response:
     state, support_id = request.state, request.path_params["support_id"]
@@ -96,18 +85,11 @@ async def create_message(request: Request[State], caller: Caller, body: NewSuppo
 @describes(
     "Support",
     "closeSupportConversation",
-    "Close it",
-    parameters=[_SUPPORT_ID],
-    answers={
-        200: Answer(
-            "The conversation, closed.",
-            SUPPORT_CONVERSATION_WITH_MESSAGES,
-            {**SUPPORT_CONVERSATION_WITH_MESSAGES.example, "status": "closed", "closed_at": "2026-09-21T14:13:20.123Z"},
-        )
-    },
-    errors=[_NOT_FOUND, _ALREADY_ENDED],
+    "Close a support conversation",
+    parameters=[_CONVERSATION],
+    answers={200: Answer("The closed conversation.", SUPPORT_CONVERSATION_WITH_MESSAGES, _CLOSED)},
+    errors=[_ALREADY_ENDED],
 )
 async def close_support(request: Request[State], caller: Caller) -> Response:
-    """200 with the conversation. 409 `already_ended`."""
     state = request.state
     return reply(await state.db.write(support.close, caller.id, request.path_params["support_id"], state.clock()))

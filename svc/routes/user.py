@@ -12,21 +12,17 @@ from svc.auth.accounts import Account
 from svc.db import Database
 from svc.deletion.account import delete_account
 from svc.errors import ApiError
-from svc.routes.schemas.accounts import (
-    API_KEY,
-    NEW_API_KEY,
-    SETTINGS,
-    USER,
-)
+from svc.routes.schemas.accounts import API_KEY, NEW_API_KEY, SETTINGS, USER
 from svc.routes.schemas.refusals import NO_ROOM
 from svc.server.gate import Caller
-from svc.server.interface import Answer, Refusal, describes, path_id
+from svc.server.interface import Answer, Refusal, describes, item_id
 from svc.server.state import State
 from svc.server.streamed import Streamed, json_array
 from svc.server.web import no_content, reply
 from svc.shapes import ABSENT, Absent, boolean, given, list_of, nullable, record, string, text
 
 _KEYS_AT_ONCE = 100  # up to 0.4 MB of names
+_KEY = item_id("key_id", "key", "key")
 
 
 class UserChanges(NamedTuple):
@@ -36,14 +32,14 @@ class UserChanges(NamedTuple):
 class DeleteUser(NamedTuple):
     password: Annotated[str | None, string.about("The account's password.")] = None
     confirm: Annotated[
-        str | None, string.about("The account's e-mail, exactly as it is shown; only for an account that has no password.")
+        str | None, string.about("The account's email address, exactly as shown. Only for an account without a password.")
     ] = None
 
 
 class SettingsChanges(NamedTuple):
     default_model: Annotated[
         str | Absent | None,
-        nullable(text(accounts.MODEL_ID_LENGTH).about("An id or alias from `GET /v1/models`; null goes back to the operator's.")),
+        nullable(text(accounts.MODEL_ID_LENGTH).about("An id or alias from `GET /v1/models`. Null resets it to the operator's.")),
     ] = ABSENT
     memory_enabled: Annotated[bool | Absent, boolean] = ABSENT
 
@@ -55,23 +51,22 @@ class NewKey(NamedTuple):
 _DELETE_USER = record(
     "DeleteUserRequest",
     DeleteUser,
-    "The proof that the owner means it.",
-    anyOf=[
-        {"required": ["password"], "properties": {"password": {"type": "string"}}},
-        {"required": ["confirm"], "properties": {"confirm": {"type": "string"}}},
-    ],
+    "The owner's confirmation.",
+    anyOf=[{"required": [name], "properties": {name: string}} for name in ("password", "confirm")],
 )
 _SETTINGS_CHANGES = record(
-    "UpdateSettingsRequest", SettingsChanges, "An absent field stays as it is.", example={"default_model": "builtin/assistant"}
+    "UpdateSettingsRequest", SettingsChanges, "Missing fields do not change.", example={"default_model": "builtin/assistant"}
 )
+_WRONG_EMAIL = Refusal("invalid_value", "confirm must be the email address of this account.", "confirm")
+_WRONG_PASSWORD = Refusal("invalid_credentials", "The password is wrong.", "password")
+_WRONG_MODEL = Refusal("invalid_value", "default_model must be a chat model of GET /v1/models, or null.", "default_model")
 NEW_KEY = record("CreateApiKeyRequest", NewKey, example={"name": "my laptop"})
-_USER_CHANGES = record("UpdateUserRequest", UserChanges, "An absent field stays as it is.", example={"name": "Ada Lovelace"})
+_USER_CHANGES = record("UpdateUserRequest", UserChanges, "Missing fields do not change.", example={"name": "Ada Lovelace"})
 
 
 @describes("Account", "getMe", "Show the account", answers={200: Answer("The caller's account.", USER)})
 async def show_me(request: Request[State], caller: Caller) -> Response:
-    account = await caller.account(request.state.db)
-    return reply(account.as_json(caller.auth))
+    return reply((await caller.account(request.state.db)).as_json(caller.auth))
 
 
 @describes(
@@ -79,7 +74,7 @@ async def show_me(request: Request[State], caller: Caller) -> Response:
     "updateMe",
     "Change the name",
     body=_USER_CHANGES,
-    answers={200: Answer("The account as it is now.", USER, {**USER.example, "name": "Ada Lovelace"})},
+    answers={200: Answer("The changed account.", USER)},
 )
 async def change_me(request: Request[State], caller: Caller, body: UserChanges) -> Response:
     account = await request.state.db.write(accounts.update_account, caller.id, given(body))
@@ -90,23 +85,22 @@ async def change_me(request: Request[State], caller: Caller, body: UserChanges) 
     "Account",
     "deleteMe",
     "Delete the account",
-    "With a session only, 5 tries a minute. All its keys and sessions stop working at once, its open streams end, "
-    "everything personal is deleted.",
+    "In a session only, 5 attempts a minute. All keys and sessions stop working at once, open streams end, and all personal data "
+    "is deleted.",
     body=_DELETE_USER,
     examples={
         "password": ("With the password", {"password": "correct horse battery"}),
         "confirm": ("An account without a password", {"confirm": "ada@example.com"}),
     },
-    answers={204: Answer("The account is gone.")},
+    answers={204: Answer("The account is deleted.")},
     errors=[
         Refusal("missing_field", "password is required: a string.", "password"),
-        Refusal("invalid_value", "confirm must be the e-mail of this account.", "confirm", "The proof is wrong."),
-        Refusal("invalid_credentials", "The password is wrong.", "password"),
-        Refusal("rate_limit_exceeded", when="More than 5 tries in a minute."),
+        _WRONG_EMAIL,
+        _WRONG_PASSWORD,
+        Refusal("rate_limit_exceeded", when="More than 5 attempts in a minute."),
     ],
 )
 async def delete_me(request: Request[State], caller: Caller, body: DeleteUser) -> Response:
-    """Keys, sessions and streams of the account end at once."""
     state = request.state
     state.limits.take_by_account("delete_account", caller.id)
     account = await caller.account(state.db)
@@ -114,9 +108,9 @@ async def delete_me(request: Request[State], caller: Caller, body: DeleteUser) -
         password = string.check(body.password, "password")
         stored = await state.db.read(accounts.password_hash, caller.id)
         if len(password) > accounts.PASSWORD_LENGTH[1] or not await state.passwords.matches(password, stored, login=False):
-            raise ApiError("invalid_credentials", "The password is wrong.", param="password")
+            raise _WRONG_PASSWORD.error()
     elif body.confirm != account.email:
-        raise ApiError("invalid_value", "confirm must be the e-mail of this account.", param="confirm")
+        raise _WRONG_EMAIL.error()
     await delete_account(state.db, state.drain, caller.id, state.clock())
     return no_content()
 
@@ -131,33 +125,22 @@ async def show_settings(request: Request[State], caller: Caller) -> Response:
     "updateSettings",
     "Change the settings",
     body=_SETTINGS_CHANGES,
-    answers={
-        200: Answer(
-            "The settings as they are now.",
-            SETTINGS,
-            {**SETTINGS.example, "default_model": "builtin/echo", "chat_model": "builtin/echo"},
-        )
-    },
-    errors=[
-        Refusal("invalid_value", "default_model must be a chat model of GET /v1/models, or null.", "default_model"),
-    ],
+    answers={200: Answer("The changed settings.", SETTINGS)},
+    errors=[_WRONG_MODEL],
 )
 async def change_settings(request: Request[State], caller: Caller, body: SettingsChanges) -> Response:
-    """An absent field stays; `default_model: null` goes back to the operator's."""
     if isinstance(body.default_model, str):
         found = await request.state.models.find(caller.id, body.default_model)
         if found is None or found.kind != "chat":
-            message = "default_model must be a chat model of GET /v1/models, or null."
-            raise ApiError("invalid_value", message, param="default_model")
+            raise _WRONG_MODEL.error()
     account = await request.state.db.write(accounts.update_account, caller.id, given(body))
     return reply(_settings(request.state, account))
 
 
 def _settings(state: State, account: Account) -> dict[str, Any]:
-    chat_model = state.models.default(account.default_model)
     return {
         "default_model": account.default_model,
-        "chat_model": chat_model,
+        "chat_model": state.models.default(account.default_model),
         "memory_enabled": account.memory_enabled,
         "mail_enabled": state.mail is not None,
     }
@@ -166,21 +149,19 @@ def _settings(state: State, account: Account) -> dict[str, Any]:
 @describes(
     "API keys",
     "createApiKey",
-    "Make an API key",
-    "A key never expires and may do what its account may, except delete the account. It can be made with a "
-    "session or with another key.",
+    "Create an API key",
+    "A key never expires. It has all rights of its account except to delete it. A session or another key can create it.",
     body=NEW_KEY,
-    answers={201: Answer("The key, shown this once.", NEW_API_KEY)},
+    answers={201: Answer("The key. It is shown only once.", NEW_API_KEY)},
     errors=[NO_ROOM],
 )
 async def create_key(request: Request[State], caller: Caller, body: NewKey) -> Response:
-    """Show the whole key, this once."""
     state = request.state
     token = tokens.new_key_token()
     try:
         key = await state.db.write(tokens.add_key, caller.id, body.name, token, state.clock())
     except sqlite3.IntegrityError:
-        raise ApiError("invalid_api_key") from None  # the account went while we were here
+        raise ApiError("invalid_api_key") from None  # the account was deleted during this request
     return reply({**key.as_json(), "key": token}, 201)
 
 
@@ -188,11 +169,11 @@ async def create_key(request: Request[State], caller: Caller, body: NewKey) -> R
     "API keys",
     "listApiKeys",
     "List the API keys",
-    "Newest first, as a bare array, however many there are.",
+    "All keys in one array, newest first.",
     answers={200: Answer("All keys of the account.", list_of(API_KEY))},
 )
 async def list_keys(request: Request[State], caller: Caller) -> Response:
-    """A bare array, newest first, without `key`. There is no bound on the number of keys: it is sent as it is read."""
+    """Send the keys while they are read: their number is not limited."""
     return Streamed(request, caller.id, json_array(_pages_of_keys(request.state.db, caller.id)))
 
 
@@ -207,13 +188,11 @@ async def _pages_of_keys(db: Database, account_id: str) -> AsyncGenerator[list[d
     "API keys",
     "deleteApiKey",
     "Delete an API key",
-    "It fails from the next request on.",
-    parameters=[path_id("key_id", "The key's id, not the key.", "key_01m3250v3v30wwksg0v4wcfp7p")],
-    answers={204: Answer("The key is gone.")},
-    errors=[Refusal("not_found", "There is no such key.", when="The account has no such key.")],
+    "The next request with it fails.",
+    parameters=[_KEY],
+    answers={204: Answer("The key is deleted.")},
 )
 async def delete_key(request: Request[State], caller: Caller) -> Response:
-    """204; the key fails on the next request."""
     if not await request.state.db.write(tokens.delete_key, caller.id, request.path_params["key_id"]):
-        raise ApiError("not_found", "There is no such key.")
+        raise _KEY.not_found.error()
     return no_content()

@@ -13,6 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from svc import shapes
+from svc.errors import ApiError
 from svc.server.bodies import read_shape
 from svc.server.body_budget import MIB
 from svc.server.state import State
@@ -78,6 +79,9 @@ class Refusal(NamedTuple):
     status: str | None = None
     type: str | None = None
     headers: Mapping[str, Schema] = _EMPTY
+
+    def error(self) -> ApiError:
+        return ApiError(self.code, self.message, param=self.param)
 
 
 class Item(NamedTuple):

@@ -123,6 +123,12 @@ def page_after(request: Request[State]) -> str | None:
     return request.query_params.get("after")
 
 
+async def read_page(request: Request[State], account_id: str, query: Callable[..., Page[T]], *filters: str | None) -> Page[T]:
+    """Return the page that `?limit=` and `?after=` select, read by `query(conn, account_id, limit, after, *filters)`."""
+    limit, after = page_limit(request), page_after(request)
+    return await request.state.db.read(query, account_id, limit, after, *filters)
+
+
 def add_log_fields(request: Request[State], **fields: Any) -> None:
     """Adds fields to the request's log line: ids and numbers, never content."""
     context_of(request).log_fields.update(fields)

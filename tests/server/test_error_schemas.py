@@ -37,5 +37,5 @@ def test_every_error_has_a_type_that_anthropics_sdk_knows(code: str) -> None:
 
 
 def test_the_document_shows_the_shape_of_each_path() -> None:
-    assert error_schema("/v1/messages/count_tokens", "429").name == "MessagesError"
-    assert error_schema("/v1/messagesque", "429").name == "RateLimitError"
+    assert error_schema("/v1/messages/count_tokens", "429").schema.name == "MessagesError"
+    assert error_schema("/v1/messagesque", "429").schema.name == "RateLimitError"
