@@ -9,6 +9,7 @@ from starlette.responses import Response
 
 from svc.auth import accounts, tokens
 from svc.auth.accounts import Account
+from svc.config import Config
 from svc.db import Database
 from svc.deletion.account import delete_account
 from svc.errors import ApiError
@@ -143,7 +144,16 @@ def _settings(state: State, account: Account) -> dict[str, Any]:
         "chat_model": state.models.default(account.default_model),
         "memory_enabled": account.memory_enabled,
         "mail_enabled": state.mail is not None,
+        "certificate_file": _certificate_file(state.config),
     }
+
+
+def _certificate_file(config: Config) -> str | None:
+    """Return the file that clients must trust, or None. Only on this machine may they know the path of the data folder."""
+    if config.tls != "auto":
+        return None
+    file = (config.data_dir / "tls" / "ca.pem").absolute()
+    return str(file) if config.local_posture else file.name
 
 
 @describes(

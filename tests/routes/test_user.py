@@ -2,11 +2,13 @@
 
 import re
 import sqlite3
+from dataclasses import replace
 
 import pytest
 
 from svc.auth import tokens
-from tests.conftest import PASSWORD, Service, bearer
+from svc.config import Config
+from tests.conftest import PASSWORD, Clocks, Service, bearer, serving
 
 
 async def test_a_key_is_shown_once_and_listed_as_a_bare_array_without_it(service: Service) -> None:
@@ -149,18 +151,36 @@ async def test_the_name_can_be_changed_and_other_fields_in_the_body_are_ignored(
     assert (await service.client.patch("/user/me", json={"name": None}, headers=headers)).json()["name"] is None
 
 
-AS_MADE = {"default_model": None, "chat_model": "builtin/assistant", "memory_enabled": True, "mail_enabled": False}
+AS_MADE = {
+    "default_model": None,
+    "chat_model": "builtin/assistant",
+    "memory_enabled": True,
+    "mail_enabled": False,
+}
 
 
 async def test_settings_are_changed_one_by_one(service: Service) -> None:
     headers = await service.bearer()
-    assert (await service.client.get("/user/settings", headers=headers)).json() == AS_MADE
+    as_made = {**AS_MADE, "certificate_file": str(service.config.data_dir / "tls" / "ca.pem")}
+    assert (await service.client.get("/user/settings", headers=headers)).json() == as_made
     answer = await service.client.patch("/user/settings", json={"memory_enabled": False}, headers=headers)
-    assert answer.json() == {**AS_MADE, "memory_enabled": False}
+    assert answer.json() == {**as_made, "memory_enabled": False}
     await service.client.patch("/user/settings", json={"default_model": "builtin/echo"}, headers=headers)
     read_back = (await service.client.get("/user/settings", headers=headers)).json()
     changed = {"default_model": "builtin/echo", "chat_model": "builtin/echo", "memory_enabled": False}
-    assert read_back == {**AS_MADE, **changed}
+    assert read_back == {**as_made, **changed}
+
+
+@pytest.mark.parametrize(
+    ("settings", "certificate_file"),
+    [({"tls": "files"}, None), ({"host": "0.0.0.0", "base_url": "https://ai.example"}, "ca.pem")],
+)
+async def test_only_a_local_installation_shows_the_path_of_its_certificate(
+    config: Config, clocks: Clocks, settings: dict[str, str], certificate_file: str | None
+) -> None:
+    async with serving(replace(config, **settings), clocks) as service:
+        shown = (await service.client.get("/user/settings", headers=await service.bearer())).json()
+        assert shown["certificate_file"] == certificate_file
 
 
 @pytest.mark.parametrize(
@@ -175,9 +195,10 @@ async def test_settings_are_changed_one_by_one(service: Service) -> None:
 )
 async def test_a_wrong_setting_is_400_and_changes_nothing(service: Service, body: dict) -> None:
     headers = await service.bearer()
+    as_made = (await service.client.get("/user/settings", headers=headers)).json()
     answer = await service.client.patch("/user/settings", json=body, headers=headers)
     assert answer.status_code == 400 and answer.json()["error"]["param"] == next(iter(body))
-    assert (await service.client.get("/user/settings", headers=headers)).json() == AS_MADE
+    assert (await service.client.get("/user/settings", headers=headers)).json() == as_made
 
 
 async def test_deleting_the_account_needs_a_session_and_the_password(service: Service) -> None:

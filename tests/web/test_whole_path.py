@@ -1,9 +1,6 @@
 """What one person does from the first visit to the last, and how others sign in: with a provider that somebody else wrote."""
 
-import asyncio
 import re
-import shlex
-import subprocess
 from pathlib import Path
 
 import httpx
@@ -16,14 +13,6 @@ from tests.support.browser_chat import answered, say
 from tests.support.server import RunningServer
 
 pytestmark = WITH_BROWSER
-
-
-def run_curl(command: str, ca: Path) -> str:
-    """What the page's own curl command answers, run as a shell would."""
-    words = shlex.split(command.replace("\\\n", " "))
-    done = subprocess.run([*words, "--cacert", str(ca)], capture_output=True, text=True, timeout=30)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 async def test_from_sign_up_through_chat_agent_key_and_funds_to_deletion(server: RunningServer, browser: Browser) -> None:
@@ -43,9 +32,6 @@ async def test_from_sign_up_through_chat_agent_key_and_funds_to_deletion(server:
         await page.get_by_role("button", name="New key").first.click()
         await page.get_by_label("Name").fill("curl")
         await page.get_by_role("button", name="Create key").click()
-        command = await page.get_by_role("tabpanel").locator("code").inner_text()
-        answer = await asyncio.to_thread(run_curl, command, server.ca)
-        assert '"finish_reason":"stop"' in answer
         await page.get_by_role("button", name="Done").click()
 
         await page.locator(".wallet-chip").click()

@@ -46,6 +46,10 @@ SETTINGS = json_object(
         "chat_model": string.about("The model that chat requests without `model` use now.", "builtin/assistant"),
         "memory_enabled": boolean.about("Whether chats in a session may recall earlier ones."),
         "mail_enabled": boolean.about("Whether this service can send mail, such as the link that confirms an address.", False),
+        "certificate_file": nullable(string).about(
+            "The certificate file that clients must trust: its path on a local installation, else its name. Null means that "
+            "clients trust the service already."
+        ),
     },
 )
 _KEY: Fields = {

@@ -219,8 +219,8 @@ export const texts = {
   },
   keys: {
     intro:
-      "For curl, scripts and every OpenAI-compatible tool. A key has the same access as you, " +
-      "and is valid until you delete it.",
+      "For Codex, Claude Code, scripts and every OpenAI- or Anthropic-compatible tool. A key has the " +
+      "same access as you, and is valid until you delete it.",
     none: "No keys yet",
     noneText: "Create a separate key for each program, so that you can delete it separately.",
     create: "New key",
@@ -239,8 +239,21 @@ export const texts = {
     once: "Copy it now. You will not be able to see it again.",
     copyKey: "Copy key",
     kept: "Done",
-    examples: "Examples",
-    languages: { curl: "curl", python: "Python", javascript: "JavaScript" },
+    use: "Use a key",
+    useHint: "Replace YOUR_KEY with one of your keys.",
+    examples: "Settings for programs",
+    programs: {
+      codex: "Codex",
+      claude: "Claude Code",
+      openaiPython: "OpenAI Python",
+      openaiJavaScript: "OpenAI JS",
+      anthropicPython: "Anthropic Python",
+      anthropicJavaScript: "Anthropic JS",
+      curl: "curl",
+    },
+    certificate:
+      "This service uses its own certificate. On another computer, copy the certificate file " +
+      "there first, and change its path in the example.",
   },
   providers: {
     intro: "Connect your own model servers with your own API keys. Calls to them are free here.",

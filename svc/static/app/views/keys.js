@@ -17,10 +17,11 @@ import {
   Time,
   toast,
 } from "../components.js";
+import { examplesOf } from "../examples.js";
 import { html } from "../html.js";
 import { Icon } from "../icons.js";
 import { limits } from "../limits.js";
-import { resource } from "../state.js";
+import { resource, settings } from "../state.js";
 import { texts } from "../texts.js";
 
 const t = texts.keys;
@@ -45,6 +46,11 @@ export default function Keys() {
           <${Button} onClick=${() => {
             adding.value = true;
           }}>${t.create}<//><//>`}<//>
+    <section class="stack">
+      <h2>${t.use}</h2>
+      <p class="quiet">${t.useHint}</p>
+      <${Examples} id="any-key" token="YOUR_KEY" />
+    </section>
     ${adding.value && html`<${NewKey} />`}<//>`;
 }
 
@@ -126,8 +132,6 @@ function NewKey() {
 
 /** Shows the new key. It is shown only once, so only a button closes the dialog. */
 function Made({ of, onClose }) {
-  const examples = examplesOf(of.key),
-    language = useSignal("curl");
   return html`<${Dialog} title=${t.madeTitle} wide dismissable=${false} onClose=${onClose}
     footer=${html`<${Button} kind="primary" onClick=${onClose}>${t.kept}<//>`}>
     <${Notice} kind="warn" icon="warning">${t.once}<//>
@@ -135,56 +139,47 @@ function Made({ of, onClose }) {
       <code>${of.key}</code>
       <${CopyButton} text=${of.key} withLabel label=${t.copyKey} />
     </div>
-    <div class="tabs" role="tablist" aria-label=${t.examples}>
-      ${Object.keys(examples).map(
-        (name) => html`<button
-          type="button"
-          role="tab"
-          class="tab"
-          id="tab-${name}"
-          aria-controls="example"
-          aria-selected=${String(name === language.value)}
-          onClick=${() => {
-            language.value = name;
-          }}
-        >${t.languages[name]}</button>`,
-      )}
-    </div>
-    <div class="example" id="example" role="tabpanel" aria-labelledby="tab-${language.value}" tabindex="0">
-      <pre><code>${examples[language.value]}</code></pre>
-      <${CopyButton} text=${examples[language.value]} />
-    </div>
+    <${Examples} id="new-key" token=${of.key} />
   <//>`;
 }
 
-function examplesOf(key) {
-  const base = `${location.origin}/v1`;
-  return {
-    curl: [
-      `curl ${base}/chat/completions \\`,
-      `  -H "Authorization: Bearer ${key}" \\`,
-      '  -H "Content-Type: application/json" \\',
-      `  -d '{"messages": [{"role": "user", "content": "Hello"}]}'`,
-    ].join("\n"),
-    python: [
-      "import openai",
-      "",
-      `client = openai.OpenAI(base_url="${base}", api_key="${key}")`,
-      "answer = client.chat.completions.create(",
-      '    model="builtin/assistant",',
-      '    messages=[{"role": "user", "content": "Hello"}],',
-      ")",
-      "print(answer.choices[0].message.content)",
-    ].join("\n"),
-    javascript: [
-      'import OpenAI from "openai";',
-      "",
-      `const client = new OpenAI({ baseURL: "${base}", apiKey: "${key}" });`,
-      "const answer = await client.chat.completions.create({",
-      '  model: "builtin/assistant",',
-      '  messages: [{ role: "user", content: "Hello" }],',
-      "});",
-      "console.log(answer.choices[0].message.content);",
-    ].join("\n"),
-  };
+/** Settings for the programs that people use, with `token` as the key. `id` is unique on the page. */
+function Examples({ id, token }) {
+  const chosen = useSignal("codex");
+  return html`<${Resource} of=${settings}>${({ chat_model, certificate_file }) => {
+    const examples = examplesOf({
+      origin: location.origin,
+      key: token,
+      model: chat_model,
+      certificate: certificate_file,
+    });
+    return html`<div class="tabs" role="tablist" aria-label=${t.examples}>
+        ${Object.keys(examples).map(
+          (name) => html`<button
+            type="button"
+            role="tab"
+            class="tab"
+            id="${id}-${name}"
+            aria-controls="${id}-example"
+            aria-selected=${String(name === chosen.value)}
+            onClick=${() => {
+              chosen.value = name;
+            }}
+          >${t.programs[name]}</button>`,
+        )}
+      </div>
+      <div
+        class="stack"
+        id="${id}-example"
+        role="tabpanel"
+        aria-labelledby="${id}-${chosen.value}"
+        tabindex="0"
+      >
+        ${examples[chosen.value].map(
+          ({ title, code }) => html`<p class="quiet small">${title}</p>
+            <div class="example"><pre><code>${code}</code></pre><${CopyButton} text=${code} /></div>`,
+        )}
+        ${certificate_file && html`<p class="quiet small">${t.certificate}</p>`}
+      </div>`;
+  }}<//>`;
 }
