@@ -298,7 +298,7 @@ async def _result(grade: str, text: str) -> Result:
 async def _provider(outbound: Outbound, provider: Provider, names: list[str], *, is_configured: bool = True) -> Result:
     """Compare a provider's list with its `names` in the catalog; without names, any list is right."""
     try:
-        offered = {entry["id"] for entry in await upstream.models(outbound, provider)}
+        offered = set(await upstream.models(outbound, provider))
     except UpstreamFault as fault:
         if not is_configured:
             return FINE, "not on this machine (tried because there is no catalog)"

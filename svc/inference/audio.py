@@ -1,7 +1,7 @@
-"""Audio as it streams by: what format it is, how many seconds have come, and where it is cut.
+"""Audio streams: their format and length, and where they are cut.
 
-first bytes -> track() -> one of Samples (WAV, raw PCM), Frames (MP3, AAC), Pages (Ogg), Whole (FLAC and all others)
-feed(chunk) -> what of it goes into the file -> finish(file): the WAV's head, a cut at a quiet place
+first bytes -> track() -> Samples (raw PCM), Wav, Frames (MP3, AAC), Pages (Ogg), Flac, or Track for any other format
+feed(chunk) -> the bytes to write to the file -> finish(file): completes a WAV header, cuts at a quiet place
 """
 
 import array
@@ -9,10 +9,10 @@ import io
 import re
 import struct
 import sys
-from typing import BinaryIO, Protocol
+from typing import BinaryIO
 
-_PCM_RATE = 24_000  # what OpenAI's `pcm` is: mono, 16 bits, little-endian
-_FORMAT_BYTES = 1024  # what is kept of the samples' description
+_PCM_RATE = 24_000  # of OpenAI's `pcm`: mono, 16 bits, little-endian
+_FORMAT_BYTES = 1024  # kept of the `fmt ` chunk
 _QUIET_SECONDS = 1.5
 _QUIET_BYTES = 256 * 1024
 _WINDOW_SECONDS = 0.02
@@ -22,60 +22,62 @@ _BITRATES = {
 }
 _MP3_RATES = {3: (44_100, 48_000, 32_000), 2: (22_050, 24_000, 16_000), 0: (11_025, 12_000, 8_000)}
 _AAC_RATES = (96_000, 88_200, 64_000, 48_000, 44_100, 32_000, 24_000, 22_050, 16_000, 12_000, 11_025, 8_000, 7_350)
-# Where a frame may begin: the sync word with a version, layer and rate that there are. What else looks like it is passed over.
+# Where a frame may begin: the sync word with a version, layer and rate that exist.
 _MP3_START = re.compile(rb"\xff[\xe2\xe3\xf2\xf3\xfa\xfb][\x10-\xef]|ID3|(?:\xff.?|ID?)\Z", re.DOTALL)
 _AAC_START = re.compile(rb"\xff[\xf0\xf1\xf8\xf9][\x00-\x33\x40-\x73\x80-\xb3\xc0-\xf3]|ID3|(?:\xff.?|ID?)\Z", re.DOTALL)
 _LONGEST_FLAC_SECONDS = 86_400
 _CONTENT_TYPE = re.compile(r"audio/[a-z0-9.+-]{1,60}")
 
 
-class Track(Protocol):
-    """One audio file on its way. `full` when the cap is reached and no more is wanted; `truncated` when something was cut."""
+class Track:
+    """One audio file. This class passes on any format; its length is `guess_seconds`.
 
-    @property
-    def content_type(self) -> str: ...
-    @property
-    def seconds(self) -> float: ...
-    @property
-    def full(self) -> bool: ...
-    @property
-    def truncated(self) -> bool: ...
+    `truncated` is set once the file is longer than `most_seconds`: then no more bytes are needed.
+    """
 
-    def feed(self, chunk: bytes) -> bytes: ...
+    def __init__(self, content_type: str, most_seconds: float, guess_seconds: float = 0.0) -> None:
+        self.content_type = content_type
+        self.seconds = 0.0
+        self.truncated = False
+        self._most_seconds = most_seconds
+        self._guess_seconds = guess_seconds
 
-    def finish(self, file: BinaryIO) -> None: ...
+    def feed(self, chunk: bytes) -> bytes:
+        """Return the bytes to write to the file. Raises ValueError for a broken file."""
+        self.seconds = self._guess_seconds
+        return chunk
+
+    def finish(self, file: BinaryIO) -> None:
+        """Complete the file. Raises ValueError for a broken one."""
 
 
 def track(start: bytes, format: str, content_type: str, most_seconds: float, guess_seconds: float) -> Track:
-    """The track of a file that begins with `start` (at least 12 bytes, where there are so many).
+    """Return the track for a file that begins with `start`: at least 12 bytes, unless the file is shorter.
 
-    `format` is what was asked for, `content_type` what the server says it is; the bytes know better than both.
-    `guess_seconds` is its length where only a decoder could tell it.
+    `format` is the requested one and `content_type` the server's. The bytes decide before both. `guess_seconds` is the length of
+    a file that only a decoder could measure.
     """
     if start.startswith(b"RIFF") and start[8:12] == b"WAVE":
         return Wav(most_seconds)
     if start.startswith(b"OggS"):
-        return Pages(most_seconds)
+        return Pages("audio/ogg", most_seconds)
     if start.startswith(b"fLaC"):
-        return Flac(guess_seconds)
+        return Flac("audio/flac", most_seconds, guess_seconds)
     if start.startswith(b"ID3") or _mp3_frame(start, 0):
         return Frames("audio/mpeg", most_seconds)
     if _aac_frame(start, 0):
         return Frames("audio/aac", most_seconds)
     if format == "pcm":
-        return Samples(most_seconds)
+        return Samples("audio/pcm", most_seconds)
     named = content_type.partition(";")[0].strip().lower()
-    return Whole(named if _CONTENT_TYPE.fullmatch(named) else "application/octet-stream", guess_seconds)
+    return Track(named if _CONTENT_TYPE.fullmatch(named) else "application/octet-stream", most_seconds, guess_seconds)
 
 
-class Samples:
-    """Raw samples, and those of a WAV file."""
+class Samples(Track):
+    """Raw samples."""
 
-    content_type = "audio/pcm"
-
-    def __init__(self, most_seconds: float) -> None:
-        self.truncated = False
-        self._most_seconds = most_seconds
+    def __init__(self, content_type: str, most_seconds: float) -> None:
+        super().__init__(content_type, most_seconds)
         self._head = b""
         self._size = 0
         self._set_format(_PCM_RATE, 2, 1, 16)
@@ -84,31 +86,26 @@ class Samples:
         self._rate, self._frame_bytes, self._channels, self._bits = rate, frame_bytes, channels, bits
         self._most_bytes = int(self._most_seconds * rate) * frame_bytes
 
-    @property
-    def seconds(self) -> float:
-        return self._size / self._frame_bytes / self._rate
-
-    @property
-    def full(self) -> bool:
-        return self.truncated
-
     def feed(self, chunk: bytes) -> bytes:
         kept = chunk[: self._most_bytes - self._size]
         self.truncated = self.truncated or len(kept) < len(chunk)
-        self._size += len(kept)
+        self._set_size(self._size + len(kept))
         return kept
 
+    def _set_size(self, size_bytes: int) -> None:
+        self._size = size_bytes
+        self.seconds = size_bytes / self._frame_bytes / self._rate
+
     def finish(self, file: BinaryIO) -> None:
-        """Cuts where it is quiet, a word's end, when it had to be cut; completes the head."""
         if self.truncated and self._bits == 16:
-            self._size = self._quiet_end(file)
+            self._set_size(self._quiet_end(file))
             file.truncate(len(self._head) + self._size)
 
     def _quiet_end(self, file: BinaryIO) -> int:
-        """The end of the quietest moment within the last 1.5 seconds, or less of a sound with many channels."""
+        """Return the end of the quietest 20 ms within the last 1.5 seconds, so that no word is cut."""
         window = int(_WINDOW_SECONDS * self._rate) * self._channels
-        seen = min(int(_QUIET_SECONDS * self._rate), _QUIET_BYTES // self._frame_bytes) * self._frame_bytes
-        begin = max(self._size - seen, 0)
+        read_bytes = min(int(_QUIET_SECONDS * self._rate), _QUIET_BYTES // self._frame_bytes) * self._frame_bytes
+        begin = max(self._size - read_bytes, 0)
         file.seek(len(self._head) + begin)
         samples = array.array("h", file.read(self._size - begin)[: (self._size - begin) // 2 * 2])
         if sys.byteorder == "big":
@@ -121,15 +118,13 @@ class Samples:
 
 
 class Wav(Samples):
-    """A WAV file: its head is read, kept to the form of the samples, and written anew with the true length."""
-
-    content_type = "audio/wav"
+    """A WAV file. Its header is written anew, with the format of the samples and the real length."""
 
     def __init__(self, most_seconds: float) -> None:
-        super().__init__(most_seconds)
-        self._unread: bytes | None = b""
-        self._place = 12  # where in it the next part of the head begins; it may still be to come
-        self._left: int | None = None  # bytes of samples, where the file tells it
+        super().__init__("audio/wav", most_seconds)
+        self._unread: bytes | None = b""  # None after the header
+        self._place = 12  # of the next chunk of the header; it may be beyond `_unread`
+        self._left: int | None = None  # bytes of samples, if the file says how many
 
     def feed(self, chunk: bytes) -> bytes:
         if self._unread is None:
@@ -140,7 +135,7 @@ class Wav(Samples):
             name = self._unread[place : place + 4]
             (size,) = struct.unpack_from("<I", self._unread, place + 4)
             if name == b"data":
-                # Who streams does not know the length, and writes nothing or the largest number.
+                # A server that streams does not know the length, and writes 0 or the largest number.
                 self._left = size if 0 < size < 0x7FFFF000 else None
                 samples, self._unread = self._unread[place + 8 :], None
                 self._head = self._head or _wav_head(struct.pack("<HHIIHH", 1, 1, _PCM_RATE, _PCM_RATE * 2, 2, 16))
@@ -150,7 +145,7 @@ class Wav(Samples):
                 if len(self._unread) < end:
                     break
                 self._read_format(self._unread[place + 8 : end])
-            place += 8 + size + size % 2  # of any other part nothing is kept
+            place += 8 + size + size % 2  # other chunks are dropped
         self._unread, self._place = self._unread[place:], max(place - len(self._unread), 0)
         return b""
 
@@ -165,7 +160,7 @@ class Wav(Samples):
         if not (1 <= channels <= 8 and 4_000 <= rate <= 192_000 and 1 <= frame_bytes <= 64) or (
             bits == 16 and frame_bytes != 2 * channels
         ):
-            raise ValueError("The WAV file's head makes no sense.")
+            raise ValueError("The header of the WAV file is not valid.")
         self._head = _wav_head(format)
         self._set_format(rate, frame_bytes, channels, bits if tag in (1, 0xFFFE) else 0)
 
@@ -184,18 +179,15 @@ def _wav_head(format: bytes) -> bytes:
     return b"RIFF\0\0\0\0WAVEfmt " + struct.pack("<I", len(format)) + format + bytes(len(format) % 2) + b"data\0\0\0\0"
 
 
-class Frames:
-    """MP3 and AAC: each frame tells its length in bytes and in seconds."""
+class Frames(Track):
+    """MP3 and AAC: each frame has its length in bytes and in seconds."""
 
     def __init__(self, content_type: str, most_seconds: float) -> None:
-        self.content_type = content_type
-        self.seconds = 0.0
-        self.full = self.truncated = False
-        self._most_seconds = most_seconds
+        super().__init__(content_type, most_seconds)
         mp3 = content_type == "audio/mpeg"
         self._frame, self._start = (_mp3_frame, _MP3_START) if mp3 else (_aac_frame, _AAC_START)
         self._unread = b""
-        self._passing = 0  # bytes still to come of the tag or the frame that has begun
+        self._passing = 0  # bytes left of the current tag or frame
 
     def feed(self, chunk: bytes) -> bytes:
         data, place = self._unread + chunk, 0
@@ -208,15 +200,15 @@ class Frames:
                 break
             elif frame := self._frame(data, place):
                 if self.seconds + frame[1] > self._most_seconds:
-                    self.full = self.truncated = True
+                    self.truncated = True
                     return data[:place]
                 self._passing, seconds = frame
                 self.seconds += seconds
             elif data.startswith(b"ID3", place):
-                # Its length has seven bits a byte.
+                # The length of a tag has seven bits in each byte.
                 high, low = data[place + 6 : place + 8], data[place + 8 : place + 10]
                 self._passing = 10 + (high[0] << 21 | high[1] << 14 | low[0] << 7 | low[1])
-            else:  # no frame: on to where one may begin
+            else:
                 found = self._start.search(data, place + 1)
                 place = found.start() if found else len(data)
         self._unread = data[place:]
@@ -228,7 +220,7 @@ class Frames:
 
 
 def _mp3_frame(data: bytes, place: int) -> tuple[int, float] | None:
-    """Bytes and seconds of the MPEG audio frame (layer III) that begins there; None if none does."""
+    """Return the bytes and seconds of the MPEG audio frame (layer III) at `place`, or None."""
     if len(data) < place + 4 or data[place] != 0xFF or data[place + 1] & 0xE6 != 0xE2:
         return None
     version, rate_index, bitrate_index = data[place + 1] >> 3 & 3, data[place + 2] >> 2 & 3, data[place + 2] >> 4
@@ -241,7 +233,7 @@ def _mp3_frame(data: bytes, place: int) -> tuple[int, float] | None:
 
 
 def _aac_frame(data: bytes, place: int) -> tuple[int, float] | None:
-    """Bytes and seconds of the ADTS frame that begins there; None if none does."""
+    """Return the bytes and seconds of the ADTS frame at `place`, or None."""
     if len(data) < place + 7 or data[place] != 0xFF or data[place + 1] & 0xF6 != 0xF0:
         return None
     rate_index = data[place + 2] >> 2 & 15
@@ -251,15 +243,11 @@ def _aac_frame(data: bytes, place: int) -> tuple[int, float] | None:
     return size, 1024 / _AAC_RATES[rate_index]
 
 
-class Pages:
-    """Ogg: each page tells where it ends. Opus counts at 48 kHz, Vorbis at the rate of its first page."""
+class Pages(Track):
+    """Ogg: each page has its position. Opus counts at 48 kHz, Vorbis at the rate of its first page."""
 
-    content_type = "audio/ogg"
-
-    def __init__(self, most_seconds: float) -> None:
-        self.seconds = 0.0
-        self.full = self.truncated = False
-        self._most_seconds = most_seconds
+    def __init__(self, content_type: str, most_seconds: float) -> None:
+        super().__init__(content_type, most_seconds)
         self._rate = 48_000
         self._unread = b""
 
@@ -276,7 +264,7 @@ class Pages:
                 self._rate = max(struct.unpack_from("<I", data, head_end + 12)[0], 1)
             (position,) = struct.unpack_from("<q", data, place + 6)
             if position / self._rate > self._most_seconds:
-                self.full = self.truncated = True
+                self.truncated = True
                 return data[:place]
             self.seconds = max(self.seconds, position / self._rate)
             place = end
@@ -288,30 +276,10 @@ class Pages:
             raise ValueError("The Ogg file ends in the middle.")
 
 
-class Whole:
-    """A format that is passed on as it is; its length is a guess from the text."""
+class Flac(Track):
+    """A FLAC file. Its first block has its length (RFC 9639, 8.2), unless its server made it as a stream."""
 
-    full = truncated = False
-
-    def __init__(self, content_type: str, guess_seconds: float) -> None:
-        self.content_type = content_type
-        self.seconds = 0.0
-        self._guess_seconds = guess_seconds
-
-    def feed(self, chunk: bytes) -> bytes:
-        self.seconds = self._guess_seconds
-        return chunk
-
-    def finish(self, file: BinaryIO) -> None:
-        pass
-
-
-class Flac(Whole):
-    """A FLAC file, which tells its length in its first block (RFC 9639, 8.2) unless its server made it on the way."""
-
-    def __init__(self, guess_seconds: float) -> None:
-        super().__init__("audio/flac", guess_seconds)
-        self._head = b""
+    _head = b""
 
     def feed(self, chunk: bytes) -> bytes:
         if len(self._head) < 26:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from svc.builtin import provider as builtin
 from svc.config import Config
@@ -104,7 +104,7 @@ class _Listed:
 
 
 class Catalog:
-    """Finds models by id or alias. `ask(provider)` fetches a provider's own model list: dicts with at least `id`.
+    """Finds models by id or alias. `ask(provider)` fetches the names of a provider's own models.
 
     Raises StartError when the default or a fallback is not on offer or of the wrong kind.
     """
@@ -114,7 +114,7 @@ class Catalog:
         models: Iterable[Model],
         listed: Iterable[tuple[Provider, bool]],
         default_model: str | None,
-        ask: Callable[[Provider], Awaitable[Sequence[Mapping[str, Any]]]],
+        ask: Callable[[Provider], Awaitable[Sequence[str]]],
         created: int,
     ) -> None:
         self._models = list(models)
@@ -216,8 +216,8 @@ class Catalog:
 
     async def _ask_now(self, listed: _Listed) -> None:
         try:
-            names = [entry["id"] for entry in (await self._ask(listed.provider))[:_MOST_LISTED]]
-            models = [_listed_model(listed.provider, name) for name in names if is_model_name(name)]
+            names = await self._ask(listed.provider)
+            models = [_listed_model(listed.provider, name) for name in names[:_MOST_LISTED]]
             listed.models = {model.id: model for model in models}
             listed.answered = True
         except UpstreamFault:
@@ -227,7 +227,7 @@ class Catalog:
             listed.asking = None
 
 
-def is_model_name(value: Any) -> bool:
+def is_model_name(value: Any) -> TypeGuard[str]:
     """Return whether `value` can be a provider's own name for a model: it goes into ids, records and lists."""
     return isinstance(value, str) and 0 < len(value) <= MODEL_NAME_LENGTH and value.isprintable()
 

@@ -1,4 +1,4 @@
-"""What calls of media need of the process: bounds on how many are open, and files that large answers are made in."""
+"""What the media calls of a process share: limits of open requests, and files for large answers."""
 
 import asyncio
 import contextlib
@@ -21,9 +21,9 @@ _RETRY_SECONDS = 5
 
 
 class Slots:
-    """How many requests of a kind may be open at once, waiting, being made or being sent.
+    """A limit of open requests, from the start of the work to the last byte sent.
 
-    One account has at most `most_of_one` of them, and never more than are left for all others together.
+    One account has at most `most_of_one`, and never more than are left for all other accounts.
     """
 
     def __init__(self, most: int = 128, most_of_one: int = 40) -> None:
@@ -33,9 +33,9 @@ class Slots:
 
     @contextlib.contextmanager
     def taken(self, account_id: str) -> Iterator[None]:
-        """Takes a slot for the block. Raises ApiError `overloaded`."""
+        """Occupy a slot during the block. Raises ApiError `overloaded`."""
         if self._open[account_id] >= min(self._most_of_one, self._most - self._open.total()):
-            message = "Too many pictures or speeches are under way. Try again in a few seconds."
+            message = "There are too many open requests for images or speech. Try again in a few seconds."
             raise ApiError("overloaded", message, retry_after_seconds=_RETRY_SECONDS)
         self._open[account_id] += 1
         try:
@@ -48,7 +48,7 @@ class Slots:
 
 @dataclass(frozen=True)
 class MediaLimits:
-    """What calls of one sort share. Providers' answers are parsed one at a time: they may have 48 MiB."""
+    """The limits of one kind of provider. Answers are parsed one at a time: each may have 48 MiB."""
 
     images: Slots = field(default_factory=Slots)
     speeches: Slots = field(default_factory=Slots)
@@ -56,16 +56,13 @@ class MediaLimits:
 
 
 class _Spool(io.FileIO):
-    """A file without a buffer, so that nothing is left to be written when it is closed.
-
-    It is closed in a thread: the system takes 4 ms for each 100 MB of a file that ends so, and many readers may be cut at once.
-    """
+    """An unbuffered file that is closed in a thread: deleting takes 4 ms for each 100 MB, and many may be closed at once."""
 
     def __init__(self, descriptor: int) -> None:
         super().__init__(descriptor, "r+b", closefd=False)
 
     def write(self, data: Any) -> int:
-        """Writes all of `data`: a disk that takes a part of it only says so at the next try."""
+        """Write all of `data`. A full disk may take a part of it, and reports the error at the next write."""
         rest = memoryview(data)
         while rest:
             rest = rest[super().write(rest) or 0 :]
@@ -84,9 +81,9 @@ class _Spool(io.FileIO):
 
 @dataclass(frozen=True)
 class MediaEngines:
-    """Large things go to nameless files in `folder`, which the system takes back.
+    """The engines for images and speech. Large answers are stored in unnamed files in `folder`.
 
-    Users' own providers have a lane of their own: silent ones take nothing from calls that are paid for.
+    Users' own providers have separate limits, so that silent ones do not block paid calls.
     """
 
     engines: Engines
@@ -100,14 +97,14 @@ class MediaEngines:
         return self.byok if model.provider is not None and model.provider.byok else self.shared
 
     def spool(self) -> BinaryIO:
-        """A new nameless file. Raises ApiError `storage_unavailable`."""
+        """Return a new unnamed file. Raises ApiError `storage_unavailable`."""
         with storage(), tempfile.TemporaryFile(dir=self.folder, buffering=0) as file:
             return _Spool(os.dup(file.fileno()))
 
 
 @contextlib.contextmanager
 def storage() -> Iterator[None]:
-    """A disk that does not take what is written in the block is ApiError `storage_unavailable`."""
+    """Turn an OSError of the block, such as a full disk, into ApiError `storage_unavailable`."""
     try:
         yield
     except OSError as error:

@@ -147,8 +147,7 @@ class Models:
         try:
             async with asyncio.timeout(_ANSWER_SECONDS), known.asking:
                 if anew or (time.monotonic() >= known.fresh_until and may_ask()):
-                    entries = await upstream.models(self._guarded, self._provider(row))
-                    names = dict.fromkeys(entry["id"] for entry in entries if is_model_name(entry["id"]))
+                    names = dict.fromkeys(await upstream.models(self._guarded, self._provider(row)))
                     known.names = list(names)[: providers.MOST_MODELS]
                     known.fresh_until = time.monotonic() + _LIST_SECONDS
         except (ApiError, UpstreamFault, TimeoutError):

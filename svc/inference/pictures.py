@@ -1,6 +1,6 @@
-"""A provider's answer to an image request: read, decoded and checked, so that nothing of it goes on as it came.
+"""A provider's answer to an image request: parsed, decoded and checked.
 
-JSON of any depth -> base64 in any usual form, a data URL, or an address to fetch -> bytes; what is told beside them, typed anew
+JSON of any depth -> base64 in any usual form, a data URL, or a URL to fetch -> bytes, and the checked details beside them
 """
 
 import base64
@@ -20,34 +20,21 @@ _URL_LENGTH = 8_000
 _MOST_COUNT = 2**53
 _MOST_DETAILS = 20
 _HALF_CHARACTERS = re.compile("[\ud800-\udfff]")
-# How much base64 is decoded at a time: what does it lets no other thread run, and a picture may have 36 MiB.
+# Decoded at a time: the decoder lets no other thread run, and a picture may have 36 MiB.
 _SLICE_CHARACTERS = 256 * 1024
 _DATA_URL = re.compile(r"data:[^,]{0,100};base64,", re.I)
 
 
 class Picture(NamedTuple):
-    """A picture, and the prompt that its maker made of the caller's."""
+    """A picture, or the `url` at which the provider stores it, and the prompt as the provider revised it."""
 
     content: bytes
     revised_prompt: str | None = None
-
-
-class Address(NamedTuple):
-    """Where a provider has put a picture instead of sending it."""
-
-    url: str
-    revised_prompt: str | None = None
-
-
-class Pictures(NamedTuple):
-    """A provider's answer; `details` are what it tells about its pictures, in OpenAI's names."""
-
-    pictures: list[Picture | Address]
-    details: dict[str, Any]
+    url: str | None = None
 
 
 def picture_type(content: bytes) -> str | None:
-    """The media type of a picture by its first bytes, None for what is no picture that browsers show."""
+    """Return the media type of a picture by its first bytes, or None if browsers do not show it."""
     if content.startswith(b"\x89PNG\r\n\x1a\n"):
         return "image/png"
     if content.startswith(b"\xff\xd8\xff"):
@@ -59,8 +46,11 @@ def picture_type(content: bytes) -> str | None:
     return "image/gif" if content.startswith((b"GIF87a", b"GIF89a")) else None
 
 
-def pictures_in(data: bytes, provider: Provider, most: int) -> Pictures:
-    """What a provider's answer holds, at most `most` pictures. Raises UpstreamFault."""
+def pictures_in(data: bytes, provider: Provider, most: int) -> tuple[list[Picture], dict[str, Any]]:
+    """Return at most `most` pictures of a provider's answer, and what it says about them, in OpenAI's names.
+
+    Raises UpstreamFault.
+    """
     try:
         document = parsed(data, provider, apart=True)
     except RecursionError:
@@ -68,27 +58,24 @@ def pictures_in(data: bytes, provider: Provider, most: int) -> Pictures:
     entries = document.get("data") if isinstance(document, dict) else None
     if not isinstance(entries, list) or not entries:
         raise UpstreamFault("invalid", "The answer holds no pictures.")
-    details = {name: _text(document.get(name), _TEXT_LENGTH) for name in _TEXTS}
-    usage = _usage(document.get("usage"))
-    told = {name: value for name, value in details.items() if value}
-    return Pictures([_picture(entry) for entry in entries[:most]], {**told, **({"usage": usage} if usage else {})})
+    details = {name: _text(document.get(name), _TEXT_LENGTH) for name in _TEXTS} | {"usage": _usage(document.get("usage"))}
+    return [_picture(entry) for entry in entries[:most]], {name: value for name, value in details.items() if value}
 
 
-def _picture(entry: Any) -> Picture | Address:
+def _picture(entry: Any) -> Picture:
     entry = entry if isinstance(entry, dict) else {}
     encoded, url = entry.get("b64_json"), entry.get("url")
     revised_prompt = _text(entry.get("revised_prompt"), _PROMPT_LENGTH)
-    if isinstance(encoded, str) and encoded:
-        return Picture(_decoded(encoded), revised_prompt)
-    if isinstance(url, str) and _DATA_URL.match(url):
-        return Picture(_decoded(url), revised_prompt)
+    for data in (encoded, url if isinstance(url, str) and _DATA_URL.match(url) else None):
+        if isinstance(data, str) and data:
+            return Picture(_decoded(data), revised_prompt)
     if isinstance(url, str) and url.startswith(("http://", "https://")) and len(url) <= _URL_LENGTH:
-        return Address(url, revised_prompt)
+        return Picture(b"", revised_prompt, url)
     raise UpstreamFault("invalid", "The answer holds no picture.")
 
 
 def _decoded(encoded: str) -> bytes:
-    """The bytes of base64 with or without line breaks, padding and the head of a data URL, in either alphabet."""
+    """Decode base64 of either alphabet, with or without line breaks, padding and the head of a data URL."""
     head = _DATA_URL.match(encoded)
     pieces, rest, padded = [], "", False
     try:
@@ -108,7 +95,7 @@ def _decoded(encoded: str) -> bytes:
     if not content:
         raise UpstreamFault("invalid", "The answer holds a picture that is no base64.")
     if picture_type(content) is None:
-        raise UpstreamFault("invalid", "The answer holds what is no PNG, JPEG, WebP, GIF or AVIF.")
+        raise UpstreamFault("invalid", "The answer holds a file other than PNG, JPEG, WebP, GIF or AVIF.")
     return content
 
 
@@ -117,7 +104,7 @@ def _text(value: Any, most: int) -> str | None:
 
 
 def _usage(value: Any) -> dict[str, Any] | None:
-    """The usage in OpenAI's form out of whatever numbers there are."""
+    """Return the usage in OpenAI's form, or None if `value` has no count."""
     given = _numbers(value, _COUNTS)
     if not given:
         return None
@@ -130,6 +117,5 @@ def _usage(value: Any) -> dict[str, Any] | None:
 def _numbers(value: Any, names: tuple[str, ...] | None) -> dict[str, int]:
     if not isinstance(value, dict):
         return {}
-    named = list(value)[:_MOST_DETAILS] if names is None else [name for name in names if name in value]
-    numbers = {_text(name, _TEXT_LENGTH) or "": value[name] for name in named}
+    numbers = {_text(name, _TEXT_LENGTH) or "": value.get(name) for name in names or list(value)[:_MOST_DETAILS]}
     return {name: number for name, number in numbers.items() if type(number) is int and 0 <= number <= _MOST_COUNT}

@@ -15,7 +15,7 @@ from svc.db import Page, page
 from svc.errors import ApiError
 from svc.ids import new_id, timestamp
 from svc.inference.catalog import MODEL_NAME_LENGTH, PRICES, is_model_name
-from svc.outbound.addresses import checked_url
+from svc.outbound.addresses import checked_url, same_origin
 from svc.outbound.errors import InvalidURL
 from svc.shapes import ABSENT, Absent, Shape, list_of, matching, nullable, one_of, record, refusal, required
 
@@ -199,7 +199,7 @@ def change_provider(
     send it. Raises ApiError `not_found`, `name_taken`, `quota_exceeded`.
     """
     row = provider_by_id(tx, account_id, provider_id)
-    if "base_url" in fields and checked_url(fields["base_url"]).origin != checked_url(row["base_url"]).origin:
+    if "base_url" in fields and not same_origin(fields["base_url"], row["base_url"]):
         fields = {"api_key": None, **fields}
     columns = _columns(fields, account_id, provider_id, box)
     quota.check_room(tx, account_id, len(columns.get("models") or "") - len(row["models"] or ""))

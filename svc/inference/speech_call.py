@@ -1,4 +1,4 @@
-"""Speech: the paid call that has a text spoken, by the built-in voice or by a provider, up to a cap of the output."""
+"""The paid call for speech, from the built-in voice or a provider, up to a limit of the output."""
 
 import asyncio
 import contextlib
@@ -21,12 +21,12 @@ _SECONDS_PER_TOKEN = 180 / 4096
 _PRICED_TOKENS = 1_000
 # The built-in voice's WAV: 22,050 samples of 16 bits.
 _BYTES_PER_SECOND = 44_100
-# How fast people speak, for the formats that do not tell their length.
+# Of ordinary speech, for formats that do not say their length.
 _CHARACTERS_PER_SECOND = 15
 
 
 class SpeechRequest(NamedTuple):
-    """What is to be said; `body` is what a provider gets besides. `voice` names one of the built-in voices."""
+    """`voice` is a built-in voice. `body` has the other fields, for a provider."""
 
     text: str
     format: str
@@ -37,7 +37,7 @@ class SpeechRequest(NamedTuple):
 
 
 class SpeechCall(PaidCall):
-    """One request for speech; after `speak` it tells what has become of it."""
+    """One request for speech; its attributes are valid after `speak`."""
 
     def __init__(self, model: Model, request: SpeechRequest, media: MediaEngines, payer: Payer) -> None:
         super().__init__(model, media.engines, payer)
@@ -50,12 +50,12 @@ class SpeechCall(PaidCall):
 
     @property
     def most_bytes(self) -> int:
-        """What the speech takes, as far as that is known before it is made."""
+        """The estimated size of the speech, before it is made."""
         return int(self._most_seconds * _BYTES_PER_SECOND)
 
     @property
     def tokens(self) -> int:
-        """What has been said, in audio tokens."""
+        """The audio tokens of the speech."""
         return min(ceil(self.seconds / _SECONDS_PER_TOKEN - 1e-6), self._request.most_tokens)
 
     def reserve_in(self, tx: sqlite3.Connection) -> None:
@@ -72,7 +72,7 @@ class SpeechCall(PaidCall):
         return -(-tokens * model.prices.get("micros_per_thousand_audio_tokens", 0) // _PRICED_TOKENS)
 
     async def speak(self, file: BinaryIO) -> None:
-        """Speaks into the empty `file`. Raises ApiError."""
+        """Write the speech to the empty `file`. Raises ApiError."""
         with storage():
             async with contextlib.aclosing(self.with_retries(lambda model: self._engine(model, file))) as steps:
                 async for self.seconds, self.truncated, self.content_type in steps:
@@ -94,7 +94,7 @@ class SpeechCall(PaidCall):
             yield spoken.seconds, spoken.truncated, CONTENT_TYPES[format]
             return
         body = {**request.body, "model": model.name, "input": request.text, "response_format": request.format}
-        # A body may hold so many values that looking at each takes long.
+        # In a thread, because a body may hold many values.
         body = body if model.provider.byok else await asyncio.to_thread(drop_aiming_fields, body)
         tracks = upstream_media.speech(
             self._engines.way_to(model.provider),

@@ -129,6 +129,14 @@ def checked_url(text: str) -> URL:
     return URL(Origin(scheme, host, port), name if port == ordinary else f"{name}:{port}", target)
 
 
+def same_origin(url: str, other: str) -> bool:
+    """Return whether both are valid URLs with the same scheme, host and port."""
+    try:
+        return checked_url(url).origin == checked_url(other).origin
+    except InvalidURL:
+        return False
+
+
 def _normal_host(host: str) -> str:
     """A name as DNS knows it, or an address, without brackets. Raises ValueError, OSError."""
     if host.startswith("["):

@@ -50,7 +50,7 @@ _REFUSALS = (
         "input",
         "The text has more characters than are taken, or a picture does not fit among the account's artifacts.",
     ),
-    Refusal("overloaded", "Too many pictures or speeches are under way. Try again in a few seconds."),
+    Refusal("overloaded", "There are too many open requests for images or speech. Try again in a few seconds."),
     NO_FUNDS,
     OWN_ADDRESS,
     MODEL_NOT_FOUND,

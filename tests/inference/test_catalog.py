@@ -76,8 +76,8 @@ async def test_the_models_that_a_provider_lists_itself_have_its_own_price(tmp_pa
     ((_, configured),) = listed
     assert models == [] and configured
 
-    async def ask(provider: Provider) -> list[dict[str, Any]]:
-        return [{"id": "m"}]
+    async def ask(provider: Provider) -> list[str]:
+        return ["m"]
 
     found = await Catalog([], listed, None, ask, 0).find("a/m")
     assert found is not None and list(found.prices.values()) == [100, 200]
@@ -312,12 +312,12 @@ class Server:
         self.delay_seconds = 0.01
         self.asked = 0
 
-    async def ask(self, provider: Provider) -> list[dict[str, Any]]:
+    async def ask(self, provider: Provider) -> list[str]:
         self.asked += 1
         await asyncio.sleep(self.delay_seconds)
         if self.fault:
             raise self.fault
-        return [{"id": name, "object": "model"} for name in self.names]
+        return self.names
 
 
 LISTED = Provider("lab", "http://lab.example/v1")
@@ -428,10 +428,10 @@ async def test_a_provider_that_never_answers_holds_nobody_up_for_long(quick: Non
     await catalog.close()
 
 
-async def test_a_list_is_bounded_and_its_strange_names_are_left_out() -> None:
-    catalog = asking(Server("ok", "", "x" * 301, "a\nb", "\0", *(str(number) for number in range(6000))))
+async def test_list_of_a_provider_is_bounded() -> None:
+    catalog = asking(Server(*(str(number) for number in range(6000))))
     models = await catalog.models()
-    assert len(models) == 5000 - 4
+    assert len(models) == 5000
     assert models[0].id == "lab/ok"
 
 

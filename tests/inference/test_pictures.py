@@ -9,7 +9,7 @@ import pytest
 
 from svc.errors import UpstreamFault
 from svc.inference.catalog import Provider
-from svc.inference.pictures import Address, Picture, Pictures, pictures_in
+from svc.inference.pictures import Picture, pictures_in
 from tests.support.turns import waited_for_less_than_50_ms
 
 BYTES = b"\xff\xd8\xff" + bytes(range(256)) * 2
@@ -19,7 +19,7 @@ PLAIN = base64.b64encode(BYTES).decode()
 PROVIDER = Provider("lab", "http://lab/v1", "sk-the-operators-secret")
 
 
-def read(entry: Any, most: int = 10, **fields: Any) -> Pictures:
+def read(entry: Any, most: int = 10, **fields: Any) -> tuple[list[Picture], dict[str, Any]]:
     return pictures_in(json.dumps({"data": [entry], **fields}).encode(), PROVIDER, most)
 
 
@@ -36,9 +36,9 @@ def read(entry: Any, most: int = 10, **fields: Any) -> Pictures:
     ids=["plain", "without padding", "in lines", "with blanks", "for urls", "as a data URL"],
 )
 def test_base64_in_any_usual_form_is_read(encoded: str) -> None:
-    assert read({"b64_json": encoded}).pictures == [Picture(BYTES)]
+    assert read({"b64_json": encoded})[0] == [Picture(BYTES)]
     escaped = b'{"data": [{"b64_json": "%b"}]}' % encoded.replace("/", "\\/").replace("\r", "").replace("\n", "\\n").encode()
-    assert pictures_in(escaped, PROVIDER, 1).pictures == [Picture(BYTES)]
+    assert pictures_in(escaped, PROVIDER, 1)[0] == [Picture(BYTES)]
 
 
 @pytest.mark.parametrize(
@@ -72,21 +72,21 @@ def test_any_depth_is_read_or_one_fault(depth: int) -> None:
     deep = b'{"a":' * depth + b"1" + b"}" * depth
     data = b'{"data": [{"b64_json": "%b", "x\\u0020": %b}], "usage": {"input_tokens": 1, "input_tokens_details": %b}}'
     try:
-        found = pictures_in(data % (PLAIN.encode(), deep, deep), PROVIDER, 1)
+        _, details = pictures_in(data % (PLAIN.encode(), deep, deep), PROVIDER, 1)
     except UpstreamFault as fault:
         assert fault.kind == "invalid" and depth > 300
         return
-    orjson.dumps(found.details)
-    assert found.details["usage"] == {"input_tokens": 1, "output_tokens": 0, "total_tokens": 1, "input_tokens_details": {}}
+    orjson.dumps(details)
+    assert details["usage"] == {"input_tokens": 1, "output_tokens": 0, "total_tokens": 1, "input_tokens_details": {}}
 
 
-def test_an_address_is_told_as_such() -> None:
-    assert read({"url": "https://lab/a.png", "revised_prompt": "x"}).pictures == [Address("https://lab/a.png", "x")]
+def test_url_of_a_picture_is_returned_as_such() -> None:
+    assert read({"url": "https://lab/a.png", "revised_prompt": "x"})[0] == [Picture(b"", "x", "https://lab/a.png")]
 
 
 def test_no_more_pictures_are_read_than_were_asked_for() -> None:
     data = json.dumps({"data": [{"b64_json": PLAIN}, {"b64_json": "@@@"}]}).encode()
-    assert len(pictures_in(data, PROVIDER, 1).pictures) == 1
+    assert len(pictures_in(data, PROVIDER, 1)[0]) == 1
 
 
 @pytest.mark.parametrize(
@@ -103,27 +103,27 @@ def test_no_more_pictures_are_read_than_were_asked_for() -> None:
         ),
     ],
 )
-def test_what_is_told_beside_the_pictures_is_typed_anew(told: Any, kept: Any) -> None:
-    assert read({"b64_json": PLAIN}, **told).details == kept
+def test_details_beside_the_pictures_are_checked(told: Any, kept: Any) -> None:
+    assert read({"b64_json": PLAIN}, **told)[1] == kept
 
 
-def test_the_key_of_the_provider_is_blotted_out() -> None:
-    (picture,) = read({"b64_json": PLAIN, "revised_prompt": "a sk-the-operators-secret cat"}).pictures
+def test_the_key_of_the_provider_is_redacted() -> None:
+    (picture,) = read({"b64_json": PLAIN, "revised_prompt": "a sk-the-operators-secret cat"})[0]
     assert picture.revised_prompt == "a *** cat"
 
 
 def test_no_thread_waits_long_for_the_decoding_of_a_large_picture() -> None:
     content = BYTES[:3] + bytes(range(256)) * (128 * 1024)
     answer = b'{"data":[{"b64_json":"%b"}]}' % base64.urlsafe_b64encode(content)
-    (picture,) = waited_for_less_than_50_ms(lambda: pictures_in(answer, PROVIDER, 1)).pictures
-    assert isinstance(picture, Picture) and picture.content == content
+    (picture,) = waited_for_less_than_50_ms(lambda: pictures_in(answer, PROVIDER, 1))[0]
+    assert picture.content == content
 
 
 @pytest.mark.parametrize("slice_characters", [1, 2, 3, 5, 64])
 def test_base64_is_read_alike_in_slices_of_any_size(monkeypatch: pytest.MonkeyPatch, slice_characters: int) -> None:
     monkeypatch.setattr("svc.inference.pictures._SLICE_CHARACTERS", slice_characters)
     for encoded in (PLAIN, PLAIN.rstrip("="), PLAIN + "\n==\n", f"data:image/jpeg;base64,{PLAIN[:77]}\r\n{PLAIN[77:]}"):
-        assert read({"b64_json": encoded}).pictures == [Picture(BYTES)]
+        assert read({"b64_json": encoded})[0] == [Picture(BYTES)]
     for encoded in (
         "=" + PLAIN,
         PLAIN[:7] + "=" + PLAIN[8:],

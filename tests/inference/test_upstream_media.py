@@ -27,13 +27,15 @@ async def lab(config: Config, clocks: Clocks, tmp_path: Path) -> AsyncIterator[L
 
 
 @contextlib.asynccontextmanager
-async def answering(content: bytes, content_type: str) -> AsyncIterator[str]:
-    """The address of a server that gives this answer."""
+async def answering(content: bytes, content_type: str, status: int = 200, heads: list[bytes] | None = None) -> AsyncIterator[str]:
+    """The address of a server that gives this answer, and adds the head of each request to `heads`."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readuntil(b"\r\n\r\n")
+        head = await reader.readuntil(b"\r\n\r\n")
+        if heads is not None:
+            heads.append(head)
         told = f"content-type: {content_type}\r\n" if content_type else ""
-        writer.write(f"HTTP/1.1 200 OK\r\n{told}content-length: {len(content)}\r\n\r\n".encode() + content)
+        writer.write(f"HTTP/1.1 {status} OK\r\n{told}content-length: {len(content)}\r\n\r\n".encode() + content)
         writer.close()
 
     async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
@@ -63,6 +65,23 @@ async def test_a_providers_pictures_come_repaired_and_are_asked_for_as_base64(la
     as_url = await lab.post(IMAGES, prompt="a cat", model="lab/ok", response_format="url")
     assert (await lab.service.client.get(as_url.json()["data"][0]["url"], headers=lab.headers)).content == PNG
     assert lab.upstream.requests[-1].body["response_format"] == "b64_json"
+
+
+@pytest.mark.parametrize(
+    ("message", "requests"),
+    [
+        ("Unknown parameter: 'response_format'.", 2),
+        ("The prompt 'a response_format' breaks our rules.", 1),
+        ("The prompt 'Unknown parameter: response_format' breaks our rules.", 1),
+    ],
+)
+async def test_image_request_is_repeated_only_if_response_format_is_refused(message: str, requests: int) -> None:
+    client, heads = Outbound(), list[bytes]()
+    async with answering(orjson.dumps({"error": {"message": message}}), "application/json", 400, heads) as url:
+        with pytest.raises(UpstreamFault):
+            await upstream_media.images(client, Provider("lab", url), {"prompt": "x"}, io.BytesIO())
+    assert len(heads) == requests
+    await client.aclose()
 
 
 @pytest.mark.parametrize(
