@@ -1,5 +1,5 @@
-"""Who somebody is: accounts, passwords, sessions and keys, identities elsewhere, mail.
+"""Authentication: accounts, passwords, sessions and keys, identities at other providers, mail.
 
-Every other room takes an account id from here and trusts it.
+Every other package takes an account id from here and trusts it.
 It may not know of money, models, conversations or HTTP answers.
 """

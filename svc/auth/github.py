@@ -1,9 +1,8 @@
-"""Signing in with GitHub's OAuth 2.0, on github.com or an Enterprise server."""
+"""Sign-in with GitHub's OAuth 2.0, on github.com or an Enterprise server."""
 
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlencode
 
-from svc.auth.oauth import Flow, Identity, ask, nonsense, refused
+from svc.auth.oauth import Flow, Identity, ask, authorization_url, invalid, refused
 from svc.config import GITHUB, IdentityProvider
 
 if TYPE_CHECKING:
@@ -13,7 +12,7 @@ _API_OF_GITHUB = "https://api.github.com"
 
 
 class GitHub:
-    """GitHub, whose subjects are the numbers of its users: names there can be given up and taken by others."""
+    """GitHub. Subjects are user numbers: a user name can be given up and taken by another person."""
 
     def __init__(self, settings: IdentityProvider, client: "httpx.AsyncClient") -> None:
         self.name = settings.name
@@ -23,51 +22,40 @@ class GitHub:
         self._api = _API_OF_GITHUB if self.issuer == GITHUB else f"{self.issuer}/api/v3"
 
     async def check(self) -> None:
-        form = {
-            "client_id": self._settings.client_id,
-            "client_secret": self._settings.client_secret,
-            "code": "none",
-            "redirect_uri": "",
-            "code_verifier": "none",
-        }
-        status, answer = await ask(self._client, "POST", f"{self.issuer}/login/oauth/access_token", form=form)
-        # Of a code that is none GitHub says so, where it knows the client; the status is 200 either way.
-        if status != 200 or not isinstance(answer, dict) or answer.get("error") != "bad_verification_code":
+        status, answer = await self._exchange("none", "", "none")
+        # GitHub answers with status 200, and names the code as the error only if it knows the client.
+        if status != 200 or answer.get("error") != "bad_verification_code":
             raise refused(status)
 
     async def authorization_url(self, flow: Flow) -> str:
-        query = {
-            "client_id": self._settings.client_id,
-            "redirect_uri": flow.redirect_uri,
-            "scope": "read:user user:email",
-            "state": flow.state,
-            "code_challenge": flow.challenge,
-            "code_challenge_method": "S256",
-        }
-        return f"{self.issuer}/login/oauth/authorize?{urlencode(query)}"
+        endpoint = f"{self.issuer}/login/oauth/authorize"
+        return authorization_url(endpoint, self._settings.client_id, flow, "read:user user:email")
 
     async def answers_as(self, issuer: str | None) -> bool:
         return issuer in (None, self.issuer, f"{self.issuer}/login/oauth")
 
     async def identity(self, flow: Flow, code: str) -> Identity:
+        status, answer = await self._exchange(code, flow.redirect_uri, flow.verifier)
+        token = answer.get("access_token")
+        if status != 200 or not isinstance(token, str):  # GitHub reports a wrong code with status 200
+            raise refused(status)
+        user = await self._get("/user", token)
+        if not isinstance(user, dict) or type(user.get("id")) is not int or user["id"] < 1:
+            raise invalid("a user without an id")
+        email, verified = _primary(await self._get("/user/emails", token))
+        name = user.get("name") or user.get("login")
+        return Identity(self.issuer, str(user["id"]), email, verified, name if isinstance(name, str) else None)
+
+    async def _exchange(self, code: str, redirect_uri: str, verifier: str) -> tuple[int, dict[str, Any]]:
         form = {
             "client_id": self._settings.client_id,
             "client_secret": self._settings.client_secret,
             "code": code,
-            "redirect_uri": flow.redirect_uri,
-            "code_verifier": flow.verifier,
+            "redirect_uri": redirect_uri,
+            "code_verifier": verifier,
         }
         status, answer = await ask(self._client, "POST", f"{self.issuer}/login/oauth/access_token", form=form)
-        token = answer.get("access_token") if isinstance(answer, dict) else None
-        # GitHub tells what is wrong with a code in an answer with status 200.
-        if status != 200 or not isinstance(token, str):
-            raise refused(status)
-        user = await self._get("/user", token)
-        if not isinstance(user, dict) or type(user.get("id")) is not int or user["id"] < 1:
-            raise nonsense("a user without an id")
-        email, verified = _primary(await self._get("/user/emails", token))
-        name = user.get("name") or user.get("login")
-        return Identity(self.issuer, str(user["id"]), email, verified, name if isinstance(name, str) else None)
+        return status, answer if isinstance(answer, dict) else {}
 
     async def _get(self, path: str, token: str) -> Any:
         headers = {

@@ -1,4 +1,4 @@
-"""One-time links: a new password, and the proof of an e-mail address. What is stored of one is the hash of its secret part."""
+"""One-time links that set a new password or verify an email address. Only a hash of the secret part is stored."""
 
 import sqlite3
 from typing import NamedTuple
@@ -7,30 +7,30 @@ from svc.auth.tokens import token_hash
 from svc.errors import ApiError
 from svc.ids import random_base62
 
-RESET_SECONDS = 3600
-VERIFY_SECONDS = 24 * 3600
-_SECONDS = {"reset": RESET_SECONDS, "verify": VERIFY_SECONDS}
+_SECONDS = {"reset": 3600, "verify": 24 * 3600}
 _LENGTH = 43
 _VERIFIED, _UNVERIFIED = "p", "u"
 
 
 class Link(NamedTuple):
-    """Whose link it is, and whether it went to the account's address: who uses it then reads the mail there."""
+    """`by_mail`: the link was mailed to the account's address, so whoever uses it reads the mail there."""
 
     account_id: str
     by_mail: bool
 
 
 def new_link_token(*, verified: bool) -> str:
-    """Return the secret part of a link. Its last character tells the page whether the account's address was verified before: if
-    not, somebody else may have made the account's keys."""
+    """Return the secret part of a link. Its last character says whether the account's address was verified before.
+
+    If not, somebody else may have made the account's keys, and the page suggests to delete them.
+    """
     return random_base62(_LENGTH - 1) + (_VERIFIED if verified else _UNVERIFIED)
 
 
 def add_link(tx: sqlite3.Connection, account_id: str, purpose: str, token: str, *, by_mail: bool, now_seconds: float) -> bool:
-    """Stores a link for a `reset` (valid for an hour) or to `verify` (a day); the earlier ones stay good.
+    """Store a link to `reset` (valid for an hour) or `verify` (a day); earlier links stay valid.
 
-    False where the account has so many that no further one is made.
+    Return False if the account has too many links.
     """
     tx.execute("DELETE FROM links WHERE account_id = ? AND expires_at <= ?", (account_id, now_seconds))
     try:
@@ -46,7 +46,7 @@ def add_link(tx: sqlite3.Connection, account_id: str, purpose: str, token: str, 
 
 
 def find_link(conn: sqlite3.Connection, purpose: str, token: str, now_seconds: float) -> Link:
-    """The link with that secret part. Raises ApiError `invalid_token` for a used, old or unknown one."""
+    """Return the link with this secret part. Raises ApiError `invalid_token` if it is used, expired or unknown."""
     row = conn.execute(
         "SELECT account_id, by_mail FROM links WHERE token_hash = ? AND purpose = ? AND expires_at > ?",
         (token_hash(token), purpose, now_seconds),
@@ -57,7 +57,7 @@ def find_link(conn: sqlite3.Connection, purpose: str, token: str, now_seconds: f
 
 
 def use_link(tx: sqlite3.Connection, purpose: str, token: str, now_seconds: float) -> Link:
-    """`find_link`, once: all links of the account for that purpose are void from here on."""
+    """Return the link as `find_link`, and delete all links of the account for that purpose."""
     link = find_link(tx, purpose, token, now_seconds)
     tx.execute("DELETE FROM links WHERE account_id = ? AND purpose = ?", (link.account_id, purpose))
     return link

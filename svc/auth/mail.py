@@ -1,6 +1,6 @@
-"""Sends e-mails through the operator's SMTP server, after the request that asked for them has been answered.
+"""Send email through the operator's SMTP server, after the request that caused it has been answered.
 
-later -> a task each, at most 100 -> compose -> two at a time: a dialogue in a thread -> once more after a pause, twice
+later -> a task for each message, at most 100 -> compose -> two at a time: SMTP in a thread -> up to two retries
 """
 
 import asyncio
@@ -9,6 +9,7 @@ import smtplib
 import ssl
 import threading
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from concurrent.futures import Future
 from email.message import EmailMessage
 from email.utils import formatdate, make_msgid
 from urllib.parse import urlsplit
@@ -19,14 +20,14 @@ from svc.log import Log
 
 _MOST_WAITING = 100
 _AT_ONCE = 2
-_STEP_SECONDS = 10.0  # for each step of the dialogue
+_STEP_SECONDS = 10.0  # for each SMTP command
 _PAUSES_SECONDS = (5.0, 30.0)
 
 
 class Mail:
-    """`server` and where it is spoken to from: `base_url` names the sender unless `server` does. Used inside one event loop.
+    """The SMTP client. `base_url` gives the sender's domain unless `server` names a sender. Used inside one event loop.
 
-    `count` is called once for each e-mail with `sent`, `refused` (the server rejects the recipient's address) or `failed`.
+    `count` is called once for each message with `sent`, `refused` (the server rejects the recipient) or `failed`.
     """
 
     def __init__(
@@ -48,9 +49,9 @@ class Mail:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def later(self, compose: Callable[[], Awaitable[EmailMessage | None]]) -> None:
-        """Has the message that `compose` makes, if any, sent in the background. While 100 wait it is dropped, and logged."""
+        """Send the message that `compose` returns, if any, in the background. While 100 wait, drop and log it."""
         if len(self._tasks) >= _MOST_WAITING:
-            self._log("mail", level="error", message="too many e-mails wait to be sent: one was dropped")
+            self._log("mail", level="error", message="dropped: too many messages wait to be sent")
             self._count("failed")
             return
         task = asyncio.create_task(self._deliver(compose))
@@ -58,22 +59,21 @@ class Mail:
         task.add_done_callback(self._tasks.discard)
 
     def message(self, to: str, subject: str, text: str) -> EmailMessage:
-        """An e-mail of ASCII `text` from this service. Raises ValueError for line breaks in an address or a subject."""
-        from email.headerregistry import Address  # late: the start would wait for a parser that the first e-mail needs
+        """Return a message of ASCII `text`. Raises ValueError for line breaks in an address or a subject."""
+        from email.headerregistry import Address  # late: it is slow to import, and only the first message needs it
 
-        user, _, domain = to.rpartition("@")  # not `addr_spec`: that knows no user outside of ASCII
+        user, _, domain = to.rpartition("@")  # not `addr_spec`: it accepts only ASCII users
         message = EmailMessage()
         message["From"] = Address("svc", addr_spec=self._sender)
         message["To"] = Address(username=user, domain=domain)
         message["Subject"] = subject
         message["Date"] = formatdate()
         message["Message-ID"] = make_msgid(domain=self._domain)
-        message["Auto-Submitted"] = "auto-generated"  # no out-of-office notes, please
-        message.set_content(text, cte="7bit")  # no line may be folded: it would break the link for some readers
+        message["Auto-Submitted"] = "auto-generated"  # suppresses out-of-office replies
+        message.set_content(text, cte="7bit")  # folded lines would break the link in some mail clients
         return message
 
     async def close(self) -> None:
-        """Gives up what has not been sent."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -81,15 +81,15 @@ class Mail:
     async def _deliver(self, compose: Callable[[], Awaitable[EmailMessage | None]]) -> None:
         try:
             message = await compose()
-            error = await self._send_at_last(message) if message else None
-        except Exception as fault:  # nobody waits for this task
+            error = await self._send_with_retries(message) if message else None
+        except Exception as fault:  # no code awaits this task
             error = fault
-        if error:  # never its text: servers quote the address
+        if error:  # without its text: servers quote the address
             self._count("refused" if isinstance(error, smtplib.SMTPRecipientsRefused) and _is_final(error) else "failed")
             self._log("mail", level="error", message="not sent", error=describe(error), smtp_code=_code(error))
 
-    async def _send_at_last(self, message: EmailMessage) -> Exception | None:
-        """Sends a message, in the third attempt at the latest; what went wrong in the last one, None for nothing."""
+    async def _send_with_retries(self, message: EmailMessage) -> Exception | None:
+        """Send a message, with retries; return the last error, or None."""
         for pause_seconds in (*self._pauses_seconds, None):
             async with self._turns:
                 error = await self._send(message)
@@ -103,35 +103,28 @@ class Mail:
         return error
 
     async def check(self) -> Exception | None:
-        """Greets the server and signs in, without a message; what went wrong, None for nothing."""
+        """Connect and sign in, without a message; return the error, or None."""
         return await self._in_thread(lambda smtp: None)
 
     async def _send(self, message: EmailMessage) -> Exception | None:
-        """One attempt; what went wrong, None for nothing."""
         recipients = [address.addr_spec for address in message["To"].addresses]
         return await self._in_thread(lambda smtp: smtp.send_message(message, to_addrs=recipients))
 
     async def _in_thread(self, converse: Callable[[smtplib.SMTP], object]) -> Exception | None:
-        loop = asyncio.get_running_loop()
-        done: asyncio.Future[Exception | None] = loop.create_future()
-
-        def tell(outcome: Exception | None) -> None:
-            if not done.done():
-                done.set_result(outcome)
+        outcome: Future[Exception | None] = Future()
+        outcome.set_running_or_notify_cancel()  # from now on, only the thread ends it
 
         def run() -> None:
-            outcome: Exception | None = None
             try:
                 with self._signed_in() as smtp:
                     converse(smtp)
+                outcome.set_result(None)
             except Exception as error:
-                outcome = error
-            with contextlib.suppress(RuntimeError):  # the loop has closed: the service has ended
-                loop.call_soon_threadsafe(tell, outcome)
+                outcome.set_result(error)
 
-        # A daemon, unlike the threads of an executor: a server that stands still does not hold up the end of the process.
+        # A daemon, unlike the threads of an executor, does not delay the end of the process if the server hangs.
         threading.Thread(target=run, name="mail", daemon=True).start()
-        return await done
+        return await asyncio.wrap_future(outcome)
 
     @contextlib.contextmanager
     def _signed_in(self) -> Iterator[smtplib.SMTP]:
@@ -150,12 +143,11 @@ class Mail:
 
 
 def _is_final(error: Exception) -> bool:
-    """Whether another attempt would meet the same refusal (5xx, RFC 5321 4.2.1)."""
+    """Return whether a retry would get the same refusal (5xx, RFC 5321 4.2.1)."""
     return isinstance(error, smtplib.SMTPNotSupportedError | ValueError) or (_code(error) or 0) >= 500
 
 
 def _code(error: Exception) -> int | None:
-    """The server's status code, if it gave one."""
     if isinstance(error, smtplib.SMTPRecipientsRefused):  # one recipient, one code
         return next(iter(error.recipients.values()))[0]
     return error.smtp_code if isinstance(error, smtplib.SMTPResponseException) else None

@@ -1,4 +1,4 @@
-"""What the two kinds of identity provider share: who somebody is there, a sign-in's secrets, and bounded JSON."""
+"""What both kinds of identity provider share: identities, the secrets of a sign-in, and bounded JSON."""
 
 import asyncio
 import base64
@@ -7,6 +7,7 @@ import hmac
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from urllib.parse import urlencode
 
 import orjson
 
@@ -21,7 +22,7 @@ _ANSWER_BYTES = 256 * 1024
 
 
 class Identity(NamedTuple):
-    """Who somebody is at a provider; `email_verified` is the provider's word."""
+    """A person at a provider; `email_verified` is what the provider says."""
 
     issuer: str
     subject: str
@@ -32,7 +33,7 @@ class Identity(NamedTuple):
 
 @dataclass(frozen=True)
 class Flow:
-    """The secrets of one sign-in. Nonce and verifier are derived from the state, so that none of them is stored."""
+    """The secrets of one sign-in. Nonce and verifier are derived from the state, so none of them is stored."""
 
     redirect_uri: str
     state: str = field(repr=False)
@@ -46,31 +47,45 @@ class Flow:
 
 
 class SignInProvider(Protocol):
-    """An identity provider. Its methods raise ApiError `upstream_*` when it cannot be reached or makes no sense."""
+    """An identity provider. Its methods raise ApiError `upstream_*` if it cannot be reached or its answer is not valid."""
 
     name: str
     issuer: str
 
     async def check(self) -> None:
-        """Asks for what can be asked for before anybody signs in."""
+        """Request what can be requested before a sign-in."""
 
-    async def authorization_url(self, flow: Flow) -> str:
-        """Where to send the browser."""
+    async def authorization_url(self, flow: Flow) -> str: ...
 
     async def answers_as(self, issuer: str | None) -> bool:
-        """Whether `iss` of a callback (RFC 9207), None for none, is this provider's: else it is another's answer (mix-up)."""
+        """Return whether `iss` of a callback (RFC 9207; None if absent) is this provider's, to detect a mix-up attack."""
 
     async def identity(self, flow: Flow, code: str) -> Identity:
-        """Who the code of a callback stands for."""
+        """Exchange the code of a callback."""
 
 
 def new_flow(secret: bytes, redirect_uri: str, state: str) -> Flow:
-    """The flow of a random `state`; the same one again when its callback comes."""
+    """Return the flow of a random `state`; the callback derives the same one again."""
 
     def derived(purpose: str) -> str:
-        return base64url(hmac.new(secret, f"{purpose} {redirect_uri} {state}".encode(), hashlib.sha256).digest())
+        return base64url(hmac.digest(secret, f"{purpose} {redirect_uri} {state}".encode(), "sha256"))
 
     return Flow(redirect_uri, state, derived("nonce"), derived("verifier"))
+
+
+def authorization_url(endpoint: str, client_id: str, flow: Flow, scope: str, **more: str) -> str:
+    """Return where to send the browser (RFC 6749 4.1.1, RFC 7636)."""
+    query = {
+        "response_type": "code",
+        "client_id": client_id,
+        "redirect_uri": flow.redirect_uri,
+        "scope": scope,
+        "state": flow.state,
+        "code_challenge": flow.challenge,
+        "code_challenge_method": "S256",
+        **more,
+    }
+    return f"{endpoint}{'&' if '?' in endpoint else '?'}{urlencode(query)}"
 
 
 def base64url(data: bytes) -> str:
@@ -84,7 +99,7 @@ async def ask(
     headers: Mapping[str, str] | None = None,
     form: Mapping[str, str] | None = None,
 ) -> tuple[int, Any]:
-    """Status and JSON of a provider's answer (None for what is no JSON), within 10 seconds and 256 KiB, no redirect followed.
+    """Return status and JSON of a provider's answer (None if it is no JSON); redirects are not followed.
 
     Raises ApiError `upstream_unreachable`, `upstream_timeout`, `upstream_invalid_response`.
     """
@@ -95,11 +110,11 @@ async def ask(
             asyncio.timeout(_ANSWER_SECONDS),
             client.stream(method, url, data=form, headers={"accept": "application/json", **(headers or {})}) as response,
         ):
-            body = await read_bounded(response.aiter_raw(), _ANSWER_BYTES, nonsense("an answer that is too large"))
+            body = await read_bounded(response.aiter_raw(), _ANSWER_BYTES, invalid("an answer that is too large"))
     except (TimeoutError, httpx.TimeoutException):
         raise ApiError("upstream_timeout", "The identity provider did not answer in time. Try again.") from None
     except httpx.RemoteProtocolError:
-        raise nonsense("an answer that is no HTTP, or was cut") from None
+        raise invalid("an answer that is no HTTP, or is incomplete") from None
     except (httpx.TransportError, httpx.InvalidURL) as error:
         raise ApiError("upstream_unreachable", "The identity provider cannot be reached. Try again later.") from error
     try:
@@ -108,11 +123,10 @@ async def ask(
         return response.status_code, None
 
 
-def nonsense(what: str) -> ApiError:
-    """What to raise for an answer that a provider should not give; `what` goes to the operator and quotes nothing of it."""
-    return ApiError("upstream_invalid_response", f"The identity provider gave {what}.")
+def invalid(what: str) -> ApiError:
+    """Return the error for an answer that is not valid; `what` must not quote it."""
+    return ApiError("upstream_invalid_response", f"The identity provider sent {what}.")
 
 
 def refused(status: int) -> ApiError:
-    """What to raise when a provider answers with an error."""
     return ApiError("upstream_error", f"The identity provider refused with status {status}.")

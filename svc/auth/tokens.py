@@ -1,4 +1,4 @@
-"""Session tokens (JWT) and personal API keys: how they are made, told apart from forgeries, and looked up."""
+"""Session tokens (JWT) and personal API keys: how they are made, verified and looked up."""
 
 import asyncio
 import base64
@@ -39,18 +39,17 @@ KEY_NAME = Shape(
 _CHECKSUM_LENGTH = 6
 _PAIRS = [first + second for first in BASE62 for second in BASE62]
 _FLUSH_SECONDS = 2.0
-_USES_AT_ONCE = 100  # these take the writer 1 ms
-_CLOCK_STEP_SECONDS = 60  # a clock that is set right by so much does not sign out who has just signed in
+_USES_AT_ONCE = 100  # in a transaction of 1 ms
+_CLOCK_STEP_SECONDS = 60  # a correction of the clock by less does not end a new session
 _ISSUER = "svc"
 _KEY = re.compile(f"{KEY_PREFIX}[0-9A-Za-z]{{{KEY_LENGTH - len(KEY_PREFIX)}}}")
-_LAST_ID = "key_~"  # behind every id
+_LAST_ID = "key_~"  # greater than every id
 _CLAIMS = {"iss", "sub", "iat", "exp", "jti"}
 _HEADER = {"alg": "HS256", "typ": "JWT"}
 
 
 class ApiKey(NamedTuple):
-    """A personal API key as it is stored, without its token's hash; times are Unix seconds. `spent_micros` is what was
-    debited for its calls."""
+    """A personal API key without its hash; times are Unix seconds. `spent_micros` is the sum of the debits for its calls."""
 
     id: str
     key_prefix: str
@@ -60,26 +59,19 @@ class ApiKey(NamedTuple):
     spent_micros: int
 
     def as_json(self) -> dict[str, Any]:
-        """As the list of keys shows it."""
-        return {
-            "id": self.id,
-            "key_prefix": self.key_prefix,
-            "name": self.name,
-            "created_at": timestamp(self.created_at),
-            "last_used_at": None if self.last_used_at is None else timestamp(self.last_used_at),
-            "spent_micros": self.spent_micros,
-        }
+        """Return the object of the list of keys."""
+        last_used_at = None if self.last_used_at is None else timestamp(self.last_used_at)
+        return {**self._asdict(), "created_at": timestamp(self.created_at), "last_used_at": last_used_at}
 
 
 async def load_jwt() -> None:
-    """To be awaited before a session is issued or read. What does that brings cryptography along: a start does not wait for it,
-    and who calls with a key needs neither; nor has the event loop to stand still for its import."""
+    """Import PyJWT in a thread, before a session is issued or read: with cryptography, the import is slow."""
     if "jwt" not in sys.modules:
         await asyncio.to_thread(import_module, "jwt")
 
 
 def issue_session(secret: bytes, account_id: str, now_seconds: float) -> str:
-    """A JWT for `account_id` that is valid for 8 hours."""
+    """Return a JWT for `account_id` that is valid for 8 hours."""
     import jwt
 
     issued_at = int(now_seconds)
@@ -94,10 +86,10 @@ def issue_session(secret: bytes, account_id: str, now_seconds: float) -> str:
 
 
 def session_account(secret: bytes, token: str, now_seconds: float) -> str | None:
-    """The account id of a session token, None if `token` is none of ours.
+    """Return the account id of a session token, or None if the token is not valid.
 
-    Raises ApiError `session_expired` for one of ours past its 8 hours. Only the exact form that `issue_session` makes
-    passes: its header, its claims and no others, its lifetime, canonical base64.
+    Raises ApiError `session_expired` after its 8 hours. Only the exact form of `issue_session` is valid: its header, its claims
+    and no others, its lifetime, canonical base64.
     """
     import jwt
 
@@ -127,26 +119,23 @@ def session_account(secret: bytes, token: str, now_seconds: float) -> str | None
 
 
 def _canonical(token: str, signature: bytes) -> bool:
-    # base64 decoders ignore padding and spare bits: a token with a changed last character would pass for the same one.
+    # base64 decoders ignore padding and spare bits, so a changed last character could give the same signature.
     return token.rpartition(".")[2] == base64.urlsafe_b64encode(signature).rstrip(b"=").decode()
 
 
 def new_key_token() -> str:
-    """A new API key: `svc-v1-`, 36 random base62 characters, and their checksum; 49 characters.
-
-    By the checksum a leak scanner tells a real key from a look-alike.
-    """
+    """Return a new API key: `svc-v1-`, 36 random base62 characters, and a checksum, by which a leak scanner verifies it."""
     body = KEY_PREFIX + random_base62(KEY_LENGTH - len(KEY_PREFIX) - _CHECKSUM_LENGTH)
     return body + _checksum(body)
 
 
 def is_well_formed_key(token: str) -> bool:
-    """Whether `token` has the form and the checksum of a key."""
+    """Return whether `token` has the form and the checksum of a key."""
     return _KEY.fullmatch(token) is not None and token[-_CHECKSUM_LENGTH:] == _checksum(token[:-_CHECKSUM_LENGTH])
 
 
 def key_hash(token: str) -> bytes | None:
-    """What is stored of a key; None for what lacks its form or checksum, so that a look-alike costs no query."""
+    """Return the hash of a key, or None if its form or checksum is wrong, so that it costs no query."""
     return token_hash(token) if is_well_formed_key(token) else None
 
 
@@ -156,12 +145,12 @@ def _checksum(text: str) -> str:
 
 
 def token_hash(token: str) -> bytes:
-    """What is stored of a token: its SHA-256."""
+    """Return the hash under which a token is stored."""
     return hashlib.sha256(token.encode()).digest()
 
 
 def add_key(tx: sqlite3.Connection, account_id: str, name: str, token: str, now_seconds: float) -> ApiKey:
-    """Stores a new key by its hash. Raises ApiError `quota_exceeded`, sqlite3.IntegrityError if the account is gone."""
+    """Store a new key by its hash. Raises ApiError `quota_exceeded`, sqlite3.IntegrityError if the account is deleted."""
     quota.check_room(tx, account_id, quota.ROW_BYTES + len(name.encode()))
     row = tx.execute(
         """
@@ -175,7 +164,7 @@ def add_key(tx: sqlite3.Connection, account_id: str, name: str, token: str, now_
 
 
 def keys_after(conn: sqlite3.Connection, account_id: str, after: str | None, limit: int) -> list[ApiKey]:
-    """Up to `limit` of an account's keys, newest first, from the one after the id `after` (None: from the first)."""
+    """Return up to `limit` of an account's keys, newest first, after the id `after`."""
     rows = conn.execute(
         """
         SELECT id, key_prefix, name, created_at, last_used_at, spent_micros
@@ -187,42 +176,41 @@ def keys_after(conn: sqlite3.Connection, account_id: str, after: str | None, lim
 
 
 def delete_some_keys(tx: sqlite3.Connection, account_id: str) -> bool:
-    """Deletes keys of the account, for 5 ms; whether there are more."""
+    """Delete keys of the account for 5 ms; return whether there are more."""
     own = "SELECT rowid FROM api_keys WHERE account_id = ?1 ORDER BY id LIMIT ?2"
     return run_some(tx, f"DELETE FROM api_keys WHERE rowid IN ({own})", account_id)  # noqa: S608 - our own words
 
 
 def delete_key(tx: sqlite3.Connection, account_id: str, key_id: str) -> bool:
-    """Deletes a key of the account; False if it has no such key."""
+    """Delete a key of the account; return False if it has no such key."""
     return tx.execute("DELETE FROM api_keys WHERE account_id = ? AND id = ?", (account_id, key_id)).rowcount == 1
 
 
-# Whose key a token is: the account's id, its tier and its default model, the key's id, and the minute in which it was last used
-# (Unix seconds; 0 for never).
+# The account's id, tier and default model, the key's id, and when it was last used (Unix seconds, a whole minute; 0: never).
 KeyHolder = tuple[str, str, str | None, str, float]
 
 
 def holder_of(conn: sqlite3.Connection, hashed: bytes) -> KeyHolder | None:
-    """The holder of the key that `key_hash` gave this of; None for an unknown or deleted key."""
-    # No more of the account than every request needs: each column takes a microsecond.
+    """Return the holder of the key with this hash, or None if the key is unknown or deleted."""
+    # Only what every request needs: each column takes a microsecond.
     row: KeyHolder | None = conn.execute(
         """
         SELECT accounts.id, tier, default_model, api_keys.id, ifnull(last_used_at, 0)
         FROM api_keys JOIN accounts ON accounts.id = api_keys.account_id
         WHERE token_hash = ? AND deleting_at IS NULL
         """,
-        (bytearray(hashed),),  # of bytes sqlite3 would look for an adapter
+        (bytearray(hashed),),  # for bytes, sqlite3 would search for an adapter
     ).fetchone()
     return row
 
 
 class KeyUses:
-    """Writes in batches when keys were last used, so that no request waits for the writer. A crash loses the last 2 seconds."""
+    """Write in batches when keys were last used, so that no request waits for it. A crash loses the last 2 seconds."""
 
     def __init__(self, db: Database) -> None:
         self._db = db
         self._flushing: asyncio.Task[None] | None = None
-        self.unwritten: dict[tuple[str, str], float] = {}  # of an account and its key, the minute as Unix seconds
+        self.unwritten: dict[tuple[str, str], float] = {}  # (account id, key id) -> minute in Unix seconds
 
     def add(self, account_id: str, key_id: str, minute_seconds: float) -> None:
         self.unwritten[account_id, key_id] = minute_seconds

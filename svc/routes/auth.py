@@ -7,6 +7,7 @@ from starlette.responses import Response
 
 from svc.auth import accounts, oauth_flows, tokens
 from svc.auth.accounts import Account
+from svc.auth.emails import EMAIL
 from svc.billing import checkout_cookie
 from svc.errors import ApiError
 from svc.routes.links import send_verification
@@ -21,7 +22,7 @@ from svc.shapes import record, string, text
 
 
 class SignUp(NamedTuple):
-    email: Annotated[str, accounts.EMAIL]
+    email: Annotated[str, EMAIL]
     password: Annotated[str, accounts.PASSWORD]
     name: Annotated[str | None, accounts.PERSON_NAME] = None
 

@@ -14,6 +14,7 @@ from starlette.responses import Response
 
 from svc.auth import accounts, links, tokens
 from svc.auth.accounts import Account
+from svc.auth.emails import EMAIL
 from svc.auth.mail import Mail
 from svc.errors import ApiError
 from svc.routes import email_verification
@@ -53,7 +54,7 @@ _TOKEN = text(10_000, least=1).about("The part of the link after `#`.")
 
 
 class PasswordReset(NamedTuple):
-    email: Annotated[str, accounts.EMAIL]
+    email: Annotated[str, EMAIL]
 
 
 class PasswordResetConfirmation(NamedTuple):

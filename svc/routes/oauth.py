@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from svc.auth import accounts, identities, oauth_flows
-from svc.auth.emails import same_email
+from svc.auth.emails import EMAIL, same_email
 from svc.auth.oauth import Flow, Identity, SignInProvider, new_flow
 from svc.db import Page
 from svc.errors import ApiError
@@ -84,7 +84,7 @@ async def begin(request: Request[State]) -> Response:
     except ApiError as error:
         return _trouble(request, provider, error.code, str(error))
     answer = _found(url)
-    oauth_flows.remember(answer, browser)
+    oauth_flows.set_cookie(answer, browser)
     return answer
 
 
@@ -162,7 +162,7 @@ async def begin_linking(request: Request[State], caller: Caller) -> Response:
     """`{url}`: where this browser, and no other, goes to link an identity to this account within 10 minutes."""
     url, browser = await _begin(request, _provider(request, request.path_params["identity"]), caller.id)
     answer = reply({"url": url})
-    oauth_flows.remember(answer, browser)
+    oauth_flows.set_cookie(answer, browser)
     return answer
 
 
@@ -309,5 +309,5 @@ def _usable(identity: Identity) -> Identity:
         except ApiError:
             return None
 
-    email = usable(accounts.EMAIL, identity.email)
+    email = usable(EMAIL, identity.email)
     return identity._replace(email=email, name=usable(accounts.PERSON_NAME, identity.name))

@@ -165,7 +165,7 @@ async def test_the_email_comes_from_userinfo_where_the_token_has_none(client: Cl
     assert await client.sign_in(User("1", {"email": "token@example.com"}, user.userinfo)) == Identity(
         provider.url, "1", "token@example.com"
     )
-    assert "somebody else's" in await client.refusal(User("1", {}, {"sub": "2", "email": "ada@example.com"}))
+    assert "another person" in await client.refusal(User("1", {}, {"sub": "2", "email": "ada@example.com"}))
     provider.metadata = {"userinfo_endpoint": None}
     client.clocks.advance(3600)
     assert await client.sign_in(user) == Identity(provider.url, "1")
@@ -206,7 +206,7 @@ async def test_a_claim_that_lies_signs_nobody_in(client: Client, provider: Stand
     wrong = {"iss": "https://evil.example", "aud": "another", "nonce": "another", "exp": int(clocks.now) - 60}
     for name, value in wrong.items():
         provider.claims = {name: value}
-        assert (await client.refusal()).startswith("upstream_invalid_response: The identity provider gave an ID token")
+        assert (await client.refusal()).startswith("upstream_invalid_response: The identity provider sent an ID token")
 
 
 FORGERIES: dict[str, Callable[[dict[str, Any]], str]] = {

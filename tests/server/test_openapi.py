@@ -16,6 +16,7 @@ from starlette.responses import Response
 from app import ROUTES
 from svc.agents.tools import TOOLS
 from svc.auth import accounts
+from svc.auth.emails import EMAIL
 from svc.errors import ERRORS, ApiError
 from svc.inference.chat_shape import CHAT_REQUEST, check_for_builtin
 from svc.inference.providers import NEW_PROVIDER, PROVIDER_CHANGES
@@ -280,7 +281,7 @@ def test_the_document_and_the_service_agree_on_every_field_of_a_chat_request(fie
 
 @pytest.mark.parametrize(
     ("schema", "shape"),
-    [("Email", accounts.EMAIL), ("NewPassword", accounts.PASSWORD), ("PersonName", accounts.PERSON_NAME)],
+    [("Email", EMAIL), ("NewPassword", accounts.PASSWORD), ("PersonName", accounts.PERSON_NAME)],
 )
 def test_the_document_and_the_service_agree_on_the_fields_of_an_account(schema: str, shape: Shape[Any]) -> None:
     texts = [

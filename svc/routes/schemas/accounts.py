@@ -1,6 +1,7 @@
 """Shapes of accounts, sessions, API keys and identities."""
 
-from svc.auth.accounts import EMAIL, PERSON_NAME
+from svc.auth.accounts import PERSON_NAME
+from svc.auth.emails import EMAIL
 from svc.routes.schemas.common import COUNT, TIMESTAMP, id_of
 from svc.server.interface import page_of
 from svc.shapes import Fields, boolean, json_object, list_of, nullable, one_of, string, whole
