@@ -7,6 +7,8 @@ from typing import Any
 ERRORS: dict[str, tuple[int, str, str]] = {
     "invalid_json": (400, "invalid_request_error", "The request body is not valid JSON. Send one JSON object in UTF-8."),
     "invalid_value": (400, "invalid_request_error", "A value in the request is not acceptable."),
+    "unsupported_value": (400, "invalid_request_error", "A value in the request is not supported here."),
+    "previous_response_not_found": (400, "invalid_request_error", "Responses are not stored here. Send all items in input."),
     "missing_field": (400, "invalid_request_error", "A required field is missing."),
     "invalid_request": (400, "invalid_request_error", "The request is not well-formed HTTP."),
     "invalid_token": (400, "invalid_request_error", "This link is not valid any more. Ask for a new one."),

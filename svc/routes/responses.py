@@ -6,7 +6,8 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from svc.inference.formats.responses_request import RESPONSE_REQUEST, translate
+from svc.inference.formats.responses_request import translate
+from svc.inference.formats.responses_shape import RESPONSE_REQUEST
 from svc.routes.completion import BODY_BYTES, answer_in_format
 from svc.routes.schemas.refusals import MODEL_NOT_FOUND, MODEL_SERVER, NO_FUNDS, OWN_ADDRESS
 from svc.routes.schemas.responses import RESPONSE_ANSWER, RESPONSE_EXAMPLES, RESPONSE_TEXT
@@ -28,4 +29,6 @@ from svc.server.state import State
 )
 async def create(request: Request[State], caller: Caller, body: dict[str, Any]) -> Response:
     """Return one response object, or with `stream: true` its events."""
-    return await answer_in_format(request, caller, body, partial(translate, clock=request.state.clock))
+    state = request.state
+    as_chat = partial(translate, account_id=caller.id, memory=state.item_memory, clock=state.clock)
+    return await answer_in_format(request, caller, body, as_chat)

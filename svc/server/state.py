@@ -1,7 +1,7 @@
 """What lives as long as the server and what handlers need of it: the lifespan of app.py makes it, `request.state` is it."""
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from svc.auth.mail import Mail
@@ -12,6 +12,7 @@ from svc.billing.payments import Payments
 from svc.builtin.workshop import Workshop
 from svc.config import Config
 from svc.db import Database
+from svc.inference.formats.item_memory import ItemMemory
 from svc.inference.media_engines import MediaEngines
 from svc.inference.models import Models
 from svc.inference.paid_call import Engines
@@ -60,6 +61,7 @@ class State(Mapping[str, Any]):
     metrics: Metrics
     interface: Callable[[], bytes]
     started_at: float
+    item_memory: ItemMemory = field(default_factory=ItemMemory)
 
     def __getitem__(self, name: str) -> Any:
         if name == "service":

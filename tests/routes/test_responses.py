@@ -1,11 +1,21 @@
-"""`POST /v1/responses` through HTTP with the built-in provider."""
+"""`POST /v1/responses` through HTTP: with the built-in models, a model server, and OpenAI's own client."""
 
+import asyncio
+from typing import Any
+
+import httpx
+import openai
+import orjson
+import pydantic
 import pytest
 
+from svc.server.sse import Drain
 from tests.conftest import Service, bearer
+from tests.inference.test_paid_call import Lab, config, lab, upstream  # noqa: F401 - fixtures
 from tests.support.responses import checked_events, checked_response
 
-RESPONSES = "/v1/responses"
+RESPONSES, COMPLETIONS = "/v1/responses", "/v1/chat/completions"
+TOOL = {"type": "function", "name": "calculate", "parameters": {"type": "object"}, "strict": False}
 
 
 @pytest.fixture
@@ -13,22 +23,189 @@ async def headers(service: Service) -> dict[str, str]:
     return bearer((await service.make_key(await service.bearer()))["key"])
 
 
-async def test_a_text_is_answered(service: Service, headers: dict[str, str]) -> None:
-    answer = await service.client.post(RESPONSES, json={"model": "builtin/echo", "input": "Hello 🙂"}, headers=headers)
+@pytest.fixture
+async def client(service: Service, headers: dict[str, str]) -> openai.AsyncOpenAI:
+    key = headers["authorization"].removeprefix("Bearer ")
+    return openai.AsyncOpenAI(api_key=key, base_url="https://127.0.0.1:8443/v1", http_client=service.client, max_retries=0)
+
+
+async def asked(service: Service, headers: dict[str, str], **body: Any) -> httpx.Response:
+    return await service.client.post(RESPONSES, json={"model": "builtin/echo", "input": "Hello 🙂", **body}, headers=headers)
+
+
+async def test_a_response_has_every_field(service: Service, headers: dict[str, str]) -> None:
+    answer = await asked(service, headers, metadata={"a": "b"}, tools=[TOOL, {"type": "web_search"}], reasoning={"effort": "low"})
     assert answer.status_code == 200, answer.text
+    assert answer.headers["x-service-ignored-tools"] == "web_search" and answer.headers["x-ratelimit-remaining-requests"] == "19"
     response = checked_response(answer.json())
-    assert response["status"] == "completed" and response["output"][0]["content"][0]["text"] == "Hello 🙂"
+    assert response["id"].startswith("resp_") and response["output"][0]["id"].startswith("msg_")
+    assert response["output"][0]["content"] == [{"type": "output_text", "text": "Hello 🙂", "annotations": [], "logprobs": []}]
+    assert response["usage"].pop("total_tokens") == response["usage"].pop("input_tokens") + response["usage"].pop("output_tokens")
+    assert {name: value for name, value in response.items() if name not in ("id", "output", "usage")} == {
+        "object": "response",
+        "created_at": int(service.clocks.now),
+        "completed_at": int(service.clocks.now),
+        "status": "completed",
+        "error": None,
+        "incomplete_details": None,
+        "model": "builtin/echo",
+        "instructions": None,
+        "max_output_tokens": None,
+        "max_tool_calls": None,
+        "metadata": {"a": "b"},
+        "parallel_tool_calls": True,
+        "presence_penalty": 0,
+        "frequency_penalty": 0,
+        "prompt_cache_key": None,
+        "safety_identifier": None,
+        "temperature": 1,
+        "tool_choice": "auto",
+        "top_logprobs": 0,
+        "top_p": 1,
+        "user": None,
+        "background": False,
+        "previous_response_id": None,
+        "service_tier": "default",
+        "store": False,
+        "truncation": "disabled",
+        "reasoning": {"effort": "low", "summary": None},
+        "text": {"format": {"type": "text"}},
+        "tools": [{"description": None, **TOOL}],
+    }
 
 
 async def test_a_stream_ends_with_the_whole_response(service: Service, headers: dict[str, str]) -> None:
-    body = {"model": "builtin/echo", "input": "Hello 🙂", "stream": True}
-    events = checked_events((await service.client.post(RESPONSES, json=body, headers=headers)).content)
-    assert [event["type"] for event in events[:4]] == [
-        "response.created",
-        "response.in_progress",
-        "response.output_item.added",
-        "response.content_part.added",
-    ]
-    assert events[-1]["type"] == "response.completed"
+    answer = await asked(service, headers, stream=True)
+    assert answer.headers["content-type"] == "text/event-stream" and "x-ratelimit-limit-requests" in answer.headers
+    events = checked_events(answer.content)
     assert events[-1]["response"]["output"][0]["content"][0]["text"] == "Hello 🙂"
-    assert events[-1]["response"]["usage"]["total_tokens"] > 0
+
+
+async def test_items_of_the_last_hour_may_be_referred_to(service: Service, headers: dict[str, str]) -> None:
+    first = (await asked(service, headers)).json()["output"][0]
+    items = [{"role": "user", "content": "x"}, {"type": "item_reference", "id": first["id"]}, {"role": "user", "content": "y"}]
+    assert (await asked(service, headers, input=items)).status_code == 200
+    other = await service.bearer()
+    unknown = await asked(service, other, input=items)
+    assert unknown.status_code == 404 and first["id"] in unknown.json()["error"]["message"]
+    unkept = (await asked(service, headers, store=False)).json()["output"][0]
+    items[1]["id"] = unkept["id"]
+    assert (await asked(service, headers, input=items)).status_code == 404
+
+
+@pytest.mark.parametrize("method", ["GET", "DELETE"])
+async def test_a_stored_response_is_never_there(service: Service, headers: dict[str, str], method: str) -> None:
+    response = (await asked(service, headers)).json()
+    assert (await service.client.request(method, f"{RESPONSES}/{response['id']}", headers=headers)).status_code == 404
+
+
+async def test_a_refusal_costs_nothing_and_counts_as_a_request(lab: Lab) -> None:  # noqa: F811 - a fixture
+    person = await lab.person(1_000)
+    items = [{"type": "function_call_output", "call_id": "a", "output": ""}]
+    answer = await lab.service.client.post(RESPONSES, json={"model": "lab/ok", "input": items}, headers=person.headers)
+    assert answer.status_code == 400 and answer.json()["error"]["param"] == "input[0]"
+    assert lab.upstream.requests == [] and await lab.balance(person) == 1_000 and lab.holds(person) == []
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("model", ["lab/ok+odd", "lab/no-usage", "lab/tools"])
+async def test_a_response_costs_what_the_chat_costs(lab: Lab, stream: bool, model: str) -> None:  # noqa: F811 - a fixture
+    person = await lab.person(100_000)
+    chat = await lab.chat(person, model, stream, max_tokens=100)
+    body = {"model": model, "input": "hello", "stream": stream, "max_output_tokens": 100}
+    answer = await lab.service.client.post(RESPONSES, json=body, headers=person.headers)
+    assert chat.status_code == answer.status_code == 200, answer.text
+    response = checked_events(answer.content)[-1]["response"] if stream else checked_response(answer.json())
+    first, second = await lab.debits(person)
+    assert first["amount_micros"] == second["amount_micros"] < 0 and first["description"] == second["description"]
+    assert lab.holds(person)[0] == lab.holds(person)[1]
+    if not stream:
+        assert answer.headers["x-service-cost-micros"] == chat.headers["x-service-cost-micros"] == str(-first["amount_micros"])
+        usage = chat.json()["usage"]
+        assert [usage[name] for name in ("prompt_tokens", "completion_tokens")] == [
+            response["usage"][name] for name in ("input_tokens", "output_tokens")
+        ]
+    line, (other,) = lab.log_lines(COMPLETIONS), lab.log_lines(RESPONSES)
+    assert {name: line[0][name] for name in ("input_tokens", "output_tokens", "cost_micros", "model")} == {
+        name: other[name] for name in ("input_tokens", "output_tokens", "cost_micros", "model")
+    }
+
+
+@pytest.mark.parametrize(
+    ("model", "status"),
+    [("lab/status-400", 400), ("lab/status-500", 502), ("lab/cut-head", 502), ("lab/error-200", 502), ("lab/nothing", 404)],
+)
+async def test_a_fault_before_the_first_event_is_chat_s(lab: Lab, model: str, status: int) -> None:  # noqa: F811 - a fixture
+    person = await lab.person(100_000)
+    chat = await lab.chat(person, model, True)
+    answer = await lab.service.client.post(
+        RESPONSES, json={"model": model, "input": "hello", "stream": True}, headers=person.headers
+    )
+    assert answer.status_code == chat.status_code == status and answer.json() == chat.json()
+
+
+@pytest.mark.parametrize(
+    "model", ["error-mid-stream", "cut-after-2-chunks", "reset-after-3-chunks", "broken-json", "silent-after-3-chunks"]
+)
+async def test_a_fault_after_the_first_event_is_a_failed_response(lab: Lab, model: str) -> None:  # noqa: F811 - a fixture
+    person = await lab.person(100_000)
+    body = {"model": f"lab/{model}", "input": "hello", "stream": True}
+    answer = await lab.service.client.post(RESPONSES, json=body, headers=person.headers)
+    events = checked_events(answer.content)
+    assert events[-1]["type"] == "response.failed" and "response.output_item.done" not in [event["type"] for event in events]
+    assert await lab.balance(person) < 100_000
+
+
+async def test_a_shutdown_ends_the_stream_with_a_failed_response(service: Service, headers: dict[str, str]) -> None:
+    drain: Drain = service.state["drain"]
+    body = {"model": "builtin/script", "input": "say one\nwait 60000\nsay two", "stream": True}
+    asking = asyncio.ensure_future(service.client.post(RESPONSES, json=body, headers=headers))
+    async with asyncio.timeout(10):
+        while not len(drain):
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.2)
+    drain.begin()
+    end = checked_events((await asking).content)[-1]
+    assert end["type"] == "response.failed" and end["response"]["error"]["code"] == "server_error"
+
+
+async def test_the_sdk_creates_streams_and_parses(client: openai.AsyncOpenAI) -> None:
+    made = await client.responses.create(model="builtin/echo", input="Hello")
+    assert made.output_text == "Hello" and made.usage is not None and made.usage.output_tokens == 2
+    async with client.responses.stream(model="builtin/echo", input="Hello there") as stream:
+        texts = [event.delta async for event in stream if event.type == "response.output_text.delta"]
+        assert "".join(texts) == (await stream.get_final_response()).output_text == "Hello there"
+
+    class Answer(pydantic.BaseModel):
+        value: int
+
+    parsed = await client.responses.parse(model="builtin/script", input='say {"value": 42}', text_format=Answer)
+    assert parsed.output_parsed is not None and parsed.output_parsed.value == 42
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_the_sdk_s_tool_loop(client: openai.AsyncOpenAI, stream: bool) -> None:
+    items: list[Any] = [{"role": "user", "content": "Calculate 12 * (3 + 4)"}]
+    for _ in range(3):
+        options: dict[str, Any] = {"model": "builtin/assistant", "input": items, "tools": [TOOL]}
+        if stream:
+            async with client.responses.stream(**options) as events:
+                async for _event in events:
+                    pass
+                response = await events.get_final_response()
+        else:
+            response = await client.responses.create(**options)
+        items += [item.to_dict() for item in response.output]
+        calls = [item for item in response.output if item.type == "function_call"]
+        if not calls:
+            break
+        assert orjson.loads(calls[0].arguments)
+        items += [{"type": "function_call_output", "call_id": call.call_id, "output": "84"} for call in calls]
+    assert "84" in response.output_text and len(items) == 4
+
+
+async def test_the_sdk_reads_a_failed_stream_and_a_refusal(client: openai.AsyncOpenAI) -> None:
+    stream = await client.responses.create(model="builtin/script", input="say one\ndrop", stream=True)
+    assert [event.type async for event in stream][-1] == "response.failed"
+    with pytest.raises(openai.BadRequestError, match="tool_choice must name"):
+        await client.responses.create(model="builtin/echo", input="x", tool_choice={"type": "web_search_preview"})

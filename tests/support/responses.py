@@ -1,22 +1,56 @@
-"""Responses as OpenAI's SDK types them: answers and the events of a stream, checked against its types and the grammar."""
+"""Responses as OpenAI's SDK and the Open Responses specification type them, and an independent reading of their streams."""
 
-from typing import Any
+from collections import Counter
+from typing import Any, get_args
 
 import orjson
 from openai.types.responses import Response, ResponseStreamEvent
-from pydantic import TypeAdapter
+from openresponses_types import types as open_responses
 
-_EVENT: TypeAdapter[Any] = TypeAdapter(ResponseStreamEvent)
+CREATED, PROGRESS, ADDED, DONE = (
+    "response.created",
+    "response.in_progress",
+    "response.output_item.added",
+    "response.output_item.done",
+)
+ENDS = ("response.completed", "response.incomplete", "response.failed")
+# What was validated, by whose types.
+validated: Counter[str] = Counter()
+_EVENTS: dict[str, Any] = {
+    kind: model
+    for model in get_args(get_args(ResponseStreamEvent)[0])
+    for kind in get_args(model.model_fields["type"].annotation)
+}
+_OPEN_EVENTS: dict[str, Any] = {
+    kind.value: model
+    for name, model in vars(open_responses).items()
+    if name.endswith("StreamingEvent")
+    for kind in model.model_fields["type"].annotation
+}
 
 
 def checked_response(value: dict[str, Any]) -> dict[str, Any]:
-    """A response object that fits OpenAI's type."""
-    Response.model_validate(value, strict=False)
+    """A response object that fits the types of both."""
+    Response.model_validate_json(orjson.dumps(value), strict=True)
+    validated["openai"] += 1
+    assert value["output"] == [item for item in value["output"] if item["id"] and item["status"]]
+    assert len({item["id"] for item in value["output"]}) == len(value["output"])
+    assert (value["completed_at"] is not None) == (value["status"] == "completed")
+    if _is_open(value):
+        open_responses.ResponseResource.model_validate_json(orjson.dumps(value))
+        validated["open responses"] += 1
     return value
 
 
+def _is_open(value: Any) -> bool:
+    """Whether the specification knows what is in it: custom tools and namespaces are OpenAI's, and its generated type of a
+    JSON schema is null alone."""
+    text = orjson.dumps(value)
+    return not any(word in text for word in (b'"custom', b'"namespace"', b'"json_schema"'))
+
+
 def checked_events(content: bytes) -> list[dict[str, Any]]:
-    """The events of a whole stream, each one of OpenAI's types, numbered without gaps; `[DONE]` ends it."""
+    """The events of a whole stream: each of the right type, numbered without gaps, in the order of the grammar."""
     assert content.isascii() and content.endswith(b"data: [DONE]\n\n")
     events = []
     for block in content.decode().split("\n\n")[:-2]:
@@ -24,8 +58,69 @@ def checked_events(content: bytes) -> list[dict[str, Any]]:
             continue
         name, data = block.split("\n")
         event = orjson.loads(data.removeprefix("data: "))
-        assert name == f"event: {event['type']}"
-        _EVENT.validate_python(event)
+        assert name == f"event: {event['type']}" and data.startswith("data: {")
+        _EVENTS[event["type"]].model_validate_json(data.removeprefix("data: "), strict=True)
+        validated["openai"] += 1
+        if (open_event := _OPEN_EVENTS.get(event["type"])) is not None and _is_open(event):
+            open_event.model_validate_json(data.removeprefix("data: "))
+            validated["open responses"] += 1
         events.append(event)
     assert [event["sequence_number"] for event in events] == list(range(len(events)))
+    _check_grammar(events)
     return events
+
+
+def _check_grammar(events: list[dict[str, Any]]) -> None:
+    assert [event["type"] for event in events[:2]] == [CREATED, PROGRESS]
+    assert all(event["response"]["status"] == "in_progress" and not event["response"]["output"] for event in events[:2])
+    *middle, end = events[2:]
+    items: list[dict[str, Any]] = []
+    open_item: dict[str, Any] | None = None
+    texts: dict[str, str] = {}
+    for event in middle:
+        kind = event["type"]
+        if kind == ADDED:
+            assert open_item is None and event["output_index"] == len(items)
+            open_item, texts = event["item"], {}
+            assert open_item["status"] == "in_progress"
+            continue
+        assert open_item is not None, kind
+        assert event["output_index"] == len(items)
+        if kind == DONE:
+            assert event["item"]["id"] == open_item["id"] and event["item"]["status"] in ("completed", "incomplete")
+            assert set(texts.values()) in ({_text_of(event["item"])}, set())
+            items.append(event["item"])
+            open_item = None
+            continue
+        assert event["item_id"] == open_item["id"]
+        name, _, what = kind.rpartition(".")
+        if what == "added":
+            texts[name] = ""
+        elif what == "delta":
+            texts[name] = texts.get(name, "") + event["delta"]
+        elif what == "done" and "part" not in name:
+            assert texts.get(name, "") == next(
+                event[field] for field in ("text", "refusal", "arguments", "input") if field in event
+            )
+        elif what == "done":
+            part = event["part"]
+            assert texts.pop(name) == "" and _part_text(part) == _text_of({**open_item, "content": [part]})
+    checked_response(end["response"])
+    assert end["type"] in ENDS and end["response"]["status"] == end["type"].removeprefix("response.")
+    assert all(_text_of(item) or item["type"].endswith("call") for item in items)
+    if end["type"] == "response.failed":
+        assert end["response"]["error"]["code"] in ("server_error", "rate_limit_exceeded") and end["response"]["usage"] is None
+        assert end["response"]["output"][: len(items)] == items
+        assert all(item["status"] == "incomplete" for item in end["response"]["output"][len(items) :])
+    else:
+        assert open_item is None and end["response"]["output"] == items and end["response"]["usage"]["total_tokens"] >= 0
+
+
+def _text_of(item: dict[str, Any]) -> str:
+    if "arguments" in item or "input" in item:
+        return str(item.get("arguments", item.get("input")))
+    return "".join(_part_text(part) for part in item["content"])
+
+
+def _part_text(part: dict[str, Any]) -> str:
+    return str(part.get("text", part.get("refusal")))

@@ -106,6 +106,7 @@ class BlockWriter:
         self._open: Block | None = None
         self._waiting: deque[Block] = deque()
         self._calls: dict[int, Block] = {}  # by their index in the chat stream
+        self._index: int | None = None  # of the choice
         self._whole = False
 
     # --- what a format writes
@@ -137,7 +138,7 @@ class BlockWriter:
     def read_whole(self, completion: dict[str, Any]) -> None:
         """Read a whole chat answer, without events."""
         self._whole = True
-        (choice, *_) = completion["choices"]
+        choice = completion["choices"][0]
         calls = [{**call, "index": index} for index, call in enumerate(choice["message"].get("tool_calls") or ())]
         delta = {**choice["message"], "tool_calls": calls}
         self._read({**completion, "choices": [{**choice, "delta": delta}]})
@@ -148,7 +149,11 @@ class BlockWriter:
             if not self._whole:
                 self.begun()
         self.usage = chunk.get("usage") or self.usage
-        for choice in chunk["choices"][:1]:
+        for choice in chunk["choices"]:
+            if self._index is None:
+                self._index = choice["index"]
+            if choice["index"] != self._index:  # nobody asked for another one
+                continue
             self._read_choice(choice["delta"], (choice.get("logprobs") or {}).get("content"))
             if reason := choice["finish_reason"]:
                 self.finish_reason = reason

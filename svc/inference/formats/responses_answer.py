@@ -235,7 +235,19 @@ def _custom_input(block: Block) -> bytes:
 
 
 def _logprobs(found: list[Any]) -> bytes:
-    return ascii_json(found) if found else b"[]"
+    """Return the log probabilities of chat as those of Responses, which have the bytes of every token."""
+    return ascii_json(
+        [{**_token(one), "top_logprobs": [*map(_token, _tokens(one.get("top_logprobs")))]} for one in _tokens(found)]
+    )
+
+
+def _tokens(found: Any) -> list[dict[str, Any]]:
+    entries = [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+    return [one for one in entries if isinstance(one.get("token"), str) and type(one.get("logprob")) in (int, float)]
+
+
+def _token(one: dict[str, Any]) -> dict[str, Any]:
+    return {"token": one["token"], "logprob": one["logprob"], "bytes": [*one["token"].encode(errors="replace")]}
 
 
 def _usage(usage: dict[str, Any]) -> dict[str, Any]:

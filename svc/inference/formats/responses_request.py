@@ -1,53 +1,253 @@
 """The request of `POST /v1/responses` as a chat request."""
 
+import base64
+import re
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from svc.errors import ApiError
 from svc.inference.blocks import ascii_json
-from svc.inference.formats.request import ChatMessages, Translated
-from svc.inference.formats.responses_answer import ResponseWriter
-from svc.shapes import boolean, by_type, filled, list_of, mapping, passed_on, string
+from svc.inference.formats.item_memory import ItemMemory
+from svc.inference.formats.request import ChatMessages, Part, Translated
+from svc.inference.formats.responses_answer import NamedTool, ResponseWriter
 
-RESPONSE_REQUEST = passed_on(
-    {"model": filled, "input": by_type("a string or a list", {str: string, list: list_of(mapping)}), "stream": boolean},
-    required=("input",),
-).named("ResponseRequest")
+_RENAMED = {
+    "max_output_tokens": "max_tokens",
+    **{name: name for name in ("temperature", "top_p", "presence_penalty", "frequency_penalty", "user")},
+}
+# What the response repeats of its request, and what it says where the request has nothing.
 _ECHOED: dict[str, Any] = {
-    "background": False,
-    "frequency_penalty": 0,
     "instructions": None,
     "max_output_tokens": None,
     "max_tool_calls": None,
     "metadata": {},
     "parallel_tool_calls": True,
     "presence_penalty": 0,
-    "previous_response_id": None,
+    "frequency_penalty": 0,
     "prompt_cache_key": None,
-    "reasoning": None,
     "safety_identifier": None,
-    "service_tier": "default",
-    "store": False,
     "temperature": 1,
-    "text": {"format": {"type": "text"}},
     "tool_choice": "auto",
-    "tools": [],
     "top_logprobs": 0,
     "top_p": 1,
-    "truncation": "disabled",
     "user": None,
+}
+_FIXED = {
+    "background": False,
+    "previous_response_id": None,
+    "service_tier": "default",
+    "store": False,
+    "truncation": "disabled",
+}
+# Fields that translation writes and that a model server may refuse: then they are left out, and max_tokens gets its other name.
+_ADDED = frozenset(
+    {"max_tokens", "stream_options", "reasoning_effort", "verbosity", "parallel_tool_calls", "reasoning_content", "user"}
+)
+_TEXT_FILE = re.compile(r"data:text/[\w.+-]+(?:;charset=[\w-]+)?;base64,(.*)", re.DOTALL | re.IGNORECASE)
+_TOOL_NAME_CHARACTERS = 64
+# What a header says of the tools that were left out.
+_TOOL_TYPE = re.compile("[a-z0-9_]{1,64}")
+_MOST_IGNORED = 20
+_INPUT_SCHEMA = {
+    "type": "object",
+    "properties": {"input": {"type": "string"}},
+    "required": ["input"],
+    "additionalProperties": False,
 }
 
 
-def translate(body: dict[str, Any], clock: Callable[[], float]) -> Translated:
+def translate(body: dict[str, Any], *, account_id: str, memory: ItemMemory, clock: Callable[[], float]) -> Translated:
+    """Return a checked request as a chat request. Raises ApiError `invalid_value`, `unsupported_value`, `not_found`."""
+    sent = {name: value for name, value in body.items() if value is not None}
+    items = sent["input"] if isinstance(sent["input"], list) else [{"role": "user", "content": sent["input"]}]
+    tools = _ToolSet()
+    tools.add_all(sent.get("tools") or [], "tools")
+    for place, item in enumerate(items):
+        if item.get("type") == "additional_tools":
+            tools.add_all(item["tools"], f"input[{place}].tools")
     messages = ChatMessages()
-    items = body["input"]
-    for item in [{"role": "user", "content": items}] if isinstance(items, str) else items:
-        messages.add_user(str(item.get("content")))
-    chat: dict[str, Any] = {"messages": messages.all()}
-    if body.get("stream"):
+    if "instructions" in sent:
+        messages.add_system(sent["instructions"])
+    for place, item in enumerate(items):
+        if item.get("type") == "item_reference" or (item.get("type") is None and "role" not in item):
+            item = memory.item(account_id, item["id"], f"input[{place}].id")
+        _add_item(messages, tools, item, f"input[{place}]")
+    chat = {name: sent[field] for field, name in _RENAMED.items() if field in sent}
+    chat |= {"messages": messages.all(), **tools.fields(sent), **_of_text(sent)}
+    if sent.get("stream"):
         chat |= {"stream": True, "stream_options": {"include_usage": True}}
-    writer = partial(
-        ResponseWriter, echo=ascii_json(_ECHOED)[1:-1], tools={}, summary=False, clock=clock, remember=lambda items: None
-    )
-    return Translated(chat, frozenset({"stream_options"}), (), writer)
+    summary = (sent.get("reasoning") or {}).get("summary") is not None
+    remember = partial(memory.add, account_id) if sent.get("store", True) else lambda items: None
+    writer = partial(ResponseWriter, echo=_echo(sent), tools=tools.offered, summary=summary, clock=clock, remember=remember)
+    return Translated(chat, _ADDED.intersection([*chat, "reasoning_content"]), tuple(tools.ignored), writer)
+
+
+def _of_text(sent: dict[str, Any]) -> dict[str, Any]:
+    text, reasoning = sent.get("text") or {}, sent.get("reasoning") or {}
+    found: dict[str, Any] = {"verbosity": text.get("verbosity"), "reasoning_effort": reasoning.get("effort")}
+    format = text.get("format") or {"type": "text"}
+    if format["type"] == "json_schema":
+        kept = {name: format[name] for name in ("name", "description", "schema", "strict") if format.get(name) is not None}
+        found["response_format"] = {"type": "json_schema", "json_schema": kept}
+    elif format["type"] != "text":
+        found["response_format"] = {"type": format["type"]}
+    if sent.get("top_logprobs") or "message.output_text.logprobs" in sent.get("include", ()):
+        found |= {"logprobs": True, "top_logprobs": sent.get("top_logprobs")}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _echo(sent: dict[str, Any]) -> bytes:
+    text, reasoning = sent.get("text") or {}, sent.get("reasoning") or {}
+    format = {"type": "text", **(text.get("format") or {})}
+    if format["type"] == "json_schema":
+        format = {"description": None, "strict": False, **format}
+    tools = [tool for tool in sent.get("tools", ()) if tool["type"] in ("function", "custom", "namespace")]
+    return ascii_json(
+        {
+            **{name: sent.get(name, default) for name, default in _ECHOED.items()},
+            **_FIXED,
+            "reasoning": {"effort": reasoning.get("effort"), "summary": reasoning.get("summary")},
+            "text": {**{name: value for name, value in text.items() if value is not None}, "format": format},
+            "tools": [_echoed_tool(tool) for tool in tools],
+        }
+    )[1:-1]
+
+
+def _echoed_tool(tool: dict[str, Any]) -> dict[str, Any]:
+    """Return a tool with the fields that OpenAI's types require."""
+    if tool["type"] == "function":
+        return {"description": None, "parameters": None, "strict": None, **tool}
+    if tool["type"] == "namespace":
+        return {**tool, "description": tool.get("description") or "", "tools": [_echoed_tool(one) for one in tool["tools"]]}
+    return tool
+
+
+# --- items
+
+
+def _add_item(messages: ChatMessages, tools: "_ToolSet", item: dict[str, Any], param: str) -> None:
+    kind = item.get("type") or "message"
+    if kind == "message":
+        _add_message(messages, item, param)
+    elif kind == "function_call":
+        messages.add_call(item["call_id"], tools.name_of(item), item["arguments"], param)
+    elif kind == "custom_tool_call":
+        messages.add_call(item["call_id"], tools.name_of(item), ascii_json({"input": item["input"]}).decode(), param)
+    elif kind in ("function_call_output", "custom_tool_call_output"):
+        output = item["output"]
+        messages.add_result(item["call_id"], output if isinstance(output, str) else _parts(output, f"{param}.output"), param)
+    elif kind == "reasoning":
+        for part in item.get("content") or item.get("summary") or ():
+            messages.add_reasoning(part["text"])
+
+
+def _add_message(messages: ChatMessages, item: dict[str, Any], param: str) -> None:
+    content = item["content"]
+    parts = _parts([{"type": "input_text", "text": content}] if isinstance(content, str) else content, f"{param}.content")
+    if item["role"] == "user":
+        alone = len(parts) == 1 and parts[0]["type"] == "text"
+        messages.add_user(parts[0]["text"] if alone else parts)
+        return
+    for place, part in enumerate(parts):
+        if part["type"] == "image_url":
+            raise ApiError("invalid_value", "Only a user message may hold an image.", param=f"{param}.content[{place}]")
+    if item["role"] != "assistant":
+        messages.add_system("\n".join(part["text"] for part in parts))
+        return
+    texts = [part["text"] for part in parts if part["type"] == "text" and part["text"]]
+    refusals = [part["refusal"] for part in parts if part["type"] == "refusal"]
+    if texts or not refusals:
+        messages.add_text("".join(texts))
+    for refusal in refusals:
+        messages.add_refusal(refusal)
+
+
+def _parts(sent: list[dict[str, Any]], param: str) -> list[Part]:
+    return [_chat_part(part, f"{param}[{place}]") for place, part in enumerate(sent)]
+
+
+def _chat_part(part: dict[str, Any], param: str) -> Part:
+    if part["type"] == "refusal":
+        return part
+    if part["type"] == "input_image":
+        detail = {"detail": part["detail"]} if part.get("detail") is not None else {}
+        return {"type": "image_url", "image_url": {"url": part["image_url"], **detail}}
+    if part["type"] != "input_file":
+        return {"type": "text", "text": part["text"]}
+    found = _TEXT_FILE.fullmatch(part["file_data"])
+    try:
+        text = base64.b64decode(found[1], validate=True).decode() if found else None
+    except ValueError:
+        text = None
+    if text is None:
+        raise ApiError("invalid_value", "input_file must be a plain text in UTF-8; other files are not supported.", param=param)
+    return {"type": "text", "text": text}
+
+
+# --- tools
+
+
+class _ToolSet:
+    """The tools of a request: `offered` are those that the model server gets, by their names there."""
+
+    def __init__(self) -> None:
+        self.offered: dict[str, NamedTool] = {}
+        self.ignored: list[str] = []
+        self._chat: dict[str, dict[str, Any]] = {}
+        self._names: dict[tuple[str | None, str], str] = {}
+
+    def add_all(self, tools: list[dict[str, Any]], param: str, namespace: str | None = None) -> None:
+        for place, tool in enumerate(tools):
+            if tool["type"] == "namespace":
+                self.add_all(tool["tools"], f"{param}[{place}].tools", tool["name"])
+            elif tool["type"] in ("function", "custom"):
+                self._add(tool, f"{param}[{place}]", namespace)
+            else:
+                self._ignore(tool["type"])
+
+    def _add(self, tool: dict[str, Any], param: str, namespace: str | None) -> None:
+        name = tool["name"]
+        if name in self._chat and namespace is not None:
+            name = f"{namespace}__{name}"[-_TOOL_NAME_CHARACTERS:]
+        if name in self._chat:
+            raise ApiError("invalid_value", f"There is another tool with the name {name}.", param=f"{param}.name")
+        self.offered[name] = NamedTool(tool["name"], tool["type"] == "custom", namespace)
+        self._names[namespace, tool["name"]] = name
+        self._chat[name] = {"type": "function", "function": {"name": name, **_function(tool)}}
+
+    def _ignore(self, kind: str) -> None:
+        shown = kind if _TOOL_TYPE.fullmatch(kind) else "unknown"
+        if shown not in self.ignored and len(self.ignored) < _MOST_IGNORED:
+            self.ignored.append(shown)
+
+    def name_of(self, named: dict[str, Any]) -> str:
+        """Return the name at the model server of a tool that an item or a choice names."""
+        name: str = named["name"]
+        return self._names.get((named.get("namespace"), name)) or name
+
+    def fields(self, sent: dict[str, Any]) -> dict[str, Any]:
+        """Return the fields of a chat request that concern tools."""
+        chosen, kept = sent.get("tool_choice", "auto"), self._chat
+        if isinstance(chosen, dict) and chosen["type"] == "allowed_tools":
+            names = [self.name_of(one) for one in chosen["tools"] if one.get("name") is not None]
+            kept = {name: self._chat[name] for name in names if name in self._chat}
+            chosen = chosen["mode"]
+        elif isinstance(chosen, dict):
+            name = self.name_of(chosen) if chosen["type"] in ("function", "custom") else None
+            if name not in kept:
+                raise ApiError("unsupported_value", "tool_choice must name one of the functions in tools.", param="tool_choice")
+            chosen = {"type": "function", "function": {"name": name}}
+        if not kept:
+            if chosen == "required":
+                raise ApiError("unsupported_value", "tool_choice needs a function in tools.", param="tool_choice")
+            return {}
+        parallel = {name: sent[name] for name in ("parallel_tool_calls",) if name in sent}
+        return {"tools": [*kept.values()], **({"tool_choice": chosen} if "tool_choice" in sent else {}), **parallel}
+
+
+def _function(tool: dict[str, Any]) -> dict[str, Any]:
+    if tool["type"] == "function":
+        return {name: tool[name] for name in ("description", "parameters", "strict") if tool.get(name) is not None}
+    texts = (tool.get("description"), (tool.get("format") or {}).get("definition"))
+    return {"description": "\n\n".join(text for text in texts if text), "parameters": _INPUT_SCHEMA}

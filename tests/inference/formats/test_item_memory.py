@@ -1,0 +1,59 @@
+"""svc/inference/formats/item_memory.py: items are kept for an hour, within bounds for each account and for all."""
+
+import orjson
+import pytest
+
+from svc.errors import ApiError
+from svc.inference.formats import item_memory
+from svc.inference.formats.item_memory import ItemMemory
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def known(memory: ItemMemory, account_id: str, *item_ids: str) -> list[str]:
+    found = []
+    for item_id in item_ids:
+        try:
+            memory.item(account_id, item_id, "input[0].id")
+        except ApiError as error:
+            assert error.status == 404 and item_id in str(error) and "store: false" in str(error)
+        else:
+            found.append(item_id)
+    return found
+
+
+def test_an_item_is_its_account_s_for_an_hour() -> None:
+    clock = Clock()
+    memory = ItemMemory(clock)
+    memory.add("user_1", {"msg_1": orjson.dumps({"id": "msg_1"})})
+    assert memory.item("user_1", "msg_1", "input[0].id") == {"id": "msg_1"}
+    assert known(memory, "user_2", "msg_1") == [] == known(memory, "user_1", "msg_2")
+    clock.now = item_memory.KEPT_SECONDS
+    assert known(memory, "user_1", "msg_1") == []
+    memory.add("user_2", {})
+    assert not memory._accounts and memory._all_bytes == 0
+
+
+def test_an_account_keeps_its_last_items() -> None:
+    memory = ItemMemory(Clock())
+    for number in range(300):
+        memory.add("user_1", {f"msg_{number}": b"{}"})
+    assert known(memory, "user_1", "msg_43", "msg_44", "msg_299") == ["msg_44", "msg_299"]
+    memory.add("user_1", {"big": b'"%b"' % (b"x" * (item_memory.ACCOUNT_BYTES - 1000))})
+    assert known(memory, "user_1", "msg_299", "big") == ["msg_299", "big"]
+    memory.add("user_1", {"huge": b'"%b"' % (b"x" * item_memory.ACCOUNT_BYTES)})
+    assert known(memory, "user_1", "msg_299", "big", "huge") == []
+
+
+def test_all_accounts_together_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(item_memory, "ALL_BYTES", 10_000)
+    memory = ItemMemory(Clock())
+    for number in range(100):
+        memory.add(f"user_{number}", {"msg": b'"%b"' % (b"x" * 600)})
+    assert [number for number in range(100) if known(memory, f"user_{number}", "msg")] == [*range(91, 100)]
+    assert memory._all_bytes <= 10_000 and len(memory._accounts) == 9
