@@ -12,7 +12,7 @@ from svc.routes.completion import BODY_BYTES, answer_in_format
 from svc.routes.schemas.refusals import MODEL_NOT_FOUND, MODEL_SERVER, NO_FUNDS, OWN_ADDRESS
 from svc.routes.schemas.responses import RESPONSE_ANSWER, RESPONSE_EXAMPLES, RESPONSE_TEXT
 from svc.server.gate import Caller
-from svc.server.interface import describes
+from svc.server.interface import Refusal, describes
 from svc.server.state import State
 
 
@@ -25,7 +25,17 @@ from svc.server.state import State
     examples=RESPONSE_EXAMPLES,
     most_bytes=BODY_BYTES,
     answers={200: RESPONSE_ANSWER},
-    errors=[NO_FUNDS, OWN_ADDRESS, MODEL_NOT_FOUND, *MODEL_SERVER],
+    errors=[
+        NO_FUNDS,
+        OWN_ADDRESS,
+        MODEL_NOT_FOUND,
+        Refusal("unsupported_value", None, "background", "The request needs what this service does not have."),
+        Refusal("previous_response_not_found", None, "previous_response_id", "Responses are not stored."),
+        Refusal(
+            "not_found", "There is no item with the id 'msg_1'.", "input[0].id", "An `item_reference` names an unknown item."
+        ),
+        *MODEL_SERVER,
+    ],
 )
 async def create(request: Request[State], caller: Caller, body: dict[str, Any]) -> Response:
     """Return one response object, or with `stream: true` its events."""

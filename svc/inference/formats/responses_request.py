@@ -14,7 +14,7 @@ from svc.inference.formats.responses_answer import NamedTool, ResponseWriter
 
 _RENAMED = {
     "max_output_tokens": "max_tokens",
-    **{name: name for name in ("temperature", "top_p", "presence_penalty", "frequency_penalty", "user")},
+    **{name: name for name in ("model", "temperature", "top_p", "presence_penalty", "frequency_penalty", "user")},
 }
 # What the response repeats of its request, and what it says where the request has nothing.
 _ECHOED: dict[str, Any] = {

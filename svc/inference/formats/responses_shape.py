@@ -197,7 +197,7 @@ def _unsupported(code: str, message: str) -> Shape[Any]:
     def check(value: Any, param: str) -> Any:
         raise ApiError(code, message, param=param)
 
-    return Shape(check, "null", {"type": "null"})
+    return Shape(check, "null", {"const": None})
 
 
 def _check_foreground(value: Any, param: str) -> Any:
@@ -239,7 +239,7 @@ RESPONSE_REQUEST = passed_on(
         "safety_identifier": string,
         "prompt_cache_key": string,
         "service_tier": string,
-        "background": Shape(_check_foreground, "false", {"const": False}),
+        "background": Shape(_check_foreground, "false", {"type": "boolean", "const": False}),
         "previous_response_id": _unsupported(
             "previous_response_not_found", "Responses are not stored here. Send the whole conversation in input."
         ),

@@ -40,3 +40,6 @@ CONVERSATION_HEADER = named_header(
 MEMORY_HEADER = named_header(
     "Memory", "In a session: the number of recalled passages of earlier messages.", COUNT, 0, required=False
 )
+IGNORED_TOOLS_HEADER = named_header(
+    "IgnoredTools", "The types of the hosted tools that were left out of the request.", string, "web_search", required=False
+)

@@ -1,40 +1,212 @@
 """Shapes of OpenAI's Responses."""
 
-from svc.routes.schemas.common import COUNT, SECONDS
-from svc.routes.schemas.headers import COST_HEADER
-from svc.server.interface import Answer, Content
-from svc.shapes import anything, json_object, one_of, string
+from typing import Any
 
+from svc.routes.schemas.common import COUNT, SECONDS
+from svc.routes.schemas.headers import COST_HEADER, IGNORED_TOOLS_HEADER
+from svc.server.interface import Answer, Content
+from svc.shapes import Shape, anything, boolean, json_object, list_of, mapping, nullable, number, one_of, string, tagged, whole
+
+_LOGPROBS = list_of(mapping).about("Log probabilities, if the request asks for them.", [])
+_TEXT_PART = json_object(
+    "ResponseOutputText",
+    {"type": one_of("output_text"), "text": string.about(example="84"), "annotations": list_of(mapping).about(example=[])},
+    optional={"logprobs": _LOGPROBS},
+)
+_REFUSAL_PART = json_object("ResponseRefusal", {"type": one_of("refusal"), "refusal": string})
+_REASONING_PART = json_object("ResponseReasoningText", {"type": one_of("reasoning_text"), "text": string})
+_SUMMARY_PART = json_object("ResponseSummaryText", {"type": one_of("summary_text"), "text": string})
+_PART = tagged(
+    "type",
+    {
+        "output_text": _TEXT_PART,
+        "refusal": _REFUSAL_PART,
+        "reasoning_text": _REASONING_PART,
+        "summary_text": _SUMMARY_PART,
+    },
+)
+_STATUS = one_of("in_progress", "completed", "incomplete").about(example="completed")
+_CALL = {"call_id": string.about("The id that the tool's result repeats."), "name": string}
+_NAMESPACE = {"namespace": string.about("The group that the tool belongs to.")}
+
+
+def _item(name: str, kind: str, prefix: str, fields: dict[str, Shape[Any]], **optional: Shape[Any]) -> Shape[dict[str, Any]]:
+    item_id = string.about(example=f"{prefix}_5n6vC0aYqTtWm3Ld8RkJxZeHgB1uPsFo", pattern=f"^{prefix}_")
+    return json_object(name, {"id": item_id, "type": one_of(kind), "status": _STATUS, **fields}, optional=optional)
+
+
+_MESSAGE = _item(
+    "ResponseMessage",
+    "message",
+    "msg",
+    {
+        "role": one_of("assistant"),
+        "content": list_of(tagged("type", {"output_text": _TEXT_PART, "refusal": _REFUSAL_PART}), most=1).about(
+            example=[_TEXT_PART.example]
+        ),
+    },
+)
+_REASONING = _item(
+    "ResponseReasoning",
+    "reasoning",
+    "rs",
+    {
+        "summary": list_of(_SUMMARY_PART, most=1).about("The same text, if the request has `reasoning.summary`.", []),
+        "content": list_of(_REASONING_PART, most=1),
+    },
+)
+_ITEMS = {
+    "message": _MESSAGE,
+    "reasoning": _REASONING,
+    "function_call": _item(
+        "ResponseFunctionCall", "function_call", "fc", {**_CALL, "arguments": string.about("JSON.")}, **_NAMESPACE
+    ),
+    "custom_tool_call": _item("ResponseCustomToolCall", "custom_tool_call", "ctc", {**_CALL, "input": string}, **_NAMESPACE),
+}
+_ITEM = tagged("type", _ITEMS)
+_USAGE = json_object(
+    "ResponseUsage",
+    {
+        "input_tokens": COUNT.about(example=6),
+        "input_tokens_details": json_object("ResponseInputTokens", {"cached_tokens": COUNT, "cache_write_tokens": COUNT}),
+        "output_tokens": COUNT.about(example=5),
+        "output_tokens_details": json_object("ResponseOutputTokens", {"reasoning_tokens": COUNT}),
+        "total_tokens": COUNT.about(example=11),
+    },
+    "The same counts as in chat completions.",
+)
+_ERROR = json_object("ResponseFailure", {"code": one_of("server_error", "rate_limit_exceeded"), "message": string})
+_REPEATED = "As in the request, or the default."
 RESPONSE = json_object(
     "Response",
     {
-        "id": string.about(example="resp_01m3250v3vn4qvxnatpwzmywwn", pattern="^resp_"),
+        "id": string.about(example="resp_8sQw2Xh4VfKc7TzN0LbYjMd6RgUaPe1E", pattern="^resp_"),
         "object": one_of("response"),
         "created_at": SECONDS,
-        "model": string.about(example="builtin/assistant"),
+        "completed_at": nullable(SECONDS).about("Null unless the status is `completed`.", SECONDS.example),
+        "status": one_of("in_progress", "completed", "incomplete", "failed").about(example="completed"),
+        "error": nullable(_ERROR).about("The cause if the status is `failed`."),
+        "incomplete_details": nullable(
+            json_object("ResponseIncompleteDetails", {"reason": one_of("max_output_tokens", "content_filter")})
+        ).about("The cause if the status is `incomplete`."),
+        "model": string.about("The model that answered.", "builtin/assistant"),
+        "output": list_of(_ITEM).about(example=[_MESSAGE.example]),
+        "usage": nullable(_USAGE).about("Null in the first two events and in a failed response.", _USAGE.example),
+        "instructions": nullable(string).about(_REPEATED),
+        "max_output_tokens": nullable(whole).about(_REPEATED),
+        "max_tool_calls": nullable(whole).about(_REPEATED),
+        "metadata": mapping.about(_REPEATED, additionalProperties=True),
+        "parallel_tool_calls": boolean.about(_REPEATED),
+        "presence_penalty": number(-2, 2).about(_REPEATED, 0),
+        "frequency_penalty": number(-2, 2).about(_REPEATED, 0),
+        "prompt_cache_key": nullable(string).about(_REPEATED),
+        "safety_identifier": nullable(string).about(_REPEATED),
+        "temperature": number(0, 2).about(_REPEATED, 1),
+        "tool_choice": anything.about(_REPEATED, "auto"),
+        "top_logprobs": COUNT.about(_REPEATED),
+        "top_p": number(0, 1).about(_REPEATED, 1),
+        "user": nullable(string).about(_REPEATED),
+        "background": boolean.about("Always false.", False),
+        "previous_response_id": nullable(string).about("Always null."),
+        "service_tier": one_of("default"),
+        "store": boolean.about("Always false.", False),
+        "truncation": one_of("disabled"),
+        "reasoning": json_object("ResponseReasoningSettings", {"effort": nullable(string), "summary": nullable(string)}),
+        "text": json_object(
+            "ResponseTextSettings",
+            {"format": mapping.about(example={"type": "text"}, additionalProperties=True)},
+            optional={"verbosity": string},
+            additionalProperties=True,
+        ),
+        "tools": list_of(mapping).about("The tools of the request, without hosted ones.", []),
     },
-    additionalProperties=True,
 )
+_PLACE: dict[str, Shape[Any]] = {
+    "item_id": string,
+    "content_index": COUNT,
+    "summary_index": COUNT,
+    "delta": string,
+    "logprobs": _LOGPROBS,
+}
+_TEXTS = {"text": string, "refusal": string, "arguments": string, "input": string, "name": string}
 _EVENT = json_object(
     "ResponseEvent",
-    {"type": string.about(pattern="^response\\."), "sequence_number": COUNT},
-    additionalProperties=True,
+    {"type": string.about(example="response.output_text.delta", pattern="^response\\."), "sequence_number": COUNT},
+    "One event. Its further fields depend on its `type`.",
+    optional={"response": RESPONSE, "output_index": COUNT, "item": _ITEM, "part": _PART, **_PLACE, **_TEXTS},
+)
+_DELTA = (
+    '{"type":"response.output_text.delta","sequence_number":4,"item_id":"msg_5n6vC0aYqTtWm3Ld8RkJxZeHgB1uPsFo",'
+    '"output_index":0,"content_index":0,"delta":"84","logprobs":[]}'
 )
 _STREAM_EVENT = json_object(
     "ResponseStreamEvent",
     {
         "data": anything.about(
             "An event. The last one is the text `[DONE]`.",
-            '{"type":"response.in_progress","sequence_number":1}',
+            _DELTA,
             anyOf=[one_of("[DONE]"), string.about(contentMediaType="application/json", contentSchema=_EVENT)],
         )
     },
+    "One event: a line `event: …`, which `[DONE]` lacks, a line `data: …` and an empty line.",
     optional={"event": string.about("The `type` of the data.")},
 )
-RESPONSE_TEXT = "OpenAI's Responses, without stored state."
+RESPONSE_TEXT = (
+    "OpenAI's Responses with the models, limits and prices of chat completions. The official clients, the Agents SDK and Codex "
+    "work with the base URL `{server}/v1` and an API key.\n\n"
+    "**Nothing is stored.** Send the whole conversation as items in `input`. `previous_response_id`, `conversation` and "
+    "`background` are refused, and `GET /v1/responses/{id}` is 404. Output items can be referred to with `item_reference` for an "
+    "hour, at most 256 items and 1 MiB for each account, unless the request has `store: false`. They are lost at a restart.\n\n"
+    "A model server is asked for a chat completion. System texts are joined into its first message. Reasoning, text and tool "
+    "calls of one turn are one assistant message. Each tool call needs its result, and each result its call. Images in a tool's "
+    "result follow as a user message. `input_file` must be a plain text; `input_audio` is refused.\n\n"
+    "A `custom` tool is offered as a function with one argument, `input`. The tools of a `namespace` are offered one by one. "
+    "Hosted tools such as `web_search` do not exist here: they are left out and named in `x-service-ignored-tools`, and a "
+    "`tool_choice` that demands one is 400.\n\n"
+    "**A stream** is `text/event-stream`. Each event has a line `event:` with its type, and a `sequence_number` from 0. Items do "
+    "not overlap. Exactly one of `response.completed`, `response.incomplete` and `response.failed` follows the last item, then "
+    "`data: [DONE]`. An error before the first event is an ordinary error answer. A later error is `response.failed`, and the "
+    "item that it interrupts gets no `response.output_item.done`. After 15 s of silence a comment block, `: ping`, is sent.\n\n"
+    "```\n"
+    f"event: response.output_text.delta\ndata: {_DELTA}\n"
+    "```"
+)
 RESPONSE_ANSWER = Answer(
     "The response: one JSON object, or with `stream: true` server-sent events.",
-    contents={"application/json": Content(RESPONSE), "text/event-stream": Content(_STREAM_EVENT)},
-    headers={"x-service-cost-micros": COST_HEADER},
+    contents={
+        "application/json": Content(RESPONSE),
+        "text/event-stream": Content(
+            _STREAM_EVENT,
+            {
+                "delta": ("A part of the text", {"event": "response.output_text.delta", "data": _DELTA}),
+                "done": ("The last event", {"data": "[DONE]"}),
+            },
+        ),
+    },
+    headers={"x-service-cost-micros": COST_HEADER, "x-service-ignored-tools": IGNORED_TOOLS_HEADER},
 )
-RESPONSE_EXAMPLES = {"text": ("A question", {"model": "builtin/assistant", "input": "What is 12 * (3 + 4)?"})}
+_CALCULATE = {
+    "type": "function",
+    "name": "calculate",
+    "description": "Exact arithmetic",
+    "parameters": {"type": "object", "properties": {"expression": {"type": "string"}}, "required": ["expression"]},
+}
+_QUESTION = {"type": "message", "role": "user", "content": "Calculate 12 * (3 + 4)"}
+_ARGUMENTS = '{"expression": "12 * (3 + 4)"}'
+RESPONSE_EXAMPLES = {
+    "text": ("A question", {"model": "builtin/assistant", "input": "What is 12 * (3 + 4)?"}),
+    "stream": ("A stream", {"model": "builtin/echo", "input": "Hello, stream", "stream": True}),
+    "tools": ("With a tool", {"model": "builtin/assistant", "input": [_QUESTION], "tools": [_CALCULATE]}),
+    "result": (
+        "With a tool's result",
+        {
+            "model": "builtin/assistant",
+            "input": [
+                _QUESTION,
+                {"type": "function_call", "call_id": "call_1", "name": "calculate", "arguments": _ARGUMENTS},
+                {"type": "function_call_output", "call_id": "call_1", "output": "84"},
+            ],
+            "tools": [_CALCULATE],
+        },
+    ),
+}
