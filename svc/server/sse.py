@@ -1,14 +1,15 @@
-"""Answers that stay open: event streams, and the watch over a caller who may leave and a server that must stop.
+"""Open answers: event streams, and answers that end when the client disconnects or the server shuts down.
 
-handler -> EventStream(events) -> attended(): who leaves is noticed; drain and account deletion know the interrupt
-        -> each block is sent as it comes; `: ping` after 15 s of silence
-        -> an interrupt cancels the generator's await (or is thrown in at its yield): it may still yield its last event
+handler -> EventStream(events) -> attended(): a disconnect, the drain and the deletion of an account interrupt it
+        -> each block is sent as it comes, a ping after 15 s of silence
+        -> an interrupt cancels the generator's await (or is thrown in at its yield), which may still yield its last event
 """
 
 import asyncio
 import contextlib
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping
+from dataclasses import dataclass
 from types import TracebackType
 
 from starlette.responses import Response
@@ -23,22 +24,20 @@ _HEADERS = [
     (b"cache-control", b"no-cache, no-store"),
     (b"x-accel-buffering", b"no"),
 ]
-# A producer that never waits would keep the event loop to itself: to send does not yield.
+# send() does not yield to the event loop, so a producer that never waits has to yield after each slice.
 _SLICE_SECONDS = 0.005
 _JSON_GRACE_SECONDS = 5.0
-# Before a moment is over nobody looks whether the caller has left: that takes a task, which a quick answer is done without.
-_MOMENT_SECONDS = 0.1
-_LOOK_SECONDS = 0.025  # one timer looks for all answers whether it is over, as one for each would cost more than the look
+# A task that waits for the disconnect is started only for answers that take longer than this.
+_UNWATCHED_SECONDS = 0.1
+_CHECK_SECONDS = 0.025  # one timer for all answers costs less than one for each
 
 
+@dataclass(slots=True, eq=False)
 class Interrupt:
-    """Ends one open answer from outside. `reason`: `client_disconnected`, `shutdown`, or the service's own; the first wins."""
+    """Ends one open answer. `reason`: `client_disconnected`, `shutdown` or another word of the caller; the first one counts."""
 
-    __slots__ = ("reason", "task")
-
-    def __init__(self) -> None:
-        self.reason: str | None = None
-        self.task: asyncio.Task[object] | None = None  # the one that it cancels
+    reason: str | None = None
+    task: asyncio.Task[object] | None = None  # the one to cancel
 
     def __call__(self, reason: str) -> None:
         if self.reason is not None:
@@ -51,19 +50,17 @@ class Interrupt:
         """Return the exception to raise in place of the cancellation."""
         if self.reason == "client_disconnected":
             return ClientGone()
-        if self.reason == "account_deleted":
-            return ApiError("invalid_api_key")
-        return ApiError("shutting_down")
+        return ApiError("invalid_api_key" if self.reason == "account_deleted" else "shutting_down")
 
 
 class Drain:
-    """The open answers of the process: who they belong to, and how they end at shutdown."""
+    """The open answers of the process. At shutdown it interrupts them all."""
 
     def __init__(self) -> None:
         self.draining = False
         self._open: dict[attended, None] = {}
-        self._unwatched: dict[attended, float] = {}  # and when their moment is over; the oldest first
-        self._looking = False
+        self._unwatched: dict[attended, float] = {}  # and when each is watched; the oldest first
+        self._checking = False
         self._turn = 0
         self._counting = False
 
@@ -71,7 +68,7 @@ class Drain:
         return len(self._open)
 
     def begin(self) -> None:
-        """Tells every open answer to end: streams at once, JSON answers after a grace."""
+        """Interrupt every open answer: streams at once, JSON answers after a grace period."""
         if self.draining:
             return
         self.draining = True
@@ -80,32 +77,31 @@ class Drain:
             loop.call_later(answer.grace_seconds, answer.interrupt, "shutdown")
 
     def owners(self) -> set[str]:
-        """The accounts that have open answers."""
+        """Return the accounts that have open answers."""
         return {answer.owner for answer in self._open}
 
     def end_all_of(self, account_id: str, reason: str) -> None:
-        """Ends the open answers of one account, for instance because it was deleted."""
+        """Interrupt the open answers of one account."""
         for answer in list(self._open):
             if answer.owner == account_id:
                 answer.interrupt(reason)
 
     def add(self, answer: "attended") -> None:
-        """Registers an open answer. Raises ApiError `shutting_down` when the drain has begun."""
+        """Register an open answer. Raises ApiError `shutting_down` during the drain."""
         if self.draining:
             raise ApiError("shutting_down")
         self._open[answer] = None
-        self._unwatched[answer] = time.monotonic() + _MOMENT_SECONDS
-        if not self._looking:
-            self._looking = True
-            asyncio.get_running_loop().call_later(_MOMENT_SECONDS, self._look)
+        self._unwatched[answer] = time.monotonic() + _UNWATCHED_SECONDS
+        if not self._checking:
+            self._checking = True
+            asyncio.get_running_loop().call_later(_UNWATCHED_SECONDS, self._watch_old_answers)
 
     def remove(self, answer: "attended") -> None:
-        """The answer has ended."""
         del self._open[answer]
         self._unwatched.pop(answer, None)
 
     def turn(self) -> int:
-        """A number that is another one as soon as the event loop has gone on to its next turn."""
+        """Return a number that changes with each turn of the event loop."""
         if not self._counting:
             self._counting = True
             asyncio.get_running_loop().call_soon(self._count_turn)
@@ -115,74 +111,69 @@ class Drain:
         self._turn += 1
         self._counting = False
 
-    def _look(self) -> None:
+    def _watch_old_answers(self) -> None:
         now = time.monotonic()
-        for answer, moment_ends in list(self._unwatched.items()):
-            if moment_ends > now:
+        for answer, watched_at in list(self._unwatched.items()):
+            if watched_at > now:
                 break
             del self._unwatched[answer]
             answer.watch()
-        self._looking = bool(self._unwatched)
-        if self._looking:
-            asyncio.get_running_loop().call_later(_LOOK_SECONDS, self._look)
+        self._checking = bool(self._unwatched)
+        if self._checking:
+            asyncio.get_running_loop().call_later(_CHECK_SECONDS, self._watch_old_answers)
 
 
-class attended:  # noqa: N801 - it reads as what it does
-    """Runs the block so that it is cancelled when the caller leaves, the server drains or the account `owner` goes.
+@dataclass(slots=True, eq=False)
+class attended:  # noqa: N801 - a context manager
+    """Cancel the block if the client disconnects, the server drains or the account `owner` is deleted.
 
-    Raises ClientGone or the ApiError of the reason in the place of that cancellation. The request's body must have been read.
+    Raises ClientGone or the ApiError of the reason in place of that cancellation. The request's body must have been read.
     """
 
-    __slots__ = ("_drain", "_receive", "_task", "_watcher", "grace_seconds", "interrupt", "owner")
-
-    def __init__(
-        self, receive: Receive, drain: Drain, owner: str, interrupt: Interrupt, grace_seconds: float = _JSON_GRACE_SECONDS
-    ) -> None:
-        self.owner = owner
-        self.interrupt = interrupt
-        self.grace_seconds = grace_seconds
-        self._receive = receive
-        self._drain = drain
-        self._watcher: asyncio.Task[None] | None = None
+    _receive: Receive
+    _drain: Drain
+    owner: str
+    interrupt: Interrupt
+    grace_seconds: float = _JSON_GRACE_SECONDS
+    _watcher: asyncio.Task[None] | None = None
 
     def __enter__(self) -> Interrupt:
         self._drain.add(self)
-        self._task = self.interrupt.task = asyncio.current_task()
+        self.interrupt.task = asyncio.current_task()
         return self.interrupt
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._drain.remove(self)
-        self.interrupt.task = None
+        task, self.interrupt.task = self.interrupt.task, None
         if self._watcher is not None:
             self._watcher.cancel()
         if self.interrupt.reason is None:
             return
-        if self._task is not None:
-            self._task.uncancel()
+        if task is not None:
+            task.uncancel()
         if isinstance(error, asyncio.CancelledError):
             raise self.interrupt.error() from None
 
     def watch(self) -> None:
-        """Looks from now on whether the caller leaves."""
-        self._watcher = asyncio.create_task(_told_of_leaving(self._receive, self.interrupt))
+        """Interrupt the block when the client disconnects."""
+        self._watcher = asyncio.create_task(self._wait_for_disconnect())
 
-
-async def _told_of_leaving(receive: Receive, interrupt: Interrupt) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
-    interrupt("client_disconnected")
+    async def _wait_for_disconnect(self) -> None:
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+        self.interrupt("client_disconnected")
 
 
 class LastBlock(bytes):
-    """What a generator yields when there is nothing more to come: it goes out with the end of the answer, in one write."""
+    """The last block of a stream. It is sent with the end of the answer, in one write."""
 
 
 class EventStream(Response):
-    """A `text/event-stream` answer out of a generator of whole blocks, the last of which may be a `LastBlock`.
+    """A `text/event-stream` answer from a generator of bytes, each one or more blocks. The last may be a `LastBlock`.
 
-    `events` yields bytes, each one or more blocks. An ApiError that it raises before the first block becomes an ordinary
-    error answer; after it, the block that `closing` makes of the error ends the stream. `ping` is sent after a silence. On an
-    interrupt the generator sees a CancelledError at its await or yield and may yield its last event before it returns.
+    An ApiError before the first block becomes an ordinary error answer. After it, the block `closing(error)` ends the stream.
+    `ping` is sent after a silence. On an interrupt the generator gets a CancelledError at its await or yield. It may yield its
+    last event before it returns.
     """
 
     def __init__(
@@ -250,14 +241,15 @@ class EventStream(Response):
                 return
             try:
                 self._unsent += block
-                if self._pinging is not None:  # to a reader who takes nothing
+                if self._pinging is not None:  # the client may not be reading
                     await asyncio.wait([self._pinging])
+                    self._pinging = None
                 if type(block) is LastBlock:
                     return
                 await self._flush()
                 if self._sent_at > self._slice_end:
                     turn = self._drain.turn()
-                    if turn == self._turn:  # a producer that waits has given the others theirs
+                    if turn == self._turn:  # the producer has not waited since then
                         await asyncio.sleep(0)
                         turn = self._drain.turn()
                     self._turn, self._slice_end = turn, self._sent_at + _SLICE_SECONDS
@@ -269,13 +261,13 @@ class EventStream(Response):
                 step = self._events.__anext__()
 
     async def _flush(self, more_body: bool = True) -> None:
-        """Sends what has not been sent. The server's send waits first and writes then: one that was interrupted sent nothing."""
+        """Send the unsent bytes. The server's send() waits before it writes, so an interrupted call has sent nothing."""
         if not self._started:
             await self._send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
             self._started = True
         if (unsent := self._unsent) or not more_body:
             await self._send({"type": "http.response.body", "body": unsent, "more_body": more_body})
-            self._unsent = self._unsent[len(unsent) :]  # a block may have come behind a ping that waited
+            self._unsent = self._unsent[len(unsent) :]  # a block may have been added while a ping waited
             self._sent_at = time.monotonic()
 
     def _ping_in(self, seconds: float) -> None:
@@ -283,14 +275,10 @@ class EventStream(Response):
 
     def _ping_if_silent(self) -> None:
         silent_seconds = time.monotonic() - self._sent_at
-        if self._unsent:  # to a reader who takes nothing now: what waits will break the silence as well
+        if self._unsent:  # the client is not reading; these bytes will end the silence
             silent_seconds = 0.0
         elif silent_seconds >= self._ping_seconds:
             silent_seconds = 0.0
             self._unsent += self._ping
             self._pinging = asyncio.create_task(self._flush())
-            self._pinging.add_done_callback(self._pinged)
         self._ping_in(self._ping_seconds - silent_seconds)
-
-    def _pinged(self, pinging: asyncio.Task[None]) -> None:
-        self._pinging = None
