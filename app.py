@@ -76,7 +76,7 @@ from svc.server.offload import Offload
 from svc.server.serve import run
 from svc.server.sse import Drain
 from svc.server.state import State
-from svc.server.status import now, settings, status_told
+from svc.server.status import now, settings, status_socket
 from svc.server.web import ExactFirst, routes
 from svc.version import VERSION
 
@@ -322,7 +322,7 @@ async def _start_work(
     )
     try:
         await stack.enter_async_context(
-            status_told(folder.path, {"status": partial(now, state), "settings": partial(settings, config)})
+            status_socket(folder.path, {"status": partial(now, state), "settings": partial(settings, config)})
         )
     except OSError as error:  # a file system without sockets: the service is as good without 'svc status'
         ground.log("status", level="warning", message="svc status will not work", error=error.strerror)

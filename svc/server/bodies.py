@@ -1,4 +1,4 @@
-"""Reading a request's body: bounded, counted as it arrives, JSON only where JSON is expected."""
+"""Reading a request's body: bounded, and counted as it arrives."""
 
 from typing import Any, TypeVar
 
@@ -19,15 +19,15 @@ _LENGTH_DIGITS = 18
 
 
 async def read_body(request: Request[State], limit_bytes: int) -> bytes:
-    """The request's body. Raises what `read_chunks` raises."""
+    """Return the request's body. Raises what `read_chunks` raises."""
     return b"".join(await read_chunks(request, limit_bytes))
 
 
 async def read_chunks(request: Request[State], limit_bytes: int) -> list[bytes]:
-    """The request's body as it came: to put one of many MiB together takes the event loop from everybody else.
+    """Return the request's body in chunks: joining many MiB would block the event loop.
 
-    Raises ApiError `PAYLOAD_TOO_LARGE` over `limit_bytes`, as soon as that is known, `overloaded` where its address or account
-    holds too much already, and `unsupported_media_type` for a coded (compressed) body.
+    Raises ApiError `PAYLOAD_TOO_LARGE` over `limit_bytes`, as soon as that is known; `overloaded` if all bodies, or those of the
+    address or account, take too much memory; and `unsupported_media_type` for a compressed body.
     """
     context = context_of(request)
     sent = context.headers
@@ -36,21 +36,21 @@ async def read_chunks(request: Request[State], limit_bytes: int) -> list[bytes]:
     length = sent.get(b"content-length", b"0")
     if not length.isdigit() or len(length) > _LENGTH_DIGITS or int(length) > limit_bytes:
         raise _too_large(limit_bytes)
-    receive, size_bytes = request.receive, 0
-    pieces: list[bytes] = []
+    size_bytes = 0
+    chunks: list[bytes] = []
     while True:
-        message = await receive()
+        message = await request.receive()
         if message["type"] == "http.disconnect":
             raise ClientDisconnect
         body: bytes = message["body"]
-        add_piece(pieces, body)
+        add_piece(chunks, body)
         size_bytes += len(body)
         if size_bytes > limit_bytes:
             raise _too_large(limit_bytes)
         if size_bytes > SMALL_BYTES:
             request.state.bodies.count(context, size_bytes)
         if not message["more_body"]:
-            return pieces
+            return chunks
 
 
 def _too_large(limit_bytes: int) -> ApiError:

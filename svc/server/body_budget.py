@@ -1,4 +1,4 @@
-"""How much memory the bodies of requests may take, in all, from one address and from one account."""
+"""Limits on the memory of request bodies: of all, of one address and of one account."""
 
 import ipaddress
 from collections import Counter
@@ -8,14 +8,14 @@ from svc.server.context import Context
 
 KIB = 1024
 MIB = 1024 * 1024
-# What a connection may hold of a body that nobody reads yet, too: so much is never refused, the number of connections bounds it.
+# A body of this size is never refused. Each connection also buffers so much of an unread body, so their number is the limit.
 SMALL_BYTES = 64 * KIB
 _BUDGET_BYTES = 192 * MIB
-_SHARE_BYTES = 64 * MIB  # of one address, and of one account: more than the largest body that any path takes
+_SHARE_BYTES = 64 * MIB  # of one address or account: more than the largest body that any path accepts
 
 
 def network_of(address: str) -> bytes:
-    """A client's address as it is counted: IPv4 whole (also when mapped into IPv6), IPv6 by its /64."""
+    """Return the key by which a client's address is counted: an IPv4 address (also one mapped into IPv6), or an IPv6 /64."""
     try:
         parsed = ipaddress.ip_address(address)
     except ValueError:
@@ -26,7 +26,7 @@ def network_of(address: str) -> bytes:
 
 
 class BodyBudget:
-    """The bytes of request bodies that are in memory, counted as they arrive; what was only announced counts for nothing."""
+    """The bytes of request bodies in memory, counted as they arrive and not as announced."""
 
     def __init__(self, budget_bytes: int = _BUDGET_BYTES, share_bytes: int = _SHARE_BYTES) -> None:
         self._budget_bytes = self.free_bytes = budget_bytes
@@ -35,13 +35,13 @@ class BodyBudget:
 
     @property
     def taken_bytes(self) -> int:
-        """What the bodies that are counted take now."""
+        """The bytes of all bodies that are counted."""
         return self._budget_bytes - self.free_bytes
 
     def count(self, context: Context, size_bytes: int) -> None:
-        """Note that the body of a request has grown to `size_bytes`; it counts until `give_back`.
+        """Count the body of a request, which has grown to `size_bytes`, until `give_back`.
 
-        Raises ApiError `overloaded` when that is more than what is left in all, or than the share of its address or account.
+        Raises ApiError `overloaded` over the limit of all bodies, or of those of its address or account.
         """
         if size_bytes <= SMALL_BYTES:
             return
@@ -55,7 +55,7 @@ class BodyBudget:
         context.counted_body = (size_bytes, holders)
 
     def give_back(self, context: Context) -> None:
-        """End the counting of a request's body."""
+        """Stop counting a request's body."""
         if context.counted_body is None:
             return
         (counted_bytes, holders), context.counted_body = context.counted_body, None

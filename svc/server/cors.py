@@ -1,4 +1,4 @@
-"""What a browser is told about requests to /v1 that come from pages of other sites: allowed, without credentials."""
+"""CORS for /v1: pages of other origins may send requests, without credentials."""
 
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -32,7 +32,7 @@ _EXPOSED = (b"access-control-expose-headers", ", ".join(EXPOSED_HEADERS).encode(
 
 
 class Cors:
-    """Allows any origin, or those in `origins`. Starlette's middleware knows what a preflight is answered; it wraps nothing."""
+    """Allows any origin (`*`), or those in `origins`. Starlette's middleware makes the answer to a preflight."""
 
     def __init__(self, origins: Collection[str]) -> None:
         self._rules = CORSMiddleware(

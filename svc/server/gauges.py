@@ -1,4 +1,4 @@
-"""What the service does at this moment: the gauges of `/metrics`, and what `svc status` tells."""
+"""The gauges of `/metrics` and of `svc status`."""
 
 import asyncio
 import contextlib
@@ -19,7 +19,7 @@ from svc.version import VERSION
 
 
 def at_work(state: State) -> list[Reading]:
-    """What this process has open; it waits for nothing."""
+    """Return the gauges of this process's own work, without waiting."""
     writing, reading = state.db.waiting()
     return [
         ("svc_open_answers", {}, len(state.drain)),
@@ -32,25 +32,25 @@ def at_work(state: State) -> list[Reading]:
 
 
 def began_at(state: State) -> float:
-    """When the service was started, in Unix seconds."""
+    """Return when the service was started, in Unix seconds."""
     return state.clock() - (state.config.monotonic() - state.started_at)
 
 
 async def readings(state: State) -> list[Reading]:
-    """Every gauge that can be read now."""
+    """Return every gauge that can be read now."""
     found: list[Reading] = [
         ("svc_build_info", {"version": VERSION, "python": platform.python_version()}, 1),
         *at_work(state),
         ("process_start_time_seconds", {}, began_at(state)),
     ]
-    with contextlib.suppress(ApiError):  # storage that does not answer is told by its absence
+    with contextlib.suppress(ApiError):  # without a database these are left out
         holds, held_micros = await state.db.read(wallet.held_in_all)
         found += [("svc_holds", {}, holds), ("svc_held_micros", {}, held_micros)]
     return found + await asyncio.to_thread(lambda: [*_on_disk(state.config), *_of_process()])
 
 
 def _on_disk(config: Config) -> Iterator[Reading]:
-    from svc import backup  # late: it brings what reads archives
+    from svc import backup  # late: it imports what reads archives
 
     database = config.data_dir / DATABASE
     with contextlib.suppress(OSError):
@@ -69,7 +69,7 @@ def _of_process() -> Iterator[Reading]:
     used = resource.getrusage(resource.RUSAGE_SELF)
     yield "process_cpu_seconds_total", {}, used.ru_utime + used.ru_stime
     yield "process_max_fds", {}, resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    with contextlib.suppress(OSError):  # only Linux tells these
+    with contextlib.suppress(OSError):  # only Linux has these
         pages = int(Path("/proc/self/statm").read_text().split()[1])
         yield "process_resident_memory_bytes", {}, pages * resource.getpagesize()
         yield "process_open_fds", {}, len(list(Path("/proc/self/fd").iterdir()))

@@ -1,4 +1,4 @@
-"""The head of a request: what is refused of it, though the parser takes it."""
+"""Checks of a request's head that the parser does not make."""
 
 import re
 from collections.abc import Iterable
@@ -10,10 +10,10 @@ from svc.errors import ApiError
 HEAD_BYTES = 64 * 1024
 HEAD_LINES = 100
 METHODS = "DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT"
-# Decoding a target and splitting its query are slow: 64 KiB of "a&" or "%" would keep the event loop for 50 ms.
+# Decoding a target and splitting its query are slow: 64 KiB of "a&" or "%" would block the event loop for 50 ms.
 _TARGET_BYTES = 16 * 1024
 _QUERY_FIELDS = 100
-_SHORT_TARGET = 256  # bytes; what is longer is not cached, to bound the memory, and no query is: it may hold a signature
+_SHORT_TARGET = 256  # bytes; a longer one is not cached, to bound the memory, nor is a query: it may hold a signature
 
 _ABSOLUTE = re.compile(rb"(?i)(?P<scheme>https?)://(?P<host>[^/?#]*)(?P<rest>.*)", re.DOTALL)
 
@@ -23,7 +23,7 @@ Target = tuple[str, str, bytes, bytes, bytes | None]
 
 
 def joined(headers: Iterable[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
-    """The headers by their names; the values of several lines are one list (RFC 9110, 5.3)."""
+    """Return the headers by name. The values of a repeated name are joined by commas (RFC 9110, 5.3)."""
     sent: dict[bytes, bytes] = {}
     for name, value in headers:
         sent[name] = sent[name] + b", " + value if name in sent else value
@@ -31,10 +31,10 @@ def joined(headers: Iterable[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
 
 
 def check_head(version: str, url: bytes, headers: Headers, *, received_bytes: int, upgrades: bool) -> None:
-    """Looks closely at a head in which something is uncommon. Raises ApiError for what nobody should send.
+    """Check an uncommon head. Raises ApiError if it is not valid.
 
-    `received_bytes` is what has come since the last request, perhaps with more than the head; `upgrades` tells whether it asks
-    for another protocol.
+    `received_bytes` counts the input since the last request, which may be more than the head. `upgrades`: the client asks for
+    another protocol.
     """
     if len(headers) > HEAD_LINES or (
         received_bytes > HEAD_BYTES and len(url) + sum(len(name) + len(value) + 4 for name, value in headers) > HEAD_BYTES
@@ -55,7 +55,7 @@ def check_head(version: str, url: bytes, headers: Headers, *, received_bytes: in
 
 
 def expects_100(headers: Headers) -> bool:
-    """Whether the client waits to be told that its body is wanted."""
+    """Whether the client waits for `100 Continue` before it sends its body."""
     return any(name == b"expect" and value.lower() == b"100-continue" for name, value in headers)
 
 

@@ -1,4 +1,4 @@
-"""Fixed rate-limit windows, and what an account may have open at once, counted in this process."""
+"""Rate limits in fixed windows, and limits on what an account may have open, counted in this process."""
 
 import contextlib
 import math
@@ -10,26 +10,39 @@ from svc.errors import ApiError
 from svc.server.body_budget import network_of
 
 CHAT_PER_MINUTE = {"free": 20, "pro": 120}
-# Beyond so many callers in one window the oldest are forgotten. Who has that many addresses gains nothing by it: each of
-# them had its own allowance anyway. It bounds the memory (about 6 MB a rule).
+# With more callers in one window the oldest are forgotten, which bounds the memory to about 6 MB a rule. An attacker with so
+# many addresses gains nothing: each of them has its own limit.
 _MOST_CALLERS = 30_000
+# The admissions of each address in so many seconds.
+_BY_ADDRESS = {
+    "login": (5, 60),
+    "signup": (10, 3600),
+    "password_reset": (3, 3600),
+    "password_reset_confirm": (10, 60),
+    "oauth": (300, 60),  # each step stores something, or sends a request to the provider
+}
+_BY_ACCOUNT = {
+    "verify_email": (3, 3600),
+    "delete_account": (5, 60),  # each attempt is a guess at the password
+    "checkout": (20, 3600),
+    "ask_provider": (30, 60),  # connects to a host that the account names
+}
 
-
-# What a window still allows: how many admissions in all, how many are left of them, and the seconds until it ends.
+# Of a window: its limit, the admissions that are left, and the seconds until it ends.
 Admission = tuple[int, int, int]
 
 
 class Window:
-    """A fixed window per caller: at most `limit` admissions from a caller's first one until `seconds` later."""
+    """A fixed window for each caller, which begins with its first admission and ends after `seconds`."""
 
     def __init__(self, seconds: int, monotonic: Callable[[], float]) -> None:
         self._seconds = seconds
         self._monotonic = monotonic
-        # When the window of each ends, and how many it had. All windows are as long: first in, first over.
+        # The end of each caller's window and its admissions. All windows have the same length, so the first one ends first.
         self._callers: OrderedDict[bytes | str, list[Any]] = OrderedDict()
 
     def take(self, caller: bytes | str, limit: int) -> Admission:
-        """Counts one admission of `caller`. Raises ApiError `rate_limit_exceeded` when it had `limit` in this window."""
+        """Count one admission of `caller`. Raises ApiError `rate_limit_exceeded` over `limit` in this window."""
         now = self._monotonic()
         window = self._callers.get(caller)
         if window is None or window[0] <= now:
@@ -56,42 +69,30 @@ class Window:
 
 
 class Limits:
-    """The service's limits."""
+    """The service's rate limits. Each method counts one admission, and raises ApiError `rate_limit_exceeded` over the limit."""
 
     def __init__(self, monotonic: Callable[[], float]) -> None:
         self._chat = Window(60, monotonic)
-        self._by_rule = {
-            "login": (5, Window(60, monotonic)),
-            "signup": (10, Window(3600, monotonic)),
-            "password_reset": (3, Window(3600, monotonic)),
-            "password_reset_confirm": (10, Window(60, monotonic)),
-            "oauth": (300, Window(60, monotonic)),  # each step stores something, or asks the provider
-        }
-
-        self._by_account = {
-            "verify_email": (3, Window(3600, monotonic)),
-            "delete_account": (5, Window(60, monotonic)),  # each try is a guess at the password
-            "checkout": (20, Window(3600, monotonic)),
-            "ask_provider": (30, Window(60, monotonic)),  # it makes the service connect where the account says
-        }
+        rules = _BY_ADDRESS | _BY_ACCOUNT
+        self._by_rule = {rule: (limit, Window(seconds, monotonic)) for rule, (limit, seconds) in rules.items()}
 
     def take_chat(self, account_id: str, tier: str) -> Admission:
-        """One admission from the account's chat bucket, shared by its keys, sessions and agent starts."""
+        """Count a chat or the start of an agent run, of all keys and sessions of the account."""
         return self._chat.take(account_id, CHAT_PER_MINUTE[tier])
 
     def take_by_ip(self, rule: str, address: str) -> Admission:
-        """One admission of a client address under `login`, `signup`, `password_reset`, `password_reset_confirm` or `oauth`."""
+        """Count a request from a client address under a rule of `_BY_ADDRESS`."""
         limit, window = self._by_rule[rule]
         return window.take(network_of(address), limit)
 
     def take_by_account(self, rule: str, account_id: str) -> Admission:
-        """One admission of an account under `verify_email`, `delete_account`, `checkout` or `ask_provider`."""
-        limit, window = self._by_account[rule]
+        """Count a request of an account under a rule of `_BY_ACCOUNT`."""
+        limit, window = self._by_rule[rule]
         return window.take(account_id, limit)
 
 
 class AtOnce:
-    """At most `most` of something (`what`, in the plural) open at once for each account."""
+    """A limit of `most` open things (`what`, in the plural) for each account."""
 
     def __init__(self, most: int, what: str) -> None:
         self._most = most
@@ -100,9 +101,9 @@ class AtOnce:
 
     @contextlib.contextmanager
     def taken(self, account_id: str) -> Iterator[None]:
-        """Counts one while the block runs. Raises ApiError `rate_limit_exceeded` when the account has too many."""
+        """Count one while the block runs. Raises ApiError `rate_limit_exceeded` over the limit."""
         if self._open[account_id] >= self._most:
-            message = f"This account has {self._most} {self._what} open. Read one to its end first."
+            message = f"This account has {self._most} {self._what} open. Read one of them to its end first."
             raise ApiError("rate_limit_exceeded", message, retry_after_seconds=1)
         self._open[account_id] += 1
         try:

@@ -1,7 +1,7 @@
-"""Connections as they come in: bounded in all and for each address, with few TLS handshakes at once.
+"""Accepted connections: limited in all and for each address, with few TLS handshakes at once.
 
-accept -> room? else the connection that is idle longest gives way, else a clean 503
-       -> first byte -> a place -> handshake (5 s) -> Protocol
+accept -> under the limits, or an idle connection is closed, or 503
+       -> first byte -> a slot -> handshake (5 s) -> Protocol
 """
 
 import asyncio
@@ -21,13 +21,13 @@ from svc.server.protocol import Protocol
 _HANDSHAKE_SECONDS = 5
 _HANDSHAKES = 256
 _HANDSHAKES_OF_ADDRESS = 32
-# A place bounds the CPU time that handshakes take at once. A longer handshake waits for its client, which needs no place.
-_PLACE_SECONDS = 0.1
-# An upper bound only: the protocol ends a connection when its last byte was taken, or when nothing is taken any more.
+# A slot limits the CPU time of simultaneous handshakes. A longer handshake waits for its client, which needs no slot.
+_SLOT_SECONDS = 0.1
+# An upper limit: the protocol ends a connection when the client has read the last byte, or reads no more.
 _TLS_END_SECONDS = 600
 _ACCEPTED_AT_ONCE = 64
-_REFUSALS = 32  # how many hear why they are refused; of more than these the connection is just closed
-_LOOKED_AT = 8  # of an address's connections, for an idle one
+_REFUSALS = 32  # connections that get a 503 at the same time; others are closed without one
+_CHECKED = 8  # connections of an address among which an idle one is searched
 _PAUSE_SECONDS = 0.1
 
 Make = Callable[[], Protocol]
@@ -35,9 +35,9 @@ _log = logging.getLogger(__name__)
 
 
 class Listener:
-    """Accepts connections on `sock`, a listening socket, and gives each a protocol that `make` makes.
+    """Accepts connections on the listening socket `sock`, and gives each a protocol made by `make`.
 
-    `context` is the TLS context of the connections to come (None for plain HTTP) and may be exchanged at any time.
+    `context` is the TLS context of new connections, None for plain HTTP. It may be replaced at any time.
     """
 
     def __init__(self, sock: socket.socket, make: Make, config: Config, context: ssl.SSLContext | None) -> None:
@@ -45,12 +45,12 @@ class Listener:
         self._sock = sock
         self._make = make
         self._config = config
-        self._open: dict[bytes, dict[Protocol, None]] = {}  # of an address the oldest first
+        self._open: dict[bytes, dict[Protocol, None]] = {}  # of each address, the oldest first
         self._number = 0
         self._refusing = 0
         self._opening: dict[Protocol, asyncio.Task[None]] = {}
         self._handshakes = asyncio.Semaphore(_HANDSHAKES)
-        self._handshakes_of: dict[bytes, tuple[asyncio.Semaphore, int]] = {}  # and how many hold it or wait for it
+        self._handshakes_of: dict[bytes, tuple[asyncio.Semaphore, int]] = {}  # with how many hold it or wait for it
         self._loop = asyncio.get_running_loop()
 
     def start(self) -> None:
@@ -58,7 +58,7 @@ class Listener:
         self._loop.add_reader(self._sock, self._accept)
 
     def close(self) -> None:
-        """Takes no more; the connections that are open stay."""
+        """Accept no more connections. Open ones stay open."""
         if self._sock.fileno() >= 0:
             self._loop.remove_reader(self._sock)
             self._sock.close()
@@ -72,7 +72,7 @@ class Listener:
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
             except OSError as error:  # no descriptor or no memory is left
-                _log.warning("cannot accept connections for a moment: %s", error.strerror)
+                _log.warning("cannot accept connections at the moment: %s", error.strerror)
                 self._loop.remove_reader(self._sock)
                 self._loop.call_later(_PAUSE_SECONDS, self._accept_again)
                 return
@@ -88,10 +88,10 @@ class Listener:
         if self._has_room(network, address):
             self._number += 1
             self._open.setdefault(network, {})[protocol] = None
-            protocol.on_lost = partial(self._leave, network, protocol)
+            protocol.on_lost = partial(self._forget, network, protocol)
         elif self._refusing < _REFUSALS:
             self._refusing += 1
-            protocol.refused = ApiError("overloaded", "There are too many connections. Close some, or try again in a moment.")
+            protocol.refused = ApiError("overloaded", "There are too many connections. Close some, or try again later.")
             protocol.on_lost = self._refused
         else:
             sock.close()
@@ -100,7 +100,7 @@ class Listener:
         self._opening[protocol] = task
         task.add_done_callback(lambda _: self._opening.pop(protocol))
 
-    def _leave(self, network: bytes, protocol: Protocol) -> None:
+    def _forget(self, network: bytes, protocol: Protocol) -> None:
         self._number -= 1
         connections = self._open[network]
         del connections[protocol]
@@ -113,18 +113,18 @@ class Listener:
     # --- room
 
     def _has_room(self, network: bytes, address: str) -> bool:
-        """Whether one more of this address may come; it takes the place of an idle one where all places are taken."""
+        """Whether one more connection of this address is accepted. At a limit an idle one is closed for it."""
         own = len(self._open.get(network, ()))
         if own >= self._config.connections_per_address and not self._config.trusts(address):
-            return self._end_an_idle_one(network)
+            return self._close_idle(network)
         if self._number < self._config.connections:
             return True
         largest = max(self._open, key=lambda each: len(self._open[each]))
-        return len(self._open[largest]) > own and self._end_an_idle_one(largest)
+        return len(self._open[largest]) > own and self._close_idle(largest)
 
-    def _end_an_idle_one(self, network: bytes) -> bool:
+    def _close_idle(self, network: bytes) -> bool:
         connections = self._open[network]
-        for protocol in list(connections)[:_LOOKED_AT]:
+        for protocol in list(connections)[:_CHECKED]:
             if protocol in self._opening or protocol.idle:
                 task = self._opening.get(protocol)
                 if task is not None:
@@ -133,7 +133,7 @@ class Listener:
                     protocol.transport.abort()
                 protocol.lost()
                 return True
-            del connections[protocol]  # it is in use: next time others are looked at first
+            del connections[protocol]  # it is in use: next time others are checked first
             connections[protocol] = None
         return False
 
@@ -145,7 +145,7 @@ class Listener:
                 await self._loop.connect_accepted_socket(lambda: protocol, sock)
             else:
                 await self._begin_tls(sock, protocol, network, self.context)
-        except (OSError, asyncio.CancelledError):  # of the client's making, or we end: there is nobody to tell
+        except (OSError, asyncio.CancelledError):  # the client has closed the connection, or this listener has
             sock.close()
             protocol.lost()
 
@@ -153,13 +153,13 @@ class Listener:
         own, wanted = self._handshakes_of.get(network) or (asyncio.Semaphore(_HANDSHAKES_OF_ADDRESS), 0)
         self._handshakes_of[network] = (own, wanted + 1)
         try:
-            with contextlib.ExitStack() as place:
+            with contextlib.ExitStack() as slot:
                 async with asyncio.timeout(_HANDSHAKE_SECONDS):
                     await self._first_byte(sock)
-                    for places in (own, self._handshakes):
-                        await places.acquire()
-                        place.callback(places.release)
-                place.callback(self._loop.call_later(_PLACE_SECONDS, place.close).cancel)
+                    for slots in (own, self._handshakes):
+                        await slots.acquire()
+                        slot.callback(slots.release)
+                slot.callback(self._loop.call_later(_SLOT_SECONDS, slot.close).cancel)
                 transport, _ = await self._loop.connect_accepted_socket(
                     lambda: protocol,
                     sock,
@@ -174,9 +174,9 @@ class Listener:
                 self._handshakes_of[network] = (own, wanted - 1)
 
     async def _first_byte(self, sock: socket.socket) -> None:
-        came = asyncio.Event()
-        self._loop.add_reader(sock, came.set)
+        readable = asyncio.Event()
+        self._loop.add_reader(sock, readable.set)
         try:
-            await came.wait()
+            await readable.wait()
         finally:
             self._loop.remove_reader(sock)

@@ -1,4 +1,4 @@
-"""Long work on the CPU, away from the event loop: one thread, and a turn for each account (or address) that wants them."""
+"""CPU-bound work outside the event loop: one thread, which the accounts (or addresses) share round robin."""
 
 import asyncio
 from collections.abc import Callable
@@ -8,21 +8,20 @@ from typing import ParamSpec, TypeVar
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_THREADS = 1  # they would only wait for each other: Python runs one thread at a time
+_THREADS = 1  # more would wait for each other: Python runs one thread at a time
 
 
 class Offload:
-    """Runs plain functions in a thread. Whoever asks for a hundred at once has them done one after the other, so that the
-    next one waits for a single one of them."""
+    """Runs plain functions in a thread, one of each owner at a time, so that a hundred jobs of one delay another by one job."""
 
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(_THREADS, "offload")
         self._turns: dict[str, tuple[asyncio.Lock, int]] = {}  # a lock, and how many hold it or wait for it
 
     async def run(self, owner: str, fn: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """What `fn` returns or raises, when it is the turn of `owner` (an account's id or an address).
+        """Return what `fn` returns in the turn of `owner` (an account's id or an address). Raises what it raises.
 
-        A caller that is cancelled does not end the function, and keeps its turn until that is done.
+        If the caller is cancelled, the function continues, and the owner's next one waits for it.
         """
         turn, wanted = self._turns.get(owner) or (asyncio.Lock(), 0)
         self._turns[owner] = (turn, wanted + 1)
@@ -41,5 +40,5 @@ class Offload:
                 self._turns[owner] = (turn, wanted - 1)
 
     def close(self) -> None:
-        """Takes nothing more; what runs is not waited for."""
+        """Accept no more jobs, without waiting for the one that is running."""
         self._threads.shutdown(wait=False, cancel_futures=True)

@@ -1,4 +1,4 @@
-"""What lives as long as the server and what handlers need of it: the lifespan of app.py makes it, `request.state` is it."""
+"""The state of the application, `request.state` in handlers. The lifespan of app.py makes it."""
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -28,11 +28,11 @@ from svc.server.sse import Drain, Interrupt
 
 @dataclass(frozen=True, eq=False)
 class State(Mapping[str, Any]):
-    """Read as `Request[State]`: `request.state.db` and its kin, so that a misspelt name fails the type check.
+    """What handlers share. `Request[State]` types `request.state`, so that a misspelt name fails the type check.
 
-    It is a mapping, of itself alone, because that is what Starlette takes from a lifespan and hands to each request.
-    `clock` gives Unix seconds; `derived_keys` holds a key for each purpose, derived from the one secret of the data folder.
-    `interface` gives the interface document in JSON, which is built when it is first asked for.
+    Starlette expects a mapping from the lifespan: this one holds only itself. `clock` returns Unix seconds. `derived_keys` has a
+    key for each purpose, derived from the master key of the data folder. `interface` returns the interface document in JSON,
+    which is built at the first call.
     """
 
     config: Config

@@ -1,4 +1,4 @@
-"""A socket in the data folder, which only its owner can open: commands ask the running server there.
+"""A socket in the data folder, which only its owner can open. Commands query the running server there.
 
 svc status, svc doctor -> <data folder>/status: one line, `status` or `settings` -> one JSON document -> the end
 """
@@ -20,12 +20,12 @@ from svc.server.state import State
 from svc.version import VERSION
 
 _NAME = "status"
-_PATIENCE_SECONDS = 5.0
-_MOST_BYTES = 1024 * 1024
+_TIMEOUT_SECONDS = 5.0
+_ANSWER_BYTES = 1024 * 1024
 
 
 def now(state: State) -> dict[str, Any]:
-    """What a running server tells of itself: its version and process, since when, and the gauges of its own work by name."""
+    """Return the server's version, process and start, and the gauges of its work by name."""
     gauges = {name + "".join(f"_{value}" for value in labels.values()): number for name, labels, number in at_work(state)}
     return {
         "version": VERSION,
@@ -38,17 +38,18 @@ def now(state: State) -> dict[str, Any]:
 
 
 def settings(config: Config) -> dict[str, Any]:
-    """The environment in which `config` was read, secrets included, with absolute paths, and the base URL."""
+    """Return the environment of `config` with its secrets and with absolute paths, and the base URL."""
     paths = {"SVC_TLS_CERT": config.tls_cert, "SVC_TLS_KEY": config.tls_key, "SVC_CATALOG": config.catalog}
     absolute = {name: str(path.absolute()) for name, path in paths.items() if path}
     return {"environ": {**config.environ, **absolute}, "base_url": config.base_url}
 
 
 @contextlib.asynccontextmanager
-async def status_told(folder: Path, answers: Mapping[str, Callable[[], dict[str, Any]]]) -> AsyncIterator[None]:
-    """Answers each line that comes to the socket in `folder` with what `answers[line]()` returns, while the block runs. Raises
-    OSError where the file system takes no sockets."""
+async def status_socket(folder: Path, answers: Mapping[str, Callable[[], dict[str, Any]]]) -> AsyncIterator[None]:
+    """Answer each line on the socket in `folder` with `answers[line]()` while the block runs.
 
+    Raises OSError if the file system has no sockets.
+    """
     open_connections: set[asyncio.Task[Any]] = set()
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -56,17 +57,17 @@ async def status_told(folder: Path, answers: Mapping[str, Callable[[], dict[str,
         assert task
         open_connections.add(task)
         try:
-            async with asyncio.timeout(_PATIENCE_SECONDS):
+            async with asyncio.timeout(_TIMEOUT_SECONDS):
                 line = (await reader.readline()).decode("latin-1").strip()
             if line in answers:
                 writer.write(orjson.dumps(answers[line]()))
         except (TimeoutError, OSError, ValueError):
-            pass  # the command has gone, says nothing, or says too much
+            pass  # the command has disconnected, sends no line, or too long a line
         finally:
             open_connections.discard(task)
             writer.close()
 
-    (folder / _NAME).unlink(missing_ok=True)  # a crash left it: the folder is locked, so it is nobody else's
+    (folder / _NAME).unlink(missing_ok=True)  # left by a crash: no other process has locked the folder
     listener = socket.socket(socket.AF_UNIX)
     try:
         with _address(folder) as address:
@@ -87,23 +88,26 @@ async def status_told(folder: Path, answers: Mapping[str, Callable[[], dict[str,
 
 
 def ask(folder: Path, line: str = "status") -> dict[str, Any] | None:
-    """What the server of this data folder answers to `line`; None where none runs. Raises OSError, ValueError if it is silent."""
+    """Return the answer to `line` of the server of this data folder, or None if none runs.
+
+    Raises OSError, and ValueError if the answer is not JSON.
+    """
     with socket.socket(socket.AF_UNIX) as connection:
-        connection.settimeout(_PATIENCE_SECONDS)
+        connection.settimeout(_TIMEOUT_SECONDS)
         try:
             with _address(folder) as address:
                 connection.connect(address)
-        except (FileNotFoundError, ConnectionRefusedError):  # no folder, no socket, or one that a crash left
+        except (FileNotFoundError, ConnectionRefusedError):  # no folder, no socket, or one left by a crash
             return None
         connection.sendall(line.encode() + b"\n")
         with connection.makefile("rb") as answer:
-            told: dict[str, Any] = orjson.loads(answer.read(_MOST_BYTES))
-            return told
+            found: dict[str, Any] = orjson.loads(answer.read(_ANSWER_BYTES))
+            return found
 
 
 @contextlib.contextmanager
 def _address(folder: Path) -> Iterator[str]:
-    """The socket's address: by way of an open descriptor, because the whole path may be longer than the 107 bytes of one."""
+    """Yield the socket's address, which refers to an open descriptor: a path may be longer than the 107 bytes of an address."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         yield f"/proc/self/fd/{descriptor}/{_NAME}" if Path("/proc/self/fd").exists() else str(folder / _NAME)

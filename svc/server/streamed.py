@@ -1,7 +1,7 @@
-"""Answers of any length: made piece by piece while they are sent, so that a slow reader holds up their making, not the memory.
+"""Answers of any length, generated while they are sent, so that a slow client costs no memory.
 
-handler -> Streamed(pieces) -> what is short is sent as one answer with its length
-        -> what is long is sent piece by piece; an account has a bounded number of these open
+handler -> Streamed(chunks) -> a short one is one answer with its length
+        -> a long one is sent chunk by chunk; the number of these that an account has open is limited
 """
 
 from collections.abc import AsyncGenerator, AsyncIterable, Iterable, Mapping
@@ -23,7 +23,7 @@ _SHORT_BYTES = 256 * 1024
 async def json_array(
     pages: AsyncIterable[Iterable[Any]], before: bytes = b"[", after: bytes = b"]"
 ) -> AsyncGenerator[bytes, None]:
-    """The items of all `pages` as one JSON array, a piece for each page, between `before` and `after`."""
+    """Yield the items of all `pages` as one JSON array between `before` and `after`, one chunk for each page."""
     start = before
     async for page in pages:
         items = b",".join(orjson.dumps(item) for item in page)
@@ -34,27 +34,27 @@ async def json_array(
 
 
 class Streamed(Response):
-    """An answer to the account `owner` out of `pieces`, of which it never holds more than 256 KiB and one piece.
+    """An answer to the account `owner` from `chunks`. It holds at most 256 KiB and one chunk in memory.
 
-    What `pieces` raises before so much has come becomes an ordinary error answer; later only a connection that is cut can tell
-    that the answer is not whole. Raises ApiError `rate_limit_exceeded` when the account has too many long answers open.
+    What `chunks` raises within the first 256 KiB becomes an ordinary error answer. A later exception closes the connection.
+    Raises ApiError `rate_limit_exceeded` if the account has too many long answers open.
     """
 
     def __init__(
         self,
         request: Request[State],
         owner: str,
-        pieces: AsyncGenerator[bytes, None],
+        chunks: AsyncGenerator[bytes, None],
         headers: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(headers={"content-type": "application/json", "cache-control": "no-store", **(headers or {})})
         del self.headers["content-length"]
         self._state: State = request.state
         self._owner = owner
-        self._pieces = pieces
+        self._chunks = chunks
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async with aclosing(self._pieces):
+        async with aclosing(self._chunks):
             if scope["method"] == "HEAD":
                 await self._begin(send, b"", more_body=False)
                 return
@@ -68,18 +68,18 @@ class Streamed(Response):
                 del begun
                 try:
                     with attended(receive, self._state.drain, self._owner, Interrupt()):
-                        async for piece in self._pieces:
-                            await send({"type": "http.response.body", "body": piece, "more_body": True})
+                        async for chunk in self._chunks:
+                            await send({"type": "http.response.body", "body": chunk, "more_body": True})
                 except ClientGone:
                     return
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _beginning(self) -> tuple[bytes, bool]:
-        """What comes first, over 256 KiB of it or all, and whether it is all."""
+        """Return the first chunks, over 256 KiB or all, and whether they are all."""
         begun, size_bytes = [], 0
-        async for piece in self._pieces:
-            begun.append(piece)
-            size_bytes += len(piece)
+        async for chunk in self._chunks:
+            begun.append(chunk)
+            size_bytes += len(chunk)
             if size_bytes > _SHORT_BYTES:
                 return b"".join(begun), False
         return b"".join(begun), True

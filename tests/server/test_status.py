@@ -23,18 +23,18 @@ async def test_a_running_service_tells_who_it_is_and_what_it_does(service: Servi
 async def test_the_socket_is_its_owners_alone_and_goes_with_the_server(tmp_path: Path) -> None:
     folder = tmp_path / ("long" * 30)  # longer than the address of a socket may be
     folder.mkdir()
-    async with status.status_told(folder, {"status": lambda: {"one": 1}}):
+    async with status.status_socket(folder, {"status": lambda: {"one": 1}}):
         assert stat.S_IMODE((folder / "status").stat().st_mode) == 0o600
         assert await asyncio.to_thread(status.ask, folder) == {"one": 1}
     assert list(folder.iterdir()) == [] and status.ask(folder) is None
 
 
 async def test_a_socket_that_a_crash_left_is_taken_over_and_tells_of_no_server(tmp_path: Path) -> None:
-    async with status.status_told(tmp_path, {}):
+    async with status.status_socket(tmp_path, {}):
         (tmp_path / "status").rename(tmp_path / "kept")
     (tmp_path / "kept").rename(tmp_path / "status")
     assert status.ask(tmp_path) is None
-    async with status.status_told(tmp_path, {"status": lambda: {"two": 2}}):
+    async with status.status_socket(tmp_path, {"status": lambda: {"two": 2}}):
         assert await asyncio.to_thread(status.ask, tmp_path) == {"two": 2}
 
 
@@ -43,7 +43,7 @@ def test_a_folder_that_is_not_there_has_no_server(tmp_path: Path) -> None:
 
 
 async def test_who_connects_and_says_nothing_keeps_nobody_from_asking(tmp_path: Path) -> None:
-    async with status.status_told(tmp_path, {"status": lambda: {"one": 1}}):
+    async with status.status_socket(tmp_path, {"status": lambda: {"one": 1}}):
         silent = [await asyncio.open_unix_connection(tmp_path / "status") for _ in range(20)]
         assert await asyncio.to_thread(status.ask, tmp_path) == {"one": 1}
         for _, writer in silent:
@@ -51,7 +51,7 @@ async def test_who_connects_and_says_nothing_keeps_nobody_from_asking(tmp_path: 
 
 
 async def test_a_line_that_is_unknown_or_too_long_gets_no_answer(tmp_path: Path) -> None:
-    async with status.status_told(tmp_path, {"status": lambda: {"one": 1}}):
+    async with status.status_socket(tmp_path, {"status": lambda: {"one": 1}}):
         for line in ("", "other", "x" * 1_000_000):
             with pytest.raises((ValueError, OSError)):
                 await asyncio.to_thread(status.ask, tmp_path, line)
