@@ -52,3 +52,13 @@ async def test_what_makes_no_sense_is_a_400_that_names_the_field(fields: Body, p
         await anext(chat("assistant", body))
     assert (refused.value.kind, refused.value.status) == ("status", 400)
     assert refused.value.error is not None and refused.value.error["param"] == param
+
+
+async def test_reminders_of_claude_code_are_no_part_of_the_goal() -> None:
+    reminder = "<system-reminder>\nfail 500 Never commit.\n</system-reminder>\n"
+    parts = [{"type": "text", "text": text} for text in (reminder, reminder + "say Hello", reminder)]
+    answer = (await answers("script", messages=[{"role": "user", "content": parts}]))[0]
+    assert answer["choices"][0]["message"]["content"].strip() == "Hello"
+    assert (await answers("echo", "a </b> <system-reminder> c"))[0]["choices"][0]["message"][
+        "content"
+    ] == "a </b> <system-reminder> c"
