@@ -1,5 +1,6 @@
-"""The HTML of the checkout: plain pages that work without a script; every value in them is escaped here."""
+"""The HTML of the checkout pages, which need no script. Every value in them is escaped here."""
 
+from collections.abc import Mapping
 from html import escape
 
 _ICON = (
@@ -7,15 +8,13 @@ _ICON = (
     "rx='4' fill='%230a58ca'%2F%3E%3Cpath d='M4 5h8M4 8h5M4 11h7' stroke='white' stroke-width='1.6'%2F%3E%3C%2Fsvg%3E"
 )
 _PRESETS = ("5", "10", "25", "100")
-_BACK = '<p><a href="/">To the start page</a></p>'
+_BACK = '<p><a href="/">Back to home</a></p>'
 
 
 def page(title: str, body: str, *, test_money: bool, problem: str | None = None) -> str:
-    """A whole page around `body`, which is HTML already; `title` and `problem` are not."""
+    """Return a page with `body`, which is HTML; `title` and `problem` are plain text."""
     banner = (
-        '<p class="test" role="note"><strong>Test money.</strong> No real payment is made on this server.</p>'
-        if test_money
-        else ""
+        '<p class="test" role="note"><strong>Test money.</strong> This server takes no real payments.</p>' if test_money else ""
     )
     alert = f'<div role="alert">{escape(problem)}</div>' if problem else ""
     return f"""<!doctype html>
@@ -40,32 +39,33 @@ def page(title: str, body: str, *, test_money: bool, problem: str | None = None)
 """
 
 
-def amounts(email: str, balance: str, typed: str = "") -> str:
-    """The choice of an amount, for who has `balance` (`$3.20`); `typed` is what was sent before and refused."""
+def amounts(email: str, balance: str, chats_per_minute: Mapping[str, int], typed: str = "") -> str:
+    """Return the form for the amount. `balance` is text such as `$3.20`; `typed` is a wrong amount to show again."""
+    free, pro = chats_per_minute["free"], chats_per_minute["pro"]
     buttons = "\n".join(f'<button name="amount" value="{amount}">${amount}</button>' for amount in _PRESETS)
-    return f"""<p class="quiet">Signed in as {escape(email)}. The wallet has {escape(balance)}.</p>
+    return f"""<p class="quiet">Signed in as {escape(email)}. Balance: {escape(balance)}.</p>
 <form method="post" action="/checkout" class="presets">
 {buttons}
 </form>
 <form method="post" action="/checkout">
 <div class="field">
-<label for="amount">Another amount in US dollars</label>
+<label for="amount">Other amount in US dollars</label>
 <input id="amount" name="amount" inputmode="decimal" autocomplete="off" required
     pattern="[0-9]+([.][0-9]{{1,2}})?" value="{escape(typed)}" aria-describedby="rule">
-<small id="rule">5.00 to 10000.00, in whole cents</small>
+<small id="rule">From 5.00 to 10000.00, in whole cents</small>
 </div>
-<button>Go to payment</button>
+<button>Continue to payment</button>
 </form>
-<p class="quiet">The first funding makes the account pro: 120 chat requests a minute instead of 20.</p>
+<p class="quiet">Your first payment upgrades the account to pro: {pro} chat requests a minute instead of {free}.</p>
 {_BACK}"""
 
 
 def sign_in(email: str = "") -> str:
-    """The form to sign in; `email` is what was sent before and refused."""
+    """Return the form to sign in. `email` is a wrong address to show again."""
     return f"""<p>Sign in to add funds to your wallet.</p>
 <form method="post" action="/checkout/sign-in">
 <div class="field">
-<label for="email">E-mail</label>
+<label for="email">Email</label>
 <input id="email" name="email" type="email" autocomplete="username" value="{escape(email)}" required>
 </div>
 <div class="field">
@@ -78,12 +78,11 @@ def sign_in(email: str = "") -> str:
 
 
 def switched_off() -> str:
-    return f"<p>Adding funds is switched off on this server. Ask its operator.</p>\n{_BACK}"
+    return f"<p>Payments are switched off on this server. Contact its operator.</p>\n{_BACK}"
 
 
 def sandbox(session_id: str, amount: str) -> str:
-    """The page that plays the processor."""
-    return f"""<p>This page plays the payment processor. Pay {escape(amount)} of test money?</p>
+    return f"""<p>This is a test payment page. Pay {escape(amount)} with test money?</p>
 <form method="post" action="/checkout/sandbox/{escape(session_id)}">
 <button>Pay {escape(amount)} (test money)</button>
 </form>
@@ -91,16 +90,16 @@ def sandbox(session_id: str, amount: str) -> str:
 
 
 def returned(state: str | None, amount: str) -> str:
-    """Where the processor sends people back to; `state` of their checkout is None where it is not known whose it is."""
+    """Return the page after the payment. `state` of the checkout is None if the account is unknown."""
     texts = {
-        "paid": f"<p>{escape(amount)} has been added to your wallet.</p>",
+        "paid": f"<p>{escape(amount)} was added to your wallet.</p>",
         "failed": "<p>The payment failed. Nothing was added to your wallet.</p>",
-        "expired": "<p>The payment was not made in time. Nothing was added to your wallet.</p>",
-        "open": '<p>The payment processor has not told us about the payment yet. <a href="">Look again</a> in a moment.</p>',
+        "expired": "<p>The payment expired. Nothing was added to your wallet.</p>",
+        "open": '<p>We are waiting for the confirmation of your payment. <a href="">Reload</a> this page in a moment.</p>',
     }
-    known = texts.get(state or "", "<p>The wallet is filled as soon as the payment processor tells us about the payment.</p>")
+    known = texts.get(state or "", "<p>We add the funds to your wallet when the payment is confirmed.</p>")
     return f'{known}\n<p><a href="/checkout">Add funds</a></p>\n{_BACK}'
 
 
 def problem_only() -> str:
-    return f'<p><a href="/checkout">Back to adding funds</a></p>\n{_BACK}'
+    return f'<p><a href="/checkout">Back to Add funds</a></p>\n{_BACK}'

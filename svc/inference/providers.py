@@ -22,7 +22,7 @@ from svc.shapes import ABSENT, Absent, Shape, list_of, matching, nullable, one_o
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-_SLUG = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
+_SLUG = re.compile(r"[a-z0-9][a-z0-9_\-]{0,62}")  # also valid in the pattern of an input element
 _NONCE_BYTES = 12
 _KEY = re.compile(r"[!-~]{1,4096}")
 _URL_LENGTH = 2_000

@@ -1,7 +1,7 @@
-"""Adding funds in the browser, the only place where a funding starts.
+"""The checkout pages, the only way to add funds.
 
-in_html(from_our_page(recognised(handler))): a refusal becomes a page -> Origin (403) -> the cookie's account (401, which asks
-to sign in) -> handler(request, account)
+in_html(from_our_page(recognised(handler))): errors as pages -> Origin (403) -> the cookie's account (401, which asks to sign in)
+-> handler(request, account)
 """
 
 from collections.abc import Awaitable, Callable
@@ -26,14 +26,14 @@ from svc.routes.schemas.headers import CHECKOUT_COOKIE_HEADER
 from svc.routes.schemas.refusals import STORAGE
 from svc.server.bodies import read_body
 from svc.server.body_budget import KIB
-from svc.server.interface import Answer, Body, Refusal, describes, header, implies, parameter, path_id
+from svc.server.interface import Answer, Body, Item, Refusal, describes, header, implies, parameter, path_id
+from svc.server.limits import CHAT_PER_MINUTE
 from svc.server.openapi import HTML, REFERRER_POLICY
 from svc.server.state import State
 from svc.server.web import Endpoint, add_log_fields
 from svc.shapes import Component, string
 
 _WRONG_FORM = Refusal("invalid_value", when="The amount or the form is wrong.")
-_WRONG_PASSWORD = Refusal("invalid_credentials", when="The form to sign in.")
 _COOKIE = Component(
     "securitySchemes",
     "checkoutCookie",
@@ -41,19 +41,23 @@ _COOKIE = Component(
         "type": "apiKey",
         "in": "cookie",
         "name": "__Host-svc_checkout",
-        "description": "The cookie `__Host-svc_checkout`, set by signing in; for the checkout pages alone.",
+        "description": "The cookie `__Host-svc_checkout`, which sign-in sets. Only the checkout pages accept it.",
     },
 )
 _TO_CHECKOUT = {
-    "location": header("Where to go.", string, "https://127.0.0.1:8443/checkout"),
+    "location": header("The address to open.", string, "https://127.0.0.1:8443/checkout"),
     "referrer-policy": REFERRER_POLICY,
 }
 _PAGE = {"text/html": HTML}
-_SESSION_ID = path_id("session_id", "The sandbox's payment.", "sandbox_4fGk2mXq9TzLw8RbYc1VdN4fGk2mXq9T")
-_NOT_FOUND = Refusal("not_found", when="The person has no such payment.")
+_PAYMENT = Item(
+    path_id("session_id", "The id of the sandbox payment.", "sandbox_4fGk2mXq9TzLw8RbYc1VdN4fGk2mXq9T"),
+    Refusal("not_found", "There is no such payment.", when="The account has no such payment."),
+)
+_FORM_BYTES = 16 * KIB
+_FORM_TYPE = "application/x-www-form-urlencoded"
 
 Handler = Callable[[Request[State], Account], Awaitable[Response]]
-_TYPED_LENGTH = 20  # of a refused amount that stays in its field
+_TYPED_LENGTH = 20  # of a wrong amount that the form shows again
 
 
 # --- the guards of these pages
@@ -61,7 +65,7 @@ _TYPED_LENGTH = 20  # of a refused amount that stays in its field
 
 @implies(html=True)
 def in_html(handler: Endpoint) -> Endpoint:
-    """Shows a refusal as a page; 401 asks to sign in. Where payments are off, that is all there is to see."""
+    """Show errors as pages; 401 asks to sign in. If payments are switched off, every page says so."""
 
     async def endpoint(request: Request[State]) -> Response:
         if request.state.payments.mode == "none":
@@ -78,24 +82,17 @@ def in_html(handler: Endpoint) -> Endpoint:
     return endpoint
 
 
-@implies(
-    [
-        Refusal(
-            "invalid_request",
-            when="The form does not come from a page of this service, or adding funds is switched off.",
-            status="403",
-        )
-    ]
-)
+_FOREIGN_FORM = "The form was not sent from a page of this service, or payments are switched off."
+
+
+@implies([Refusal("invalid_request", when=_FOREIGN_FORM, status="403")])
 def from_our_page(handler: Endpoint) -> Endpoint:
-    """Refuses a form that was not sent from a page of ours: another site could send it with the person's cookie."""
+    """Refuse a form of another site, which could be sent with the account's cookie."""
 
     async def guarded(request: Request[State]) -> Response:
         ours = _origin(request.state.config.base_url)
         if request.headers.getlist("origin") != [ours]:
-            raise ApiError(
-                "invalid_request", f"This form must be sent from {ours}/checkout. Open that page and try again.", status=403
-            )
+            raise ApiError("invalid_request", f"Open {ours}/checkout and send the form from there.", status=403)
         return await handler(request)
 
     return guarded
@@ -103,7 +100,7 @@ def from_our_page(handler: Endpoint) -> Endpoint:
 
 @implies([Refusal("session_expired", when="The form to sign in."), STORAGE], security=_COOKIE)
 def recognised(handler: Handler) -> Endpoint:
-    """Lets in whom the cookie names, with the account. A bearer token means nothing here."""
+    """Pass the cookie's account to the handler. Bearer tokens are ignored."""
 
     async def endpoint(request: Request[State]) -> Response:
         account = await _person(request)
@@ -135,31 +132,28 @@ def _origin(base_url: str) -> str:
 @describes(
     "Checkout",
     "getCheckoutPage",
-    "The page to add funds",
-    answers={200: Answer("The choice of an amount.", contents=_PAGE)},
+    "Show the page to add funds",
+    answers={200: Answer("The form for the amount.", contents=_PAGE)},
 )
 async def show(request: Request[State], account: Account) -> Response:
-    """The choice of an amount."""
+    return _page(request, "Add funds", await _amounts(request, account))
+
+
+async def _amounts(request: Request[State], account: Account, typed: str = "") -> str:
     found = await request.state.db.read(wallet.balances, account.id)
-    return _page(request, "Add funds", pages.amounts(account.email, dollars(found["wallet_balance_micros"])))
+    return pages.amounts(account.email, dollars(found["wallet_balance_micros"]), CHAT_PER_MINUTE, typed)
 
 
 @describes(
     "Checkout",
     "signInToCheckout",
     "Sign in to add funds",
-    "From the page alone. Limit: 5 a minute for one IP address, shared with `/auth/login`.",
-    body=Body(CHECKOUT_SIGN_IN_FORM, most_bytes=16 * KIB, media_type="application/x-www-form-urlencoded"),
-    answers={
-        303: Answer(
-            "To the amounts.",
-            headers={**_TO_CHECKOUT, "set-cookie": CHECKOUT_COOKIE_HEADER},
-        )
-    },
-    errors=[_WRONG_FORM, _WRONG_PASSWORD, STORAGE],
+    "Only from this service's page. Limit: 5 a minute for an IP address, shared with `/auth/login`.",
+    body=Body(CHECKOUT_SIGN_IN_FORM, most_bytes=_FORM_BYTES, media_type=_FORM_TYPE),
+    answers={303: Answer("To the page to add funds.", headers={**_TO_CHECKOUT, "set-cookie": CHECKOUT_COOKIE_HEADER})},
+    errors=[_WRONG_FORM, Refusal("invalid_credentials", when="The form to sign in."), STORAGE],
 )
 async def sign_in(request: Request[State]) -> Response:
-    """`email` and `password` of a form -> the cookie, and back to the amounts; it makes no session."""
     state = request.state
     form = await _form(request)
     email = form.get("email", "")
@@ -179,27 +173,26 @@ async def sign_in(request: Request[State]) -> Response:
 @describes(
     "Checkout",
     "beginCheckout",
-    "Begin a payment",
-    "From the page alone: `Origin` must be this server's.",
-    body=Body(CHECKOUT_FORM, most_bytes=16 * KIB, media_type="application/x-www-form-urlencoded"),
+    "Start a payment",
+    "Only from this service's page: `Origin` must be this server.",
+    body=Body(CHECKOUT_FORM, most_bytes=_FORM_BYTES, media_type=_FORM_TYPE),
     answers={303: Answer("To the payment processor's page.", headers=_TO_CHECKOUT)},
     errors=[
         _WRONG_FORM,
-        Refusal("rate_limit_exceeded", when="The account has opened 20 checkouts within an hour."),
-        Refusal("upstream_error", when="The payment processor cannot be reached or failed. Nothing was charged."),
+        Refusal("rate_limit_exceeded", when="More than 20 checkouts in an hour."),
+        Refusal("upstream_error", when="The payment processor failed or cannot be reached. Nothing was charged."),
         Refusal("upstream_timeout", when="The payment processor did not answer in time. Nothing was charged."),
     ],
 )
 async def begin(request: Request[State], account: Account) -> Response:
-    """`amount` of a form -> 303 to the processor's page. Our row is on disk before the processor is asked."""
+    """Store the checkout, open a session at the processor, and redirect to its page."""
     state = request.state
     typed = (await _form(request)).get("amount", "")
     try:
         amount_micros = payments.check_amount(typed)
         state.limits.take_by_account("checkout", account.id)
     except ApiError as error:
-        found = await state.db.read(wallet.balances, account.id)
-        body = pages.amounts(account.email, dollars(found["wallet_balance_micros"]), typed[:_TYPED_LENGTH])
+        body = await _amounts(request, account, typed[:_TYPED_LENGTH])
         add_log_fields(request, code=error.code)
         return _page(request, "Add funds", body, error.status, str(error), error.headers)
     checkout_id = new_id("chk", state.clock())
@@ -212,13 +205,13 @@ async def begin(request: Request[State], account: Account) -> Response:
 @describes(
     "Checkout",
     "getCheckoutReturnPage",
-    "The page that the payment processor returns to",
+    "Show the page after a payment",
     parameters=[parameter("checkout", "query", "The checkout's id.", string, "chk_01m3250v3vn4qvxnatpwzmywwn")],
-    answers={200: Answer("What became of the payment.", contents=_PAGE)},
+    answers={200: Answer("The state of the payment.", contents=_PAGE)},
     errors=[STORAGE],
 )
 async def come_back(request: Request[State]) -> Response:
-    """Where the processor sends people; without the cookie it tells nothing about the checkout."""
+    """Show the state of the checkout, if the cookie is that of its account."""
     state = request.state
     account = await _person(request)
     checkout_id = request.query_params.get("checkout", "")
@@ -230,11 +223,10 @@ async def come_back(request: Request[State]) -> Response:
 @describes(
     "Checkout",
     "getSandboxPage",
-    "The page that plays the processor",
-    "With test money, where `SVC_PAYMENTS` is `sandbox`.",
-    parameters=[_SESSION_ID],
+    "Show the sandbox payment page",
+    "With test money, if `SVC_PAYMENTS` is `sandbox`.",
+    parameters=[_PAYMENT],
     answers={200: Answer("The payment.", contents=_PAGE)},
-    errors=[_NOT_FOUND],
 )
 async def show_sandbox(request: Request[State], account: Account) -> Response:
     checkout = await _sandbox_checkout(request, account)
@@ -245,13 +237,13 @@ async def show_sandbox(request: Request[State], account: Account) -> Response:
     "Checkout",
     "payInSandbox",
     "Pay with test money",
-    "From the page alone.",
-    parameters=[_SESSION_ID],
-    answers={303: Answer("To the page of thanks.", headers=_TO_CHECKOUT)},
-    errors=[_WRONG_FORM, _NOT_FOUND],
+    "Only from this service's page.",
+    parameters=[_PAYMENT],
+    answers={303: Answer("To the page after the payment.", headers=_TO_CHECKOUT)},
+    errors=[_WRONG_FORM],
 )
 async def pay_in_sandbox(request: Request[State], account: Account) -> Response:
-    """Sends the event of a paid checkout the way that the webhook takes, and the person back."""
+    """Process the event of a paid checkout as the webhook does, and redirect."""
     state = request.state
     checkout = await _sandbox_checkout(request, account)
     signature, body = state.payments.sandbox_event(checkout, state.clock())
@@ -265,7 +257,7 @@ async def _sandbox_checkout(request: Request[State], account: Account) -> Checko
     session_id = request.path_params["session_id"]
     checkout = await state.db.read(payments.checkout_of, account.id, session_id)
     if state.payments.mode != "sandbox" or checkout is None or checkout.session_id != session_id:
-        raise ApiError("not_found", "There is no such payment.")
+        raise _PAYMENT.not_found.error()
     return checkout
 
 
@@ -273,16 +265,16 @@ async def _sandbox_checkout(request: Request[State], account: Account) -> Checko
 
 
 async def _form(request: Request[State]) -> dict[str, str]:
-    """The fields of an urlencoded form, each at most once."""
-    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/x-www-form-urlencoded":
+    """Return the fields of a urlencoded form, each at most once."""
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _FORM_TYPE:
         raise ApiError("unsupported_media_type", "Send the form of this page.")
-    body = await read_body(request, 16 * KIB)
+    body = await read_body(request, _FORM_BYTES)
     try:
         fields = parse_qs(body.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=20)
     except ValueError:
         raise ApiError("invalid_value", "The form is not well-formed.") from None
     if any(len(values) > 1 for values in fields.values()):
-        raise ApiError("invalid_value", "The form has a field twice.")
+        raise ApiError("invalid_value", "The form has a repeated field.")
     return {name: values[0] for name, values in fields.items()}
 
 
@@ -299,7 +291,7 @@ def _page(
     headers: dict[str, str] | None = None,
 ) -> Response:
     state = request.state
-    # Chromium holds a form's redirects, too, against form-action: the processor's page must be in it.
+    # Chromium also applies form-action to redirects of a form, so it must contain the processor's page.
     processor = f" {CHECKOUT_ORIGIN} {_origin(state.payments.stripe.api)}" if state.payments.stripe else ""
     policy = (
         "default-src 'none'; style-src 'self'; img-src 'self' data:; base-uri 'none'; "

@@ -1,7 +1,7 @@
-"""All that an account has as one zip archive, so that no one is locked in: the artifacts as files, JSON lines for each kind.
+"""The export of an account as one zip archive: artifacts as files, everything else as JSON lines.
 
-a content -> a file without a name, until it is whole -> its entry -> the archive, which is sent as fast as the caller reads
-rows of a kind -> JSON lines, a MiB at a time, each in a read of its own -> the archive
+content -> complete in a temporary file -> its entry -> the archive, sent as fast as the client reads
+rows of a kind -> JSON lines, a MiB for each read -> the archive
 """
 
 import re
@@ -35,14 +35,15 @@ from svc.server.streamed import Streamed
 from svc.shapes import string
 
 AsJson = Callable[[sqlite3.Row], dict[str, Any]]
+_ARCHIVE = Content(string.about("The archive.", format="binary"))
 _LINES_BYTES = 1024 * 1024
 _NAME_BYTES = 150
-# What a file system or an unpacking program may take amiss: controls and marks of direction, path signs, what Windows refuses.
+# Unsafe in file names: controls, direction marks, path separators, characters that Windows refuses.
 _UNSAFE = re.compile(r'[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff/\\:*?"<>|]+|\.{2,}')
 
 
 def _columns(*names: str) -> AsJson:
-    """Tells the columns `names`; what ends in `_at` is a time."""
+    """Return a function that makes JSON of these columns. Names that end in `_at` are times."""
 
     def as_json(row: sqlite3.Row) -> dict[str, Any]:
         values = {name: row[name] for name in names}
@@ -61,7 +62,7 @@ def _support_message(row: sqlite3.Row) -> dict[str, Any]:
     return {"support_id": message.support_id, **message.as_json()}
 
 
-# file: (table, the columns that order an account's rows, how a row is told: never a secret or its hash)
+# file: (table, the columns that order an account's rows, the JSON of a row without secrets and their hashes)
 KINDS: dict[str, tuple[str, tuple[str, ...], AsJson]] = {
     "identities": ("identities", ("id",), _columns("id", "issuer", "subject", "email", "created_at")),
     "api_keys": ("api_keys", ("id",), _columns("id", "key_prefix", "name", "created_at", "last_used_at")),
@@ -93,21 +94,18 @@ KINDS: dict[str, tuple[str, tuple[str, ...], AsJson]] = {
 @describes(
     "Data",
     "exportAccount",
-    "Take everything along",
-    "Never a key, a password or a hash of one.",
+    "Export all data",
+    "Without keys, passwords and their hashes.",
     answers={
         200: Answer(
-            "A zip archive: `account.json`, JSON lines for each kind of thing, and the artifacts as files.",
-            contents={
-                "application/zip": Content(string.about("The archive.", format="binary")),
-                "*/*": Content(string.about("The archive.", format="binary")),
-            },
+            "A zip archive: `account.json`, JSON lines for each kind of object, and the artifacts as files.",
+            contents={"application/zip": _ARCHIVE, "*/*": _ARCHIVE},
             headers={"content-disposition": header("A download.", string, 'attachment; filename="export-2026-09-21.zip"')},
         )
     },
 )
 async def create(request: Request[State], caller: Caller) -> Response:
-    """The archive. Its memory is bounded by the largest row; what changes meanwhile may be in it or not, each thing whole."""
+    """Send the archive. Memory is limited to the largest row. Each object is complete, even if it changes during the export."""
     state = request.state
     headers = {
         "content-type": "application/zip",
@@ -120,7 +118,7 @@ async def create(request: Request[State], caller: Caller) -> Response:
 
 
 class _Sink:
-    """The file that zipfile writes to: what is written is taken away at once."""
+    """The output of zipfile, which `take` empties."""
 
     def __init__(self) -> None:
         self._written: list[bytes] = []
@@ -130,7 +128,7 @@ class _Sink:
         return len(data)
 
     def flush(self) -> None:
-        """For zipfile, which calls it."""
+        """Do nothing: zipfile calls it."""
 
     def take(self) -> bytes:
         taken, self._written = b"".join(self._written), []
@@ -138,36 +136,36 @@ class _Sink:
 
 
 async def _archive(state: State, account: Account) -> AsyncGenerator[bytes, None]:
-    import zipfile  # late: a start would wait for it
+    import zipfile  # late, because it slows the start
 
     db, sink = state.db, _Sink()
     archive = zipfile.ZipFile(sink, "w")  # type: ignore[call-overload]
     archive.writestr("account.json", orjson.dumps(_account(account), option=orjson.OPT_INDENT_2) + b"\n")
     for kind in KINDS:
-        # Zip64, because nobody knows before how long it becomes.
+        # Zip64, because the size is unknown.
         with archive.open(f"{kind}.jsonl", "w", force_zip64=True) as file:
             after: Any = None
             while (lines := await db.heavy_read(_lines, account.id, kind, after)) is not None:
                 text, after = lines
                 file.write(text)
                 yield sink.take()
-    # Their list comes last, because it tells what is in the archive: there are at most 10,000.
-    told: list[bytes] = []
+    lines_of_artifacts: list[bytes] = []  # at most 10,000
     last_id = ""
-    # A content is read whole before its entry begins, so that one which is replaced meanwhile can be read again.
+    # A content is read completely before its entry begins, so that it can be read again if it is replaced.
     with state.media.spool() as spool:
         while (artifact := await db.read(_next_artifact, account.id, last_id)) is not None:
             try:
                 await _spool_content(db, artifact, spool)
             except contents.ContentReplaced:
-                continue  # it is looked up again, under its new hash or no more
+                continue
             last_id = artifact.id
-            told.append(orjson.dumps({**artifact.as_json(), "file": _file(artifact)}, option=orjson.OPT_APPEND_NEWLINE))
+            line = {**artifact.as_json(), "file": _file(artifact)}
+            lines_of_artifacts.append(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
             with archive.open(_file(artifact), "w") as file:
-                while piece := spool.read(PIECE_BYTES):
-                    file.write(piece)
+                while chunk := spool.read(PIECE_BYTES):
+                    file.write(chunk)
                     yield sink.take()
-    archive.writestr("artifacts.jsonl", b"".join(told))
+    archive.writestr("artifacts.jsonl", b"".join(lines_of_artifacts))
     archive.close()
     yield sink.take()
 
@@ -178,7 +176,7 @@ def _account(account: Account) -> dict[str, Any]:
 
 
 async def _spool_content(db: Database, artifact: Artifact, spool: BinaryIO) -> None:
-    """Puts the artifact's content into `spool`, in place of what is there. Raises ContentReplaced."""
+    """Replace the content of `spool` with the artifact's. Raises ContentReplaced."""
     with storage():
         spool.seek(0)
         spool.truncate()
@@ -188,7 +186,7 @@ async def _spool_content(db: Database, artifact: Artifact, spool: BinaryIO) -> N
 
 
 def _lines(conn: sqlite3.Connection, account_id: str, kind: str, after: Any) -> tuple[bytes, Any] | None:
-    """The next rows of a kind as JSON lines, up to a MiB and one row, and the place of the last; None when there are no more."""
+    """Return the next rows as JSON lines, up to a MiB and one row, and the key of the last one, or None after the last row."""
     table, order, as_json = KINDS[kind]
     columns = ", ".join(order)
     further = "" if after is None else f"AND ({columns}) > ({', '.join('?' * len(order))})"
@@ -214,8 +212,8 @@ def _next_artifact(conn: sqlite3.Connection, account_id: str, after: str) -> Art
 
 
 def _file(artifact: Artifact) -> str:
-    """An artifact's path in the archive: its name in any alphabet, without what harms, behind the id that makes it unique."""
+    """Return an artifact's path in the archive: its unique id, and its name without unsafe characters."""
     name = _UNSAFE.sub("_", unicodedata.normalize("NFC", artifact.name))
-    # File systems count bytes; the end of a name tells its kind.
+    # File systems limit the bytes of a name, and its end has the extension.
     tail = name.encode("utf-8", "replace")[-_NAME_BYTES:].decode("utf-8", "ignore")
     return f"artifacts/{artifact.id}-{tail.rstrip('. ')}"

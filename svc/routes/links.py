@@ -1,4 +1,4 @@
-"""What the one-time links in e-mails do: set a new password, and verify an address.
+"""One-time links in mails: they set a new password or verify an address.
 
 POST /auth/password-reset -> mail -> /password-reset#TOKEN -> the page -> POST /auth/password-reset/confirm
 sign-up or POST /user/verify-email -> mail -> /verify-email#TOKEN -> the page -> POST /auth/verify-email
@@ -18,10 +18,7 @@ from svc.auth.emails import EMAIL
 from svc.auth.mail import Mail
 from svc.errors import ApiError
 from svc.routes import email_verification
-from svc.routes.schemas.accounts import (
-    PASSWORD_RESET_ACCEPTED,
-    VERIFICATION_ACCEPTED,
-)
+from svc.routes.schemas.accounts import PASSWORD_RESET_ACCEPTED, VERIFICATION_ACCEPTED
 from svc.routes.schemas.refusals import STORAGE
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Refusal, describes
@@ -30,25 +27,25 @@ from svc.server.web import no_content, reply
 from svc.shapes import boolean, record, text
 
 _RESET_TEXT = """\
-Somebody, probably you, asked for a new password for your account at
+We received a request to reset the password of your account at
 {base_url}
 
-Open this link within an hour to set one. It works once:
+To set a new password, open this link within an hour. It works once:
 
 {base_url}/password-reset#{token}
 
-If it was not you, do nothing: your password stays as it is.
+If you did not request this, ignore this mail. Your password does not change.
 """
 _VERIFY_TEXT = """\
-Somebody, probably you, made an account with this e-mail address at
+An account with this email address was created at
 {base_url}
 
-Open this link within a day to confirm that the address is yours:
+To verify your email address, open this link within a day:
 
 {base_url}/verify-email#{token}
 
-If it was not you, do not confirm it. You can take the account over with
-"Forgot your password?" at {base_url}
+If you did not create the account, do not open the link. To take over the
+account, use "Forgot your password?" at {base_url}
 """
 _TOKEN = text(10_000, least=1).about("The part of the link after `#`.")
 
@@ -61,7 +58,7 @@ class PasswordResetConfirmation(NamedTuple):
     token: Annotated[str, _TOKEN]
     password: Annotated[str, accounts.PASSWORD]
     delete_keys: Annotated[
-        bool, boolean.about("Whether all API keys and own model providers go, too: somebody else may have made them.")
+        bool, boolean.about("Also delete all API keys and own model providers, which someone else may have created.")
     ] = False
 
 
@@ -84,29 +81,29 @@ _VERIFY_EMAIL = record("VerifyEmailRequest", VerifyEmail, example={"token": "9hQ
 @describes(
     "Sign-in",
     "requestPasswordReset",
-    "Ask for a password link",
-    "Limit: 3 an hour for one IP address. The answer does not tell whether there is such an account. Where "
-    "the operator has set up no mail, `python -m svc user reset-link EMAIL` prints a link.",
+    "Request a password reset",
+    "Limit: 3 an hour for an IP address. The answer is the same if there is no such account. If mail is not set up, the operator "
+    "can print a link with `python -m svc user reset-link EMAIL`.",
     body=_PASSWORD_RESET,
     answers={202: Answer("Accepted.", PASSWORD_RESET_ACCEPTED)},
     errors=[STORAGE],
 )
 async def request_password_reset(request: Request[State], body: PasswordReset) -> Response:
-    """Answer 202 at once and always, so that nobody learns who has an account here; the mail is made afterwards."""
+    """Always answer 202 at once, so that nobody learns who has an account. The mail is written afterwards."""
     state = request.state
     if state.mail is not None:
         state.mail.later(partial(_reset_message, state, state.mail, body.email))
-    return reply({"message": "If there is an account with this e-mail and mail is set up here, a link is on its way."}, 202)
+    return reply(PASSWORD_RESET_ACCEPTED.example, 202)
 
 
 async def _reset_message(state: State, mail: Mail, email: str) -> EmailMessage | None:
-    """The mail with a new one-time link, None where nobody has this address. It goes to the address as the account has it."""
+    """Return the mail with a new link, or None if there is no such account. It is sent to the address in the account."""
     found = await state.db.write(_add_reset_link, email, state.clock())
     if found is None:
         return None
     account, token = found
     text = _RESET_TEXT.format(base_url=state.config.base_url, token=token)
-    return mail.message(account.email, "Set a new password", text)
+    return mail.message(account.email, "Reset your password", text)
 
 
 def _add_reset_link(tx: sqlite3.Connection, email: str, now_seconds: float) -> tuple[Account, str] | None:
@@ -122,24 +119,21 @@ def _add_reset_link(tx: sqlite3.Connection, email: str, now_seconds: float) -> t
     "Sign-in",
     "confirmPasswordReset",
     "Set a new password",
-    "With the one-time token of a link, valid for an hour; using it makes the account's other links void. Limit: 10 a minute for "
-    "one IP address. Open sessions end by themselves within 8 hours; the keys and providers stay unless `delete_keys` says "
-    "otherwise. A mailed link verifies the address: the first time, identities linked before are unlinked.",
+    "With the one-time token of a link, valid for an hour. The account's other links become invalid. Limit: 10 a minute for an "
+    "IP address. Open sessions end within 8 hours. A mailed link also verifies the address: the first time, all linked "
+    "identities are unlinked.",
     body=_CONFIRMATION,
     answers={204: Answer("The password is set.")},
-    errors=[
-        Refusal("invalid_token", param="token", when="The link was used, is over an hour old or was never made."),
-        STORAGE,
-    ],
+    errors=[Refusal("invalid_token", param="token", when="The link was used, is over an hour old, or is unknown."), STORAGE],
 )
 async def confirm_password_reset(request: Request[State], body: PasswordResetConfirmation) -> Response:
-    """Once per link. Nothing is hashed for a link that is not good."""
     state = request.state
     token, password, delete_keys = body
+    # Before the password is hashed, which is expensive.
     link = await state.db.read(links.find_link, "reset", token, state.clock())
     password_hash = await state.passwords.hash(password)
     while delete_keys and await state.db.write(tokens.delete_some_keys, link.account_id):
-        pass  # of many keys most go here: one long transaction would make everybody wait
+        pass  # in short transactions, because there may be many keys
     await state.db.write(_reset, token, password_hash, delete_keys, state.clock())
     return no_content()
 
@@ -159,17 +153,13 @@ def _reset(tx: sqlite3.Connection, token: str, password_hash: str, delete_keys: 
 @describes(
     "Sign-in",
     "verifyEmail",
-    "Confirm an e-mail address",
-    "With the one-time token of a link, valid for a day. The first verification unlinks identities linked before.",
+    "Verify an email address",
+    "With the one-time token of a link, valid for a day. The first verification unlinks all linked identities.",
     body=_VERIFY_EMAIL,
-    answers={204: Answer("The address is confirmed.")},
-    errors=[
-        Refusal("invalid_token", param="token", when="The link was used, is over a day old or was never made."),
-        STORAGE,
-    ],
+    answers={204: Answer("The address is verified.")},
+    errors=[Refusal("invalid_token", param="token", when="The link was used, is over a day old, or is unknown."), STORAGE],
 )
 async def verify_email(request: Request[State], body: VerifyEmail) -> Response:
-    """Once per link."""
     await request.state.db.read(links.find_link, "verify", body.token, request.state.clock())
     await request.state.db.write(_verify, body.token, request.state.clock())
     return no_content()
@@ -183,13 +173,10 @@ def _verify(tx: sqlite3.Connection, token: str, now_seconds: float) -> None:
 @describes(
     "Account",
     "requestVerification",
-    "Have the link that confirms the address mailed again",
-    "Limit: 3 an hour for one account.",
+    "Resend the verification mail",
+    "Limit: 3 an hour for an account.",
     answers={202: Answer("Accepted.", VERIFICATION_ACCEPTED)},
-    errors=[
-        Refusal("already_verified"),
-        Refusal("rate_limit_exceeded", when="More than 3 in an hour."),
-    ],
+    errors=[Refusal("already_verified"), Refusal("rate_limit_exceeded", when="More than 3 in an hour.")],
 )
 async def request_verification(request: Request[State], caller: Caller) -> Response:
     state = request.state
@@ -198,9 +185,9 @@ async def request_verification(request: Request[State], caller: Caller) -> Respo
         raise ApiError("already_verified")
     state.limits.take_by_account("verify_email", caller.id)
     if state.mail is None:
-        return reply({"message": "No mail is set up on this server. Its operator can tell how to go on."}, 202)
+        return reply({"message": "Mail is not set up on this server. Contact its operator."}, 202)
     send_verification(state, account)
-    return reply({"message": "A link that confirms this address is on its way to it."}, 202)
+    return reply(VERIFICATION_ACCEPTED.example, 202)
 
 
 def send_verification(state: State, account: Account) -> None:
@@ -213,7 +200,9 @@ async def _verification_message(state: State, mail: Mail, account: Account) -> E
     token = links.new_link_token(verified=False)
     if not await state.db.write(_add_verification_link, account.id, token, state.clock()):
         return None
-    return mail.message(account.email, "Confirm your address", _VERIFY_TEXT.format(base_url=state.config.base_url, token=token))
+    return mail.message(
+        account.email, "Verify your email address", _VERIFY_TEXT.format(base_url=state.config.base_url, token=token)
+    )
 
 
 def _add_verification_link(tx: sqlite3.Connection, account_id: str, token: str, now_seconds: float) -> bool:

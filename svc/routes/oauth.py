@@ -1,7 +1,7 @@
-"""Signing in with other providers, and the identities that an account is linked with.
+"""Sign-in with other providers, and the identities that are linked to an account.
 
-GET /auth/oauth/google -> 302 to Google -> GET .../callback: state and cookie -> code -> identity -> _arrive -> 302 to the page
-with a one-time code in its fragment, or what went wrong -> POST /auth/oauth/session (routes/auth.py)
+GET /auth/oauth/google -> 302 to Google -> GET .../callback: state and cookie -> code -> identity -> _account_of -> 302 to the
+page with a one-time code or an error in its fragment -> POST /auth/oauth/session (routes/auth.py)
 """
 
 import sqlite3
@@ -19,24 +19,25 @@ from svc.routes import email_verification
 from svc.routes.schemas.accounts import IDENTITY_LIST, IDENTITY_PROVIDER_LIST, LINKING_BEGUN
 from svc.routes.schemas.headers import LOCATION_HEADER, OAUTH_COOKIE_HEADER
 from svc.server.gate import Caller
-from svc.server.interface import Answer, Refusal, describes, parameter, path_id
+from svc.server.interface import Answer, Item, Refusal, describes, item_id, parameter, path_id
 from svc.server.openapi import REFERRER_POLICY
 from svc.server.state import State
-from svc.server.web import add_log_fields, listing, no_content, page_after, page_limit, reply
+from svc.server.web import add_log_fields, listing, no_content, read_page, reply
 from svc.shapes import Shape, string
 
-_PROVIDER = path_id("provider", "The name of a configured identity provider.", "google")
-_NOT_FOUND = Refusal(
-    "not_found",
-    "There is no such identity provider. GET /auth/oauth lists them.",
-    when="No such identity provider is configured.",
+_NO_PROVIDER = Refusal("not_found", "There is no such identity provider. GET /auth/oauth lists them.")
+_PROVIDER, _PROVIDER_TO_LINK = (
+    Item(path_id(name, "The name of a configured identity provider.", "google"), _NO_PROVIDER)
+    for name in ("provider", "identity")
 )
+_IDENTITY = item_id("identity", "identity", "idn")
+_REDIRECT = {"location": LOCATION_HEADER, "referrer-policy": REFERRER_POLICY, "set-cookie": OAUTH_COOKIE_HEADER}
 
 _CODE_LENGTH = 4096
 
 
 class Refused(Exception):
-    """A sign-in that ends without a session, for a reason that no answer of the API has: the page's fragment tells it.
+    """A sign-in that fails with a code for the page's fragment that is not in the table of errors.
 
     `access_denied` (at the provider), `email_missing`, `identity_taken` (linked to another account).
     """
@@ -49,10 +50,9 @@ class Refused(Exception):
     "Sign-in",
     "listIdentityProviders",
     "List the identity providers",
-    answers={200: Answer("Those that the operator has configured.", IDENTITY_PROVIDER_LIST)},
+    answers={200: Answer("The configured identity providers.", IDENTITY_PROVIDER_LIST)},
 )
 async def list_providers(request: Request[State]) -> Response:
-    """The configured providers, with the address that begins a sign-in."""
     base_url = request.state.config.base_url
     found = [
         {"provider": provider.name, "issuer": provider.issuer, "url": f"{base_url}/auth/oauth/{provider.name}"}
@@ -64,25 +64,19 @@ async def list_providers(request: Request[State]) -> Response:
 @describes(
     "Sign-in",
     "beginOauth",
-    "Begin a sign-in elsewhere",
-    "For the browser: authorization code with PKCE, state and nonce. Limit: 300 a minute for one IP address, "
-    "for all three steps together.",
+    "Start a sign-in with an identity provider",
+    "For browsers: authorization code with PKCE, state and nonce. Limit: 300 a minute for an IP address, for all three steps "
+    "together.",
     parameters=[_PROVIDER],
-    answers={
-        302: Answer(
-            "To the identity provider; where that cannot be, to the page with `#error=<code>&provider=<name>`.",
-            headers={"location": LOCATION_HEADER, "referrer-policy": REFERRER_POLICY, "set-cookie": OAUTH_COOKIE_HEADER},
-        )
-    },
-    errors=[_NOT_FOUND],
+    answers={302: Answer("To the identity provider, or to the page with `#error=<code>&provider=<name>`.", headers=_REDIRECT)},
 )
 async def begin(request: Request[State]) -> Response:
-    """302 to the provider. Trouble is shown on the page, as people come here by a link."""
+    """Redirect to the provider. The page shows errors, because people open this address by a link."""
     provider = _provider(request, request.path_params["provider"])
     try:
         url, browser = await _begin(request, provider, None)
     except ApiError as error:
-        return _trouble(request, provider, error.code, str(error))
+        return _failed(request, provider, error.code, str(error))
     answer = _found(url)
     oauth_flows.set_cookie(answer, browser)
     return answer
@@ -91,33 +85,31 @@ async def begin(request: Request[State]) -> Response:
 @describes(
     "Sign-in",
     "finishOauth",
-    "Come back from an identity provider",
-    "For the browser, sent here by the identity provider. An identity joins an existing account only where "
-    "both sides have verified the e-mail.",
+    "Return from an identity provider",
+    "For browsers, redirected by the identity provider. An identity joins an existing account only if both sides have verified "
+    "the email address.",
     parameters=[
         _PROVIDER,
-        parameter("state", "query", "What the sign-in began with.", string),
-        parameter("code", "query", "What the identity provider gave.", string),
-        parameter("error", "query", "Why it gave none.", string),
-        parameter("iss", "query", "Who answers.", string),
+        parameter("state", "query", "The state of the sign-in.", string),
+        parameter("code", "query", "The code of the identity provider.", string),
+        parameter("error", "query", "The error of the identity provider.", string),
+        parameter("iss", "query", "The issuer that answers.", string),
     ],
     answers={
         302: Answer(
-            "To the page, with `#code=…` to change for a session, `#linked=<name>`, or `#error=<code>&provider=<name>`.",
-            headers={"location": LOCATION_HEADER, "referrer-policy": REFERRER_POLICY, "set-cookie": OAUTH_COOKIE_HEADER},
+            "To the page, with `#code=…` to exchange for a session, `#linked=<name>`, or `#error=<code>&provider=<name>`.",
+            headers=_REDIRECT,
         )
     },
-    errors=[_NOT_FOUND],
 )
 async def callback(request: Request[State]) -> Response:
-    """302 to the page: `#code=…` to change for a session, `#linked=…`, or `#error=…`."""
     provider = _provider(request, request.path_params["provider"])
     try:
         answered = await _come_back(request, provider)
     except Refused as refusal:
-        return _trouble(request, provider, str(refusal))
+        return _failed(request, provider, str(refusal))
     except ApiError as error:
-        return _trouble(request, provider, error.code, str(error))
+        return _failed(request, provider, error.code, str(error))
     return _to_page(request, answered)
 
 
@@ -132,8 +124,7 @@ async def callback(request: Request[State]) -> Response:
     paged=True,
 )
 async def list_identities(request: Request[State], caller: Caller) -> Response:
-    """Newest first, `?limit= ?after=`."""
-    page = await request.state.db.read(identities.identities_page, caller.id, page_limit(request), page_after(request))
+    page = await read_page(request, caller.id, identities.identities_page)
     names = {provider.issuer: provider.name for provider in request.state.identity_providers.values()}
     return listing(page, lambda identity: identity.as_json(names.get(identity.issuer)))
 
@@ -141,25 +132,17 @@ async def list_identities(request: Request[State], caller: Caller) -> Response:
 @describes(
     "Account",
     "beginLinking",
-    "Begin to link an identity",
-    parameters=[path_id("identity", "The name of a configured identity provider.", "google")],
-    answers={200: Answer("Where to go.", LINKING_BEGUN, headers={"set-cookie": OAUTH_COOKIE_HEADER})},
+    "Start to link an identity",
+    parameters=[_PROVIDER_TO_LINK],
+    answers={200: Answer("The address to open.", LINKING_BEGUN, headers={"set-cookie": OAUTH_COOKIE_HEADER})},
     errors=[
-        _NOT_FOUND,
         Refusal("upstream_unreachable", "The identity provider cannot be reached. Try again later."),
         Refusal("upstream_error", "The identity provider refused with status 500.", when="The identity provider failed."),
-        Refusal(
-            "upstream_invalid_response", "The identity provider gave no valid configuration.", when="Its answer makes no sense."
-        ),
-        Refusal(
-            "upstream_timeout",
-            "The identity provider did not answer in time. Try again.",
-            when="The identity provider did not answer in time.",
-        ),
+        Refusal("upstream_invalid_response", "The identity provider has no valid configuration.", when="Its answer is invalid."),
+        Refusal("upstream_timeout", "The identity provider did not answer in time. Try again."),
     ],
 )
 async def begin_linking(request: Request[State], caller: Caller) -> Response:
-    """`{url}`: where this browser, and no other, goes to link an identity to this account within 10 minutes."""
     url, browser = await _begin(request, _provider(request, request.path_params["identity"]), caller.id)
     answer = reply({"url": url})
     oauth_flows.set_cookie(answer, browser)
@@ -170,29 +153,24 @@ async def begin_linking(request: Request[State], caller: Caller) -> Response:
     "Account",
     "deleteIdentity",
     "Unlink an identity",
-    parameters=[path_id("identity", "The identity's id.", "idn_01m3250v3vn4qvxnatpwzmywwn")],
-    answers={204: Answer("It signs in to this account no more.")},
-    errors=[
-        Refusal("not_found", "There is no such identity.", when="The account has no such identity."),
-        Refusal("last_identity", when="It is the only way in to the account."),
-    ],
+    parameters=[_IDENTITY],
+    answers={204: Answer("The identity is unlinked.")},
+    errors=[Refusal("last_identity", when="It is the only way to sign in to the account.")],
 )
 async def unlink(request: Request[State], caller: Caller) -> Response:
-    """204; 409 when it is the only way in."""
-    identity_id = request.path_params["identity"]
-    db = request.state.db
+    db, identity_id = request.state.db, request.path_params["identity"]
     account = await caller.account(db)
     await db.write(identities.delete_identity, caller.id, identity_id, has_password=account.has_password)
     return no_content()
 
 
-# --- the way to a provider and back
+# --- to a provider and back
 
 
 def _provider(request: Request[State], name: str) -> SignInProvider:
     provider: SignInProvider | None = request.state.identity_providers.get(name)
     if provider is None:
-        raise ApiError("not_found", "There is no such identity provider. GET /auth/oauth lists them.")
+        raise _NO_PROVIDER.error()
     return provider
 
 
@@ -202,7 +180,7 @@ def _flow(request: Request[State], provider: SignInProvider, state: str) -> Flow
 
 
 async def _begin(request: Request[State], provider: SignInProvider, account_id: str | None) -> tuple[str, str]:
-    """Where to send the browser, and what it is known by. It keeps its name, so that two sign-ins may be under way in it."""
+    """Return the provider's address and the browser's token. A browser keeps its token: it may have two sign-ins in progress."""
     browser, token = oauth_flows.browser_of(request.headers) or oauth_flows.new_token(), oauth_flows.new_token()
     url = await provider.authorization_url(_flow(request, provider, token))
     now_seconds = request.state.clock()
@@ -211,23 +189,23 @@ async def _begin(request: Request[State], provider: SignInProvider, account_id: 
 
 
 async def _come_back(request: Request[State], provider: SignInProvider) -> dict[str, str]:
-    """The page's fragment for a callback. The flow ends first of all, so that nothing can be tried with its state again."""
+    """Return the page's fragment for a callback. The flow ends first, so that its state cannot be used again."""
     state, query = request.state, request.query_params
     browser, token = oauth_flows.browser_of(request.headers), query.get("state", "")
     flow = await state.db.write(oauth_flows.end, token, browser, state.clock()) if browser else None
     if not browser or not flow:
-        raise ApiError("invalid_token", "The state is used, old, unknown, or of another browser.")
+        raise ApiError("invalid_token", "The state was used, expired, is unknown, or belongs to another browser.")
     if flow.provider != provider.name or not await provider.answers_as(query.get("iss")):
-        raise ApiError("invalid_token", "The answer is another provider's.")
+        raise ApiError("invalid_token", "Another provider sent the answer.")
     if query.get("error") == "access_denied":
         raise Refused("access_denied")
-    # A parameter that comes twice could be read in two ways (RFC 6749 3.1).
+    # A repeated parameter is ambiguous (RFC 6749 3.1).
     if "error" in query or not 0 < len(query.get("code", "")) <= _CODE_LENGTH or len(query) != len(query.multi_items()):
-        raise ApiError("upstream_error", "The provider answered with an error, or without a code.")
+        raise ApiError("upstream_error", "The provider sent an error, or no code.")
     identity = _usable(await provider.identity(_flow(request, provider, token), query["code"]))
     code = None if flow.account_id else oauth_flows.new_token()
     account_id = await state.db.write(
-        _arrive, identity, flow.account_id, browser, code, state.config.signup == "open", state.clock()
+        _account_of, identity, flow.account_id, browser, code, state.config.signup == "open", state.clock()
     )
     add_log_fields(request, account=account_id, provider=provider.name)
     return {"code": code} if code else {"linked": provider.name}
@@ -237,7 +215,7 @@ def _to_page(request: Request[State], fragment: dict[str, str]) -> Response:
     return _found(f"{request.state.config.base_url}/#{urlencode(fragment)}")
 
 
-def _trouble(request: Request[State], provider: SignInProvider, code: str, detail: str | None = None) -> Response:
+def _failed(request: Request[State], provider: SignInProvider, code: str, detail: str | None = None) -> Response:
     add_log_fields(request, code=code, provider=provider.name, detail=detail)
     return _to_page(request, {"error": code, "provider": provider.name})
 
@@ -247,10 +225,10 @@ def _found(url: str) -> Response:
     return Response(status_code=302, headers=headers)
 
 
-# --- whose identity it is
+# --- the account of an identity
 
 
-def _arrive(
+def _account_of(
     tx: sqlite3.Connection,
     identity: Identity,
     link_to: str | None,
@@ -259,9 +237,9 @@ def _arrive(
     signup_open: bool,
     now_seconds: float,
 ) -> str:
-    """The account that an identity belongs to from now on, with the `code` that signs `browser` in to it (None when linking).
+    """Return the account of an identity, and store the `code` that signs `browser` in to it (None when linking).
 
-    Raises Refused, and ApiError `email_taken`, `signup_closed`, `invalid_token` (the account to link to is gone).
+    Raises Refused, and ApiError `email_taken`, `signup_closed`, `invalid_token` (the account to link to was deleted).
     """
     account_id = identities.account_of(tx, identity.issuer, identity.subject)
     if account_id is not None and link_to not in (None, account_id):
@@ -276,10 +254,10 @@ def _arrive(
 
 
 def _account_for(tx: sqlite3.Connection, identity: Identity, signup_open: bool, now_seconds: float) -> str:
-    """The account that a new identity joins, or a new one.
+    """Return the account that a new identity joins, or a new account.
 
-    It joins only where both sides have verified the e-mail: else whoever signed up first with somebody's address, here or
-    there, would share an account with them.
+    It joins only if both sides have verified the address. Otherwise someone who signed up with a foreign address, here or
+    there, would share the account of its owner.
     """
     if identity.email is None:
         raise Refused("email_missing")
@@ -301,7 +279,7 @@ def _verify_email(tx: sqlite3.Connection, account_id: str, identity: Identity, n
 
 
 def _usable(identity: Identity) -> Identity:
-    """The identity without an e-mail or a name that no account here could have."""
+    """Return the identity without an address or name that is not valid for an account."""
 
     def usable(shape: Shape[str] | Shape[str | None], value: str | None) -> str | None:
         try:

@@ -1,4 +1,4 @@
-"""The limits that the web application needs, read from the declarations with which the service checks requests."""
+"""The limits for the forms of the web application, from the shapes that check requests."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -32,14 +32,15 @@ _FORMS: Mapping[str, Shape[Any]] = {
     "message": NEW_MESSAGE,
     "image": IMAGE,
 }
-# A keyword of JSON schema, and the attribute of an input element with the same meaning.
+# JSON schema keyword: attribute of an input element.
 _ATTRIBUTES = {"minLength": "minlength", "maxLength": "maxlength", "minimum": "min", "maximum": "max"}
 
 
 def page_limits() -> dict[str, Any]:
-    """Return the attributes of the inputs by form and field, and the limits that the application's texts name."""
+    """Return the input attributes by form and field, and the limits in the application's texts."""
     return {
         **{name: {field.name: _bounds(field.shape.schema) for field in shape.fields} for name, shape in _FORMS.items()},
+        "provider_name_pattern": next(field.shape.schema["pattern"] for field in NEW_PROVIDER.fields if field.name == "name"),
         "search": {"maxlength": search.QUERY_LENGTH},
         "session_hours": tokens.SESSION_SECONDS // 3600,
         "chats_per_minute": CHAT_PER_MINUTE,

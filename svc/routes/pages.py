@@ -1,7 +1,7 @@
-"""The pages for browsers and the files that they load: everything under svc/static/ that is a script, a style sheet or a picture.
+"""The web application: its pages, and the scripts, style sheets and images of svc/static/.
 
-A page names its files under `/static/<release>/…`, the release being a hash over all of them: such an answer may be kept for
-ever, and a new release of the service is taken at once. The same files stand under `/static/…` as well, to be asked for anew.
+A page refers to `/static/<release>/…`, where the release is a hash of all files. Browsers may cache such an answer for any time,
+and load the files of a new release at once. The same files under `/static/…` are revalidated.
 """
 
 import base64
@@ -34,23 +34,19 @@ _TYPES = {
 }
 _FILE_HEADERS = {
     **OF_PAGES,
-    "etag": header("Of this content, for If-None-Match.", string, '"b94d27b9934d3e08a52e52d7da7dabfa"'),
+    "etag": header("The version of the file, for If-None-Match.", string, '"b94d27b9934d3e08a52e52d7da7dabfa"'),
 }
-_NOT_CHANGED = Answer("Not changed since it was asked for (`If-None-Match`).", headers=_FILE_HEADERS)
+_NOT_CHANGED = Answer("The browser's copy is current (`If-None-Match`).", headers=_FILE_HEADERS)
+_PAGE_ANSWERS = {200: Answer("The page.", contents={"text/html": HTML}, headers=_FILE_HEADERS), 304: _NOT_CHANGED}
+_IN_FRAGMENT = "The token is in the fragment of the link, which browsers do not send."
 _COMPRESSED = (".css", ".js", ".mjs", ".svg", ".html")
-# For what is no page: shown by itself, it may load and run nothing.
+# Opened directly, a file must not load or run anything.
 _NOTHING = "default-src 'none'; frame-ancestors 'none'"
 _IMPORT_MAP = re.compile(rb'<script type="importmap">(.*?)</script>', re.DOTALL)
 
 
-def _page_answers(text: str) -> dict[int, Answer]:
-    return {200: Answer(text, contents={"text/html": HTML}, headers=_FILE_HEADERS), 304: _NOT_CHANGED}
-
-
 @dataclass(frozen=True)
 class File:
-    """A file of the package, read once."""
-
     content: bytes
     suffix: str
 
@@ -60,7 +56,7 @@ class File:
 
     @cached_property
     def compressed(self) -> bytes | None:
-        """None where it would not be smaller."""
+        """Return the content in gzip, or None if that is not smaller."""
         if self.suffix not in _COMPRESSED:
             return None
         small = gzip.compress(self.content, 9, mtime=0)
@@ -76,14 +72,14 @@ def files() -> dict[str, File]:
 
 @functools.cache
 def release() -> str:
-    """What changes whenever one of the files does."""
+    """Return a hash of all files."""
     named = "\n".join(f"{name} {file.etag}" for name, file in files().items())
     return hashlib.sha256(named.encode()).hexdigest()[:16]
 
 
 @functools.cache
 def _page(name: str) -> tuple[File, str]:
-    """Return a page with this release in its addresses and the limits of its forms, and the policy under which it is shown."""
+    """Return a page with the release in its addresses and the limits of its forms, and its Content-Security-Policy."""
     limits = page_limits()
     content = (STATIC / name).read_bytes().replace(b"{release}", release().encode())
     content = content.replace(b"{limits}", orjson.dumps(limits))
@@ -93,9 +89,9 @@ def _page(name: str) -> tuple[File, str]:
 
 
 def policy(html: bytes) -> str:
-    """The Content-Security-Policy of a page: scripts and styles of this origin and nothing else.
+    """Return the Content-Security-Policy of a page: scripts and styles of this origin only.
 
-    An import map can only stand in the page itself; it is let in by its hash.
+    An import map must be inline, so the policy has its hash.
     """
     maps = "".join(f" 'sha256-{base64.b64encode(hashlib.sha256(text).digest()).decode()}'" for text in _IMPORT_MAP.findall(html))
     return (
@@ -105,7 +101,7 @@ def policy(html: bytes) -> str:
     )
 
 
-@describes("Pages", "getDocsPage", "This document, for people", answers=_page_answers("The reference page."))
+@describes("Pages", "getDocsPage", "Show the API reference", answers=_PAGE_ANSWERS)
 async def show_docs(request: Request[State]) -> Response:
     return _page_answer(request, "docs.html")
 
@@ -113,9 +109,9 @@ async def show_docs(request: Request[State]) -> Response:
 @describes(
     "Pages",
     "getPasswordResetPage",
-    "The page that a password link opens",
-    "The token is in the fragment of the link, which a browser never sends.",
-    answers=_page_answers("The page."),
+    "Show the page to set a new password",
+    _IN_FRAGMENT,
+    answers=_PAGE_ANSWERS,
 )
 async def show_password_reset(request: Request[State]) -> Response:
     return _page_answer(request, "password-reset.html")
@@ -124,15 +120,15 @@ async def show_password_reset(request: Request[State]) -> Response:
 @describes(
     "Pages",
     "getVerifyEmailPage",
-    "The page that confirms an e-mail address",
-    "The token is in the fragment of the link, which a browser never sends.",
-    answers=_page_answers("The page."),
+    "Show the page to verify an email address",
+    _IN_FRAGMENT,
+    answers=_PAGE_ANSWERS,
 )
 async def show_verify_email(request: Request[State]) -> Response:
     return _page_answer(request, "verify-email.html")
 
 
-@describes("Pages", "getStartPage", "The start page", answers=_page_answers("The page."))
+@describes("Pages", "getStartPage", "Show the web application", answers=_PAGE_ANSWERS)
 async def show_start(request: Request[State]) -> Response:
     return _page_answer(request, "index.html")
 
@@ -146,15 +142,8 @@ def _page_answer(request: Request[State], name: str) -> Response:
 @describes(
     "Pages",
     "getStaticFile",
-    "A script, style sheet or picture of the pages",
-    parameters=[
-        path_id(
-            "path",
-            "The file's path; the pages put a hash over all files before it, and what is asked for with that may be kept "
-            "for ever.",
-            "style.css",
-        )
-    ],
+    "Get a script, style sheet or image",
+    parameters=[path_id("path", "The file's path. With the release in front, the file may be cached for any time.", "style.css")],
     answers={
         200: Answer(
             "The file.",
@@ -168,10 +157,9 @@ def _page_answer(request: Request[State], name: str) -> Response:
         ),
         304: _NOT_CHANGED,
     },
-    errors=[Refusal("not_found", when="There is no such thing.")],
+    errors=[Refusal("not_found", when="There is no such file.")],
 )
 async def static(request: Request[State]) -> Response:
-    """A script, style sheet or picture of the package."""
     path: str = request.path_params["path"]
     first, _, rest = path.partition("/")
     current = first == release()
@@ -193,7 +181,7 @@ def _answer(request: Request[State], file: File, media_type: str, headers: dict[
 
 
 def _takes_gzip(accept_encoding: str) -> bool:
-    """Whether `gzip` stands in an Accept-Encoding header without being refused (`q=0`)."""
+    """Return whether an Accept-Encoding header has `gzip` without `q=0`."""
     for part in accept_encoding.lower().split(","):
         coding, *parameters = (text.strip() for text in part.split(";"))
         if coding == "gzip":

@@ -29,7 +29,7 @@ _BEARER = Component(
     {
         "type": "http",
         "scheme": "bearer",
-        "description": "A session token (a JWT, 8 hours) or a personal API key (`svc-v1-…`, until it is deleted).",
+        "description": "A session token (a JWT, valid for 8 hours), or an API key (`svc-v1-…`, valid until it is deleted).",
     },
 )
 _API_KEY_HEADER = Component(
@@ -44,23 +44,24 @@ _LINK = Component(
         "type": "apiKey",
         "in": "query",
         "name": "signature",
-        "description": "The signature in a `content_url` of ours, which is good for an hour and for one file.",
+        "description": "The signature in a `content_url`. It is valid for an hour and for one file.",
     },
 )
+_FREE = CHAT_PER_MINUTE["free"]
 _RATE_LIMIT_HEADERS = {
     "x-ratelimit-limit-requests": named_header(
         "RateLimitLimit",
-        "Chat requests that the account may make in a minute: 20, or 120 for a pro account. On every answer to a request that "
-        "was counted.",
+        f"The account's limit of chat requests a minute: {_FREE}, or {CHAT_PER_MINUTE['pro']} for a pro account. On every answer "
+        "to a counted request.",
         whole,
-        20,
+        _FREE,
         required=False,
     ),
     "x-ratelimit-remaining-requests": named_header(
-        "RateLimitRemaining", "How many of them are left in this window.", whole.about(minimum=0), 19, required=False
+        "RateLimitRemaining", "The requests that are left in this window.", whole.about(minimum=0), 19, required=False
     ),
     "x-ratelimit-reset-requests": named_header(
-        "RateLimitReset", "When the window ends, as a duration.", string.about(pattern="^[0-9]+s$"), "37s", required=False
+        "RateLimitReset", "The time until the window ends.", string.about(pattern="^[0-9]+s$"), "37s", required=False
     ),
 }
 
@@ -122,8 +123,8 @@ def key_in_header(endpoint: Endpoint) -> Endpoint:
 
 @implies(
     [
-        Refusal("invalid_api_key", when="No valid token. The same answer for a missing, malformed, unknown or deleted one."),
-        Refusal("session_expired", when="The session is past its 8 hours."),
+        Refusal("invalid_api_key", when="The token is missing, malformed, unknown or deleted."),
+        Refusal("session_expired", when="The session is older than 8 hours."),
         Refusal("storage_unavailable"),
         Refusal("overloaded"),
     ],
@@ -160,7 +161,7 @@ def signed_in(handler: Handler) -> Endpoint:
     return endpoint
 
 
-@implies([Refusal("session_required", when="An API key cannot do this: sign in.")])
+@implies([Refusal("session_required", when="The token is an API key. This needs a session.")])
 def session_only(handler: Handler) -> Handler:
     """Refuses an API key with 403 `session_required`."""
 
@@ -172,7 +173,7 @@ def session_only(handler: Handler) -> Handler:
     return guarded
 
 
-@implies([Refusal("pro_required", when="This is for pro accounts.")])
+@implies([Refusal("pro_required", when="The account is not a pro account.")])
 def pro_only(handler: Handler) -> Handler:
     """Refuse a free account with 403 `pro_required`, before its body is read."""
 
@@ -184,7 +185,7 @@ def pro_only(handler: Handler) -> Handler:
     return guarded
 
 
-@implies([Refusal("signup_closed", when="Only the operator creates accounts here.")])
+@implies([Refusal("signup_closed", when="Sign-up is closed. Only the operator creates accounts.")])
 def open_signup(endpoint: Endpoint) -> Endpoint:
     """Refuse a sign-up with 403 `signup_closed` where the operator has closed it, before its body is read."""
 
@@ -200,8 +201,8 @@ def open_signup(endpoint: Endpoint) -> Endpoint:
     [
         Refusal(
             "rate_limit_exceeded",
-            "Too many requests: 20 in 60 seconds are allowed. Try again in 37 seconds.",
-            when="The account has used up its chat requests of this minute.",
+            f"Too many requests: {_FREE} in 60 seconds are allowed. Try again in 37 seconds.",
+            when="The account has used all its chat requests of this minute.",
         )
     ],
     headers=_RATE_LIMIT_HEADERS,
@@ -229,7 +230,7 @@ def per_ip(rule: str) -> Callable[[Endpoint], Endpoint]:
             Refusal(
                 "rate_limit_exceeded",
                 "Too many requests: 5 in 60 seconds are allowed. Try again in 37 seconds.",
-                when="This client address has used up its allowance.",
+                when="The client's IP address has sent too many requests.",
             )
         ]
     )

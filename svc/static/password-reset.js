@@ -3,7 +3,7 @@
 const form = document.querySelector("form");
 const [first, second, deleteKeys] = form.querySelectorAll("input");
 // The suffix of a token for an account with an unverified address: its API keys may belong to a stranger
-const UNPROVED = "u";
+const UNVERIFIED = "u";
 const button = form.querySelector("button");
 const alertBox = document.querySelector("[role=alert]");
 const statusBox = document.querySelector("[role=status]");
@@ -19,10 +19,10 @@ function show(box, text) {
 function takeToken() {
   token = location.hash.slice(1);
   history.replaceState(null, "", location.pathname);
-  deleteKeys.checked = token.endsWith(UNPROVED);
+  deleteKeys.checked = token.endsWith(UNVERIFIED);
   form.hidden = !token;
   button.disabled = !token;
-  show(alertBox, token ? "" : "This link is not complete. Open it again as a whole, or ask for a new one.");
+  show(alertBox, token ? "" : "This link is incomplete. Open the full link, or request a new one.");
 }
 
 /** Return the message to show and whether the password is set. */
@@ -34,17 +34,17 @@ async function confirmReset(password) {
       body: JSON.stringify({ token, password, delete_keys: deleteKeys.checked }),
     });
     if (answer.status === 204)
-      return { done: true, message: "Your password is set. Sign in with it from now on." };
+      return { done: true, message: "Your password was changed. You can sign in now." };
     return { done: false, message: (await answer.json()).error.message };
   } catch {
-    return { done: false, message: "The service did not answer. Check your connection and try again." };
+    return { done: false, message: "Cannot reach the server. Check your connection and try again." };
   }
 }
 
 form.addEventListener("submit", async (event) => {
   event.preventDefault();
   if (first.value !== second.value) {
-    show(alertBox, "The two passwords are not the same.");
+    show(alertBox, "The passwords do not match.");
     second.focus();
     return;
   }

@@ -13,7 +13,7 @@ function takeToken() {
   statusBox.textContent = "";
   alertBox.textContent = token
     ? ""
-    : "This link is not complete. Open it again as a whole, or ask for a new one in your settings.";
+    : "This link is incomplete. Open the full link, or resend it in your settings.";
 }
 
 button.addEventListener("click", async () => {
@@ -25,11 +25,11 @@ button.addEventListener("click", async () => {
       headers: { "content-type": "application/json" },
       body: JSON.stringify({ token }),
     });
-    if (answer.ok) statusBox.textContent = "Your e-mail is confirmed.";
+    if (answer.ok) statusBox.textContent = "Your email is verified.";
     else alertBox.textContent = (await answer.json()).error.message;
     button.hidden = answer.ok;
   } catch {
-    alertBox.textContent = "The service did not answer. Check your connection and try again.";
+    alertBox.textContent = "Cannot reach the server. Check your connection and try again.";
   }
   button.disabled = false;
 });

@@ -105,7 +105,7 @@ async def test_a_mailed_link_sets_the_password_once_and_proves_the_email(service
     [(sender, recipients, message)] = box.messages
     assert (sender, recipients, box.secure, box.logins) == (USER, ["Ada@example.com"], [True], [USER])
     assert (message["To"], message["From"]) == ("Ada@example.com", f"svc <{USER}>")
-    assert message["Subject"] == "Set a new password"
+    assert message["Subject"] == "Reset your password"
     assert message["Date"] and message["Message-ID"] and message["Auto-Submitted"] == "auto-generated"
     token = token_in(message, service.config.base_url)
     assert await rows(service, "SELECT email_verified_at FROM accounts") == [(None,)]

@@ -26,7 +26,7 @@ class Tags(HTMLParser):
 @given(TEXT)
 def test_a_value_adds_no_tag_and_no_attribute(text: str) -> None:
     for make in (
-        lambda value: pages.amounts(value, value, value),
+        lambda value: pages.amounts(value, value, {"free": 20, "pro": 120}, value),
         pages.sign_in,
         lambda value: pages.sandbox(value, value),
         lambda value: pages.returned("paid", value),

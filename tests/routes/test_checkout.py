@@ -289,24 +289,24 @@ async def test_test_money_is_marked_on_every_page_of_the_sandbox(browser: Browse
 async def test_the_sandbox_leads_from_the_amount_to_the_pro_tier_once(browser: Browser) -> None:
     service = browser.service
     page = await browser.get("/checkout")
-    assert page.status_code == 200 and "The wallet has $0.00" in page.text
+    assert page.status_code == 200 and "Balance: $0.00" in page.text
     assert re.findall(r'<form method="post" action="([^"]+)"', page.text) == ["/checkout", "/checkout"]
     path = await browser.open_checkout("12.50")
     assert path.startswith("/checkout/sandbox/")
     sandbox = await browser.get(path)
     assert f'<form method="post" action="{path}">' in sandbox.text and "$12.50" in sandbox.text
     before = (await browser.get(f"/checkout/return?checkout={path.rpartition('/')[2]}")).text
-    assert "has not told us" in before
+    assert "waiting for the confirmation" in before
     answers = await asyncio.gather(*(browser.post(path) for _ in range(5)))  # an impatient person
     answers.append(await browser.post(path))
     assert {answer.status_code for answer in answers} == {303}
     back = answers[0].headers["location"].removeprefix(service.config.base_url)
-    assert "$12.50 has been added to your wallet." in (await browser.get(back)).text
+    assert "$12.50 was added to your wallet." in (await browser.get(back)).text
     assert await browser.balance_micros() == 12_500_000
     me = (await service.client.get("/user/me", headers=browser.headers)).json()
     ledger = (await service.client.get("/billing/ledger", headers=browser.headers)).json()["data"]
     assert me["tier"] == "pro" and [row["description"] for row in ledger] == ["Added funds (test money)"]
-    assert "The wallet has $12.50" in (await browser.get("/checkout")).text
+    assert "Balance: $12.50" in (await browser.get("/checkout")).text
     assert await service.state["db"].read(lambda conn: wallet.verify(conn) + matching.verify(conn)) == []
 
 

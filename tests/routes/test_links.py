@@ -66,7 +66,7 @@ async def test_sign_up_mails_a_link_that_proves_the_address_once_within_a_day(se
     assert session["user"]["email_verified"] is False
     await box.wait_for(1)
     _, recipients, message = box.messages[0]
-    assert recipients == [ADA] and message["Subject"] == "Confirm your address"
+    assert recipients == [ADA] and message["Subject"] == "Verify your email address"
     token = token_in(box, 0, "verify-email")
     assert (await service.client.post(CONFIRM, json={"token": token, "password": PASSWORD})).status_code == 400
     assert (await service.client.post("/auth/verify-email", json={"token": token})).status_code == 204
@@ -107,7 +107,7 @@ async def test_the_mail_is_sent_again_3_times_an_hour_until_the_address_is_verif
 
 async def test_without_a_mail_server_the_answer_says_so(service: Service) -> None:
     answer = await service.client.post("/user/verify-email", headers=await service.bearer())
-    assert answer.status_code == 202 and "No mail is set up" in answer.json()["message"]
+    assert answer.status_code == 202 and "Mail is not set up" in answer.json()["message"]
 
 
 # --- a new password

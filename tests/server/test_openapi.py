@@ -378,7 +378,7 @@ def test_a_script_writes_text_and_never_markup(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("path", "title"),
-    [("/", "svc"), ("/docs", "Reference"), ("/password-reset", "New password"), ("/verify-email", "Confirm your e-mail")],
+    [("/", "svc"), ("/docs", "Reference"), ("/password-reset", "New password"), ("/verify-email", "Verify your email")],
 )
 async def test_the_pages_are_served_with_a_strict_policy(service: Service, path: str, title: str) -> None:
     answer = await service.client.get(path)

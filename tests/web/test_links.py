@@ -37,9 +37,9 @@ async def test_the_box_is_ticked_where_the_address_was_never_verified_and_delete
             await expect(box).to_be_checked(checked=ticked)
             await expect(page.get_by_text("Sessions that are open now end by themselves within 8 hours")).to_be_visible()
             await page.get_by_label("New password").fill(PASSWORD)
-            await page.get_by_label("The same again").fill(PASSWORD)
-            await page.get_by_role("button", name="Set the password").click()
-            await expect(page.get_by_role("status")).to_contain_text("Your password is set")
+            await page.get_by_label("Confirm new password").fill(PASSWORD)
+            await page.get_by_role("button", name="Set new password").click()
+            await expect(page.get_by_role("status")).to_contain_text("Your password was changed")
             assert page.url.endswith("/password-reset"), "the token has left the address bar"
 
 
@@ -48,8 +48,8 @@ async def test_the_address_is_verified_by_a_click_and_once(server: RunningServer
     async with new_context(browser, server, visitor, allow=["400"]) as context:
         page = await context.new_page()
         token = make_link(server, visitor, "verify")
-        for told in ("Your e-mail is confirmed", "not valid any more"):
+        for told in ("Your email is verified", "not valid any more"):
             await page.goto("about:blank")
             await page.goto(f"/verify-email#{token}")
-            await page.get_by_role("button", name="Confirm that this address is mine").click()
+            await page.get_by_role("button", name="Verify email").click()
             await expect(page.locator("[role=status], [role=alert]").filter(has_text=told)).to_be_visible()

@@ -35,10 +35,15 @@ SESSION = json_object(
 )
 PASSWORD_RESET_ACCEPTED = json_object(
     "PasswordResetAccepted",
-    {"message": string.about("The same text for every address.", "If an account has this email address, a link is on its way.")},
+    {
+        "message": string.about(
+            "The same text for every address.", "If an account has this email address and mail is set up, a link is on its way."
+        )
+    },
 )
 VERIFICATION_ACCEPTED = json_object(
-    "VerificationAccepted", {"message": string.about("The next step.", "A confirmation link is on its way to your address.")}
+    "VerificationAccepted",
+    {"message": string.about("The next step.", "A verification link is on its way to your email address.")},
 )
 SETTINGS = json_object(
     "Settings",

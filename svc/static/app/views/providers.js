@@ -156,7 +156,7 @@ function Editor({ of }) {
         name="name"
         required
         maxlength=${limits.provider.name.maxlength}
-        pattern="[a-z0-9][a-z0-9_\\-]*"
+        pattern=${limits.provider_name_pattern}
         autocomplete="off"
         spellcheck="false"
         defaultValue=${of.name}
