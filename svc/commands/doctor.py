@@ -282,8 +282,8 @@ def _model_servers(config: Config, outbound: Outbound) -> Iterator[tuple[str, Aw
             named.setdefault(model.provider.name, (model.provider, []))[1].append(model.name)
     for provider, names in named.values():
         yield f"provider {provider.name}", _provider(outbound, provider, names)
-    for provider, is_configured in listed:
-        yield f"provider {provider.name}", _provider(outbound, provider, [], is_configured=is_configured)
+    for provider in listed:
+        yield f"provider {provider.name}", _provider(outbound, provider, [])
     if config.builtin and "voice" not in builtin.offered():
         text = "there is no eSpeak NG, so builtin/voice is not available. Install espeak-ng, or the extra 'voice'"
         yield "speech", _result(LOOK, text)
@@ -295,12 +295,12 @@ async def _result(grade: str, text: str) -> Result:
     return grade, text
 
 
-async def _provider(outbound: Outbound, provider: Provider, names: list[str], *, is_configured: bool = True) -> Result:
+async def _provider(outbound: Outbound, provider: Provider, names: list[str]) -> Result:
     """Compare a provider's list with its `names` in the catalog; without names, any list is right."""
     try:
         offered = set(await upstream.models(outbound, provider))
     except UpstreamFault as fault:
-        if not is_configured:
+        if not provider.configured:
             return FINE, "not on this machine (tried because there is no catalog)"
         if fault.status in (404, 405):
             return LOOK, "it answers, but has no list of models to compare with. If chat fails, check the end of base_url"
@@ -310,7 +310,7 @@ async def _provider(outbound: Outbound, provider: Provider, names: list[str], *,
         if fault.kind == "invalid":
             reason = "its answer is not that of a model server"
         return WRONG, f"{reason}. Check that it runs, and that its address is {provider.base_url}"
-    if is_configured and not offered:
+    if provider.configured and not offered:
         return WRONG, "it answers, but has no model. Load one there"
     missing = [name for name in names if name not in offered and f"{name}:latest" not in offered]
     if missing:  # some servers list only some of their models

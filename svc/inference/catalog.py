@@ -1,4 +1,4 @@
-"""The models on offer: the built-in ones, the operator's catalog file and the local model servers found."""
+"""The models on offer to every account: built-in ones, those of the catalog file, and those that model servers list."""
 
 import asyncio
 import re
@@ -16,7 +16,7 @@ from svc.outbound.addresses import checked_url
 from svc.outbound.errors import InvalidURL
 
 BUILTIN = "builtin"
-# Where the usual model servers listen on this machine.
+# The default ports of model servers.
 LOCAL_SERVERS = {"ollama": 11434, "lmstudio": 1234, "llamacpp": 8080, "vllm": 8000}
 PRICES = {
     "chat": ("input_micros_per_million_tokens", "output_micros_per_million_tokens"),
@@ -28,16 +28,19 @@ MODEL_NAME_LENGTH = 300
 _SLUG = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 _LIST_SECONDS = 60.0
 _FAILED_LIST_SECONDS = 1.0
-_PATIENCE_SECONDS = 2.0  # so long a request waits for a provider's list at most
+_LONGEST_WAIT_SECONDS = 2.0  # of a request for a provider's list
 _MOST_LISTED = 5_000
+
+# The models, the providers that list their own models, and the default model.
+Offer = tuple[list["Model"], list["Provider"], str | None]
 
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """A model server. `timeout_seconds` is to the first byte and between bytes; `byok`: a user's own, not the operator's;
-    `account_id` is that user.
+    """A model server. `timeout_seconds` is to the first byte and between bytes.
 
-    `listed_prices` are micros per million tokens of input and output for the chat models that it lists itself.
+    `byok` means that it belongs to the user `account_id`. `configured` is False for a local server that is only looked for.
+    `listed_prices` are micros per million tokens of input and output, for the chat models that the server lists itself.
     """
 
     name: str
@@ -47,11 +50,12 @@ class Provider:
     byok: bool = False
     account_id: str = ""
     listed_prices: tuple[int, int] = (0, 0)
+    configured: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A model on offer. `id` is `<provider>/<name>`, `provider` None the built-in one, `prices` are micros as in `PRICES`.
+    """A model. `id` is `<provider>/<name>`, `provider` is None for a built-in one, `prices` are micros as in `PRICES`.
 
     `aliases` are further names of the model, without a slash: some clients refuse an id that has one.
     """
@@ -64,7 +68,7 @@ class Model:
     fallback: str | None = None
     aliases: tuple[str, ...] = ()
     paid: bool = field(init=False)  # whether it has a price
-    counted_as: str = field(init=False)  # its provider's name in metrics, where users' own share one
+    counted_as: str = field(init=False)  # its provider's name in metrics
 
     def __post_init__(self) -> None:
         provider = self.provider
@@ -87,45 +91,45 @@ class Model:
         return {**entry, "alias_of": self.id} if alias else entry
 
     def dearer_than(self, other: "Model") -> bool:
-        """Whether any price of this model is over the other's."""
+        """Return whether any price of this model is higher than the other's."""
         return any(price > other.prices.get(name, 0) for name, price in self.prices.items())
 
 
 @dataclass
 class _Listed:
-    """A provider without a model list: what it answered when asked, and when."""
+    """The models that a provider has listed, and when it was asked."""
 
     provider: Provider
-    configured: bool  # by the operator, in contrast to a port that is merely tried
     models: dict[str, Model] = field(default_factory=dict)
     asked_at: float = float("-inf")
-    answered: bool = False  # when it was asked last
+    answered: bool = False  # the last time
     asking: "asyncio.Task[None] | None" = None
 
 
 class Catalog:
-    """Finds models by id or alias. `ask(provider)` fetches the names of a provider's own models.
+    """Finds models by id or alias. `ask(provider)` fetches the names of the models of a provider in `listed`.
 
-    Raises StartError when the default or a fallback is not on offer or of the wrong kind.
+    Raises StartError if the default or a fallback is not on offer or of the wrong kind.
     """
 
     def __init__(
         self,
         models: Iterable[Model],
-        listed: Iterable[tuple[Provider, bool]],
+        listed: Iterable[Provider],
         default_model: str | None,
         ask: Callable[[Provider], Awaitable[Sequence[str]]],
         created: int,
     ) -> None:
         self._models = list(models)
         self._by_name = {name: model for model in self._models for name in (model.id, *model.aliases)}
-        listed = list(listed)
+        # A server that is only looked for gives way to what the operator has configured under its name.
+        listed = sorted(listed, key=lambda provider: not provider.configured)
         self._names = {BUILTIN, *(model.provider.name for model in self._models if model.provider)}
-        self._names |= {provider.name for provider, configured in listed if configured}
-        # What the operator has configured under a name goes before the server that is merely looked for.
-        listed = [(provider, configured) for provider, configured in listed if configured or provider.name not in self._names]
-        self._listed = {provider.name: _Listed(provider, configured) for provider, configured in listed}
-        self._names.update(self._listed)
+        self._listed: dict[str, _Listed] = {}
+        for provider in listed:
+            if provider.configured or provider.name not in self._names:
+                self._listed[provider.name] = _Listed(provider)
+                self._names.add(provider.name)
         self._ask = ask
         self.created = created
         self.default_model = default_model
@@ -141,15 +145,15 @@ class Catalog:
             raise StartError(f"the catalog: {model_id!r}, the {place}, is for {model.kind}, not for {kind}")
 
     def start(self) -> None:
-        """Asks the providers without a list for theirs, in the background."""
+        """Ask the providers for their lists, in the background."""
         for listed in self._listed.values():
             self._refresh(listed)
 
     def replace_by(self, other: "Catalog") -> None:
-        """Offer what `other` offers. Providers that have not changed keep their lists; calls that run keep their prices."""
+        """Offer what `other` offers. Unchanged providers keep their lists; running calls keep their prices."""
         for name, listed in self._listed.items():
             new = other._listed.get(name)
-            if new and (new.provider, new.configured) == (listed.provider, listed.configured):
+            if new and new.provider == listed.provider:
                 other._listed[name] = listed
             elif listed.asking:
                 listed.asking.cancel()
@@ -165,19 +169,16 @@ class Catalog:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def has_provider(self, name: str) -> bool:
-        """Whether the operator uses this name for a provider, so that no user's may have it."""
+        """Return whether the operator uses this name for a provider, so that no user may."""
         return name in self._names
 
     def first(self, kind: str) -> Model | None:
-        """The model for `kind` that answers where none is named: the first of the operator's providers, else the first built-in.
-
-        None if there is neither; what providers list themselves is for chat.
-        """
+        """Return the model for `kind` if a request names none: the operator's first, else the first built-in, else None."""
         of_kind = (model for model in self._models if model.kind == kind)
         return min(of_kind, key=lambda model: model.provider is None, default=None)
 
     async def models(self) -> list[Model]:
-        """All models on offer now, in the order of the catalog."""
+        """Return all models on offer, in the order of the catalog."""
         await asyncio.gather(*(self._fresh(listed, _LIST_SECONDS) for listed in self._listed.values()))
         return [*self._models, *(model for listed in self._listed.values() for model in listed.models.values())]
 
@@ -198,7 +199,7 @@ class Catalog:
             return None
         if model_id not in listed.models:
             await self._fresh(listed, _FAILED_LIST_SECONDS)
-        if model_id not in listed.models and listed.configured and not listed.answered and is_model_name(name):
+        if model_id not in listed.models and listed.provider.configured and not listed.answered and is_model_name(name):
             return _listed_model(listed.provider, name)
         return listed.models.get(model_id)
 
@@ -206,8 +207,8 @@ class Catalog:
         if not listed.answered:
             age_seconds = _FAILED_LIST_SECONDS
         if time.monotonic() - listed.asked_at >= age_seconds:
-            # Shared by all who wait, so nobody's leaving may cancel it: `wait` does not.
-            await asyncio.wait([self._refresh(listed)], timeout=_PATIENCE_SECONDS)
+            # `wait` does not cancel the task, which other requests wait for.
+            await asyncio.wait([self._refresh(listed)], timeout=_LONGEST_WAIT_SECONDS)
 
     def _refresh(self, listed: _Listed) -> "asyncio.Task[None]":
         if listed.asking is None:
@@ -237,14 +238,13 @@ def _listed_model(provider: Provider, name: str) -> Model:
     return Model(f"{provider.name}/{name}", name, provider, "chat", prices)
 
 
-def local_servers() -> list[tuple[Provider, bool]]:
-    """The model servers that may run on this machine, to be tried."""
-    return [(Provider(name, f"http://127.0.0.1:{port}/v1"), False) for name, port in LOCAL_SERVERS.items()]
+def local_servers() -> list[Provider]:
+    """Return the model servers that may run on this machine."""
+    return [Provider(name, f"http://127.0.0.1:{port}/v1", configured=False) for name, port in LOCAL_SERVERS.items()]
 
 
-def on_offer(config: Config) -> tuple[list[Model], list[tuple[Provider, bool]], str | None]:
-    """What `config` offers: the built-in models and those of the catalog file, the providers that are asked for their lists (and
-    whether the operator has named them, or they are merely looked for), and the default model. Raises StartError."""
+def on_offer(config: Config) -> Offer:
+    """Return the models of `config`, the providers that list their own models, and the default model. Raises StartError."""
     models, listed, default_model = read_file(config.catalog, config.environ) if config.catalog else ([], [], None)
     if config.builtin:
         own = builtin.offered().items()
@@ -255,12 +255,9 @@ def on_offer(config: Config) -> tuple[list[Model], list[tuple[Provider, bool]], 
 # --- the catalog file
 
 
-def read_file(path: Path, environ: Mapping[str, str]) -> tuple[list[Model], list[tuple[Provider, bool]], str | None]:
-    """The catalog file's models, its providers without a model list, and its default model.
-
-    Raises StartError with one line for a wrong or unknown entry.
-    """
-    import tomllib  # late: a start without a catalog does not wait for it
+def read_file(path: Path, environ: Mapping[str, str]) -> Offer:
+    """Return what the catalog file offers. Raises StartError with one line for a wrong or unknown entry."""
+    import tomllib  # late: a start without a catalog does not need it
 
     try:
         document = tomllib.loads(path.read_text("utf-8"))
@@ -272,20 +269,20 @@ def read_file(path: Path, environ: Mapping[str, str]) -> tuple[list[Model], list
         raise StartError(f"the catalog {path}: {error}") from None
 
 
-def _parse(document: dict[str, Any], environ: Mapping[str, str]) -> tuple[list[Model], list[tuple[Provider, bool]], str | None]:
+def _parse(document: dict[str, Any], environ: Mapping[str, str]) -> Offer:
     _only(document, "the file", "default_model", "providers")
     models: list[Model] = []
-    listed: list[tuple[Provider, bool]] = []
-    names: list[str] = []
+    providers: list[Provider] = []
+    listed: list[Provider] = []
     for number, table in enumerate(_tables(document, "providers", "the file"), 1):
         provider = _provider(table, f"provider {number}", environ)
-        names.append(provider.name)
+        providers.append(provider)
         if "models" in table:
             models += [_model(entry, provider) for entry in _tables(table, "models", provider.name)]
         else:
-            listed.append((provider, True))
+            listed.append(provider)
     aliases = (alias for model in models for alias in model.aliases)
-    for listing in (names, (model.id for model in models), aliases):
+    for listing in ((provider.name for provider in providers), (model.id for model in models), aliases):
         for name, times in Counter(listing).items():
             if times > 1:
                 raise ValueError(f"{name!r} is used twice")
@@ -309,30 +306,22 @@ def _provider(table: dict[str, Any], place: str, environ: Mapping[str, str]) -> 
         raise ValueError(f"{name}: give api_key or api_key_env, not both")
     if key_variable and not environ.get(key_variable):
         raise ValueError(f"{name}: the environment has no {key_variable}, which api_key_env names")
-    timeout_seconds = table.get("timeout_seconds", 120)
-    if type(timeout_seconds) not in (int, float) or not 0 < timeout_seconds <= 3600:
-        raise ValueError(f"{name}: timeout_seconds must be a number over 0, up to 3600")
     api_key = environ[key_variable] if key_variable else _text(table, "api_key", name)
     if api_key and not (api_key.isascii() and api_key.isprintable()):
         raise ValueError(f"{name}: the API key must be printable ASCII")
-    listed_prices = _listed_prices(table, name, has_key=bool(api_key))
-    return Provider(name, base_url.rstrip("/"), api_key, float(timeout_seconds), listed_prices=listed_prices)
-
-
-def _listed_prices(table: dict[str, Any], name: str, *, has_key: bool) -> tuple[int, int]:
-    """What the models cost that a provider lists itself: a server with a key is mostly paid for, so never free by accident."""
+    timeout_seconds = table.get("timeout_seconds", 120)
+    if type(timeout_seconds) not in (int, float) or not 0 < timeout_seconds <= 3600:
+        raise ValueError(f"{name}: timeout_seconds must be a number over 0, up to 3600")
     given = [price for price in PRICES["chat"] if price in table]
-    if "models" in table:
-        if given:
-            raise ValueError(f"{name}: {given[0]} is for a provider without models; here each [[providers.models]] has its own")
-        return (0, 0)
-    if has_key and not given:
+    if "models" in table and given:
+        raise ValueError(f"{name}: {given[0]} is for a provider without models; here each [[providers.models]] has its own")
+    if "models" not in table and api_key and not given:  # a server with a key is usually paid, so never free by accident
         raise ValueError(
-            f"{name}: with an API key and without [[providers.models]] say what the models cost that it lists: "
-            f"{' and '.join(PRICES['chat'])} (0 where they are free)"
+            f"{name}: with an API key and without [[providers.models]] set the prices of the models that it lists: "
+            f"{' and '.join(PRICES['chat'])} (0 if they are free)"
         )
     input_price, output_price = (_price(table, price, name) for price in PRICES["chat"])
-    return input_price, output_price
+    return Provider(name, base_url.rstrip("/"), api_key, float(timeout_seconds), listed_prices=(input_price, output_price))
 
 
 def _price(table: dict[str, Any], price: str, place: str) -> int:

@@ -1,4 +1,4 @@
-"""The models that one account can use: the operator's catalog, and behind it the account's own providers."""
+"""The models that one account can use: the catalog's, and those of the account's own providers."""
 
 import asyncio
 import contextlib
@@ -22,15 +22,15 @@ _MOST_LISTS = 256
 
 @dataclass
 class _List:
-    """What a user's provider answered when it was asked for its models; nothing when it failed."""
+    """The models that a user's provider listed, none if it failed."""
 
     names: list[str] = field(default_factory=list)
     fresh_until: float = float("-inf")
-    asking: asyncio.Lock = field(default_factory=asyncio.Lock)  # one request at a time, however many wait for it or test it
+    asking: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
 class Models:
-    """Finds and lists models. `guarded` is the way out to the users' own providers: it judges addresses."""
+    """Finds and lists models. `guarded` is the client for the users' own providers, which checks addresses."""
 
     def __init__(self, catalog: Catalog, db: Database, box: providers.KeyBox, guarded: Outbound) -> None:
         self.catalog = catalog
@@ -40,8 +40,7 @@ class Models:
         self._lists: dict[tuple[str, str, bytes | None], _List] = {}  # by provider, address and key
 
     async def chosen(self, account_id: str, default_model: str | None, wanted: Any, kind: str) -> Model:
-        """The model that a request names, else, for chat, the account's `default_model`, the operator's, or the built-in
-        assistant, for media the first of its kind.
+        """Return the model that a request names, else `default` for chat, and `first` for media.
 
         Raises ApiError `invalid_value`, `model_not_found`.
         """
@@ -58,7 +57,7 @@ class Models:
         if model is None:
             raise ApiError("model_not_found", f"There is no model {model_id[:200]!r}. GET /v1/models lists them.", param="model")
         if model.kind != kind:
-            raise ApiError("invalid_value", f"{model_id!r} is no {kind} model but one for {model.kind}.", param="model")
+            raise ApiError("invalid_value", f"{model_id!r} is a model for {model.kind}, not for {kind}.", param="model")
         return model
 
     def default(self, default_model: str | None) -> str:
@@ -68,20 +67,23 @@ class Models:
         return model.id if model else name
 
     async def first(self, account_id: str, kind: str) -> Model | None:
-        """The model for pictures or speech where none is named: the operator's first, else the built-in, else one of the
-        account's own providers that says so. No provider is asked for it."""
-        model = self.catalog.first(kind)
-        listed = [] if model else await self._db.read(providers.all_providers, account_id)
-        for name in (row["name"] for row in listed if not self.catalog.has_provider(row["name"])):
-            row = await self._db.read(providers.provider_by_name, account_id, name)
-            for own_name, told in ((providers.own_models(row) if row else None) or {}).items():
-                if row and told == kind:
-                    return _free_model(self._provider(row), own_name, kind)
-        return model
+        """Return the model for images or speech if a request names none.
+
+        That is the operator's first, else the built-in one, else one of the account's own providers. No provider is asked.
+        """
+        if model := self.catalog.first(kind):
+            return model
+        for row in await self._own_providers(account_id):
+            for name, own_kind in (await self._narrowed(row)).items():
+                if own_kind == kind:
+                    return _free_model(self._provider(row), name, kind)
+        return None
 
     async def find(self, account_id: str, model_id: str, kind: str = "chat") -> Model | None:
-        """Return the model with this id or alias, or None if the account has none. The `kind` is that of the request
-        where the owner of the provider has not told it."""
+        """Return the model with this id or alias, or None if the account has none.
+
+        `kind` is that of the request, for an own model whose kind its owner has not set.
+        """
         model = await self.catalog.find(model_id)
         name, _, own_name = model_id.partition("/")
         if model is not None or not own_name or self.catalog.has_provider(name):
@@ -95,11 +97,11 @@ class Models:
         return _free_model(self._provider(row), own_name, (own or {}).get(own_name) or kind)
 
     async def pages(self, account_id: str, may_ask: Callable[[], bool]) -> AsyncGenerator[list[Model], None]:
-        """Every model that the account can use now, so many at a time. An own provider that has to be asked for its models is
-        asked while `may_ask()`; one that does not answer has none to show."""
-        rows = await self._db.read(providers.all_providers, account_id)
-        # What the operator offers under a name since goes before a user's own.
-        rows = [row for row in rows if not self.catalog.has_provider(row["name"])]
+        """Yield every model that the account can use, in pages.
+
+        An own provider without a list of models is asked for it while `may_ask()`. One that does not answer has none.
+        """
+        rows = await self._own_providers(account_id)
         asking = {row["id"]: asyncio.ensure_future(self._asked(row, may_ask)) for row in rows if not row["narrowed"]}
         try:
             shared = await self.catalog.models()
@@ -114,19 +116,24 @@ class Models:
                 own.cancel()
 
     async def test(self, row: sqlite3.Row) -> list[str]:
-        """Asks a provider for its models. Raises ApiError: its own 401, 403 or 429, else one that does not tell why."""
+        """Ask a provider for its models. Raises ApiError: its own 401, 403 or 429, else one that does not say why."""
         began = time.monotonic()
         try:
             return await self._listed(row, anew=True)
         except (UpstreamFault, TimeoutError) as fault:
             if isinstance(fault, UpstreamFault) and fault.kind == "status" and fault.status in (401, 403, 429):
                 raise upstream_errors.caller_error(fault, provider=row["name"], byok=True) from fault
-        # Refused, silent and foreign ones get one answer after one time: it must not tell which ports are open.
+        # Every other fault has the same error after the same time, so that it does not reveal which ports are open.
         await asyncio.sleep(began + _ANSWER_SECONDS - time.monotonic())
         raise ApiError("upstream_error", f"{row['name']} did not answer as an OpenAI-compatible model server.")
 
+    async def _own_providers(self, account_id: str) -> list[sqlite3.Row]:
+        """Return the account's providers, except those whose name the operator uses by now."""
+        rows = await self._db.read(providers.all_providers, account_id)
+        return [row for row in rows if not self.catalog.has_provider(row["name"])]
+
     async def _narrowed(self, row: sqlite3.Row) -> dict[str, str | None]:
-        with contextlib.suppress(ApiError):  # it is just being deleted
+        with contextlib.suppress(ApiError):  # it was deleted
             whole = await self._db.read(providers.provider_by_id, row["account_id"], row["id"])
             return providers.own_models(whole) or {}
         return {}
@@ -137,9 +144,9 @@ class Models:
         return {}
 
     async def _listed(self, row: sqlite3.Row, may_ask: Callable[[], bool] = lambda: True, *, anew: bool = False) -> list[str]:
-        """What a provider lists, asked once a minute while `may_ask()`, or `anew`.
+        """Return the models that a provider lists, asked once a minute while `may_ask()`, or `anew`.
 
-        Raises ApiError, UpstreamFault and TimeoutError; for a moment after such a failure it lists nothing.
+        Raises ApiError, UpstreamFault and TimeoutError; for 2 s after such a failure the list is empty.
         """
         known = self._lists.setdefault((row["id"], row["base_url"], row["sealed_key"]), _List())
         if len(self._lists) > _MOST_LISTS:

@@ -1,10 +1,9 @@
 """A user's own model-provider endpoints (BYOK): their records, and their keys encrypted at rest."""
 
-import contextlib
 import os
 import re
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -31,34 +30,30 @@ MOST_MODELS = 500
 
 
 class KeyBox:
-    """Encrypts providers' keys with an AEAD bound to account and provider: a row copied elsewhere opens nowhere."""
+    """Encrypts providers' keys with an AEAD bound to account and provider, so that a copied row cannot be decrypted."""
 
     def __init__(self, secret: bytes) -> None:
-        self._aead = cache(lambda: _aead(secret))  # nothing of the box shows the secret
+        self._aead = cache(lambda: _aead(secret))  # no attribute shows the secret
 
     def seal(self, account_id: str, provider_id: str, api_key: str) -> bytes:
         nonce = os.urandom(_NONCE_BYTES)
-        return nonce + self._aead().encrypt(nonce, api_key.encode(), _bound_to(account_id, provider_id))
+        return nonce + self._aead().encrypt(nonce, api_key.encode(), f"{account_id}/{provider_id}".encode())
 
     def open(self, account_id: str, provider_id: str, sealed: bytes) -> str:
-        """The key. Raises ApiError `invalid_value` when this installation's secret is not the one that sealed it."""
+        """Return the key. Raises ApiError `invalid_value` if another secret encrypted it."""
         from cryptography.exceptions import InvalidTag
 
+        nonce, data = sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:]
         try:
-            nonce, data = sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:]
-            return self._aead().decrypt(nonce, data, _bound_to(account_id, provider_id)).decode()
+            return self._aead().decrypt(nonce, data, f"{account_id}/{provider_id}".encode()).decode()
         except (InvalidTag, ValueError):
             raise ApiError("invalid_value", "The provider's stored key cannot be read any more. Set it again.") from None
 
 
 def _aead(secret: bytes) -> "AESGCM":
-    from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # late: a start would wait for it, and hold 8 MB more
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # late: the import delays a start, and takes 8 MB
 
     return AESGCM(secret)
-
-
-def _bound_to(account_id: str, provider_id: str) -> bytes:
-    return f"{account_id}/{provider_id}".encode()
 
 
 def _check_base_url(value: Any, param: str) -> str:
@@ -71,8 +66,7 @@ def _check_base_url(value: Any, param: str) -> str:
 
 
 def _check_models(value: Any, param: str) -> list[str | dict[str, str]]:
-    """The models, each once: a plain name, or where a kind is told an object."""
-    models = dict(_MODEL_LIST.check(value, param))
+    models = dict(_MODEL_LIST.check(value, param))  # each name once
     return [name if kind is None else {"id": name, "kind": kind} for name, kind in models.items()]
 
 
@@ -85,14 +79,13 @@ def _model(value: Any, param: str) -> tuple[str, str | None]:
 def _model_name(value: Any, param: str) -> str:
     if not is_model_name(value):
         raise refusal(value, param, _A_MODEL_NAME)
-    name: str = value
-    return name
+    return value
 
 
 _AN_ADDRESS = "an address such as https://api.example.com/v1, without user name, query and fragment"
 _A_MODEL_NAME = f"the provider's own name for a model, of 1 to {MODEL_NAME_LENGTH} characters, or an object with it"
 _NAME = matching(_SLUG, "a slug: a-z, 0-9, - and _, at most 63 characters", 63).about(
-    "A slug: it stands before the names of its models. Unique for the caller, and not one of the operator's."
+    "The prefix of its models' ids. Unique for the caller, and not a name that the operator uses."
 )
 _BASE_URL = Shape(
     _check_base_url,
@@ -148,7 +141,7 @@ PROVIDER_CHANGES = record("UpdateProviderRequest", ProviderChanges, "An absent f
 
 
 def as_json(row: sqlite3.Row) -> dict[str, Any]:
-    """A provider as the API shows it: never its key."""
+    """Return a provider as the API shows it, without its key."""
     return {
         "id": row["id"],
         "name": row["name"],
@@ -160,91 +153,84 @@ def as_json(row: sqlite3.Row) -> dict[str, Any]:
 
 
 def own_models(row: sqlite3.Row) -> dict[str, str | None] | None:
-    """The models to which its owner has narrowed a provider, with the kind where that was told; None: all that it has."""
+    """Return the models that the owner chose, each with its kind if the owner named it, or None for all models."""
     if row["models"] is None:
         return None
-    models = orjson.loads(row["models"])
-    return {model: None for model in models if isinstance(model, str)} | {
-        model["id"]: model["kind"] for model in models if isinstance(model, dict)
-    }
+    return dict(
+        (model["id"], model["kind"]) if isinstance(model, dict) else (model, None) for model in orjson.loads(row["models"])
+    )
 
 
 def add_provider(
     tx: sqlite3.Connection, account_id: str, fields: Mapping[str, Any], box: KeyBox, now_seconds: float
 ) -> sqlite3.Row:
-    """Stores a provider out of checked `fields` and returns its row.
+    """Store a provider with checked `fields` and return its row.
 
-    Raises ApiError `name_taken`, `invalid_value` for one too many, `invalid_api_key` if the account is gone.
+    Raises ApiError `name_taken`, `quota_exceeded`, `invalid_value` for one too many, `invalid_api_key` for a deleted account.
     """
     own: dict[str, Any] = {"id": new_id("prov", now_seconds), "account_id": account_id, "created_at": now_seconds}
-    columns = _columns({"api_key": None, **fields}, account_id, own["id"], box)
-    quota.check_room(tx, account_id, quota.ROW_BYTES + len(columns.get("models") or ""))
-    with _refusals():
-        row: sqlite3.Row = tx.execute(
-            """
-            INSERT INTO providers (id, account_id, name, base_url, sealed_key, api_key_hint, models, created_at)
-            VALUES (:id, :account_id, :name, :base_url, :sealed_key, :api_key_hint, :models, :created_at) RETURNING *
-            """,
-            {"models": None, **columns, **own},
-        ).fetchone()
-    return row
+    columns = _columns(fields, account_id, own["id"], box)
+    quota.check_room(tx, account_id, quota.ROW_BYTES + len(columns["models"] or ""))
+    return _written(
+        tx,
+        """
+        INSERT INTO providers (id, account_id, name, base_url, sealed_key, api_key_hint, models, created_at)
+        VALUES (:id, :account_id, :name, :base_url, :sealed_key, :api_key_hint, :models, :created_at) RETURNING *
+        """,
+        {**columns, **own},
+    )
 
 
 def change_provider(
     tx: sqlite3.Connection, account_id: str, provider_id: str, fields: Mapping[str, Any], box: KeyBox
 ) -> sqlite3.Row:
-    """Change the fields that are given and return the row.
+    """Change the given fields and return the row. A new scheme, host or port deletes the key unless a new key is given.
 
-    A new scheme, host or port drops the key unless a new one comes along, so that a key never travels to where its owner did not
-    send it. Raises ApiError `not_found`, `name_taken`, `quota_exceeded`.
+    Raises ApiError `not_found`, `name_taken`, `quota_exceeded`.
     """
     row = provider_by_id(tx, account_id, provider_id)
     if "base_url" in fields and not same_origin(fields["base_url"], row["base_url"]):
         fields = {"api_key": None, **fields}
-    columns = _columns(fields, account_id, provider_id, box)
-    quota.check_room(tx, account_id, len(columns.get("models") or "") - len(row["models"] or ""))
-    with _refusals():
-        changed: sqlite3.Row = tx.execute(
-            """
-            UPDATE providers
-            SET name = :name, base_url = :base_url, sealed_key = :sealed_key, api_key_hint = :api_key_hint, models = :models
-            WHERE account_id = :account_id AND id = :id RETURNING *
-            """,
-            {**dict(row), **columns},
-        ).fetchone()
-    return changed
+    columns = {**dict(row), **_columns(fields, account_id, provider_id, box)}
+    quota.check_room(tx, account_id, len(columns["models"] or "") - len(row["models"] or ""))
+    return _written(
+        tx,
+        """
+        UPDATE providers
+        SET name = :name, base_url = :base_url, sealed_key = :sealed_key, api_key_hint = :api_key_hint, models = :models
+        WHERE account_id = :account_id AND id = :id RETURNING *
+        """,
+        columns,
+    )
 
 
 def _columns(fields: Mapping[str, Any], account_id: str, provider_id: str, box: KeyBox) -> dict[str, Any]:
-    """Checked fields as the table holds them."""
     columns = {name: fields[name] for name in ("name", "base_url") if name in fields}
     if "models" in fields:
         columns["models"] = None if fields["models"] is None else orjson.dumps(fields["models"]).decode()
     if "api_key" in fields:
         key = fields["api_key"]
         columns["sealed_key"] = None if key is None else box.seal(account_id, provider_id, key)
-        # Enough to tell one key from another, and nothing of a short one.
         columns["api_key_hint"] = None if key is None else f"…{key[-4:]}" if len(key) >= _HINTED_KEY_LENGTH else "…"
     return columns
 
 
-@contextlib.contextmanager
-def _refusals() -> Iterator[None]:
-    """What the constraints of schema.sql refuse, as the caller sees it."""
+def _written(tx: sqlite3.Connection, statement: str, columns: dict[str, Any]) -> sqlite3.Row:
     try:
-        yield
+        row: sqlite3.Row = tx.execute(statement, columns).fetchone()
     except sqlite3.IntegrityError as error:
         if str(error) == "providers_count":
             raise ApiError("invalid_value", "An account may have at most 100 providers. Delete one first.") from None
         if error.sqlite_errorname == "SQLITE_CONSTRAINT_UNIQUE":
             raise ApiError("name_taken", "A provider of yours has this name. Choose another one.", param="name") from None
-        if error.sqlite_errorname == "SQLITE_CONSTRAINT_FOREIGNKEY":  # the account went while we were here
+        if error.sqlite_errorname == "SQLITE_CONSTRAINT_FOREIGNKEY":  # the account was deleted during the request
             raise ApiError("invalid_api_key") from None
         raise
+    return row
 
 
 def delete_providers(tx: sqlite3.Connection, account_id: str) -> set[str]:
-    """Deletes every provider of the account (100 at most) and returns their names."""
+    """Delete every provider of the account (100 at most) and return their names."""
     rows = tx.execute("DELETE FROM providers WHERE account_id = ? RETURNING name", (account_id,)).fetchall()
     return {row["name"] for row in rows}
 
@@ -260,7 +246,7 @@ def drop_sealed(tx: sqlite3.Connection) -> None:
 
 
 def provider_by_id(conn: sqlite3.Connection, account_id: str, provider_id: str) -> sqlite3.Row:
-    """One provider of the account. Raises ApiError `not_found`."""
+    """Return a provider of the account. Raises ApiError `not_found`."""
     row: sqlite3.Row | None = conn.execute(
         "SELECT * FROM providers WHERE account_id = ? AND id = ?", (account_id, provider_id)
     ).fetchone()
@@ -277,12 +263,12 @@ def provider_by_name(conn: sqlite3.Connection, account_id: str, name: str) -> sq
 
 
 def providers_page(conn: sqlite3.Connection, account_id: str, limit: int, after: str | None) -> Page[sqlite3.Row]:
-    """A page of the account's providers, as svc/db.py's `page`."""
+    """Return a page of the account's providers, like `page` of svc/db.py."""
     return page(conn, "providers", account_id, limit, after)
 
 
 def all_providers(conn: sqlite3.Connection, account_id: str) -> list[sqlite3.Row]:
-    """Every provider of the account, the oldest first, with `narrowed` in the place of its list of models, which may be long."""
+    """Return every provider of the account, oldest first, with `narrowed` instead of the list of models."""
     return conn.execute(
         """
         SELECT id, account_id, name, base_url, sealed_key, models IS NOT NULL AS narrowed
@@ -293,6 +279,6 @@ def all_providers(conn: sqlite3.Connection, account_id: str) -> list[sqlite3.Row
 
 
 def delete_provider(tx: sqlite3.Connection, account_id: str, provider_id: str) -> None:
-    """Raises ApiError `not_found`."""
+    """Delete a provider of the account. Raises ApiError `not_found`."""
     if not tx.execute("DELETE FROM providers WHERE account_id = ? AND id = ?", (account_id, provider_id)).rowcount:
         raise ApiError("not_found", "There is no such provider.")
