@@ -58,6 +58,7 @@ from svc.routes import (
     export,
     links,
     media,
+    messages,
     oauth,
     pages,
     projects,
@@ -83,6 +84,8 @@ from svc.version import VERSION
 ROUTES = [
     ("POST", "/v1/chat/completions", signed_in(metered(chat.create))),
     ("POST", "/v1/responses", signed_in(metered(responses.create))),
+    ("POST", "/v1/messages", key_in_header(signed_in(metered(messages.create)))),
+    ("POST", "/v1/messages/count_tokens", key_in_header(signed_in(messages.count_tokens))),
     ("POST", "/v1/images/generations", signed_in(media.create_image)),
     ("POST", "/v1/audio/generate", signed_in(media.generate_audio)),
     ("POST", "/v1/audio/speech", signed_in(media.create_speech)),
@@ -290,8 +293,7 @@ async def _start_work(
     outside.catalog.start()
     await stack.enter_async_context(deletions_watched(db, ground.drain))
     if outside.payments.mode == "sandbox" and not config.local_posture:
-        message = "SVC_PAYMENTS=sandbox: whoever signs in here can give themselves test money"
-        ground.log("payments", level="warning", message=message)
+        ground.log("payments", level="warning", message="SVC_PAYMENTS=sandbox: anyone who signs in can add test money")
     state = State(
         config=config,
         db=db,

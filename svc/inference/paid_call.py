@@ -98,6 +98,10 @@ class PaidCall:
         self._bill: Bill | None = None  # what was settled
         self._asked_at: float | None = None  # when the try that is under way began, in monotonic seconds
 
+    @property
+    def request_id(self) -> str:
+        return self._payer.request_id
+
     def bill(self) -> Bill:
         """Return what the call has come to so far, at the prices of the model that answers."""
         raise NotImplementedError

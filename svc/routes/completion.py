@@ -6,7 +6,8 @@ respond(): hold (402) -> JSON answer, or EventStream -> settlement, on disk -> t
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Callable
+import re
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, TypeVar
 
@@ -31,6 +32,7 @@ BODY_BYTES = 16 * MIB
 _HEAVY_BYTES = 64 * KIB
 # To write a longer answer takes so long that it is done off the event loop.
 _LONG_BYTES = MIB
+_HEADER_CHARACTERS = 1000
 
 
 async def answer_in_format(
@@ -48,8 +50,12 @@ async def answer_in_format(
         return asked, ChatCall(model, asked.chat, state.engines, payer, added=asked.added, heavy=heavy)
 
     asked, call = await make_off_loop(request, caller, make)
-    headers = {"x-service-ignored-tools": ", ".join(asked.ignored_tools)} if asked.ignored_tools else {}
+    headers = {"x-service-ignored-tools": _in_header(asked.ignored_tools)} if asked.ignored_tools else {}
     return await respond(request, caller, call, asked.writer(call), headers=headers)
+
+
+def _in_header(names: Sequence[str]) -> str:
+    return re.sub(r"[^ -~]", "?", ", ".join(names))[:_HEADER_CHARACTERS]
 
 
 async def make_off_loop(request: Request[State], caller: Caller, make: Callable[[bool], T]) -> T:

@@ -23,6 +23,7 @@ EXPOSED_HEADERS = (
     "x-service-memory",
     "x-service-run",
     "x-service-cost-micros",
+    "x-service-ignored-tools",
     "x-audio-seconds",
     "x-audio-truncated",
 )

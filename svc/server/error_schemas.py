@@ -60,7 +60,7 @@ _ANTHROPIC_DETAIL = json_object(
     {"type": _ANTHROPIC_TYPE, "message": string.about("The cause and the solution, for people.")},
     optional={"retry_after": _RETRY_AFTER},
 )
-_ANTHROPIC_ERROR = json_object(
+ANTHROPIC_ERROR = json_object(
     "MessagesError",
     {
         "type": one_of("error"),
@@ -74,7 +74,7 @@ _ANTHROPIC_ERROR = json_object(
 def error_schema(path: str, status: str) -> Shape[dict[str, Any]]:
     """Return the schema of the errors that `path` answers with `status`."""
     if in_anthropic_format(path):
-        return _ANTHROPIC_ERROR
+        return ANTHROPIC_ERROR
     return _RATE_LIMIT_ERROR if status == "429" else ERROR
 
 

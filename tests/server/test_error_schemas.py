@@ -8,6 +8,9 @@ from anthropic.types.shared.error_type import ErrorType
 
 from svc.errors import ERRORS, ApiError, anthropic_error
 from svc.server.error_schemas import error_schema
+from svc.shapes import Component
+from tests.conftest import Service
+from tests.support.openapi import DOCUMENT, faults, resolved
 
 TYPES = {
     400: "invalid_request_error",
@@ -37,5 +40,35 @@ def test_every_error_has_a_type_that_anthropics_sdk_knows(code: str) -> None:
 
 
 def test_the_document_shows_the_shape_of_each_path() -> None:
-    assert error_schema("/v1/messages/count_tokens", "429").schema.name == "MessagesError"
-    assert error_schema("/v1/messagesque", "429").schema.name == "RateLimitError"
+    shown = [error_schema(path, "429").schema for path in ("/v1/messages/count_tokens", "/v1/messagesque")]
+    assert [schema.name for schema in shown if isinstance(schema, Component)] == ["MessagesError", "RateLimitError"]
+
+
+async def test_unknown_paths_hosts_and_methods_answer_in_the_shape(service: Service) -> None:
+    for method, path, headers, status in (
+        ("POST", "/v1/messages/batches", {}, 404),
+        ("GET", "/v1/messages", {}, 405),
+        ("PUT", "/v1/messages/count_tokens", {}, 405),
+        ("POST", "/v1/messages", {"host": "evil.example"}, 421),
+        ("GET", "/v1/messages/batches", {}, 404),
+        ("POST", "/v1/messages/batches", {"host": "evil.example"}, 421),
+    ):
+        answer = await service.client.request(method, path, headers={**headers, "x-request-id": "mine"})
+        assert answer.status_code == status
+        body = answer.json()
+        assert body["type"] == "error" and body["request_id"] == answer.headers["request-id"] == "mine"
+        assert body["error"]["type"] == TYPES.get(status, "invalid_request_error") and set(body["error"]) == {"type", "message"}
+    assert "request-id" not in (await service.client.get("/v1/models")).headers
+
+
+def test_documented_errors_have_the_type_of_their_status() -> None:
+    seen = set()
+    for path in ("/v1/messages", "/v1/messages/count_tokens"):
+        for status, answer in DOCUMENT["paths"][path]["post"]["responses"].items():
+            content = resolved(answer)["content"].get("application/json", {})
+            for example in content["examples"].values() if status >= "400" else ():
+                assert not faults(example["value"], "components", "schemas", "MessagesError")
+                code = 400 if status == "4XX" else int(status)
+                assert example["value"]["error"]["type"] == TYPES.get(code, "invalid_request_error")
+                seen.add(code)
+    assert seen >= {400, 401, 402, 403, 404, 413, 415, 429, 500, 502, 503, 504}

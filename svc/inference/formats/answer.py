@@ -89,7 +89,8 @@ class BlockWriter:
     """Turns the answer of a chat call into blocks. While one is open, pieces of others wait.
 
     A format overrides `begun`, `opened`, `deltas` and `closed`, which add events to `parts`, and `answer`, `end` and `fault`.
-    `model`, `created`, `finish_reason` and `usage` are those of the chat answer; `usage` is None before its end.
+    `model`, `created`, `finish_reason` and `usage` are those of the chat answer; `usage` is None before its end. `stop_reason` is
+    vLLM's: the stop sequence that ended the text.
     """
 
     ping = b": ping\n\n"
@@ -102,11 +103,13 @@ class BlockWriter:
         self.model = ""
         self.created = 0
         self.finish_reason: str | None = None
+        self.stop_reason: Any = None
         self.usage: dict[str, Any] | None = None
         self._open: Block | None = None
         self._waiting: deque[Block] = deque()
         self._calls: dict[int, Block] = {}  # by their index in the chat stream
         self._index: int | None = None  # of the choice
+        self._skips = False  # whether the last chunk, and the texts like it, belong to another choice
         self._whole = False
 
     # --- what a format writes
@@ -129,6 +132,8 @@ class BlockWriter:
     def events(self, chunks: Sequence[Chunk | Texts]) -> list[bytes]:
         for chunk in chunks:
             if type(chunk) is Texts:
+                if self._skips:
+                    continue
                 self._add("text", chunk.texts, chunk.ascii_tokens)
             elif type(chunk) is dict:
                 self._read(chunk)
@@ -152,8 +157,11 @@ class BlockWriter:
         for choice in chunk["choices"]:
             if self._index is None:
                 self._index = choice["index"]
-            if choice["index"] != self._index:  # nobody asked for another one
+            self._skips = choice["index"] != self._index
+            if self._skips:  # nobody asked for another one
                 continue
+            if choice.get("stop_reason") is not None:
+                self.stop_reason = choice["stop_reason"]
             self._read_choice(choice["delta"], (choice.get("logprobs") or {}).get("content"))
             if reason := choice["finish_reason"]:
                 self.finish_reason = reason

@@ -1,0 +1,214 @@
+"""A request in Anthropic's Messages format as a chat request.
+
+body, checked by svc/inference/formats/messages_shape.py -> translate() -> Translated
+"""
+
+import re
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+from svc import json_text
+from svc.errors import ApiError
+from svc.inference.formats.messages import MessagesAnswer
+from svc.inference.formats.request import ChatMessages, Part, Translated
+from svc.inference.tokens import estimated_input_tokens
+
+# Fields of the chat request that the caller has not named so: a model server that refuses one is asked again without it.
+_ADDED = frozenset({"max_tokens", "reasoning_effort", "top_k", "parallel_tool_calls", "reasoning_content"})
+_MOST_BLOCKS = 10_000
+_FRAME_TOKENS = 16
+_IMAGE_TOKENS = 1024
+_BILLING_HEADER = "x-anthropic-billing-header:"  # Claude Code's; it changes with every prompt and spoils prefix caches
+_CHOICES = {"auto": "auto", "any": "required", "none": "none"}
+_EFFORTS = {"max": "xhigh"}  # OpenAI's word for it
+_SAME_FIELDS = ("model", "max_tokens", "temperature", "top_p", "top_k", "stream")
+_HOSTED = "Tools of Anthropic's servers do not run here."
+
+Content = str | list[dict[str, Any]]
+
+
+def translate(request: dict[str, Any]) -> Translated:
+    """Return a checked `request` as a chat request. Raises ApiError `invalid_value`."""
+    body: dict[str, Any] = {name: request[name] for name in _SAME_FIELDS if request.get(name) is not None}
+    body["messages"] = _messages(request)
+    stop_sequences = request.get("stop_sequences") or []
+    if stop_sequences:
+        body["stop"] = stop_sequences
+    output = request.get("output_config") or {}
+    if effort := output.get("effort"):
+        body["reasoning_effort"] = _EFFORTS.get(effort, effort)
+    if wanted := output.get("format") or request.get("output_format"):
+        schema = {"name": "answer", "schema": wanted["schema"], "strict": True}
+        body["response_format"] = {"type": "json_schema", "json_schema": schema}
+    ignored_tools = _add_tools(request, body)
+    # `display: omitted` changes nothing: some model servers need their reasoning back, and it is kept nowhere but in the client.
+    reasoning = (request.get("thinking") or {"type": "disabled"})["type"] != "disabled"
+    return Translated(body, _ADDED, ignored_tools, partial(MessagesAnswer, reasoning, stop_sequences))
+
+
+def counted_tokens(request: dict[str, Any]) -> int:
+    """Return the estimated input tokens of a checked `request`. Raises ApiError `invalid_value`.
+
+    It counts one token for each 4 bytes, 16 for each message and tool, and 1,024 for each image.
+    """
+    chat = translate(request).chat
+    parts = [part for message in chat["messages"] if isinstance(message["content"], list) for part in message["content"]]
+    images = sum(part["type"] == "image_url" for part in parts)
+    frames = len(chat["messages"]) + len(chat.get("tools", ()))
+    estimate: int = estimated_input_tokens(chat) + _FRAME_TOKENS * frames + _IMAGE_TOKENS * images
+    return estimate
+
+
+# --- tools
+
+
+def _add_tools(request: dict[str, Any], body: dict[str, Any]) -> tuple[str, ...]:
+    """Add the tools that a model can call to the chat request `body`. Return the names of the others."""
+    tools: list[dict[str, Any]] = []
+    ignored: list[str] = []
+    found = {block["tool_name"] for block in _result_blocks(request) if block["type"] == "tool_reference"}
+    for tool in request.get("tools") or ():
+        if tool.get("defer_loading") and tool.get("name") not in found:
+            continue
+        if tool.get("type") in (None, "custom"):
+            function = {"name": tool["name"], "parameters": tool["input_schema"]}
+            function |= {name: tool[name] for name in ("description", "strict") if tool.get(name) is not None}
+            tools.append({"type": "function", "function": function})
+        else:
+            ignored.append(tool.get("name") or tool["type"])
+    choice = request.get("tool_choice") or {"type": "auto"}
+    names = {tool["function"]["name"] for tool in tools}
+    if choice["type"] == "tool" and choice["name"] not in names:
+        message = f"tool_choice.name must be the name of a tool with an input_schema. {_HOSTED}"
+        raise ApiError("invalid_value", message, param="tool_choice.name")
+    if choice["type"] == "any" and not tools:
+        message = f"tool_choice must not be any without a tool that has an input_schema. {_HOSTED}"
+        raise ApiError("invalid_value", message, param="tool_choice")
+    if tools:
+        body["tools"] = tools
+        named = {"type": "function", "function": {"name": choice.get("name")}}
+        if request.get("tool_choice"):
+            body["tool_choice"] = _CHOICES.get(choice["type"], named)
+        if choice.get("disable_parallel_tool_use"):
+            body["parallel_tool_calls"] = False
+    return tuple(ignored)
+
+
+def _result_blocks(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the blocks in tool results."""
+    for message in request["messages"]:
+        for block in message["content"] if isinstance(message["content"], list) else ():
+            if block["type"] == "tool_result" and isinstance(block.get("content"), list):
+                yield from block["content"]
+
+
+# --- messages
+
+
+def _messages(request: dict[str, Any]) -> list[dict[str, Any]]:
+    messages = ChatMessages()
+    _add_system(messages, request.get("system") or "")
+    blocks = 0
+    for position, message in enumerate(request["messages"]):
+        role, content = message["role"], message["content"]
+        blocks += _count(content)
+        if blocks > _MOST_BLOCKS:
+            raise ApiError("invalid_value", f"messages must hold at most {_MOST_BLOCKS:,} blocks.", param="messages")
+        if role == "system":
+            _add_system(messages, content)
+        elif role == "user":
+            _add_user(messages, content, f"messages[{position}].content")
+        else:
+            _add_assistant(messages, content, f"messages[{position}].content")
+    translated = messages.all()
+    if not translated:
+        raise ApiError("invalid_value", "messages must hold a message with content.", param="messages")
+    return translated
+
+
+def _count(content: Content) -> int:
+    if isinstance(content, str):
+        return 1
+    return len(content) + sum(len(block["content"]) for block in content if isinstance(block.get("content"), list))
+
+
+def _add_system(messages: ChatMessages, content: Content) -> None:
+    texts = [content] if isinstance(content, str) else [block["text"] for block in content]
+    for text in texts:
+        if text and not (text.startswith(_BILLING_HEADER) and isinstance(content, list)):
+            messages.add_system(text)
+
+
+def _add_user(messages: ChatMessages, content: Content, param: str) -> None:
+    if isinstance(content, str):
+        messages.add_user(content)
+        return
+    parts: list[Part] = []
+    results = 0
+    for position, block in enumerate(content):
+        at = f"{param}[{position}]"
+        if block["type"] == "tool_result":
+            results += 1
+            _add_result(messages, block, at)
+        else:
+            parts += _parts(block, at)
+    if parts or not results:
+        messages.add_user(_joined(parts))
+
+
+def _add_result(messages: ChatMessages, result: dict[str, Any], param: str) -> None:
+    content = result.get("content") or ""
+    parts = [_text(content)] if isinstance(content, str) else _parts_of(content, f"{param}.content")
+    if result.get("is_error"):
+        parts = [_text("The tool failed:"), *parts]
+    messages.add_result(result["tool_use_id"], _joined(parts), f"{param}.tool_use_id")
+
+
+def _add_assistant(messages: ChatMessages, content: Content, param: str) -> None:
+    for position, block in enumerate([_text(content)] if isinstance(content, str) else content):
+        if block["type"] == "tool_use":
+            arguments = json_text.dumps(block["input"]).decode()
+            messages.add_call(block["id"], block["name"], arguments, f"{param}[{position}]")
+        elif block["type"] == "text" and block["text"]:
+            messages.add_text(block["text"])
+        elif block["type"] == "thinking" and block["thinking"]:
+            messages.add_reasoning(block["thinking"])
+
+
+def _parts_of(blocks: list[dict[str, Any]], param: str) -> list[Part]:
+    return [part for position, block in enumerate(blocks) for part in _parts(block, f"{param}[{position}]")]
+
+
+def _parts(block: dict[str, Any], param: str) -> list[Part]:
+    """Return what a block of text, an image or a document comes to."""
+    if block["type"] == "text":
+        return [_text(block["text"])] if block["text"] else []
+    if block["type"] == "tool_reference":
+        return [_text(f"The tool {block['tool_name']} is available now.")]
+    source = block["source"]
+    if block["type"] == "image":
+        return [{"type": "image_url", "image_url": {"url": _address(source, f"{param}.source")}}]
+    content = source["data"] if source["type"] == "text" else source["content"]
+    heading = [_text(block[name]) for name in ("title", "context") if block.get(name)]
+    return heading + ([_text(content)] if isinstance(content, str) else _parts_of(content, f"{param}.source.content"))
+
+
+def _text(text: str) -> Part:
+    return {"type": "text", "text": text}
+
+
+def _joined(parts: list[Part]) -> str | list[Part]:
+    """Return the content of a message: one string where there is only text, since some chat templates accept nothing else."""
+    if any(part["type"] != "text" for part in parts):
+        return parts
+    return "\n".join(part["text"] for part in parts)
+
+
+def _address(source: dict[str, Any], param: str) -> str:
+    if source["type"] == "base64":
+        return f"data:{source['media_type']};base64,{source['data']}"
+    url: str = source["url"]
+    if re.match("https://|data:", url, re.IGNORECASE) is None:
+        raise ApiError("invalid_value", f"{param}.url must begin with https:// or data:.", param=f"{param}.url")
+    return url

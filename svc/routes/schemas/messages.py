@@ -1,0 +1,155 @@
+"""Shapes of the answers in Anthropic's Messages format."""
+
+from typing import Any
+
+from svc.routes.schemas.common import COUNT
+from svc.routes.schemas.headers import COST_HEADER
+from svc.server.error_schemas import ANTHROPIC_ERROR
+from svc.server.interface import Answer, Content, as_event, header
+from svc.shapes import Shape, json_object, list_of, mapping, nullable, one_of, string, tagged
+
+_INDEX = COUNT.about("The place of the block in `content`.", 0)
+_USAGE = json_object(
+    "MessagesUsage",
+    {
+        "input_tokens": COUNT.about("Input that the model server had not cached.", 6),
+        "output_tokens": COUNT.about(example=5),
+        "cache_creation_input_tokens": COUNT.about("Always 0.", 0),
+        "cache_read_input_tokens": COUNT.about("Input that the model server had cached.", 0),
+    },
+    "The settled counts: the model server's, or an estimate if it sends none.",
+)
+
+
+def _tagged(**variants: Shape[dict[str, Any]]) -> Shape[Any]:
+    return tagged("type", variants)
+
+
+def _object(title: str, kind: str, **fields: Shape[Any]) -> Shape[dict[str, Any]]:
+    return json_object(title, {"type": one_of(kind), **fields})
+
+
+_TEXT = _object("MessagesTextBlock", "text", text=string.about(example="12 * (3 + 4) = 84"))
+_TOOL_USE = _object(
+    "MessagesToolUseBlock",
+    "tool_use",
+    id=string.about(example="call_01m3250v3vfsgzezy8ak224fj9"),
+    name=string.about(example="calculate"),
+    input=mapping.about("Empty if the model did not write a JSON object.", {"expression": "12 * (3 + 4)"}),
+)
+_THINKING = _object("MessagesThinkingBlock", "thinking", thinking=string, signature=one_of(""))
+_BLOCK = _tagged(text=_TEXT, tool_use=_TOOL_USE, thinking=_THINKING)
+_ENDING = {
+    "stop_reason": nullable(one_of("end_turn", "max_tokens", "tool_use", "stop_sequence", "refusal")).about(example="end_turn"),
+    "stop_sequence": nullable(string).about("The stop sequence that ended the text, if the model server names it."),
+}
+_MESSAGE = json_object(
+    "MessagesMessage",
+    {
+        "id": string.about(example="msg_Qm4sT0kX8dWb2hLzYv6cNfRj", pattern="^msg_"),
+        "type": one_of("message"),
+        "role": one_of("assistant"),
+        "model": string.about("The model that answered.", "builtin/assistant"),
+        "content": list_of(_BLOCK).about("", [_TEXT.example]),
+        **_ENDING,
+        "usage": _USAGE,
+    },
+)
+_DELTA = _tagged(
+    text_delta=_object("MessagesTextDelta", "text_delta", text=string.about(example="12 * (3")),
+    thinking_delta=_object("MessagesThinkingDelta", "thinking_delta", thinking=string),
+    input_json_delta=_object("MessagesInputDelta", "input_json_delta", partial_json=string.about("A part of the JSON.")),
+)
+_START = _object("MessagesStart", "message_start", message=_MESSAGE)
+_TEXT_PIECE = {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "12 * (3"}}
+_END = _object("MessagesDelta", "message_delta", delta=json_object("MessagesEnding", _ENDING), usage=_USAGE)
+_EVENT = _tagged(
+    message_start=_START,
+    content_block_start=_object("MessagesBlockStart", "content_block_start", index=_INDEX, content_block=_BLOCK),
+    content_block_delta=_object("MessagesBlockDelta", "content_block_delta", index=_INDEX, delta=_DELTA),
+    content_block_stop=_object("MessagesBlockStop", "content_block_stop", index=_INDEX),
+    message_delta=_END,
+    message_stop=_object("MessagesStop", "message_stop"),
+    ping=_object("MessagesPing", "ping"),
+    error=ANTHROPIC_ERROR,
+)
+
+
+def _sent(value: dict[str, Any]) -> dict[str, str]:
+    return {"event": value["type"], **as_event(value)}
+
+
+_STREAM_EVENT = json_object(
+    "MessagesStreamEvent",
+    {
+        "event": string.about("The `type` of the data.", "content_block_delta"),
+        "data": string.about(
+            "An event as JSON.", as_event(_TEXT_PIECE)["data"], contentMediaType="application/json", contentSchema=_EVENT
+        ),
+    },
+    "One event: the lines `event: …` and `data: …`, and an empty line.",
+)
+_ERROR = {"type": "api_error", "message": "The model server failed. Try again later."}
+MESSAGES_TEXT = (
+    "Anthropic's Messages: its SDKs and Claude Code work with the base address `{server}` and an API key. The models, limits and "
+    "prices are those of chat completions, and a model server is asked for chat completions. `anthropic-version` and "
+    "`anthropic-beta` change nothing. Nothing is stored, in a session either.\n\n"
+    "All system texts are joined into the first message of the chat request. `thinking` goes back as `reasoning_content`. Images "
+    "in tool results follow as a message of the user. Tools of Anthropic's servers are left out and named in "
+    "`x-service-ignored-tools`. A `tool_choice` that demands one is 400. So are PDF documents and MCP servers.\n\n"
+    "**A stream** begins with `message_start`, whose `input_tokens` are an estimate. Each block has `content_block_start`, "
+    "`content_block_delta` and `content_block_stop`; blocks never overlap. `message_delta` has the `stop_reason` and the settled "
+    "usage, and `message_stop` ends the stream. The arguments of a tool call are passed on as the model wrote them. After 15 s "
+    "of silence comes `ping`. A fault before the first event is an ordinary error answer. After it, one event `error` ends the "
+    "stream."
+)
+MESSAGES_ANSWER = Answer(
+    "The message: one JSON object, or with `stream: true` server-sent events.",
+    contents={
+        "application/json": Content(
+            _MESSAGE,
+            {
+                "text": ("Text", _MESSAGE.example),
+                "tool_use": (
+                    "A tool call",
+                    {**_MESSAGE.example, "content": [_TOOL_USE.example], "stop_reason": "tool_use"},
+                ),
+            },
+        ),
+        "text/event-stream": Content(
+            _STREAM_EVENT,
+            {
+                "start": (
+                    "The first event",
+                    _sent({**_START.example, "message": {**_MESSAGE.example, "content": [], "stop_reason": None}}),
+                ),
+                "text": ("A piece of text", _STREAM_EVENT.example),
+                "end": ("The end", _sent(_END.example)),
+                "stop": ("The last event", _sent({"type": "message_stop"})),
+                "fault": (
+                    "A model server that breaks off",
+                    _sent({"type": "error", "error": _ERROR, "request_id": "req_4fGk2mXq"}),
+                ),
+            },
+        ),
+    },
+    headers={
+        "x-service-cost-micros": COST_HEADER,
+        "x-service-ignored-tools": header("The tools that were left out of the request.", string, "web_search", required=False),
+    },
+)
+_QUESTION = {"model": "builtin/assistant", "messages": [{"role": "user", "content": "What is 12 * (3 + 4)?"}]}
+_TOOLS = [
+    {
+        "name": "calculate",
+        "description": "Exact arithmetic",
+        "input_schema": {"type": "object", "properties": {"expression": {"type": "string"}}, "required": ["expression"]},
+    }
+]
+MESSAGES_EXAMPLES = {
+    "text": ("A question", {**_QUESTION, "max_tokens": 1024}),
+    "stream": ("As a stream", {**_QUESTION, "max_tokens": 1024, "stream": True}),
+    "tools": ("With a tool", {**_QUESTION, "max_tokens": 1024, "tools": _TOOLS}),
+}
+COUNT_EXAMPLES = {"text": ("A question", _QUESTION), "tools": ("With a tool", {**_QUESTION, "tools": _TOOLS})}
+TOKEN_COUNT = json_object("MessagesTokenCount", {"input_tokens": COUNT.about(example=22)})

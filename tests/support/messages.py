@@ -1,0 +1,89 @@
+"""Messages as Anthropic's SDK types them: answers and the events of a stream, checked against its types and the grammar."""
+
+from typing import Any
+
+import orjson
+from anthropic.types import Message, RawMessageStreamEvent
+from anthropic.types.shared.error_response import ErrorResponse
+from pydantic import TypeAdapter
+
+_EVENT: TypeAdapter[Any] = TypeAdapter(RawMessageStreamEvent)
+_DELTAS = {
+    "text": ("text_delta", "text"),
+    "thinking": ("thinking_delta", "thinking"),
+    "tool_use": ("input_json_delta", "partial_json"),
+}
+validated = {"messages": 0, "events": 0}  # how many fitted Anthropic's types
+
+
+def checked_message(value: dict[str, Any]) -> dict[str, Any]:
+    """A message that fits Anthropic's type and has no empty text."""
+    Message.model_validate(value, strict=True)
+    validated["messages"] += 1
+    assert value["stop_reason"] is not None
+    assert all(block.get("text", block.get("thinking", "x")) for block in value["content"])
+    assert len({block["id"] for block in value["content"] if block["type"] == "tool_use"}) == sum(
+        block["type"] == "tool_use" for block in value["content"]
+    )
+    return value
+
+
+def events_of(content: bytes) -> list[dict[str, Any]]:
+    """The events of a stream as they came, each of one of Anthropic's types; a text that ends inside an event fails."""
+    assert content.isascii() and content.endswith(b"\n\n")
+    events = []
+    for block in content.decode().split("\n\n")[:-1]:
+        name, data = block.split("\n")
+        event = orjson.loads(data.removeprefix("data: "))
+        assert name == f"event: {event['type']}" and data.startswith("data: ")
+        if event["type"] == "error":
+            ErrorResponse.model_validate(event)
+        elif event["type"] != "ping":
+            _EVENT.validate_python(event, strict=True)
+        validated["events"] += 1
+        events.append(event)
+    return events
+
+
+def checked_stream(content: bytes) -> tuple[dict[str, Any], dict[str, Any] | None]:
+    """The message that a stream comes to, and the error that ended it, if one did. Fails unless the stream obeys the grammar:
+    message_start, blocks that never overlap and are not empty, message_delta, message_stop; or an error, and nothing after it."""
+    events = [event for event in events_of(content) if event["type"] != "ping"]
+    error = events.pop()["error"] if events[-1]["type"] == "error" else None
+    assert all(event["type"] != "error" for event in events)
+    if not events:
+        return {}, error
+    message = events[0]["message"]
+    assert events[0]["type"] == "message_start" and message["content"] == [] and message["stop_reason"] is None
+    open_block: dict[str, Any] | None = None
+    ended: list[str] = []
+    for event in events[1:]:
+        kind = event["type"]
+        assert "message_stop" not in ended
+        if kind == "content_block_start":
+            assert open_block is None and event["index"] == len(message["content"]) and not ended
+            open_block = event["content_block"]
+            assert not open_block.get("text") and not open_block.get("thinking") and not open_block.get("input")
+            message["content"].append({**open_block, "pieces": []})
+        elif kind == "content_block_delta":
+            assert open_block is not None and event["index"] == len(message["content"]) - 1
+            delta, field = _DELTAS[open_block["type"]]
+            assert event["delta"]["type"] == delta and event["delta"][field]
+            message["content"][-1]["pieces"].append(event["delta"][field])
+        elif kind == "content_block_stop":
+            assert open_block is not None and event["index"] == len(message["content"]) - 1
+            assert message["content"][-1]["pieces"], "an empty block"
+            open_block = None
+        elif kind == "message_delta":
+            assert open_block is None and not ended
+            message |= event["delta"]
+            message["usage"] |= event["usage"]
+            ended.append(kind)
+        else:
+            assert kind == "message_stop" and ended == ["message_delta"]
+            ended.append(kind)
+    assert (ended == ["message_delta", "message_stop"]) != (error is not None), "it ends once"
+    for block in message["content"]:
+        text = "".join(block.pop("pieces"))
+        block[{"text": "text", "thinking": "thinking", "tool_use": "arguments"}[block["type"]]] = text
+    return message, error
