@@ -26,8 +26,8 @@ async def read_body(request: Request[State], limit_bytes: int) -> bytes:
 async def read_chunks(request: Request[State], limit_bytes: int) -> list[bytes]:
     """Return the request's body in chunks: joining many MiB would block the event loop.
 
-    Raises ApiError `PAYLOAD_TOO_LARGE` over `limit_bytes`, as soon as that is known; `overloaded` if all bodies, or those of the
-    address or account, take too much memory; and `unsupported_media_type` for a compressed body.
+    Raises ApiError `PAYLOAD_TOO_LARGE` as soon as the body is known to be over `limit_bytes`, and `unsupported_media_type` for a
+    compressed body. Raises `overloaded` if all bodies, or those of its address or account, take too much memory.
     """
     context = context_of(request)
     sent = context.headers
@@ -60,8 +60,8 @@ def _too_large(limit_bytes: int) -> ApiError:
 async def read_shape(request: Request[State], shape: Shape[T], limit_bytes: int = MIB) -> T:
     """Return the request's body, one JSON object, as `shape` types it. A large one is parsed outside the event loop.
 
-    Raises what `read_chunks` and `shape.check` raise, ApiError `unsupported_media_type` without `Content-Type: application/json`,
-    and `invalid_json` for anything that is not one object of valid UTF-8 JSON, at most 100 levels deep.
+    Raises what `read_chunks` and `shape.check` raise. Raises ApiError `unsupported_media_type` without `Content-Type:
+    application/json`, and `invalid_json` for a body that is not one JSON object in UTF-8 of at most 100 levels.
     """
     context = context_of(request)
     content_type = context.headers.get(b"content-type", b"")

@@ -1,7 +1,7 @@
-"""What stands around every request: its id, headers and log line, the host and scheme it may come by, its last resort.
+"""The layer around every request: its id, headers and log line, the checks of host and scheme, and error answers.
 
 Edge: request id -> CORS preflight -> host (421), https behind a proxy (403), drain (503) -> router -> handler
-      -> an error becomes its answer, every answer gets the standing headers, one line goes to the log
+      -> an error becomes its answer, every answer gets the common headers, one line is logged
 """
 
 import ipaddress
@@ -30,11 +30,11 @@ from svc.server.sse import Drain
 from svc.server.web import in_anthropic_format, refusal
 
 _HOST = re.compile(r"(?:\[([0-9a-f:.]*)\]|([^\[\]:@/\s]*))(?::[0-9]{0,5})?")
-_REMEMBERED = 4096  # callers that were let in
-_REMEMBERED_BYTES = 64  # of what their proxies wrote, or memory had no bound
+_CACHED_CLIENTS = 4096
+_CACHED_BYTES = 64  # of the headers of a proxy; longer ones are not cached, to bound the memory
 _ADDRESS_LENGTH = 64
 _REQUEST_ID = re.compile(rb"[\x21-\x7e]{1,128}")
-_STANDING = (
+_COMMON_HEADERS = (
     (b"strict-transport-security", b"max-age=31536000"),
     (b"x-content-type-options", b"nosniff"),
 )
@@ -46,7 +46,7 @@ class Edge:
     def __init__(self, router: ASGIApp, config: Config, log: Log, metrics: Metrics, bodies: BodyBudget, drain: Drain) -> None:
         self._router = router
         self._config = config
-        self._judged = lru_cache(_REMEMBERED)(self._judge)
+        self._cached_client_of = lru_cache(_CACHED_CLIENTS)(self._client_of)
         self._log = log
         self._metrics = metrics
         self._bodies = bodies
@@ -60,11 +60,11 @@ class Edge:
             await self._router(scope, receive, send)
             return
         began = time.monotonic()
-        context: Context = scope.get("svc") or Context(joined(scope["headers"]))  # our protocol has made one
+        context: Context = scope.get("svc") or Context(joined(scope["headers"]))  # our protocol makes one
         sent = context.headers
         own_id = sent.get(b"x-request-id")
         request_id = own_id.decode() if own_id and _REQUEST_ID.fullmatch(own_id) else "req_" + random_base62(22)
-        added = [(b"x-request-id", request_id.encode()), *_STANDING]
+        added = [(b"x-request-id", request_id.encode()), *_COMMON_HEADERS]
         if in_anthropic_format(scope["path"]):
             added.append((b"request-id", request_id.encode()))
         line: dict[str, Any] = {
@@ -90,7 +90,7 @@ class Edge:
             preflight = self._cors.preflight(scope, sent) if scope["method"] == "OPTIONS" else None
             if preflight is None:
                 added += self._cors.headers(scope, sent)
-                context.client_ip = self._entered(scope, sent)
+                context.client_ip = self._admit(scope, sent)
                 await self._router(scope, receive, send_with_headers)
             else:
                 await preflight(scope, receive, send_with_headers)
@@ -98,7 +98,7 @@ class Edge:
             line["status"] = line["status"] or 499
         except Exception as error:
             answer = _answer_to(error, scope["path"], line, begun=line["status"] > 0)
-            if answer is None:  # only a cut connection can tell that an answer which has begun is not whole
+            if answer is None:  # the answer has begun: only a closed connection shows that it is incomplete
                 raise
             await answer(scope, receive, send_with_headers)
         finally:
@@ -111,30 +111,29 @@ class Edge:
         line = context.log_fields
         route, method, path = scope.get("route"), "", ""
         if route is not None:
-            method, path = scope["method"], route.path  # the pattern: a path may hold what nobody should log
+            method, path = scope["method"], route.path  # the pattern: a path may contain secrets
         self._metrics.count(method, path, line["status"], seconds, line.get("code"), line.get("byok"))
         line["method"], line["route"] = method, path
         line["time"], line["duration_ms"] = time.time(), round(seconds * 100_000) / 100
         self._log.add(line)
 
-    def _entered(self, scope: Scope, sent: Mapping[bytes, bytes]) -> str:
-        """The client's address. Raises ApiError for what may not enter: a foreign host, plain HTTP behind the proxy, all during
-        the drain."""
+    def _admit(self, scope: Scope, sent: Mapping[bytes, bytes]) -> str:
+        """Return the client's address. Raises ApiError for another host, for plain HTTP behind a proxy, and during the drain."""
         proto, forwarded, peer = sent.get(b"x-forwarded-proto", b""), sent.get(b"x-forwarded-for", b""), scope.get("client")
-        judge = self._judged if len(proto) + len(forwarded) <= _REMEMBERED_BYTES else self._judge
-        address = judge(sent.get(b"host", b""), scope.get("server"), peer[0] if peer else "", proto, forwarded)
+        address_of = self._cached_client_of if len(proto) + len(forwarded) <= _CACHED_BYTES else self._client_of
+        address = address_of(sent.get(b"host", b""), scope.get("server"), peer[0] if peer else "", proto, forwarded)
         if self._drain.draining and scope["path"] != "/healthz":
             raise ApiError("shutting_down", headers={"connection": "close"})
         return address
 
-    def _judge(self, host: bytes, server: tuple[str, int | None] | None, peer: str, proto: bytes, forwarded: bytes) -> str:
+    def _client_of(self, host: bytes, server: tuple[str, int | None] | None, peer: str, proto: bytes, forwarded: bytes) -> str:
         name = _host_name(host)
         if name not in self._names and name != (server or ("",))[0].removeprefix("::ffff:"):
             raise ApiError("misdirected_request")
         trusted = self._config.trusts(peer)
         if self._config.tls == "proxy" and not (trusted and proto.strip().lower() == b"https"):
             raise ApiError("https_required")
-        # The last address that is no proxy of ours: all before it may be forged by the caller.
+        # The last address that is not a trusted proxy: the client can forge those before it.
         for part in reversed(forwarded.decode("latin-1").split(",") if trusted else ()):
             address = part.strip()
             if len(address) > _ADDRESS_LENGTH or not _is_address(address):
@@ -145,12 +144,12 @@ class Edge:
 
 
 def _answer_to(error: Exception, path: str, fields: dict[str, Any], *, begun: bool) -> Response | None:
-    """The answer to what a request ended in, and what its log line says of it; None where one has `begun`."""
+    """Return the answer to an error, or None if an answer has `begun`. Add the error to the `fields` of the log line."""
     if isinstance(error, HTTPException):  # Starlette's own
         code = {404: "not_found", 405: "method_not_allowed"}.get(error.status_code, "invalid_request")
         error = ApiError(code, headers=error.headers)
     if isinstance(error, ClientGone) and not begun:
-        return Response(status_code=499)  # nobody is there to read it; the status is for the log
+        return Response(status_code=499)  # the client has disconnected; the status is for the log
     if isinstance(error, ApiError) and not begun:
         cause = error.__cause__
         fields["code"], fields["byok"] = error.error.get("code"), error.byok
@@ -161,7 +160,7 @@ def _answer_to(error: Exception, path: str, fields: dict[str, Any], *, begun: bo
 
 
 def _host_name(host: bytes) -> str:
-    """`Host` without its port, in lower case, an IPv6 address without brackets. Raises ApiError `invalid_request`."""
+    """Return `Host` in lower case without its port and the brackets of IPv6. Raises ApiError `invalid_request`."""
     match = _HOST.fullmatch(host.decode("latin-1").lower())
     if match is None:
         raise ApiError("invalid_request", "The Host header must be a name or an address, and perhaps a port.")

@@ -1,9 +1,10 @@
-"""Who may enter: the guards that the route table in app.py puts around its handlers.
+"""Guards that authenticate and limit requests. The route table in app.py puts them around its handlers.
 
 signed_in(metered(handler)): bearer -> Caller (401) -> one admission (429) -> handler(request, caller)
 """
 
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from functools import lru_cache
 
 from starlette.requests import Request
@@ -66,21 +67,18 @@ _RATE_LIMIT_HEADERS = {
 }
 
 
+@dataclass(slots=True, eq=False)
 class Caller:
-    """Who sent a request: the account's id, tier and default model as they are now, and by what it was sent (`session`,
-    `api_key`, or LINK); `key_id` is a key's."""
+    """The account that sent a request, as it is now. `auth` is how: `session`, `api_key` or LINK. `key_id` is the key's."""
 
-    __slots__ = ("auth", "default_model", "id", "key_id", "tier")
-
-    def __init__(self, id: str, tier: str, default_model: str | None, auth: str, key_id: str | None = None) -> None:
-        self.id = id
-        self.tier = tier
-        self.default_model = default_model
-        self.auth = auth
-        self.key_id = key_id
+    id: str
+    tier: str
+    default_model: str | None
+    auth: str
+    key_id: str | None = None
 
     async def account(self, db: Database) -> Account:
-        """The whole account as it is now. Raises ApiError `invalid_api_key` where it is gone meanwhile."""
+        """Return the account as it is now. Raises ApiError `invalid_api_key` if it has been deleted."""
         account = db.look_up(accounts.account_by_id, self.id)
         if account is None:
             raise ApiError("invalid_api_key")
@@ -92,7 +90,7 @@ Handler = Callable[[Request[State], Caller], Awaitable[Response]]
 
 @implies(security=_LINK)
 def linked(endpoint: Endpoint) -> Endpoint:
-    """Lets in who has a good link to an artifact's content, without a token; the endpoint within asks everybody else for one."""
+    """Accept a valid link to an artifact's content in place of a token. The guards within check everything else."""
 
     async def guarded(request: Request[State]) -> Response:
         state: State = request.state
@@ -131,7 +129,7 @@ def key_in_header(endpoint: Endpoint) -> Endpoint:
     security=_BEARER,
 )
 def signed_in(handler: Handler) -> Endpoint:
-    """Lets in who sends a valid token of either kind; else 401."""
+    """Require a valid token of either kind, else 401."""
 
     async def endpoint(request: Request[State]) -> Response:
         context, state = context_of(request), request.state
@@ -140,7 +138,7 @@ def signed_in(handler: Handler) -> Endpoint:
         if linked_id is not None:
             caller = await _caller(state, linked_id, LINK)
         elif (hashed := tokens.key_hash(token := _bearer(sent))) is None:
-            if token.startswith(tokens.KEY_PREFIX):  # no JWT begins so
+            if token.startswith(tokens.KEY_PREFIX):  # no JWT has this prefix
                 raise ApiError("invalid_api_key")
             await tokens.load_jwt()
             session_id = tokens.session_account(state.derived_keys["session"], token, state.clock())
@@ -163,7 +161,7 @@ def signed_in(handler: Handler) -> Endpoint:
 
 @implies([Refusal("session_required", when="The token is an API key. This needs a session.")])
 def session_only(handler: Handler) -> Handler:
-    """Refuses an API key with 403 `session_required`."""
+    """Refuse an API key with 403 `session_required`."""
 
     async def guarded(request: Request[State], caller: Caller) -> Response:
         if caller.auth != "session":
@@ -187,7 +185,7 @@ def pro_only(handler: Handler) -> Handler:
 
 @implies([Refusal("signup_closed", when="Sign-up is closed. Only the operator creates accounts.")])
 def open_signup(endpoint: Endpoint) -> Endpoint:
-    """Refuse a sign-up with 403 `signup_closed` where the operator has closed it, before its body is read."""
+    """Refuse a sign-up with 403 `signup_closed` if the operator has closed it, before its body is read."""
 
     async def guarded(request: Request[State]) -> Response:
         if request.state.config.signup == "closed":
@@ -208,7 +206,7 @@ def open_signup(endpoint: Endpoint) -> Endpoint:
     headers=_RATE_LIMIT_HEADERS,
 )
 def metered(handler: Handler) -> Handler:
-    """Takes one admission from the account's chat bucket, before the body is read; the answer tells what is left."""
+    """Count one request of the account's chat limit before the body is read. The answer's headers have what is left."""
 
     def guarded(request: Request[State], caller: Caller) -> Awaitable[Response]:
         try:
@@ -223,7 +221,7 @@ def metered(handler: Handler) -> Handler:
 
 
 def per_ip(rule: str) -> Callable[[Endpoint], Endpoint]:
-    """Takes one admission of the client's address under `rule`; else 429."""
+    """Count one request of the client's address under `rule`, else 429."""
 
     @implies(
         [
@@ -244,7 +242,7 @@ def per_ip(rule: str) -> Callable[[Endpoint], Endpoint]:
     return guard
 
 
-@lru_cache(1024)  # many callers are told the same; each entry takes half a KB
+@lru_cache(1024)  # many callers get the same; each entry takes half a KB
 def _limit_headers(limit: int, remaining: int, reset_seconds: int) -> tuple[tuple[bytes, bytes], ...]:
     return (
         (b"x-ratelimit-limit-requests", b"%d" % limit),

@@ -1,8 +1,8 @@
-"""The server around the application: the listening socket, TLS, the start in its order, and the end within 10 seconds.
+"""The server around the application: the listening socket, TLS, the start, and the shutdown within 10 seconds.
 
 bind -> create_app -> lifespan (locks the folder, opens the database) -> TLS -> listen -> "listening on ..."
 SIGTERM -> drain begins (streams end themselves) -> no new connections -> answers end -> lifespan ends -> status 0
-SIGHUP  -> certificates and catalog are read again; what is wrong changes nothing
+SIGHUP  -> certificates and catalog are read again; an invalid one is logged and the old one stays
 """
 
 import asyncio
@@ -40,10 +40,10 @@ from svc.server.protocol import Protocol, Watch
 
 _BACKLOG = 2048
 _OPEN_FILES = 65536
-_FILES_FOR_OTHERS = 256  # databases, workers, model servers: what a connection may not take
+_FILES_FOR_OTHERS = 256  # for databases, workers and model servers, not for clients
 _LOOPBACK_OF = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared, not bound
-# They pass from the listening socket to every connection. A client that vanished is noticed within half a minute; one that
-# does not read keeps little in the kernel, so that it is noticed and costs no memory.
+# Every connection inherits them from the listening socket. A client that vanished is noticed within half a minute. A client that
+# does not read has little buffered in the kernel, so it is noticed and costs no memory.
 _TCP_OPTIONS = {
     "TCP_NODELAY": 1,
     "TCP_KEEPIDLE": 30,
@@ -55,11 +55,11 @@ _TCP_OPTIONS = {
 
 
 def run(config: Config, create_app: Callable[[Config], Starlette]) -> int:
-    """Serves until a signal; the exit status: 0 after a signal, 1 with one line on stderr when it could not start.
+    """Serve until a signal. Return the exit status: 0 after a signal, 1 with one line on stderr if it cannot start.
 
-    `create_app(config)` gets the configuration with the port that was bound. Its `state.drain.begin()` is called on the
-    event loop at the first signal, `state.listening()` when the server accepts connections, and `await state.reload()` at
-    SIGHUP; a StartError of its lifespan is kept in `state.start_error`.
+    `create_app(config)` gets the configuration with the bound port. The server calls the application's `state.listening()` when
+    it accepts connections, `state.reload()` at SIGHUP, and `state.drain.begin()` at the first signal to end. A StartError of its
+    lifespan is in `state.start_error`.
     """
     _open_standard_streams()
     os.umask(0o077)
@@ -77,7 +77,7 @@ def run(config: Config, create_app: Callable[[Config], Starlette]) -> int:
 
 
 def _open_standard_streams() -> None:
-    # Where one of them is closed, the next file that is opened would take its number: the log could be written into the database.
+    # If one of them is closed, the next open file gets its number: the log could be written into the database.
     for descriptor in range(3):
         try:
             os.fstat(descriptor)
@@ -86,10 +86,10 @@ def _open_standard_streams() -> None:
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """A TCP socket bound to `host` (a name or an IP address) and `port` (0 picks one). Raises StartError."""
+    """Return a TCP socket bound to `host` (a name or an IP address) and `port` (0 picks one). Raises StartError."""
     try:
-        # With protocol 0 asyncio would not set TCP_NODELAY: 45 ms an answer.
-        # As bytes: for text Python would import what encodes names with other letters.
+        # With protocol 0 asyncio does not set TCP_NODELAY, which costs 45 ms for each answer.
+        # As bytes: for text Python imports the encoder of international names.
         name = host.encode() if host.isascii() else host
         found = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP, flags=socket.AI_PASSIVE)
         family, kind, protocol, _, address = min(found, key=lambda entry: entry[0] != socket.AF_INET)
@@ -124,7 +124,7 @@ def _allow_open_files() -> None:
 
 
 def tls_context(config: Config) -> tuple[ssl.SSLContext | None, Path | None]:
-    """The TLS context of the configuration and, where the certificate is our own, the CA to trust; no context for `proxy`.
+    """Return the TLS context (None for `proxy`) and, for our own certificate, the CA that clients must trust.
 
     Raises StartError for a certificate or key that cannot be used.
     """
@@ -139,7 +139,7 @@ def tls_context(config: Config) -> tuple[ssl.SSLContext | None, Path | None]:
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols(["http/1.1"])
     try:
-        context.load_cert_chain(cert, key, password="")  # without one OpenSSL would ask the terminal
+        context.load_cert_chain(cert, key, password="")  # without one OpenSSL asks the terminal
     except (OSError, ValueError) as error:
         reason = getattr(error, "reason", None) or getattr(error, "strerror", None) or error
         raise StartError(f"cannot use the certificate {cert} with the key {key}: {reason}") from None
@@ -147,20 +147,20 @@ def tls_context(config: Config) -> tuple[ssl.SSLContext | None, Path | None]:
 
 
 def _names(config: Config) -> list[str]:
-    """Every name by which clients may reach the server."""
+    """Return every name that clients may use for the server."""
     bound = [] if config.host in _LOOPBACK_OF else [config.host]
     base = urlsplit(config.base_url).hostname or ""
     return ["localhost", "127.0.0.1", "::1", *bound, base, socket.gethostname()]
 
 
 class Server(uvicorn.Server):
-    """uvicorn's server with our start and end."""
+    """uvicorn's server with our start and shutdown."""
 
-    answers_seconds = 8.0  # from the signal, for the answers that are being given
-    cancelled_seconds = 0.5  # for the clean-up of those that were cancelled then
-    exit_seconds = 9.5  # for all of the end
-    renew_seconds = 86400.0  # between two looks at the certificate
-    trim_seconds = 10.0  # between two times that free memory goes back to the system
+    answers_seconds = 8.0  # from the signal, for open answers
+    cancelled_seconds = 0.5  # for the clean-up of answers that are cancelled then
+    exit_seconds = 9.5  # for the whole shutdown
+    renew_seconds = 86400.0  # between two checks of the certificate
+    trim_seconds = 10.0  # between two returns of free memory to the system
 
     def __init__(self, config: Config, app: Starlette, listener: socket.socket) -> None:
         super().__init__(
@@ -179,17 +179,13 @@ class Server(uvicorn.Server):
         )
         self._service = config
         self._app = app
-        self._listener = listener
+        self._socket = listener
         self._interrupted = False
         self._reading = asyncio.Lock()
         self._connections = cast(set[Protocol], self.server_state.connections)
         self._watch = Watch(self._connections)
-        # uvicorn would print the traceback of a lifespan that says in one line why it cannot start.
+        # uvicorn would log the traceback of a StartError, for which run() prints one line.
         logging.getLogger("uvicorn.error").addFilter(lambda record: app.state.start_error is None)
-
-    async def serve(self, sockets: list[socket.socket] | None = None) -> None:
-        self._loop = asyncio.get_running_loop()
-        await super().serve()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await self.lifespan.startup()
@@ -205,7 +201,7 @@ class Server(uvicorn.Server):
         self.started = True
         self._watch.check()
         self._trim_memory()
-        # What the start made stays for good, so the collector need not look at it again: 10 % less CPU for each request.
+        # The start's objects live as long as the process. Without them in each collection a request takes 10 % less CPU.
         gc.freeze()
         gc.enable()
         gc.set_threshold(10_000, 20, 20)
@@ -213,32 +209,33 @@ class Server(uvicorn.Server):
 
     def _listen(self, context: ssl.SSLContext | None) -> None:
         try:
-            self._listener.listen(_BACKLOG)  # two servers may both have bound; uvloop would not say that it cannot listen
+            self._socket.listen(_BACKLOG)  # two servers may have bound the port; uvloop would not report the error
         except OSError as error:
             raise _cannot_listen(self._service.host, self._service.port, error) from None
         files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         connections = min(self._service.connections, files - min(files // 4, _FILES_FOR_OTHERS))
-        self._door = Listener(
-            self._listener,
+        self._listener = Listener(
+            self._socket,
             lambda: Protocol(self._app, self.server_state, self.lifespan.state, self._watch),
             replace(self._service, connections=connections),
             context,
         )
-        self._door.start()
+        self._listener.start()
         if context is not None:
-            self._loop.call_later(self.renew_seconds, self._renew_daily)
+            self._renewal = self._loop.create_task(self._renew_daily())
 
-    def _renew_daily(self) -> None:
-        self._loop.call_later(self.renew_seconds, self._renew_daily)
-        self._renewal = self._loop.create_task(self._renew_certificate())
+    async def _renew_daily(self) -> None:
+        while True:
+            await asyncio.sleep(self.renew_seconds)
+            await self._renew_certificate()
 
     async def _renew_certificate(self) -> None:
-        """Read the certificate again, and renew our own if it is about to expire. A wrong one is logged and changes nothing."""
-        async with self._reading:  # one at a time, so that an older reading never replaces a newer one
+        """Read the certificate again, and renew our own if it expires soon. An error is logged and changes nothing."""
+        async with self._reading:  # one at a time, so that an older certificate never replaces a newer one
             try:
-                self._door.context, _ = await asyncio.to_thread(tls_context, self._service)
+                self._listener.context, _ = await asyncio.to_thread(tls_context, self._service)
             except StartError as error:
-                logging.getLogger(__name__).warning("the certificate stays as it was: %s", error)
+                logging.getLogger(__name__).warning("the certificate is not replaced: %s", error)
 
     def _begin_reload(self) -> None:
         self._reloading = self._loop.create_task(self._reload())
@@ -249,31 +246,32 @@ class Server(uvicorn.Server):
 
     def _announce(self, ca: Path | None) -> None:
         host, port, base_url = self._service.host, self._service.port, self._service.base_url
-        # Only this machine's loopback address is sure to pass the check of `Host`, whatever SVC_BASE_URL says.
+        # The loopback address always passes the check of `Host`, with any SVC_BASE_URL.
         lines = [f"listening on {Config(host=_LOOPBACK_OF.get(host, host), port=port).base_url}"]
         if host in _LOOPBACK_OF:
             derived = base_url == Config(host=host, port=port).base_url
-            todo = "set SVC_BASE_URL to the address that people type" if derived else f"people reach it at {base_url}"
-            lines.append(f"on every address of this machine; {todo}")
+            advice = "set SVC_BASE_URL to the URL that clients use" if derived else f"clients use {base_url}"
+            lines.append(f"on all addresses of this machine; {advice}")
         if ca:
-            lines.append(f"clients trust it with: --cacert {shlex.quote(str(ca.absolute()))}")
+            lines.append(f"to trust its certificate: --cacert {shlex.quote(str(ca.absolute()))}")
         if self._service.tls == "proxy":
-            lines.append("this is plain HTTP, for the trusted proxies alone; they terminate TLS")
+            lines.append("plain HTTP, only for the trusted proxies, which terminate TLS")
         self._app.state.listening()
-        with contextlib.suppress(OSError):  # nobody reads our output
+        with contextlib.suppress(OSError):  # stdout is closed
             print(*lines, sep="\n", flush=True)
         notify(self._service.environ, "READY=1")
         keep_alive(self._loop, self._service.environ)
 
     def _trim_memory(self) -> None:
-        # uvloop takes 256 KiB for each TLS connection. glibc keeps what was freed and puts it elsewhere the next time: 1,000
-        # connections that came and went 16 times left 275 MB behind instead of 50.
+        # uvloop allocates 256 KiB for each TLS connection, and glibc keeps what is freed. After 1,000 connections that opened and
+        # closed 16 times it kept 275 MB, and 50 MB with this.
         self._loop.call_later(self.trim_seconds, self._trim_memory)
         allocator.trim()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Handle the signals of the service. Afterwards they are ignored: the process ends, with the status of its end."""
+        """Handle the service's signals. Afterwards they are ignored, so that the process ends with its own exit status."""
+        self._loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self.handle_exit)
         signal.signal(signal.SIGHUP, self._handle_reload)
@@ -284,21 +282,21 @@ class Server(uvicorn.Server):
                 signal.signal(number, signal.SIG_IGN)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Begin the end at the first signal. A repeated SIGTERM changes nothing, a second SIGINT ends the process at once."""
+        """Begin the shutdown at the first signal. Another SIGTERM changes nothing, a second SIGINT ends the process at once."""
         if sig == signal.SIGINT:
             if self._interrupted:
                 os._exit(1)
             self._interrupted = True
         if not self.should_exit:
             self.should_exit = True
-            self._loop.call_soon_threadsafe(self._begin_end)
+            self._loop.call_soon_threadsafe(self._begin_shutdown)
 
     def _handle_reload(self, sig: int, frame: FrameType | None) -> None:
         if self.started and not self.should_exit:
             self._loop.call_soon_threadsafe(self._begin_reload)
 
-    def _begin_end(self) -> None:
-        # The last resort: a thread that hangs, in a library or in a name look-up, would keep the interpreter from ending.
+    def _begin_shutdown(self) -> None:
+        # A thread that hangs, in a library or in a name lookup, would keep the interpreter from ending.
         last_resort = threading.Timer(self.exit_seconds, os._exit, (1,))
         last_resort.daemon = True
         last_resort.start()
@@ -306,8 +304,8 @@ class Server(uvicorn.Server):
         self._app.state.drain.begin()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Ends the answers, then the lifespan; nothing waits for a client that is idle, silent or slow to say good-bye."""
-        self._door.close()
+        """End the answers, then the lifespan, without waiting for idle clients."""
+        self._listener.close()
         remove_address(self._service.data_dir)
         for connection in list(self._connections):
             connection.shutdown()

@@ -1,4 +1,4 @@
-"""The mechanics of HTTP answers: the route map, JSON out, lists, errors in our shape, and a request's fields in the log."""
+"""HTTP answers and the route table: JSON, lists, errors, and the fields of a request's log line."""
 
 import asyncio
 import re
@@ -28,7 +28,7 @@ _JSON_HEADERS = ((b"content-type", b"application/json"), (b"cache-control", b"no
 
 
 def routes(table: Iterable[Row]) -> list[Route]:
-    """Starlette routes out of rows (method, path, endpoint): one per path, so that 405 names every method in `Allow`."""
+    """Return Starlette routes for rows (method, path, endpoint): one for each path, so that `Allow` has all its methods."""
     by_path: dict[str, dict[str, Endpoint]] = {}
     for method, path, endpoint in table:
         by_path.setdefault(path, {})[method] = endpoint
@@ -36,7 +36,7 @@ def routes(table: Iterable[Row]) -> list[Route]:
 
 
 class _Request(Request[State]):
-    """Starlette's request, with its state (which is ours) and `receive` as attributes: a property takes five times as long."""
+    """Starlette's request with `state` and `receive` as attributes: its properties take five times as long."""
 
     __slots__ = ("receive", "state")
     state: State
@@ -44,7 +44,7 @@ class _Request(Request[State]):
 
 
 class _ByMethod:
-    """The endpoints of one path. It is an ASGI application, around which Starlette puts nothing of its own."""
+    """The endpoints of one path, as an ASGI application, which Starlette does not wrap."""
 
     def __init__(self, endpoints: Mapping[str, Endpoint]) -> None:
         self._endpoints = {"HEAD": endpoints["GET"], **endpoints} if "GET" in endpoints else endpoints
@@ -57,7 +57,7 @@ class _ByMethod:
 
 
 class ExactFirst(Router):
-    """Starlette's router, which finds a path without parameters in a dictionary; the routes are tried in turn for the others."""
+    """Starlette's router, with a dictionary of the paths that have no parameters."""
 
     def __init__(self, routes: Sequence[Route], lifespan: Lifespan[Any]) -> None:
         # A redirect to the path without its slash would be built from the Host header, and drop the body.
@@ -68,11 +68,11 @@ class ExactFirst(Router):
     def __call__(self, scope: Scope, receive: Receive, send: Send) -> Coroutine[Any, Any, None]:
         route = self._exact.get((scope["method"], scope["path"])) if scope["type"] == "http" else None
         if route is None:
-            if scope.get("path") == "*":  # OPTIONS *: the only method that may ask about the whole server
+            if scope.get("path") == "*":  # OPTIONS is the only method of the target `*`
                 return Response(status_code=204, headers={"allow": METHODS})(scope, receive, send)
             return super().__call__(scope, receive, send)
         scope["route"] = route
-        return route.app(scope, receive, send)  # type: ignore[return-value]  # a coroutine, as every ASGI application gives
+        return route.app(scope, receive, send)  # type: ignore[return-value]  # every ASGI application returns a coroutine
 
 
 class _JsonResponse(Response):
@@ -87,17 +87,17 @@ class _JsonResponse(Response):
 
 
 def reply(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    """`value` as a JSON answer."""
+    """Return `value` as a JSON answer."""
     return _JsonResponse(orjson.dumps(value), status, headers)
 
 
 def reply_written(body: bytes, headers: Mapping[str, str] | None = None) -> Response:
-    """A JSON answer that is written already."""
+    """Return a JSON answer with the text `body`."""
     return _JsonResponse(body, 200, headers)
 
 
 async def reply_apart(value: Any) -> Response:
-    """As `reply`, for long texts: they are written away from the event loop."""
+    """Return `value` as a JSON answer. Long texts are serialized outside the event loop."""
     return reply_written(await asyncio.to_thread(json_text.dumps, value))
 
 
@@ -106,12 +106,12 @@ def no_content() -> Response:
 
 
 def listing(page: Page[T], as_json: Callable[[T], Mapping[str, Any]]) -> Response:
-    """A page of a list, each item as `as_json` tells it."""
+    """Return a page of a list, with `as_json(item)` for each item."""
     return reply({"object": "list", "data": [as_json(item) for item in page.items], "has_more": page.has_more})
 
 
 def page_limit(request: Request[State]) -> int:
-    """The query parameter `limit`: 20 by default, at most 100. Raises ApiError `invalid_value` below 1 or for no integer."""
+    """Return the query parameter `limit`, at most 100. Raises ApiError `invalid_value` if it is not an integer of 1 or more."""
     found = re.fullmatch(r"0*([1-9][0-9]{0,2})[0-9]*", request.query_params.get("limit", "20"))
     if found is None:
         raise ApiError("invalid_value", "limit must be an integer from 1 to 100.", param="limit")
@@ -119,7 +119,7 @@ def page_limit(request: Request[State]) -> int:
 
 
 def page_after(request: Request[State]) -> str | None:
-    """The query parameter `after`: the id of the item that the page follows, None for the first page."""
+    """Return the query parameter `after`, the id of the item before the page, or None for the first page."""
     return request.query_params.get("after")
 
 
@@ -130,7 +130,7 @@ async def read_page(request: Request[State], account_id: str, query: Callable[..
 
 
 def add_log_fields(request: Request[State], **fields: Any) -> None:
-    """Adds fields to the request's log line: ids and numbers, never content."""
+    """Add fields to the request's log line: ids and numbers, never content."""
     context_of(request).log_fields.update(fields)
 
 

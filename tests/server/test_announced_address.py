@@ -17,8 +17,8 @@ async def test_the_printed_address_answers(tmp_path: Path, host: str, base_url: 
         if host == "127.0.0.1":
             assert "--cacert" in second
         else:
-            told = f"people reach it at {base_url}" if base_url else "set SVC_BASE_URL to the address that people type"
-            assert second == f"on every address of this machine; {told}"
+            advice = f"clients use {base_url}" if base_url else "set SVC_BASE_URL to the URL that clients use"
+            assert second == f"on all addresses of this machine; {advice}"
         if host == "::":
             async with server.client(base_url=f"https://127.0.0.1:{server.port}") as client:
                 assert (await client.get("/healthz")).status_code == 200
