@@ -110,6 +110,11 @@ class ChatCall(PaidCall):
         return bool(self._body.get("stream"))
 
     @property
+    def text_bytes(self) -> int:
+        """The size of the text of the answer so far, reasoning and arguments included."""
+        return self._writer.text_bytes
+
+    @property
     def estimated_input_tokens(self) -> int:
         """The estimate for the tokens of the request."""
         return self._writer.estimated_input()
@@ -343,7 +348,7 @@ class ChatCall(PaidCall):
                 del learnable["stream_options"]  # without it the tokens are not counted: a caller must not bring that about
             self._refused.setdefault(model.id, {}).update(learnable)
             return bool(learnable)
-        limit = self._limits.get("max_tokens", 0) if "max_tokens" in self._added else 0
+        limit = 0 if self._body.get("max_tokens") is not None else self._limits.get("max_tokens", 0)
         if limit > LEAST_OUTPUT_TOKENS and self._lowered < _MOST_LOWERED and field_support.limit_too_large(fault):
             self._lowered += 1
             self._limits = {"max_tokens": max(limit // 4, LEAST_OUTPUT_TOKENS)}

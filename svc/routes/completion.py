@@ -9,7 +9,7 @@ import contextlib
 import re
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -27,11 +27,10 @@ from svc.server.sse import EventStream, Interrupt, LastBlock, attended
 from svc.server.state import State
 from svc.server.web import add_log_fields, reply_written
 
+P = ParamSpec("P")
 T = TypeVar("T")
 BODY_BYTES = 16 * MIB
 _HEAVY_BYTES = 64 * KIB
-# To write a longer answer takes so long that it is done off the event loop.
-_LONG_BYTES = MIB
 _HEADER_CHARACTERS = 1000
 
 
@@ -95,10 +94,7 @@ async def respond(
         async with around(), call:
             with attended(request.receive, state.drain, caller.id, interrupt):
                 completion, written = await call.complete()
-        if len(written) > _LONG_BYTES:
-            written = await asyncio.to_thread(writer.answer, completion, written)
-        else:
-            written = writer.answer(completion, written)
+        written = await _written(request, call, writer, writer.answer, completion, written)
     finally:
         context_of(request).log_fields.update(call.log_fields)
     if call.paid:
@@ -119,7 +115,7 @@ async def _events(
             try:
                 async with contextlib.aclosing(call.stream()) as chunks:
                     async for together in chunks:
-                        for events in writer.events(together):
+                        for events in await _written(request, call, writer, writer.events, together):
                             yield events
             except asyncio.CancelledError:
                 if interrupt.reason is None:
@@ -132,4 +128,13 @@ async def _events(
             raise
     finally:
         context_of(request).log_fields.update(call.log_fields)
-    yield LastBlock(writer.end())
+    yield LastBlock(await _written(request, call, writer, writer.end))
+
+
+async def _written(
+    request: Request[State], call: ChatCall, writer: AnswerWriter, write: Callable[P, T], *args: P.args, **kwargs: P.kwargs
+) -> T:
+    """Return what `write` returns. For a long answer it runs off the event loop."""
+    if call.text_bytes > writer.long_bytes:
+        return await request.state.offload.run(context_of(request).account_id or "", write, *args, **kwargs)
+    return write(*args, **kwargs)

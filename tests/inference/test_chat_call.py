@@ -27,7 +27,8 @@ MODELS = (
     *("echo", "echo+json-for-stream"),
     # The server remembers what these refuse, so each is for one test, which its name tells.
     *("refuses-max_tokens+json", "refuses-max_tokens+stream", "small-output+json", "small-output+stream"),
-    *("refuses-stream_options",),
+    *("refuses-stream_options", "refuses-reasoning_effort", "refuses-verbosity", "refuses-max_tokens+responses", "too-large"),
+    *("refuses-parallel_tool_calls", "refuses-reasoning_content", "refuses-stream_options+responses"),
 )
 ESTIMATED_INPUT = 1  # tokens of "hi", which are a micro each; those of the output are two
 

@@ -119,10 +119,13 @@ def test_every_route_says_what_it_refers_to() -> None:
     assert (LISTED | set(REFERENCES) | set(BODIES)) <= {(method, path) for method, path, _ in ROUTES}
 
 
-# Fields that are named like a reference and are none: the last row of a page of usage, a field of the processor's event, and an
-# id that is always refused, because no response is stored.
-NO_REFERENCES = {("GET", "/billing/usage", "query.after"), ("POST", "/billing/webhook", "body.id")}
-NO_REFERENCES |= {("POST", "/v1/responses", "body.previous_response_id")}
+# Fields that are named like a reference but are not: the last row of a page of usage, a field of the processor's event.
+# Every value of `previous_response_id` is refused.
+NO_REFERENCES = {
+    ("GET", "/billing/usage", "query.after"),
+    ("POST", "/billing/webhook", "body.id"),
+    ("POST", "/v1/responses", "body.previous_response_id"),
+}
 NAMES = re.compile(r"(?:.*_)?(?:id|model)|after|x-service-conversation")
 
 

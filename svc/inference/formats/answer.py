@@ -5,6 +5,7 @@ chat chunks -> BlockWriter.events() -> opened(), deltas(), closed() of the forma
 one chat completion -> answer()
 """
 
+import math
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -22,9 +23,13 @@ _CHECKED_CHARACTERS = 64 * 1024
 
 
 class AnswerWriter(Protocol):
-    """Writes the answer of one chat call in the format of a route. `ping` breaks a silence in its event stream."""
+    """Writes the answer of one chat call in the format of a route. `ping` breaks a silence in its event stream.
+
+    Writing about an answer of more than `long_bytes` of text takes so long that it is done off the event loop.
+    """
 
     ping: bytes
+    long_bytes: float
 
     def answer(self, completion: dict[str, Any], written: bytes) -> bytes:
         """Return the JSON answer for a `chat.completion`, which is `written` as chat returns it."""
@@ -43,6 +48,7 @@ class ChatAnswer:
     """The writer of chat completions themselves."""
 
     ping = b": ping\n\n"
+    long_bytes = math.inf
 
     def answer(self, completion: dict[str, Any], written: bytes) -> bytes:
         return written
@@ -94,6 +100,7 @@ class BlockWriter:
     """
 
     ping = b": ping\n\n"
+    long_bytes: float = 1024 * 1024
     reasoning = True  # whether reasoning becomes a block
 
     def __init__(self, call: ChatCall) -> None:

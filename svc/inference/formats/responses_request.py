@@ -41,9 +41,7 @@ _FIXED = {
     "truncation": "disabled",
 }
 # Fields that translation writes and that a model server may refuse: then they are left out, and max_tokens gets its other name.
-_ADDED = frozenset(
-    {"max_tokens", "stream_options", "reasoning_effort", "verbosity", "parallel_tool_calls", "reasoning_content", "user"}
-)
+_ADDED = frozenset({"max_tokens", "stream_options", "reasoning_effort", "verbosity", "parallel_tool_calls", "reasoning_content"})
 _TEXT_FILE = re.compile(r"data:text/[\w.+-]+(?:;charset=[\w-]+)?;base64,(.*)", re.DOTALL | re.IGNORECASE)
 _TOOL_NAME_CHARACTERS = 64
 # What a header says of the tools that were left out.
