@@ -94,7 +94,10 @@ async def respond(
         async with around(), call:
             with attended(request.receive, state.drain, caller.id, interrupt):
                 completion, written = await call.complete()
-        written = await _written(request, call, writer, writer.answer, completion, written)
+        if call.text_bytes > writer.long_bytes:
+            written = await _off_loop(request, writer.answer, completion, written)
+        else:
+            written = writer.answer(completion, written)
     finally:
         context_of(request).log_fields.update(call.log_fields)
     if call.paid:
@@ -115,7 +118,11 @@ async def _events(
             try:
                 async with contextlib.aclosing(call.stream()) as chunks:
                     async for together in chunks:
-                        for events in await _written(request, call, writer, writer.events, together):
+                        if call.text_bytes > writer.long_bytes:
+                            written = await _off_loop(request, writer.events, together)
+                        else:
+                            written = writer.events(together)
+                        for events in written:
                             yield events
             except asyncio.CancelledError:
                 if interrupt.reason is None:
@@ -128,13 +135,8 @@ async def _events(
             raise
     finally:
         context_of(request).log_fields.update(call.log_fields)
-    yield LastBlock(await _written(request, call, writer, writer.end))
+    yield LastBlock(await _off_loop(request, writer.end) if call.text_bytes > writer.long_bytes else writer.end())
 
 
-async def _written(
-    request: Request[State], call: ChatCall, writer: AnswerWriter, write: Callable[P, T], *args: P.args, **kwargs: P.kwargs
-) -> T:
-    """Return what `write` returns. For a long answer it runs off the event loop."""
-    if call.text_bytes > writer.long_bytes:
-        return await request.state.offload.run(context_of(request).account_id or "", write, *args, **kwargs)
-    return write(*args, **kwargs)
+async def _off_loop(request: Request[State], write: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    return await request.state.offload.run(context_of(request).account_id or "", write, *args, **kwargs)

@@ -44,9 +44,6 @@ _FIXED = {
 _ADDED = frozenset({"max_tokens", "stream_options", "reasoning_effort", "verbosity", "parallel_tool_calls", "reasoning_content"})
 _TEXT_FILE = re.compile(r"data:text/[\w.+-]+(?:;charset=[\w-]+)?;base64,(.*)", re.DOTALL | re.IGNORECASE)
 _TOOL_NAME_CHARACTERS = 64
-# What a header says of the tools that were left out.
-_TOOL_TYPE = re.compile("[a-z0-9_]{1,64}")
-_MOST_IGNORED = 20
 _INPUT_SCHEMA = {
     "type": "object",
     "properties": {"input": {"type": "string"}},
@@ -191,7 +188,7 @@ class _ToolSet:
 
     def __init__(self) -> None:
         self.offered: dict[str, NamedTool] = {}
-        self.ignored: list[str] = []
+        self.ignored: dict[str, None] = {}
         self._chat: dict[str, dict[str, Any]] = {}
         self._names: dict[tuple[str | None, str], str] = {}
 
@@ -202,7 +199,7 @@ class _ToolSet:
             elif tool["type"] in ("function", "custom"):
                 self._add(tool, f"{param}[{place}]", namespace)
             else:
-                self._ignore(tool["type"])
+                self.ignored[tool["type"]] = None
 
     def _add(self, tool: dict[str, Any], param: str, namespace: str | None) -> None:
         name = tool["name"]
@@ -213,11 +210,6 @@ class _ToolSet:
         self.offered[name] = NamedTool(tool["name"], tool["type"] == "custom", namespace)
         self._names[namespace, tool["name"]] = name
         self._chat[name] = {"type": "function", "function": {"name": name, **_function(tool)}}
-
-    def _ignore(self, kind: str) -> None:
-        shown = kind if _TOOL_TYPE.fullmatch(kind) else "unknown"
-        if shown not in self.ignored and len(self.ignored) < _MOST_IGNORED:
-            self.ignored.append(shown)
 
     def name_of(self, named: dict[str, Any]) -> str:
         """Return the name at the model server of a tool that an item or a choice names."""

@@ -140,7 +140,7 @@ def test_tools_of_every_kind_are_functions() -> None:
         "tools": [{"type": "function", "name": "read"}, {**CUSTOM, "format": None}],
     }
     asked = translated(
-        tools=[FUNCTION, CUSTOM, namespace, {"type": "web_search"}, {"type": "x\r\ny: z"}],
+        tools=[FUNCTION, CUSTOM, namespace, {"type": "web_search"}, {"type": "web_search"}, {"type": "x\r\ny: z"}],
         input=[
             {"type": "additional_tools", "role": "developer", "tools": [{"type": "custom", "name": "exec"}]},
             {"type": "custom_tool_call", "call_id": "a", "name": "patch", "namespace": "files", "input": "i"},
@@ -153,7 +153,7 @@ def test_tools_of_every_kind_are_functions() -> None:
     assert functions[1]["description"] == "Patches\n\nstart: x" and functions[1]["parameters"]["required"] == ["input"]
     assert asked.chat["messages"][0]["tool_calls"][0]["function"]["name"] == "files__patch"
     assert asked.chat["tool_choice"] == {"type": "function", "function": {"name": "patch"}}
-    assert asked.ignored_tools == ("web_search", "unknown")
+    assert asked.ignored_tools == ("web_search", "x\r\ny: z")
 
 
 def test_allowed_tools_are_those_that_are_offered() -> None:
