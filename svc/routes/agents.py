@@ -12,12 +12,11 @@ from svc.agents.toolbox import AgentTool, Offer
 from svc.agents.tools import TOOLS, tools_for
 from svc.content import projects
 from svc.inference.blocks import error_event
-from svc.inference.paid_call import Payer
+from svc.routes.completion import payer_of
 from svc.routes.projects import IN_PROJECT, project_filter
 from svc.routes.schemas.agents import RUN, RUN_ANSWER, RUN_LIST, RUN_TEXT
 from svc.routes.schemas.refusals import MODEL_NOT_FOUND, NO_FUNDS, NO_ROOM, PROJECT_NOT_FOUND
 from svc.server.body_budget import MIB
-from svc.server.context import context_of
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Refusal, describes, item_id, parameter
 from svc.server.sse import EventStream
@@ -69,7 +68,7 @@ NEW_RUN = record(
 async def run(request: Request[State], caller: Caller, body: NewRun) -> Response:
     state = request.state
     order = await _order(state, caller, body)
-    payer = Payer(caller.id, context_of(request).request_id, caller.key_id)
+    payer = payer_of(request, caller)
     agent_run = AgentRun(state, payer, order, partial(add_log_fields, request))
     return EventStream(
         agent_run.blocks(),

@@ -1,8 +1,8 @@
-"""Images and speech, in OpenAI's wire format and with our own `/v1/audio/generate`.
+"""Images and speech, in OpenAI's wire format and as `/v1/audio/generate`.
 
-body -> checks (400, 404, 413) -> room for what is stored (413) -> hold (402) -> slot (503) -> a file of the whole answer
-     -> settlement -> the answer from it
-The whole answer is made first: its length, cost and truncation are headers, and a fault is an HTTP error, not half a file.
+body -> checks (400, 404, 413) -> storage for artifacts (413) -> hold (402) -> slot (503) -> a file of the answer -> settlement
+     -> the answer from the file
+The answer is complete before it is sent: its length, cost and truncation are headers, and a failure is an HTTP error.
 """
 
 import asyncio
@@ -26,13 +26,13 @@ from svc.inference.blocks import error_event, event
 from svc.inference.catalog import Model
 from svc.inference.image_call import LARGE_SIZES, LEAST_SIDE, MOST_SIDE, ImageCall, ImageRequest
 from svc.inference.media_engines import storage
-from svc.inference.paid_call import PaidCall, Payer
+from svc.inference.paid_call import PaidCall
 from svc.inference.pictures import Picture
 from svc.inference.speech_call import DEFAULT_AUDIO_TOKENS, LEAST_AUDIO_TOKENS, MOST_AUDIO_TOKENS, SpeechCall, SpeechRequest
 from svc.routes import media_bodies
+from svc.routes.completion import payer_of
 from svc.routes.schemas.media import AUDIO_ANSWER, IMAGES_ANSWER, SPEECH_ANSWER
 from svc.routes.schemas.refusals import MODEL_NOT_FOUND, MODEL_SERVER, NO_FUNDS, NO_ROOM, OWN_ADDRESS
-from svc.server.context import context_of
 from svc.server.gate import Caller
 from svc.server.interface import Refusal, describes
 from svc.server.sse import EventStream, Interrupt, attended
@@ -40,15 +40,14 @@ from svc.server.state import State
 from svc.server.web import add_log_fields
 from svc.shapes import one_of, optional
 
-# Of all three: what is asked for lies in the body, as with chat, but the limits and the prices are those of media.
 _REFUSALS = (
     NO_ROOM,
     Refusal("invalid_value", "size must be of the form WIDTHxHEIGHT, such as 512x512, or auto.", "size"),
     Refusal(
         "PAYLOAD_TOO_LARGE",
-        "input has 4097 characters; at most 4096 are taken here.",
+        "input has 4097 characters; at most 4096 are allowed.",
         "input",
-        "The text has more characters than are taken, or a picture does not fit among the account's artifacts.",
+        "The text is too long, or the account has too many artifacts to store an image.",
     ),
     Refusal("overloaded", "There are too many open requests for images or speech. Try again in a few seconds."),
     NO_FUNDS,
@@ -57,7 +56,7 @@ _REFUSALS = (
     *MODEL_SERVER,
 )
 
-_PIECE_BYTES = 64 * 1024
+_CHUNK_BYTES = 64 * 1024
 _ENCODED_BYTES = 3 * 128 * 1024
 _DEFAULT_SIDE = 1024
 _DEFAULT_VOICE = "alloy"
@@ -69,29 +68,24 @@ _DEFAULT_VOICE = "alloy"
 @describes(
     "Media",
     "createImage",
-    "Make pictures",
-    "OpenAI's images, for image models. Takes nothing from the chat bucket. A model with a price is paid per "
-    "picture that was made.",
+    "Generate images",
+    "OpenAI's image generation. It does not count as a chat request. A model with a price is paid for each generated image.",
     body=media_bodies.IMAGE,
     examples=media_bodies.IMAGE_EXAMPLES,
     answers={200: IMAGES_ANSWER},
     errors=_REFUSALS,
 )
 async def create_image(request: Request[State], caller: Caller, body: dict[str, Any]) -> Response:
-    """Answer with `{created, data: [{b64_json | url, revised_prompt?}]}`."""
     state = request.state
     wanted = _image_request(body)
     as_url = body.get("response_format") == "url"
     model = await state.models.chosen(caller.id, caller.default_model, body.get("model"), "image")
     if model.provider is None:
         _check_for_painter(body, wanted)
-    call = ImageCall(model, wanted, state.media, _payer(request, caller))
+    call = ImageCall(model, wanted, state.media, payer_of(request, caller))
+    room = quota.room(state.db, caller.id, call.most_bytes, wanted.count) if as_url else contextlib.nullcontext()
     with contextlib.ExitStack() as held:
-        async with (
-            _room(state, caller, call, wanted.count if as_url else 0),
-            _kept(state, caller) as kept,
-            _made(request, caller, call),
-        ):
+        async with room, _kept(state, caller) as kept, _made(request, caller, call):
             held.enter_context(state.media.limits(model).images.taken(caller.id))
             file = held.enter_context(state.media.spool())
             await _write_images(state, caller, call, wanted.prompt, file, kept if as_url else None)
@@ -108,7 +102,7 @@ def _image_request(body: dict[str, Any]) -> ImageRequest:
 
 
 def _check_for_painter(body: dict[str, Any], wanted: ImageRequest) -> None:
-    """What the built-in painter cannot do. Raises ApiError `invalid_value`."""
+    """Raise ApiError `invalid_value` for what the built-in painter does not support."""
     size = (wanted.width, wanted.height)
     if size not in LARGE_SIZES and not all(LEAST_SIDE <= side <= MOST_SIDE for side in size):
         large = ", ".join(f"{width}x{height}" for width, height in LARGE_SIZES)
@@ -117,20 +111,13 @@ def _check_for_painter(body: dict[str, Any], wanted: ImageRequest) -> None:
     optional(body, "output_format", one_of("png"), "png")
 
 
-def _room(state: State, caller: Caller, call: ImageCall, stored: int) -> contextlib.AbstractAsyncContextManager[None]:
-    """Reserve room for as many pictures as become artifacts. Raises the ApiError of a full account."""
-    if not stored:
-        return contextlib.nullcontext()
-    return quota.room(state.db, caller.id, call.most_bytes, stored)
-
-
 @contextlib.asynccontextmanager
 async def _kept(state: State, caller: Caller) -> AsyncIterator[list[str]]:
-    """The ids of the artifacts that the block keeps. An error costs nothing, so it leaves none of them."""
+    """Yield a list for the ids of stored artifacts. If the block fails, they are deleted, because an error costs nothing."""
     kept: list[str] = []
     try:
         yield kept
-    except ClientGone:  # who has left pays for what was made
+    except ClientGone:  # a client that disconnected pays for its images
         raise
     except Exception:
         for artifact_id in kept:
@@ -142,7 +129,7 @@ async def _kept(state: State, caller: Caller) -> AsyncIterator[list[str]]:
 async def _write_images(
     state: State, caller: Caller, call: ImageCall, prompt: str, file: BinaryIO, kept: list[str] | None
 ) -> None:
-    """Writes the answer picture by picture, so that one of them is in memory at a time; with addresses where they are `kept`."""
+    """Write the answer with one image in memory at a time: as URLs if the images are `kept`, else in base64."""
     with storage():
         file.write(b'{"created":%d,"data":[' % int(state.clock()))
         async with contextlib.aclosing(call.pictures() if kept is None else _all_made(state, call)) as pictures:
@@ -158,7 +145,7 @@ async def _write_images(
 
 
 async def _all_made(state: State, call: ImageCall) -> AsyncGenerator[Picture, None]:
-    """The pictures, none of them before the last is made, as one that fails fails them all."""
+    """Yield the images after the last one is generated: if one fails, all fail."""
     with state.media.spool() as file:
         places: list[tuple[int, int, str | None]] = []
         async with contextlib.aclosing(call.pictures()) as pictures:
@@ -172,7 +159,7 @@ async def _all_made(state: State, call: ImageCall) -> AsyncGenerator[Picture, No
 async def _url(state: State, caller: Caller, prompt: str, picture: Picture, number: int, kept: list[str]) -> str:
     """Store the picture as an artifact and return the URL of its content."""
     artifact_id = new_id("art", state.clock())
-    kept.append(artifact_id)  # before it is there: a shutdown may come while it is written, which nothing stops
+    kept.append(artifact_id)  # before it is written, because a shutdown does not stop the write
     home = media_files.Home(caller.id)
     await media_files.store_picture(state.media, home, prompt, picture.content, number, artifact_id)
     return content_links.content_url(state.derived_keys["content"], state.config.base_url, caller.id, artifact_id, state.clock())
@@ -182,7 +169,7 @@ def _write_image(file: BinaryIO, picture: Picture, url: str | None, number: int)
     file.write(b"{" if number == 1 else b",{")
     if url is None:
         file.write(b'"b64_json":"')
-        for start in range(0, len(picture.content), _ENCODED_BYTES):  # no other thread runs while a piece is encoded
+        for start in range(0, len(picture.content), _ENCODED_BYTES):  # in chunks, because base64 holds the GIL
             file.write(base64.b64encode(picture.content[start : start + _ENCODED_BYTES]))
         file.write(b'"')
     else:
@@ -198,16 +185,15 @@ def _write_image(file: BinaryIO, picture: Picture, url: str | None, number: int)
 @describes(
     "Media",
     "generateAudio",
-    "Speak",
-    "For speech models. The answer is cut at `tts_max_tokens`. Takes nothing from the chat bucket. A model "
-    "with a price is paid per 1,000 audio tokens that were made.",
+    "Generate speech",
+    "The answer is cut at `tts_max_tokens`. It does not count as a chat request. A model with a price is paid for each 1,000 "
+    "audio tokens of the answer.",
     body=media_bodies.AUDIO,
     examples=media_bodies.AUDIO_EXAMPLES,
     answers={200: AUDIO_ANSWER},
     errors=_REFUSALS,
 )
 async def generate_audio(request: Request[State], caller: Caller, body: dict[str, Any]) -> Response:
-    """Answer with the audio, WAV if no format is named."""
     model = await request.state.models.chosen(caller.id, caller.default_model, body.get("model"), "speech")
     if model.provider is not None and model.provider.byok:
         media_bodies.check_length(body["input"], "input", media_bodies.SPEECH_LENGTH)
@@ -217,17 +203,16 @@ async def generate_audio(request: Request[State], caller: Caller, body: dict[str
 @describes(
     "Media",
     "createSpeech",
-    "Speak, in OpenAI's format",
-    "As `/v1/audio/generate`, for clients of OpenAI's format.",
+    "Generate speech in OpenAI's format",
+    "The same as `/v1/audio/generate`, for clients of OpenAI's format.",
     body=media_bodies.SPEECH,
     examples=media_bodies.SPEECH_EXAMPLES,
     answers={200: SPEECH_ANSWER},
     errors=_REFUSALS,
 )
 async def create_speech(request: Request[State], caller: Caller, body: dict[str, Any]) -> Response:
-    """Answer with the audio, or with events that carry it."""
     model = await request.state.models.chosen(caller.id, caller.default_model, body.get("model"), "speech")
-    # Clients take an unnamed format for mp3; where the voice has no encoder they get WAV that says so.
+    # OpenAI's default is mp3. Without an encoder the answer is WAV.
     usual = "mp3" if model.provider is not None or "mp3" in request.state.media.voice.formats else "wav"
     return await _speech(request, caller, model, body, "response_format", usual)
 
@@ -237,7 +222,7 @@ async def _speech(
 ) -> Response:
     media = request.state.media
     wanted = await _speech_request(request, model, body, format_field, usual_format)
-    call = SpeechCall(model, wanted, media, _payer(request, caller))
+    call = SpeechCall(model, wanted, media, payer_of(request, caller))
     with contextlib.ExitStack() as held:
         async with _made(request, caller, call):
             held.enter_context(media.limits(model).speeches.taken(caller.id))
@@ -273,11 +258,10 @@ async def _speech_request(
 
 
 def _as_events(request: Request[State], caller: Caller, call: SpeechCall, file: BinaryIO, headers: dict[str, str]) -> EventStream:
-    """The audio as OpenAI's events: `speech.audio.delta` with base64, then `speech.audio.done` with the usage."""
 
     async def events() -> AsyncGenerator[bytes, None]:
-        async for piece in _pieces(file):
-            yield event({"type": "speech.audio.delta", "audio": base64.b64encode(piece).decode()})
+        async for chunk in _chunks(file):
+            yield event({"type": "speech.audio.delta", "audio": base64.b64encode(chunk).decode()})
         usage = {"input_tokens": 0, "output_tokens": call.tokens, "total_tokens": call.tokens}
         yield event({"type": "speech.audio.done", "usage": usage})
 
@@ -292,12 +276,12 @@ def _as_events(request: Request[State], caller: Caller, call: SpeechCall, file: 
     )
 
 
-# --- what both share
+# --- both
 
 
 @contextlib.asynccontextmanager
 async def _made(request: Request[State], caller: Caller, call: PaidCall) -> AsyncIterator[None]:
-    """The block makes what is paid for: it has its hold, ends with the caller or the server, and is settled."""
+    """Hold and settle the cost of the block, which ends if the client disconnects or the server stops."""
     interrupt = Interrupt()
     try:
         async with call:
@@ -307,16 +291,12 @@ async def _made(request: Request[State], caller: Caller, call: PaidCall) -> Asyn
         add_log_fields(request, **call.log_fields)
 
 
-def _payer(request: Request[State], caller: Caller) -> Payer:
-    return Payer(caller.id, context_of(request).request_id, caller.key_id)
-
-
 def _cost(call: PaidCall) -> dict[str, str]:
     return {"x-service-cost-micros": str(call.cost_micros)} if call.paid else {}
 
 
 class _Holding(Response):
-    """An answer for which something is held until it has been sent or given up."""
+    """An answer that holds resources until it is sent."""
 
     def __init__(self, answer: Response, held: contextlib.ExitStack) -> None:
         super().__init__()
@@ -331,13 +311,13 @@ class _Holding(Response):
 def _from_file(file: BinaryIO, headers: dict[str, str], held: contextlib.ExitStack) -> Response:
     size = os.fstat(file.fileno()).st_size
     headers = {**headers, "content-length": str(size), "cache-control": "no-store"}
-    return _Holding(StreamingResponse(_pieces(file), headers=headers), held)
+    return _Holding(StreamingResponse(_chunks(file), headers=headers), held)
 
 
-async def _pieces(file: BinaryIO) -> AsyncGenerator[bytes, None]:
-    # Read here and not in a thread: it has just been written, so it is in the system's cache.
+async def _chunks(file: BinaryIO) -> AsyncGenerator[bytes, None]:
+    # Not in a thread: the file was just written, so it is in the system's cache.
     place = 0
-    while piece := os.pread(file.fileno(), _PIECE_BYTES, place):
-        place += len(piece)
-        yield piece
+    while chunk := os.pread(file.fileno(), _CHUNK_BYTES, place):
+        place += len(chunk)
+        yield chunk
         await asyncio.sleep(0)

@@ -31,7 +31,7 @@ def test_an_accepted_body_is_passed_on_as_it_was_sent(shape: Shape[Any], body: d
         (IMAGE, {"prompt": "x", "size": "0x512"}, 400, "size"),
         (AUDIO, {"input": "x" * 100_001}, 413, "input"),
         (AUDIO, {"input": "x", "tts_max_tokens": 4096.5}, 400, "tts_max_tokens"),
-        (AUDIO, {"input": "x", "voice": {"id": 1}}, 400, "voice"),
+        (AUDIO, {"input": "x", "voice": {"id": 1}}, 400, "voice.id"),
         (SPEECH, {"input": "x" * (SPEECH_LENGTH + 1)}, 413, "input"),
         (SPEECH, {"input": "x", "voice": ""}, 400, "voice"),
         (SPEECH, {"input": "x", "speed": 0.2}, 400, "speed"),
