@@ -29,8 +29,8 @@ from svc.billing import wallet
 from svc.billing.payments import Payments
 from svc.billing.stripe import Stripe
 from svc.billing.usage import UsageCounter
+from svc.builtin.processes import ProcessPool
 from svc.builtin.voice import Voice
-from svc.builtin.workshop import Workshop
 from svc.config import Config, from_environ
 from svc.content import contents, fulltext
 from svc.db import Database, open_database
@@ -284,7 +284,7 @@ async def _start_work(
     stack.callback(offload.close)
     passwords = Passwords(config.argon2_memory_kib, config.argon2_time_cost)
     stack.callback(passwords.close)
-    painter, speaker = Workshop("svc.builtin.painter.paint"), Workshop("svc.builtin.speak")
+    painter, speaker = ProcessPool("svc.builtin.painter.paint"), ProcessPool("svc.builtin.speak")
     stack.push_async_callback(painter.close)
     stack.push_async_callback(speaker.close)
     engines = Engines(outside.catalog, outside.outbound, outside.guarded, db, usage, config.clock, ground.metrics)
@@ -316,7 +316,7 @@ async def _start_work(
         bodies=ground.bodies,
         offload=offload,
         long_answers=AtOnce(8, "long answers"),
-        workshops={"pictures": painter, "speech": speaker},
+        process_pools={"pictures": painter, "speech": speaker},
         log=ground.log,
         metrics=ground.metrics,
         interface=cache(lambda: orjson.dumps(service.document(ROUTES, config.base_url))),

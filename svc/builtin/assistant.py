@@ -16,7 +16,7 @@ from typing import Any
 
 import orjson
 
-from svc.builtin.answer import Piece, TextPiece, ToolCallPiece
+from svc.builtin.answer import Part, TextPart, ToolCallPart
 from svc.builtin.calculate import asks_arithmetic, calculate, expressions
 from svc.builtin.dates import date_answer
 from svc.builtin.english import MAX_GOAL_CHARACTERS, quotations, sentences, trimmed, words
@@ -48,7 +48,7 @@ Answer = tuple[str, bool]  # a text, and whether it answers the question
 Said = tuple[str, frozenset[str]]  # a sentence and its words
 
 
-def pieces(request: Request, now_seconds: float) -> list[Piece]:
+def parts(request: Request, now_seconds: float) -> list[Part]:
     """Return tool calls, or the text of the answer.
 
     Raises UpstreamFault (400) if the answer does not fit `response_format`.
@@ -66,7 +66,7 @@ def pieces(request: Request, now_seconds: float) -> list[Piece]:
     if ready := _ready(steps, calls):
         return [_call(step, steps, calls) for step in (ready if request.parallel_calls else ready[:1])]
     text = _report(request, steps, calls) if calls or own is None else own
-    return [TextPiece(in_format(text, request.response_format))]
+    return [TextPart(in_format(text, request.response_format))]
 
 
 def _ready(steps: Sequence[Step], calls: Sequence[EarlierCall]) -> list[Step]:
@@ -81,7 +81,7 @@ def _ready(steps: Sequence[Step], calls: Sequence[EarlierCall]) -> list[Step]:
     return ready
 
 
-def _call(step: Step, steps: Sequence[Step], calls: Sequence[EarlierCall]) -> ToolCallPiece:
+def _call(step: Step, steps: Sequence[Step], calls: Sequence[EarlierCall]) -> ToolCallPart:
     assert step.tool is not None
     values, calls = dict(step.values), calls[-MAX_REPORTED_CALLS:]
     if step.needs == "id":  # it stands beside the name in a list of files
@@ -91,7 +91,7 @@ def _call(step: Step, steps: Sequence[Step], calls: Sequence[EarlierCall]) -> To
     elif step.needs:
         informative = [call for call in calls if skill_of(call.name) not in _PRODUCTS]
         values[step.needs] = "\n".join([*map(_outcome, informative), *_computed(steps)] or map(_outcome, calls))
-    return ToolCallPiece(step.tool.name, json.dumps(arguments(step.tool, values, step.clause), ensure_ascii=False))
+    return ToolCallPart(step.tool.name, json.dumps(arguments(step.tool, values, step.clause), ensure_ascii=False))
 
 
 def _computed(steps: Sequence[Step]) -> list[str]:

@@ -1,6 +1,6 @@
 """The built-in models: which there are, at what price, and the chat models' answers.
 
-The chat models run here; `paint` and `voice` run in helper processes (workshop.py, voice.py).
+The chat models run here; `paint` and `voice` run in helper processes (processes.py, voice.py).
 """
 
 import asyncio
@@ -10,14 +10,15 @@ from contextlib import aclosing
 from functools import partial
 from typing import Any, NamedTuple
 
-from svc.builtin import echo, script, voice
-from svc.builtin.answer import Play, answer, replay
+from svc.builtin import script, voice
+from svc.builtin.answer import Play, TextPart, answer, replay
 from svc.builtin.request import Request, is_big, read_request
+from svc.builtin.structured import in_format
 from svc.errors import ApiError
 
 
 class BuiltinModel(NamedTuple):
-    """A model on offer; `prices` are micros of a dollar, named as the catalog names them."""
+    """A model; `prices` are micros of a dollar, named as in the catalog."""
 
     kind: str
     prices: Mapping[str, int]
@@ -41,17 +42,17 @@ MODELS: dict[str, BuiltinModel] = {
 
 
 def offered() -> dict[str, BuiltinModel]:
-    """The models that this machine can run: `voice` needs eSpeak NG."""
+    """Return the models that this machine can run: `voice` needs eSpeak NG."""
     return {name: model for name, model in MODELS.items() if name != "voice" or voice.engine()}
 
 
 async def chat(
     model: str, body: dict[str, Any], now_seconds: Callable[[], float] = time.time
 ) -> AsyncGenerator[dict[str, Any], None]:
-    """Answers a chat-completions request: raw chunks if `body["stream"]` is true, else one raw completion; usage always.
+    """Yield raw chunks for a checked body if `body["stream"]` is true, else one raw completion, always with the usage.
 
-    `model` is a chat model of MODELS. Raises ApiError (`model_not_found`) for another, UpstreamFault (`status`, 400) for a body
-    that makes no sense, and whatever fault a script asks for, at any moment. Closing the generator stops the work.
+    `model` is a chat model of MODELS. Raises ApiError `model_not_found` for another, UpstreamFault (400) for a body that the
+    models do not support, and at any time the faults of a script. Closing the generator stops the work.
     """
     if model not in MODELS or MODELS[model].kind != "chat":
         raise ApiError("model_not_found", param="model")
@@ -69,7 +70,7 @@ def _planned(model: str, body: dict[str, Any], now_seconds: Callable[[], float])
     if model == "script":
         return request, partial(script.play, script.section(request), request.choices)
     if model == "echo":
-        return request, partial(replay, echo.pieces(request))
+        return request, partial(replay, [TextPart(in_format(request.goal, request.response_format))])
     from svc.builtin import assistant  # late: the start would wait 30 ms for its patterns
 
-    return request, partial(replay, assistant.pieces(request, now_seconds()))
+    return request, partial(replay, assistant.parts(request, now_seconds()))

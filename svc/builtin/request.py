@@ -1,26 +1,30 @@
-"""Reads a chat-completions body into what the built-in models work on, or refuses it with a 400."""
+"""Reads a chat-completions body for the built-in models.
+
+svc/inference/chat_shape.py has checked the types of its fields. Bounds and unsupported values are refused here, with status 400.
+"""
 
 import contextlib
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import orjson
 
 from svc.errors import UpstreamFault
 
-# The context of the built-in models: what one answer may have to look at, so that no request holds the event loop.
+# The most that one answer has to read, so that no request holds the event loop.
 MAX_TEXT_BYTES = 4 << 20
 MAX_TOOLS_BYTES = 1 << 20
 MAX_FORMAT_BYTES = 1 << 18
 MAX_MESSAGES = 10_000
 MAX_TOOLS = 128
-MAX_CHOICES = 128
 MAX_STOPS = 16
 MAX_STOP_CHARACTERS = 256
 BYTES_PER_TOKEN = 4
-# What is longer is read and planned in a thread, so that the event loop does not wait for it.
+# Larger requests are read and planned in a thread.
 _BIG_BYTES = 64 << 10
 _BIG_MESSAGES = 500
+_NAMES_ALONE = r"(?:\[[^\[\]]*\] ?)*"
 
 
 class EarlierCall(NamedTuple):
@@ -33,6 +37,8 @@ class EarlierCall(NamedTuple):
 
 
 class PromptMessage(NamedTuple):
+    """A message as text. A user message without a text of its own that follows a tool's result has the role `attachment`."""
+
     role: str
     text: str
     calls: tuple[EarlierCall, ...] = ()
@@ -56,7 +62,7 @@ class Tool(NamedTuple):
 
 
 class Request(NamedTuple):
-    """`tools` are those that may be called now: none under `tool_choice: none`, one where it names a function."""
+    """`tools` are those that may be called: none with `tool_choice: none`, one if it names a function."""
 
     messages: tuple[PromptMessage, ...]
     tools: tuple[Tool, ...]
@@ -83,7 +89,7 @@ class Request(NamedTuple):
 
     @property
     def since(self) -> tuple[PromptMessage, ...]:
-        """The messages after the last user message: what an agent has done about it so far."""
+        """The messages after the last user message: earlier steps of an agent."""
         return self.messages[self._goal_index + 1 :]
 
     @property
@@ -92,14 +98,13 @@ class Request(NamedTuple):
         return next(users, len(self.messages))
 
 
-def refusal(message: str, param: str | None, code: str = "invalid_value") -> UpstreamFault:
-    """The 400 with which a model server refuses a parameter."""
+def refusal(message: str, param: str, code: str = "invalid_value") -> UpstreamFault:
+    """Return the 400 with which a model server refuses a parameter."""
     error = {"message": message, "type": "invalid_request_error", "param": param, "code": code}
     return UpstreamFault("status", message, status=400, error=error)
 
 
 def token_count(size_bytes: int) -> int:
-    """The one rule by which the built-in models count: a token per 4 bytes of UTF-8, rounded up."""
     return -(-size_bytes // BYTES_PER_TOKEN)
 
 
@@ -108,197 +113,127 @@ def text_bytes(text: str) -> int:
 
 
 def is_big(body: Mapping[str, Any]) -> bool:
-    """Whether it takes more than a few milliseconds to read `body` and to plan an answer to it."""
-    messages = body.get("messages")
-    if isinstance(messages, list):
-        if len(messages) > _BIG_MESSAGES:
-            return True
-        contents = [message.get("content") for message in messages if isinstance(message, dict)]
-        if sum(len(content) for content in contents if isinstance(content, str | list)) > _BIG_BYTES:
-            return True
-    # What cannot be written as JSON is refused by `read_request`.
+    """Return whether it takes more than a few milliseconds to read `body` and to plan an answer."""
+    contents = [message.get("content") or "" for message in body["messages"]]
+    if len(contents) > _BIG_MESSAGES or sum(map(len, contents)) > _BIG_BYTES:
+        return True
+    # `read_request` refuses a value that cannot be written as JSON.
     with contextlib.suppress(TypeError):
         return len(orjson.dumps([body.get("tools"), body.get("response_format")])) > _BIG_BYTES
     return False
 
 
 def read_request(body: Mapping[str, Any]) -> Request:
-    """`body` as a Request; fields that are null count as absent. Raises UpstreamFault (status 400) for what is malformed."""
-    messages = _messages(body.get("messages"))
-    tools = _tools(body.get("tools"))
-    prompt_bytes = sum(
-        text_bytes(message.text) + sum(text_bytes(c.name + c.arguments) for c in message.calls) for message in messages
-    )
+    """Return a checked `body` as a Request; a null field counts as absent. Raises UpstreamFault (status 400)."""
+    messages = _messages(body["messages"])
+    prompt_bytes = sum(text_bytes(one.text) + sum(text_bytes(c.name + c.arguments) for c in one.calls) for one in messages)
     if prompt_bytes > MAX_TEXT_BYTES:
         message = f"The messages hold {prompt_bytes:,} bytes of text; the built-in models read at most {MAX_TEXT_BYTES:,}."
         raise refusal(message, "messages", "context_length_exceeded")
+    tools = _tools(body.get("tools") or [])
     prompt_bytes += _json_size(body["tools"], "tools", MAX_TOOLS_BYTES) if tools else 0
     usable, must_call = _choice(body.get("tool_choice"), tools)
+    limits = [int(body[name]) for name in ("max_tokens", "max_completion_tokens") if body.get(name)]
     return Request(
         messages=messages,
         tools=usable,
         must_call=must_call,
         parallel_calls=body.get("parallel_tool_calls") is not False,
-        response_format=_response_format(body.get("response_format")),
+        response_format=_response_format(body.get("response_format") or {"type": "text"}),
         stream=body.get("stream") is True,
-        choices=_whole_number(body, "n", MAX_CHOICES) or 1,
-        max_tokens=min(
-            filter(None, (_whole_number(body, name) for name in ("max_tokens", "max_completion_tokens"))), default=None
-        ),
-        stops=_stops(body.get("stop")),
+        choices=int(body.get("n") or 1),
+        max_tokens=min((limit for limit in limits if limit > 0), default=None),
+        stops=_stops(body.get("stop") or []),
         prompt_tokens=token_count(prompt_bytes),
     )
 
 
-def _whole_number(body: Mapping[str, Any], name: str, highest: int | None = None) -> int | None:
-    value = body.get(name)
-    if value is None:
-        return None
-    if type(value) is float and value.is_integer():
-        value = int(value)
-    if type(value) is not int or value < 1 or (highest and value > highest):
-        raise refusal(f"'{name}' must be a whole number from 1" + (f" to {highest}." if highest else "."), name)
-    return value
-
-
-def _stops(value: Any) -> tuple[str, ...]:
-    if value is None:
-        return ()
-    stops = [value] if isinstance(value, str) else value
-    if not isinstance(stops, list) or len(stops) > MAX_STOPS or not all(isinstance(stop, str) for stop in stops):
-        raise refusal(f"'stop' must be a string or a list of at most {MAX_STOPS} strings.", "stop")
-    if any(len(stop) > MAX_STOP_CHARACTERS for stop in stops):
-        raise refusal(f"A stop sequence may have at most {MAX_STOP_CHARACTERS} characters.", "stop")
-    return tuple(filter(None, dict.fromkeys(stops)))
-
-
-def _messages(messages: Any) -> tuple[PromptMessage, ...]:
-    if not isinstance(messages, list):
-        raise refusal("'messages' must be a list of messages.", "messages")
-    lists = (m.get(key) for m in messages[:MAX_MESSAGES] if isinstance(m, dict) for key in ("content", "tool_calls"))
+def _messages(messages: Sequence[dict[str, Any]]) -> tuple[PromptMessage, ...]:
+    lists = (message.get(name) for message in messages for name in ("content", "tool_calls"))
     if len(messages) + sum(len(one) for one in lists if isinstance(one, list)) > MAX_MESSAGES:
-        message = f"The built-in models read at most {MAX_MESSAGES:,} messages, content parts and tool calls."
-        raise refusal(message, "messages", "context_length_exceeded")
-    return tuple(_message(message, f"messages[{index}]") for index, message in enumerate(messages))
+        text = f"The built-in models read at most {MAX_MESSAGES:,} messages, content parts and tool calls."
+        raise refusal(text, "messages", "context_length_exceeded")
+    read: list[PromptMessage] = []
+    for message in messages:
+        role, text = message["role"], _text(message.get("content"))
+        text = _without_reminders(text) if role == "user" else text
+        if role == "user" and read and read[-1].role in ("tool", "attachment") and re.fullmatch(_NAMES_ALONE, text):
+            role = "attachment"
+        calls = [call.get("function") and _call(call) for call in message.get("tool_calls") or []] if role == "assistant" else []
+        read.append(PromptMessage(role, text, tuple(filter(None, calls)), message["tool_call_id"] if role == "tool" else ""))
+    return tuple(read)
 
 
-def _message(message: Any, where: str) -> PromptMessage:
-    if not isinstance(message, dict):
-        raise refusal(f"'{where}' must be an object.", where)
-    role, call_id, calls = message.get("role"), message.get("tool_call_id"), message.get("tool_calls")
-    return PromptMessage(
-        role=role if isinstance(role, str) else "",
-        text=_text(message.get("content"), f"{where}.content"),
-        calls=tuple(filter(None, map(_call, calls))) if isinstance(calls, list) else (),
-        call_id=call_id if isinstance(call_id, str) else "",
-    )
+def _without_reminders(text: str) -> str:
+    """Return a user message without the <system-reminder> blocks that Claude Code adds."""
+    *closed, rest = text.split("</system-reminder>")
+    return "".join(one.partition("<system-reminder>")[0] for one in closed).lstrip() + rest.strip() if closed else text
 
 
-def _text(content: Any, where: str) -> str:
-    if content is None or isinstance(content, str):
-        return content or ""
-    if not isinstance(content, list):
-        raise refusal(f"'{where}' must be a string, a list of parts or null.", where)
-    return " ".join(filter(None, (_part(part, f"{where}[{index}]") for index, part in enumerate(content))))
+def _text(content: str | list[dict[str, Any]] | None) -> str:
+    return " ".join(filter(None, map(_part, content))) if isinstance(content, list) else content or ""
 
 
-def _part(part: Any, where: str) -> str:
-    """A text part's text; what is no text is named: `[image]`, `[audio]`, `[file]`."""
-    if isinstance(part, str):
-        return part
-    if not isinstance(part, dict) or not isinstance(part.get("type", "text"), str):
-        raise refusal(f"'{where}' must be a content part: an object with a 'type'.", where)
-    kind = part.get("type", "text")
-    if kind in ("text", "refusal"):
-        text = part.get(kind)
-        if not isinstance(text, str):
-            raise refusal(f"'{where}.{kind}' must be a string.", f"{where}.{kind}")
+def _part(part: dict[str, Any]) -> str:
+    """Return the text of a part, or the name of another kind: `[image]`, `[audio]`, `[file]`."""
+    kind: str = part["type"]
+    text = part.get(kind)
+    if kind in ("text", "refusal") and isinstance(text, str):
         return text
     return f"[{kind.removeprefix('input_').removesuffix('_url')[:40]}]"
 
 
-def _call(call: Any) -> EarlierCall | None:
-    """Calls in earlier turns are history, perhaps another model's: what cannot be read is passed over."""
-    function = call.get("function") if isinstance(call, dict) else None
-    if not isinstance(function, dict) or not isinstance(function.get("name"), str):
-        return None
-    arguments = function.get("arguments")
-    return EarlierCall(
-        id=call["id"] if isinstance(call.get("id"), str) else "",
-        name=function["name"],
-        arguments=arguments if isinstance(arguments, str) else "",
-    )
+def _call(call: dict[str, Any]) -> EarlierCall:
+    return EarlierCall(call.get("id") or "", call["function"]["name"], call["function"].get("arguments") or "")
 
 
-def _tools(tools: Any) -> tuple[Tool, ...]:
-    if tools is None:
-        return ()
-    if not isinstance(tools, list) or len(tools) > MAX_TOOLS:
-        raise refusal(f"'tools' must be a list of at most {MAX_TOOLS:,} tools.", "tools")
-    return tuple(_tool(tool, f"tools[{index}]") for index, tool in enumerate(tools))
-
-
-def _tool(tool: Any, where: str) -> Tool:
-    if not isinstance(tool, dict) or tool.get("type", "function") != "function":
-        raise refusal(f"'{where}' must be an object of type 'function'; the built-in models know no other tools.", where)
-    function = tool.get("function")
-    if not isinstance(function, dict):
-        raise refusal(f"'{where}.function' must be an object.", f"{where}.function")
-    name, description, parameters = (function.get(key) for key in ("name", "description", "parameters"))
-    if not isinstance(name, str) or not name:
-        raise refusal(f"'{where}.function.name' must be a string that is not empty.", f"{where}.function.name")
-    return Tool(
-        name=name,
-        description=description if isinstance(description, str) else "",
-        parameters=parameters if isinstance(parameters, dict) else {},
-    )
+def _tools(tools: list[dict[str, Any]]) -> tuple[Tool, ...]:
+    if len(tools) > MAX_TOOLS:
+        raise refusal(f"'tools' must be a list of at most {MAX_TOOLS} tools.", "tools")
+    for index, tool in enumerate(tools):
+        if tool["type"] != "function":
+            message = f"'tools[{index}]' must be of type 'function'; the built-in models know no other tools."
+            raise refusal(message, f"tools[{index}]")
+    functions = [tool["function"] for tool in tools]
+    return tuple(Tool(one["name"], one.get("description") or "", one.get("parameters") or {}) for one in functions)
 
 
 def _choice(choice: Any, tools: tuple[Tool, ...]) -> tuple[tuple[Tool, ...], bool]:
-    """The tools that may be called, and whether one of them must be."""
-    if choice is None or choice == "auto":
-        return tools, False
+    """Return the tools that may be called, and whether one of them must be."""
     if choice == "none":
         return (), False
-    if choice == "required":
-        if not tools:
-            raise refusal("'tool_choice' is 'required' but there are no 'tools'.", "tool_choice")
-        return tools, True
-    function = choice.get("function") if isinstance(choice, dict) and choice.get("type") == "function" else None
+    if choice == "required" and not tools:
+        raise refusal("'tool_choice' is 'required' but there are no 'tools'.", "tool_choice")
+    function = choice.get("function") if isinstance(choice, dict) else None
     if not isinstance(function, dict):
-        message = "'tool_choice' must be 'none', 'auto', 'required' or {\"type\": \"function\", \"function\": {\"name\": …}}."
-        raise refusal(message, "tool_choice")
+        return tools, choice == "required"
     named = tuple(tool for tool in tools if tool.name == function.get("name"))[:1]
     if not named:
         raise refusal("'tool_choice' names a function that is not among the 'tools'.", "tool_choice")
     return named, True
 
 
-def _response_format(value: Any) -> dict[str, Any] | None:
-    """The JSON schema that the answer's text has to satisfy; None when plain text will do."""
-    if value is None:
+def _stops(value: str | list[str]) -> tuple[str, ...]:
+    stops = [value] if isinstance(value, str) else value
+    if len(stops) > MAX_STOPS or any(len(stop) > MAX_STOP_CHARACTERS for stop in stops):
+        raise refusal(f"'stop' may have at most {MAX_STOPS} strings of at most {MAX_STOP_CHARACTERS} characters.", "stop")
+    return tuple(filter(None, dict.fromkeys(stops)))
+
+
+def _response_format(value: dict[str, Any]) -> dict[str, Any] | None:
+    """Return the JSON schema that the answer's text must satisfy, or None for plain text."""
+    if value.get("type") == "text":
         return None
-    kind = value.get("type") if isinstance(value, dict) else None
-    if kind == "text":
-        return None
-    if kind == "json_object":
-        return {"type": "object"}
-    wrapper = value.get("json_schema") if kind == "json_schema" else None
-    if not isinstance(wrapper, dict):
-        message = "'response_format' must be of type 'text', 'json_object', or 'json_schema' with a 'json_schema' object."
-        raise refusal(message, "response_format")
-    schema = wrapper.get("schema")
-    if schema is not None and not isinstance(schema, dict):
-        raise refusal("'response_format.json_schema.schema' must be an object.", "response_format")
+    wrapper = value.get("json_schema")
+    schema = wrapper.get("schema") if isinstance(wrapper, dict) else None
     _json_size(schema, "response_format", MAX_FORMAT_BYTES)
-    return schema or {"type": "object"}
+    return schema if schema and isinstance(schema, dict) else {"type": "object"}
 
 
 def _json_size(value: Any, name: str, highest: int) -> int:
     try:
         size = len(orjson.dumps(value))
-    except TypeError:
-        # orjson's own limits: 254 levels, 64-bit integers, no lone surrogates.
+    except TypeError:  # orjson writes at most 254 levels, 64-bit integers and no lone surrogates
         raise refusal(f"'{name}' holds a value that cannot be written as JSON here.", name) from None
     if size > highest:
         raise refusal(f"'{name}' is too large: {size:,} bytes; the built-in models read at most {highest:,}.", name)

@@ -1,7 +1,8 @@
-"""Answers in a JSON schema: a smallest instance of it, with the answer's text where the schema has a place for one.
+"""Values for JSON schemas: answers for `response_format`, and arguments for the tools of clients.
 
-Heeded: type, enum, const, properties, required, additionalProperties, items, prefixItems, minItems, the bounds of strings and
-numbers, multipleOf, common formats, allOf, anyOf, oneOf, and $ref within the schema. `pattern`, `not` and the rest are not.
+A value is a small instance of its schema, with the text of the answer where the schema has a place for one. Supported keywords:
+type, enum, const, properties, required, additionalProperties, items, prefixItems, minItems, the bounds of strings and numbers,
+multipleOf, common formats, allOf, anyOf, oneOf, and $ref within the schema. Others, such as `pattern` and `not`, are ignored.
 """
 
 import json
@@ -36,24 +37,19 @@ _FORMATS = {
     "uri": "https://example.com/",
     "uuid": "00000000-0000-4000-8000-000000000000",
 }
-_HEEDED = """
-    type enum const properties required additionalProperties items prefixItems minItems minLength maxLength minimum maximum
-    exclusiveMinimum exclusiveMaximum multipleOf format anyOf oneOf
-"""
-_KEYWORDS = frozenset(_HEEDED.split())
-_KEYWORDS_OF_KIND = {
-    "object": ("properties", "required", "additionalProperties"),
-    "array": ("items", "prefixItems", "minItems"),
-    "number": ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
-}
+# The keywords that imply a type, in this order.
+_IMPLIED = {"properties": "object", "required": "object", "additionalProperties": "object", "items": "array"}
+_IMPLIED |= {"prefixItems": "array", "minItems": "array", "minimum": "number", "maximum": "number", "exclusiveMinimum": "number"}
+_IMPLIED |= {"exclusiveMaximum": "number", "multipleOf": "number"}
+_KEYWORDS = _IMPLIED.keys() | {"type", "enum", "const", "minLength", "maxLength", "format", "anyOf", "oneOf"}
 
 
 class _TooLargeError(ValueError):
-    """The schema asks for more than it may cost: no other branch of it is tried."""
+    """The schema is too expensive: no other branch of it is tried."""
 
 
 def in_format(text: str, schema: dict[str, Any] | None) -> str:
-    """`text` itself without a schema, else JSON that satisfies it. Raises UpstreamFault (400) if no instance can be found."""
+    """Return `text` itself without a schema, else JSON that satisfies it. Raises UpstreamFault (400) if no instance is found."""
     if schema is None or (schema == {"type": "object"} and _is_object(text)):
         return text
     try:
@@ -64,19 +60,12 @@ def in_format(text: str, schema: dict[str, Any] | None) -> str:
 
 
 def instance(root: dict[str, Any], schema: Any, *, name: str = "", text: str = "", max_cost: int = MAX_COST) -> Any:
-    """A small instance of `schema`, whose $refs point into `root`; the first string property named like an answer gets `text`.
+    """Return a small instance of `schema`, whose $refs point into `root`. The first string named like an answer is `text`.
 
-    `name` is the property that the instance is for; `max_cost` bounds its size and the work, about one for each value.
-    Raises ValueError if there is none within the bounds.
+    `name` is the property that the instance is for. `max_cost` bounds its size and the work, about one for each value.
+    Raises ValueError if there is no instance within the bounds.
     """
     return _Builder(root, text, max_cost).build(schema, 0, name)
-
-
-def _is_object(text: str) -> bool:
-    try:
-        return text.lstrip().startswith("{") and isinstance(orjson.loads(text), dict)
-    except ValueError:
-        return False
 
 
 def takes_text(schema: Any) -> bool:
@@ -92,8 +81,8 @@ def argument(root: dict[str, Any], schema: Any, name: str, clause: str, numbers:
     """
     schema = schema if isinstance(schema, dict) else {}
     if isinstance(schema.get("enum"), list):
-        choices, said = schema["enum"][:MAX_CHOICES], _spaced(clause)
-        mentioned = (one for one in choices if isinstance(one, str) and _spaced(one) in said)
+        choices, clause = schema["enum"][:MAX_CHOICES], _spaced(clause)
+        mentioned = (one for one in choices if isinstance(one, str) and _spaced(one) in clause)
         return next(mentioned, choices[0] if choices else None)
     if schema.get("type") in ("integer", "number"):
         number = next((one for one in numbers if schema["type"] == "number" or "." not in one), "")
@@ -106,8 +95,15 @@ def _spaced(text: str) -> str:
     return " " + " ".join(re.findall(r"[^\W_]+", text[:MAX_STRING_CHARACTERS].lower())) + " "
 
 
+def _is_object(text: str) -> bool:
+    try:
+        return text.lstrip().startswith("{") and isinstance(orjson.loads(text), dict)
+    except ValueError:
+        return False
+
+
 class _Builder:
-    """Builds depth first; everything whose size the schema decides is charged, so that none costs more than it may."""
+    """Builds depth first. Everything whose size the schema decides is charged against `max_cost`."""
 
     def __init__(self, root: dict[str, Any], text: str, max_cost: int) -> None:
         self._root = root
@@ -123,27 +119,36 @@ class _Builder:
         self._charge(1 + len(name) // CHARACTERS_PER_COST)
         if depth > MAX_DEPTH:
             raise ValueError("it is nested too deep.")
-        merged = self._merged(schema)
-        if "const" in merged or "enum" in merged:
-            return self._given(merged)
-        alternatives = merged.get("anyOf") or merged.get("oneOf")
+        schema = self._merged(schema)
+        if "const" in schema or "enum" in schema:
+            return self._constant(schema)
+        alternatives = schema.get("anyOf") or schema.get("oneOf")
         if isinstance(alternatives, list):
-            return self._first_possible(alternatives, merged, depth, name)
-        kind = _kind(merged, depth)
-        if kind == "object":
-            return self._object(merged, depth)
-        if kind == "array":
-            return self._array(merged, depth, name)
-        if kind == "string":
-            return self._string(merged, name)
-        if kind in ("integer", "number"):
-            return _number(merged, kind == "integer", self._answer_number(name))
-        if kind in ("boolean", "null"):
-            return False if kind == "boolean" else None
+            return self._first_possible(alternatives, schema, depth, name)
+        kinds = schema.get("type")
+        kinds = [kind for kind in kinds[:10] if kind != "null"] or ["null"] if isinstance(kinds, list) else [kinds]
+        implied = (kind for keyword, kind in _IMPLIED.items() if keyword in schema)
+        kind = kinds[0] if isinstance(kinds[0], str) else next(implied, "string" if depth else "object")
+        match kind:
+            case "object":
+                properties, required = schema.get("properties", {}), schema.get("required", [])
+                self._charge(len(required))
+                others = schema.get("additionalProperties", True)
+                names = dict.fromkeys(one for one in required if isinstance(one, str))
+                return {one: self.build(properties.get(one, others), depth + 1, one) for one in names}
+            case "array":
+                return self._array(schema, depth, name)
+            case "string":
+                return self._string(schema, name)
+            case "integer" | "number":
+                answer = re.search(r"= (-?[0-9]{1,18}(?:\.[0-9]{1,18})?)$", self._text[-50:])
+                return _number(schema, kind == "integer", Fraction(answer[1] if answer and name.lower() in ANSWER_NAMES else 0))
+            case "boolean" | "null":
+                return False if kind == "boolean" else None
         raise ValueError(f"'{kind[:40]}' is no type.")
 
     def _merged(self, schema: Any) -> dict[str, Any]:
-        """`schema` with what it refers to and what its allOf says; where two say the same keyword, the outer one holds."""
+        """Return `schema` with its $ref and allOf resolved; the outer one of two equal keywords applies."""
         merged: dict[str, Any] = {}
         pending = [schema]
         while pending:
@@ -159,20 +164,14 @@ class _Builder:
                 self._charge(len(part["allOf"]))
                 pending.extend(reversed(part["allOf"]))
             for keyword in _KEYWORDS & part.keys():
-                self._merge(merged, keyword, part[keyword])
+                value, collection = part[keyword], {"properties": dict, "required": list}.get(keyword)
+                if collection is None:
+                    merged.setdefault(keyword, value)
+                elif isinstance(value, collection):
+                    self._charge(len(value))
+                    earlier = merged.get(keyword, collection())
+                    merged[keyword] = {**value, **earlier} if collection is dict else earlier + value
         return merged
-
-    def _merge(self, merged: dict[str, Any], keyword: str, value: Any) -> None:
-        if keyword == "properties" and isinstance(value, dict):
-            if keyword in merged:
-                self._charge(len(value))
-                value = {**value, **merged[keyword]}
-            merged[keyword] = value
-        elif keyword == "required" and isinstance(value, list):
-            self._charge(len(value))
-            merged[keyword] = merged.get(keyword, []) + value
-        elif keyword not in ("properties", "required"):
-            merged.setdefault(keyword, value)
 
     def _target(self, pointer: str) -> Any:
         if not pointer.startswith("#") or len(pointer) > MAX_POINTER_CHARACTERS:
@@ -180,25 +179,23 @@ class _Builder:
         target: Any = self._root
         for key in pointer[1:].split("/")[1:]:
             key = key.replace("~1", "/").replace("~0", "~")
-            if isinstance(target, dict) and key in target:
-                target = target[key]
-            elif isinstance(target, list) and re.fullmatch("[0-9]{1,6}", key) and int(key) < len(target):
-                target = target[int(key)]
+            if isinstance(target, list) and re.fullmatch("[0-9]{1,6}", key):
+                target = target[int(key)] if int(key) < len(target) else None
             else:
-                raise ValueError("a $ref points nowhere.")
+                target = target.get(key) if isinstance(target, dict) else None
         return target
 
-    def _given(self, schema: dict[str, Any]) -> Any:
-        if "const" not in schema and not (isinstance(schema["enum"], list) and schema["enum"]):
+    def _constant(self, schema: dict[str, Any]) -> Any:
+        values = [schema["const"]] if "const" in schema else schema["enum"]
+        if not (isinstance(values, list) and values):
             raise ValueError("an enum is empty.")
-        value = schema["const"] if "const" in schema else schema["enum"][0]
-        self._charge(len(orjson.dumps(value)) // CHARACTERS_PER_COST)
-        return value
+        self._charge(len(orjson.dumps(values[0])) // CHARACTERS_PER_COST)
+        return values[0]
 
     def _first_possible(self, alternatives: list[Any], schema: dict[str, Any], depth: int, name: str) -> Any:
         self._charge(len(alternatives))
         rest = {keyword: schema[keyword] for keyword in schema.keys() - {"anyOf", "oneOf"}}
-        # What holds nothing else first, so that a list of nodes that may be null ends.
+        # Simple values first, so that a list of nullable nodes ends.
         for alternative in sorted(alternatives, key=_holds_others):
             try:
                 return self.build({**rest, "allOf": [alternative]}, depth + 1, name)
@@ -208,19 +205,11 @@ class _Builder:
                 continue
         raise ValueError("no alternative of an anyOf is possible.")
 
-    def _object(self, schema: dict[str, Any], depth: int) -> dict[str, Any]:
-        properties, required = schema.get("properties", {}), schema.get("required", [])
-        self._charge(len(required))
-        others = schema.get("additionalProperties", True)
-        names = dict.fromkeys(name for name in required if isinstance(name, str))
-        return {name: self.build(properties.get(name, others), depth + 1, name) for name in names}
-
     def _array(self, schema: dict[str, Any], depth: int, name: str) -> list[Any]:
         items, first = schema.get("items", True), schema.get("prefixItems", [])
         if isinstance(items, list):
             items, first = True, items
-        if not isinstance(first, list):
-            first = []
+        first = first if isinstance(first, list) else []
         count = _size(schema, "minItems") or 0
         self._charge(count)
         return [self.build(first[index] if index < len(first) else items, depth + 1, name) for index in range(count)]
@@ -238,57 +227,31 @@ class _Builder:
         self._charge(shortest // CHARACTERS_PER_COST)
         return text.ljust(shortest, "x")[:longest]
 
-    def _answer_number(self, name: str) -> Fraction:
-        result = re.search(r"= (-?[0-9]{1,18}(?:\.[0-9]{1,18})?)$", self._text[-50:]) if name.lower() in ANSWER_NAMES else None
-        return Fraction(result[1] if result else 0)
-
 
 def _holds_others(schema: Any) -> bool:
     return isinstance(schema, dict) and ("$ref" in schema or schema.get("type") in ("object", "array"))
 
 
-def _kind(schema: dict[str, Any], depth: int) -> str:
-    kind = schema.get("type")
-    if isinstance(kind, list):
-        kind = next((one for one in kind[:10] if one != "null"), "null")
-    if isinstance(kind, str):
-        return kind
-    implied = (kind for kind, keywords in _KEYWORDS_OF_KIND.items() if any(keyword in schema for keyword in keywords))
-    return next(implied, "string" if depth else "object")
-
-
 def _size(schema: dict[str, Any], keyword: str) -> int | None:
     value = schema.get(keyword)
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+    return value if type(value) is int and value >= 0 else None
 
 
 def _bound(schema: dict[str, Any], keyword: str) -> Fraction | None:
     value = schema.get(keyword)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        return None
-    return Fraction(str(value))
+    is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return Fraction(str(value)) if is_number else None
 
 
 def _number(schema: dict[str, Any], whole: bool, wanted: Fraction) -> int | float:
-    """`wanted` or 0 if the bounds allow it, else the number closest to the lower (or else the upper) bound that is allowed."""
+    """Return `wanted` or 0 if the bounds allow it, else a number close to one of the bounds."""
     low, high = _bound(schema, "minimum"), _bound(schema, "maximum")
     above, below = _bound(schema, "exclusiveMinimum"), _bound(schema, "exclusiveMaximum")
-    multiple = _bound(schema, "multipleOf")
-    step = abs(multiple) if multiple else Fraction(1)
-    if whole:
-        step = Fraction(step.numerator)
-    floor = max((bound for bound in (low, above) if bound is not None), default=None)
-    ceiling = min((bound for bound in (high, below) if bound is not None), default=None)
-    candidates = [wanted, Fraction(0)]
-    if floor is not None:
-        lowest = -(-floor // step) * step
-        candidates += [lowest, lowest + step]
-    if ceiling is not None:
-        highest = ceiling // step * step
-        candidates += [highest, highest - step]
-    if floor is not None and ceiling is not None:
-        candidates.append((floor + ceiling) / 2)
-    for value in candidates:
+    multiple = abs(_bound(schema, "multipleOf") or Fraction(0))
+    step = Fraction((multiple or 1).numerator) if whole else multiple or Fraction(1)
+    ends = [bound for bound in (low, above, high, below) if bound is not None]
+    steps = [(end // step + offset) * step for end in ends for offset in (0, 1, 2, -1)]
+    for value in (wanted, Fraction(0), *steps, *ends, sum(ends, Fraction(0)) / max(len(ends), 1)):
         in_steps = value % step == 0 or not (whole or multiple)
         in_bounds = (low is None or value >= low) and (high is None or value <= high)
         if in_steps and in_bounds and (above is None or value > above) and (below is None or value < below):

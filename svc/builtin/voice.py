@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 import orjson
 
-from svc.builtin.workshop import Workshop
+from svc.builtin.processes import ProcessPool
 from svc.errors import ApiError, UpstreamFault
 
 # eSpeak's measure is of short words: at 125 it says some 130 words of ordinary English a minute, 400 in three.
@@ -70,10 +70,10 @@ class Spoken(NamedTuple):
 
 
 class Voice:
-    """Speaks through `workshop`. What this machine can do is looked up once."""
+    """Speaks through `pool`. What this machine can do is looked up once."""
 
-    def __init__(self, workshop: Workshop) -> None:
-        self._workshop = workshop
+    def __init__(self, pool: ProcessPool) -> None:
+        self._pool = pool
         self._languages: dict[str, str] = {}  # by their names in lower case, once they have been asked for
         self._asking = asyncio.Lock()
 
@@ -152,7 +152,7 @@ class Voice:
     async def _ask(self, order: dict[str, Any], file: BinaryIO | None = None, account_id: str = "") -> Any:
         if (found := engine()) is None:
             raise ApiError("model_not_found", "There is no voice here: install espeak-ng, or the extra 'voice' of this service.")
-        answer = orjson.loads(await self._workshop.run({**order, "engine": found}, file, account_id=account_id))
+        answer = orjson.loads(await self._pool.run({**order, "engine": found}, file, account_id=account_id))
         if "errno" in answer:
             raise ApiError("storage_unavailable") from OSError(answer["errno"], answer["error"])
         if "error" in answer:

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from svc.builtin.processes import ProcessPool
 from svc.builtin.voice import Voice
-from svc.builtin.workshop import Workshop
 from svc.errors import ApiError
 from svc.inference.catalog import Model
 from svc.inference.paid_call import Engines
@@ -87,7 +87,7 @@ class MediaEngines:
     """
 
     engines: Engines
-    painter: Workshop
+    painter: ProcessPool
     voice: Voice
     folder: Path
     shared: MediaLimits = field(default_factory=MediaLimits)

@@ -27,7 +27,7 @@ def at_work(state: State) -> list[Reading]:
         ("svc_writer_waiting_jobs", {}, writing),
         ("svc_reader_waiting_jobs", {}, reading),
         ("svc_body_bytes", {}, state.bodies.taken_bytes),
-        *(("svc_workers", {"makes": name}, shop.at_work()) for name, shop in state.workshops.items()),
+        *(("svc_workers", {"makes": name}, shop.at_work()) for name, shop in state.process_pools.items()),
     ]
 
 

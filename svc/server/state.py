@@ -9,7 +9,7 @@ from svc.auth.oauth import SignInProvider
 from svc.auth.passwords import Passwords
 from svc.auth.tokens import KeyUses
 from svc.billing.payments import Payments
-from svc.builtin.workshop import Workshop
+from svc.builtin.processes import ProcessPool
 from svc.config import Config
 from svc.db import Database
 from svc.inference.formats.item_memory import ItemMemory
@@ -56,7 +56,7 @@ class State(Mapping[str, Any]):
     bodies: BodyBudget
     offload: Offload
     long_answers: AtOnce
-    workshops: Mapping[str, Workshop]
+    process_pools: Mapping[str, ProcessPool]
     log: Log
     metrics: Metrics
     interface: Callable[[], bytes]

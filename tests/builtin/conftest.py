@@ -4,17 +4,17 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from svc.builtin.processes import ProcessPool
 from svc.builtin.voice import Voice
-from svc.builtin.workshop import Workshop
 
 
 @pytest.fixture
-async def workshop() -> AsyncIterator[Workshop]:
-    workshop = Workshop("svc.builtin.speak")
-    yield workshop
-    await workshop.close()
+async def pool() -> AsyncIterator[ProcessPool]:
+    pool = ProcessPool("svc.builtin.speak")
+    yield pool
+    await pool.close()
 
 
 @pytest.fixture
-def voice(workshop: Workshop) -> Voice:
-    return Voice(workshop)
+def voice(pool: ProcessPool) -> Voice:
+    return Voice(pool)

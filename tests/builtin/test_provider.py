@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from svc.builtin.provider import MODELS, chat
 from svc.errors import ApiError, UpstreamFault
+from svc.inference.chat_shape import CHAT_REQUEST
 from tests.support.builtin import (
     AGENT_TOOLS,
     NOW_SECONDS,
@@ -45,6 +46,7 @@ BIG_TEXT = "my name is (((1+((2 and draw a 'cat'. read list.md, " * 60_000
 DEMANDING = tool("x", **{f"k{number}": {"type": "array", "minItems": 4_000} for number in range(2_000)}, k=STRING)
 
 
+RESULT = {"role": "tool", "tool_call_id": "c", "content": "[1]"}
 BOMBS: dict[str, tuple[str, Any, Body]] = {
     "repeated says": ("script", "repeat 1000000000 say x", {}),
     "repeated empty says": ("script", "repeat 1000000000 say", {"n": 128}),
@@ -64,7 +66,7 @@ BOMBS: dict[str, tuple[str, Any, Body]] = {
         {"tools": [tool(f"t{n}_beta", "beta " * 500, x=STRING) for n in range(128)]},
     ),
     "a demanding tool": ("assistant", "call x", {"tools": [DEMANDING], "tool_choice": "required"}),
-    "many results": ("assistant", [*said("user: x"), *[{"role": "tool", "content": "[1]"}] * 9_000], {"tools": AGENT_TOOLS}),
+    "many results": ("assistant", [*said("user: x"), *[RESULT] * 9_000], {"tools": AGENT_TOOLS}),
 }
 
 
@@ -109,21 +111,24 @@ _WORDS = st.sampled_from(_PHRASES.split("|"))
 _TEXT = st.lists(_WORDS, max_size=10).map(" ".join) | st.text(st.characters(), max_size=20)
 
 
-_CALL = st.fixed_dictionaries(
-    {"id": _JSON | st.just("c1"), "function": st.fixed_dictionaries({"name": _TEXT, "arguments": _TEXT}) | _JSON}
-)
+_CALLED = st.fixed_dictionaries({"name": st.just("t")}, optional={"arguments": _TEXT})
+_CALL = st.fixed_dictionaries({"id": st.just("c1") | st.none()}, optional={"function": _CALLED})
 
 
-_CONTENT = (
-    _TEXT
-    | _JSON
-    | st.lists(st.fixed_dictionaries({"type": st.sampled_from(["text", "image_url", "x"]), "text": _TEXT}), max_size=2)
-)
+_PART = st.sampled_from([{"type": "image_url", "image_url": "x"}, {"type": "file", "file": 5}, {"type": "refusal", "refusal": 5}])
 
 
+_CONTENT = _TEXT | st.none() | st.lists(_PART | st.fixed_dictionaries({"type": st.just("text"), "text": _TEXT}), max_size=3)
+
+
+_ROLE = st.sampled_from(["user", "assistant", "system", "tool", "developer"])
 _MESSAGE = st.fixed_dictionaries(
-    {"role": st.sampled_from(["user", "assistant", "system", "tool", "developer", "odd"]), "content": _CONTENT},
-    optional={"tool_calls": st.lists(_CALL, max_size=2) | _JSON, "tool_call_id": st.just("c1") | _JSON},
+    {
+        "role": st.sampled_from(["user", "assistant", "system", "tool", "developer"]),
+        "content": _CONTENT,
+        "tool_call_id": st.just("c1"),
+    },
+    optional={"tool_calls": st.lists(_CALL, max_size=2)},
 )
 
 
@@ -142,7 +147,10 @@ _SCHEMA = st.recursive(
 )
 
 
-_FUNCTION = st.fixed_dictionaries({"name": _TEXT}, optional={"description": _TEXT | _JSON, "parameters": _SCHEMA | _JSON})
+_FUNCTION = st.fixed_dictionaries(
+    {"name": st.just("t")},
+    optional={"description": _TEXT, "parameters": st.dictionaries(st.sampled_from(_KEYWORDS.split()), _SCHEMA)},
+)
 
 
 _TOOL = st.fixed_dictionaries({"type": st.just("function"), "function": _FUNCTION}) | st.sampled_from(AGENT_TOOLS)
@@ -152,30 +160,32 @@ _FORMAT = st.fixed_dictionaries({"type": st.just("json_schema"), "json_schema": 
 
 
 _BODY = st.fixed_dictionaries(
-    {"messages": st.lists(_MESSAGE, max_size=5) | st.lists(_MESSAGE | _JSON, max_size=3)},
+    {"messages": st.lists(_MESSAGE, min_size=1, max_size=5)},
     optional={
-        "tools": st.lists(_TOOL, max_size=4) | _JSON,
-        "tool_choice": st.sampled_from(["none", "auto", "required"]) | _JSON,
-        "parallel_tool_calls": st.booleans() | _JSON,
-        "response_format": _FORMAT | st.just({"type": "json_object"}) | _JSON,
-        "stream": st.booleans() | _JSON,
-        "stop": st.text(max_size=2) | _JSON,
-        "n": st.integers(1, 3) | _JSON,
-        "max_tokens": st.integers(1, 20) | _JSON,
-        "max_completion_tokens": st.integers(1, 20) | _JSON,
-        "stream_options": _JSON,
-        "seed": _JSON,
+        "tools": st.lists(_TOOL, max_size=4),
+        "tool_choice": st.sampled_from(["none", "auto", "required", "any"]) | st.dictionaries(st.text(max_size=8), _JSON),
+        "parallel_tool_calls": st.booleans(),
+        "response_format": _FORMAT | st.just({"type": "json_object"}) | st.dictionaries(st.text(max_size=8), _JSON),
+        "stream": st.booleans(),
+        "stop": st.text(max_size=2) | st.lists(st.text(max_size=2)),
+        "n": st.integers(1, 3) | st.just(2.0),
+        "max_tokens": st.integers(-1, 20) | st.just(3.0),
+        "max_completion_tokens": st.integers(1, 20),
     },
 )
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("model", ["echo", "assistant", "script"])
-@given(body=_BODY | st.dictionaries(st.sampled_from(["messages", "tools", "stop", "n"]), _JSON))
-def test_any_body_is_answered_or_refused(model: str, body: Body) -> None:
+@given(body=_BODY)
+def test_any_checked_body_is_answered_or_refused(model: str, body: Body) -> None:
     async def run() -> list[Body]:
         return [answer async for answer in chat(model, body, lambda: NOW_SECONDS)]
 
+    try:
+        CHAT_REQUEST.check(body, "")
+    except ApiError:  # the route refuses it
+        return
     try:
         raw = asyncio.run(run())
     except UpstreamFault as fault:
@@ -186,5 +196,5 @@ def test_any_body_is_answered_or_refused(model: str, body: Body) -> None:
     for one in choices:
         assert one["finish_reason"] in ("stop", "length", "tool_calls")
         assert isinstance(one["message"]["content"], str) or one["message"]["tool_calls"]
-    limits = [body[name] for name in ("max_tokens", "max_completion_tokens") if body.get(name)]
+    limits = [body[name] for name in ("max_tokens", "max_completion_tokens") if body.get(name, 0) > 0]
     assert raw[-1]["usage"]["completion_tokens"] <= len(choices) * min(limits, default=1 << 20)

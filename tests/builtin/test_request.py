@@ -1,4 +1,4 @@
-"""How the built-in models read a request: what is counted, and what is refused with a 400."""
+"""How the built-in models read a request: what they count, what they refuse, and which message is the last of the user."""
 
 import json
 
@@ -6,7 +6,7 @@ import pytest
 
 from svc.builtin.provider import chat
 from svc.errors import UpstreamFault
-from tests.support.builtin import WEATHER, Body, answers, said
+from tests.support.builtin import WEATHER, Body, answers, said, text
 
 
 async def test_prompt_tokens_count_messages_calls_and_tools() -> None:
@@ -19,34 +19,20 @@ async def test_prompt_tokens_count_messages_calls_and_tools() -> None:
 @pytest.mark.parametrize(
     ("fields", "param"),
     [
-        ({"n": 0}, "n"),
-        ({"n": True}, "n"),
-        ({"n": 10**9}, "n"),
-        ({"max_tokens": 1.5}, "max_tokens"),
-        ({"max_completion_tokens": 0}, "max_completion_tokens"),
-        ({"stop": 5}, "stop"),
-        ({"stop": ["x", 5]}, "stop"),
         ({"stop": "x" * 1000}, "stop"),
-        ({"tools": {}}, "tools"),
         ({"tools": [WEATHER] * 200}, "tools"),
-        ({"tools": [{"type": "custom", "custom": {"name": "x"}}]}, "tools[0]"),
-        ({"tools": [{"type": "function"}]}, "tools[0].function"),
-        ({"tools": [{"type": "function", "function": {}}]}, "tools[0].function.name"),
+        ({"tools": [WEATHER, {"type": "custom", "custom": {"name": "x"}}]}, "tools[1]"),
+        ({"tools": [{"type": "function", "function": {"name": "x", "parameters": {"y": 2**70}}}]}, "tools"),
         ({"tool_choice": "required"}, "tool_choice"),
         ({"tool_choice": {"type": "function", "function": {"name": "no"}}, "tools": [WEATHER]}, "tool_choice"),
-        ({"tool_choice": 7, "tools": [WEATHER]}, "tool_choice"),
-        ({"response_format": "json"}, "response_format"),
-        ({"response_format": {"type": "json_schema"}}, "response_format"),
         ({"response_format": {"type": "json_schema", "json_schema": {"schema": {"enum": []}}}}, "response_format"),
-        ({"messages": "hi"}, "messages"),
-        ({"messages": [5]}, "messages[0]"),
-        ({"messages": [{"role": "user", "content": 5}]}, "messages[0].content"),
-        ({"messages": [{"role": "user", "content": [{"type": "text"}]}]}, "messages[0].content[0].text"),
+        ({"response_format": {"type": "json_schema", "json_schema": {"schema": {"x": "y" * (1 << 18)}}}}, "response_format"),
         ({"messages": [{"role": "user", "content": "x" * (4 << 20) + "x"}]}, "messages"),
         ({"messages": [{"role": "user"}] * 10_001}, "messages"),
+        ({"messages": [{"role": "user", "content": [{"type": "text", "text": ""}] * 10_000}]}, "messages"),
     ],
 )
-async def test_what_makes_no_sense_is_a_400_that_names_the_field(fields: Body, param: str) -> None:
+async def test_unsupported_value_is_a_400_that_names_the_field(fields: Body, param: str) -> None:
     body = {"messages": said("user: hi"), **fields}
     with pytest.raises(UpstreamFault) as refused:
         await anext(chat("assistant", body))
@@ -62,3 +48,26 @@ async def test_reminders_of_claude_code_are_no_part_of_the_goal() -> None:
     assert (await answers("echo", "a </b> <system-reminder> c"))[0]["choices"][0]["message"][
         "content"
     ] == "a </b> <system-reminder> c"
+
+
+_IMAGE = {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}
+_REMINDER = {"type": "text", "text": "<system-reminder>\nBe brief.\n</system-reminder>"}
+_RESULT = {"role": "tool", "tool_call_id": "call_1", "content": "done"}
+
+
+@pytest.mark.parametrize(
+    ("messages", "echoed"),
+    [
+        (said("system: s", "user: first", "assistant: a", "user: last \u2028 \U0001f600"), "last \u2028 \U0001f600"),
+        (said("system: s"), ""),
+        ([{"role": "user"}], ""),
+        ([{"role": "user", "content": None}], ""),
+        ([{"role": "user", "content": [{"type": "text", "text": "see"}, _IMAGE]}], "see [image]"),
+        ([{"role": "user", "content": [{"type": "input_audio"}, {"type": "file"}]}], "[audio] [file]"),
+        ([{"role": "user", "content": [_REMINDER, {"type": "text", "text": "hi"}]}], "hi"),
+        ([*said("user: hi"), _RESULT, {"role": "user", "content": [_IMAGE]}, {"role": "user", "content": [_REMINDER]}], "hi"),
+        ([*said("user: hi"), _RESULT, *said("user: then")], "then"),
+    ],
+)
+async def test_echo_answers_with_the_last_user_message(messages: list[Body], echoed: str) -> None:
+    assert await text("echo", messages) == echoed

@@ -10,11 +10,8 @@ from hypothesis import strategies as st
 
 from svc.builtin.provider import chat
 from svc.errors import UpstreamFault
-from tests.support.builtin import (
-    choice,
-    said,
-    text,
-)
+from tests.conftest import Service, bearer
+from tests.support.builtin import Body, choice, said, text
 
 
 async def played(script: str, **fields: Any) -> str:
@@ -43,6 +40,44 @@ async def test_each_call_of_a_run_plays_the_next_section() -> None:
     script = "user: say one\n---\nsay two\n---\n---\nsay four"
     rounds = [await text("script", said(script, *["assistant: x"] * made)) for made in range(6)]
     assert rounds == ["one", "two", "", "four", "", ""]
+
+
+_CODEX_TOOLS = [
+    {"type": "function", "name": "exec_command", "parameters": {"type": "object", "properties": {"cmd": {"type": "string"}}}},
+    {"type": "custom", "name": "apply_patch", "format": {"type": "grammar", "syntax": "lark", "definition": "start: x"}},
+    {"type": "function", "name": "view_image", "parameters": {"type": "object", "properties": {}}},
+]
+_CODEX_SCRIPT = """say Reading.
+tool exec_command {"cmd": "cat hello.txt"}
+---
+tool view_image {}
+tool apply_patch {"input": "*** Begin Patch"}
+---
+say Done."""
+_IMAGE = [{"type": "input_image", "image_url": "data:image/png;base64,iVBORw0KGgo="}]
+
+
+async def test_a_tool_loop_through_responses_plays_section_by_section_and_ends(service: Service) -> None:
+    headers = bearer((await service.make_key(await service.bearer()))["key"])
+    items: list[Body] = [{"role": "user", "content": "<environment_context>"}, {"role": "user", "content": _CODEX_SCRIPT}]
+    steps = []
+    for _ in range(4):
+        body = {"model": "builtin/script", "input": items, "tools": _CODEX_TOOLS, "store": False}
+        answer = await service.client.post("/v1/responses", json=body, headers=headers)
+        assert answer.status_code == 200, answer.text
+        output = answer.json()["output"]
+        steps.append([(item["type"], item.get("name"), item.get("arguments", item.get("input"))) for item in output])
+        items += output
+        for item in output:
+            if item["type"] != "message":
+                result = _IMAGE if item["name"] == "view_image" else "ok"
+                items.append({"type": f"{item['type']}_output", "call_id": item["call_id"], "output": result})
+    assert steps == [
+        [("message", None, None), ("function_call", "exec_command", '{"cmd": "cat hello.txt"}')],
+        [("function_call", "view_image", "{}"), ("custom_tool_call", "apply_patch", "*** Begin Patch")],
+        [("message", None, None)],
+        [],
+    ]
 
 
 async def test_repeats_multiply() -> None:

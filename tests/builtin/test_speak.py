@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from svc.builtin import speak
+from svc.builtin.processes import ProcessPool
 from svc.builtin.voice import Voice, engine
-from svc.builtin.workshop import Workshop
 from tests.support.voice import TEXT, program, samples, say
 
 
@@ -50,7 +50,7 @@ async def test_raw_samples_come_at_the_rate_that_openais_clients_expect(voice: V
 
 
 async def test_the_systems_program_comes_before_the_library(
-    tmp_path: Path, workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, pool: ProcessPool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A program that answers as espeak-ng does: half a second of a tone for each word."""
     player = """
@@ -65,7 +65,7 @@ sys.stdout.buffer.write(b"RIFF" + bytes(20) + struct.pack("<I", 22050) + bytes(1
     program(tmp_path, "espeak-ng", f'exec {sys.executable} -S {tmp_path}/player.py "$@"')
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     assert engine() == {"program": str(tmp_path / "espeak-ng")}
-    voice = Voice(workshop)
+    voice = Voice(pool)
     await voice.named("xx")
     spoken, sound = await say(voice, "one two three four five", name="xx")
     assert spoken.seconds == pytest.approx(2.5, abs=0.01) and max(samples(sound)) == 9000

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from svc.builtin.processes import ProcessPool
 from svc.builtin.provider import offered
 from svc.builtin.voice import VOICES, Spoken, Voice, engine
-from svc.builtin.workshop import Workshop
 from svc.errors import ApiError, UpstreamFault
 from tests.support.voice import TEXT, program, samples, say
 
@@ -84,44 +84,44 @@ async def test_three_minutes_of_ordinary_english_are_some_400_words(voice: Voice
     assert 115 < len(text.split()) / spoken.seconds * 60 < 145
 
 
-async def test_an_installed_encoder_adds_its_format(tmp_path: Path, workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_installed_encoder_adds_its_format(tmp_path: Path, pool: ProcessPool, monkeypatch: pytest.MonkeyPatch) -> None:
     program(tmp_path, "lame", 'printf ID3; exec od -v -An -tx1 -w1 "-N20"')
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    voice = Voice(workshop)
+    voice = Voice(pool)
     assert "mp3" in voice.formats
     spoken, sound = await say(voice, TEXT, format="mp3")
     assert sound.startswith(b"ID3") and spoken.seconds > 4
 
 
 async def test_flac_tells_its_length_though_its_encoder_wrote_to_a_pipe(
-    tmp_path: Path, workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, pool: ProcessPool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An encoder that writes a head with no length, as `flac --stdout` does, and the samples behind it."""
     stream_info = bytes(10) + struct.pack(">Q", 22_050 << 44 | 15 << 36) + bytes(16)
     (tmp_path / "head").write_bytes(b"fLaC\x80\0\0\x22" + stream_info)
     program(tmp_path, "flac", f"cat {tmp_path}/head -")
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    spoken, sound = await say(Voice(workshop), TEXT, format="flac")
+    spoken, sound = await say(Voice(pool), TEXT, format="flac")
     (packed,) = struct.unpack_from(">Q", sound, 18)
     assert packed >> 36 == 22_050 << 8 | 15
     assert packed & (1 << 36) - 1 == (len(sound) - 42) // 2 == round(spoken.seconds * 22_050)
 
 
 async def test_an_encoder_that_fails_is_one_clear_fault(
-    tmp_path: Path, workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, pool: ProcessPool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program(tmp_path, "lame", "exit 3")
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     with pytest.raises(UpstreamFault, match="lame cannot encode"):
-        await say(Voice(workshop), TEXT, format="mp3")
+        await say(Voice(pool), TEXT, format="mp3")
 
 
 async def test_without_espeak_the_model_is_not_offered(
-    tmp_path: Path, workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, pool: ProcessPool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert "voice" in offered()
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr("svc.builtin.voice.find_spec", lambda name: None)
     assert engine() is None and "voice" not in offered() and "paint" in offered()
     with pytest.raises(ApiError, match="install espeak-ng"):
-        await Voice(workshop).named("de")
+        await Voice(pool).named("de")

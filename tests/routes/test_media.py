@@ -156,11 +156,11 @@ async def test_funds_for_7_serve_7_of_40_at_once(lab: Lab, path: str, body: dict
     media, db = lab.service.state["media"], lab.service.state["db"]
     balance = (await lab.account())["wallet_balance_micros"]
     await db.write(wallet.debit, lab.account_id, balance - affordable * worst - worst // 2, description="", now_seconds=1.0)
-    # No workshop serves anybody before everybody has asked for a hold.
+    # No process starts before everybody has asked for a hold.
     async with contextlib.AsyncExitStack() as turns:
-        for workshop in (media.voice._workshop, media.painter):
+        for pool in (media.voice._pool, media.painter):
             for other in ("user_1", "user_2"):
-                await turns.enter_async_context(workshop._turns.taken(other))
+                await turns.enter_async_context(pool._slots.slot(other))
         asked = [asyncio.create_task(lab.post(path, **body)) for _ in range(40)]
         async with asyncio.timeout(10):
             while sum(task.done() for task in asked) < 40 - affordable:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from svc.builtin.processes import FairSemaphore, ProcessPool
 from svc.builtin.voice import Voice
-from svc.builtin.workshop import Turns, Workshop
 from svc.errors import ApiError, UpstreamFault
 from tests.support.voice import TEXT, children, program, say, until_children
 
@@ -17,8 +17,8 @@ BUSY = {"prompt": "seven castles in the city at night, fireworks", "width": 512,
 
 @pytest.mark.slow
 async def test_only_two_run_at_once_the_rest_wait_and_beyond_that_it_is_overloaded() -> None:
-    workshop = Workshop("svc.builtin.painter.paint", waiting=3)
-    tasks = [asyncio.create_task(workshop.run(BUSY, account_id=f"user_{number % 3}")) for number in range(6)]
+    pool = ProcessPool("svc.builtin.painter.paint", waiting=3)
+    tasks = [asyncio.create_task(pool.run(BUSY, account_id=f"user_{number % 3}")) for number in range(6)]
     await asyncio.sleep(0.05)
     with pytest.raises(ApiError) as refused:
         await tasks[5]
@@ -27,20 +27,20 @@ async def test_only_two_run_at_once_the_rest_wait_and_beyond_that_it_is_overload
     while not tasks[0].done():
         seen = max(seen, len(children()))
         await asyncio.sleep(0.02)
-    assert seen == 2 and workshop.at_work() <= 2
+    assert seen == 2 and pool.at_work() <= 2
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
     await until_children(0)
-    assert workshop.at_work() == 0
-    await workshop.close()
+    assert pool.at_work() == 0
+    await pool.close()
 
 
 async def test_an_account_never_has_all_turns_and_they_go_round_among_those_that_wait() -> None:
-    turns, order = Turns(2, 100), []
+    semaphore, order = FairSemaphore(2, 100), []
 
     async def work(account_id: str) -> None:
-        async with turns.taken(account_id):
+        async with semaphore.slot(account_id):
             order.append(account_id)
             await asyncio.sleep(0)
 
@@ -51,53 +51,53 @@ async def test_an_account_never_has_all_turns_and_they_go_round_among_those_that
     many[5].cancel()
     await asyncio.gather(*many, *few, return_exceptions=True)
     assert {"a", "b"} <= set(order[1:5]) and order.count("many") == 19 and order.count("a") == 2
-    async with turns.taken("many"), turns.taken("a"):
+    async with semaphore.slot("many"), semaphore.slot("a"):
         pass  # every turn was given back
 
 
 async def test_a_turn_that_is_given_as_its_waiter_leaves_is_given_on() -> None:
-    turns = Turns(1, 100)
-    async with turns.taken("a"):
-        waiter = asyncio.create_task(_once(turns, "b"))
+    semaphore = FairSemaphore(1, 100)
+    async with semaphore.slot("a"):
+        waiter = asyncio.create_task(_once(semaphore, "b"))
         await asyncio.sleep(0)
     waiter.cancel()
     with pytest.raises(asyncio.CancelledError):
         await waiter
     async with asyncio.timeout(1):
-        await _once(turns, "c")
+        await _once(semaphore, "c")
 
 
-async def _once(turns: Turns, account_id: str) -> None:
-    async with turns.taken(account_id):
+async def _once(semaphore: FairSemaphore, account_id: str) -> None:
+    async with semaphore.slot(account_id):
         pass
 
 
 async def test_a_process_that_dies_is_one_fault_and_the_next_order_works() -> None:
-    workshop = Workshop("svc.builtin.painter.paint")
-    task = asyncio.create_task(workshop.run(BUSY))
+    pool = ProcessPool("svc.builtin.painter.paint")
+    task = asyncio.create_task(pool.run(BUSY))
     for pid in await until_children(1):
         os.kill(pid, signal.SIGKILL)
     with pytest.raises(UpstreamFault) as fault:
         await task
     assert fault.value.kind == "cut"
     small = {**BUSY, "width": 64, "height": 64}
-    assert (await workshop.run(small)).partition(b"\n")[2].startswith(b"\x89PNG")
+    assert (await pool.run(small)).partition(b"\n")[2].startswith(b"\x89PNG")
     with pytest.raises(UpstreamFault):
-        await workshop.run({"no": "order"})
-    await workshop.close()
+        await pool.run({"no": "order"})
+    await pool.close()
 
 
 async def test_cancelled_work_is_dropped_at_once_whether_it_runs_or_waits() -> None:
-    workshop = Workshop("svc.builtin.painter.paint", at_once=1)
-    running, waiting = asyncio.create_task(workshop.run(BUSY)), asyncio.create_task(workshop.run(BUSY))
+    pool = ProcessPool("svc.builtin.painter.paint", at_once=1)
+    running, waiting = asyncio.create_task(pool.run(BUSY)), asyncio.create_task(pool.run(BUSY))
     await until_children(1)
     for task in (waiting, running):
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
     await until_children(0, within_seconds=1)
-    assert (await workshop.run({**BUSY, "width": 64, "height": 64})).partition(b"\n")[2].startswith(b"\x89PNG")
-    await workshop.close()
+    assert (await pool.run({**BUSY, "width": 64, "height": 64})).partition(b"\n")[2].startswith(b"\x89PNG")
+    await pool.close()
 
 
 async def test_work_that_takes_too_long_is_ended_with_all_that_it_started(
@@ -105,23 +105,23 @@ async def test_work_that_takes_too_long_is_ended_with_all_that_it_started(
 ) -> None:
     program(tmp_path, "lame", f"echo $$ > {tmp_path}/pid; exec sleep 60")
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    workshop = Workshop("svc.builtin.speak", seconds=1.0)
+    pool = ProcessPool("svc.builtin.speak", seconds=1.0)
     async with asyncio.timeout(20):
         with pytest.raises(UpstreamFault) as fault:
-            await say(Voice(workshop), TEXT, format="mp3")
+            await say(Voice(pool), TEXT, format="mp3")
     assert fault.value.kind == "timeout"
     encoder = int((tmp_path / "pid").read_text())
     async with asyncio.timeout(5):
         while Path(f"/proc/{encoder}").exists() and "Z" not in Path(f"/proc/{encoder}/stat").read_text():
             await asyncio.sleep(0.02)
-    await workshop.close()
+    await pool.close()
 
 
 async def test_close_ends_what_runs_and_refuses_the_rest() -> None:
-    workshop = Workshop("svc.builtin.painter.paint", at_once=1)
-    running, waiting = asyncio.create_task(workshop.run(BUSY)), asyncio.create_task(workshop.run(BUSY))
+    pool = ProcessPool("svc.builtin.painter.paint", at_once=1)
+    running, waiting = asyncio.create_task(pool.run(BUSY)), asyncio.create_task(pool.run(BUSY))
     await until_children(1)
-    await workshop.close()
+    await pool.close()
     assert children() == set()
     with pytest.raises(UpstreamFault):
         await running
@@ -130,11 +130,11 @@ async def test_close_ends_what_runs_and_refuses_the_rest() -> None:
 
 
 async def test_a_process_sees_nothing_of_the_environment_but_what_it_needs(
-    tmp_path: Path, workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, pool: ProcessPool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program(tmp_path, "lame", "env")
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     monkeypatch.setenv("SVC_STRIPE_SECRET_KEY", "sk-the-operators-secret")
     monkeypatch.setenv("OLLAMA_KEY", "another-secret")
-    _, environment = await say(Voice(workshop), "hi", format="mp3")
+    _, environment = await say(Voice(pool), "hi", format="mp3")
     assert b"PATH=" in environment and b"secret" not in environment

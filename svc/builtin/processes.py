@@ -1,0 +1,171 @@
+"""Helper processes for work that would block the server: a process for each order, ended with its caller or the server.
+
+run() -> a slot (fair among accounts; 503 when too many wait) -> a process: the order as a JSON line to its stdin -> its stdout
+      -> its end | it is killed when the caller is cancelled | UpstreamFault when it takes too long, fails or dies
+"""
+
+import asyncio
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import orjson
+
+from svc.errors import ApiError, UpstreamFault
+
+_ROOT = Path(__file__).parent.parent.parent
+# Other variables may hold the operator's secrets.
+_ENVIRONMENT = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "ESPEAK_DATA_PATH")
+_RETRY_SECONDS = 5
+
+
+@dataclass(eq=False)
+class _Job:
+    """An order with its process. `drop` is called on the event loop and from the thread that waits for the process."""
+
+    order: bytes
+    files: tuple[int, ...]  # duplicates, because the caller may close its own before the process starts
+    process: "subprocess.Popen[bytes] | None" = None
+    dropped: bool = False
+
+    def drop(self) -> None:
+        self.dropped = True
+        if self.process is not None and self.process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.process.pid, signal.SIGKILL)  # and the processes that it has started
+
+    def close_files(self) -> None:
+        for file in self.files:
+            os.close(file)
+
+
+class FairSemaphore:
+    """A semaphore of `slots`, given to waiting accounts in turn. One account never has the last slot."""
+
+    def __init__(self, slots: int, most_waiting: int) -> None:
+        self._free = slots
+        self._most_of_one = max(slots - 1, 1)
+        self._most_waiting = most_waiting
+        self._held: Counter[str] = Counter()
+        self._waiting: list[tuple[str, asyncio.Future[None]]] = []
+
+    @contextlib.asynccontextmanager
+    async def slot(self, account_id: str) -> AsyncIterator[None]:
+        """Hold a slot during the block. Raises ApiError `overloaded`."""
+        if len(self._waiting) >= self._most_waiting:
+            message = "Too many pictures or speeches are being made. Try again in a few seconds."
+            raise ApiError("overloaded", message, retry_after_seconds=_RETRY_SECONDS)
+        waiter = (account_id, asyncio.get_running_loop().create_future())
+        self._waiting.append(waiter)
+        self._give()
+        try:
+            await waiter[1]
+        except asyncio.CancelledError:
+            if waiter in self._waiting:
+                self._waiting.remove(waiter)
+            else:
+                self._give_back(account_id)
+            raise
+        try:
+            yield
+        finally:
+            self._give_back(account_id)
+
+    def _give_back(self, account_id: str) -> None:
+        self._free += 1
+        self._held -= Counter([account_id])  # this also drops accounts without a slot
+        self._give()
+
+    def _give(self) -> None:
+        while self._free and (ready := next((one for one in self._waiting if self._held[one[0]] < self._most_of_one), None)):
+            self._free -= 1
+            self._held[ready[0]] += 1
+            self._waiting.remove(ready)
+            self._waiting.sort(key=lambda one: one[0] == ready[0])  # stable: the others keep their order before this account
+            ready[1].set_result(None)
+
+
+class ProcessPool:
+    """Runs orders in processes of `python -m <module>`: `at_once` of them, and up to `waiting` more wait for a slot."""
+
+    def __init__(self, module: str, *, at_once: int = 2, waiting: int = 256, seconds: float = 120.0) -> None:
+        # Without site-packages and without the variables that change how Python starts.
+        self._command = (sys.executable, "-ESs", "-m", module)
+        self._slots = FairSemaphore(at_once, waiting)
+        # To start a process on the event loop would block it for 10 ms and more.
+        self._threads = ThreadPoolExecutor(at_once, thread_name_prefix=module)
+        self._seconds = seconds
+        self._jobs: set[_Job] = set()
+        self._used = False
+        self._closed = False
+
+    async def run(self, order: Mapping[str, Any], file: BinaryIO | None = None, *, account_id: str = "") -> bytes:
+        """Return the stdout of the process. It inherits `file`, whose descriptor is added to the order as `file`.
+
+        `account_id` is the account that pays, or "" for the service. Raises ApiError `overloaded` and `shutting_down`, and
+        UpstreamFault: `cut` when the process dies, `timeout`.
+        """
+        async with self._slots.slot(account_id):
+            if self._closed:
+                raise ApiError("shutting_down")
+            files = () if file is None else (os.dup(file.fileno()),)
+            job = _Job(orjson.dumps({**order, "file": files[0]} if files else order) + b"\n", files)
+            self._jobs.add(job)
+            self._used = True
+            working = self._threads.submit(self._run, job)
+            try:
+                return await asyncio.wrap_future(working)
+            finally:
+                job.drop()
+                if working.cancel():  # it has not started
+                    job.close_files()
+                self._jobs.remove(job)
+
+    def at_work(self) -> int:
+        """Return the number of processes."""
+        return len(self._jobs)
+
+    def _run(self, job: _Job) -> bytes:
+        try:
+            process = subprocess.Popen(  # noqa: S603 - our own program
+                self._command,
+                cwd=_ROOT,
+                env={name: os.environ[name] for name in _ENVIRONMENT if name in os.environ},
+                pass_fds=job.files,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise ApiError("overloaded", "No further process can be started now. Try again later.") from error
+        finally:
+            job.close_files()
+        with process:
+            job.process = process
+            if job.dropped:
+                job.drop()
+            try:
+                output, _ = process.communicate(job.order, self._seconds)
+            except subprocess.TimeoutExpired:
+                job.drop()
+                raise UpstreamFault("timeout", "The helper process takes too long.") from None
+        if process.returncode:
+            raise UpstreamFault("cut", f"The helper process ended with status {process.returncode}.")
+        return output
+
+    async def close(self) -> None:
+        """Kill every process and wait until all have ended."""
+        self._closed = True
+        for job in self._jobs:
+            job.drop()
+        if self._used:  # else it has no thread to wait for
+            await asyncio.to_thread(self._threads.shutdown)
