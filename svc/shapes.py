@@ -2,26 +2,23 @@
 
 class CreateProject(NamedTuple):
     name: Annotated[str, label(200)]
-    max_planner_steps: Annotated[int | None, integer(1, 20)] = None
 
 BODY = record("CreateProjectRequest", CreateProject)
-BODY.check({"name": "Thesis"}, "")     -> CreateProject("Thesis", None)
+BODY.check({"name": "Thesis"}, "")     -> CreateProject("Thesis")
 BODY.check({"name": ""}, "")           -> ApiError: name must be a string of 1 to 200 characters, not blank, ...
-PROJECT = json_object("Project", {"name": string.about("Its name.", "Thesis"), ...})     an answer, with its example
 """
 
 import enum
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Annotated, Any, Generic, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
 from svc.errors import ApiError
 
 T = TypeVar("T")
-D = TypeVar("D")
 R = TypeVar("R", bound=tuple[Any, ...])
-Check = Callable[[Any, str], T]
 Schema = Mapping[str, Any]
 
 # Unicode's categories Cc and Cs, which names, titles and subjects must not contain.
@@ -57,6 +54,7 @@ class Component(dict[str, Any]):
         return f"#/components/{self.kind}/{self.name}"
 
 
+@dataclass(slots=True, eq=False)
 class Shape(Generic[T]):
     """A rule for a value. `check(value, param)` returns the typed value or raises ApiError `missing_field` or `invalid_value`.
 
@@ -64,16 +62,11 @@ class Shape(Generic[T]):
     schema of the rule, `fields` are those of a record, and `example` is a valid value.
     """
 
-    __slots__ = ("check", "example", "expected", "fields", "schema")
-
-    def __init__(
-        self, check: Check[T], expected: str, schema: Schema, fields: "tuple[Field, ...]" = (), example: Any = None
-    ) -> None:
-        self.check = check
-        self.expected = expected
-        self.schema = schema
-        self.fields = fields
-        self.example = example
+    check: Callable[[Any, str], T]
+    expected: str
+    schema: Schema
+    fields: "tuple[Field, ...]" = ()
+    example: Any = None
 
     def about(self, description: str = "", example: Any = None, **keywords: Any) -> "Shape[T]":
         """Return the same shape with a description, an example, and further keywords in its JSON schema."""
@@ -81,17 +74,17 @@ class Shape(Generic[T]):
         if description or keywords:
             base = {"$ref": schema} if isinstance(schema, Component) else schema
             schema = {**base, **({"description": description} if description else {}), **keywords}
-        return Shape(self.check, self.expected, schema, self.fields, self.example if example is None else example)
+        return replace(self, schema=schema, example=self.example if example is None else example)
 
     def named(self, name: str) -> "Shape[T]":
         """Return the same shape as a named component of the interface document."""
-        return Shape(self.check, self.expected, Component("schemas", name, self.schema), self.fields, self.example)
+        return replace(self, schema=Component("schemas", name, self.schema))
 
     def example_refusals(self) -> Iterator[ApiError]:
         """Yield a record's errors for its first non-nullable field if it is null, and for its first field if it is wrong."""
-        never_null = ((field, None) for field in self.fields if field.default in (..., ABSENT))
-        for found in (never_null, ((field, object()) for field in self.fields)):
-            for field, value in found:
+        never_null = [field for field in self.fields if field.default in (..., ABSENT)]
+        for fields, value in ((never_null, None), (self.fields, object())):
+            for field in fields:
                 try:
                     field.shape.check(value, field.name)
                 except ApiError as error:
@@ -127,11 +120,13 @@ def or_null(schema: Schema) -> Schema:
     return {**value, "enum": [*schema["enum"], None]} if "enum" in schema else value
 
 
-def _shape(accepts: Callable[[Any], bool], expected: str, schema: Schema, example: Any = None) -> Shape[Any]:
+def _shape(
+    accepts: Callable[[Any], bool], expected: str, schema: Schema, example: Any = None, convert: type | None = None
+) -> Shape[Any]:
     def check(value: Any, param: str) -> Any:
         if not accepts(value):
             raise refusal(value, param, expected)
-        return value
+        return value if convert is None else convert(value)
 
     return Shape(check, expected, schema, example=example)
 
@@ -196,43 +191,39 @@ filled: Shape[str] = _shape(
 )
 
 
-# --- numbers and booleans
+# --- numbers, booleans and any JSON
 
 
 def integer(low: int, high: int) -> Shape[int]:
-    """An integer from `low` to `high`, no boolean. `6.0` is accepted: some languages have no other number."""
-    expected = f"an integer from {low} to {high}"
+    """An integer from `low` to `high`. `6.0` is accepted: some languages have no other number."""
 
-    def check(value: Any, param: str) -> int:
-        if type(value) not in (int, float) or not low <= value <= high or value != int(value):
-            raise refusal(value, param, expected)
-        return int(value)
+    def accepts(value: Any) -> bool:
+        return type(value) in (int, float) and low <= value <= high and value == int(value)
 
-    return Shape(check, expected, {"type": "integer", "minimum": low, "maximum": high}, example=low)
+    return _shape(
+        accepts, f"an integer from {low} to {high}", {"type": "integer", "minimum": low, "maximum": high}, low, convert=int
+    )
 
 
 def number(low: float, high: float) -> Shape[float]:
-    """A number from `low` to `high`, no boolean."""
-    expected = f"a number from {low:g} to {high:g}"
+    """A number from `low` to `high`."""
 
-    def check(value: Any, param: str) -> float:
-        if type(value) not in (int, float) or not low <= value <= high:
-            raise refusal(value, param, expected)
-        return float(value)
+    def accepts(value: Any) -> bool:
+        return type(value) in (int, float) and low <= value <= high
 
-    return Shape(check, expected, {"type": "number", "minimum": low, "maximum": high})
+    schema = {"type": "number", "minimum": low, "maximum": high}
+    return _shape(accepts, f"a number from {low:g} to {high:g}", schema, convert=float)
 
 
 whole: Shape[int | float] = _shape(  # of any size
     lambda value: type(value) is int or (type(value) is float and value.is_integer()), "an integer", {"type": "integer"}, 0
 )
 boolean: Shape[bool] = _shape(lambda value: isinstance(value, bool), "true or false", {"type": "boolean"}, True)
+anything: Shape[Any] = Shape(lambda value, param: value, "any JSON", {})
+mapping: Shape[dict[str, Any]] = _shape(lambda value: isinstance(value, dict), "an object", {"type": "object"}, {})
 
 
 # --- values that hold others
-
-anything: Shape[Any] = Shape(lambda value, param: value, "any JSON", {})
-mapping: Shape[dict[str, Any]] = _shape(lambda value: isinstance(value, dict), "an object", {"type": "object"}, {})
 
 
 def nullable(shape: Shape[T]) -> Shape[T | None]:
@@ -246,10 +237,8 @@ def nullable(shape: Shape[T]) -> Shape[T | None]:
 
 def list_of(shape: Shape[T], *, least: int = 0, most: int | None = None) -> Shape[list[T]]:
     """A list of `least` to `most` values of `shape`."""
-    if most is None:
-        expected = f"a list of at least {least}" if least else "a list"
-    else:
-        expected = f"a list of {least} to {most}" if least else f"a list of at most {most}"
+    upper = f" of at least {least}" if least else ""
+    expected = "a list" + (upper if most is None else f" of {least} to {most}" if least else f" of at most {most}")
     check_item = shape.check
 
     def check(value: Any, param: str) -> list[T]:
@@ -257,8 +246,8 @@ def list_of(shape: Shape[T], *, least: int = 0, most: int | None = None) -> Shap
             raise refusal(value, param, expected)
         return [check_item(item, f"{param}[{position}]") for position, item in enumerate(value)]
 
-    bounds = {**({"minItems": least} if least else {}), **({} if most is None else {"maxItems": most})}
-    schema = {"type": "array", "items": shape.schema, **bounds}
+    bounds = {"minItems": least or None, "maxItems": most}
+    schema = {"type": "array", "items": shape.schema, **{name: bound for name, bound in bounds.items() if bound is not None}}
     return Shape(check, expected, schema, example=[] if shape.example is None else [shape.example])
 
 
@@ -387,9 +376,3 @@ def given(values: tuple[Any, ...]) -> dict[str, Any]:
 def required(holder: Mapping[str, Any], name: str, shape: Shape[T], within: str = "") -> T:
     """Return the checked field `name`; null counts as missing. `within` is the path of `holder`."""
     return shape.check(holder.get(name), f"{within}.{name}" if within else name)
-
-
-def optional(holder: Mapping[str, Any], name: str, shape: Shape[T], default: D, within: str = "") -> T | D:
-    """Return the checked field `name`, or `default` if it is missing or null."""
-    value = holder.get(name)
-    return default if value is None else shape.check(value, f"{within}.{name}" if within else name)

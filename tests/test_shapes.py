@@ -22,7 +22,6 @@ from svc.shapes import (
     nullable,
     number,
     one_of,
-    optional,
     record,
     required,
     string,
@@ -92,7 +91,6 @@ def test_null_counts_as_missing(shape: Shape[Any]) -> None:
         with pytest.raises(ApiError) as refused:
             required(body, "x", shape, "holder")
         assert (refused.value.code, refused.value.error["param"]) == ("missing_field", "holder.x")
-        assert optional(body, "x", shape, "default") == "default"
 
 
 def test_a_wrong_item_of_a_list_is_named_by_its_place() -> None:

@@ -38,7 +38,7 @@ from svc.server.interface import Refusal, describes
 from svc.server.sse import EventStream, Interrupt, attended
 from svc.server.state import State
 from svc.server.web import add_log_fields
-from svc.shapes import one_of, optional
+from svc.shapes import nullable, one_of
 
 _REFUSALS = (
     NO_ROOM,
@@ -108,7 +108,7 @@ def _check_for_painter(body: dict[str, Any], wanted: ImageRequest) -> None:
         large = ", ".join(f"{width}x{height}" for width, height in LARGE_SIZES)
         message = f"size must be between {LEAST_SIDE} and {MOST_SIDE} a side, such as 512x512, or one of {large}."
         raise ApiError("invalid_value", message, param="size")
-    optional(body, "output_format", one_of("png"), "png")
+    nullable(one_of("png")).check(body.get("output_format"), "output_format")
 
 
 @contextlib.asynccontextmanager

@@ -138,7 +138,7 @@ async def test_without_the_cookie_one_signs_in_by_a_form_that_makes_no_session(s
     for fields in ({"email": "ada@example.com", "password": "wrong"}, {"email": "bob@example.com", "password": PASSWORD}, {}):
         refused = await visitor.post("/checkout/sign-in", fields)
         assert refused.status_code == 401 and "set-cookie" not in refused.headers
-        assert "The e-mail or the password is wrong." in refused.text
+        assert "The email address or the password is wrong." in refused.text
     answer = await visitor.post("/checkout/sign-in", {"email": "ADA@example.com", "password": PASSWORD})
     assert answer.status_code == 303 and answer.headers["location"] == f"{service.config.base_url}/checkout"
     visitor.cookie = SimpleCookie(answer.headers["set-cookie"])[COOKIE].value

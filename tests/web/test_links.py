@@ -48,7 +48,7 @@ async def test_the_address_is_verified_by_a_click_and_once(server: RunningServer
     async with new_context(browser, server, visitor, allow=["400"]) as context:
         page = await context.new_page()
         token = make_link(server, visitor, "verify")
-        for told in ("Your email is verified", "not valid any more"):
+        for told in ("Your email is verified", "no longer valid"):
             await page.goto("about:blank")
             await page.goto(f"/verify-email#{token}")
             await page.get_by_role("button", name="Verify email").click()
