@@ -1,0 +1,45 @@
+"""A Messages stream over a real connection: a client that leaves pays as in chat, and a shutdown ends with one error event."""
+
+import asyncio
+
+import pytest
+
+from tests.inference.test_chat_call import ESTIMATED_INPUT, Lab, lab, own_lab, shared  # noqa: F401 - fixtures
+from tests.routes.test_messages import MESSAGES, ask
+from tests.support.messages import checked_stream
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_client_that_leaves_a_silent_model_pays_for_the_input(lab: Lab, stream: bool) -> None:  # noqa: F811 - a fixture
+    body = ask("hi", "lab/silent", stream=stream)
+    asking = asyncio.create_task(lab.client.post(MESSAGES, json=body, headers=lab.person.headers))
+    await lab.asked()
+    asking.cancel()
+    await asyncio.gather(asking, return_exceptions=True)
+    assert await lab.spent() == ESTIMATED_INPUT
+    await asyncio.wait_for(lab.upstream.requests[-1].gone.wait(), 2)
+
+
+async def test_a_client_that_leaves_in_mid_stream_pays_for_the_output_so_far(lab: Lab) -> None:  # noqa: F811 - a fixture
+    body = ask("hi", "lab/silent-after-3-chunks", stream=True)
+    async with lab.client.stream("POST", MESSAGES, json=body, headers=lab.person.headers) as answer:
+        async for line in answer.aiter_lines():
+            if '", "' in line and "text_delta" in line:
+                break
+    assert await lab.spent() == ESTIMATED_INPUT + 2 * 2  # "Hello, "
+
+
+async def test_a_shutdown_ends_a_stream_with_one_error_event(own_lab: Lab) -> None:  # noqa: F811 - a fixture
+    body, headers = ask("hi", "lab/silent-after-3-chunks", stream=True), own_lab.person.headers
+    received: list[bytes] = []
+    async with own_lab.client.stream("POST", MESSAGES, json=body, headers=headers) as answer:
+        stopping = None
+        async for data in answer.aiter_raw():
+            received.append(data)
+            if b'", "' in b"".join(received) and stopping is None:
+                stopping = asyncio.create_task(own_lab.server.stop())
+    assert stopping is not None and await stopping == 0
+    message, error = checked_stream(b"".join(received))
+    assert message["content"][0]["text"] == "Hello, " and error is not None and error["type"] == "overloaded_error"
