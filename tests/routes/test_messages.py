@@ -323,6 +323,16 @@ async def test_every_refusal_has_anthropics_shape(service: Service, headers: dic
     assert error["retry_after"] == int(refused.headers["retry-after"]) and error["type"] == "rate_limit_error"
 
 
+async def test_an_address_that_is_not_allowed_is_403(config: Config, clocks: Clocks) -> None:
+    async with serving(config, clocks) as service:
+        session = await service.bearer()
+        made = {"name": "mine", "base_url": "http://127.0.0.1:9/v1", "models": ["m"]}
+        assert (await service.client.post("/user/providers", json=made, headers=session)).status_code == 201
+    async with serving(replace(config, byok_private=False), clocks) as service:
+        answer = await service.client.post(MESSAGES, json=ask("hi", "mine/m"), headers=session)
+        assert_error(answer, 403, "address_not_allowed")
+
+
 async def test_an_unforeseen_fault_is_500_before_and_an_event_after_the_first_event(
     service: Service, headers: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

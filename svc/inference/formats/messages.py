@@ -13,7 +13,6 @@ from svc.inference.formats.answer import Block, BlockWriter
 
 _STOP_REASONS = {"length": "max_tokens", "content_filter": "refusal", "tool_calls": "tool_use"}
 _DELTAS = {"reasoning": ("thinking_delta", "thinking"), "call": ("input_json_delta", "partial_json")}
-_TEXT_DELTA = ("text_delta", "text")
 _PLACE = random_base62(32)  # occurs nowhere else
 
 
@@ -26,7 +25,7 @@ class MessagesAnswer(BlockWriter):
         super().__init__(call)
         self.reasoning = reasoning
         self._stop_sequences = stop_sequences
-        self._around_delta = (b"", b"")  # what comes before and after the text in an event of the open block
+        self._around_delta = (b"", b"")  # the bytes before and after the text in a delta of the open block
 
     def answer(self, completion: dict[str, Any], written: bytes) -> bytes:
         self.read_whole(completion)
@@ -67,7 +66,7 @@ class MessagesAnswer(BlockWriter):
 
     def opened(self, block: Block) -> None:
         self.parts.append(_event("content_block_start", index=block.index, content_block=_started(block)))
-        kind, name = _DELTAS.get(block.kind, _TEXT_DELTA)
+        kind, name = _DELTAS.get(block.kind, ("text_delta", "text"))
         event = _event("content_block_delta", index=block.index, delta={"type": kind, name: _PLACE})
         before, _, after = event.partition(b'"%b"' % _PLACE.encode())
         self._around_delta = before, after

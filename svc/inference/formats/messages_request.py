@@ -21,7 +21,6 @@ _FRAME_TOKENS = 16
 _IMAGE_TOKENS = 1024
 _BILLING_HEADER = "x-anthropic-billing-header:"  # Claude Code's; it changes with every prompt and spoils prefix caches
 _CHOICES = {"auto": "auto", "any": "required", "none": "none"}
-_EFFORTS = {"max": "xhigh"}  # OpenAI's word for it
 _SAME_FIELDS = ("model", "max_tokens", "temperature", "top_p", "top_k", "stream")
 _HOSTED = "Tools of Anthropic's servers do not run here."
 
@@ -36,8 +35,8 @@ def translate(request: dict[str, Any]) -> Translated:
     if stop_sequences:
         body["stop"] = stop_sequences
     output = request.get("output_config") or {}
-    if effort := output.get("effort"):
-        body["reasoning_effort"] = _EFFORTS.get(effort, effort)
+    if output.get("effort"):
+        body["reasoning_effort"] = output["effort"]
     if wanted := output.get("format") or request.get("output_format"):
         schema = {"name": "answer", "schema": wanted["schema"], "strict": True}
         body["response_format"] = {"type": "json_schema", "json_schema": schema}
@@ -56,8 +55,7 @@ def counted_tokens(request: dict[str, Any]) -> int:
     parts = [part for message in chat["messages"] if isinstance(message["content"], list) for part in message["content"]]
     images = sum(part["type"] == "image_url" for part in parts)
     frames = len(chat["messages"]) + len(chat.get("tools", ()))
-    estimate: int = estimated_input_tokens(chat) + _FRAME_TOKENS * frames + _IMAGE_TOKENS * images
-    return estimate
+    return int(estimated_input_tokens(chat) + _FRAME_TOKENS * frames + _IMAGE_TOKENS * images)
 
 
 # --- tools
@@ -67,7 +65,8 @@ def _add_tools(request: dict[str, Any], body: dict[str, Any]) -> tuple[str, ...]
     """Add the tools that a model can call to the chat request `body`. Return the names of the others."""
     tools: list[dict[str, Any]] = []
     ignored: list[str] = []
-    found = {block["tool_name"] for block in _result_blocks(request) if block["type"] == "tool_reference"}
+    choice = request.get("tool_choice") or {"type": "auto"}
+    found = {block["tool_name"] for block in _result_blocks(request) if block["type"] == "tool_reference"} | {choice.get("name")}
     for tool in request.get("tools") or ():
         if tool.get("defer_loading") and tool.get("name") not in found:
             continue
@@ -77,7 +76,6 @@ def _add_tools(request: dict[str, Any], body: dict[str, Any]) -> tuple[str, ...]
             tools.append({"type": "function", "function": function})
         else:
             ignored.append(tool.get("name") or tool["type"])
-    choice = request.get("tool_choice") or {"type": "auto"}
     names = {tool["function"]["name"] for tool in tools}
     if choice["type"] == "tool" and choice["name"] not in names:
         message = f"tool_choice.name must be the name of a tool with an input_schema. {_HOSTED}"
@@ -181,7 +179,7 @@ def _parts_of(blocks: list[dict[str, Any]], param: str) -> list[Part]:
 
 
 def _parts(block: dict[str, Any], param: str) -> list[Part]:
-    """Return what a block of text, an image or a document comes to."""
+    """Return the parts of a text, an image, a document or a tool reference."""
     if block["type"] == "text":
         return [_text(block["text"])] if block["text"] else []
     if block["type"] == "tool_reference":

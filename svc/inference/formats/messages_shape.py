@@ -3,6 +3,7 @@
 Fields that have no meaning here (`cache_control`, `metadata`, `service_tier`) are accepted and ignored.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 from svc.errors import ApiError
@@ -22,37 +23,39 @@ from svc.shapes import (
     whole,
 )
 
-_TEXT = passed_on({"type": one_of("text"), "text": string}, required=("type", "text")).named("MessagesText")
-_IMAGE_SOURCE = tagged(
-    "type",
-    {
-        "base64": passed_on(
-            {
-                "type": one_of("base64"),
-                "media_type": one_of("image/jpeg", "image/png", "image/gif", "image/webp"),
-                "data": string,
-            },
-            required=("type", "media_type", "data"),
-        ).named("MessagesBase64Image"),
-        "url": passed_on(
-            {"type": one_of("url"), "url": string.about("An https or `data:` address.")}, required=("type", "url")
-        ).named("MessagesImageAddress"),
-    },
+Object = Shape[dict[str, Any]]
+_NOTHING: Mapping[str, Shape[Any]] = {}
+
+
+def _object(
+    title: str, kind: str, description: str = "", optional: Mapping[str, Shape[Any]] = _NOTHING, **fields: Shape[Any]
+) -> Object:
+    """Return the shape of an object of type `kind`, whose `fields` are required."""
+    found = {"type": one_of(kind), **fields, **optional}
+    return passed_on(found, description, required=("type", *fields)).named(f"Messages{title}")
+
+
+def _tagged(**variants: Object) -> Shape[Any]:
+    return tagged("type", variants)
+
+
+def _text_or(blocks: Shape[Any]) -> Shape[Any]:
+    return by_type("a string or a list of blocks", {str: string, list: list_of(blocks)})
+
+
+# --- blocks
+
+_TEXT = _object("Text", "text", text=string)
+_IMAGE_TYPE = one_of("image/jpeg", "image/png", "image/gif", "image/webp")
+_IMAGE_SOURCE = _tagged(
+    base64=_object("Base64Image", "base64", media_type=_IMAGE_TYPE, data=string),
+    url=_object("ImageAddress", "url", url=string.about("An https or `data:` address.")),
 )
-_IMAGE = passed_on({"type": one_of("image"), "source": _IMAGE_SOURCE}, required=("type", "source")).named("MessagesImage")
+_IMAGE = _object("Image", "image", source=_IMAGE_SOURCE)
 _PLAIN = {"text": _TEXT, "image": _IMAGE}
-_TEXT_SOURCES = tagged(
-    "type",
-    {
-        "text": passed_on({"type": one_of("text"), "data": string}, required=("type", "data")).named("MessagesTextSource"),
-        "content": passed_on(
-            {
-                "type": one_of("content"),
-                "content": by_type("a string or a list of blocks", {str: string, list: list_of(tagged("type", _PLAIN))}),
-            },
-            required=("type", "content"),
-        ).named("MessagesContentSource"),
-    },
+_TEXT_SOURCES = _tagged(
+    text=_object("TextSource", "text", data=string),
+    content=_object("ContentSource", "content", content=_text_or(_tagged(**_PLAIN))),
 )
 
 
@@ -63,60 +66,49 @@ def _check_document_source(value: Any, param: str) -> Any:
     return _TEXT_SOURCES.check(value, param)
 
 
-_DOCUMENT_SOURCE = Shape(_check_document_source, _TEXT_SOURCES.expected, _TEXT_SOURCES.schema)
-_DOCUMENT = passed_on(
-    {"type": one_of("document"), "source": _DOCUMENT_SOURCE, "title": string, "context": string},
-    "Plain text only: a PDF is refused with 400.",
-    required=("type", "source"),
-).named("MessagesDocument")
-_TOOL_REFERENCE = passed_on(
-    {"type": one_of("tool_reference"), "tool_name": filled},
-    "A tool that a search has found: one with `defer_loading` is offered to the model from here on.",
-    required=("type", "tool_name"),
-).named("MessagesToolReference")
-_RESULT = tagged("type", {**_PLAIN, "document": _DOCUMENT, "tool_reference": _TOOL_REFERENCE})
-_TOOL_RESULT = passed_on(
-    {
-        "type": one_of("tool_result"),
-        "tool_use_id": filled,
-        "content": by_type("a string or a list of blocks", {str: string, list: list_of(_RESULT)}),
-        "is_error": boolean,
-    },
-    "The result of a tool call of the assistant's turn before.",
-    required=("type", "tool_use_id"),
-).named("MessagesToolResult")
-_TOOL_USE = passed_on(
-    {"type": one_of("tool_use"), "id": filled, "name": filled, "input": mapping}, required=("type", "id", "name", "input")
-).named("MessagesToolUse")
-_THINKING = passed_on(
-    {"type": one_of("thinking"), "thinking": string, "signature": string},
-    "Goes back to the model server as `reasoning_content`. The signature is not read.",
-    required=("type", "thinking"),
-).named("MessagesThinking")
-_REDACTED = passed_on({"type": one_of("redacted_thinking"), "data": string}, "Ignored.", required=("type",)).named(
-    "MessagesRedactedThinking"
+_DOCUMENT = _object(
+    "Document",
+    "document",
+    "Plain text only. A PDF is refused with 400.",
+    {"title": string, "context": string},
+    source=Shape(_check_document_source, _TEXT_SOURCES.expected, _TEXT_SOURCES.schema),
 )
+_TOOL_REFERENCE = _object(
+    "ToolReference",
+    "tool_reference",
+    "A tool that a search has found. If it has `defer_loading`, the model is offered it from here on.",
+    tool_name=filled,
+)
+_TOOL_RESULT = _object(
+    "ToolResult",
+    "tool_result",
+    "The result of a tool call in the assistant's turn before.",
+    {"content": _text_or(_tagged(**_PLAIN, document=_DOCUMENT, tool_reference=_TOOL_REFERENCE)), "is_error": boolean},
+    tool_use_id=filled,
+)
+_TOOL_USE = _object("ToolUse", "tool_use", id=filled, name=filled, input=mapping)
+_THINKING = _object("Thinking", "thinking", "Goes back to the model server as `reasoning_content`.", thinking=string)
+_REDACTED = _object("RedactedThinking", "redacted_thinking", "Ignored.")
 
 
-def _message(role: str, description: str, blocks: dict[str, Shape[Any]]) -> Shape[dict[str, Any]]:
-    content = by_type("a string or a list of blocks", {str: string, list: list_of(tagged("type", blocks))})
-    found = {"role": one_of(role), "content": content}
+def _message(role: str, description: str, **blocks: Object) -> Object:
+    found = {"role": one_of(role), "content": _text_or(_tagged(**blocks))}
     return passed_on(found, description, required=("role", "content")).named(f"Messages{role.title()}Message")
 
 
+_SAID = {"text": _TEXT, "tool_use": _TOOL_USE, "thinking": _THINKING, "redacted_thinking": _REDACTED}
 _MESSAGE = tagged(
     "role",
     {
-        "user": _message("user", "What the person says.", {**_PLAIN, "document": _DOCUMENT, "tool_result": _TOOL_RESULT}),
-        "assistant": _message(
-            "assistant",
-            "An earlier answer; at the end, the beginning of the answer.",
-            {"text": _TEXT, "tool_use": _TOOL_USE, "thinking": _THINKING, "redacted_thinking": _REDACTED},
-        ),
-        "system": _message("system", "Instructions. They are moved into the first message of the chat request.", {"text": _TEXT}),
+        "user": _message("user", "A message of the person.", **_PLAIN, document=_DOCUMENT, tool_result=_TOOL_RESULT),
+        "assistant": _message("assistant", "An earlier answer. At the end, the beginning of the new answer.", **_SAID),
+        "system": _message("system", "Instructions. They are moved into the first message of the chat request.", text=_TEXT),
     },
 )
-_CUSTOM_TOOL = passed_on(
+
+# --- tools
+
+_TOOL = passed_on(
     {
         "type": one_of("custom"),
         "name": filled,
@@ -136,45 +128,38 @@ _SERVER_TOOL = passed_on(
 
 def _check_tool(value: Any, param: str) -> Any:
     typed = isinstance(value, dict) and value.get("type") not in (None, "custom")
-    return (_SERVER_TOOL if typed else _CUSTOM_TOOL).check(value, param)
+    return (_SERVER_TOOL if typed else _TOOL).check(value, param)
 
 
-_TOOL = Shape(_check_tool, "an object", {"anyOf": [_CUSTOM_TOOL.schema, _SERVER_TOOL.schema]})
-_PARALLEL = {"disable_parallel_tool_use": boolean}
-_TOOL_CHOICE = tagged(
-    "type",
-    {
-        "auto": passed_on({"type": one_of("auto"), **_PARALLEL}, required=("type",)).named("MessagesAutoChoice"),
-        "any": passed_on({"type": one_of("any"), **_PARALLEL}, required=("type",)).named("MessagesAnyChoice"),
-        "tool": passed_on({"type": one_of("tool"), "name": filled, **_PARALLEL}, required=("type", "name")).named(
-            "MessagesToolChoice"
-        ),
-        "none": passed_on({"type": one_of("none")}, required=("type",)).named("MessagesNoChoice"),
-    },
+_ANY_TOOL = Shape(_check_tool, "an object", {"anyOf": [_TOOL.schema, _SERVER_TOOL.schema]})
+_ALONE = {"disable_parallel_tool_use": boolean}
+_TOOL_CHOICE = _tagged(
+    auto=_object("AutoChoice", "auto", "", _ALONE),
+    any=_object("AnyChoice", "any", "", _ALONE),
+    tool=_object("ToolChoice", "tool", "", _ALONE, name=filled),
+    none=_object("NoChoice", "none"),
 )
-_FORMAT = passed_on({"type": one_of("json_schema"), "schema": mapping}, required=("type", "schema")).named("MessagesFormat")
-_NO_SERVERS = list_of(mapping, most=0).about("Tools of MCP servers cannot be called here.")
-_SYSTEM = by_type("a string or a list of text blocks", {str: string, list: list_of(_TEXT)})
 
-_COUNTED_FIELDS: dict[str, Shape[Any]] = {
+# --- the request
+
+_FORMAT = _object("Format", "json_schema", schema=mapping)
+_COUNTED: dict[str, Shape[Any]] = {
     "model": filled.about("An id or an alias out of `GET /v1/models`. Without one: as in chat completions."),
     "messages": list_of(_MESSAGE, least=1).about("The conversation so far."),
-    "system": _SYSTEM.about("Instructions. A block that begins with `x-anthropic-billing-header:` is left out."),
-    "tools": list_of(_TOOL).about("What the model may call."),
+    "system": _text_or(_TEXT).about("Instructions. A block that begins with `x-anthropic-billing-header:` is left out."),
+    "tools": list_of(_ANY_TOOL).about("What the model may call."),
     "tool_choice": _TOOL_CHOICE,
     "thinking": passed_on(
         {"type": one_of("enabled", "adaptive", "disabled"), "budget_tokens": whole},
         "Whether the answer has `thinking` blocks. `budget_tokens` and `display` change nothing.",
         required=("type",),
     ),
-    "output_config": passed_on(
-        {"effort": string.about("Goes to the model server as `reasoning_effort`."), "format": _FORMAT},
-    ),
+    "output_config": passed_on({"effort": string.about("Sent to the model server as `reasoning_effort`."), "format": _FORMAT}),
     "output_format": _FORMAT,
-    "mcp_servers": _NO_SERVERS,
+    "mcp_servers": list_of(mapping, most=0).about("Tools of MCP servers cannot be called here."),
 }
 _FIELDS: dict[str, Shape[Any]] = {
-    **_COUNTED_FIELDS,
+    **_COUNTED,
     "max_tokens": integer(1, 2**31 - 1).about("The most tokens of output."),
     "stop_sequences": list_of(string),
     "temperature": number(0, 1),
@@ -182,6 +167,6 @@ _FIELDS: dict[str, Shape[Any]] = {
     "top_k": whole,
     "stream": boolean.about("Answer with server-sent events."),
 }
-_TEXT_ABOUT = "Anthropic's format. Fields that are not listed here are ignored."
-MESSAGES_REQUEST = passed_on(_FIELDS, _TEXT_ABOUT, required=("max_tokens", "messages")).named("MessagesRequest")
-COUNT_REQUEST = passed_on(_COUNTED_FIELDS, _TEXT_ABOUT, required=("messages",)).named("MessagesCountRequest")
+_ABOUT = "Anthropic's format. Fields that are not listed here are ignored."
+MESSAGES_REQUEST = passed_on(_FIELDS, _ABOUT, required=("max_tokens", "messages")).named("MessagesRequest")
+COUNT_REQUEST = passed_on(_COUNTED, _ABOUT, required=("messages",)).named("MessagesCountRequest")

@@ -72,7 +72,9 @@ def test_texts_are_one_string_and_images_are_parts() -> None:
             "content": [text("a"), PIXEL_PART, {"type": "image_url", "image_url": {"url": "HTTPS://example.com/a.png"}}],
         }
     ]
-    assert chat(user()) == [{"role": "user", "content": ""}]
+    assert chat(user()) == chat(user(text(""))) == [{"role": "user", "content": ""}]
+    odd = {**text("a"), "content": [1, {"type": "tool_reference"}], "source": None}  # fields that other blocks have
+    assert chat(user(odd)) == [{"role": "user", "content": "a"}]
 
 
 def test_a_document_of_plain_text_is_text() -> None:
@@ -141,7 +143,6 @@ def test_the_fields_become_those_of_chat() -> None:
     }
     assert found.added == {"max_tokens", "reasoning_effort", "top_k", "parallel_tool_calls", "reasoning_content"}
     assert translated(output_config={"effort": "low"}).chat["reasoning_effort"] == "low"
-    assert translated(output_config={"effort": "max"}).chat["reasoning_effort"] == "xhigh"
     form = {"type": "json_schema", "schema": schema}
     for found in (translated(output_format=form), translated(output_config={"format": form})):
         wanted = {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema, "strict": True}}
@@ -184,6 +185,8 @@ def test_a_choice_that_demands_a_hosted_tool_is_400(tools: Any, choice: dict[str
 def test_a_deferred_tool_is_offered_once_a_result_refers_to_it() -> None:
     tools = [FUNCTION, {**FUNCTION, "name": "fetch", "defer_loading": True}, {**FUNCTION, "name": "none", "defer_loading": True}]
     assert [tool["function"]["name"] for tool in translated(tools=tools).chat["tools"]] == ["look"]
+    forced = translated(tools=tools, tool_choice={"type": "tool", "name": "none"}).chat["tools"]
+    assert [tool["function"]["name"] for tool in forced] == ["look", "none"]
     reference = {"type": "tool_reference", "tool_name": "fetch"}
     found = translated([HI, assistant(CALL), user({**RESULT, "content": [reference]})], tools=tools).chat
     assert [tool["function"]["name"] for tool in found["tools"]] == ["look", "fetch"]
