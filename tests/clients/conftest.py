@@ -17,7 +17,9 @@ PRICES = "input_micros_per_million_tokens = 3000000\noutput_micros_per_million_t
 MODELS = {  # name at the model server -> aliases; clients know some of these names, and treat them differently
     "script": ["coder", "gpt-5.5", "claude-opus-5"],
     "script+reasoning": ["thinker", "gpt-6.1-sol", "claude-sonnet-4-5"],
+    "cut-after-3-chunks": ["broken"],
 }
+Services = tuple[RunningServer, ModelServer]
 
 
 @dataclass
@@ -40,7 +42,7 @@ class Lab:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def services(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tuple[RunningServer, ModelServer]]:
+async def services(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Services]:
     folder: Path = tmp_path_factory.mktemp("clients")
     async with ModelServer() as upstream:
         models = "".join(
@@ -52,7 +54,7 @@ async def services(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tu
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def lab(services: tuple[RunningServer, ModelServer]) -> Lab:
+async def lab(services: Services) -> Lab:
     server, upstream = services
     person = await another_person(server)
     assert command(server, "credit", person.email, str(FUNDS_MICROS // 1_000_000)).returncode == 0

@@ -66,8 +66,8 @@ def python_with_packages() -> Path:
 
 def _installed(name: str, lock: Path, install: Callable[[Path], Sequence[str]]) -> Path:
     """Return the cache folder of this lock file; the first caller fills it, others wait."""
-    key = hashlib.sha256(lock.read_bytes() + (LOCKS / "package.json").read_bytes() + sys.prefix.encode()).hexdigest()[:16]
-    folder = CACHE / f"{name}-{key}"
+    at = sys.prefix if name == "python" else ""  # the virtual environment that it extends
+    folder = CACHE / f"{name}-{hashlib.sha256(lock.read_bytes() + at.encode()).hexdigest()[:16]}"
     CACHE.mkdir(parents=True, exist_ok=True)
     with (CACHE / f"{name}.lock").open("w") as exclusive:
         fcntl.flock(exclusive, fcntl.LOCK_EX)
@@ -110,11 +110,11 @@ def environment(server: RunningServer, person: Person, home: Path, **more: str) 
     }
 
 
-def run(command: Sequence[str | Path], env: Mapping[str, str], folder: Path, *, status: int = 0) -> str:
-    """Run a client in `folder` without input and return its output; fail if it does not end with `status` within a minute."""
+def run(command: Sequence[str | Path], env: Mapping[str, str], folder: Path, *, status: int = 0) -> tuple[str, str]:
+    """Run a client in `folder` without input. Return stdout and stderr; fail if it does not exit with `status` in a minute."""
     done = subprocess.run(command, env=env, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
     assert done.returncode == status, f"status {done.returncode}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
-    return done.stdout
+    return done.stdout, done.stderr
 
 
 def run_script(name: str, env: Mapping[str, str], folder: Path) -> Any:
@@ -122,9 +122,9 @@ def run_script(name: str, env: Mapping[str, str], folder: Path) -> Any:
     if name.endswith(".mjs"):
         shutil.copy(LOCKS / name, folder)  # Node.js looks for packages from the script's folder upwards
         (folder / "node_modules").symlink_to(needed(npm_packages))
-        output = run(["node", name], env, folder)
+        output, _ = run(["node", name], env, folder)
     else:
-        output = run([needed(python_with_packages), LOCKS / name], env, folder)
+        output, _ = run([needed(python_with_packages), LOCKS / name], env, folder)
     return json.loads(output.splitlines()[-1])
 
 

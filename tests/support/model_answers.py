@@ -154,12 +154,14 @@ class Wanted:
     def _played(self) -> list[dict[str, Any]]:
         """The next section of the script in the last user message: one for each assistant message since."""
         messages = self.request["messages"]
-        last = max(number for number, message in enumerate(messages) if message["role"] == "user")
-        content = messages[last]["content"]
-        text = content if isinstance(content, str) else "\n".join(part.get("text", "") for part in content)
-        sections = [
-            re.findall(r"^(say|tool) (.+)$", section, re.MULTILINE) for section in re.split(r"^---$", text, flags=re.MULTILINE)
-        ]
+        texts = {}
+        for number, message in enumerate(messages):
+            content = message["content"] or ""
+            text = content if isinstance(content, str) else "\n".join(part.get("text", "") for part in content)
+            if message["role"] == "user" and re.search(r"^(say|tool) ", text, re.MULTILINE):
+                texts[number] = text
+        last = max(texts)
+        sections = [re.findall(r"^(say|tool) (.+)$", section, re.MULTILINE) for section in re.split(r"(?m)^---$", texts[last])]
         played = sum(message["role"] == "assistant" for message in messages[last:])
         deltas: list[dict[str, Any]] = []
         for word, rest in sections[played] if played < len(sections) else [("say", "All done.")]:

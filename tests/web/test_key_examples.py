@@ -70,7 +70,7 @@ async def run_examples(server: RunningServer, browser: Browser, folder: Path, na
 
 async def test_examples_for_curl_and_python_run_as_shown(server: RunningServer, browser: Browser, tmp_path: Path) -> None:
     path = f"{Path(sys.executable).parent}:/usr/bin:/bin"
-    await run_examples(server, browser, tmp_path, {"curl", "OpenAI Python"}, path)
+    await run_examples(server, browser, tmp_path, {"curl", "OpenAI Python", "Anthropic Python"}, path)
 
 
 @pytest.mark.slow
@@ -79,7 +79,7 @@ async def test_examples_for_coding_agents_and_javascript_run_as_shown(
 ) -> None:
     packages = needed(npm_packages)
     (tmp_path / "node_modules").symlink_to(packages)
-    names = {"OpenAI JS"}
+    names = {"Codex", "Claude Code", "OpenAI JS", "Anthropic JS"}
     await run_examples(server, browser, tmp_path, names, f"{packages}/.bin:/usr/local/bin:/usr/bin:/bin")
 
 

@@ -1,0 +1,32 @@
+"""The OpenAI Agents SDK with its default model class (Responses): an agent with a tool, run whole and as a stream."""
+
+import asyncio
+import json
+import os
+
+from agents import Agent, Runner, function_tool, set_default_openai_client, set_tracing_disabled
+from openai import AsyncOpenAI
+
+EXPRESSIONS = []
+PROMPT = 'tool calculate {"expression": "12 * 7"}\n---\nsay It is 84.'
+
+
+@function_tool
+def calculate(expression: str) -> str:
+    """Compute."""
+    EXPRESSIONS.append(expression)
+    return "84"
+
+
+async def main() -> None:
+    set_tracing_disabled(True)
+    set_default_openai_client(AsyncOpenAI(base_url=os.environ["BASE_URL"] + "/v1", api_key=os.environ["KEY"]))
+    agent = Agent(name="Counter", instructions="Use the tool.", tools=[calculate], model="coder")
+    whole = await Runner.run(agent, PROMPT)
+    streamed = Runner.run_streamed(agent, PROMPT)
+    kinds = {event.type async for event in streamed.stream_events()}
+    result = {"whole": whole.final_output, "streamed": streamed.final_output, "expressions": EXPRESSIONS}
+    print(json.dumps({**result, "model": type(agent.model).__name__, "kinds": sorted(kinds)}))
+
+
+asyncio.run(main())

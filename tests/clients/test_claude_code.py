@@ -1,0 +1,80 @@
+"""Claude Code against POST /v1/messages: it reads a file, runs a command, edits a file and ends."""
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.clients.conftest import CALL_MICROS, Lab, Services
+from tests.support.clients import environment, needed, npm_packages, run
+from tests.support.model_media import PNG
+from tests.support.people import another_person
+
+pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(400)]
+QUIET = {"DISABLE_TELEMETRY": "1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "DISABLE_AUTOUPDATER": "1"}
+
+
+def as_script(calls: list[tuple[str, dict[str, str]]]) -> str:
+    return "\n---\n".join([*(f"tool {name} {json.dumps(arguments)}" for name, arguments in calls), "say All done."])
+
+
+def script_for(folder: Path) -> str:
+    file = str(folder / "hello.txt")
+    return as_script(
+        [
+            ("Read", {"file_path": file}),
+            ("Bash", {"command": "echo ran > ran.txt", "description": "Write a file"}),
+            ("Edit", {"file_path": file, "old_string": "hello", "new_string": "goodbye"}),
+        ]
+    )
+
+
+async def claude(lab: Lab, tmp_path: Path, model: str, prompt: str, *, status: int = 0) -> str:
+    """Run `claude -p` in the folder `work` with hello.txt and return its answer."""
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / "hello.txt").write_text("hello\n")
+    (work / "dot.png").write_bytes(PNG)
+    own = {"ANTHROPIC_BASE_URL": lab.server.base_url, "ANTHROPIC_AUTH_TOKEN": lab.person.key, "ANTHROPIC_MODEL": model}
+    env = environment(lab.server, lab.person, tmp_path / "home", **own, **QUIET)
+    program = needed(npm_packages) / ".bin" / "claude"
+    arguments = ["-p", prompt, "--permission-mode", "acceptEdits", "--allowedTools", "Read,Bash,Edit"]
+    answer, _ = await asyncio.to_thread(run, [program, *arguments], env, work, status=status)
+    return answer.strip()
+
+
+@pytest.mark.parametrize("model", ["coder", "lab/script+reasoning", "claude-opus-5", "claude-sonnet-4-5", "builtin/script"])
+async def test_claude_code_reads_a_file_runs_a_command_and_edits_a_file(lab: Lab, tmp_path: Path, model: str) -> None:
+    asked_before = len(lab.upstream.requests)
+    assert (await claude(lab, tmp_path, model, script_for(tmp_path / "work"))).endswith("All done.")
+    assert (tmp_path / "work" / "hello.txt").read_text() == "goodbye\n" and (tmp_path / "work" / "ran.txt").is_file()
+    calls = lab.upstream.requests[asked_before:]
+    assert len(calls) == (0 if model == "builtin/script" else 4)
+    assert await lab.spent() == CALL_MICROS * len(calls)
+    if calls:
+        results = [message["content"] for message in calls[-1].body["messages"] if message["role"] == "tool"]
+        assert "hello" in str(results[0]) and len(results) == 3
+
+
+async def test_claude_code_is_answered_by_the_built_in_assistant(lab: Lab, tmp_path: Path) -> None:
+    assert "84" in await claude(lab, tmp_path, "builtin/assistant", "What is 12 * (3 + 4)?")
+
+
+async def test_claude_code_sends_a_picture_and_loads_a_deferred_tool(lab: Lab, tmp_path: Path) -> None:
+    calls = [("Read", {"file_path": str(tmp_path / "work" / "dot.png")}), ("ToolSearch", {"query": "select:WebFetch"})]
+    assert (await claude(lab, tmp_path, "coder", as_script(calls))).endswith("All done.")
+    request = lab.upstream.requests[-1].body
+    assert "image_url" in json.dumps(request["messages"])
+    assert "WebFetch" in {tool["function"]["name"] for tool in request["tools"]}
+
+
+async def test_claude_code_asks_again_without_a_stream_when_one_breaks(lab: Lab, tmp_path: Path) -> None:
+    asked_before = len(lab.upstream.requests)
+    assert (await claude(lab, tmp_path, "broken", "Hello")).endswith("Hello, world!")
+    assert [bool(seen.body.get("stream")) for seen in lab.upstream.requests[asked_before:]] == [True, False]
+
+
+async def test_claude_code_shows_that_the_wallet_is_empty(services: Services, tmp_path: Path) -> None:
+    poor = Lab(*services, await another_person(services[0]))
+    assert "wallet" in await claude(poor, tmp_path, "coder", "Hello", status=1)

@@ -1,0 +1,103 @@
+"""Codex CLI against POST /v1/responses: it reads a file, runs a command, edits a file and ends."""
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.clients.conftest import CALL_MICROS, Lab, Services
+from tests.support.clients import environment, needed, npm_packages, run
+from tests.support.model_media import PNG
+from tests.support.people import another_person
+
+pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(400)]
+
+PATCH = "*** Begin Patch\n*** Update File: hello.txt\n@@\n-hello\n+goodbye\n*** End Patch\n"
+
+
+def call(name: str, **arguments: str) -> str:
+    return f"tool {name} {json.dumps(arguments)}"
+
+
+def script_for(*steps: str) -> str:
+    return "\n---\n".join([*steps, "say All done."])
+
+
+# Codex offers other tools with each family of models that it knows, and for the rest the first form.
+FUNCTIONS = script_for(
+    call("exec_command", cmd="cat hello.txt"),
+    call("exec_command", cmd="echo ran > ran.txt"),
+    call("exec_command", cmd=f"apply_patch <<'EOF'\n{PATCH}EOF\n"),
+)
+CUSTOM_TOOL = script_for(
+    call("exec_command", cmd="cat hello.txt"), call("exec_command", cmd="echo ran > ran.txt"), call("apply_patch", input=PATCH)
+)
+JAVASCRIPT = script_for(
+    call("exec", input='text(JSON.stringify(await tools.exec_command({cmd: "cat hello.txt"})))'),
+    call("exec", input='await tools.exec_command({cmd: "echo ran > ran.txt"})'),
+    call("exec", input=f"await tools.apply_patch({json.dumps(PATCH)})"),
+)
+
+
+async def codex(lab: Lab, tmp_path: Path, model: str, prompt: str, *, status: int = 0) -> tuple[str, str]:
+    """Run `codex exec` in a folder with hello.txt. Return its last message, and what it shows of the whole run."""
+    home, work = tmp_path / "home", tmp_path / "work"
+    work.mkdir()
+    (work / "hello.txt").write_text("hello\n")
+    (work / "dot.png").write_bytes(PNG)
+    env = environment(lab.server, lab.person, home, CODEX_HOME=str(home))
+    (home / "config.toml").write_text(
+        f'model = "{model}"\nmodel_provider = "svc"\n'
+        f'[model_providers.svc]\nname = "svc"\nbase_url = "{lab.server.base_url}/v1"\nenv_key = "KEY"\nwire_api = "responses"\n'
+        "request_max_retries = 0\nstream_max_retries = 0\n"
+    )
+    program = needed(npm_packages) / ".bin" / "codex"
+    arguments = ["exec", "--skip-git-repo-check", "--sandbox", "danger-full-access", prompt]
+    message, shown = await asyncio.to_thread(run, [program, *arguments], env, work, status=status)
+    return message.strip(), shown
+
+
+@pytest.mark.parametrize(
+    ("model", "script"),
+    [
+        ("coder", FUNCTIONS),
+        ("lab/script+reasoning", FUNCTIONS),
+        ("gpt-5.5", CUSTOM_TOOL),
+        ("gpt-6.1-sol", JAVASCRIPT),
+        ("builtin/script", FUNCTIONS),
+    ],
+)
+async def test_codex_reads_a_file_runs_a_command_and_edits_a_file(lab: Lab, tmp_path: Path, model: str, script: str) -> None:
+    asked_before = len(lab.upstream.requests)
+    message, shown = await codex(lab, tmp_path, model, script)
+    assert message == "All done." and ("Let me think." in shown) == (model == "lab/script+reasoning")
+    assert (tmp_path / "work" / "hello.txt").read_text() == "goodbye\n" and (tmp_path / "work" / "ran.txt").is_file()
+    calls = lab.upstream.requests[asked_before:]
+    assert len(calls) == (0 if model == "builtin/script" else 4)
+    assert await lab.spent() == CALL_MICROS * len(calls)
+    if calls:
+        results = [message["content"] for message in calls[-1].body["messages"] if message["role"] == "tool"]
+        assert "hello" in str(results[0]) and len(results) == 3
+
+
+async def test_codex_is_answered_by_the_built_in_assistant(lab: Lab, tmp_path: Path) -> None:
+    message, _ = await codex(lab, tmp_path, "builtin/assistant", "What is 12 * (3 + 4)?")
+    assert "84" in message
+
+
+async def test_picture_that_codex_views_reaches_the_model_server(lab: Lab, tmp_path: Path) -> None:
+    script = script_for(call("view_image", path=str(tmp_path / "work" / "dot.png")))
+    assert (await codex(lab, tmp_path, "coder", script))[0] == "All done."
+    assert "image_url" in json.dumps(lab.upstream.requests[-1].body["messages"])
+
+
+async def test_codex_ends_with_an_error_when_the_stream_breaks(lab: Lab, tmp_path: Path) -> None:
+    message, shown = await codex(lab, tmp_path, "broken", "Hello", status=1)
+    assert message == "" and "ERROR" in shown
+
+
+async def test_codex_shows_that_the_wallet_is_empty(services: Services, tmp_path: Path) -> None:
+    poor = Lab(*services, await another_person(services[0]))
+    message, shown = await codex(poor, tmp_path, "coder", "Hello", status=1)
+    assert message == "" and "wallet" in shown
