@@ -18,12 +18,13 @@ from svc.routes.schemas.agents import RUN, RUN_ANSWER, RUN_LIST, RUN_TEXT
 from svc.routes.schemas.refusals import MODEL_NOT_FOUND, NO_FUNDS, NO_ROOM, PROJECT_NOT_FOUND
 from svc.server.body_budget import MIB
 from svc.server.gate import Caller
-from svc.server.interface import Answer, Refusal, describes, item_id, parameter
+from svc.server.interface import Answer, Refusal, Section, item_id, parameter
 from svc.server.sse import EventStream
 from svc.server.state import State
 from svc.server.web import add_log_fields, listing, read_page, reply, reply_apart
 from svc.shapes import integer, list_of, one_of, record, string, text
 
+describes = Section("Agents").describes
 _RUN = item_id("run_id", "run", "run")
 _STATUS = one_of(*runs.STATUSES)
 
@@ -56,7 +57,6 @@ NEW_RUN = record(
 
 
 @describes(
-    "Agents",
     "runAgent",
     "Run an agent",
     RUN_TEXT,
@@ -101,7 +101,6 @@ def _tools(wanted: list[str] | None, offered: dict[str, AgentTool]) -> dict[str,
 
 
 @describes(
-    "Agents",
     "listRuns",
     "List the runs",
     parameters=[IN_PROJECT, parameter("status", "query", "Only those with this status.", _STATUS)],
@@ -116,14 +115,13 @@ async def list_runs(request: Request[State], caller: Caller) -> Response:
     return listing(await read_page(request, caller.id, runs.runs_page, project_id, status), runs.in_a_list)
 
 
-@describes("Agents", "getRun", "Show a run", parameters=[_RUN], answers={200: Answer("The run.", RUN)})
+@describes("getRun", "Show a run", parameters=[_RUN], answers={200: Answer("The run.", RUN)})
 async def show_run(request: Request[State], caller: Caller) -> Response:
     run = runs.as_json(await request.state.db.read(runs.run_by_id, caller.id, request.path_params["run_id"]))
     return await reply_apart(run) if len(run["goal"]) + len(run["output"] or "") > _LONG_CHARACTERS else reply(run)
 
 
 @describes(
-    "Agents",
     "stopRun",
     "Stop a run",
     "Its stream ends with `stopped`, reason `requested`.",

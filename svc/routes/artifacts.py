@@ -23,11 +23,12 @@ from svc.routes.schemas.refusals import NO_ROOM, PROJECT_NOT_FOUND
 from svc.server.bodies import read_chunks
 from svc.server.body_budget import MIB
 from svc.server.gate import LINK, Caller
-from svc.server.interface import Answer, Body, Content, Refusal, describes, header, item_id, parameter
+from svc.server.interface import Answer, Body, Content, Refusal, Section, header, item_id, parameter
 from svc.server.state import State
 from svc.server.web import listing, no_content, read_page, reply
 from svc.shapes import given, one_of, string
 
+describes = Section("Artifacts").describes
 _NO_CONTENT = Refusal("missing_field", "content (text) or content_base64 is required.", "content")
 _ARTIFACT = item_id("artifact_id", "artifact", "art")
 _TOO_LARGE = Refusal("PAYLOAD_TOO_LARGE", when="The content is over 32 MiB, or the account has 10,000 artifacts.")
@@ -52,7 +53,6 @@ _RANGE = re.compile(r"bytes=(?:([0-9]{1,18})-([0-9]{0,18})|-([0-9]{1,18}))", re.
 
 
 @describes(
-    "Artifacts",
     "createArtifact",
     "Create an artifact",
     "The body may have 44 MiB.",
@@ -115,7 +115,6 @@ async def _apart_if_big(text: str, decode: Callable[[str], bytes]) -> bytes:
 
 
 @describes(
-    "Artifacts",
     "listArtifacts",
     "List the artifacts",
     parameters=[IN_PROJECT, parameter("run_id", "query", "Only those of this run.", string)],
@@ -129,7 +128,6 @@ async def list_artifacts(request: Request[State], caller: Caller) -> Response:
 
 
 @describes(
-    "Artifacts",
     "getArtifact",
     "Show an artifact",
     parameters=[_ARTIFACT],
@@ -141,7 +139,6 @@ async def show_artifact(request: Request[State], caller: Caller) -> Response:
 
 
 @describes(
-    "Artifacts",
     "updateArtifact",
     "Change an artifact",
     body=artifacts.ARTIFACT_CHANGES,
@@ -156,7 +153,6 @@ async def change_artifact(request: Request[State], caller: Caller, body: Artifac
 
 
 @describes(
-    "Artifacts",
     "deleteArtifact",
     "Delete an artifact",
     parameters=[_ARTIFACT],
@@ -168,7 +164,6 @@ async def delete_artifact(request: Request[State], caller: Caller) -> Response:
 
 
 @describes(
-    "Artifacts",
     "replaceArtifactContent",
     "Replace the content",
     "The body is the new content, at most 32 MiB. `Content-Type` sets the type; without it the type does not change.",
@@ -204,7 +199,6 @@ async def replace_content(request: Request[State], caller: Caller) -> Response:
 
 
 @describes(
-    "Artifacts",
     "getArtifactContent",
     "Download the content",
     "Supports one `Range` and conditional requests.",

@@ -15,10 +15,12 @@ from svc.routes.schemas.accounts import SESSION
 from svc.routes.schemas.headers import CHECKOUT_COOKIE_HEADER
 from svc.routes.schemas.refusals import STORAGE
 from svc.server.context import context_of
-from svc.server.interface import Answer, Refusal, describes
+from svc.server.interface import Answer, Refusal, Section
 from svc.server.state import State
 from svc.server.web import add_log_fields, no_content, reply
 from svc.shapes import record, string, text
+
+describes = Section("Sign-in").describes
 
 
 class SignUp(NamedTuple):
@@ -45,7 +47,6 @@ _SESSION_CODE = record("SessionCodeRequest", SessionCode, example={"code": "fZ3k
 
 
 @describes(
-    "Sign-in",
     "signUp",
     "Create an account",
     "Limit: 10 an hour for an IP address (IPv6: a /64 network).",
@@ -62,7 +63,6 @@ async def signup(request: Request[State], body: SignUp) -> Response:
 
 
 @describes(
-    "Sign-in",
     "logIn",
     "Sign in",
     "Limit: 5 a minute for an IP address.",
@@ -95,7 +95,6 @@ async def checked_login(request: Request[State], email: str, password: str) -> A
 
 
 @describes(
-    "Sign-in",
     "logOut",
     "Sign out",
     "The client deletes its token. A session token cannot be revoked: it is valid until it expires.",
@@ -108,7 +107,6 @@ async def logout(request: Request[State], caller: Any) -> Response:
 
 
 @describes(
-    "Sign-in",
     "changeOauthCode",
     "Exchange a one-time code for a session",
     "A code works once, within a minute, in the browser that started the sign-in. A cookie identifies the browser.",

@@ -13,11 +13,12 @@ from svc.routes.schemas.refusals import STORAGE
 from svc.server.bodies import read_body
 from svc.server.body_budget import MIB
 from svc.server.gate import Caller
-from svc.server.interface import Answer, Body, Refusal, describes, parameter
+from svc.server.interface import Answer, Body, Refusal, Section, parameter
 from svc.server.state import State
 from svc.server.web import add_log_fields, listing, page_after, read_page, reply
 from svc.shapes import integer, one_of, string
 
+describes = Section("Wallet").describes
 _DAY_SECONDS = 86_400
 _USAGE = {"model": usage.usage_by_model, "key": usage.usage_by_key}
 _DAYS = integer(1, 90).about(default=30)
@@ -25,7 +26,6 @@ _BY = one_of(*_USAGE).about(default="model")
 
 
 @describes(
-    "Wallet",
     "getBillingAccount",
     "Show the wallet",
     "Funds are added in the browser, at `/checkout`. A token cannot do it.",
@@ -37,13 +37,12 @@ async def show_account(request: Request[State], caller: Caller) -> Response:
     return reply({**found, **stored._asdict(), "tier": caller.tier, "currency": "usd", "payments": state.payments.mode})
 
 
-@describes("Wallet", "listLedger", "List credits and debits", answers={200: Answer("A page of the ledger.", LEDGER)}, paged=True)
+@describes("listLedger", "List credits and debits", answers={200: Answer("A page of the ledger.", LEDGER)}, paged=True)
 async def list_ledger(request: Request[State], caller: Caller) -> Response:
     return listing(await read_page(request, caller.id, wallet.ledger_page), dict)
 
 
 @describes(
-    "Wallet",
     "listUsage",
     "List the usage by day",
     "By model, or by API key.",
@@ -72,7 +71,6 @@ async def list_usage(request: Request[State], caller: Caller) -> Response:
 
 
 @describes(
-    "Wallet",
     "receivePaymentEvent",
     "Receive an event of the payment processor",
     "Only for the processor. The credit is on disk before the 200. A repeated event credits nothing.",

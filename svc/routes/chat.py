@@ -21,15 +21,16 @@ from svc.routes.schemas.chat import CHAT_ANSWER, CHAT_EXAMPLES, CHAT_TEXT
 from svc.routes.schemas.models import MODEL, MODEL_LIST
 from svc.routes.schemas.refusals import MODEL_NOT_FOUND, MODEL_SERVER, NO_FUNDS, NO_ROOM, OWN_ADDRESS
 from svc.server.gate import Caller
-from svc.server.interface import Answer, Refusal, describes, parameter, path_id
+from svc.server.interface import Answer, Refusal, Section, parameter, path_id
 from svc.server.state import State
 from svc.server.streamed import Streamed, json_array
 from svc.server.web import add_log_fields, reply
 from svc.shapes import string
 
+describes = Section("Chat").describes
+
 
 @describes(
-    "Chat",
     "createChatCompletion",
     "Answer a conversation",
     CHAT_TEXT,
@@ -127,7 +128,6 @@ async def _keep(request: Request[State], call: ChatCall, exchange: Exchange) -> 
 
 
 @describes(
-    "Chat",
     "listModels",
     "List the models",
     "Every model that the caller can use, on one page. An alias of a model is an entry of its own, with "
@@ -156,7 +156,6 @@ async def list_models(request: Request[State], caller: Caller) -> Response:
 
 
 @describes(
-    "Chat",
     "getModel",
     "Show one model",
     parameters=[

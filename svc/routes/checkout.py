@@ -26,13 +26,14 @@ from svc.routes.schemas.headers import CHECKOUT_COOKIE_HEADER
 from svc.routes.schemas.refusals import STORAGE
 from svc.server.bodies import read_body
 from svc.server.body_budget import KIB
-from svc.server.interface import Answer, Body, Item, Refusal, describes, header, implies, parameter, path_id
+from svc.server.interface import Answer, Body, Item, Refusal, Section, header, implies, parameter, path_id
 from svc.server.limits import CHAT_PER_MINUTE
 from svc.server.openapi import HTML, REFERRER_POLICY
 from svc.server.state import State
 from svc.server.web import Endpoint, add_log_fields
 from svc.shapes import Component, string
 
+describes = Section("Checkout").describes
 _WRONG_FORM = Refusal("invalid_value", when="The amount or the form is wrong.")
 _COOKIE = Component(
     "securitySchemes",
@@ -130,7 +131,6 @@ def _origin(base_url: str) -> str:
 
 
 @describes(
-    "Checkout",
     "getCheckoutPage",
     "Show the page to add funds",
     answers={200: Answer("The form for the amount.", contents=_PAGE)},
@@ -145,7 +145,6 @@ async def _amounts(request: Request[State], account: Account, typed: str = "") -
 
 
 @describes(
-    "Checkout",
     "signInToCheckout",
     "Sign in to add funds",
     "Only from this service's page. Limit: 5 a minute for an IP address, shared with `/auth/login`.",
@@ -171,7 +170,6 @@ async def sign_in(request: Request[State]) -> Response:
 
 
 @describes(
-    "Checkout",
     "beginCheckout",
     "Start a payment",
     "Only from this service's page: `Origin` must be this server.",
@@ -203,7 +201,6 @@ async def begin(request: Request[State], account: Account) -> Response:
 
 
 @describes(
-    "Checkout",
     "getCheckoutReturnPage",
     "Show the page after a payment",
     parameters=[parameter("checkout", "query", "The checkout's id.", string, "chk_01m3250v3vn4qvxnatpwzmywwn")],
@@ -221,7 +218,6 @@ async def come_back(request: Request[State]) -> Response:
 
 
 @describes(
-    "Checkout",
     "getSandboxPage",
     "Show the sandbox payment page",
     "With test money, if `SVC_PAYMENTS` is `sandbox`.",
@@ -234,7 +230,6 @@ async def show_sandbox(request: Request[State], account: Account) -> Response:
 
 
 @describes(
-    "Checkout",
     "payInSandbox",
     "Pay with test money",
     "Only from this service's page.",

@@ -15,17 +15,17 @@ from svc.routes.projects import IN_PROJECT, project_filter
 from svc.routes.schemas.content import CONVERSATION, CONVERSATION_LIST, MESSAGE, MESSAGE_LIST
 from svc.routes.schemas.refusals import NO_ROOM, PROJECT_NOT_FOUND
 from svc.server.gate import Caller
-from svc.server.interface import Answer, describes, item_id, parameter
+from svc.server.interface import Answer, Section, item_id, parameter
 from svc.server.state import State
 from svc.server.web import listing, no_content, page_after, page_limit, read_page, reply
 from svc.shapes import given, text
 
+describes = Section("Conversations").describes
 _WORDS = text(search.QUERY_LENGTH)
 _CONVERSATION = item_id("conversation_id", "conversation", "conv")
 
 
 @describes(
-    "Conversations",
     "createConversation",
     "Create a conversation",
     body=CONVERSATION_FIELDS,
@@ -39,7 +39,6 @@ async def create_conversation(request: Request[State], caller: Caller, body: Con
 
 
 @describes(
-    "Conversations",
     "listConversations",
     "List the conversations",
     parameters=[
@@ -67,7 +66,6 @@ async def list_conversations(request: Request[State], caller: Caller) -> Respons
 
 
 @describes(
-    "Conversations",
     "getConversation",
     "Show a conversation",
     parameters=[_CONVERSATION],
@@ -80,7 +78,6 @@ async def show_conversation(request: Request[State], caller: Caller) -> Response
 
 
 @describes(
-    "Conversations",
     "updateConversation",
     "Change a conversation",
     body=CONVERSATION_FIELDS,
@@ -96,7 +93,6 @@ async def change_conversation(request: Request[State], caller: Caller, body: Con
 
 
 @describes(
-    "Conversations",
     "deleteConversation",
     "Delete a conversation",
     parameters=[_CONVERSATION],
@@ -111,7 +107,6 @@ async def delete_conversation(request: Request[State], caller: Caller) -> Respon
 
 
 @describes(
-    "Conversations",
     "listMessages",
     "List the messages",
     parameters=[_CONVERSATION],
@@ -135,7 +130,6 @@ def _messages_and_answers(
 
 
 @describes(
-    "Conversations",
     "createMessage",
     "Add a message",
     body=NEW_MESSAGE,

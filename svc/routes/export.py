@@ -29,11 +29,12 @@ from svc.ids import timestamp
 from svc.inference import providers
 from svc.inference.media_engines import storage
 from svc.server.gate import Caller
-from svc.server.interface import Answer, Content, describes, header
+from svc.server.interface import Answer, Content, Section, header
 from svc.server.state import State
 from svc.server.streamed import Streamed
 from svc.shapes import string
 
+describes = Section("Data").describes
 AsJson = Callable[[sqlite3.Row], dict[str, Any]]
 _ARCHIVE = Content(string.about("The archive.", format="binary"))
 _LINES_BYTES = 1024 * 1024
@@ -92,7 +93,6 @@ KINDS: dict[str, tuple[str, tuple[str, ...], AsJson]] = {
 
 
 @describes(
-    "Data",
     "exportAccount",
     "Export all data",
     "Without keys, passwords and their hashes.",

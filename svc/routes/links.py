@@ -21,11 +21,13 @@ from svc.routes import email_verification
 from svc.routes.schemas.accounts import PASSWORD_RESET_ACCEPTED, VERIFICATION_ACCEPTED
 from svc.routes.schemas.refusals import STORAGE
 from svc.server.gate import Caller
-from svc.server.interface import Answer, Refusal, describes
+from svc.server.interface import Answer, Refusal, Section
 from svc.server.state import State
 from svc.server.web import no_content, reply
 from svc.shapes import boolean, record, text
 
+describes = Section("Sign-in").describes
+describes_account = Section("Account").describes
 _RESET_TEXT = """\
 We received a request to reset the password of your account at
 {base_url}
@@ -79,7 +81,6 @@ _VERIFY_EMAIL = record("VerifyEmailRequest", VerifyEmail, example={"token": "9hQ
 
 
 @describes(
-    "Sign-in",
     "requestPasswordReset",
     "Request a password reset",
     "Limit: 3 an hour for an IP address. The answer is the same if there is no such account. If mail is not set up, the operator "
@@ -116,7 +117,6 @@ def _add_reset_link(tx: sqlite3.Connection, email: str, now_seconds: float) -> t
 
 
 @describes(
-    "Sign-in",
     "confirmPasswordReset",
     "Set a new password",
     "With the one-time token of a link, valid for an hour. The account's other links become invalid. Limit: 10 a minute for an "
@@ -151,7 +151,6 @@ def _reset(tx: sqlite3.Connection, token: str, password_hash: str, delete_keys: 
 
 
 @describes(
-    "Sign-in",
     "verifyEmail",
     "Verify an email address",
     "With the one-time token of a link, valid for a day. The first verification unlinks all linked identities.",
@@ -170,8 +169,7 @@ def _verify(tx: sqlite3.Connection, token: str, now_seconds: float) -> None:
     email_verification.verify_email(tx, link.account_id, now_seconds)
 
 
-@describes(
-    "Account",
+@describes_account(
     "requestVerification",
     "Resend the verification mail",
     "Limit: 3 an hour for an account.",

@@ -34,12 +34,13 @@ from svc.routes.completion import payer_of
 from svc.routes.schemas.media import AUDIO_ANSWER, IMAGES_ANSWER, SPEECH_ANSWER
 from svc.routes.schemas.refusals import MODEL_NOT_FOUND, MODEL_SERVER, NO_FUNDS, NO_ROOM, OWN_ADDRESS
 from svc.server.gate import Caller
-from svc.server.interface import Refusal, describes
+from svc.server.interface import Refusal, Section
 from svc.server.sse import EventStream, Interrupt, attended
 from svc.server.state import State
 from svc.server.web import add_log_fields
 from svc.shapes import nullable, one_of
 
+describes = Section("Media").describes
 _REFUSALS = (
     NO_ROOM,
     Refusal("invalid_value", "size must be of the form WIDTHxHEIGHT, such as 512x512, or auto.", "size"),
@@ -66,7 +67,6 @@ _DEFAULT_VOICE = "alloy"
 
 
 @describes(
-    "Media",
     "createImage",
     "Generate images",
     "OpenAI's image generation. It does not count as a chat request. A model with a price is paid for each generated image.",
@@ -183,7 +183,6 @@ def _write_image(file: BinaryIO, picture: Picture, url: str | None, number: int)
 
 
 @describes(
-    "Media",
     "generateAudio",
     "Generate speech",
     "The answer is cut at `tts_max_tokens`. It does not count as a chat request. A model with a price is paid for each 1,000 "
@@ -201,7 +200,6 @@ async def generate_audio(request: Request[State], caller: Caller, body: dict[str
 
 
 @describes(
-    "Media",
     "createSpeech",
     "Generate speech in OpenAI's format",
     "The same as `/v1/audio/generate`, for clients of OpenAI's format.",

@@ -11,10 +11,11 @@ from svc.routes.completion import BODY_BYTES, answer_in_format, make_off_loop
 from svc.routes.schemas.messages import COUNT_EXAMPLES, MESSAGES_ANSWER, MESSAGES_EXAMPLES, MESSAGES_TEXT, TOKEN_COUNT
 from svc.routes.schemas.refusals import MODEL_NOT_FOUND, MODEL_SERVER, NO_FUNDS, OWN_ADDRESS
 from svc.server.gate import Caller
-from svc.server.interface import Answer, Refusal, describes
+from svc.server.interface import Answer, Refusal, Section
 from svc.server.state import State
 from svc.server.web import reply
 
+describes = Section("Chat").describes
 _WRONG_RESULT = Refusal(
     "invalid_value",
     "messages[2].content[0].tool_use_id: there is no tool call with the id toolu_1 before it.",
@@ -23,7 +24,6 @@ _WRONG_RESULT = Refusal(
 
 
 @describes(
-    "Chat",
     "createMessagesAnswer",
     "Answer in the Messages format",
     MESSAGES_TEXT,
@@ -39,7 +39,6 @@ async def create(request: Request[State], caller: Caller, body: dict[str, Any]) 
 
 
 @describes(
-    "Chat",
     "countMessageTokens",
     "Estimate the tokens of a request",
     "The body is that of `POST /v1/messages`; `max_tokens` is not required. No model is asked, nothing is charged, and the "

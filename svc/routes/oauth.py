@@ -19,12 +19,14 @@ from svc.routes import email_verification
 from svc.routes.schemas.accounts import IDENTITY_LIST, IDENTITY_PROVIDER_LIST, LINKING_BEGUN
 from svc.routes.schemas.headers import LOCATION_HEADER, OAUTH_COOKIE_HEADER
 from svc.server.gate import Caller
-from svc.server.interface import Answer, Item, Refusal, describes, item_id, parameter, path_id
+from svc.server.interface import Answer, Item, Refusal, Section, item_id, parameter, path_id
 from svc.server.openapi import REFERRER_POLICY
 from svc.server.state import State
 from svc.server.web import add_log_fields, listing, no_content, read_page, reply
 from svc.shapes import Shape, string
 
+describes = Section("Sign-in").describes
+describes_account = Section("Account").describes
 _NO_PROVIDER = Refusal("not_found", "There is no such identity provider. GET /auth/oauth lists them.")
 _PROVIDER, _PROVIDER_TO_LINK = (
     Item(path_id(name, "The name of a configured identity provider.", "google"), _NO_PROVIDER)
@@ -47,7 +49,6 @@ class Refused(Exception):
 
 
 @describes(
-    "Sign-in",
     "listIdentityProviders",
     "List the identity providers",
     answers={200: Answer("The configured identity providers.", IDENTITY_PROVIDER_LIST)},
@@ -62,7 +63,6 @@ async def list_providers(request: Request[State]) -> Response:
 
 
 @describes(
-    "Sign-in",
     "beginOauth",
     "Start a sign-in with an identity provider",
     "For browsers: authorization code with PKCE, state and nonce. Limit: 300 a minute for an IP address, for all three steps "
@@ -83,7 +83,6 @@ async def begin(request: Request[State]) -> Response:
 
 
 @describes(
-    "Sign-in",
     "finishOauth",
     "Return from an identity provider",
     "For browsers, redirected by the identity provider. An identity joins an existing account only if both sides have verified "
@@ -116,8 +115,7 @@ async def callback(request: Request[State]) -> Response:
 # --- the identities of an account
 
 
-@describes(
-    "Account",
+@describes_account(
     "listIdentities",
     "List the linked identities",
     answers={200: Answer("A page of identities.", IDENTITY_LIST)},
@@ -129,8 +127,7 @@ async def list_identities(request: Request[State], caller: Caller) -> Response:
     return listing(page, lambda identity: identity.as_json(names.get(identity.issuer)))
 
 
-@describes(
-    "Account",
+@describes_account(
     "beginLinking",
     "Start to link an identity",
     parameters=[_PROVIDER_TO_LINK],
@@ -149,8 +146,7 @@ async def begin_linking(request: Request[State], caller: Caller) -> Response:
     return answer
 
 
-@describes(
-    "Account",
+@describes_account(
     "deleteIdentity",
     "Unlink an identity",
     parameters=[_IDENTITY],

@@ -19,11 +19,12 @@ from starlette.responses import Response
 
 from svc.errors import ApiError
 from svc.routes.page_limits import page_limits
-from svc.server.interface import Answer, Content, Refusal, describes, header, path_id
+from svc.server.interface import Answer, Content, Refusal, Section, header, path_id
 from svc.server.openapi import HTML, OF_PAGES
 from svc.server.state import State
 from svc.shapes import string
 
+describes = Section("Pages").describes
 STATIC = Path(__file__).parent.parent / "static"
 _TYPES = {
     ".css": "text/css; charset=utf-8",
@@ -101,13 +102,12 @@ def policy(html: bytes) -> str:
     )
 
 
-@describes("Pages", "getDocsPage", "Show the API reference", answers=_PAGE_ANSWERS)
+@describes("getDocsPage", "Show the API reference", answers=_PAGE_ANSWERS)
 async def show_docs(request: Request[State]) -> Response:
     return _page_answer(request, "docs.html")
 
 
 @describes(
-    "Pages",
     "getPasswordResetPage",
     "Show the page to set a new password",
     _IN_FRAGMENT,
@@ -118,7 +118,6 @@ async def show_password_reset(request: Request[State]) -> Response:
 
 
 @describes(
-    "Pages",
     "getVerifyEmailPage",
     "Show the page to verify an email address",
     _IN_FRAGMENT,
@@ -128,7 +127,7 @@ async def show_verify_email(request: Request[State]) -> Response:
     return _page_answer(request, "verify-email.html")
 
 
-@describes("Pages", "getStartPage", "Show the web application", answers=_PAGE_ANSWERS)
+@describes("getStartPage", "Show the web application", answers=_PAGE_ANSWERS)
 async def show_start(request: Request[State]) -> Response:
     return _page_answer(request, "index.html")
 
@@ -140,7 +139,6 @@ def _page_answer(request: Request[State], name: str) -> Response:
 
 
 @describes(
-    "Pages",
     "getStaticFile",
     "Get a script, style sheet or image",
     parameters=[path_id("path", "The file's path. With the release in front, the file may be cached for any time.", "style.css")],

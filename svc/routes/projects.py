@@ -9,11 +9,12 @@ from svc.content.projects import NEW_PROJECT, PROJECT_CHANGES, NewProject, Proje
 from svc.routes.schemas.content import PROJECT, PROJECT_LIST
 from svc.routes.schemas.refusals import NO_ROOM, PROJECT_NOT_FOUND
 from svc.server.gate import Caller
-from svc.server.interface import Answer, Item, Refusal, describes, item_id, parameter
+from svc.server.interface import Answer, Item, Refusal, Section, item_id, parameter
 from svc.server.state import State
 from svc.server.web import listing, no_content, read_page, reply
 from svc.shapes import string
 
+describes = Section("Projects").describes
 _PROJECT = item_id("project_id", "project", "proj")
 IN_PROJECT = Item(parameter("project_id", "query", "Only those of this project.", string), PROJECT_NOT_FOUND)
 
@@ -27,7 +28,6 @@ async def project_filter(request: Request[State], caller: Caller) -> str | None:
 
 
 @describes(
-    "Projects",
     "createProject",
     "Create a project",
     body=NEW_PROJECT,
@@ -39,21 +39,18 @@ async def create_project(request: Request[State], caller: Caller, body: NewProje
     return reply((await state.db.write(projects.add_project, caller.id, body, state.clock())).as_json(), 201)
 
 
-@describes(
-    "Projects", "listProjects", "List the projects", answers={200: Answer("A page of projects.", PROJECT_LIST)}, paged=True
-)
+@describes("listProjects", "List the projects", answers={200: Answer("A page of projects.", PROJECT_LIST)}, paged=True)
 async def list_projects(request: Request[State], caller: Caller) -> Response:
     return listing(await read_page(request, caller.id, projects.projects_page), Project.as_json)
 
 
-@describes("Projects", "getProject", "Show a project", parameters=[_PROJECT], answers={200: Answer("The project.", PROJECT)})
+@describes("getProject", "Show a project", parameters=[_PROJECT], answers={200: Answer("The project.", PROJECT)})
 async def show_project(request: Request[State], caller: Caller) -> Response:
     project = await request.state.db.read(projects.project_by_id, caller.id, request.path_params["project_id"])
     return reply(project.as_json())
 
 
 @describes(
-    "Projects",
     "updateProject",
     "Change a project",
     body=PROJECT_CHANGES,
@@ -67,7 +64,6 @@ async def change_project(request: Request[State], caller: Caller, body: ProjectC
 
 
 @describes(
-    "Projects",
     "deleteProject",
     "Delete a project",
     "Its runs, artifacts and conversations stay, without a project.",

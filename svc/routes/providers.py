@@ -10,11 +10,12 @@ from svc.outbound.errors import AddressNotAllowed
 from svc.routes.schemas.models import PROVIDER, PROVIDER_LIST, PROVIDER_TEST
 from svc.routes.schemas.refusals import NO_ROOM, PERHAPS_RETRY_AFTER
 from svc.server.gate import Caller
-from svc.server.interface import Answer, Refusal, describes, item_id
+from svc.server.interface import Answer, Refusal, Section, item_id
 from svc.server.state import State
 from svc.server.web import listing, no_content, read_page, reply
 from svc.shapes import given
 
+describes = Section("Providers").describes
 _PROVIDER = item_id("provider_id", "provider", "prov")
 _ADDRESS_NOT_ALLOWED = Refusal(
     "address_not_allowed",
@@ -35,7 +36,6 @@ _OF_CHANGES = (_ADDRESS_NOT_ALLOWED, _NAME_TAKEN, NO_ROOM, _TOO_OFTEN)
 
 
 @describes(
-    "Providers",
     "createProvider",
     "Add a provider",
     "An account may have 100 providers. Requests for its models are sent there with this key. Redirects are not followed.",
@@ -61,15 +61,12 @@ async def create_provider(request: Request[State], caller: Caller, body: NewProv
     return reply(providers.as_json(row), 201)
 
 
-@describes(
-    "Providers", "listProviders", "List the providers", answers={200: Answer("A page of providers.", PROVIDER_LIST)}, paged=True
-)
+@describes("listProviders", "List the providers", answers={200: Answer("A page of providers.", PROVIDER_LIST)}, paged=True)
 async def list_providers(request: Request[State], caller: Caller) -> Response:
     return listing(await read_page(request, caller.id, providers.providers_page), providers.as_json)
 
 
 @describes(
-    "Providers",
     "getProvider",
     "Show a provider",
     parameters=[_PROVIDER],
@@ -81,7 +78,6 @@ async def show_provider(request: Request[State], caller: Caller) -> Response:
 
 
 @describes(
-    "Providers",
     "updateProvider",
     "Change a provider",
     body=PROVIDER_CHANGES,
@@ -99,7 +95,6 @@ async def change_provider(request: Request[State], caller: Caller, body: Provide
 
 
 @describes(
-    "Providers",
     "deleteProvider",
     "Delete a provider",
     parameters=[_PROVIDER],
@@ -111,7 +106,6 @@ async def delete_provider(request: Request[State], caller: Caller) -> Response:
 
 
 @describes(
-    "Providers",
     "testProvider",
     "Test a provider",
     "Requests the provider's list of models, for at most 3 seconds. It does not count as a chat request.",

@@ -12,12 +12,13 @@ from svc.routes.completion import BODY_BYTES, answer_in_format
 from svc.routes.schemas.refusals import MODEL_NOT_FOUND, MODEL_SERVER, NO_FUNDS, OWN_ADDRESS
 from svc.routes.schemas.responses import RESPONSE_ANSWER, RESPONSE_EXAMPLES, RESPONSE_TEXT
 from svc.server.gate import Caller
-from svc.server.interface import Refusal, describes
+from svc.server.interface import Refusal, Section
 from svc.server.state import State
+
+describes = Section("Chat").describes
 
 
 @describes(
-    "Chat",
     "createResponse",
     "Answer in the Responses format",
     RESPONSE_TEXT,

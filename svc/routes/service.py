@@ -14,13 +14,14 @@ from svc.routes.schemas.document import INFO, TAGS
 from svc.routes.schemas.refusals import STORAGE
 from svc.routes.schemas.service import HEALTH, READINESS
 from svc.server import gauges
-from svc.server.interface import Answer, Content, Refusal, describes
+from svc.server.interface import Answer, Content, Refusal, Section
 from svc.server.openapi import document as openapi_document
 from svc.server.state import State
 from svc.server.web import Row, reply
 from svc.shapes import Component, mapping, string
 from svc.version import VERSION
 
+describes = Section("Service").describes
 _METRICS_TOKEN = Component(
     "securitySchemes",
     "metricsToken",
@@ -32,7 +33,6 @@ _SWITCHED_OFF = Refusal("not_found", "The metrics are off. The operator can set 
 
 
 @describes(
-    "Service",
     "getHealth",
     "Check that the service runs",
     "It also answers during a shutdown.",
@@ -43,7 +43,6 @@ async def healthz(request: Request[State]) -> Response:
 
 
 @describes(
-    "Service",
     "getReadiness",
     "Check that the service is ready",
     "It is ready if it can write to its storage.",
@@ -61,7 +60,6 @@ def _write_something(tx: sqlite3.Connection) -> None:
 
 
 @describes(
-    "Service",
     "getMetrics",
     "Get metrics for Prometheus",
     "Without a token only if the service is reachable from this machine alone.",
@@ -99,7 +97,6 @@ async def metrics(request: Request[State]) -> Response:
 
 
 @describes(
-    "Service",
     "getOpenapi",
     "Get this document",
     "`servers` has this server's base URL.",

@@ -13,10 +13,11 @@ from svc.routes.schemas.content import (
 )
 from svc.routes.schemas.refusals import NO_ROOM
 from svc.server.gate import Caller
-from svc.server.interface import Answer, Refusal, describes, item_id
+from svc.server.interface import Answer, Refusal, Section, item_id
 from svc.server.state import State
 from svc.server.web import listing, read_page, reply
 
+describes = Section("Support").describes
 _CONVERSATION = item_id("support_id", "support conversation", "sup")
 _CLOSED = {**SUPPORT_CONVERSATION_WITH_MESSAGES.example, "status": "closed", "closed_at": TIMESTAMP.example}
 _ALREADY_ENDED = Refusal("already_ended", "This support conversation is closed. Open a new one.", when="It is closed.")
@@ -29,7 +30,6 @@ _FULL = Refusal(
 
 
 @describes(
-    "Support",
     "createSupportConversation",
     "Contact the operator",
     "For pro accounts. An account has at most one active support conversation.",
@@ -46,7 +46,6 @@ async def create_support(request: Request[State], caller: Caller, body: NewSuppo
 
 
 @describes(
-    "Support",
     "listSupportConversations",
     "List the support conversations",
     answers={200: Answer("A page of conversations, without messages.", SUPPORT_CONVERSATION_LIST)},
@@ -57,7 +56,6 @@ async def list_supports(request: Request[State], caller: Caller) -> Response:
 
 
 @describes(
-    "Support",
     "getSupportConversation",
     "Show a support conversation",
     parameters=[_CONVERSATION],
@@ -68,7 +66,6 @@ async def show_support(request: Request[State], caller: Caller) -> Response:
 
 
 @describes(
-    "Support",
     "createSupportMessage",
     "Add a message to a support conversation",
     body=NEW_SUPPORT_MESSAGE,
@@ -83,7 +80,6 @@ async def create_message(request: Request[State], caller: Caller, body: NewSuppo
 
 
 @describes(
-    "Support",
     "closeSupportConversation",
     "Close a support conversation",
     parameters=[_CONVERSATION],

@@ -16,12 +16,14 @@ from svc.errors import ApiError
 from svc.routes.schemas.accounts import API_KEY, NEW_API_KEY, SETTINGS, USER
 from svc.routes.schemas.refusals import NO_ROOM
 from svc.server.gate import Caller
-from svc.server.interface import Answer, Refusal, describes, item_id
+from svc.server.interface import Answer, Refusal, Section, item_id
 from svc.server.state import State
 from svc.server.streamed import Streamed, json_array
 from svc.server.web import no_content, reply
 from svc.shapes import ABSENT, Absent, boolean, given, list_of, nullable, record, string, text
 
+describes = Section("Account").describes
+describes_api_keys = Section("API keys").describes
 _KEYS_AT_ONCE = 100  # up to 0.4 MB of names
 _KEY = item_id("key_id", "key", "key")
 
@@ -65,13 +67,12 @@ NEW_KEY = record("CreateApiKeyRequest", NewKey, example={"name": "my laptop"})
 _USER_CHANGES = record("UpdateUserRequest", UserChanges, "Missing fields do not change.", example={"name": "Ada Lovelace"})
 
 
-@describes("Account", "getMe", "Show the account", answers={200: Answer("The caller's account.", USER)})
+@describes("getMe", "Show the account", answers={200: Answer("The caller's account.", USER)})
 async def show_me(request: Request[State], caller: Caller) -> Response:
     return reply((await caller.account(request.state.db)).as_json(caller.auth))
 
 
 @describes(
-    "Account",
     "updateMe",
     "Change the name",
     body=_USER_CHANGES,
@@ -83,7 +84,6 @@ async def change_me(request: Request[State], caller: Caller, body: UserChanges) 
 
 
 @describes(
-    "Account",
     "deleteMe",
     "Delete the account",
     "In a session only, 5 attempts a minute. All keys and sessions stop working at once, open streams end, and all personal data "
@@ -116,13 +116,12 @@ async def delete_me(request: Request[State], caller: Caller, body: DeleteUser) -
     return no_content()
 
 
-@describes("Account", "getSettings", "Show the settings", answers={200: Answer("The settings.", SETTINGS)})
+@describes("getSettings", "Show the settings", answers={200: Answer("The settings.", SETTINGS)})
 async def show_settings(request: Request[State], caller: Caller) -> Response:
     return reply(_settings(request.state, await caller.account(request.state.db)))
 
 
 @describes(
-    "Account",
     "updateSettings",
     "Change the settings",
     body=_SETTINGS_CHANGES,
@@ -156,8 +155,7 @@ def _certificate_file(config: Config) -> str | None:
     return str(file) if config.local_posture else file.name
 
 
-@describes(
-    "API keys",
+@describes_api_keys(
     "createApiKey",
     "Create an API key",
     "A key never expires. It has all rights of its account except to delete it. A session or another key can create it.",
@@ -175,8 +173,7 @@ async def create_key(request: Request[State], caller: Caller, body: NewKey) -> R
     return reply({**key.as_json(), "key": token}, 201)
 
 
-@describes(
-    "API keys",
+@describes_api_keys(
     "listApiKeys",
     "List the API keys",
     "All keys in one array, newest first.",
@@ -194,8 +191,7 @@ async def _pages_of_keys(db: Database, account_id: str) -> AsyncGenerator[list[d
         keys = await db.read(tokens.keys_after, account_id, keys[-1].id, _KEYS_AT_ONCE)
 
 
-@describes(
-    "API keys",
+@describes_api_keys(
     "deleteApiKey",
     "Delete an API key",
     "The next request with it fails.",

@@ -1,7 +1,8 @@
 """What handlers and guards declare: svc/server/openapi.py makes the interface document from it.
 
-`@describes("Projects", "createProject", "Create a project", body=..., answers={201: Answer("The project.", PROJECT)})` declares a
-handler, `@implies(errors=[...])` a guard. The route table in app.py holds path, method and guards.
+describes = Section("Projects").describes
+@describes("createProject", "Create a project", body=..., answers={201: Answer("The project.", PROJECT)}) declares a handler,
+@implies(errors=[...]) a guard. The route table in app.py has path, method and guards.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -152,73 +153,76 @@ class Operation(NamedTuple):
     guards: tuple[Implied, ...] = ()
 
 
-@overload
-def describes(
-    tag: str,
-    id: str,
-    summary: str,
-    text: str = ...,
-    *,
-    answers: Mapping[int, Answer],
-    body: Shape[B],
-    examples: Mapping[str, Any] = ...,
-    most_bytes: int = ...,
-    parameters: Sequence[Schema | Item] = ...,
-    errors: Sequence[Refusal] = ...,
-) -> Callable[
-    [Callable[[Request[State], *Who, B], Awaitable[Response]]], Callable[[Request[State], *Who], Awaitable[Response]]
-]: ...
+class Section(NamedTuple):
+    """A section of the interface document. Its `describes` declares handlers."""
 
+    tag: str
 
-@overload
-def describes(
-    tag: str,
-    id: str,
-    summary: str,
-    text: str = ...,
-    *,
-    answers: Mapping[int, Answer],
-    body: Body | None = ...,
-    parameters: Sequence[Schema | Item] = ...,
-    errors: Sequence[Refusal] = ...,
-    paged: bool = ...,
-    security: Sequence[Component | None] = ...,
-) -> Callable[[Handler], Handler]: ...
+    @overload
+    def describes(
+        self,
+        id: str,
+        summary: str,
+        text: str = ...,
+        *,
+        answers: Mapping[int, Answer],
+        body: Shape[B],
+        examples: Mapping[str, Any] = ...,
+        most_bytes: int = ...,
+        parameters: Sequence[Schema | Item] = ...,
+        errors: Sequence[Refusal] = ...,
+    ) -> Callable[
+        [Callable[[Request[State], *Who, B], Awaitable[Response]]], Callable[[Request[State], *Who], Awaitable[Response]]
+    ]: ...
 
+    @overload
+    def describes(
+        self,
+        id: str,
+        summary: str,
+        text: str = ...,
+        *,
+        answers: Mapping[int, Answer],
+        body: Body | None = ...,
+        parameters: Sequence[Schema | Item] = ...,
+        errors: Sequence[Refusal] = ...,
+        paged: bool = ...,
+        security: Sequence[Component | None] = ...,
+    ) -> Callable[[Handler], Handler]: ...
 
-def describes(
-    tag: str,
-    id: str,
-    summary: str,
-    text: str = "",
-    *,
-    answers: Mapping[int, Answer],
-    body: Shape[Any] | Body | None = None,
-    examples: Mapping[str, Any] = _EMPTY,
-    most_bytes: int = MIB,
-    parameters: Sequence[Schema | Item] = (),
-    errors: Sequence[Refusal] = (),
-    paged: bool = False,
-    security: Sequence[Component | None] = (),
-) -> Callable[..., Any]:
-    """Declare a handler's operation. Guards and body add their own refusals.
+    def describes(
+        self,
+        id: str,
+        summary: str,
+        text: str = "",
+        *,
+        answers: Mapping[int, Answer],
+        body: Shape[Any] | Body | None = None,
+        examples: Mapping[str, Any] = _EMPTY,
+        most_bytes: int = MIB,
+        parameters: Sequence[Schema | Item] = (),
+        errors: Sequence[Refusal] = (),
+        paged: bool = False,
+        security: Sequence[Component | None] = (),
+    ) -> Callable[..., Any]:
+        """Declare a handler's operation. Guards and body add their own refusals.
 
-    A `body` that is a Shape is read and checked first, with at most `most_bytes`; the handler gets the typed value as its last
-    argument. `paged` is a list with `?limit=` and `?after=`. `security` is for a handler that checks a token itself; None in it
-    means that the token is optional.
-    """
-    whole = Body(body, examples, most_bytes) if isinstance(body, Shape) else body
-    found = [one.parameter if isinstance(one, Item) else one for one in parameters]
-    refusals = [*(one.not_found for one in parameters if isinstance(one, Item)), *errors]
-    operation = Operation(tag, id, summary, text, whole, answers, found, refusals, paged, security)
+        A `body` that is a Shape is read and checked first, with at most `most_bytes`. The handler gets the typed value as its
+        last argument. `paged` is a list with `?limit=` and `?after=`. `security` is for a handler that checks a token itself;
+        None in it means that the token is optional.
+        """
+        whole = Body(body, examples, most_bytes) if isinstance(body, Shape) else body
+        found = [one.parameter if isinstance(one, Item) else one for one in parameters]
+        refusals = [*(one.not_found for one in parameters if isinstance(one, Item)), *errors]
+        operation = Operation(self.tag, id, summary, text, whole, answers, found, refusals, paged, security)
 
-    def declare(handler: Callable[..., Any]) -> Callable[..., Any]:
-        if isinstance(body, Shape):
-            handler = _with_body(handler, body, most_bytes)
-        vars(handler)["operation"] = operation
-        return handler
+        def declare(handler: Callable[..., Any]) -> Callable[..., Any]:
+            if isinstance(body, Shape):
+                handler = _with_body(handler, body, most_bytes)
+            vars(handler)["operation"] = operation
+            return handler
 
-    return declare
+        return declare
 
 
 def _with_body(handler: Callable[..., Awaitable[Response]], shape: Shape[Any], most_bytes: int) -> Callable[..., Any]:

@@ -13,8 +13,8 @@ from svc.server.interface import (
     Component,
     Operation,
     Refusal,
+    Section,
     as_event,
-    describes,
     event_of,
     header,
     implies,
@@ -55,7 +55,7 @@ def as_page(handler: Endpoint) -> Endpoint:
 
 
 def handler(**declared: Any) -> Endpoint:
-    @describes("Things", "doIt", "Do it", **{"answers": {200: Answer("Done.", THING)}, **declared})
+    @Section("Things").describes("doIt", "Do it", **{"answers": {200: Answer("Done.", THING)}, **declared})
     async def endpoint(request: Request[Any]) -> Response:
         return Response()
 
