@@ -308,8 +308,9 @@ async def test_providers_go_with_their_account(service: Service, headers: dict[s
     assert deleted.status_code == 204
     db, box = service.state["db"], service.state["key_box"]
     assert await db.read(lambda conn: conn.execute("SELECT count(*) FROM providers").fetchone()[0]) == 0
+    late = {"name": "late", "base_url": URL, "api_key": None, "models": None}
     with pytest.raises(ApiError) as refused:
-        await db.write(providers.add_provider, account_id, {"name": "late", "base_url": URL}, box, 1.0)
+        await db.write(providers.add_provider, account_id, late, box, 1.0)
     assert refused.value.code == "invalid_api_key"
 
 
