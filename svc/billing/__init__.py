@@ -1,5 +1,5 @@
 """Money: the wallet and its ledger, usage, payments through a checkout.
 
-Amounts are integer micros; the schema keeps the books, the code here only writes entries.
-It may not know what is bought: no models, no agents, no HTTP answers.
+Amounts are integer micros. The schema keeps the books; this code only inserts entries.
+It may not know of models, agents or HTTP answers.
 """

@@ -12,14 +12,13 @@ from svc.billing import wallet
 from svc.errors import StartError
 from svc.money import dollars
 
-NOT_PAYMENTS = ("unpaid", "no payment", "credited before")  # reasons of events that nobody has to credit
+NOT_PAYMENTS = ("unpaid", "no payment", "credited before")  # reasons of events that need no credit
 RESEND = "Send the event again in Stripe's dashboard (Developers, Webhooks); it is credited once"
 DELETED = "Nothing to book: the account is deleted, and its wallet with it. 'svc report' counts this refund"
-# Conditions of SQL. What of a payment was returned and is not booked; payments that should have been credited.
+# SQL: what was returned and is not booked; refunds that are not booked; payments that should have been credited.
 _DUE = "min(returned_micros, paid_micros) - booked_micros"
 _RETURNED = f"payment_id IN (SELECT ifnull(checkout_id, id) FROM payment_events WHERE returns) AND {_DUE} > 0"  # noqa: S608 - our own words
 _PAYS = f"NOT credited AND type LIKE 'checkout.session.%' AND reason NOT IN {NOT_PAYMENTS}"
-_UNHEARD_SECONDS = 25 * 3600  # Stripe ends an unpaid session after a day and reports that
 
 
 # --- bookings by the operator
@@ -28,7 +27,7 @@ _UNHEARD_SECONDS = 25 * 3600  # Stripe ends an unpaid session after a day and re
 def book_refund(tx: sqlite3.Connection, account_id: str, micros: int, payment_id: str, note: str, now_seconds: float) -> None:
     """Debit a refund or a dispute of a checkout, or of an event that names no checkout of ours.
 
-    Raises StartError where this would book more than was paid or the same refund again, ApiError `insufficient_funds`.
+    Raises StartError if this would book more than was paid or the same refund again, ApiError `insufficient_funds`.
     """
     prefix = f"refund:{payment_id}:"
     query = "SELECT count(*) + 1 FROM ledger WHERE reference > ? AND reference < ?"
@@ -42,14 +41,14 @@ def book_refund(tx: sqlite3.Connection, account_id: str, micros: int, payment_id
 
 
 def book_payment(tx: sqlite3.Connection, account_id: str, micros: int, event_id: str, note: str, now_seconds: float) -> None:
-    """Credit a payment that could not be credited by itself, once. Raises StartError, ApiError `invalid_value`."""
+    """Credit a payment that could not be credited automatically, once. Raises StartError, ApiError `invalid_value`."""
     try:
         wallet.credit(tx, account_id, micros, description=note, reference=f"payment:{event_id}", now_seconds=now_seconds)
     except sqlite3.IntegrityError as error:
         if "a ledger row is never replaced" in str(error):
             raise StartError(f"the payment {event_id} is credited already") from None
         if "payment_not_credited" in str(error):
-            text = f"{event_id} is no payment that waits to be credited to this account; 'svc payments' lists those that do"
+            text = f"{event_id} is not an uncredited payment of this account; 'svc payments' lists those"
             raise StartError(text) from None
         raise
 
@@ -57,7 +56,7 @@ def book_payment(tx: sqlite3.Connection, account_id: str, micros: int, event_id:
 def _why_refused(conn: sqlite3.Connection, account_id: str, payment_id: str) -> str:
     found = conn.execute("SELECT * FROM refunds WHERE payment_id = ?", (payment_id,)).fetchone()
     if found is None:
-        return f"there is no payment or refund {payment_id}; 'svc payments' lists what is to be booked"
+        return f"there is no payment or refund {payment_id}; 'svc payments' lists those that are not booked"
     if found["checkout_id"] and found["account_id"] is None:
         return DELETED
     if found["checkout_id"] and found["account_id"] != account_id:
@@ -69,12 +68,11 @@ def _why_refused(conn: sqlite3.Connection, account_id: str, payment_id: str) -> 
     )
 
 
-# --- what there is to book
+# --- what the operator must book
 
 
 def todo(conn: sqlite3.Connection, event_id: str) -> str | None:
-    """Return the command that books a refund or a dispute, or why it cannot be booked; None for other events and after it was
-    booked."""
+    """Return the command that books a refund or a dispute, or why it cannot be booked; None for others and booked ones."""
     found = conn.execute(
         f"""
         SELECT payment_id, account_id, refunds.checkout_id, min(amount_micros, {_DUE}) AS due
@@ -90,22 +88,28 @@ def todo(conn: sqlite3.Connection, event_id: str) -> str | None:
     return _debit(conn, found["account_id"], found["due"], found["payment_id"])
 
 
+def _credit(account_id: str | None, due_micros: int, event_id: str) -> str:
+    amount = _amount(due_micros) if due_micros > 0 else "DOLLARS"
+    return f"svc credit {account_id or 'EMAIL'} {amount} --payment {shlex.quote(event_id)}"
+
+
 def _debit(conn: sqlite3.Connection, account_id: str | None, due_micros: int, payment_id: str) -> str:
-    """The command for `due_micros`, or for as much of them as the wallet has."""
+    """Return the command for `due_micros`, or for what the wallet has."""
     micros = due_micros if account_id is None else min(due_micros, wallet.available_micros(conn, account_id))
     if not micros:
-        return "The wallet is empty: book it when there is money in it again"
+        return "The wallet is empty. Book it when there is money in the wallet again"
     return f"svc debit {account_id or 'EMAIL'} {_amount(micros)} --refund-of {shlex.quote(payment_id)}"
 
 
 def _amount(micros: int) -> str:
-    """Dollars as the commands take them."""
     return dollars(micros)[1:].replace(",", "")
 
 
 class Mismatch(NamedTuple):
-    """A payment that the ledger does not follow; `since` is Unix seconds. `unheard`: the processor has sent no event for the
-    checkout, which is normal where nobody has paid."""
+    """A payment that the ledger does not follow; `since` is Unix seconds.
+
+    `unheard`: the processor has sent no event for the checkout, which is normal for an unpaid one.
+    """
 
     text: str
     todo: str
@@ -116,117 +120,90 @@ class Mismatch(NamedTuple):
     since: float
     unheard: bool = False
 
-    def told(self, text: str, todo: str = "") -> "Mismatch":
-        """The same with what is known better now."""
-        return self._replace(text=text, todo=todo)
+
+# Each row has the fields of a Mismatch, or instead of `todo` what its command must credit or debit.
+_MISMATCHES = (
+    # Payments.
+    f"""
+    SELECT 'paid, and not credited: ' || reason || '; refund it at the processor, or credit it'
+            || iif(currency IS 'usd', '', ' (the amount is in ' || ifnull(currency, 'no currency') || ')') AS text,
+        checkout_id, session_id, account_id, due_micros AS micros, received_at AS since,
+        id AS payment_id, iif(currency IS 'usd', due_micros, 0) AS credit_micros
+    FROM (
+        SELECT event.*, account_id, ifnull(event.amount_micros, 0) - (
+            SELECT ifnull(sum(amount_micros), 0) FROM payment_events
+            WHERE returns AND currency IS event.currency
+                AND (checkout_id = event.checkout_id OR (checkout_id IS NULL AND payment_intent = event.payment_intent))
+        ) AS due_micros
+        FROM (SELECT * FROM payment_events WHERE {_PAYS}) AS event LEFT JOIN checkouts ON checkouts.id = event.checkout_id
+        WHERE NOT EXISTS (SELECT 1 FROM ledger WHERE reference = 'payment:' || event.id)
+            AND NOT EXISTS (SELECT 1 FROM payment_events WHERE checkout_id = event.checkout_id AND credited)
+    ) WHERE due_micros > 0 OR amount_micros IS NULL ORDER BY received_at
+    """,  # noqa: S608 - our own words
+    # Refunds and disputes of checkouts.
+    f"""
+    SELECT 'not booked: ' || (
+            SELECT group_concat(DISTINCT type) FROM payment_events WHERE checkout_id = payment_id AND returns) AS text,
+        checkout_id, session_id, refunds.account_id, {_DUE} AS micros,
+        (SELECT max(received_at) FROM payment_events WHERE checkout_id = payment_id) AS since,
+        payment_id, {_DUE} AS debit_micros
+    FROM refunds JOIN checkouts ON checkouts.id = payment_id
+    WHERE refunds.account_id NOT NULL AND {_RETURNED} ORDER BY since
+    """,  # noqa: S608 - our own words
+    # Those that have no amount in dollars, if nothing is booked for their checkout.
+    """
+    SELECT 'not booked: ' || type || ', not in dollars but in ' || ifnull(currency, 'no currency') AS text,
+        printf('svc debit %s DOLLARS --refund-of %s', account_id, payment_id) AS todo,
+        payment_id AS checkout_id, session_id, account_id, 0 AS micros, received_at AS since
+    FROM payment_events JOIN refunds ON payment_id = payment_events.checkout_id
+    WHERE returns AND (currency IS NOT 'usd' OR amount_micros IS NULL)
+        AND account_id NOT NULL AND paid_micros > 0 AND booked_micros = 0
+    ORDER BY received_at
+    """,
+    # Those of payments that are unknown, or were credited by hand.
+    f"""
+    SELECT 'not booked: ' || event.type || ' of an unknown payment (' || ifnull(event.payment_intent, 'no id') || ')' AS text,
+        NULL AS checkout_id, event.session_id, ledger.account_id, event.amount_micros - booked_micros AS micros,
+        event.received_at AS since, event.id AS payment_id, event.amount_micros - booked_micros AS debit_micros
+    FROM payment_events AS event JOIN refunds ON payment_id = event.id
+    LEFT JOIN (SELECT * FROM payment_events WHERE {_PAYS}) AS paid ON paid.payment_intent = event.payment_intent
+    LEFT JOIN ledger ON reference = 'payment:' || paid.id
+    WHERE debit_micros > 0 AND (paid.id IS NULL OR ledger.id NOT NULL) GROUP BY event.id ORDER BY event.received_at
+    """,  # noqa: S608 - our own words
+    # Checkouts without an event. Stripe ends an unpaid session after a day, and sends an event then.
+    """
+    SELECT 'the processor has sent no event' AS text, 'Check that its webhook comes here, and whether it was paid' AS todo,
+        id AS checkout_id, session_id, account_id, amount_micros AS micros, created_at AS since, 1 AS unheard
+    FROM checkouts
+    WHERE state = 'open' AND session_id NOT NULL AND session_id NOT LIKE 'sandbox\\_%' ESCAPE '\\'
+        AND created_at < :now - 25 * 3600 AND NOT EXISTS (SELECT 1 FROM payment_events WHERE checkout_id = checkouts.id)
+    ORDER BY created_at
+    """,
+)
 
 
 def mismatches(conn: sqlite3.Connection, now_seconds: float) -> list[Mismatch]:
-    """Every payment, refund and dispute that the ledger does not follow, with what to do about it."""
-    broken = [Mismatch(finding, "See 'svc check'", None, None, None, 0, now_seconds) for finding in verify(conn)]
-    return broken + _uncredited(conn) + _unbooked(conn) + _foreign(conn) + _unknown(conn) + _unheard(conn, now_seconds)
+    """Return every payment, refund and dispute that the ledger does not follow, with what to do about it."""
+    found = [Mismatch(finding, "Run 'svc check'", None, None, None, 0, now_seconds) for finding in verify(conn)]
+    for query in _MISMATCHES:
+        for row in conn.execute(query, {"now": now_seconds}).fetchall():
+            fields = dict(row)
+            payment_id = fields.pop("payment_id", None)
+            if "credit_micros" in fields:
+                fields["todo"] = _credit(row["account_id"], fields.pop("credit_micros"), payment_id)
+            elif "debit_micros" in fields:
+                fields["todo"] = _debit(conn, row["account_id"], fields.pop("debit_micros"), payment_id)
+            found.append(Mismatch(**fields))
+    return found
 
 
 def returned_to_deleted(conn: sqlite3.Connection) -> tuple[int, int]:
-    """How many payments of deleted accounts were refunded after the deletion, and the sum in micros."""
+    """Return how many payments of deleted accounts were refunded after the deletion, and their sum in micros."""
     query = f"""
         SELECT count(*), ifnull(sum({_DUE}), 0) FROM refunds WHERE {_RETURNED} AND checkout_id NOT NULL AND account_id IS NULL
     """  # noqa: S608 - our own words
     number, micros = conn.execute(query).fetchone()
     return number, micros
-
-
-def _uncredited(conn: sqlite3.Connection) -> list[Mismatch]:
-    rows = conn.execute(
-        f"""
-        SELECT * FROM (
-            SELECT event.*, account_id, state, ifnull(event.amount_micros, 0) - (
-                SELECT ifnull(sum(amount_micros), 0) FROM payment_events
-                WHERE returns AND currency IS event.currency
-                    AND (checkout_id = event.checkout_id OR (checkout_id IS NULL AND payment_intent = event.payment_intent))
-            ) AS due_micros
-            FROM (SELECT * FROM payment_events WHERE {_PAYS}) AS event LEFT JOIN checkouts ON checkouts.id = event.checkout_id
-            WHERE NOT EXISTS (SELECT 1 FROM ledger WHERE reference = 'payment:' || event.id)
-                AND NOT EXISTS (SELECT 1 FROM payment_events WHERE checkout_id = event.checkout_id AND credited)
-        ) WHERE due_micros > 0 OR amount_micros IS NULL ORDER BY received_at
-        """  # noqa: S608 - our own words
-    ).fetchall()
-    found = []
-    for row in rows:
-        amount = _amount(row["due_micros"]) if row["currency"] == "usd" and row["due_micros"] > 0 else "DOLLARS"
-        command = f"svc credit {row['account_id'] or 'EMAIL'} {amount} --payment {shlex.quote(row['id'])}"
-        text = f"paid, and not credited: {row['reason']}; refund it at the processor, or credit it"
-        if row["currency"] != "usd":
-            text = f"{text} (the amount is in {row['currency']})"
-        ids = row["checkout_id"], row["session_id"], row["account_id"]
-        found.append(Mismatch(text, command, *ids, row["due_micros"], row["received_at"]))
-    return found
-
-
-def _unbooked(conn: sqlite3.Connection) -> list[Mismatch]:
-    """Refunds and disputes of checkouts."""
-    rows = conn.execute(
-        f"""
-        SELECT refunds.*, session_id, {_DUE} AS due_micros,
-            (SELECT max(received_at) FROM payment_events WHERE checkout_id = payment_id) AS since,
-            (SELECT group_concat(DISTINCT type) FROM payment_events WHERE checkout_id = payment_id AND returns) AS types
-        FROM refunds JOIN checkouts ON checkouts.id = payment_id
-        WHERE refunds.account_id NOT NULL AND {_RETURNED} ORDER BY since
-        """  # noqa: S608 - our own words
-    ).fetchall()
-    found = []
-    for row in rows:
-        text, due = f"not booked: {row['types']}", row["due_micros"]
-        command = _debit(conn, row["account_id"], due, row["payment_id"])
-        found.append(Mismatch(text, command, row["checkout_id"], row["session_id"], row["account_id"], due, row["since"]))
-    return found
-
-
-def _foreign(conn: sqlite3.Connection) -> list[Mismatch]:
-    """Refunds and disputes of checkouts that name no amount in dollars, while nothing is booked for their checkout."""
-    query = """
-        SELECT 'not booked: ' || type || ', not in dollars but in ' || ifnull(currency, 'no currency') AS text,
-            printf('svc debit %s DOLLARS --refund-of %s', account_id, payment_id) AS todo,
-            payment_id AS checkout_id, session_id, account_id, 0 AS micros, received_at AS since
-        FROM payment_events JOIN refunds ON payment_id = payment_events.checkout_id
-        WHERE returns AND (currency IS NOT 'usd' OR amount_micros IS NULL)
-            AND account_id NOT NULL AND paid_micros > 0 AND booked_micros = 0
-        ORDER BY received_at
-    """
-    return [Mismatch(**row) for row in conn.execute(query)]
-
-
-def _unknown(conn: sqlite3.Connection) -> list[Mismatch]:
-    """Refunds and disputes of payments that are not known here, or that were credited by hand."""
-    rows = conn.execute(
-        f"""
-        SELECT event.*, event.amount_micros - booked_micros AS due_micros, ledger.account_id
-        FROM payment_events AS event JOIN refunds ON payment_id = event.id
-        LEFT JOIN (SELECT * FROM payment_events WHERE {_PAYS}) AS paid ON paid.payment_intent = event.payment_intent
-        LEFT JOIN ledger ON reference = 'payment:' || paid.id
-        WHERE due_micros > 0 AND (paid.id IS NULL OR ledger.id NOT NULL) GROUP BY event.id ORDER BY event.received_at
-        """  # noqa: S608 - our own words
-    ).fetchall()
-    found = []
-    for row in rows:
-        command = _debit(conn, row["account_id"], row["due_micros"], row["id"])
-        text = f"not booked: {row['type']} of a payment that is not known here ({row['payment_intent']})"
-        ids = None, row["session_id"], row["account_id"]
-        found.append(Mismatch(text, command, *ids, row["due_micros"], row["received_at"]))
-    return found
-
-
-def _unheard(conn: sqlite3.Connection, now_seconds: float) -> list[Mismatch]:
-    query = """
-        SELECT 'the processor has said nothing of it' AS text,
-            'See that its webhook comes here, and whether it was paid' AS todo,
-            id AS checkout_id, session_id, account_id, amount_micros AS micros, created_at AS since, 1 AS unheard
-        FROM checkouts
-        WHERE state = 'open' AND session_id IS NOT NULL AND session_id NOT LIKE 'sandbox\\_%' ESCAPE '\\' AND created_at < ?
-            AND NOT EXISTS (SELECT 1 FROM payment_events WHERE checkout_id = checkouts.id)
-        ORDER BY created_at
-    """
-    return [Mismatch(**row) for row in conn.execute(query, (now_seconds - _UNHEARD_SECONDS,))]
 
 
 # --- the rules, for `svc check`
@@ -268,5 +245,5 @@ _RULES = {
 
 
 def verify(conn: sqlite3.Connection) -> list[str]:
-    """What is wrong between processor, checkouts and ledger, a line each; empty when every rule holds."""
+    """Return what is wrong between processor, checkouts and ledger, a line each."""
     return [finding.format(*row) for finding, query in _RULES.items() for row in conn.execute(query)]

@@ -1,7 +1,7 @@
-"""Funding: a checkout of ours, a payment at the processor, and its event that credits the wallet exactly once.
+"""Payments: a checkout, its session at the processor, and the event that credits the wallet exactly once.
 
 POST /checkout -> add_checkout (on disk) -> open_session -> set_session -> 303 to the processor's page, where the person pays
-the processor -> POST /billing/webhook -> deliver: signature -> receive: judge, credit, checkout, event in one transaction
+the processor -> POST /billing/webhook -> deliver: signature -> receive: credit, checkout and event in one transaction
 """
 
 import sqlite3
@@ -18,14 +18,15 @@ from svc.money import micros_of
 
 LEAST_MICROS, MOST_MICROS = 5_000_000, 10_000_000_000
 MICROS_PER_CENT = 10_000
-_FORGOTTEN_AT_ONCE = 20
+_DELETED_AT_ONCE = 20
 _RETURNS = ("charge.refunded", "charge.dispute.created")  # as in schema.sql
-_COLUMNS = "id, account_id, amount_micros, state, session_id"
 
 
 class Checkout(NamedTuple):
-    """A funding that somebody began; `account_id` is None once that account is deleted, `session_id` is the processor's and None
-    until it has answered. `state`: `open`, `paid`, `failed` or `expired`."""
+    """A payment that a person began; `account_id` is None if the account is deleted, `session_id` until the processor answers.
+
+    `state` is `open`, `paid`, `failed` or `expired`.
+    """
 
     id: str
     account_id: str | None
@@ -35,8 +36,10 @@ class Checkout(NamedTuple):
 
 
 class Receipt(NamedTuple):
-    """What became of one delivery of an event; `reason` says why it credited nothing. `todo`, for a refund or a dispute: the
-    command that books it, or why there is nothing to book."""
+    """The result of one delivery of an event; `reason` says why it credited nothing.
+
+    `todo`, for a refund or a dispute, is the command that books it, or why there is nothing to book.
+    """
 
     event: PaymentEvent
     credited: bool
@@ -46,14 +49,14 @@ class Receipt(NamedTuple):
 
     @property
     def needs_operator(self) -> bool:
-        """Whether money has moved that the wallet does not follow by itself."""
+        """Whether the operator must book it: the wallet does not follow it automatically."""
         uncredited = self.event.pays and not self.credited and self.reason not in matching.NOT_PAYMENTS
         return self.reason != "repeated" and (uncredited or self.event.type in _RETURNS)
 
 
 @dataclass(frozen=True)
 class Payments:
-    """The processor in use. `mode`: `stripe`, `sandbox` (a page of ours plays it) or `none`; `secret` signs its events."""
+    """The processor in use. `mode` is `stripe`, `sandbox` (a page of this service) or `none`; `secret` signs its events."""
 
     mode: str
     base_url: str
@@ -61,42 +64,40 @@ class Payments:
     stripe: Stripe | None = None
 
     async def open_session(self, checkout_id: str, amount_micros: int) -> tuple[str, str]:
-        """The processor's id and page for a checkout of ours that is on disk. Raises ApiError `upstream_*`."""
+        """Return the processor's id and page for a stored checkout. Raises ApiError `upstream_*`."""
         if self.stripe is None:
             session_id = "sandbox_" + random_base62(32)
             return session_id, f"{self.base_url}/checkout/sandbox/{session_id}"
-        back = f"{self.base_url}/checkout"
-        return await self.stripe.create_session(
-            checkout_id, amount_micros // MICROS_PER_CENT, f"{back}/return?checkout={checkout_id}", back
-        )
+        page = f"{self.base_url}/checkout"
+        cents = amount_micros // MICROS_PER_CENT
+        return await self.stripe.create_session(checkout_id, cents, f"{page}/return?checkout={checkout_id}", page)
 
     async def deliver(self, db: Database, signatures: Sequence[str], body: bytes, now_seconds: float) -> Receipt:
-        """Takes one event in; when this returns it is on disk with all it does.
+        """Receive an event; when this returns, it is on disk with its credit.
 
-        Raises ApiError `invalid_value` for a wrong signature, `invalid_json`, `storage_unavailable`: the processor repeats it.
+        Raises ApiError `invalid_value` for a wrong signature, `invalid_json`, and `storage_unavailable`: the processor retries.
         """
         check_signature(self.secret, signatures, body, now_seconds)
         return await db.write(receive, read_event(body), now_seconds, test_money=self.mode == "sandbox")
 
     def sandbox_event(self, checkout: Checkout, now_seconds: float) -> tuple[str, bytes]:
-        """The signature and the body that the sandbox sends when somebody pays there."""
+        """Return the signature and the body that the sandbox sends when a person pays."""
         cents = checkout.amount_micros // MICROS_PER_CENT
         body = session_event(checkout.session_id or "", checkout.id, cents, now_seconds)
         return sign(self.secret or b"", body, int(now_seconds)), body
 
 
 def check_amount(text: str | None) -> int:
-    """An amount in dollars from a form, in micros. Raises ApiError `invalid_value` outside of 5 to 10,000 or below a cent."""
+    """Return the micros of an amount in dollars. Raises ApiError `invalid_value` unless it is 5 to 10,000 in whole cents."""
     micros = micros_of((text or "").strip())
     if micros is None or not LEAST_MICROS <= micros <= MOST_MICROS or micros % MICROS_PER_CENT:
-        raise ApiError(
-            "invalid_value", "The amount must be 5.00 to 10000.00 US dollars in whole cents, such as 25 or 12.50.", param="amount"
-        )
+        rule = "The amount must be 5.00 to 10000.00 US dollars in whole cents, such as 25 or 12.50."
+        raise ApiError("invalid_value", rule, param="amount")
     return micros
 
 
 def add_checkout(tx: sqlite3.Connection, account_id: str, checkout_id: str, amount_micros: int, now_seconds: float) -> None:
-    """Opens a checkout. Raises ApiError `invalid_api_key` when the account is gone."""
+    """Store a checkout. Raises ApiError `invalid_api_key` if the account is deleted."""
     try:
         tx.execute(
             "INSERT INTO checkouts (id, account_id, amount_micros, created_at) VALUES (?, ?, ?, ?)",
@@ -104,16 +105,7 @@ def add_checkout(tx: sqlite3.Connection, account_id: str, checkout_id: str, amou
         )
     except sqlite3.IntegrityError:
         raise ApiError("invalid_api_key") from None
-    _delete_abandoned(tx)
-
-
-def detach_checkouts(tx: sqlite3.Connection, account_id: str) -> None:
-    """Takes its checkouts from an account whose deletion has begun: a payment that still comes credits nobody."""
-    tx.execute("UPDATE checkouts SET account_id = NULL WHERE account_id = ?", (account_id,))
-
-
-def _delete_abandoned(tx: sqlite3.Connection) -> None:
-    """Deletes some of the checkouts that nobody has paid for 30 days; the schema says which these are."""
+    # Delete some checkouts that are unpaid after 30 days; the schema has the same rule.
     tx.execute(
         """
         DELETE FROM checkouts WHERE id IN (
@@ -123,46 +115,52 @@ def _delete_abandoned(tx: sqlite3.Connection) -> None:
                     SELECT 1 FROM payment_events WHERE checkout_id = checkouts.id AND type <> 'checkout.session.expired')
             ORDER BY created_at LIMIT ?)
         """,
-        (_FORGOTTEN_AT_ONCE,),
+        (_DELETED_AT_ONCE,),
     )
 
 
+def detach_checkouts(tx: sqlite3.Connection, account_id: str) -> None:
+    """Detach the checkouts from an account that is being deleted: a later payment credits no account."""
+    tx.execute("UPDATE checkouts SET account_id = NULL WHERE account_id = ?", (account_id,))
+
+
 def set_session(tx: sqlite3.Connection, account_id: str, checkout_id: str, session_id: str) -> None:
-    """Notes the processor's session of a checkout. Raises ApiError `upstream_invalid_response` for one that another has."""
+    """Store the processor's session of a checkout. Raises ApiError `upstream_invalid_response` if another checkout has it."""
     try:
         tx.execute("UPDATE checkouts SET session_id = ? WHERE account_id = ? AND id = ?", (session_id, account_id, checkout_id))
     except sqlite3.IntegrityError:
-        raise ApiError(
-            "upstream_invalid_response", "The payment processor's answer makes no sense. Nothing was charged."
-        ) from None
+        text = "The payment processor's answer is not valid. Nothing was charged."
+        raise ApiError("upstream_invalid_response", text) from None
 
 
 def checkout_of(conn: sqlite3.Connection, account_id: str, checkout_id: str) -> Checkout | None:
-    """A checkout of the account by its own id or by the processor's session."""
-    row = conn.execute(
-        f"SELECT {_COLUMNS} FROM checkouts WHERE account_id = ? AND ? IN (id, session_id)",  # noqa: S608 - our own names
-        (account_id, checkout_id),
-    ).fetchone()
+    """Return the account's checkout with this id, or with this session of the processor."""
+    return _checkout(conn, "account_id = ? AND ? IN (id, session_id)", account_id, checkout_id)
+
+
+def _checkout(conn: sqlite3.Connection, condition: str, *values: str | None) -> Checkout | None:
+    query = f"SELECT id, account_id, amount_micros, state, session_id FROM checkouts WHERE {condition} LIMIT 1"  # noqa: S608 - ours
+    row = conn.execute(query, values).fetchone()
     return None if row is None else Checkout(**row)
 
 
 def receive(tx: sqlite3.Connection, event: PaymentEvent, now_seconds: float, *, test_money: bool = False) -> Receipt:
-    """Judges an event and keeps it; a payment is credited in the same transaction, once per checkout.
+    """Store an event, and credit a payment in the same transaction, once per checkout.
 
-    Amount and account are our own row's; an event that says otherwise, or has been here before, credits nothing.
+    Amount and account are those of the checkout; an event that differs, or was received before, credits nothing.
     """
     if tx.execute("SELECT 1 FROM payment_events WHERE id = ?", (event.id,)).fetchone():
         return Receipt(event, False, "repeated")
     checkout = _checkout_for(tx, event)
     reason = _objection(event, checkout)
-    if reason is None and checkout is not None and checkout.account_id is not None:
-        reason = _pay(tx, checkout, checkout.account_id, event, now_seconds, test_money)
-    ended = {"checkout.session.expired": "expired", "checkout.session.async_payment_failed": "failed"}.get(event.type)
-    if checkout is not None and event.session_id == checkout.session_id:
+    if reason is None and checkout is not None:
+        reason = _pay(tx, checkout, event, now_seconds, test_money)
+    if checkout is not None and (reason is None or event.session_id == checkout.session_id):
+        ended = {"checkout.session.expired": "expired", "checkout.session.async_payment_failed": "failed"}.get(event.type)
         if ended:
             tx.execute("UPDATE checkouts SET state = ? WHERE id = ? AND state = 'open'", (ended, checkout.id))
-        if event.payment_intent:
-            _name_payment(tx, checkout.id, event.payment_intent)
+        statement = "UPDATE checkouts SET payment_intent = ? WHERE id = ? AND payment_intent IS NULL AND ?1 NOT NULL"
+        tx.execute(statement, (event.payment_intent, checkout.id))
     cents = event.returned_cents if event.returned_cents is not None else event.amount_cents
     tx.execute(
         """
@@ -188,28 +186,20 @@ def receive(tx: sqlite3.Connection, event: PaymentEvent, now_seconds: float, *, 
 
 
 def _checkout_for(conn: sqlite3.Connection, event: PaymentEvent) -> Checkout | None:
-    """The checkout that an event is about: the one with its session, else the one it names, if that has no session yet; of a
-    refund or a dispute the one with its payment, else the one that it names."""
+    """Return the checkout of an event: by its session, else by the id that it names if that checkout has no session yet.
+
+    For a refund or a dispute: by its payment, else by the id that it names.
+    """
     if event.returned_cents is not None or event.type in _RETURNS:
-        row = conn.execute(
-            f"""
-            SELECT {_COLUMNS} FROM checkouts WHERE payment_intent = ? OR id = ? ORDER BY payment_intent IS NOT ? LIMIT 1
-            """,  # noqa: S608 - our own names
-            (event.payment_intent, event.checkout_id, event.payment_intent),
-        ).fetchone()
-        return None if row is None else Checkout(**row)
-    row = conn.execute(
-        f"""
-        SELECT {_COLUMNS} FROM checkouts WHERE session_id = ? OR (id = ? AND session_id IS NULL)
-        ORDER BY session_id IS NULL LIMIT 1
-        """,  # noqa: S608 - our own names
-        (event.session_id, event.checkout_id),
-    ).fetchone()
-    return None if row is None else Checkout(**row)
+        payment = event.payment_intent
+        condition = "payment_intent = ? OR id = ? ORDER BY payment_intent IS NOT ?"
+        return _checkout(conn, condition, payment, event.checkout_id, payment)
+    condition = "session_id = ? OR (id = ? AND session_id IS NULL) ORDER BY session_id IS NULL"
+    return _checkout(conn, condition, event.session_id, event.checkout_id)
 
 
 def _objection(event: PaymentEvent, checkout: Checkout | None) -> str | None:
-    """Why an event credits nothing, None when it is a payment that fits our checkout."""
+    """Return why an event credits nothing, or None if it is a payment of this checkout."""
     if not event.pays:
         return "unpaid" if event.type == "checkout.session.completed" else "no payment"
     if checkout is None or event.session_id is None:
@@ -227,30 +217,17 @@ def _objection(event: PaymentEvent, checkout: Checkout | None) -> str | None:
     return None
 
 
-def _name_payment(tx: sqlite3.Connection, checkout_id: str, payment_intent: str) -> None:
-    tx.execute("UPDATE checkouts SET payment_intent = ? WHERE id = ? AND payment_intent IS NULL", (payment_intent, checkout_id))
-
-
-def _pay(
-    tx: sqlite3.Connection, checkout: Checkout, account_id: str, event: PaymentEvent, now_seconds: float, test_money: bool
-) -> str | None:
-    """Credits a checkout and marks it paid; the objection if the wallet does not take it."""
-    description = "Added funds (test money)" if test_money else "Added funds"
+def _pay(tx: sqlite3.Connection, checkout: Checkout, event: PaymentEvent, now_seconds: float, test_money: bool) -> str | None:
+    """Credit a checkout and mark it as paid; return the objection if the wallet would be over its bound."""
+    assert checkout.account_id is not None  # or there was an objection
+    account_id, amount_micros = checkout.account_id, checkout.amount_micros
+    text = "Added funds (test money)" if test_money else "Added funds"
     try:
-        wallet.credit(
-            tx,
-            account_id,
-            checkout.amount_micros,
-            description=description,
-            reference=checkout.id,
-            now_seconds=now_seconds,
-        )
+        wallet.credit(tx, account_id, amount_micros, description=text, reference=checkout.id, now_seconds=now_seconds)
     except ApiError:
         return "wallet full"
     tx.execute(
         "UPDATE checkouts SET state = 'paid', paid_at = ?, session_id = ? WHERE id = ?",
         (now_seconds, event.session_id, checkout.id),
     )
-    if event.payment_intent:
-        _name_payment(tx, checkout.id, event.payment_intent)
     return None

@@ -1,6 +1,6 @@
-"""What a month has brought and cost, and what is owed, for the operator's books: every figure out of the ledger.
+"""The operator's report of a month: income, spending, and what is owed, all from the ledger.
 
-It reads the whole ledger, two or three seconds for a million rows, from one state of the database.
+It reads the whole ledger in one snapshot: two or three seconds for a million rows.
 """
 
 import re
@@ -8,12 +8,13 @@ import sqlite3
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from svc.billing.usage import day_of
 from svc.errors import StartError
 
 
 @dataclass(frozen=True)
 class Line:
-    """One figure: `part` of the report, `name` within it, how many bookings or calls, their tokens, and the sum in micros."""
+    """One line: `part` of the report, `name` within it, the number of bookings or calls, their tokens and micros."""
 
     part: str
     name: str
@@ -24,7 +25,7 @@ class Line:
 
 
 def month_bounds(text: str) -> tuple[float, float]:
-    """The first moment of the month `text` (2026-09, in UTC) and of the one after it, in Unix seconds. Raises StartError."""
+    """Return the begin of the month `text` (2026-09, in UTC) and of the next one, in Unix seconds. Raises StartError."""
     match = re.fullmatch(r"(20[0-9]{2})-(0[1-9]|1[0-2])", text)
     if match is None:
         raise StartError("--month takes a month such as 2026-09")
@@ -34,18 +35,18 @@ def month_bounds(text: str) -> tuple[float, float]:
 
 
 _PARTS = {
-    # A sandbox's sessions bear a name of ours; what a person's checkout was stays told once the account is gone.
+    # A sandbox's sessions have a prefix, so they are known after the account is deleted, too.
     "income": """
         SELECT CASE WHEN reference GLOB 'refund:*' THEN 'refunds and disputes'
                 WHEN checkouts.id IS NULL THEN iif(ledger.amount_micros > 0, 'booked by hand', 'taken back by hand')
                 WHEN session_id LIKE 'sandbox\\_%' ESCAPE '\\' THEN 'checkouts (test money)' ELSE 'checkouts' END AS name,
-            count(*) AS count, sum(ledger.amount_micros) AS micros, 0 AS input_tokens, 0 AS output_tokens
+            count(*) AS count, sum(ledger.amount_micros) AS micros
         FROM ledger LEFT JOIN checkouts ON checkouts.id = reference
         WHERE model IS NULL AND ledger.created_at >= :begins AND ledger.created_at < :ends GROUP BY name ORDER BY name
     """,
     "returned to payers, not in the ledger": """
         SELECT iif(account_id IS NULL, 'of deleted accounts', 'not booked') AS name, count(*) AS count,
-            sum(booked_micros - min(returned_micros, paid_micros)) AS micros, 0 AS input_tokens, 0 AS output_tokens
+            sum(booked_micros - min(returned_micros, paid_micros)) AS micros
         FROM refunds JOIN (
             SELECT checkout_id AS returned, max(received_at) AS since FROM payment_events WHERE returns GROUP BY checkout_id
         ) ON payment_id = returned
@@ -65,30 +66,21 @@ _PARTS = {
         GROUP BY account_id ORDER BY micros DESC, name
     """,
     "overruns, by model": """
-        SELECT model AS name, sum(calls) AS count, sum(micros) AS micros, 0 AS input_tokens, 0 AS output_tokens
+        SELECT model AS name, sum(calls) AS count, sum(micros) AS micros
         FROM overruns WHERE day >= :first_day AND day < :next_day GROUP BY model ORDER BY micros DESC, name
     """,
     "owed at its end": """
-        SELECT 'in wallets' AS name, count(DISTINCT account_id) AS count, ifnull(sum(amount_micros), 0) AS micros,
-            0 AS input_tokens, 0 AS output_tokens
+        SELECT 'in wallets' AS name, count(DISTINCT account_id) AS count, ifnull(sum(amount_micros), 0) AS micros
         FROM ledger WHERE created_at < :ends AND account_id IN (SELECT account_id FROM wallets)
     """,
-    "nobody's any more": """
-        SELECT 'left by deleted accounts' AS name, count(*) AS count, sum(amount_micros) AS micros,
-            0 AS input_tokens, 0 AS output_tokens
+    "without an account": """
+        SELECT 'left by deleted accounts' AS name, count(*) AS count, sum(amount_micros) AS micros
         FROM ledger WHERE created_at < :ends AND ifnull(account_id, '') NOT IN (SELECT account_id FROM wallets) HAVING count(*)
     """,
 }
 
 
 def lines(conn: sqlite3.Connection, begins: float, ends: float) -> list[Line]:
-    """The report on what was booked from `begins` to before `ends`, in Unix seconds, part by part, the most first."""
-    days = {
-        "first_day": datetime.fromtimestamp(begins, UTC).strftime("%Y-%m-%d"),
-        "next_day": datetime.fromtimestamp(ends, UTC).strftime("%Y-%m-%d"),
-    }
-    return [
-        Line(part, **dict(row))
-        for part, query in _PARTS.items()
-        for row in conn.execute(query, {"begins": begins, "ends": ends, **days}).fetchall()
-    ]
+    """Return the report on what was booked from `begins` to before `ends` (Unix seconds)."""
+    bounds = {"begins": begins, "ends": ends, "first_day": day_of(begins), "next_day": day_of(ends)}
+    return [Line(part, **dict(row)) for part, query in _PARTS.items() for row in conn.execute(query, bounds).fetchall()]

@@ -1,4 +1,4 @@
-"""Stripe's wire: the signature of its webhook, its events, and Checkout Sessions over httpx."""
+"""Stripe's API: the signature of its webhook, its events, and Checkout Sessions over httpx."""
 
 import asyncio
 import hashlib
@@ -22,19 +22,19 @@ CHECKOUT_ORIGIN = "https://checkout.stripe.com"
 _HEADER_LENGTH = 8192
 _ID_LENGTH = 255
 _MOST_CENTS = 10**12
-_ATTEMPTS = 2
 _ATTEMPT_SECONDS = 8.0
 _PAUSE_SECONDS = 0.5
 _ANSWER_BYTES = 256 * 1024
 _URL = re.compile(r"[!-~]{1,4096}")
-# Worth one more try: under the same Idempotency-Key Stripe makes the session once, however often it is asked.
+# These are retried once: with the same Idempotency-Key, Stripe makes the session once.
 _TRANSIENT = {409, 429, 500, 502, 503, 504}
 
 
 class PaymentEvent(NamedTuple):
-    """What matters here of an event: the id of the object that it is about (a Checkout Session, a charge, a dispute), our
-    checkout's id, the payment that it belongs to, and the money: `amount_cents` of a session, `returned_cents` of a refund or a
-    dispute."""
+    """The part of an event that is used here. `session_id` is the id of its object: a Checkout Session, a charge or a dispute.
+
+    `amount_cents` is the amount of a session, `returned_cents` that of a refund or a dispute.
+    """
 
     id: str
     type: str
@@ -48,19 +48,18 @@ class PaymentEvent(NamedTuple):
 
     @property
     def pays(self) -> bool:
-        """Whether it tells that the session's money has come."""
-        return self.type == "checkout.session.async_payment_succeeded" or (
-            self.type == "checkout.session.completed" and self.paid
-        )
+        """Whether it reports that a session is paid."""
+        completed = self.type == "checkout.session.completed" and self.paid
+        return completed or self.type == "checkout.session.async_payment_succeeded"
 
 
 def sign(secret: bytes, body: bytes, at_seconds: int) -> str:
-    """The `Stripe-Signature` header for `body`."""
+    """Return the `Stripe-Signature` header for `body`."""
     return f"t={at_seconds},v1={_digest(secret, str(at_seconds), body)}"
 
 
 def check_signature(secret: bytes | None, headers: Sequence[str], body: bytes, now_seconds: float) -> None:
-    """Raises ApiError `invalid_value` unless exactly one `Stripe-Signature` header signs these very bytes, now."""
+    """Raise ApiError `invalid_value` unless there is exactly one `Stripe-Signature` header, and it signs these bytes, now."""
     refused = ApiError("invalid_value", "Send one valid Stripe-Signature header for this body.", param="stripe-signature")
     if secret is None or len(headers) != 1 or len(headers[0]) > _HEADER_LENGTH:
         raise refused
@@ -70,7 +69,7 @@ def check_signature(secret: bytes | None, headers: Sequence[str], body: bytes, n
         raise refused
     expected = _digest(secret, times[0], body).encode()
     given = [value.encode("latin-1", "replace") for name, _, value in parts if name == "v1"]
-    genuine = any([hmac.compare_digest(expected, signature) for signature in given])  # noqa: C419 - all, in the same time
+    genuine = any([hmac.compare_digest(expected, signature) for signature in given])  # noqa: C419 - all, in constant time
     if not genuine or abs(now_seconds - int(times[0])) > TOLERANCE_SECONDS:
         raise refused
 
@@ -80,14 +79,14 @@ def _digest(secret: bytes, at_seconds: str, body: bytes) -> str:
 
 
 def read_event(body: bytes) -> PaymentEvent:
-    """The event in a signed body. What lacks an id is known by its digest, so that it is kept once too.
+    """Return the event in a signed body; the body's digest replaces a missing id.
 
-    Raises ApiError `invalid_json` for what is not one JSON object.
+    Raises ApiError `invalid_json` if the body is not a JSON object.
     """
     try:
         value = orjson.loads(body)
     except orjson.JSONDecodeError:
-        raise ApiError("invalid_json") from None
+        value = None
     if not isinstance(value, dict):
         raise ApiError("invalid_json")
     data = _object(_object(value.get("data")).get("object"))
@@ -106,7 +105,7 @@ def read_event(body: bytes) -> PaymentEvent:
 
 
 def _returned_cents(data: dict[str, Any], before: dict[str, Any]) -> int | None:
-    """What a refund or a dispute takes back; of a charge, which adds up all its refunds, what has come to them."""
+    """Return the amount of a refund or a dispute; for a charge, whose refunds Stripe adds up, what the last one added."""
     if data.get("object") == "charge":
         refunded, known = data.get("amount_refunded"), before.get("amount_refunded", 0)
         return refunded - known if type(refunded) is int and type(known) is int and 0 < refunded - known <= _MOST_CENTS else None
@@ -115,7 +114,7 @@ def _returned_cents(data: dict[str, Any], before: dict[str, Any]) -> int | None:
 
 
 def session_event(session_id: str, checkout_id: str, amount_cents: int, now_seconds: float) -> bytes:
-    """The body of the event that Stripe sends for a paid Checkout Session; the same id whenever it is made again."""
+    """Return the body of the event that Stripe sends for a paid Checkout Session. Its id is always the same."""
     session = {
         "id": session_id,
         "object": "checkout.session",
@@ -146,7 +145,7 @@ def _text(value: Any) -> str | None:
 
 @dataclass(frozen=True)
 class Stripe:
-    """Stripe's API at `api` (`https://api.stripe.com`), spoken to through `client`."""
+    """Stripe's API at `api` (`https://api.stripe.com`)."""
 
     client: "httpx.AsyncClient"
     api: str
@@ -154,35 +153,18 @@ class Stripe:
     pause_seconds: float = _PAUSE_SECONDS
 
     async def check(self) -> int:
-        """The status with which Stripe answers a question that changes nothing; 401 where the key is wrong.
-
-        Raises httpx.HTTPError, TimeoutError.
-        """
-        headers = {"authorization": f"Bearer {self.secret_key}"}
-        async with asyncio.timeout(_ATTEMPT_SECONDS):
-            answer = await self.client.get(f"{self.api}/v1/checkout/sessions", params={"limit": 1}, headers=headers)
-        return answer.status_code
+        """Return the status of a request that changes nothing: 401 if the key is wrong. Raises ApiError `upstream_*`."""
+        return (await self._send("GET", "?limit=1"))[0]
 
     async def is_paid(self, session_id: str) -> bool:
-        """Whether the money of a Checkout Session has come. Raises ApiError `upstream_*`."""
-        import httpx  # late: a service without Stripe never needs it
-
-        headers = {"authorization": f"Bearer {self.secret_key}"}
-        try:
-            async with asyncio.timeout(_ATTEMPT_SECONDS):
-                answer = await self.client.get(f"{self.api}/v1/checkout/sessions/{quote(session_id, safe='')}", headers=headers)
-            session = _object(orjson.loads(answer.content))
-        except (httpx.HTTPError, TimeoutError, orjson.JSONDecodeError):
-            raise ApiError("upstream_unreachable", "no answer") from None
-        if answer.status_code != 200:
-            raise ApiError("upstream_error", f"status {answer.status_code}")
+        """Return whether a Checkout Session is paid. Raises ApiError `upstream_*`."""
+        status, session = await self._send("GET", f"/{quote(session_id, safe='')}")
+        if status != 200:
+            raise _refused(status)
         return session.get("payment_status") == "paid"
 
     async def create_session(self, checkout_id: str, amount_cents: int, success_url: str, cancel_url: str) -> tuple[str, str]:
-        """A hosted payment page for one checkout of ours: the session's id and the page's address.
-
-        Raises ApiError `upstream_unreachable`, `upstream_timeout`, `upstream_error`, `upstream_invalid_response`.
-        """
+        """Make a payment page for a checkout; return the session's id and the page's address. Raises ApiError `upstream_*`."""
         form = {
             "mode": "payment",
             "client_reference_id": checkout_id,
@@ -195,13 +177,13 @@ class Stripe:
             "success_url": success_url,
             "cancel_url": cancel_url,
         }
-        answer = await self._post("/v1/checkout/sessions", form, checkout_id)
+        answer = await self._post(form, checkout_id)
         session_id, url = answer.get("id"), answer.get("url")
-        if not isinstance(session_id, str) or not 0 < len(session_id) <= _ID_LENGTH or not self._leads_somewhere(url):
-            raise ApiError("upstream_invalid_response", "The payment processor's answer makes no sense. Nothing was charged.")
+        if not isinstance(session_id, str) or not 0 < len(session_id) <= _ID_LENGTH or not self._is_page(url):
+            raise ApiError("upstream_invalid_response", "The payment processor's answer is not valid. Nothing was charged.")
         return session_id, str(url)
 
-    def _leads_somewhere(self, url: Any) -> bool:
+    def _is_page(self, url: Any) -> bool:
         if not isinstance(url, str) or not _URL.fullmatch(url):
             return False
         try:
@@ -210,39 +192,49 @@ class Stripe:
             return False
         return bool(parts.hostname) and (parts.scheme == "https" or (parts.scheme, parts.netloc) == (api.scheme, api.netloc))
 
-    async def _post(self, path: str, form: dict[str, str], idempotency_key: str) -> dict[str, Any]:
-        import httpx
+    async def _post(self, form: dict[str, str], idempotency_key: str) -> dict[str, Any]:
+        """Send a form, and once more after a transient failure."""
+        try:
+            status, answer = await self._send("POST", "", form, idempotency_key)
+        except ApiError as error:
+            if error.code == "upstream_invalid_response":
+                raise
+            status, answer = 0, {}
+        if status == 0 or status in _TRANSIENT:
+            await asyncio.sleep(self.pause_seconds)
+            status, answer = await self._send("POST", "", form, idempotency_key)
+        if status != 200:
+            raise _refused(status)
+        return answer
 
-        headers = {"authorization": f"Bearer {self.secret_key}", "idempotency-key": idempotency_key}
-        fault = ApiError("upstream_unreachable")
-        for attempt in range(_ATTEMPTS):
-            if attempt:
-                await asyncio.sleep(self.pause_seconds)
-            try:
-                async with asyncio.timeout(_ATTEMPT_SECONDS):
-                    status, answer = await self._exchange(path, form, headers)
-            except (TimeoutError, httpx.TimeoutException):
-                fault = ApiError(
-                    "upstream_timeout", "The payment processor did not answer in time. Nothing was charged; try again."
-                )
-                continue
-            except httpx.TransportError:
-                fault = ApiError(
-                    "upstream_unreachable", "The payment processor cannot be reached. Nothing was charged; try again."
-                )
-                continue
-            if status == 200:
-                return answer
-            fault = ApiError("upstream_error", f"The payment processor refused with status {status}. Nothing was charged.")
-            if status not in _TRANSIENT:
-                break
-        raise fault
+    async def _send(
+        self, method: str, path: str, form: dict[str, str] | None = None, idempotency_key: str | None = None
+    ) -> tuple[int, dict[str, Any]]:
+        """Return the status of an answer and its JSON object, empty if it has none. Raises ApiError `upstream_*`."""
+        import httpx  # late: a service without Stripe never needs it
 
-    async def _exchange(self, path: str, form: dict[str, str], headers: dict[str, str]) -> tuple[int, dict[str, Any]]:
         too_large = ApiError("upstream_invalid_response", "The payment processor's answer is too large. Nothing was charged.")
-        async with self.client.stream("POST", self.api + path, data=form, headers=headers) as response:
-            body = await read_bounded(response.aiter_raw(), _ANSWER_BYTES, too_large)
+        headers = {"authorization": f"Bearer {self.secret_key}"}
+        if idempotency_key:
+            headers["idempotency-key"] = idempotency_key
+        url = f"{self.api}/v1/checkout/sessions{path}"
+        try:
+            async with (
+                asyncio.timeout(_ATTEMPT_SECONDS),
+                self.client.stream(method, url, data=form, headers=headers) as response,
+            ):
+                body = await read_bounded(response.aiter_raw(), _ANSWER_BYTES, too_large)
+        except (TimeoutError, httpx.TimeoutException):
+            text = "The payment processor did not answer in time. Nothing was charged; try again."
+            raise ApiError("upstream_timeout", text) from None
+        except httpx.TransportError:
+            text = "The payment processor cannot be reached. Nothing was charged; try again."
+            raise ApiError("upstream_unreachable", text) from None
         try:
             return response.status_code, _object(orjson.loads(body))
         except orjson.JSONDecodeError:
             return response.status_code, {}
+
+
+def _refused(status: int) -> ApiError:
+    return ApiError("upstream_error", f"The payment processor refused with status {status}. Nothing was charged.")

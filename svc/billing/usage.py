@@ -1,6 +1,6 @@
-"""What each account has used, by day, model and key.
+"""The usage of each account, by day, model and key.
 
-The calls that cost nothing are counted in memory first, so that no answer waits for the disk on their account.
+Free calls are counted in memory first, so that no answer waits for the disk.
 """
 
 import asyncio
@@ -18,14 +18,14 @@ _FLUSH_SECONDS = 2.0
 _MOST_WAITING = 1_000
 _MOST_ROWS = 10_000
 _MOST_OVERRUN_MICROS = 10**15
-_MOST_TOKENS = 10**12  # no real count is near it: absurd ones must not overflow a sum
+_MOST_TOKENS = 10**12  # a larger count is wrong, and could overflow a sum
 
 
 class CountedCall(NamedTuple):
-    """One call of a model, as `GET /billing/usage` counts it; `day` as 2026-09-21, in UTC."""
+    """One call of a model; `day` is like 2026-09-21, in UTC."""
 
     account_id: str
-    key_id: str | None  # None: a session's
+    key_id: str | None  # None for a session
     model: str
     input_tokens: int
     output_tokens: int
@@ -34,11 +34,11 @@ class CountedCall(NamedTuple):
     requests: int = 1
 
 
-Row = tuple[str, str | None, str, str]  # of an account's usage: its id, the key's or None, the model, the day
+Row = tuple[str, str | None, str, str]  # account id, key id, model, day
 
 
 def day_of(now_seconds: float) -> str:
-    """The UTC day of a moment, as `CountedCall` has it."""
+    """Return the UTC day of a time, such as 2026-09-21."""
     return _day(int(now_seconds // 86_400))
 
 
@@ -48,15 +48,15 @@ def _day(number: int) -> str:
 
 
 def bounded_tokens(tokens: int) -> int:
-    """`tokens` as a count that a table takes."""
+    """Return `tokens` within the bounds of the tables."""
     return tokens if 0 <= tokens <= _MOST_TOKENS else min(max(tokens, 0), _MOST_TOKENS)
 
 
 def add_call(tx: sqlite3.Connection, call: CountedCall) -> None:
-    """Adds one call to the usage of its day; nothing when the account is gone."""
+    """Add one call to the usage of its day, unless the account is deleted."""
     row = (call.account_id, call.day, call.model, call.key_id or "")
     counts = (call.requests, bounded_tokens(call.input_tokens), bounded_tokens(call.output_tokens), call.cost_micros)
-    # Most add to a row: to try to insert one takes half as long again.
+    # UPDATE first: nearly every call adds to a row, and an upsert takes half as long again.
     added = tx.execute(
         """
         UPDATE usage_days SET requests = requests + ?5, input_tokens = input_tokens + ?6,
@@ -76,7 +76,7 @@ def add_call(tx: sqlite3.Connection, call: CountedCall) -> None:
 
 
 def add_overrun(tx: sqlite3.Connection, day: str, model: str, micros: int) -> None:
-    """Adds what one call came to beyond its hold, over 0 micros, to the operator's loss of its day."""
+    """Add what a call cost beyond its hold (over 0 micros) to the operator's loss of the day."""
     tx.execute(
         """
         INSERT INTO overruns (day, model, calls, micros) VALUES (?, ?, 1, ?)
@@ -87,7 +87,7 @@ def add_overrun(tx: sqlite3.Connection, day: str, model: str, micros: int) -> No
 
 
 def delete_some(tx: sqlite3.Connection, account_id: str) -> bool:
-    """Deletes usage of an account that is being deleted, for 5 ms; whether there is more."""
+    """Delete usage of an account for 5 ms; return whether there is more."""
     return run_some(
         tx,
         """
@@ -98,20 +98,15 @@ def delete_some(tx: sqlite3.Connection, account_id: str) -> bool:
     )
 
 
-def usage_by_model(conn: sqlite3.Connection, account_id: str, first_day: str, after: str | None = None) -> Page[dict[str, Any]]:
-    """Requests, tokens and cost per day and model since `first_day`, newest first, behind the row whose id is `after`.
+def usage_page(
+    conn: sqlite3.Connection, account_id: str, first_day: str, after: str | None = None, *, by: str = "model"
+) -> Page[dict[str, Any]]:
+    """Return requests, tokens and cost per day and `model` or `key` since `first_day`, newest first, after the row with the id
+    `after`; at most 10,000 rows. The `key_id` of sessions is None.
 
-    A page has at most 10,000 rows. Raises ApiError `invalid_value` for an `after` that is no row of the account.
+    Raises ApiError `invalid_value` if `after` is no row of the account.
     """
-    return _usage(conn, account_id, first_day, after, "model")
-
-
-def usage_by_key(conn: sqlite3.Connection, account_id: str, first_day: str, after: str | None = None) -> Page[dict[str, Any]]:
-    """The same per day and API key; `key_id` is None for what sessions have used."""
-    return _usage(conn, account_id, first_day, after, "key_id")
-
-
-def _usage(conn: sqlite3.Connection, account_id: str, first_day: str, after: str | None, column: str) -> Page[dict[str, Any]]:
+    column = "key_id" if by == "key" else "model"
     last_day, colon, name = ("9999:" if after is None else after).partition(":")
     place = (account_id, last_day, name)
     its_row = f"SELECT 1 FROM usage_days WHERE (account_id, day, {column}) = (?, ?, ?)"  # noqa: S608 - our own names
@@ -137,7 +132,7 @@ _RULES = {
             UNION ALL SELECT account_id, model, key_id, 0, cost_micros FROM usage_days
         ) WHERE account_id IN (SELECT account_id FROM wallets) GROUP BY 1, 2, 3 HAVING debited_micros <> used_micros
     """,
-    "key {0}: {1} micros are said to be spent, the ledger has debits of {2}": """
+    "key {0}: its spent_micros is {1}, the ledger has debits of {2} micros": """
         SELECT api_keys.id, spent_micros, ifnull(debited, 0) AS total
         FROM api_keys LEFT JOIN (
             SELECT account_id, key_id, -sum(amount_micros) AS debited FROM ledger WHERE key_id IS NOT NULL GROUP BY 1, 2
@@ -148,21 +143,21 @@ _RULES = {
 
 
 def verify(conn: sqlite3.Connection) -> list[str]:
-    """Where usage, keys and ledger do not tell the same, a line each; for a database of the newest schema."""
+    """Return where usage, keys and ledger differ, a line each. The schema must be the newest."""
     return [finding.format(*row) for finding, query in _RULES.items() for row in conn.execute(query)]
 
 
 class UsageCounter:
-    """Writes free calls in bundles. A crash loses the last two seconds of them, and no money."""
+    """Write free calls in batches. A crash loses those of the last two seconds, and no money."""
 
     def __init__(self, db: Database) -> None:
         self._db = db
-        self._waiting: dict[Row, list[int]] = {}  # requests, tokens of input and output
+        self._waiting: dict[Row, list[int]] = {}  # requests, input tokens, output tokens
         self._writing = asyncio.Lock()
         self._flushing: asyncio.Task[None] | None = None
 
     def count(self, row: Row, input_tokens: int, output_tokens: int) -> None:
-        """Counts a call that cost nothing; it is written within two seconds, or by `flush`."""
+        """Count a free call; it is written within two seconds, or by `flush`."""
         counts = self._waiting.get(row)
         if counts is not None:
             counts[0] += 1
@@ -175,8 +170,7 @@ class UsageCounter:
             self._flushing = asyncio.create_task(self._flush_later(delay_seconds))
 
     async def flush(self) -> None:
-        """Writes what waits, and waits for what is being written. A storage fault drops it: usage that costs nothing is not
-        worth a refusal."""
+        """Write all counts, also those that another flush is writing. A storage fault drops them."""
         async with self._writing:
             waiting, self._waiting = self._waiting, {}
             if waiting:

@@ -1,8 +1,8 @@
-"""The wallet: money that is held, settled, booked and shown, in whole micros of a US dollar.
+"""The wallet: holds, settlements, credits and debits, in whole micros of a US dollar.
 
 hold (worst case) -> the paid call -> settle (at most the hold)
-The rules are in schema.sql: triggers keep the balance, and the holds within it. Every function that takes `tx` runs inside
-the caller's transaction.
+The rules are in schema.sql: triggers keep the balance, and the holds within it. A function with `tx` runs in the caller's
+transaction.
 """
 
 import sqlite3
@@ -17,7 +17,7 @@ from svc.ids import new_id, timestamp
 from svc.money import dollars
 from svc.slices import run_some
 
-MOST_MICROS = 10**15  # what a wallet may hold, see schema.sql
+MOST_MICROS = 10**15  # the bound of a wallet, as in schema.sql
 UNBOUNDED_TOKENS = 2**31 - 1
 _PRICED_TOKENS = 1_000_000
 
@@ -26,9 +26,9 @@ _PRICED_TOKENS = 1_000_000
 
 
 def hold(tx: sqlite3.Connection, account_id: str, hold_id: str, amount_micros: int, now_seconds: float) -> None:
-    """Sets `amount_micros` of the wallet aside under a new `hold_id`; 0 needs no hold.
+    """Reserve `amount_micros` of the wallet under a new `hold_id`; 0 needs no hold.
 
-    Raises ApiError `insufficient_funds` with the balance and what is needed, `invalid_api_key` when the account is gone.
+    Raises ApiError `insufficient_funds` with the balance and the amount, `invalid_api_key` if the account is deleted.
     """
     if amount_micros > MOST_MICROS:
         raise _insufficient(tx, account_id, amount_micros)
@@ -61,13 +61,12 @@ def settle(
     description: str | None = None,
     now_seconds: float,
 ) -> int | None:
-    """Ends a hold and debits what the call cost, at most the hold; a cost of 0 merely releases it.
+    """Release a hold and debit the cost, at most the hold. Return the micros charged, or None if it was settled before.
 
-    Returns the micros charged; None, without effect, when the hold was settled before. What the cost is over them
-    is the operator's loss, for the caller to count.
+    The cost beyond the hold is the operator's loss, which the caller counts.
     """
     charged_micros = min(max(cost_micros, 0), MOST_MICROS)
-    # Nearly every call costs at most its hold, and RETURNING takes SQLite more than half as long again.
+    # Nearly every call costs at most its hold. RETURNING takes SQLite over half as long again.
     ended = tx.execute(
         "DELETE FROM holds WHERE account_id = ? AND id = ? AND amount_micros >= ?", (account_id, hold_id, charged_micros)
     ).rowcount
@@ -86,7 +85,7 @@ def settle(
 
 
 def release_all(tx: sqlite3.Connection) -> int:
-    """Ends every hold, at start: their requests died with the process. Returns how many there were."""
+    """Release every hold at start: their requests ended with the process. Return their number."""
     return tx.execute("DELETE FROM holds").rowcount
 
 
@@ -102,10 +101,10 @@ def credit(
     reference: str | None = None,
     now_seconds: float,
 ) -> None:
-    """Adds `amount_micros` (over 0); 5 dollars or more make the account pro. A `reference` is credited once.
+    """Add `amount_micros` (over 0); 5 dollars or more make the account pro. A `reference` is credited once.
 
-    Raises ApiError `invalid_value` when the wallet would be over its bound, sqlite3.IntegrityError for a reference that was
-    booked before or an account that is gone.
+    Raises ApiError `invalid_value` if the wallet would be over its bound, sqlite3.IntegrityError for a reference that was
+    booked before or a deleted account.
     """
     try:
         _book(tx, account_id, amount_micros, description, reference, now_seconds)
@@ -124,7 +123,7 @@ def debit(
     reference: str | None = None,
     now_seconds: float,
 ) -> None:
-    """Takes `amount_micros` (over 0) away. Raises ApiError `insufficient_funds` when not so much is there that is not held."""
+    """Subtract `amount_micros` (over 0). Raises ApiError `insufficient_funds` if less is available."""
     try:
         _book(tx, account_id, -amount_micros, description, reference, now_seconds)
     except sqlite3.IntegrityError as error:
@@ -142,7 +141,7 @@ def _book(
     now_seconds: float,
     call: tuple[str | None, int | None, int | None, str | None, str | None] = (None,) * 5,
 ) -> None:
-    """`call` has the model, the tokens in and out, the request's id and the key's."""
+    """Insert a ledger row; `call` is the model, input tokens, output tokens, request id and key id."""
     tx.execute(
         """
         INSERT INTO ledger (
@@ -173,22 +172,21 @@ def _insufficient(conn: sqlite3.Connection, account_id: str, needed_micros: int)
     return ApiError(
         "insufficient_funds",
         f"This needs {dollars(needed_micros)} ({needed_micros} micros). The wallet has {dollars(balance_micros)} "
-        f"({balance_micros} micros), of which {dollars(held_micros)} ({held_micros} micros) is held for requests under way. "
+        f"({balance_micros} micros), of which {dollars(held_micros)} ({held_micros} micros) is reserved for running requests. "
         "Add funds in the browser, at /checkout.",
     )
 
 
-# --- an account that is being deleted: it has no wallet any more
+# --- deletion of an account
 
 
 def close(tx: sqlite3.Connection, account_id: str) -> None:
-    """Drops the wallet of an account whose deletion has begun, and its holds: calls under way are not charged any more."""
+    """Delete the wallet of an account that is being deleted, and its holds: running calls are not charged."""
     tx.execute("DELETE FROM wallets WHERE account_id = ?", (account_id,))
 
 
 def delete_some(tx: sqlite3.Connection, account_id: str) -> bool:
-    """Takes what tells of the person out of ledger rows of such an account, the oldest first, for 5 ms; whether there are
-    more."""
+    """Remove the person from ledger rows of such an account, the oldest first, for 5 ms; return whether there are more."""
     return run_some(
         tx,
         """
@@ -203,36 +201,34 @@ def delete_some(tx: sqlite3.Connection, account_id: str) -> bool:
 
 
 def cost_micros(prices: Mapping[str, int], input_tokens: int, output_tokens: int) -> int:
-    """What a chat call costs under `prices` (named as in the catalog): the sum of its parts, rounded up once."""
-    return -(-_parts(prices, input_tokens, output_tokens) // _PRICED_TOKENS)
+    """Return the cost of a chat call under `prices` (named as in the catalog), rounded up once."""
+    per_input, per_output = _per_million(prices)
+    return -(-(input_tokens * per_input + output_tokens * per_output) // _PRICED_TOKENS)
 
 
 def affordable_output_tokens(prices: Mapping[str, int], input_tokens: int, available_micros: int) -> int:
-    """The most output tokens that `available_micros` pays beside the input: 0 to UNBOUNDED_TOKENS."""
-    left = available_micros * _PRICED_TOKENS - _parts(prices, input_tokens, 0)
-    price = prices.get("output_micros_per_million_tokens", 0)
+    """Return how many output tokens `available_micros` pays beside the input: 0 to UNBOUNDED_TOKENS."""
+    per_input, per_output = _per_million(prices)
+    left = available_micros * _PRICED_TOKENS - input_tokens * per_input
     if left < 0:
         return 0
-    return min(left // price, UNBOUNDED_TOKENS) if price else UNBOUNDED_TOKENS
+    return min(left // per_output, UNBOUNDED_TOKENS) if per_output else UNBOUNDED_TOKENS
 
 
-def _parts(prices: Mapping[str, int], input_tokens: int, output_tokens: int) -> int:
-    return input_tokens * prices.get("input_micros_per_million_tokens", 0) + output_tokens * prices.get(
-        "output_micros_per_million_tokens", 0
-    )
+def _per_million(prices: Mapping[str, int]) -> tuple[int, int]:
+    return prices.get("input_micros_per_million_tokens", 0), prices.get("output_micros_per_million_tokens", 0)
 
 
 # --- reading
 
 
 def available_micros(conn: sqlite3.Connection, account_id: str) -> int:
-    """What an account can spend now: its balance without what is held; 0 when it is gone."""
-    available: int = balances(conn, account_id)["available_micros"]
-    return available
+    """Return what an account can spend now: its balance without holds; 0 if it is deleted."""
+    return balances(conn, account_id)["available_micros"]
 
 
 def balances(conn: sqlite3.Connection, account_id: str) -> dict[str, int]:
-    """The wallet's part of `GET /billing/account`."""
+    """Return the wallet's part of `GET /billing/account`."""
     row = conn.execute(
         """
         SELECT balance_micros, (SELECT ifnull(sum(amount_micros), 0) FROM holds WHERE account_id = ?1)
@@ -249,24 +245,24 @@ def balances(conn: sqlite3.Connection, account_id: str) -> dict[str, int]:
 
 
 def held_in_all(conn: sqlite3.Connection) -> tuple[int, int]:
-    """How many holds there are in all wallets, and their sum in micros."""
+    """Return the number of all holds, and their sum in micros."""
     number, micros = conn.execute("SELECT count(*), ifnull(sum(amount_micros), 0) FROM holds").fetchone()
     return number, micros
 
 
 def balance_in_all(conn: sqlite3.Connection) -> tuple[int, int]:
-    """How many wallets there are, and the sum of their balances in micros. It reads them all."""
+    """Return the number of wallets, and the sum of their balances in micros. It reads all wallets."""
     number, micros = conn.execute("SELECT count(*), ifnull(sum(balance_micros), 0) FROM wallets").fetchone()
     return number, micros
 
 
 def ledger_page(conn: sqlite3.Connection, account_id: str, limit: int, after: str | None = None) -> Page[dict[str, Any]]:
-    """A page of the account's credits and debits as the API shows them, as svc/db.py's `page`."""
+    """Return a page of the account's credits and debits, as svc/db.py's `page`."""
     return page(conn, "ledger", account_id, limit, after, order=("seq",)).of(_ledger_as_json)
 
 
 def ledger_after(conn: sqlite3.Connection, account_id: str, seq: int, limit: int) -> list[sqlite3.Row]:
-    """Up to `limit` rows of the account behind the number `seq`, in the order in which they were booked."""
+    """Return up to `limit` rows of the account after the number `seq`, the oldest first."""
     query = "SELECT * FROM ledger WHERE account_id = ? AND seq > ? ORDER BY seq LIMIT ?"
     return conn.execute(query, (account_id, seq, limit)).fetchall()
 
@@ -277,7 +273,7 @@ def _ledger_as_json(row: sqlite3.Row) -> dict[str, Any]:
     return {**values, "created_at": timestamp(row["created_at"])}
 
 
-# --- proof
+# --- the rules, for `svc check`
 
 _RULES = {
     "wallet {0}: the balance is {1} micros, its ledger adds up to {2}": """
@@ -310,7 +306,7 @@ _RULES = {
         WHERE tier = 'pro' AND deleting_at IS NULL
             AND NOT EXISTS (SELECT 1 FROM ledger WHERE account_id = accounts.id AND amount_micros >= 5000000)
     """,
-    "ledger {0}: its account is deleted, and it still tells of the person": """
+    "ledger {0}: its account is deleted, and it still has data of the person": """
         SELECT id FROM ledger
         WHERE account_id IS NULL AND (description <> '' OR request_id IS NOT NULL OR key_id IS NOT NULL)
     """,
@@ -318,14 +314,14 @@ _RULES = {
 
 
 def verify(conn: sqlite3.Connection) -> list[str]:
-    """What is wrong with the money, a line each; empty when every rule holds. Judges by the rows alone, not by the triggers."""
+    """Return what is wrong with the money, a line each, judged by the rows and not by the triggers."""
     found = [finding.format(*row) for finding, query in _RULES.items() for row in conn.execute(query)]
     return found + list(_broken_chains(conn))
 
 
 def _broken_chains(conn: sqlite3.Connection) -> Iterator[str]:
-    """The rows of deleted accounts that continue no balance. Nothing tells whose they were, but each account's first row began
-    at 0, and each further one where an earlier one had ended."""
+    """Find rows of deleted accounts that continue no balance. Their account is unknown, but the first row of an account begins
+    at 0, and each further one where an earlier one ended."""
     ends: Counter[int] = Counter()
     rows = conn.execute("SELECT id, amount_micros, balance_after_micros FROM ledger WHERE account_id IS NULL ORDER BY seq")
     for row_id, amount_micros, after_micros in rows:

@@ -130,8 +130,9 @@ async def _with_states(config: Config, found: Sequence[Mismatch]) -> list[Mismat
                 try:
                     paid = await stripe.is_paid(one.session_id)
                 except ApiError as error:
-                    return one.told(f"{one.text}, and Stripe cannot be asked ({error})")
-            return one.told("Stripe has the money, and its event has not come", matching.RESEND) if paid else None
+                    return one._replace(text=f"{one.text}, and Stripe cannot be asked ({error})", todo="")
+            text = "Stripe has the money, but its event has not arrived"
+            return one._replace(text=text, todo=matching.RESEND) if paid else None
 
         return [one for one in await asyncio.gather(*map(asked, found)) if one is not None]
 

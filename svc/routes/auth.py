@@ -102,7 +102,7 @@ async def checked_login(request: Request[State], email: str, password: str) -> A
 )
 async def logout(request: Request[State], caller: Any) -> Response:
     answer = no_content()
-    checkout_cookie.delete(answer)
+    checkout_cookie.delete_cookie(answer)
     return answer
 
 
@@ -145,5 +145,5 @@ async def _session(request: Request[State], account: Account, status: int) -> Re
         },
         status,
     )
-    checkout_cookie.remember(answer, state.derived_keys["checkout"], account.id, state.clock())
+    checkout_cookie.set_cookie(answer, state.derived_keys["checkout"], account.id, state.clock())
     return answer

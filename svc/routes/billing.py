@@ -20,9 +20,8 @@ from svc.shapes import integer, one_of, string
 
 describes = Section("Wallet").describes
 _DAY_SECONDS = 86_400
-_USAGE = {"model": usage.usage_by_model, "key": usage.usage_by_key}
 _DAYS = integer(1, 90).about(default=30)
-_BY = one_of(*_USAGE).about(default="model")
+_BY = one_of("model", "key").about(default="model")
 
 
 @describes(
@@ -67,7 +66,7 @@ async def list_usage(request: Request[State], caller: Caller) -> Response:
     by = _BY.check(request.query_params.get("by", "model"), "by")
     first_day = usage.day_of(request.state.clock() - (days - 1) * _DAY_SECONDS)
     await request.state.engines.usage.flush()
-    return listing(await request.state.db.heavy_read(_USAGE[by], caller.id, first_day, page_after(request)), dict)
+    return listing(await request.state.db.heavy_read(usage.usage_page, caller.id, first_day, page_after(request), by=by), dict)
 
 
 @describes(

@@ -114,12 +114,12 @@ def recognised(handler: Handler) -> Endpoint:
 
 async def _person(request: Request[State]) -> Account | None:
     state = request.state
-    person = checkout_cookie.remembered(request.headers, state.derived_keys["checkout"], state.clock())
+    person = checkout_cookie.read_cookie(request.headers, state.derived_keys["checkout"], state.clock())
     if person is None:
         return None
     add_log_fields(request, account=person.account_id)
     account = await state.db.read(accounts.account_by_id, person.account_id)
-    return account if account is not None and person.outlives(account.email_verified_at) else None
+    return account if account is not None and person.is_newer(account.email_verified_at) else None
 
 
 def _origin(base_url: str) -> str:
@@ -165,7 +165,7 @@ async def sign_in(request: Request[State]) -> Response:
         headers = {**error.headers, "www-authenticate": "Cookie"}
         return _page(request, "Add funds", pages.sign_in(email[:LONGEST]), error.status, str(error), headers)
     answer = _see_other(f"{state.config.base_url}/checkout")
-    checkout_cookie.remember(answer, state.derived_keys["checkout"], account.id, state.clock())
+    checkout_cookie.set_cookie(answer, state.derived_keys["checkout"], account.id, state.clock())
     return answer
 
 

@@ -46,7 +46,8 @@ async def test_the_primary_email_that_github_has_verified_makes_an_account(brows
 
 async def test_github_is_asked_with_pkce_and_for_what_is_needed_alone(browser: Browser) -> None:
     asked = {name: values[0] for name, values in parse_qs(urlsplit(await browser.begin("github")).query).items()}
-    assert set(asked) == {"client_id", "redirect_uri", "scope", "state", "code_challenge", "code_challenge_method"}
+    pkce = {"code_challenge", "code_challenge_method"}
+    assert set(asked) == {"response_type", "client_id", "redirect_uri", "scope", "state", *pkce}
     assert asked["scope"] == "read:user user:email" and asked["code_challenge_method"] == "S256"
 
 

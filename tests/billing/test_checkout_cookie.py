@@ -4,23 +4,23 @@ import pytest
 from starlette.datastructures import Headers
 from starlette.responses import Response
 
-from svc.billing.checkout_cookie import COOKIE, COOKIE_SECONDS, Remembered, remember, remembered
+from svc.billing.checkout_cookie import COOKIE, COOKIE_SECONDS, CheckoutCookie, read_cookie, set_cookie
 
 SECRET, NOW = b"s" * 32, 1_790_000_000.25
 
 
 def cookie_of(account_id: str = "user_1") -> str:
     response = Response()
-    remember(response, SECRET, account_id, NOW)
+    set_cookie(response, SECRET, account_id, NOW)
     return response.headers["set-cookie"].partition(";")[0].partition("=")[2]
 
 
-def read(value: str, now: float = NOW, secret: bytes = SECRET) -> Remembered | None:
-    return remembered(Headers({"cookie": f"{COOKIE}={value}"}), secret, now)
+def read(value: str, now: float = NOW, secret: bytes = SECRET) -> CheckoutCookie | None:
+    return read_cookie(Headers({"cookie": f"{COOKIE}={value}"}), secret, now)
 
 
 def test_it_names_its_account_for_8_hours() -> None:
-    assert read(cookie_of()) == Remembered("user_1", int(NOW * 1000))
+    assert read(cookie_of()) == CheckoutCookie("user_1", int(NOW * 1000))
     assert read(cookie_of(), NOW + COOKIE_SECONDS - 1) is not None
     assert read(cookie_of(), NOW + COOKIE_SECONDS) is None
 
@@ -42,5 +42,5 @@ def test_another_secret_or_another_form_makes_it_nobodys() -> None:
 def test_it_does_not_outlive_the_proof_of_the_address() -> None:
     person = read(cookie_of())
     assert person is not None
-    assert person.outlives(None) and person.outlives(NOW) and person.outlives(NOW - 1)
-    assert not person.outlives(NOW + 0.001)
+    assert person.is_newer(None) and person.is_newer(NOW) and person.is_newer(NOW - 1)
+    assert not person.is_newer(NOW + 0.001)

@@ -159,8 +159,8 @@ def test_what_was_spent_already_is_booked_as_far_as_the_wallet_goes(database: Pa
         ("svc debit ada@example.com 5 --refund-of chk_2", "there is no payment or refund chk_2"),
         ("svc debit ada@example.com 5 --refund-of chk_1:1", "there is no payment or refund chk_1:1"),
         ("svc debit ada@example.com 5 --refund-of evt_paid", "there is no payment or refund evt_paid"),
-        ("svc credit ada@example.com 25 --payment evt_paid", "is no payment that waits to be credited"),
-        ("svc credit ada@example.com 25 --payment evt_none", "is no payment that waits to be credited"),
+        ("svc credit ada@example.com 25 --payment evt_paid", "is not an uncredited payment"),
+        ("svc credit ada@example.com 25 --payment evt_none", "is not an uncredited payment"),
     ],
 )
 def test_a_booking_of_what_is_not_there_is_refused_with_the_reason(database: Path, line: str, reason: str) -> None:
@@ -214,7 +214,7 @@ def test_refunds_and_disputes_of_unknown_payments_are_listed_and_can_be_booked(d
     receipt = receive(database, "evt_r", kind, payment_intent="pi_lost", returned_cents=500)
     status, listed = output("payments")
     assert status == 1
-    assert f"obj_evt_r $5.00: not booked: {kind} of a payment that is not known here (pi_lost)" in listed
+    assert f"obj_evt_r $5.00: not booked: {kind} of an unknown payment (pi_lost)" in listed
     assert printed_commands() == [receipt.todo] == ["svc debit EMAIL 5.00 --refund-of evt_r"]
     command = receipt.todo.replace("EMAIL", "ada@example.com")
     assert [shell(command).returncode for _ in range(2)] == [0, 1]

@@ -84,7 +84,7 @@ def test_what_a_deleted_account_paid_and_left_stays_in_the_books_without_a_name(
         ("spent, by model", "m/one"): (1, 700),
         ("spent, by account", "(deleted accounts)"): (1, 700),
         ("owed at its end", "in wallets"): (0, 0),
-        ("nobody's any more", "left by deleted accounts"): (2, 4_999_300),
+        ("without an account", "left by deleted accounts"): (2, 4_999_300),
     }
 
 

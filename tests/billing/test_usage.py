@@ -41,7 +41,7 @@ def test_every_view_of_the_same_calls_adds_up_to_the_same_money(calls: list[tupl
             assert wallet.settle(conn, account_id, f"hold_{number}", micros, **counts, **booked) == micros
         add_call(conn, CountedCall(account_id, key_id, model, count, count, micros, day_of(at)))
         spent[key_id] += micros
-    by_model, by_key = (view(conn, account_id, "2026-01-01").items for view in (usage.usage_by_model, usage.usage_by_key))
+    by_model, by_key = (usage.usage_page(conn, account_id, "2026-01-01", by=by).items for by in ("model", "key"))
     assert sum(row["cost_micros"] for row in by_model) == sum(row["cost_micros"] for row in by_key) == sum(spent.values())
     assert sum(row["requests"] for row in by_model) == sum(row["requests"] for row in by_key) == len(calls)
     for key_id, micros in spent.items():
@@ -58,6 +58,6 @@ def test_a_list_beyond_its_bound_says_that_there_is_more(monkeypatch: Any) -> No
     account_id = accounts.add_account(conn, "ada@example.com", None, None, NOW).id
     for number in range(4):
         add_call(conn, CountedCall(account_id, None, f"m{number}", 1, 1, 0, day_of(NOW)))
-    page = usage.usage_by_model(conn, account_id, "2026-01-01")
+    page = usage.usage_page(conn, account_id, "2026-01-01")
     assert (len(page.items), page.has_more) == (3, True)
-    assert not usage.usage_by_key(conn, account_id, "2026-01-01").has_more
+    assert not usage.usage_page(conn, account_id, "2026-01-01", by="key").has_more

@@ -514,13 +514,13 @@ def test_usage_adds_up_per_day_and_model_and_takes_absurd_counts(conn: sqlite3.C
         usage.add_call(conn, CountedCall(account_id, None, model, tokens, 2 * tokens, 7, day))
     for absurd in (2**200, -(2**200)):
         usage.add_call(conn, CountedCall(account_id, None, "c", absurd, absurd, 0, "2026-09-19"))
-    rows = [tuple(row.values()) for row in usage.usage_by_model(conn, account_id, "2026-09-20").items]
+    rows = [tuple(row.values()) for row in usage.usage_page(conn, account_id, "2026-09-20").items]
     assert rows == [
         ("2026-09-21:a", "2026-09-21", "a", 2, 5, 10, 14),
         ("2026-09-21:b", "2026-09-21", "b", 1, 1, 2, 7),
         ("2026-09-20:a", "2026-09-20", "a", 1, 5, 10, 7),
     ]
-    assert len(usage.usage_by_model(conn, account_id, "2026-01-01").items) == 4
+    assert len(usage.usage_page(conn, account_id, "2026-01-01").items) == 4
 
 
 # --- prices and dollars

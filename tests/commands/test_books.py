@@ -103,7 +103,7 @@ def test_what_does_not_match_is_listed_with_what_to_do(mixed: str, capsys: pytes
     told = {row["checkout"] or row["session"]: row for row in rows(capsys.readouterr().out)}
     assert set(told) == {"chk_amount", "cs_chk_unknown", "chk_refunded", "chk_unheard"}
     assert "other amount" in told["chk_amount"]["what"] and "unknown checkout" in told["cs_chk_unknown"]["what"]
-    assert "said nothing" in told["chk_unheard"]["what"]
+    assert "no event" in told["chk_unheard"]["what"]
     command = told["chk_refunded"]["todo"]
     assert command == f"svc debit {mixed} 2.00 --refund-of chk_refunded"
     assert cli.main(command.split()[1:]) == 0

@@ -148,7 +148,7 @@ def test_check_finds_a_key_that_spent_otherwise(database: Path, capsys: pytest.C
     spend(database, 700, key_id)
     assert cli.main(["check"]) == 0
     without_triggers(database, "UPDATE api_keys SET spent_micros = 1")
-    assert findings(capsys) == [f"key {key_id}: 1 micros are said to be spent, the ledger has debits of 700"]
+    assert findings(capsys) == [f"key {key_id}: its spent_micros is 1, the ledger has debits of 700 micros"]
 
 
 def test_check_finds_a_pro_account_that_never_paid(database: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -163,8 +163,8 @@ def test_check_finds_a_pro_account_that_never_paid(database: Path, capsys: pytes
     [
         ("amount_micros = amount_micros - 1, balance_after_micros = balance_after_micros - 1 WHERE seq = 2", "no earlier row"),
         ("balance_after_micros = balance_after_micros + 5 WHERE seq = 1", "no earlier row ended at"),
-        ("description = 'for Ada' WHERE seq = 1", "still tells of the person"),
-        ("request_id = 'req_1' WHERE seq = 3", "still tells of the person"),
+        ("description = 'for Ada' WHERE seq = 1", "still has data of the person"),
+        ("request_id = 'req_1' WHERE seq = 3", "still has data of the person"),
     ],
 )
 def test_check_covers_the_rows_of_deleted_accounts(

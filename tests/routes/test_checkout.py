@@ -13,7 +13,7 @@ import pytest
 from starlette.responses import Response
 
 from svc.billing import matching, payments, wallet
-from svc.billing.checkout_cookie import COOKIE, remember
+from svc.billing.checkout_cookie import COOKIE, set_cookie
 from svc.config import Config, from_environ
 from svc.errors import StartError
 from tests.conftest import PASSWORD, Clocks, Service, bearer, serving
@@ -105,7 +105,7 @@ async def test_the_cookie_is_no_session_and_a_session_no_cookie(browser: Browser
         assert (await Browser(service, value).get("/checkout")).status_code == 401
     forged = Response()
     account_id = (await service.client.get("/user/me", headers=browser.headers)).json()["id"]
-    remember(forged, service.state["derived_keys"]["session"], account_id, service.clocks.now)
+    set_cookie(forged, service.state["derived_keys"]["session"], account_id, service.clocks.now)
     value = SimpleCookie(forged.headers["set-cookie"])[COOKIE].value
     assert (await Browser(service, value).get("/checkout")).status_code == 401
     for headers in (bearer(token), bearer(key)):
