@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from svc.secrets import read_private, write_private
+from svc.secrets import write_private
 
 _CA_DAYS = 3650
 _SERVER_DAYS = 397  # what browsers accept
@@ -69,7 +69,7 @@ def _ca(path: Path, key_path: Path, until: datetime) -> _Pair | None:
 def _key(path: Path) -> ec.EllipticCurvePrivateKey | None:
     """The key in `path`; None when it is missing, damaged or not of our kind."""
     try:
-        key = serialization.load_pem_private_key(read_private(path), password=None)
+        key = serialization.load_pem_private_key(path.read_bytes(), password=None)
     except (FileNotFoundError, ValueError, TypeError, UnsupportedAlgorithm):
         return None
     return key if isinstance(key, ec.EllipticCurvePrivateKey) else None

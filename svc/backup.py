@@ -1,8 +1,8 @@
-"""A backup of the data folder while a server uses it, and the way back: one tar archive that proves itself.
+"""Backup of the data folder while a server uses it, and restore: one tar archive with digests.
 
-make(): the secrets -> SQLite's online backup from one snapshot, in steps -> verified -> digests -> the archive gets its name
-restore(): the archive's list -> each member against its digest -> the database verified -> .svc-restored -> the names
-           or a plain database, as a replica or an upgrade leaves it, with the secrets that stand beside it
+make(): the secrets -> SQLite's online backup of one snapshot, in steps -> verify -> digests -> rename the archive
+restore(): the manifest -> check each member's digest -> verify the database -> .svc-restored -> the data folder's names
+           or a plain database file, as a replica or an upgrade leaves it, with the secrets that are beside it
 """
 
 import contextlib
@@ -17,7 +17,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from io import BufferedReader
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import IO, Any, BinaryIO
 
 import orjson
 
@@ -39,29 +39,27 @@ from svc.secrets import (
 
 _SQLITE = b"SQLite format 3\0"
 MANIFEST = "manifest.json"
-_NOTE = "last-backup"  # its time is that of the last backup
-# What clients and rows rely on: the master secret (sessions, sealed provider keys) and the certificates that were handed out.
+_NOTE = "last-backup"  # its modification time is that of the last backup
+# Clients and rows need them: the master secret (sessions, encrypted provider keys) and the certificates.
 _SECRETS = (MASTER, "tls/ca.pem", "tls/ca-key.pem", "tls/cert.pem", "tls/key.pem")
 _REQUIRED = (DATABASE, MASTER)
 _NO_CONTENT = {"lock", "lost+found", RESTORING}
 _FORMAT = 1
-# A step copies 1 MiB, so that progress shows; it reads one snapshot of the WAL and never waits for the writer, nor it for us.
+# A step copies 1 MiB and reports progress. It reads one snapshot of the WAL, so neither it nor the writer waits.
 _STEP_PAGES = 256
-_PIECE_BYTES = 1024 * 1024
+_CHUNK_BYTES = 1024 * 1024
 _MANIFEST_BYTES = 64 * 1024
-_SLACK_BYTES = 1024 * 1024  # for the secrets and what a file system takes for itself
+_SLACK_BYTES = 1024 * 1024  # for the secrets and the file system
 
-# What is wrong in a database, a line each; empty when all is well.
-Verify = Callable[[sqlite3.Connection], list[str]]
-# Called with the bytes done and the bytes in all.
-Progress = Callable[[int, int], None]
+Verify = Callable[[sqlite3.Connection], list[str]]  # returns what is wrong in a database, a line each
+Progress = Callable[[int, int], None]  # gets the bytes done and the bytes in all
 
 
 def make(folder: Path, target: Path, verify: Verify, version: str, created_at: str, progress: Progress) -> dict[str, Any]:
-    """Writes a backup of the data folder to the file `target` (0600), which appears only once it is whole; its manifest.
+    """Write a backup of the data folder to the new file `target` (0600), atomically; return its manifest.
 
-    A server may be serving meanwhile: it is not kept waiting. While it is written, the backup takes twice the database's size
-    in the folder of `target`. Raises StartError with one line, and leaves no half archive.
+    A running server is not delayed. Until the end, it needs twice the database's size in the folder of `target`. Raises
+    StartError with one line.
     """
     with _one_line("back up to", target), _workplace(target.parent, ".svc-backup-") as work:
         manifest, secrets = _copied(folder, work, 2, verify, version, created_at, progress)
@@ -76,7 +74,7 @@ def make(folder: Path, target: Path, verify: Verify, version: str, created_at: s
 
 
 def stream(folder: Path, file: BinaryIO, verify: Verify, version: str, created_at: str, progress: Progress) -> None:
-    """As `make`, to an open file such as standard output. It takes the database's size in the temporary folder (TMPDIR)."""
+    """As `make`, to an open file such as standard output. It needs the database's size in the temporary folder (TMPDIR)."""
     with _one_line("back up to", Path("-")), tempfile.TemporaryDirectory(prefix="svc-backup-") as work:
         manifest, secrets = _copied(folder, Path(work), 1, verify, version, created_at, progress)
         _write_archive(file, manifest, secrets, Path(work) / DATABASE)
@@ -84,31 +82,31 @@ def stream(folder: Path, file: BinaryIO, verify: Verify, version: str, created_a
 
 
 def restore(archive: BufferedReader, folder: Path, verify: Verify, beside: Path | None = None) -> dict[str, Any]:
-    """Makes the data folder `folder` out of an archive of `make`; the archive's manifest. The folder must be new or empty; it may
-    be a mount point with `lost+found`, or a link to a folder.
+    """Restore an archive of `make`, or a database file with the secrets in the folder `beside`; return the manifest.
 
-    A database file will do, with the secrets out of the folder `beside`, if they are there; its manifest knows the schema's
-    version alone. Everything is verified within the folder before it gets its name there. A restore that is killed leaves what
-    the next restore or start removes, completes or names. Raises StartError with one line.
+    `folder` must be new or empty; it may be a mount point with `lost+found`, or a link to a folder. All files are verified in a
+    subfolder first. After a kill, the next restore or start completes or removes it. Raises StartError with one line.
     """
     folder = folder.resolve()
     with _one_line("restore into", folder), _to_fill(folder) as work:
         plain = archive.peek(len(_SQLITE)).startswith(_SQLITE)
         manifest = _take_database(archive, work, beside) if plain else _extract(archive, work)
         newest = newest_version(newest_schema()[1])
-        told = manifest.get("version") or f"schema {manifest['schema_version']}"
+        version = manifest.get("version") or f"schema {manifest['schema_version']}"
         if manifest["schema_version"] > newest:
-            raise StartError(f"the backup is of a newer version ({told}); install that version first")
+            raise StartError(f"the backup is of a newer version ({version}); install that version first")
         if manifest["schema_version"] < FIRST_VERSION:
-            raise StartError(f"the backup was made by a version before 1.0.0 ({told}), whose databases cannot be migrated")
-        _prove(work / DATABASE, verify)
+            raise StartError(f"the backup was made by a version before 1.0.0 ({version}), whose databases cannot be migrated")
+        _verify(work / DATABASE, verify)
     return manifest
 
 
 @contextlib.contextmanager
 def _to_fill(folder: Path) -> Iterator[Path]:
-    """A folder in the data folder `folder`, which is made where there is none, and locked. What the block writes there becomes
-    the content of the data folder, and belongs to its owner; where the block fails, everything is as it was."""
+    """Make and lock the data folder, and give a subfolder whose files become its content after the block.
+
+    If the block fails, nothing is changed.
+    """
     is_new = not folder.exists()
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     lock = take_lock(folder)
@@ -138,7 +136,7 @@ def _to_fill(folder: Path) -> Iterator[Path]:
 
 
 def drop_older(folder: Path, pattern: str, keep: int) -> list[Path]:
-    """Removes all but the newest `keep` of the files in `folder` that match `pattern`, whose names sort by time."""
+    """Delete and return all but the newest `keep` of the files that match `pattern`, whose names sort by time."""
     older = sorted(folder.glob(pattern))[:-keep]
     for path in older:
         path.unlink()
@@ -146,14 +144,12 @@ def drop_older(folder: Path, pattern: str, keep: int) -> list[Path]:
 
 
 def note_made(folder: Path) -> None:
-    """Notes beside the database of `folder` that a backup of it has been made now. Raises OSError."""
-    note = folder / _NOTE
-    note.touch(mode=0o600)
-    os.utime(note)
+    """Store that a backup has been made now. Raises OSError."""
+    (folder / _NOTE).touch(mode=0o600)
 
 
 def made_at(folder: Path) -> float:
-    """When `note_made` was last called, in Unix seconds; 0 for never."""
+    """Return when `note_made` was last called, in Unix seconds; 0 for never."""
     try:
         return (folder / _NOTE).stat().st_mtime
     except FileNotFoundError:
@@ -166,19 +162,17 @@ def made_at(folder: Path) -> float:
 def _copied(
     folder: Path, work: Path, copies: int, verify: Verify, version: str, created_at: str, progress: Progress
 ) -> tuple[dict[str, Any], dict[str, bytes]]:
-    """Copies the database into `work`, where there is room for so many copies, and verifies it; the manifest, and the secrets."""
+    """Copy the database into `work`, which must have room for `copies`, and verify it; return the manifest and the secrets."""
     with read_only(folder / DATABASE) as source:
-        # First the secrets: a row that was sealed later than they were read has a secret that was there already.
+        # The secrets first: a row that is encrypted later uses one of these.
         secrets = {name: (folder / name).read_bytes() for name in _SECRETS if (folder / name).exists()}
-        # While this transaction is open, every step reads the same snapshot, however much is written beside it.
+        # While this transaction is open, every step reads the same snapshot.
         pages, page_bytes, schema_version = (
             int(source.execute(f"PRAGMA {name}").fetchone()[0]) for name in ("page_count", "page_size", "user_version")
         )
         if MASTER not in secrets or not fits(source, secrets[MASTER]):
-            wrong = "is missing" if MASTER not in secrets else "is not the one of the database"
-            raise StartError(
-                f"{folder / MASTER} {wrong}, and no backup can be restored without it; the next start says what to do"
-            )
+            wrong = "is not the key of the database" if MASTER in secrets else "is missing"
+            raise StartError(f"{folder / MASTER} {wrong}; without it no backup can be restored. The next start says what to do")
         needed, free = copies * pages * page_bytes + _SLACK_BYTES, shutil.disk_usage(work).free
         if free < needed:
             raise StartError(f"a backup needs {needed >> 20} MiB in {work.parent}, where {free >> 20} MiB are free")
@@ -191,10 +185,10 @@ def _copied(
                 sleep=0,
                 progress=lambda _, remaining, total: progress((total - remaining) * page_bytes, total * page_bytes),
             )
-            # A file without a WAL of its own: what it holds is in it alone.
+            # Without a WAL, the copy is a single file.
             target.execute("PRAGMA journal_mode = DELETE")
         installation = installation_id(source)
-    _prove(copy, verify)
+    _verify(copy, verify)
     digests = {DATABASE: _file_digest(copy), **{name: hashlib.sha256(data).hexdigest() for name, data in secrets.items()}}
     manifest = {
         "format": _FORMAT,
@@ -207,7 +201,7 @@ def _copied(
     return manifest, secrets
 
 
-def _prove(path: Path, verify: Verify) -> None:
+def _verify(path: Path, verify: Verify) -> None:
     with contextlib.closing(sqlite3.connect(path)) as conn:
         conn.row_factory = sqlite3.Row
         findings = verify(conn)
@@ -217,16 +211,13 @@ def _prove(path: Path, verify: Verify) -> None:
 
 
 def _take_database(file: BufferedReader, folder: Path, beside: Path | None) -> dict[str, Any]:
-    """Writes a database file into `folder`, and what stands in `beside` of the secrets that it needs."""
+    """Write a database file into `folder`, and the secrets that are in `beside`."""
     path = folder / DATABASE
-    with _private(path) as copy:
-        shutil.copyfileobj(file, copy, _PIECE_BYTES)
-        copy.flush()
-        os.fsync(copy.fileno())
+    _write(path, file)
     with contextlib.closing(sqlite3.connect(path)) as conn:
         application_id, version = (conn.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version"))
         if application_id != APPLICATION_ID:
-            raise StartError("the file is no database of this service")
+            raise StartError("the file is not a database of this service")
         conn.execute("PRAGMA journal_mode = DELETE")
     for name in _SECRETS:
         if beside is not None and (beside / name).exists():
@@ -238,27 +229,22 @@ def _take_database(file: BufferedReader, folder: Path, beside: Path | None) -> d
 # --- the archive
 
 
-def _member(name: str, size_bytes: int) -> tarfile.TarInfo:
-    member = tarfile.TarInfo(name)
-    member.size, member.mode = size_bytes, 0o600
-    return member
-
-
 def _write_archive(file: BinaryIO, manifest: dict[str, Any], secrets: dict[str, bytes], copy: Path) -> None:
     with tarfile.open(fileobj=file, mode="w|", format=tarfile.PAX_FORMAT) as archive:
-        _add(archive, MANIFEST, orjson.dumps(manifest, option=orjson.OPT_INDENT_2))
-        for name, data in secrets.items():
-            _add(archive, name, data)
+        for name, data in {MANIFEST: orjson.dumps(manifest, option=orjson.OPT_INDENT_2), **secrets}.items():
+            _add(archive, name, len(data), io.BytesIO(data))
         with copy.open("rb") as source:
-            archive.addfile(_member(DATABASE, copy.stat().st_size), source)
+            _add(archive, DATABASE, copy.stat().st_size, source)
 
 
-def _add(archive: tarfile.TarFile, name: str, data: bytes) -> None:
-    archive.addfile(_member(name, len(data)), io.BytesIO(data))
+def _add(archive: tarfile.TarFile, name: str, size_bytes: int, source: BinaryIO) -> None:
+    member = tarfile.TarInfo(name)
+    member.size, member.mode = size_bytes, 0o600
+    archive.addfile(member, source)
 
 
 def _extract(archive: BinaryIO, folder: Path) -> dict[str, Any]:
-    """Writes the members into `folder`, each under a name that is known here, and holds them against the digests."""
+    """Write the members, which must have known names, into `folder`, and check their digests."""
     manifest: dict[str, Any] | None = None
     with tarfile.open(fileobj=archive, mode="r|") as tar:
         for member in tar:
@@ -271,13 +257,10 @@ def _extract(archive: BinaryIO, folder: Path) -> dict[str, Any]:
             path.parent.mkdir(mode=0o700, exist_ok=True)
             source = tar.extractfile(member)
             assert source is not None  # a regular file has content
-            with _private(path) as file:
-                shutil.copyfileobj(source, file, _PIECE_BYTES)
-                file.flush()
-                os.fsync(file.fileno())
+            _write(path, source)
     for name, digest in (manifest or {}).get("sha256", {}).items():
         if not (folder / name).exists() or _file_digest(folder / name) != digest:
-            raise StartError(f"the archive is damaged: {name} is missing or not as it was")
+            raise StartError(f"the archive is damaged: {name} is missing or was changed")
     if manifest is None:
         raise StartError("the archive is empty")
     return manifest
@@ -301,8 +284,8 @@ def _manifest(tar: tarfile.TarFile, member: tarfile.TarInfo) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def _workplace(folder: Path, prefix: str) -> Iterator[Path]:
-    """A locked folder in `folder` for the block; those that have lost their owner, which was killed, are removed."""
-    with _locked(folder):  # so that nobody takes ours for such a one before it is locked
+    """Make a locked folder in `folder` for the block, and remove those that a killed process has left."""
+    with _locked(folder):  # so that no other backup removes the new folder before it is locked
         for left in folder.glob(f"{prefix}*"):
             with contextlib.suppress(BlockingIOError), _locked(left, fcntl.LOCK_NB):
                 shutil.rmtree(left)
@@ -334,8 +317,15 @@ def _one_line(what: str, path: Path) -> Iterator[None]:
         raise StartError(f"the archive is damaged: {' '.join(str(error).split())}") from error
 
 
+def _write(path: Path, source: IO[bytes]) -> None:
+    with _private(path) as file:
+        shutil.copyfileobj(source, file, _CHUNK_BYTES)
+        file.flush()
+        os.fsync(file.fileno())
+
+
 def _private(path: Path) -> BinaryIO:
-    """A new file that its owner alone may read."""
+    """Open a new file that only its owner can read."""
     return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb")
 
 

@@ -1,4 +1,4 @@
-"""The door of the command line: `svc COMMAND` finds its command in svc/commands/ and runs it."""
+"""The command line: `svc COMMAND` runs a command of svc/commands/."""
 
 import argparse
 import os
@@ -20,9 +20,9 @@ _APP = str(Path(__file__).parent.parent / "app.py")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs one command; the exit status: 0 done, 1 refused with one line on stderr, 2 wrong usage."""
+    """Run a command; return the exit status: 0 done, 1 refused with one line on stderr, 2 wrong usage."""
     options = _parser().parse_args(arguments)
-    os.umask(0o077)  # what a command leaves in the data folder, or in a backup, is for nobody else
+    os.umask(0o077)  # files of a command are readable only by its user
     try:
         status: int = options.run(from_environ(os.environ), options)
         sys.stdout.flush()
@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"svc: the database cannot be used: {error}", file=sys.stderr)
         return 1
     except BrokenPipeError:
-        # Whoever reads has seen enough. What the interpreter still has to write at its end must go somewhere.
+        # The reader has closed the pipe. The interpreter flushes the rest at its end, which must not fail.
         os.dup2(os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC), 1)
         return 1
     except OSError as error:
@@ -54,7 +54,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _serve(config: Config, options: argparse.Namespace) -> int:
-    # app.py is above this floor: it is run, as the shell would run it, not imported.
+    # app.py imports this package's neighbours: it is run as a script, not imported.
     runpy.run_path(_APP, run_name="__main__")
     return 0
 

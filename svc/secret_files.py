@@ -1,4 +1,4 @@
-"""Secrets out of files: `<NAME>_FILE` stands for the secret setting `<NAME>`, as systemd and containers hand them over."""
+"""Secrets in files: `<NAME>_FILE` names a file with the secret setting `<NAME>`, as systemd and containers provide them."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -10,9 +10,9 @@ _SUFFIX = "_FILE"
 
 
 def with_secret_files(environ: Mapping[str, str], is_secret: Callable[[str], bool]) -> dict[str, str]:
-    """`environ` with `<NAME>` in place of each `<NAME>_FILE` of a setting that `is_secret`; what is empty counts as not set.
+    """Return `environ` with `<NAME>` in place of each `<NAME>_FILE` of a setting that `is_secret`; empty values are ignored.
 
-    Raises StartError, which names the setting and tells nothing of the file: somebody will put the secret where its path belongs.
+    Raises StartError. Its text does not quote the path, because an operator may have put the secret there by mistake.
     """
     found = dict(environ)
     for name_of_file in sorted(environ):
@@ -30,14 +30,14 @@ def with_secret_files(environ: Mapping[str, str], is_secret: Callable[[str], boo
 
 def _read(setting: str, path: str) -> str:
     try:
-        if not Path(path).is_file():  # opening a named pipe would wait for its writer for ever
+        if not Path(path).is_file():  # opening a named pipe could block without end
             raise StartError(f"{setting}: there is no such file")
         with Path(path).open("rb") as file:
             content = file.read(SECRET_FILE_BYTES + 1)
     except OSError as error:
         raise StartError(f"{setting}: the file cannot be read: {str(error.strerror).lower()}") from None
     if len(content) > SECRET_FILE_BYTES:
-        raise StartError(f"{setting}: the file has more than {SECRET_FILE_BYTES} bytes, which is no secret of one line")
+        raise StartError(f"{setting}: the file has more than {SECRET_FILE_BYTES} bytes, too many for a secret of one line")
     try:
         text = content.decode().strip()
     except UnicodeDecodeError:

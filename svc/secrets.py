@@ -1,12 +1,10 @@
-"""The data folder, its lock and the master secret: whatever must be made once and kept.
+"""The data folder, its lock and the master secret.
 
-Everything here is written by `write_private`, so a kill at any moment leaves either the old file or the new one, and each
-step of a first start can be found half done and done again.
+All files are written by `write_private`: a kill leaves either the old file or the new one, and a start can be repeated.
 
 open_folder() -> the database is opened -> check_master() in its first transaction -> keep_master()
 """
 
-import contextlib
 import fcntl
 import hmac
 import os
@@ -21,17 +19,16 @@ from svc.errors import StartError
 MASTER_BYTES = 32
 DATABASE = "service.db"
 MASTER = "master.key"
-RESTORING, RESTORED = ".svc-restoring", ".svc-restored"  # folders in it: of a restore under way, and one that is verified
-_ADDRESS = "address"
+RESTORING, RESTORED = ".svc-restoring", ".svc-restored"  # its subfolders while a restore runs, and when it is verified
 _MADE_BY_COMMANDS = ("lock", "last-backup", "service.db*")
-_OURS = ("lock", "master.key", "address", "status", "last-backup", "service.db*", "tls", "tls/*")
+_OURS = ("lock", "master.key", "status", "last-backup", "service.db*", "tls", "tls/*")
 
 
 @dataclass
 class DataFolder:
     """The locked data folder; `master` is the secret of this installation, from which `derive` makes one key per purpose.
 
-    `found` is False for a secret that was made just now beside a database: it is not on disk until `keep_master`.
+    `found` is False for a new secret beside an existing database: it is not on disk until `keep_master`.
     """
 
     path: Path
@@ -40,7 +37,6 @@ class DataFolder:
     _lock: int = field(repr=False)
 
     def derive(self, purpose: str) -> bytes:
-        """The 32-byte key for `purpose`."""
         return derive(self.master, purpose)
 
     def keep_master(self) -> None:
@@ -54,17 +50,17 @@ class DataFolder:
         self.found = True
 
     def close(self) -> None:
-        """Lets another server have the folder."""
+        """Unlock the folder."""
         if self._lock >= 0:
             os.close(self._lock)
             self._lock = -1
 
 
 def open_folder(path: Path) -> DataFolder:
-    """Makes (0700) and locks the data folder, and reads or makes its master secret.
+    """Make (0700) and lock the data folder, and read or make its master secret.
 
-    Raises StartError when another server holds the folder, when it cannot be written, when a restore into it is not complete,
-    or when the master secret is damaged; then nothing in the folder was changed.
+    Raises StartError if another server uses the folder, it cannot be written, a restore is incomplete, or the master secret is
+    damaged; then nothing in the folder is changed.
     """
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -77,7 +73,7 @@ def open_folder(path: Path) -> DataFolder:
             master = _master(path / MASTER)
             folder = DataFolder(path, master or os.urandom(MASTER_BYTES), master is not None, lock)
             if not (path / DATABASE).exists():
-                folder.keep_master()  # a first start: there is nothing that another secret could have encrypted
+                folder.keep_master()  # a first start: nothing is encrypted yet
             return folder
         except BaseException:
             os.close(lock)
@@ -87,10 +83,7 @@ def open_folder(path: Path) -> DataFolder:
 
 
 def take_lock(folder: Path) -> int:
-    """Return a descriptor that holds the data folder until it is closed or the process ends.
-
-    Raises StartError when another server holds the folder, OSError when it cannot be written.
-    """
+    """Lock the data folder until the returned descriptor is closed. Raises StartError if it is locked, OSError."""
     lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -103,8 +96,10 @@ def take_lock(folder: Path) -> int:
 
 
 def complete_restore(folder: Path) -> bool:
-    """Move what a restore has verified to its place, if there is any: a restore that was killed meanwhile is completed by the
-    next restore or start. Raises StartError, OSError."""
+    """Move the files of a verified restore to their place; return False if there are none.
+
+    A killed restore is completed by the next restore or start. Raises StartError, OSError.
+    """
     restored = folder / RESTORED
     if not restored.exists():
         return False
@@ -119,7 +114,7 @@ def complete_restore(folder: Path) -> bool:
 
 
 def give_to_owner(folder: Path) -> None:
-    """Give what a command of root has made in the data folder to the folder's owner, as whom the service runs."""
+    """Give the files that a command of root has made to the folder's owner, the user of the service."""
     owner = folder.stat() if os.geteuid() == 0 and folder.is_dir() else None
     for path in (path for pattern in _MADE_BY_COMMANDS for path in folder.glob(pattern)) if owner else ():
         found = path.lstat()
@@ -133,7 +128,7 @@ def installation_id(conn: sqlite3.Connection) -> str:
 
 
 def fits(conn: sqlite3.Connection, master: bytes) -> bool:
-    """Whether the database has been used with this master secret, or with none yet."""
+    """Return whether the database was used with this master secret, or with none yet."""
     known = conn.execute("SELECT key_check FROM installation").fetchone()[0]
     return known is None or hmac.compare_digest(known, derive(master, "check"))
 
@@ -145,10 +140,10 @@ def check_master(
     count_sealed: Callable[[sqlite3.Connection], int],
     drop_sealed: Callable[[sqlite3.Connection], None],
 ) -> str | None:
-    """Check that the folder's master secret is the one of its database, which it becomes if nothing is encrypted there.
+    """Check the folder's master secret against the database. A new one is accepted, with a warning, if nothing is encrypted.
 
-    Return a warning for the log if it is another one. Raises StartError if values would be lost, unless `given_up` is the id of
-    this installation. The id then changes, so that the same setting never gives up a later secret.
+    Raises StartError if encrypted values would be lost, unless `given_up` is the id of this installation. The id then changes,
+    so that the same setting cannot accept a later loss.
     """
     if fits(tx, folder.master):
         tx.execute("UPDATE installation SET key_check = ? WHERE key_check IS NULL", (derive(folder.master, "check"),))
@@ -167,7 +162,7 @@ def check_master(
 
 
 def is_locked(folder: Path) -> bool:
-    """Whether a server holds the data folder now."""
+    """Return whether a server uses the data folder now."""
     try:
         descriptor = os.open(folder / "lock", os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -181,39 +176,14 @@ def is_locked(folder: Path) -> bool:
     return False
 
 
-def write_address(folder: Path, base_url: str) -> None:
-    """Keeps where the server of this data folder can be reached, for the commands: with port 0 nobody else knows."""
-    try:
-        write_private(folder / _ADDRESS, base_url.encode())
-    except OSError as error:
-        raise StartError(f"cannot write to the data folder {folder}: {error.strerror}") from None
-
-
-def served_address(folder: Path) -> str | None:
-    """The base URL of the server that uses this data folder; None when none is running."""
-    try:
-        return (folder / _ADDRESS).read_text()
-    except (OSError, ValueError):
-        return None
-
-
-def remove_address(folder: Path) -> None:
-    """Says that no server uses this data folder any more."""
-    with contextlib.suppress(OSError):
-        (folder / _ADDRESS).unlink()
-
-
 def derive(master: bytes, purpose: str) -> bytes:
-    """The 32-byte key for `purpose`: a key of one purpose tells nothing about another's.
-
-    HKDF-SHA256 (RFC 5869) without a salt; its output is one block long.
-    """
+    """Return the 32-byte key for `purpose`: HKDF-SHA256 (RFC 5869) without a salt, one block long."""
     extracted = hmac.digest(bytes(32), master, "sha256")
     return hmac.digest(extracted, b"svc " + purpose.encode() + b"\x01", "sha256")
 
 
 def write_private(path: Path, data: bytes) -> None:
-    """Writes `data` to `path` for the owner alone (0600), whole or not at all, and on disk when this returns. Raises OSError."""
+    """Replace the file at `path` atomically, readable only by the owner (0600); it is on disk on return. Raises OSError."""
     fresh = path.with_name(path.name + ".new")
     descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     with os.fdopen(descriptor, "wb") as file:
@@ -226,7 +196,7 @@ def write_private(path: Path, data: bytes) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Return when the names in the folder are on disk. Raises OSError."""
+    """Sync the names in the folder to disk. Raises OSError."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
@@ -235,27 +205,18 @@ def sync_folder(folder: Path) -> None:
 
 
 def _master(path: Path) -> bytes | None:
-    try:
-        master = read_private(path)
-    except FileNotFoundError:
+    if not path.exists():
         return None
+    master = path.read_bytes()
     if len(master) != MASTER_BYTES:
         raise StartError(f"{path} is damaged: it has {len(master)} bytes, not {MASTER_BYTES}. Restore it from a backup")
     return master
 
 
 def _close_to_others(folder: Path) -> None:
-    """Takes from everybody else what a folder that was made by hand, or by another version, lets them read of our files."""
+    """Remove the permissions of other users from our files, in a folder that was made by hand or by another version."""
     ours = [path for pattern in _OURS for path in folder.glob(pattern) if not path.is_symlink()]
     for path in [*ours, folder]:
         mode = stat.S_IMODE(path.stat().st_mode)
         if mode & 0o077 and path.stat().st_uid == os.geteuid():
             path.chmod(mode & 0o700)
-
-
-def read_private(path: Path) -> bytes:
-    """What is in a file of ours, which is the owner's alone from now on. Raises OSError."""
-    with path.open("rb") as file:
-        if stat.S_IMODE(os.fstat(file.fileno()).st_mode) & 0o077:
-            os.fchmod(file.fileno(), 0o600)
-        return file.read()

@@ -12,9 +12,6 @@ from svc.errors import StartError
 from svc.secrets import (
     derive,
     open_folder,
-    remove_address,
-    served_address,
-    write_address,
     write_private,
 )
 
@@ -178,12 +175,3 @@ def test_a_folder_that_others_could_read_is_closed_to_them_and_what_is_not_ours_
     for name in ("lock", "master.key", "service.db", "service.db-wal", "tls/key.pem"):
         assert mode(folder / name) == 0o600
     assert mode(folder / "notes") == 0o644
-
-
-def test_the_address_is_there_while_a_server_is(tmp_path: Path) -> None:
-    assert served_address(tmp_path) is None
-    write_address(tmp_path, "https://127.0.0.1:8443")
-    assert served_address(tmp_path) == "https://127.0.0.1:8443" and mode(tmp_path / "address") == 0o600
-    remove_address(tmp_path)
-    remove_address(tmp_path)
-    assert served_address(tmp_path) is None

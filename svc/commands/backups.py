@@ -26,8 +26,8 @@ def add_parsers(commands: Any) -> None:
     copy.add_argument("target", metavar="FILE", help="a new file, a folder to put one in, or - for standard output")
     copy.add_argument("--keep", type=int, metavar="N", help="in a folder: remove all but the newest N backups")
     copy.set_defaults(run=_backup)
-    back = commands.add_parser("restore", help="make the data folder, which must be new or empty, out of a backup")
-    back.add_argument("archive", metavar="FILE", help="what 'svc backup' wrote, a database file, or - for standard input")
+    back = commands.add_parser("restore", help="restore a backup into the data folder, which must be new or empty")
+    back.add_argument("archive", metavar="FILE", help="a backup, a database file, or - for standard input")
     back.set_defaults(run=_restore)
 
 
@@ -35,18 +35,18 @@ def _backup(config: Config, options: argparse.Namespace) -> int:
     now = timestamp(time.time())
     to_stdout, target = options.target == "-", Path(options.target)
     if options.keep is not None and (options.keep < 1 or to_stdout or not target.is_dir()):
-        raise StartError("--keep takes a whole number from 1, and goes with a folder")
+        raise StartError("--keep needs an integer from 1, and a folder")
     if not to_stdout and not target.is_dir() and target.exists():
         raise StartError(f"{target} exists; name a new file")
     with read_only(config.data_dir / DATABASE) as conn:
-        series = f"svc-{installation_id(conn)}-"  # several services may have one folder of backups
+        series = f"svc-{installation_id(conn)}-"  # several services may share a folder of backups
     if to_stdout:
         backup.stream(config.data_dir, sys.stdout.buffer, findings, VERSION, now, _show_progress)
     else:
         target = target / f"{series}{re.sub('[^0-9TZ]', '', now)}.tar" if target.is_dir() else target
         manifest = backup.make(config.data_dir, target, findings, VERSION, now, _show_progress)
         print(f"{target}: {target.stat().st_size} bytes, version {manifest['version']}, verified")
-    with contextlib.suppress(OSError):  # the backup is made all the same; /metrics shows it as older than it is
+    with contextlib.suppress(OSError):  # the backup is complete; /metrics shows the time of an older one
         backup.note_made(config.data_dir)
         give_to_owner(config.data_dir)
     for path in backup.drop_older(target.parent, f"{series}*.tar", options.keep) if options.keep else ():
@@ -75,7 +75,7 @@ def _restore(config: Config, options: argparse.Namespace) -> int:
     print(f"{config.data_dir}: {sized} out of a database of schema {manifest['schema_version']}, verified")
     if not manifest["with_secrets"]:
         todo = f", or set SVC_NEW_SECRETS={installation} to delete {sealed} provider keys that it encrypts" if sealed else ""
-        print(f"there was no master.key beside it: put the old one into the folder{todo}. With a new one, sessions end")
+        print(f"there was no master.key beside it: copy the old one into the folder{todo}. A new one ends all sessions")
     return 0
 
 
@@ -85,5 +85,5 @@ def _opened(archive: str) -> BufferedReader:
     path = Path(archive)
     log = path.with_name(f"{path.name}-wal")
     if log.exists() and log.stat().st_size:
-        raise StartError(f"{log} holds a part of this database, which is in use or was not closed; take 'svc backup' of it")
+        raise StartError(f"{log} holds a part of this database, which is in use or was not closed; use 'svc backup'")
     return path.open("rb")

@@ -1,6 +1,6 @@
 """`svc ledger`, `svc report` and `svc payments`: the operator's books, read beside a running server.
 
-Nothing is printed while the database is read: whoever stops reading our output would keep its log from being emptied.
+Nothing is printed while the database is read: a blocked pipe would delay the checkpoint of its log.
 """
 
 import argparse
@@ -25,7 +25,7 @@ from svc.outbound.transport import httpx_client
 _PAGE_ROWS = 1_000
 _SHOWN = 20
 _ASKED_AT_ONCE = 8
-_LEDGER_COLUMNS = (
+_LEDGER_COLUMNS = [
     "id",
     "amount_micros",
     "balance_after_micros",
@@ -34,17 +34,16 @@ _LEDGER_COLUMNS = (
     "output_tokens",
     "key_id",
     "description",
-)
+]
 
 
 def add_parsers(commands: Any) -> None:
-    ledger = commands.add_parser("ledger", help="print an account's credits and debits, the first one first")
-    ledger.add_argument("email", help="the e-mail, or the id")
+    ledger = commands.add_parser("ledger", help="print an account's credits and debits, the oldest first")
+    ledger.add_argument("email", help="the email address or the id")
     ledger.set_defaults(run=_ledger)
-    month = commands.add_parser(
-        "report", help="print a month's income, spending by model and account, overruns, and what is owed"
-    )
-    month.add_argument("--month", metavar="YYYY-MM", help="in UTC; by default the one that is under way")
+    text = "print a month's income, spending by model and account, overruns, and what is owed"
+    month = commands.add_parser("report", help=text)
+    month.add_argument("--month", metavar="YYYY-MM", help="in UTC; by default the current one")
     month.set_defaults(run=_report)
     text = "list payments, refunds and disputes that the ledger does not follow; exit status 1 if there are any"
     mismatches = commands.add_parser("payments", help=text)
@@ -90,7 +89,7 @@ def _report(config: Config, options: argparse.Namespace) -> int:
             tokens = f"{line.input_tokens:>14}{line.output_tokens:>14}" if line.input_tokens or line.output_tokens else " " * 28
             print(f"  {_shown(line.name):42}{line.count:>10}{tokens}{dollars(line.micros):>18}")
         if len(own) > _SHOWN:
-            print(f"  and {len(own) - _SHOWN} more, which --csv has")
+            print(f"  and {len(own) - _SHOWN} more, see --csv")
     return 0
 
 
@@ -110,20 +109,19 @@ def _payments(config: Config, options: argparse.Namespace) -> int:
         if one.todo:
             print(f"    {_shown(one.todo)}")
     if deleted:
-        print(
-            f"{deleted} with {dollars(deleted_micros)} returned are of deleted accounts: nothing to book, 'svc report' counts it"
-        )
+        returned = dollars(deleted_micros)
+        print(f"{deleted} of deleted accounts with {returned} returned: nothing to book, 'svc report' counts them")
     print(f"{len(found)} do not match" if found else "every checkout and every event match")
     return 1 if found else 0
 
 
 async def _with_states(config: Config, found: Sequence[Mismatch]) -> list[Mismatch]:
-    """`found` without those unpaid checkouts of which Stripe says that nobody has paid them, the others with what it says."""
+    """Ask Stripe about the checkouts without an event; leave out those that it says are unpaid."""
     async with httpx_client(Outbound()) as client:
         stripe = Stripe(client, config.stripe_api, config.stripe_secret_key or "")
         turns = asyncio.Semaphore(_ASKED_AT_ONCE)
 
-        async def asked(one: Mismatch) -> Mismatch | None:
+        async def ask(one: Mismatch) -> Mismatch | None:
             if not one.unheard or one.session_id is None:
                 return one
             async with turns:
@@ -134,7 +132,7 @@ async def _with_states(config: Config, found: Sequence[Mismatch]) -> list[Mismat
             text = "Stripe has the money, but its event has not arrived"
             return one._replace(text=text, todo=matching.RESEND) if paid else None
 
-        return [one for one in await asyncio.gather(*map(asked, found)) if one is not None]
+        return [one for one in await asyncio.gather(*map(ask, found)) if one is not None]
 
 
 def _write_csv(rows: Iterable[Sequence[object]]) -> None:
@@ -142,7 +140,7 @@ def _write_csv(rows: Iterable[Sequence[object]]) -> None:
 
 
 def _cell(value: object) -> object:
-    """A spreadsheet takes a text that begins like a formula for one: people choose e-mails and the names of models."""
+    """Quote a text that a spreadsheet would take as a formula: users choose email addresses and model names."""
     return f"'{value}" if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r")) else value
 
 

@@ -1,4 +1,4 @@
-"""`svc check`: the proof of a database, as a whole and beside a running server. It reads every page."""
+"""`svc check`: verify the whole database, also beside a running server. It reads every page."""
 
 import argparse
 import contextlib
@@ -7,41 +7,41 @@ from collections.abc import Iterator
 from typing import Any
 
 from svc.billing import matching, usage, wallet
-from svc.commands.database import database, is_served, reading
+from svc.commands.database import database, reading
 from svc.config import Config
 from svc.schema import SCHEMA, connect, shape
+from svc.secrets import is_locked
 
-# Litestream keeps its place in two tables of its own.
+# Litestream keeps its position in two tables.
 _OF_A_REPLICA = "_litestream_"
 
 
 def add_parsers(commands: Any) -> None:
-    text = "prove the database: its integrity, its schema, the ledger against balances and usage, what a crash left open"
+    text = "verify the database: its integrity, its schema, and the ledger against balances and usage"
     commands.add_parser("check", help=text).set_defaults(run=_check)
 
 
 def _check(config: Config, options: argparse.Namespace) -> int:
-    """One state of the database, read beside a running server without stopping its writes; every finding is a line."""
-    # SQLite examines CHECK constraints on a connection that could write alone. The one that cannot keeps it from folding a log.
+    # SQLite checks CHECK constraints only on a connection that could write. The read-only one prevents its checkpoint at the end.
     with reading(config), contextlib.closing(connect(database(config), query_only=True)) as conn:
         conn.execute("BEGIN")
         found = [*schema_findings(conn), *findings(conn), *usage.verify(conn)]
-        left_open = 0 if is_served(config) else _left_open(conn)
+        open_runs = 0 if is_locked(config.data_dir) else _open_runs(conn)
         rows = sizes(conn)
     for finding in found:
         print(finding)
-    if left_open:
-        print(f"note: {left_open} agent runs were open when the server stopped or the backup was made; the next start ends them")
+    if open_runs:
+        print(f"note: {open_runs} agent runs were open when the server stopped or the backup was made; the next start ends them")
     print(f"{len(found)} findings" if found else f"ok: {rows} add up")
     return 1 if found else 0
 
 
 def findings(conn: sqlite3.Connection) -> list[str]:
-    """What is wrong in a database of any version, a line each: its pages, what rows refer to, the money."""
-    # Each row is looked up in each of its indexes: with SQLite's usual 2 MB of pages in memory a large file is read many times.
+    """Return what is wrong in a database of any version, a line each: its pages, foreign keys, and the money."""
+    # Each row is looked up in all its indexes. With SQLite's default cache of 2 MB, a large file would be read many times.
     conn.execute("PRAGMA cache_size = -65536")
     found = [f"integrity: {row[0]}" for row in conn.execute("PRAGMA integrity_check") if row[0] != "ok"]
-    found += [f"table {row[0]}, row {row[1]}: what it refers to is gone" for row in conn.execute("PRAGMA foreign_key_check")]
+    found += [f"table {row[0]}, row {row[1]}: it refers to a missing row" for row in conn.execute("PRAGMA foreign_key_check")]
     return found + wallet.verify(conn) + matching.verify(conn)
 
 
@@ -51,8 +51,7 @@ def sizes(conn: sqlite3.Connection) -> str:
 
 
 def schema_findings(conn: sqlite3.Connection) -> Iterator[str]:
-    """Where the schema of a database is not the newest one: the rules of the money stand there, and a trigger that was dropped
-    breaks nothing at once."""
+    """Return how the schema of a database differs from the newest one, which holds the rules of the money."""
     with contextlib.closing(sqlite3.connect(":memory:")) as newest:
         newest.executescript(SCHEMA.read_text())
         expected, found = shape(newest), shape(conn)
@@ -73,6 +72,5 @@ def _columns(conn: sqlite3.Connection, table: str) -> set[str]:
     return {row[0] for row in conn.execute("SELECT name FROM pragma_table_info(?)", (table,))}
 
 
-def _left_open(conn: sqlite3.Connection) -> int:
-    """The number of agent runs that no server works on. They are no fault, and holds take no money: the next start ends both."""
+def _open_runs(conn: sqlite3.Connection) -> int:
     return int(conn.execute("SELECT count(*) FROM runs WHERE status = 'running'").fetchone()[0])

@@ -1,4 +1,4 @@
-"""`svc credit` and `svc debit`: what the operator books in a wallet by hand."""
+"""`svc credit` and `svc debit`: manual bookings in a wallet."""
 
 import argparse
 import sqlite3
@@ -20,14 +20,13 @@ def add_parsers(commands: Any) -> None:
     credit.add_argument("--payment", metavar="EVENT", help="credit a payment that 'svc payments' lists, once")
     credit.set_defaults(run=partial(_book, book=wallet.credit, default_note="Credit by the operator"))
     debit = commands.add_parser("debit", help="take money from a wallet, never below zero")
-    debit.add_argument(
-        "--refund-of", metavar="CHECKOUT", help="book a refund or a dispute: up to what the processor returned, never twice"
-    )
+    text = "book a refund or a dispute: up to what the processor returned, never twice"
+    debit.add_argument("--refund-of", metavar="CHECKOUT", help=text)
     debit.set_defaults(run=partial(_book, book=wallet.debit, default_note="Debit by the operator"))
     for booking in (credit, debit):
-        booking.add_argument("email", help="the e-mail, or the id")
+        booking.add_argument("email", help="the email address or the id")
         booking.add_argument("dollars", help="such as 25 or 12.50, down to 0.000001")
-        booking.add_argument("--note", help="the ledger's description of it, which the owner sees")
+        booking.add_argument("--note", help="the description in the ledger, which the owner sees")
 
 
 def _book(config: Config, options: argparse.Namespace, book: Callable[..., None], default_note: str) -> int:

@@ -1,4 +1,4 @@
-"""`svc status`: what the running server does now, asked through the data folder; and `svc version`."""
+"""`svc status`: the state of the running server, from its socket in the data folder; and `svc version`."""
 
 import argparse
 from typing import Any
@@ -12,7 +12,7 @@ from svc.server import status
 from svc.version import VERSION
 
 _TITLES = {
-    "svc_open_answers": "answers being given",
+    "svc_open_answers": "open answers",
     "svc_open_runs": "agent runs",
     "svc_writer_waiting_jobs": "waiting for the writer",
     "svc_reader_waiting_jobs": "waiting for the readers",
@@ -23,25 +23,25 @@ _TITLES = {
 
 
 def add_parsers(commands: Any) -> None:
-    commands.add_parser("status", help="tell what the running server does now").set_defaults(run=_status)
+    commands.add_parser("status", help="print the state of the running server").set_defaults(run=_status)
     commands.add_parser("version", help="print the version").set_defaults(run=_version)
 
 
 def _status(config: Config, options: argparse.Namespace) -> int:
     try:
-        told = status.ask(config.data_dir)
+        found = status.ask(config.data_dir)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise StartError(f"the server of the data folder {config.data_dir} does not answer: {reason}") from None
-    if told is None:
+    if found is None:
         raise StartError(f"no server is running on the data folder {config.data_dir}")
     with reading(config) as conn:
         holds, held_micros = wallet.held_in_all(conn)
         wallets, balance_micros = wallet.balance_in_all(conn)
-    ending = ", shutting down" if told["draining"] else ""
-    print(f"svc {told['version']}, process {told['pid']}, {told['base_url']}, since {told['started_at']}{ending}")
+    ending = ", shutting down" if found["draining"] else ""
+    print(f"svc {found['version']}, process {found['pid']}, {found['base_url']}, since {found['started_at']}{ending}")
     for name, title in _TITLES.items():
-        print(f"{title:24}{told.get(name, 'unknown')}")  # a server of another version may not tell it
+        print(f"{title:24}{found.get(name, 'unknown')}")  # a server of another version may lack it
     print(f"{'held for calls':24}{dollars(held_micros)} in {holds} holds")
     print(f"{'owed to accounts':24}{dollars(balance_micros)} in {wallets} wallets")
     return 0

@@ -73,6 +73,6 @@ def _account_of(tx: sqlite3.Connection, support_id: str) -> str:
 
 
 def _for_terminal(text: str) -> str:
-    """A person's words, which move no cursor and begin no line of ours."""
+    """Return a person's text without control characters, its further lines indented."""
     lines = text.splitlines()
     return "\n    ".join("".join(c if c.isprintable() else "\ufffd" for c in line) for line in lines)

@@ -1,7 +1,8 @@
-"""`svc user …`: accounts that are made, listed, deleted, and let in again."""
+"""`svc user …`: create, list and delete accounts, and print links that reset a password."""
 
 import argparse
 import asyncio
+import contextlib
 import getpass
 import sys
 import time
@@ -10,13 +11,14 @@ from typing import Any
 from svc.auth import accounts, links
 from svc.auth.emails import check_email
 from svc.auth.passwords import Passwords
-from svc.commands.database import account_named, database, reading, served_base_url
+from svc.commands.database import account_named, database, reading
 from svc.config import Config
 from svc.deletion.account import delete_beside_server
 from svc.errors import StartError
 from svc.ids import random_base62, timestamp
 from svc.schema import command_connection
 from svc.secrets import DATABASE, is_locked
+from svc.server import status
 
 
 def add_parsers(commands: Any) -> None:
@@ -27,10 +29,10 @@ def add_parsers(commands: Any) -> None:
     add.set_defaults(run=_add)
     user.add_parser("list", help="list the accounts").set_defaults(run=_list)
     delete = user.add_parser("delete", help="delete an account with everything personal; its open streams end within 2 seconds")
-    delete.add_argument("email", help="the e-mail, or the id")
+    delete.add_argument("email", help="the email address or the id")
     delete.set_defaults(run=_delete)
     link = user.add_parser("reset-link", help="print a link that sets a new password, once, within an hour")
-    link.add_argument("email", help="the e-mail, or the id")
+    link.add_argument("email", help="the email address or the id")
     link.set_defaults(run=_reset_link)
 
 
@@ -51,10 +53,10 @@ def _add(config: Config, options: argparse.Namespace) -> int:
 
 
 def _read_password() -> str:
-    """The password as typed twice, or the first line of standard input; empty means that one is to be made."""
+    """Return the password as typed twice, or the first line of standard input; empty to generate one."""
     if not sys.stdin.isatty():
         return sys.stdin.readline().rstrip("\r\n")
-    first = getpass.getpass("Password (empty: make one): ")
+    first = getpass.getpass("Password (empty: generate one): ")
     if first and first != getpass.getpass("Again: "):
         raise StartError("the two passwords differ")
     return first
@@ -69,9 +71,9 @@ def _list(config: Config, options: argparse.Namespace) -> int:
 
 
 def _delete(config: Config, options: argparse.Namespace) -> int:
-    served = is_locked(config.data_dir)
     with command_connection(database(config)) as tx:
-        delete_beside_server(tx, account_named(tx, options.email).id, time.time(), served=served)
+        account_id = account_named(tx, options.email).id
+        delete_beside_server(tx, account_id, time.time(), served=is_locked(config.data_dir))
     print("deleted")
     return 0
 
@@ -82,6 +84,14 @@ def _reset_link(config: Config, options: argparse.Namespace) -> int:
         token = links.new_link_token(verified=account.email_verified)
         added = links.add_link(tx, account.id, "reset", token, by_mail=False, now_seconds=time.time())
     if not added:
-        raise StartError("this account has too many links that are still good; they end within an hour")
-    print(f"{served_base_url(config)}/password-reset#{token}")
+        raise StartError("this account has too many valid links; they expire within an hour")
+    print(f"{_base_url(config)}/password-reset#{token}")
     return 0
+
+
+def _base_url(config: Config) -> str:
+    """Return the base URL of the running server, which knows its port if that is 0, or else of the configuration."""
+    with contextlib.suppress(OSError, ValueError):
+        if answer := status.ask(config.data_dir):
+            return str(answer["base_url"])
+    return config.base_url

@@ -33,7 +33,6 @@ from svc import allocator
 from svc.certificates import tls_files
 from svc.config import Config
 from svc.errors import StartError
-from svc.secrets import remove_address, write_address
 from svc.server.listener import Listener
 from svc.server.notify import keep_alive, notify
 from svc.server.protocol import Protocol, Watch
@@ -194,7 +193,6 @@ class Server(uvicorn.Server):
         try:
             context, ca = tls_context(self._service)
             self._listen(context)
-            write_address(self._service.data_dir, self._service.base_url)
         except BaseException:
             await self.lifespan.shutdown()
             raise
@@ -306,7 +304,6 @@ class Server(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """End the answers, then the lifespan, without waiting for idle clients."""
         self._listener.close()
-        remove_address(self._service.data_dir)
         for connection in list(self._connections):
             connection.shutdown()
         with contextlib.suppress(TimeoutError):

@@ -22,7 +22,7 @@ async def test_status_tells_what_is_open_what_waits_and_what_is_owed(
     assert first.startswith(f"svc {VERSION}, process ") and first.endswith("since 2026-09-21T14:13:20.000Z")
     told = {line[:24].strip(): line[24:] for line in lines}
     assert told["held for calls"] == "$0.25 in 1 holds" and told["owed to accounts"] == "$7.000001 in 1 wallets"
-    assert told["answers being given"] == told["agent runs"] == told["waiting for the writer"] == "0"
+    assert told["open answers"] == told["agent runs"] == told["waiting for the writer"] == "0"
 
 
 def test_without_a_server_status_says_so_and_makes_nothing(

@@ -19,7 +19,8 @@ from cryptography.hazmat.primitives import serialization
 
 from svc.certificates import tls_files
 from svc.errors import StartError
-from svc.secrets import open_folder, served_address
+from svc.secrets import open_folder
+from svc.server import status
 from svc.server.serve import bind
 from tests.support.connections import GET, LAST_GET, TINY, answers, assert_refused, read_head, stalled
 from tests.support.server import APP, ROOT, RunningServer, hang_up, read_to_end, running_server, start_fails
@@ -361,10 +362,10 @@ async def test_with_closed_standard_streams_it_serves_and_ends_with_status_0(tmp
     process = subprocess.Popen([sys.executable, "-c", program], cwd=ROOT, env=env)
     try:
         async with asyncio.timeout(20):
-            while (address := served_address(data)) is None:
+            while not data.exists() or (answer := await asyncio.to_thread(status.ask, data)) is None:
                 await asyncio.sleep(0.05)
         async with httpx.AsyncClient(
-            base_url=address, verify=ssl.create_default_context(cafile=data / "tls" / "ca.pem")
+            base_url=answer["base_url"], verify=ssl.create_default_context(cafile=data / "tls" / "ca.pem")
         ) as client:
             assert (await client.get("/healthz")).status_code == 200
             assert (await client.get("/readyz")).status_code == 200
@@ -373,5 +374,5 @@ async def test_with_closed_standard_streams_it_serves_and_ends_with_status_0(tmp
     finally:
         process.kill()
         process.wait()
-    assert served_address(data) is None
+    assert status.ask(data) is None
     assert {stat.S_IMODE(path.stat().st_mode) & 0o077 for path in data.rglob("*")} == {0}

@@ -12,8 +12,8 @@ NO_ROOM = Refusal(
 )
 NO_FUNDS = Refusal(
     "insufficient_funds",
-    "This needs $0.01 (9000 micros). The wallet has $0.00 (0 micros), of which $0.00 (0 micros) is reserved for running requests. "
-    "Add funds in the browser, at /checkout.",
+    "This needs $0.01 (9000 micros). The wallet has $0.00 (0 micros), of which $0.00 (0 micros) is reserved for running "
+    "requests. Add funds in the browser, at /checkout.",
     when="The wallet does not cover this request. The message names the amount that is needed and the balance.",
 )
 OWN_ADDRESS = Refusal("address_not_allowed", when="The caller's own provider has an address that is not allowed.")
