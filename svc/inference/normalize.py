@@ -1,4 +1,4 @@
-"""The parts of a provider's answer, normalized where it left something out: split emoji, tool calls, finish reasons, usage."""
+"""The parts of a provider's answer, repaired: split emoji, tool calls, finish reasons, usage."""
 
 import math
 import re
@@ -11,14 +11,14 @@ from svc import json_text
 from svc.errors import UpstreamFault
 from svc.ids import random_base62
 
-# A longer text goes out in several chunks: one of megabytes blocks the event loop.
-PIECE_CHARACTERS = 64 * 1024
+# A longer text is sent in several chunks: one of megabytes blocks the event loop.
+CHUNK_CHARACTERS = 64 * 1024
 _CALLS_MAX = 128
 _PARTS_MAX = 5_000
-# Longer arguments are not checked for their end: that takes longer with each delta.
+# Longer arguments are not checked for their end: the check takes longer with each delta.
 _CHECKED_CHARACTERS = 64 * 1024
-_CHECKED_PIECES = 4_000
-# More tokens than any model reads: such a count is noise, and would only drain a wallet.
+_CHECKED_PARTS = 4_000
+# No model reads more tokens, so a larger count is wrong.
 _TOKENS_MAX = 10**9
 _COUNTS = frozenset({"prompt_tokens", "completion_tokens", "total_tokens"})
 _FINISH_REASONS = {
@@ -35,81 +35,80 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class GrowingText:
-    """The pieces of one growing text. An emoji that came as two halves of UTF-16 is joined again."""
+    """The parts of one text so far. The two UTF-16 halves of an emoji are joined again."""
 
-    __slots__ = ("half", "pieces")
+    __slots__ = ("half", "parts")
 
     def __init__(self) -> None:
-        self.pieces: list[str] = []
+        self.parts: list[str] = []
         self.half = ""
 
-    def take(self, piece: str) -> str:
-        """Add `piece`, and return what of it can be sent now."""
-        if not piece.isascii() or self.half:
-            piece, self.half = self.half + piece, ""
-            if _SURROGATE.search(piece):
-                if "\ud800" <= piece[-1] <= "\udbff":
-                    piece, self.half = piece[:-1], piece[-1]
-                piece = piece.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-        if piece:
-            self.pieces.append(piece)
-        return piece
+    def take(self, part: str) -> str:
+        """Add `part`, and return the text that can be sent now."""
+        if not part.isascii() or self.half:
+            part, self.half = self.half + part, ""
+            if _SURROGATE.search(part):
+                if "\ud800" <= part[-1] <= "\udbff":
+                    part, self.half = part[:-1], part[-1]
+                part = part.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+        if part:
+            self.parts.append(part)
+        return part
 
     def rest(self) -> str:
-        """Return the replacement character for a half that stayed alone, else nothing."""
+        """Return the replacement character for a half without its other half, else nothing."""
         if not self.half:
             return ""
         self.half = ""
         return self.take("\ufffd")
 
     def __str__(self) -> str:
-        return "".join(self.pieces)
+        return "".join(self.parts)
 
 
 class GrowingCall:
-    """One tool call (or the deprecated `function_call`) from its first delta on. `kind` is also the name of its inner object."""
+    """One tool call, or the deprecated `function_call`. `kind` is also the name of its inner object."""
 
     def __init__(self, kind: str, raw_id: str | None = None, call_id: str = "") -> None:
         self.kind, self.raw_id, self.id = kind, raw_id, call_id
-        self.index = -1  # not sent yet: a call needs a name
+        self.index = -1  # until the call has a name and is sent
         self.name: str | None = None
         self.arguments = GrowingText()
         self.extra: dict[str, Any] = {}
         self._key = "input" if kind == "custom" else "arguments"
 
     def first_delta(self) -> dict[str, Any]:
-        """Return the delta that opens the call: all but the arguments."""
+        """Return the delta that opens the call, without its arguments."""
         body = {"name": self.name, self._key: ""}
         if self.kind == "function_call":
             return {"function_call": body}
         return {"tool_calls": [{"index": self.index, "id": self.id, "type": self.kind, self.kind: body, **self.extra}]}
 
-    def delta(self, piece: str, extra: dict[str, Any]) -> dict[str, Any]:
-        """Return a later delta: the index and a piece of the arguments alone."""
-        body = {self.kind: {self._key: piece}} if piece else {}
+    def delta(self, part: str, extra: dict[str, Any]) -> dict[str, Any]:
+        """Return a later delta: the index and a part of the arguments."""
+        body = {self.kind: {self._key: part}} if part else {}
         return body if self.kind == "function_call" else {"tool_calls": [{"index": self.index, **body, **extra}]}
 
-    def closing_piece(self) -> str:
+    def closing_part(self) -> str:
         """Return what is missing at the end: the arguments are `{}` if the provider sent none."""
-        return self.arguments.rest() or ("" if self.arguments.pieces or self.kind == "custom" else self.arguments.take("{}"))
+        return self.arguments.rest() or ("" if self.arguments.parts or self.kind == "custom" else self.arguments.take("{}"))
 
     def as_json(self) -> dict[str, Any]:
-        """Return the call as it is in a message."""
+        """Return the call as a message has it."""
         body = {"name": self.name, self._key: str(self.arguments)}
         return body if self.kind == "function_call" else {"id": self.id, "type": self.kind, self.kind: body, **self.extra}
 
-    def is_another(self, raw_id: str | None, name: str, piece: str) -> bool:
-        """Return whether a delta with this name begins another call, rather than repeating this one's name."""
+    def is_another(self, raw_id: str | None, name: str, part: str) -> bool:
+        """Return whether a delta with this name begins another call, instead of repeating the name of this one."""
         if raw_id is not None and self.raw_id is not None:
-            return raw_id != self.raw_id or (bool(piece.strip()) and self._is_complete())
+            return raw_id != self.raw_id or (bool(part.strip()) and self._is_complete())
         return name != self.name or self._is_complete()
 
     def _is_complete(self) -> bool:
-        """Return whether the arguments so far are JSON."""
-        pieces = self.arguments.pieces
-        if not pieces or not pieces[-1].rstrip().endswith("}"):
+        parts = self.arguments.parts
+        if not parts or not parts[-1].rstrip().endswith("}"):
             return False
-        if len(pieces) > _CHECKED_PIECES or sum(map(len, pieces)) > _CHECKED_CHARACTERS:
+        if len(parts) > _CHECKED_PARTS or sum(map(len, parts)) > _CHECKED_CHARACTERS:
             return False
         try:
             orjson.loads(str(self.arguments))
@@ -119,7 +118,7 @@ class GrowingCall:
 
 
 class GrowingChoice:
-    """One choice of an answer as far as it has come. `left_bytes` is what its texts and arguments may still have."""
+    """One choice of an answer so far. `left_bytes` is the limit for the rest of its texts and arguments."""
 
     def __init__(self, index: int, left_bytes: float = math.inf) -> None:
         self.index = index
@@ -128,28 +127,28 @@ class GrowingChoice:
         self.cut = False  # it exceeded `left_bytes`
         self.finish_reason: str | None = None
         self.texts: dict[str, GrowingText] = {}
-        self.extra: dict[str, Any] = {}  # fields of the message that are no text and that this service does not know
-        self.waiting: dict[str, Any] = {}  # fields of the choice that go out with its next chunk
+        self.extra: dict[str, Any] = {}  # unknown fields of the message
+        self.waiting: dict[str, Any] = {}  # fields for the next chunk of the choice
         self.calls: list[GrowingCall] = []
-        self.sent_calls: list[GrowingCall] = []  # those that have a name
+        self.sent_calls: list[GrowingCall] = []
         self.function_call: GrowingCall | None = None
         self._by_index: dict[int, GrowingCall] = {}
 
-    def within(self, piece: str) -> str:
-        """Return as much of a further piece of text as `left_bytes` allows."""
+    def within(self, part: str) -> str:
+        """Return `part`, cut at `left_bytes`."""
         if self.left_bytes == math.inf:
-            return piece
-        size_bytes = text_size_bytes(piece)
+            return part
+        size_bytes = text_size_bytes(part)
         if size_bytes > self.left_bytes:
-            piece = piece.encode(errors="replace")[: int(self.left_bytes)].decode(errors="ignore")
-            size_bytes, self.cut = text_size_bytes(piece), True
+            part = part.encode(errors="replace")[: int(self.left_bytes)].decode(errors="ignore")
+            size_bytes, self.cut = text_size_bytes(part), True
         self.left_bytes -= size_bytes
-        return piece
+        return part
 
-    def call_for(self, raw: dict[str, Any], position: int, kind: str, name: str | None, piece: str) -> GrowingCall:
-        """Return the call that a delta belongs to, or a new one.
+    def call_for(self, raw: dict[str, Any], position: int, kind: str, name: str | None, part: str) -> GrowingCall:
+        """Return the call to which the delta at `position` of its chunk belongs, or a new one.
 
-        Providers leave out indices and ids, or give the same to all; `position` is the delta's place in its chunk.
+        Some providers send no indices or ids, or the same for all calls.
         """
         index = raw["index"] if type(raw.get("index")) is int else None
         raw_id = str(raw["id"]) if isinstance(raw.get("id"), str | int) and raw["id"] != "" else None
@@ -160,7 +159,7 @@ class GrowingChoice:
             call = same_id
         else:
             call = self.calls[-1] if self.calls and not (name and position) else None
-        if call is None or (name and call.name is not None and call.is_another(raw_id, name, piece)):
+        if call is None or (name and call.name is not None and call.is_another(raw_id, name, part)):
             if len(self.calls) == _CALLS_MAX:
                 raise UpstreamFault("invalid", f"The answer holds more than {_CALLS_MAX} tool calls.")
             fresh = raw_id is not None and same_id is None
@@ -171,7 +170,7 @@ class GrowingChoice:
         return call
 
     def message(self) -> dict[str, Any]:
-        """Return the assistant's message."""
+        """Return the assistant's message so far."""
         calls = [call.as_json() for call in self.sent_calls]
         message: dict[str, Any] = {"role": "assistant", "content": "", "refusal": None}
         for name, text in self.texts.items():
@@ -186,7 +185,7 @@ class GrowingChoice:
         return message
 
     def reason(self) -> str:
-        """Return the finish reason as the caller sees it: it agrees with the calls that were sent."""
+        """Return the finish reason for the caller, which agrees with the calls that were sent."""
         if self.finish_reason in ("length", "content_filter"):
             return self.finish_reason
         if self.sent_calls:
@@ -195,7 +194,7 @@ class GrowingChoice:
 
 
 def finish_reason(raw: Any) -> str | None:
-    """Return OpenAI's word for a provider's finish reason, or None. Raises UpstreamFault `cut` for a failure."""
+    """Return OpenAI's name for a provider's finish reason, or None. Raises UpstreamFault `cut` for a failure."""
     word = raw.lower() if isinstance(raw, str) else ""
     if word in ("", "null", "none"):
         return None
@@ -221,7 +220,7 @@ def texts_of_parts(parts: list[Any]) -> tuple[str, str]:
 
 
 def arguments_text(body: dict[str, Any]) -> str:
-    """Return the arguments of a call, or a piece of them, as a string: some providers send an object. May raise `invalid`."""
+    """Return the arguments of a call, or a part of them, as a string: some providers send an object."""
     value = body["input"] if isinstance(body.get("input"), str) else body.get("arguments")
     if value is None or isinstance(value, str):
         return value or ""
@@ -229,9 +228,9 @@ def arguments_text(body: dict[str, Any]) -> str:
 
 
 def json_bytes(value: Any, apart: bool = False) -> bytes:
-    """Return `value` as JSON; `apart` is for other threads, and lets the event loop run meanwhile.
+    """Return `value` as JSON; `apart` is for threads, and does not block the event loop.
 
-    Raises UpstreamFault `invalid` for what JSON cannot represent: lone surrogates, hundreds of levels.
+    Raises UpstreamFault `invalid` for lone surrogates and hundreds of levels.
     """
     try:
         return json_text.dumps(value) if apart else orjson.dumps(value)
@@ -245,9 +244,9 @@ def text_size_bytes(text: str) -> int:
 
 
 def normalized_usage(reported: dict[str, Any], prompt_estimate: Callable[[], int], completion_estimate: int) -> dict[str, Any]:
-    """Return `usage` with three integers that add up, and details without nulls, out of what a provider reported.
+    """Return `usage` with three integers that add up, from what a provider reported.
 
-    An explicit 0 is 0; counts that make no sense (negative, absurd, no number) are estimated. Unknown fields are kept.
+    An explicit 0 is 0. Missing and impossible counts are estimated. Unknown fields are kept.
     """
     prompt = _count(reported.get("prompt_tokens", reported.get("input_tokens")))
     completion = _count(reported.get("completion_tokens", reported.get("output_tokens")))
@@ -261,7 +260,7 @@ def normalized_usage(reported: dict[str, Any], prompt_estimate: Callable[[], int
     elif completion is None:
         completion = completion_estimate
     elif prompt is not None and total != prompt + completion:
-        # Some count the hidden reasoning in the total alone (Gemini, xAI); it is output like the rest.
+        # Gemini and xAI count hidden reasoning only in the total. It is output, too.
         reasoning = details.get("completion_tokens_details", {}).get("reasoning_tokens", 0)
         completion += reasoning if total == prompt + completion + reasoning else 0
     if prompt is None:
@@ -286,9 +285,8 @@ def _details(value: Any) -> dict[str, int]:
     return {name: count for name, count in counts.items() if count is not None}
 
 
-def join_logprobs(known: dict[str, Any] | None, more: dict[str, Any]) -> dict[str, Any]:
-    """Return `known`, which is changed, with what a later chunk adds to its lists."""
-    known = {} if known is None else known
+def join_logprobs(known: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
+    """Add the lists of a later chunk to those of `known`, and return it."""
     for name, value in more.items():
         if isinstance(value, list) and isinstance(known.setdefault(name, []), list):
             known[name] += value
@@ -297,24 +295,13 @@ def join_logprobs(known: dict[str, Any] | None, more: dict[str, Any]) -> dict[st
     return known
 
 
-def split_delta(delta: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return deltas with texts of at most `PIECE_CHARACTERS` that together say what `delta` does."""
-    texts = {name: value for name, value in delta.items() if type(value) is str and len(value) > PIECE_CHARACTERS}
-    if not texts:
-        return [delta]
-    return [delta | {name: text[:PIECE_CHARACTERS] for name, text in texts.items()}] + [
-        {name: text[start : start + PIECE_CHARACTERS] for name, text in texts.items() if len(text) > start}
-        for start in range(PIECE_CHARACTERS, max(map(len, texts.values())), PIECE_CHARACTERS)
-    ]
-
-
 def split_text(text: str) -> list[str]:
-    """Return the pieces of a text, at least one, of at most `PIECE_CHARACTERS`."""
-    return [text[start : start + PIECE_CHARACTERS] for start in range(0, len(text) or 1, PIECE_CHARACTERS)]
+    """Split a text into parts, at least one, of at most `CHUNK_CHARACTERS`."""
+    return [text[start : start + CHUNK_CHARACTERS] for start in range(0, len(text) or 1, CHUNK_CHARACTERS)]
 
 
 def delta_of(raw: dict[str, Any]) -> dict[str, Any] | None:
-    """Return what a choice says: its delta, its whole message, or the text of the older completions."""
+    """Return the delta of a choice, its whole message, or the text of the older completions API."""
     found = raw.get("delta")
     if type(found) is not dict:
         found = raw.get("message")
@@ -324,7 +311,7 @@ def delta_of(raw: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def numbered(choices: list[Any]) -> list[Any]:
-    """Return `choices` with indices: whole messages with the same index are several answers, not one in pieces."""
+    """Return `choices` with indices: whole messages with the same index are several answers, not parts of one."""
     whole = [choice for choice in choices if isinstance(choice, dict) and isinstance(choice.get("message"), dict)]
     if len({repr(choice.get("index")) for choice in whole}) == len(whole):
         return choices
@@ -332,6 +319,6 @@ def numbered(choices: list[Any]) -> list[Any]:
 
 
 def check_parts(count: int) -> None:
-    """Raise UpstreamFault `invalid` for a chunk of too many parts: no real one holds thousands, and each takes time."""
+    """Raise UpstreamFault `invalid` for a chunk of too many parts, each of which takes time."""
     if count > _PARTS_MAX:
         raise UpstreamFault("invalid", "The answer holds too many parts at once.")

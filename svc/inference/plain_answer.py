@@ -5,7 +5,7 @@ It is written without ChunkWriter's general path, which takes 34,000 instruction
 
 from typing import Any, NamedTuple
 
-from svc.inference.normalize import PIECE_CHARACTERS
+from svc.inference.normalize import CHUNK_CHARACTERS
 
 _FINISH_REASONS = frozenset({"stop", "length", "tool_calls", "content_filter", "function_call"})
 
@@ -27,7 +27,7 @@ def plain_text(raw: dict[str, Any]) -> PlainText | None:
     text, reason = message.get("content"), choice.get("finish_reason")
     if (
         type(text) is not str
-        or not 0 < len(text) <= PIECE_CHARACTERS
+        or not 0 < len(text) <= CHUNK_CHARACTERS
         or type(reason) is not str
         or reason not in _FINISH_REASONS
         or message.get("role") is None

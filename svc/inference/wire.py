@@ -1,8 +1,8 @@
-"""What a provider answered, of any quality, written anew in the format of OpenAI's chat completions.
+"""A provider's answer, of any quality, rewritten in the format of OpenAI's chat completions.
 
 raw chunks -> ChunkWriter.feed() -> the chunks to send now -> blocks() -> bytes
               ChunkWriter.finish() -> the closing chunks, after the provider's clean end
-              or answer() -> one JSON answer, where nothing was to be sent on the way; an ordinary one is a plain_answer()
+              or answer() -> one JSON answer; plain_answer() is a shortcut for an ordinary one
 """
 
 import math
@@ -13,7 +13,7 @@ from typing import Any
 from svc.errors import UpstreamFault
 from svc.inference.blocks import Chunk, Texts, around_text
 from svc.inference.normalize import (
-    PIECE_CHARACTERS,
+    CHUNK_CHARACTERS,
     GrowingCall,
     GrowingChoice,
     GrowingText,
@@ -25,7 +25,6 @@ from svc.inference.normalize import (
     json_bytes,
     normalized_usage,
     numbered,
-    split_delta,
     split_text,
     text_size_bytes,
     texts_of_parts,
@@ -35,7 +34,7 @@ from svc.inference.repeats import Repeat
 from svc.inference.tokens import estimated_input_tokens, estimated_tokens
 from svc.inference.upstream_errors import error_in
 
-# More than twice the longest answer of today's models; what goes on beyond is endless.
+# More than twice the longest answer of today's models.
 ANSWER_LIMIT_BYTES = 8 * 1024 * 1024
 _CHOICES_MAX = 128
 _FIELD_OVERHEAD_BYTES = 200
@@ -47,7 +46,7 @@ _CALL_FIELDS = frozenset({"index", "id", "type", "function", "custom", "name", "
 
 @dataclass(slots=True)
 class _LastText:
-    """The last raw chunk, which was a text and nothing else, its choice and text, and the chunk that was sent for it.
+    """The last raw chunk, if it was only a text, with its choice and text, and the chunk that was sent for it.
 
     `before` and `after` are the block of that chunk without the text, once another chunk repeats it.
     """
@@ -61,13 +60,13 @@ class _LastText:
 
 
 class ChunkWriter:
-    """Writes one answer of a provider anew, chunk by chunk.
+    """Rewrites one answer of a provider, chunk by chunk.
 
-    `request` is the caller's, from which the usage is estimated when the provider counts nothing. The finish chunks wait for
+    `request` is the caller's, from which the usage is estimated if the provider reports none. The finish chunks wait for
     `finish()`, so that a stream that is cut off after them never looks finished.
-    `text_bytes` is the size of all text so far, reasoning and arguments included. A choice whose text exceeds `choice_bytes`
-    (set before the first `feed`) ends with `length` and sets `cut`. With `whole` nothing is sent on the way: there are no
-    chunks, and `answer()` returns everything at the end.
+    `text_bytes` is the size of all text so far, with reasoning and arguments. A choice whose text exceeds `choice_bytes` (set
+    before the first `feed`) ends with `length` and sets `cut`. If `whole` is set, `feed` returns no chunks, and `answer()`
+    returns everything at the end.
     """
 
     def __init__(self, id: str, created: int, model: str, include_usage: bool, request: dict[str, Any]) -> None:
@@ -75,24 +74,25 @@ class ChunkWriter:
         self._include_usage = include_usage
         self._request = request
         self.whole = self.cut = self._closed = False
-        self.text_bytes = self._kept_bytes = self._parts = 0  # the parts are those of the chunk that is being read
+        self.text_bytes = self._kept_bytes = 0
+        self._parts = 0  # of the current chunk
         self.choice_bytes = math.inf
         self._last: _LastText | None = None
         self._estimated_input: int | None = None
         self._final_usage: dict[str, Any] | None = None
         self._reported: dict[str, Any] = {}
         self._choices: dict[int, GrowingChoice] = {}
-        self._waiting: dict[str, Any] = {}  # fields of the chunk that go out with the next one
+        self._waiting: dict[str, Any] = {}  # fields for the next chunk
 
     @property
     def finished(self) -> bool:
-        """Whether every choice that was asked for has ended, or `finish()` was called."""
+        """Whether every requested choice has ended, or `finish()` was called."""
         reasons = [choice.finish_reason for choice in self._choices.values()]
         return self._closed or (len(reasons) >= (self._request.get("n") or 1) and None not in reasons)
 
     @property
     def usage(self) -> dict[str, Any]:
-        """What the provider reported, normalized, or the estimate for what was produced so far."""
+        """The provider's report, normalized, or the estimate for the output so far."""
         if self._final_usage is not None:
             return self._final_usage
         usage = normalized_usage(self._reported, self.estimated_input, estimated_tokens(self.text_bytes))
@@ -107,10 +107,10 @@ class ChunkWriter:
         return self._estimated_input
 
     def feed(self, raw: dict[str, Any] | Repeat) -> Sequence[Chunk | Texts]:
-        """Return the chunks to send for a raw chunk, for several that repeat one, or for a whole raw `chat.completion`.
+        """Return the chunks to send for a raw chunk, for several that repeat one, or for a raw `chat.completion`.
 
-        Raises UpstreamFault: `status` for an error object, `cut` for a choice that broke off, `invalid` for an endless answer
-        or one that JSON cannot represent.
+        Raises UpstreamFault: `status` for an error object, `cut` for a choice that broke off, `invalid` for an answer that is
+        too long, or that JSON cannot represent.
         """
         chunks = self._read_repeat(raw) if isinstance(raw, Repeat) else self._read(raw, raw)
         if self.text_bytes + self._kept_bytes > ANSWER_LIMIT_BYTES:
@@ -120,9 +120,9 @@ class ChunkWriter:
     def _read_repeat(self, repeat: Repeat) -> Sequence[Chunk | Texts]:
         last, text = self._last, repeat.text
         size_bytes = len(text) if text.isascii() else text_size_bytes(text)
-        if last is None or last.raw is not repeat.like or size_bytes > PIECE_CHARACTERS or size_bytes > last.choice.left_bytes:
+        if last is None or last.raw is not repeat.like or size_bytes > CHUNK_CHARACTERS or size_bytes > last.choice.left_bytes:
             return [chunk for raw in repeat.raws() for chunk in self._read(repeat.like, raw)]
-        last.text.pieces.append(text)
+        last.text.parts.append(text)
         last.choice.left_bytes -= size_bytes
         self.text_bytes += size_bytes
         if not last.before:
@@ -130,15 +130,15 @@ class ChunkWriter:
         return [Texts(repeat.texts, repeat.tokens, last.before, last.after)]
 
     def _read(self, like: dict[str, Any], raw: dict[str, Any]) -> list[Chunk]:
-        """Read `raw`, and note it as the last text, which chunks that are `like` it but for their text repeat."""
+        """Read `raw`, and note it as the last text: a Repeat of `like` repeats it."""
         if self.whole:
             return self._read_chunk(raw)
-        late = self._waiting or any(choice.waiting for choice in self._choices.values())  # it came before and goes out now
+        late = self._waiting or any(choice.waiting for choice in self._choices.values())  # fields of earlier chunks
         chunks, self._last = self._read_chunk(raw), None
         if len(chunks) == 1 and not late and chunks[0]["choices"][0]["delta"].keys() == {"content"}:
             choice = self._choices[chunks[0]["choices"][0]["index"]]
             text = choice.texts["content"]
-            if not text.half and choice.finish_reason is None:  # half an emoji goes out with the next text
+            if not text.half and choice.finish_reason is None:  # half an emoji is sent with the next text
                 self._last = _LastText(like, choice, text, chunks[0])
         return chunks
 
@@ -176,8 +176,8 @@ class ChunkWriter:
                 if rest := text.rest():
                     chunks += self._chunks(choice, [{name: rest}])
             for call in choice.sent_calls:
-                if not choice.cut and (piece := call.closing_piece()):
-                    chunks += self._chunks(choice, [call.delta(piece, {})])
+                if not choice.cut and (part := call.closing_part()):
+                    chunks += self._chunks(choice, [call.delta(part, {})])
             if not self.whole:
                 chunks.append(self._chunk(choice, {}, choice.reason()))
         if self._include_usage and not self.whole:
@@ -185,7 +185,7 @@ class ChunkWriter:
         return chunks
 
     def answer(self, apart: bool = False) -> tuple[dict[str, Any], bytes]:
-        """Return the answer as one `chat.completion`, and that as JSON, after a clean end; `apart` is for other threads.
+        """Return the answer as one `chat.completion`, and as JSON, after a clean end; `apart` is for threads.
 
         Raises what `finish()` does, and UpstreamFault `invalid` for what JSON cannot represent.
         """
@@ -198,9 +198,9 @@ class ChunkWriter:
         return self._completion(choices, apart)
 
     def plain_answer(self, raw: dict[str, Any]) -> tuple[dict[str, Any], bytes] | None:
-        """Return what `feed` and `answer` make of a whole answer that is one text; None, and nothing done, for another.
+        """Return the same as `feed` and `answer` for a whole answer that is one text, or None for any other.
 
-        Raises what they do.
+        Raises the same faults.
         """
         plain = plain_text(raw)
         if plain is None or plain.size_bytes > self.choice_bytes:
@@ -214,13 +214,13 @@ class ChunkWriter:
         answer = {**self.head, "object": "chat.completion", **self._waiting, "choices": choices, "usage": self.usage}
         return answer, json_bytes(answer, apart)
 
-    def content(self, index: int = 0) -> dict[str, Any]:
-        """Return the assistant's message of the choice `index` as far as it has come."""
-        return (self._choices.get(index) or GrowingChoice(index)).message()
+    def content(self) -> dict[str, Any]:
+        """Return the assistant's message of the first choice so far."""
+        return (self._choices.get(0) or GrowingChoice(0)).message()
 
-    def finish_reason(self, index: int = 0) -> str | None:
-        """Return the finish reason of the choice `index`, or None before `finish()`."""
-        choice = self._choices.get(index)
+    def finish_reason(self) -> str | None:
+        """Return the finish reason of the first choice, or None before `finish()`."""
+        choice = self._choices.get(0)
         return choice.reason() if choice is not None and self._closed else None
 
     def _note_usage(self, raw: dict[str, Any]) -> None:
@@ -228,19 +228,16 @@ class ChunkWriter:
             self._reported |= {name: value for name, value in usage.items() if value is not None}
 
     def _chunks(self, choice: GrowingChoice, deltas: list[dict[str, Any]]) -> list[Chunk]:
-        """Return a chunk for each delta; what waits goes out with the first."""
-        if self.whole:
-            return []
-        return [self._chunk(choice, delta, goes_on=place > 0) for place, delta in enumerate(deltas)]
+        return [] if self.whole else [self._chunk(choice, delta, later=place > 0) for place, delta in enumerate(deltas)]
 
-    def _chunk(self, choice: GrowingChoice, delta: dict[str, Any], reason: str | None = None, *, goes_on: bool = False) -> Chunk:
+    def _chunk(self, choice: GrowingChoice, delta: dict[str, Any], reason: str | None = None, *, later: bool = False) -> Chunk:
+        """Return the chunk for a delta, with the waiting fields unless it is a `later` part of a long text."""
         written = {"index": choice.index, "delta": delta, "logprobs": None, "finish_reason": reason}
-        # The opening delta carries nothing else; what waits belongs to the text or the end.
-        if choice.waiting and "role" not in delta:
+        if choice.waiting and "role" not in delta:  # the opening delta has no other fields
             written |= choice.waiting
             choice.waiting = {}
         chunk = self.head.copy()
-        if self._waiting and not goes_on:
+        if self._waiting and not later:
             chunk |= self._waiting
         chunk["choices"] = [written]
         if self._include_usage:
@@ -265,7 +262,7 @@ class ChunkWriter:
             choice.waiting |= _unknown(raw, _CHOICE_FIELDS)
             if isinstance(logprobs := raw.get("logprobs"), dict):
                 json_bytes(logprobs)
-                choice.waiting["logprobs"] = join_logprobs(choice.waiting.get("logprobs"), logprobs)
+                choice.waiting["logprobs"] = join_logprobs(choice.waiting.get("logprobs", {}), logprobs)
         chunks = [] if delta is None else self._read_delta(choice, delta)
         if choice.cut:
             choice.finish_reason, self.cut = "length", True
@@ -292,8 +289,7 @@ class ChunkWriter:
             raw = {**raw, "content": text}
             if thinking:
                 raw["reasoning_content"] = f"{raw.get('reasoning_content') or ''}{thinking}"
-        if (delta := self._read_fields(choice, raw)) and not self.whole:
-            chunks += self._chunks(choice, split_delta(delta))
+        chunks += self._chunks(choice, self._read_fields(choice, raw))
         if "tool_calls" in raw or "function_call" in raw:
             chunks += self._read_calls(choice, raw)
         return chunks
@@ -306,20 +302,24 @@ class ChunkWriter:
                 chunks += self._read_call(choice, call, position)
         if isinstance(old_call := raw.get("function_call"), dict):
             choice.function_call = choice.function_call or GrowingCall("function_call")
-            chunks += self._read_piece(choice, choice.function_call, old_call.get("name"), arguments_text(old_call), {})
+            chunks += self._read_part(choice, choice.function_call, old_call.get("name"), arguments_text(old_call), {})
         return chunks
 
-    def _read_fields(self, choice: GrowingChoice, raw: dict[str, Any]) -> dict[str, Any]:
-        """Return what is new in the fields of a delta other than its calls."""
+    def _read_fields(self, choice: GrowingChoice, raw: dict[str, Any]) -> list[dict[str, Any]]:
+        """Return the deltas for the fields other than calls: one, and more for the later parts of long texts."""
         delta: dict[str, Any] = {}
+        later: list[dict[str, Any]] = []
         for name, value in raw.items():
             if value is None or name in _DELTA_FIELDS:
                 continue
             if type(value) is str:
                 text = choice.texts.get(name) or (self._new_text(choice, name) if value else None)
-                if text is not None and (piece := text.take(choice.within(value))):
-                    self.text_bytes += text_size_bytes(piece)
-                    delta[name] = piece
+                if text is not None and (part := text.take(choice.within(value))):
+                    self.text_bytes += text_size_bytes(part)
+                    if len(part) > CHUNK_CHARACTERS:
+                        part, *parts = split_text(part)
+                        later += [{name: text} for text in parts]
+                    delta[name] = part
             elif name not in ("content", "refusal"):
                 delta[name] = value
                 self._keep({name: value})
@@ -327,7 +327,7 @@ class ChunkWriter:
                     known.extend(value)
                 else:
                     choice.extra[name] = list(value) if isinstance(value, list) else value
-        return delta
+        return [delta, *later] if delta else []
 
     def _new_text(self, choice: GrowingChoice, name: str) -> GrowingText:
         json_bytes(name)
@@ -335,26 +335,25 @@ class ChunkWriter:
         text = choice.texts[name] = GrowingText()
         return text
 
-    def _keep(self, fields: dict[str, Any]) -> None:
-        """Count fields that this service does not know."""
-        self._kept_bytes += len(json_bytes(fields)) + _FIELD_OVERHEAD_BYTES
+    def _keep(self, unknown: dict[str, Any]) -> None:
+        self._kept_bytes += len(json_bytes(unknown)) + _FIELD_OVERHEAD_BYTES
 
     def _read_call(self, choice: GrowingChoice, raw: dict[str, Any], position: int) -> list[Chunk]:
         kind = "custom" if isinstance(raw.get("custom"), dict) else "function"
         body = raw[kind] if isinstance(raw.get(kind), dict) else raw  # some send the function's fields flat
         name = body["name"] if isinstance(body.get("name"), str) and body["name"] else None
-        piece = arguments_text(body)
-        call = choice.call_for(raw, position, kind, name, piece)
+        part = arguments_text(body)
+        call = choice.call_for(raw, position, kind, name, part)
         extra = _unknown(raw, _CALL_FIELDS)
         if extra:
             self._keep(extra)
             call.extra |= extra
-        return self._read_piece(choice, call, name, piece, extra)
+        return self._read_part(choice, call, name, part, extra)
 
-    def _read_piece(self, choice: GrowingChoice, call: GrowingCall, name: Any, piece: str, extra: dict[str, Any]) -> list[Chunk]:
+    def _read_part(self, choice: GrowingChoice, call: GrowingCall, name: Any, part: str, extra: dict[str, Any]) -> list[Chunk]:
         chunks: list[Chunk] = []
-        piece = call.arguments.take(choice.within(piece))
-        self.text_bytes += text_size_bytes(piece)
+        part = call.arguments.take(choice.within(part))
+        self.text_bytes += text_size_bytes(part)
         if call.name is None:
             if not isinstance(name, str) or not name:
                 return []
@@ -365,15 +364,15 @@ class ChunkWriter:
                 choice.sent_calls.append(call)
             self.text_bytes += text_size_bytes(name)
             chunks += self._chunks(choice, [call.first_delta()])
-            piece, extra = str(call.arguments), {}
-        if piece or extra:
-            deltas = [call.delta(part, {} if place else extra) for place, part in enumerate(split_text(piece))]
+            part, extra = str(call.arguments), {}
+        if part or extra:
+            deltas = [call.delta(text, {} if place else extra) for place, text in enumerate(split_text(part))]
             chunks += self._chunks(choice, deltas)
         return chunks
 
 
 def _unknown(raw: dict[str, Any], known: frozenset[str]) -> dict[str, Any]:
-    """Return the fields that this service does not know and passes on. Raises UpstreamFault `invalid`."""
+    """Return the fields of `raw` that are not `known`. Raises UpstreamFault `invalid`."""
     unknown = {name: value for name, value in raw.items() if value is not None and name not in known}
     json_bytes(unknown)
     return unknown
