@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from svc.bounded import add_piece, read_bounded
+from svc.bounded import add_part, read_bounded
 
 
 async def pieces(*chunks: bytes) -> AsyncIterator[bytes]:
@@ -28,5 +28,5 @@ async def test_what_does_not_fit_ends_the_read_at_the_chunk_that_is_too_much() -
 def test_tiny_pieces_take_hardly_more_memory_than_their_bytes(size: int) -> None:
     gathered: list[bytes] = []
     for _ in range(1_000_000 // size):
-        add_piece(gathered, b"x" * size)
+        add_part(gathered, b"x" * size)
     assert len(gathered) < 250 and b"".join(gathered) == b"x" * (1_000_000 // size * size)

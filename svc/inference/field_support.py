@@ -1,7 +1,7 @@
-"""Fields that this service adds to a request: which of them a model server has refused, and the request without them.
+"""Fields that this service adds to a request: which of them a model server refuses, and the request without them.
 
-Model servers quote the caller's values in their errors. So a refusal counts only where the error's `param` or one of a few fixed
-sentences names the field; it is remembered once the request without the field has succeeded, and only for a limited time.
+Model servers quote the caller's values in their errors. So a refusal counts only if the error's `param` or a known sentence names
+the field. It is remembered for a limited time, once the request without the field has succeeded.
 """
 
 import functools
@@ -22,13 +22,13 @@ _UNSUPPORTED = re.compile(
     r"(?i)unsupported|not support|not permitted|not allowed|\bextra|unknown|unrecogni[sz]ed|unexpected"
     r"|invalid (?:parameter|argument|field|property)"
 )
-# A field that is refused in some requests alone says nothing of others: a caller could bring such a request about.
+# A field that is refused only in some requests is not refused in others: a caller could cause such a request.
 _CONDITION = re.compile(r"(?i)\b(?:when|if|unless|while|only|together|combin|with (?!this model))")
 _TOO_LARGE = re.compile(r"(?i)too large|context (?:length|size|window)|maximum (?:value|context|tokens)|at most|exceed")
 _PATH = r"(?P<path>[\w.\[\]]+)"
 _HOLDER = r"'(?P<holder>messages[\w.\[\]]*)'"
 _GROQ = rf"property '{_PATH}' is unsupported(?:, did you mean '\w+'\?)?"
-# Each must fit a whole message, or one of its problems: a value of the caller may stand only behind the name of the field.
+# Each must match a whole message, or one of its problems. A value of the caller may only follow the name of the field.
 _REFUSALS = (
     # OpenAI, Azure, new-api
     rf"Unsupported parameter: '?{_PATH}'?(?: is not supported with this model\.(?: Use '\w+' instead\.)?)?",
@@ -56,7 +56,7 @@ _Key = tuple[str, str, str]
 
 
 class FieldSupport:
-    """Remembers the fields that models have refused. Users' own providers are remembered for each account alone."""
+    """Remembers the fields that models refuse, for a user's own provider separately by account."""
 
     def __init__(self) -> None:
         self._refused: dict[_Key, dict[str, float]] = {}  # the Unix seconds at which each field was refused
@@ -97,7 +97,7 @@ def refused_fields(fault: UpstreamFault, added: Collection[str]) -> frozenset[st
     return frozenset()
 
 
-@functools.cache  # late: to compile them takes milliseconds of a start
+@functools.cache  # at the first refusal: compiling them would delay a start by milliseconds
 def _refusals() -> list[re.Pattern[str]]:
     return [re.compile(sentence, re.DOTALL) for sentence in _REFUSALS]
 
@@ -120,7 +120,7 @@ def _added_at(path: str, added: Collection[str]) -> str | None:
 
 
 def limit_too_large(fault: UpstreamFault) -> bool:
-    """Return whether the fault says that the output limit, with or without the input, exceeds what the model has."""
+    """Return whether the fault says that the output limit, alone or with the input, exceeds the model's."""
     if fault.status not in (400, 422) or fault.error is None:
         return False
     return _TOO_LARGE.search(f"{fault.error.get('code')} {fault.error.get('message')}") is not None

@@ -1,8 +1,8 @@
-"""What a model server answered, parsed as it comes: whatever its content type says, whatever its quality.
+"""The body of a model server's answer, parsed as it arrives, whatever its content type and quality.
 
-bytes -> `{` or `[`: one JSON answer | `<`: a page, refused | else server-sent events, each one a raw chunk
+bytes -> `{` or `[`: one JSON answer | `<`: a page, rejected | else server-sent events, each one a raw chunk
       -> events that repeat one before them together (svc/inference/repeats.py), the others one by one
-      -> any fault becomes an UpstreamFault, which svc/inference/upstream_errors.py turns into what the caller sees
+      -> any fault is an UpstreamFault, from which svc/inference/upstream_errors.py makes the caller's error
 """
 
 import asyncio
@@ -28,18 +28,18 @@ from svc.outbound.event_stream import EventReader, parse_event
 _EVENT_BYTES = 4 * 1024 * 1024
 _ANSWER_SECONDS = 3600.0
 _BIG_JSON_BYTES = 64 * 1024
-# An event is parsed on the event loop; no real one holds so many values.
+# An event is parsed on the event loop.
 _EVENT_VALUES = 20_000
 _OPERATOR_VALUES = 200_000
 # Python's own parser, which accepts almost anything, blocks the event loop.
 _LOOSE_BYTES = 2 * 1024 * 1024
-# How long the rest of the body may take after `[DONE]`, so that the connection can be used again.
+# For the rest of the body after `[DONE]`, so that the connection can be used again.
 _AFTER_DONE_SECONDS = 0.05
-# A shorter key is a placeholder ("ollama"), which may well occur in a model's text.
+# A shorter key is a placeholder ("ollama"), which may occur in a model's text.
 _SECRET_CHARACTERS = 12
 _TOO_MANY_VALUES = "The answer holds too many values."
 _NO_ANSWER = "The answer is neither JSON nor an event stream."
-# Events of one read that are parsed before the comparison is given up: the role, a text, and one more.
+# Events of a read that are parsed before the comparison stops: the role, a text, and one more.
 _MOST_TRIES = 3
 _BLANKS = b"\xef\xbb\xbf \t\r\n"
 
@@ -47,9 +47,9 @@ RawChunk = dict[str, Any] | Repeat
 
 
 class RawAnswer:
-    """The body of one answer as raw chunks, as many at a time as a read of the network brings. Must be closed.
+    """The body of one answer as raw chunks. Must be closed.
 
-    `completion` is the one JSON answer that came instead of a stream, once it has been returned.
+    `completion` is the JSON answer that came instead of a stream, once `more` has returned it.
     """
 
     _repeats: Repeats
@@ -62,13 +62,13 @@ class RawAnswer:
         self.completion: dict[str, Any] | None = None
         self._json: list[bytes] = []
         self._events: EventReader | None = None
-        self._done = self._ended = False  # `[DONE]` has come; nothing more is read
-        self._fault: UpstreamFault | None = None  # raised after the chunks that came before it
-        # Without framing a cut connection looks like the end of the body: then every choice must have its finish reason.
+        self._done = self._ended = False  # after `[DONE]`; after the last read
+        self._fault: UpstreamFault | None = None  # raised after the chunks before it
+        # Without framing, a cut connection looks like the end of the body. So every choice must have a finish reason.
         self._unfinished: set[Any] | None = None if reply.framed else {None}
 
     async def more(self) -> list[RawChunk] | None:
-        """Return the raw chunks of the next read that completes any, or None after the last. Raises UpstreamFault."""
+        """Return the raw chunks of the next read that has any, or None after the last. Raises UpstreamFault."""
         try:
             while not self._ended:
                 data = await self._reply.more()
@@ -79,11 +79,15 @@ class RawAnswer:
         if self._fault is not None:
             raise self._fault
         if self._done and not self._reply.ended:
-            await _read_out(self._reply)
+            # A body that was read to its end leaves a connection that can be used again.
+            with contextlib.suppress(TimeoutError, OutboundError):
+                async with asyncio.timeout(_AFTER_DONE_SECONDS):
+                    while await self._reply.more():
+                        pass
         return None
 
     def aclose(self) -> Awaitable[None]:
-        """Abort the request unless the answer has come to its end."""
+        """Abort the request unless the answer has ended."""
         return self._reply.aclose()
 
     def _read(self, data: bytes) -> list[RawChunk]:
@@ -124,7 +128,7 @@ class RawAnswer:
         return raws
 
     def _chunks(self, events: EventReader) -> list[RawChunk]:
-        """Return the chunks of the events that have come, up to `[DONE]` or a fault, which is kept."""
+        """Return the chunks up to `[DONE]` or a fault, which is kept."""
         raws: list[RawChunk] = []
         tries = 0
         try:
@@ -165,14 +169,6 @@ class RawAnswer:
         return raw
 
 
-async def _read_out(reply: Reply) -> None:
-    """Ignore what comes after `[DONE]`: a body read to its end leaves a connection that can be kept."""
-    with contextlib.suppress(TimeoutError, OutboundError):
-        async with asyncio.timeout(_AFTER_DONE_SECONDS):
-            while await reply.more():
-                pass
-
-
 def _note_finish(raw: dict[str, Any], unfinished: set[Any]) -> None:
     choices = raw.get("choices")
     for choice in choices if isinstance(choices, list) else ():
@@ -192,11 +188,11 @@ def _chunk(data: bytes, provider: Provider, apart: bool = False) -> dict[str, An
 
 
 def parsed(data: bytes, provider: Provider, apart: bool = False) -> Any:
-    """Return `data` as JSON without our key; `apart` is for other threads, and lets the event loop run meanwhile.
+    """Parse `data`, and redact the provider's key; `apart` is for threads, and does not block the event loop.
 
     Raises UpstreamFault `invalid`, or `status` for an error object.
     """
-    # The operator's own servers are asked for long lists of probabilities, too.
+    # Some requests to the operator's servers ask for long lists of probabilities.
     if has_more_values(data, MOST_JSON_VALUES if provider.byok else _OPERATOR_VALUES):
         raise UpstreamFault("invalid", _TOO_MANY_VALUES)
     secret = _secret(provider)
@@ -238,7 +234,7 @@ def _without(key: str, value: Any) -> Any:
 
 
 def _parsed_loosely(data: bytes) -> Any:
-    # Invalid UTF-8, emoji in two halves, NaN and 1e999 are too common to fail an answer for them.
+    # Invalid UTF-8, split emoji, NaN and 1e999 are common.
     if len(data) <= _LOOSE_BYTES:
         with contextlib.suppress(ValueError, RecursionError):
             return json.loads(data.decode("utf-8", "replace"), parse_constant=lambda _: None, parse_float=_finite)

@@ -1,4 +1,4 @@
-"""How many tokens a chat request may come to: the worst case, which is held, and the estimate where nobody has counted."""
+"""The tokens of a chat request: the worst case for the hold, and an estimate if the model server does not count them."""
 
 import re
 from typing import Any
@@ -8,32 +8,25 @@ import orjson
 from svc import json_text
 from svc.inference.normalize import text_size_bytes
 
-# What a message, a part of one, a tool or a call of one costs at most beside its text.
+# The most tokens of a message, a part of one, a tool or a tool call, beside its text.
 _FRAME_TOKENS = 16
-# What a picture, a sound, a video or a file costs at most, whatever its size.
+# The most tokens of an image, sound, video or file of any size.
 _MEDIA_TOKENS = 8192
 _MEDIA = re.compile(r"image|audio|sound|voice|video|file|document|pdf|media", re.IGNORECASE)
 _DATA_FIELDS = frozenset({"data", "file_data", "b64_json", "base64"})
-# Beside the messages these reach the model's prompt.
-_PROMPT_FIELDS = frozenset(
-    {
-        "tools",
-        "functions",
-        "response_format",
-        "prediction",
-        "documents",
-        "chat_template",
-        "chat_template_kwargs",
-        "guided_json",
-        "structured_outputs",
-    }
+# The other fields that become part of the prompt.
+_PROMPT_FIELDS = frozenset({"tools", "functions", "response_format", "guided_json", "structured_outputs"}) | frozenset(
+    {"prediction", "documents", "chat_template", "chat_template_kwargs"}
 )
 _NO_TEXT = frozenset({"role", "type", "id", "tool_call_id", "index"})
 
 
 def worst_input_tokens(request: dict[str, Any]) -> int:
-    """The most tokens that a model can count for a checked `request`: one for each UTF-8 byte of every string value in it but
-    the data of media, 16 for each message, part, tool and tool call, 8,192 for each part that is or refers to media."""
+    """Return the most tokens that a model can count for a checked `request`.
+
+    That is 1 for each UTF-8 byte of every string value except the data of media, 16 for each message, part, tool and tool call,
+    and 8,192 for each part that is or refers to media.
+    """
     messages = request["messages"]
     total = _FRAME_TOKENS * (len(messages) + len(request.get("tools") or ()) + len(request.get("functions") or ()))
     for name, value in request.items():
@@ -61,7 +54,7 @@ def _message_tokens(message: dict[str, Any]) -> int:
 
 
 def _media_tokens(part: dict[str, Any]) -> int:
-    """What a part counts beside its strings: for media a fixed price, in the place of their data."""
+    """Return the tokens of a part of media beyond those of its strings: a fixed number instead of its data."""
     if part["type"] == "text" or not any(map(_MEDIA.search, (part["type"], *part))):
         return 0
     return _MEDIA_TOKENS - _data_bytes(part)
@@ -69,7 +62,7 @@ def _media_tokens(part: dict[str, Any]) -> int:
 
 def _string_bytes(value: Any) -> int:
     total, found = 0, [value]
-    for item in found:  # it grows meanwhile
+    for item in found:  # which grows
         kind = type(item)
         if kind is str:
             total += len(item) if item.isascii() else text_size_bytes(item)
@@ -89,7 +82,7 @@ def _data_bytes(value: Any, name: str = "") -> int:
 
 
 def estimated_input_tokens(request: dict[str, Any]) -> int:
-    """About what the text of a checked `request` comes to: the strings of its messages, and its tools and formats as JSON."""
+    """Estimate the tokens of a checked `request`, from the strings of its messages and the JSON of its tools and formats."""
     size_bytes = sum(_text_bytes(message) for message in request["messages"])
     size_bytes += sum(_json_bytes(value) for name, value in request.items() if value and name in _PROMPT_FIELDS)
     return estimated_tokens(size_bytes)
@@ -113,5 +106,5 @@ def _text_bytes(value: Any) -> int:
 
 
 def estimated_tokens(size_bytes: int) -> int:
-    """The tokens of a text that nobody counted: one for each 4 bytes, rounded up."""
+    """Return 1 token for each 4 bytes, rounded up."""
     return -(-size_bytes // 4)

@@ -1,4 +1,4 @@
-"""What a model server says when it fails, in any shape, and what the caller and the operator's log see of it.
+"""The errors of model servers, in any shape, and what the caller and the operator's log see of them.
 
 error body -> error_object(): message, type, param, code without secrets -> UpstreamFault -> caller_error() | log_fields()
 """
@@ -14,28 +14,25 @@ from svc.outbound.errors import AddressNotAllowed, ConnectError, Cut, InvalidReq
 
 CLIENT_FAULTS = (OutboundError, TimeoutError)  # what svc/outbound/client.py raises
 _MESSAGE_CHARACTERS = 2000
-# No more is looked at of an error body, so that one of a million values costs no time.
+# An error body of a million values is not read further.
 _DEEPEST = 5
 _MOST_PROBLEMS = 8
-# A shorter key is no secret but a placeholder ("ollama"), which may well stand in a model's text.
+# A shorter key is a placeholder ("ollama"), which may well occur in an error.
 _HIDDEN_KEY_CHARACTERS = 4
 _SECRETS = re.compile(r"(?i)\b(?:bearer\s+|sk-|gsk_|xai-|hf_|nvapi-|AIza)[^\s\"',;]{6,}")
-_LONGEST_RETRY_SECONDS = 59  # some SDKs take 60 and more for a wait that is not worth it
-# Refusals that are about the operator's key, account or configuration: nothing that the caller could mend.
+_LONGEST_RETRY_SECONDS = 59  # some SDKs do not wait longer
+# The operator's key, account or configuration: the caller cannot fix these.
 _NOT_THE_CALLERS = frozenset({401, 402, 403, 405, 407, 408, 411, 421, 425, 426, 429, 431})
 _OWNERS_TO_SEE = frozenset({401, 402, 403, 429})
-_OPERATORS_TO_MEND = frozenset({401, 402, 403, 405, 407})
+_OPERATORS_TO_FIX = frozenset({401, 402, 403, 405, 407})
 _OUT_OF_QUOTA = frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "insufficient_balance"})
 _TYPES = {401: "authentication_error", 403: "permission_error", 404: "not_found_error", 429: "rate_limit_error"}
-# Where an error's words stand, in lower case: OpenAI's, FastAPI's, AWS's, OAuth's, RFC 9457's and proxies' own.
-_TOLD_UNDER = ("message", "msg", "detail", "error", "errors", "error_description", "error_message", "reason", "title")
-
-
-# --- what failed on the way
+# Fields with an error's message, in lower case: OpenAI's, FastAPI's, AWS's, OAuth's, RFC 9457's and proxies'.
+_MESSAGE_FIELDS = ("message", "msg", "detail", "error", "errors", "error_description", "error_message", "reason", "title")
 
 
 def fault_of(error: Exception, *, before_the_answer: bool = False) -> UpstreamFault | ApiError:
-    """What one of the client's exceptions comes to; their texts are svc/outbound/client.py's and quote nothing."""
+    """Return the fault for one of the client's exceptions, whose texts quote nothing."""
     if isinstance(error, AddressNotAllowed):
         return ApiError("address_not_allowed")
     if isinstance(error, ConnectError):
@@ -49,15 +46,12 @@ def fault_of(error: Exception, *, before_the_answer: bool = False) -> UpstreamFa
     return UpstreamFault("invalid", str(error))
 
 
-# --- reading what it says
-
-
 def error_object(document: Any, key: str | None) -> dict[str, Any] | None:
-    """`message`, `type`, `param` and `code` out of an error body of any shape, without secrets; None where it says nothing.
+    """Return `message`, `type`, `param` and `code` of an error body of any shape, without secrets, or None without a message.
 
-    `key` is the one that was sent along, which some servers quote.
+    `key` is the key of the request, which some servers quote.
     """
-    message, holder = _told(document)
+    message, holder = _message_in(document)
     if not message or message.startswith("<"):
         return None
     fields = {name.lower(): value for name, value in holder.items()}
@@ -76,7 +70,7 @@ def json_or_text(body: bytes) -> Any:
 
 
 def error_status(document: Any) -> int:
-    """The status that an error object in a 200 stands for: the 4xx that it names (llama.cpp, OpenRouter), else 502."""
+    """Return the 4xx status that an error object in a 200 names (llama.cpp, OpenRouter), else 502."""
     first = document[0] if isinstance(document, list) and document else document
     inner = first.get("error") if isinstance(first, dict) else None
     code = inner.get("code") if isinstance(inner, dict) else None
@@ -92,16 +86,16 @@ def error_in(raw: dict[str, Any]) -> UpstreamFault:
 
 
 def is_error(document: dict[str, Any]) -> bool:
-    """Whether an object without `choices` is an error: it says something, or has a status of one."""
+    """Return whether an object without `choices` is an error: it has a message, or the status of an error."""
     if document.get("usage") or str(document.get("object")).startswith("chat.completion"):
         return False
     statuses = (document.get("code"), document.get("status"), document.get("status_code"))
     failed = any(type(status) is int and status >= 400 for status in statuses)
-    return failed or document.get("type") == "error" or bool(_told(document)[0])
+    return failed or document.get("type") == "error" or bool(_message_in(document)[0])
 
 
-def _told(value: Any, depth: int = 0) -> tuple[str, dict[str, Any]]:
-    """The words of an error, and the object in which they stand."""
+def _message_in(value: Any, depth: int = 0) -> tuple[str, dict[str, Any]]:
+    """Return the message of an error, and the object that holds it."""
     if isinstance(value, str):
         return value.strip(), {}
     if isinstance(value, list):
@@ -109,19 +103,19 @@ def _told(value: Any, depth: int = 0) -> tuple[str, dict[str, Any]]:
     if not isinstance(value, dict) or depth > _DEEPEST:
         return "", {}
     fields = {name.lower(): item for name, item in value.items()}
-    # The inner error goes first: what stands beside it is mostly a heading.
-    for name in sorted(_TOLD_UNDER, key=lambda name: name != "error") if isinstance(fields.get("error"), dict) else _TOLD_UNDER:
-        text, holder = _told(fields.get(name), depth + 1)
+    # An inner error comes first: the fields beside it are mostly a heading.
+    for name in dict.fromkeys(("error", *_MESSAGE_FIELDS)) if isinstance(fields.get("error"), dict) else _MESSAGE_FIELDS:
+        text, holder = _message_in(fields.get(name), depth + 1)
         if text:
             return _with_cause(text, fields), holder or value
     return "", {}
 
 
 def _problems(items: list[Any], depth: int) -> tuple[str, dict[str, Any]]:
-    """Several errors: FastAPI's list of what is wrong where, or a list of objects of any kind."""
+    """Return the message of a list of errors, such as FastAPI's, in which `loc` is the place of a wrong value."""
     found: list[tuple[str, dict[str, Any]]] = []
     for item in items[:_MOST_PROBLEMS]:
-        text, holder = _told(item, depth + 1)
+        text, holder = _message_in(item, depth + 1)
         place = item.get("loc") if isinstance(item, dict) else None
         if isinstance(place, list):
             found.append((f"{'.'.join(map(str, place))}: {text}", {}))
@@ -131,92 +125,84 @@ def _problems(items: list[Any], depth: int) -> tuple[str, dict[str, Any]]:
 
 
 def _with_cause(text: str, fields: dict[str, Any]) -> str:
-    """`text`, and what a proxy (OpenRouter's `metadata.raw`) or Azure (`innererror`) tells of the error behind it."""
+    """Add the error behind it, which OpenRouter puts in `metadata.raw` and Azure in `innererror`."""
     metadata = fields.get("metadata")
     cause = metadata.get("raw") if isinstance(metadata, dict) else fields.get("innererror")
     if isinstance(cause, str) and cause.lstrip().startswith(("{", "[")):
-        try:
-            cause = orjson.loads(cause)
-        except orjson.JSONDecodeError:
-            return f"{text}: {cause}"
-    told = _told(cause)[0]
-    return text if not told or told in text else f"{text}: {told}"
+        cause = json_or_text(cause.encode("utf-8", "replace"))
+    behind = _message_in(cause)[0]
+    return text if not behind or behind in text else f"{text}: {behind}"
 
 
 def redact(text: str, key: str | None) -> str:
-    """`text` without what looks like a secret, and without `key`; at most some 2,000 characters."""
+    """Return `text` without `key` and what looks like a secret, cut at 2,000 characters."""
     if key and len(key) >= _HIDDEN_KEY_CHARACTERS:
         text = text.replace(key, "***")
     text = text[: 5 * _MESSAGE_CHARACTERS]
-    return _SECRETS.sub("***", text)[:_MESSAGE_CHARACTERS].encode("utf-8", "replace").decode()  # half an emoji is no text
-
-
-# --- what is seen of it
+    return _SECRETS.sub("***", text)[:_MESSAGE_CHARACTERS].encode("utf-8", "replace").decode()  # for half an emoji
 
 
 def retriable(fault: UpstreamFault) -> bool:
-    """Whether the same request may be sent again before the first byte."""
+    """Return whether the same request may be sent again, if no byte of an answer was sent."""
     return fault.kind in ("unreachable", "timeout") or (fault.kind == "status" and fault.status in (429, 502, 503, 504))
 
 
 def log_fields(fault: UpstreamFault, *, byok: bool) -> dict[str, Any]:
-    """What the operator's log tells of a fault: the status always, the words where they are about the way to a server of ours.
+    """Return what the operator's log shows of a fault.
 
-    What any other error says may quote the caller's message, which is nobody's to read; so may all that a user's own says.
+    The message of most errors may quote the caller's text. So it is logged only if the operator has to fix the error.
     """
     if fault.kind != "status":
         return {"upstream_fault": fault.kind}
-    words = (fault.error or {}).get("message")
-    about_the_way = fault.status in _OPERATORS_TO_MEND or fault.status == 429 or 300 <= fault.status < 400
-    quoted = {"upstream_error": words} if words is not None and about_the_way and not byok else {}
+    message = (fault.error or {}).get("message")
+    operators = fault.status in _OPERATORS_TO_FIX or fault.status == 429 or 300 <= fault.status < 400
+    quoted = {"upstream_error": message} if message is not None and operators and not byok else {}
     return {"upstream_fault": fault.kind, "upstream_status": fault.status, **quoted}
 
 
 def caller_error(fault: UpstreamFault, *, provider: str, byok: bool) -> ApiError:
-    """What the caller sees of a fault of `provider`, its own (`byok`) or the operator's."""
-    error = _error_of(fault, provider, byok)
+    """Return the caller's error for a fault of `provider`, which is the caller's own (`byok`) or the operator's."""
+    error = _status_error(fault, provider, byok) if fault.kind == "status" else _error_of_kind(fault, provider)
     error.byok = byok or None
     return error
 
 
-def _error_of(fault: UpstreamFault, provider: str, byok: bool) -> ApiError:
+def _error_of_kind(fault: UpstreamFault, provider: str) -> ApiError:
     match fault.kind:
         case "unreachable":
             return ApiError("upstream_unreachable", f"The model server of {provider!r} cannot be reached. Try again later.")
         case "timeout":
             return ApiError("upstream_timeout", f"The model server of {provider!r} did not answer in time. Try again later.")
         case "cut":
-            message = f"The answer of {provider!r} was cut off before its end. Send the request again."
-            return ApiError("upstream_error", message)
-        case "status":
-            return _status_error(fault, provider, byok)
-    return ApiError("upstream_invalid_response", f"The answer of {provider!r} makes no sense. {fault}")
+            return ApiError("upstream_error", f"The answer of {provider!r} was cut off before its end. Send the request again.")
+    return ApiError("upstream_invalid_response", f"The answer of {provider!r} is not valid. {fault}")
 
 
 def _status_error(fault: UpstreamFault, provider: str, byok: bool) -> ApiError:
     status, error = fault.status, fault.error or {}
     quoted = error.get("message") if isinstance(error.get("message"), str) else None
     retry_after_seconds = min(max(math.ceil(fault.retry_after_seconds or 0), 1), _LONGEST_RETRY_SECONDS)
-    if 400 <= status < 500 and (status not in _NOT_THE_CALLERS or (byok and status in _OWNERS_TO_SEE)):
+    owners = byok and status in _OWNERS_TO_SEE
+    if 400 <= status < 500 and (owners or status not in _NOT_THE_CALLERS):
         message = quoted or f"The model server of {provider!r} refused the request with status {status}."
         kept = {name: error[name] if isinstance(error.get(name), str) else None for name in ("type", "param", "code")}
         kept["type"] = kept["type"] or _TYPES.get(status, "invalid_request_error")
-        named = f"{provider}: {message}" if byok and status in _OWNERS_TO_SEE else message
-        wait_seconds = retry_after_seconds if status == 429 else None
-        return ApiError("upstream_error", status=status, error={"message": named, **kept}, retry_after_seconds=wait_seconds)
+        kept = {"message": f"{provider}: {message}" if owners else message, **kept}
+        return ApiError(
+            "upstream_error", status=status, error=kept, retry_after_seconds=retry_after_seconds if status == 429 else None
+        )
     if status == 408:
         return ApiError("upstream_timeout", f"The model server of {provider!r} gave up waiting. Try again later.")
-    # What only the operator can mend is not worth a second try: the common SDKs heed the header.
-    exhausted = status == 429 and bool(_OUT_OF_QUOTA & {error.get("code"), error.get("type")})
-    headers = NO_RETRY if status in _OPERATORS_TO_MEND or status < 400 or exhausted else None
     message = f"The model server of {provider!r} failed with status {status}. Try again later."
     if status == 429:
-        told = f": {quoted}" if quoted else ". Try again in a moment."
-        message = f"The model server of {provider!r} is busy{told}"
+        message = f"The model server of {provider!r} is busy{f': {quoted}' if quoted else '. Try again in a moment.'}"
     elif status < 400:
         message = f"The model server of {provider!r} redirects elsewhere, which is not followed. Check its base_url."
     elif status >= 500 and quoted:
         message = f"The model server of {provider!r} failed: {quoted}"
+    # The common SDKs do not retry then: only the operator can fix these.
+    exhausted = status == 429 and bool(_OUT_OF_QUOTA & {error.get("code"), error.get("type")})
+    headers = NO_RETRY if status in _OPERATORS_TO_FIX or status < 400 or exhausted else None
     if status in (429, 503):
         return ApiError("upstream_error", message, status=503, retry_after_seconds=retry_after_seconds, headers=headers)
     return ApiError("upstream_error", message, status=504 if status == 504 else 502, headers=headers)

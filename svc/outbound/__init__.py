@@ -1,5 +1,4 @@
-"""The one way out: a small HTTP client on asyncio, and the judgement of addresses.
+"""The HTTP client for all outgoing requests, on asyncio, and the check of addresses.
 
-Every request to a model server, a payment processor or an identity provider goes through it.
-It may not know what it carries, nor anything else of this service.
+It is independent of the rest of the service and of what it transports.
 """

@@ -1,8 +1,8 @@
-"""From a URL to a connection with an address that may be reached: checked, resolved once, judged, connected.
+"""From a URL to a connection: the URL is checked, the host resolved once, every address checked, and one connected to.
 
-`ipaddress.is_global` does not answer the rule: it lets multicast and 6to4 through, and its answers change with the Python
-version. IPv4 is judged by a list of what is refused. IPv6 is judged by what is allowed, global unicast, so that every form
-that carries an IPv4 address inside (mapped, compatible, NAT64, 6to4, Teredo) is refused whatever that address is.
+`ipaddress.is_global` does not suit: it allows multicast and 6to4, and differs between versions of Python. For IPv4 a list has the
+refused networks. For IPv6 it has the allowed ones, global unicast, so that every form with an IPv4 address inside (mapped,
+compatible, NAT64, 6to4, Teredo) is refused.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from svc.outbound.errors import AddressNotAllowed, ConnectError, ConnectTimeout,
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
 P = TypeVar("P", bound=asyncio.Protocol)
-# The host, the port, and the account that has named it, "" for the operator.
+# Takes the host, the port, and the account that named it, "" for the operator.
 Resolve = Callable[[str, int, str], Awaitable[Iterable[str]]]
 
 _URL = re.compile(
@@ -32,8 +32,8 @@ _URL_LENGTH = 64 * 1024
 _HOST = re.compile(r"[a-z0-9._-]+")
 _NUMBER = r"(?:0x[0-9a-f]*|[0-9]+)"
 _NUMERIC_HOST = re.compile(rf"({_NUMBER}(?:\.{_NUMBER}){{0,3}})\.?")
-# What stands as it is in a path or a query beside letters and digits; `%` because an escape stays one.
-_AS_IT_IS = "!$%&'()*+,/:;=?@[\\]^|"
+# Not escaped in a path or a query, beside letters and digits.
+_NOT_ESCAPED = "!$%&'()*+,/:;=?@[\\]^|"
 
 _GLOBAL_UNICAST = ip_network("2000::/3")
 
@@ -67,7 +67,7 @@ _PRIVATE: tuple[Network, ...] = tuple(
     ip_network(network) for network in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "127.0.0.0/8", "::1/128", "fc00::/7")
 )
 
-# Instance metadata outside the link-local range: Azure, then AWS, Google, Oracle and Scaleway over IPv6.
+# Cloud metadata outside of the link-local range: Azure, then AWS, Google, Oracle and Scaleway over IPv6.
 _METADATA: frozenset[Address] = frozenset(
     ip_address(address) for address in ("168.63.129.16", "fd00:ec2::254", "fd20:ce::254", "fd00:c1::a9fe:a9fe", "fd00:42::42")
 )
@@ -80,10 +80,10 @@ class Origin(NamedTuple):
 
 
 class URL(NamedTuple):
-    """A URL in its normal form, which `str` gives."""
+    """A URL in its normal form, which `str` returns."""
 
     origin: Origin
-    netloc: str  # the host, and the port where it is not the scheme's own
+    netloc: str  # the host, and the port unless it is the default
     target: str  # path and query
 
     def __str__(self) -> str:
@@ -91,24 +91,24 @@ class URL(NamedTuple):
 
 
 def public_address(address: Address) -> bool:
-    """Whether `address` is an ordinary address of the public internet."""
+    """Return whether `address` belongs to the public internet."""
     if address in _METADATA or any(address in network for network in _NOT_PUBLIC):
         return False
     return address.version == 4 or address in _GLOBAL_UNICAST
 
 
 def public_or_private_address(address: Address) -> bool:
-    """The rule under `SVC_BYOK_PRIVATE=1`: public, private and loopback ones, never link-local or cloud metadata."""
+    """Return whether `SVC_BYOK_PRIVATE=1` allows `address`: public, private or loopback, but no cloud metadata."""
     if address not in _METADATA and any(address in network for network in _PRIVATE):
         return True
     return public_address(address)
 
 
 def checked_url(text: str) -> URL:
-    """The URL in its normal form; raises `InvalidURL`.
+    """Return the URL in its normal form. Raises `InvalidURL`.
 
-    Only http and https, a host, a port of 1..65535; neither user information nor a fragment, not even empty ones. IPv4 in any
-    spelling (`127.1`, `0x7f000001`, `0177.0.0.1`) becomes the address it means, as in browsers.
+    It needs http or https, a host and a port from 1 to 65535, without user information and fragment, not even empty ones. IPv4 in
+    any spelling (`127.1`, `0x7f000001`, `0177.0.0.1`) becomes the address that it means, as in browsers.
     """
     parts = _URL.fullmatch(text) if len(text) <= _URL_LENGTH else None
     if parts is None:
@@ -120,7 +120,7 @@ def checked_url(text: str) -> URL:
     port = int(parts["port"] or ordinary)
     try:
         host = _normal_host(parts["host"].lower())
-        target = quote((_without_dots(parts["path"] or "") or "/") + (parts["query"] or ""), safe=_AS_IT_IS)
+        target = quote((_without_dots(parts["path"] or "") or "/") + (parts["query"] or ""), safe=_NOT_ESCAPED)
     except (ValueError, OSError):
         raise InvalidURL("The URL is not valid.") from None
     if not 1 <= port <= 65535:
@@ -138,7 +138,7 @@ def same_origin(url: str, other: str) -> bool:
 
 
 def _normal_host(host: str) -> str:
-    """A name as DNS knows it, or an address, without brackets. Raises ValueError, OSError."""
+    """Return a DNS name, or an address without brackets. Raises ValueError, OSError."""
     if host.startswith("["):
         IPv6Address(host[1:-1])
         return host[1:-1]
@@ -157,7 +157,7 @@ def _normal_host(host: str) -> str:
 
 
 def _without_dots(path: str) -> str:
-    """`path` without segments that mean its place or the one above (RFC 3986, 5.2.4)."""
+    """Return `path` without `.` and `..` (RFC 3986, 5.2.4)."""
     if "/." not in path:
         return path
     kept: list[str] = []
@@ -170,7 +170,7 @@ def _without_dots(path: str) -> str:
 
 
 async def getaddrinfo(host: str, port: int, account_id: str = "") -> list[str]:
-    """The system's answer, found on a thread of the event loop: for names that the operator has configured."""
+    """Return the addresses of a host that the operator configured, resolved in a thread."""
     found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return [str(entry[4][0]) for entry in found]
 
@@ -185,29 +185,25 @@ async def connect(
     timeout_seconds: float,
     account_id: str = "",
 ) -> P:
-    """Connects a `protocol()` to the first of the host's addresses that answers; `allow` None allows any.
+    """Connect a `protocol()` to the first address of the host that answers.
 
-    The name is resolved once, and every address of it judged, before any is connected to. Raises `AddressNotAllowed`,
-    `ConnectError`, `ConnectTimeout` (resolving, connecting and TLS together took `timeout_seconds`).
+    All addresses are checked before one is connected to. Raises `AddressNotAllowed`, `ConnectError`, and `ConnectTimeout` if
+    resolving, connecting and TLS together took `timeout_seconds`.
     """
     loop = asyncio.get_running_loop()
     deadline = loop.time() + timeout_seconds
     try:
         async with asyncio.timeout_at(deadline):
-            addresses = list(dict.fromkeys(ip_address(text) for text in await resolve(origin.host, origin.port, account_id)))
+            addresses = await _allowed(origin, account_id, allow, resolve)
     except TimeoutError:
         raise ConnectTimeout("The host name was not resolved in time.") from None
     except (OSError, ValueError):  # a name that cannot be encoded is a ValueError
         raise ConnectError("The host name could not be resolved.") from None
-    # One refused address refuses the host: the others may be bait (rebinding, mixed records).
-    if allow is not None and not all(allow(address) for address in addresses):
-        raise AddressNotAllowed("The host's address may not be reached from here.")
     name, shutdown_seconds = (origin.host.rstrip("."), 1.0) if tls else (None, None)
     error: OutboundError = ConnectError("The host has no address.")
     for index, address in enumerate(addresses):
         try:
-            # An address that stays silent gets its share of the time, so that the next ones have theirs. It is numeric:
-            # nothing is resolved again between the judgement and the connection.
+            # Each address has its share of the time. It is numeric, so nothing is resolved again after the check.
             async with asyncio.timeout((deadline - loop.time()) / (len(addresses) - index)):
                 transport, made = await loop.create_connection(
                     protocol, str(address), origin.port, ssl=tls, server_hostname=name, ssl_shutdown_timeout=shutdown_seconds
@@ -226,13 +222,20 @@ async def connect(
 async def check_address(
     url: str, account_id: str, *, allow: Callable[[Address], bool], resolve: Resolve, timeout_seconds: float = 5.0
 ) -> None:
-    """Judges the addresses of a URL's host as `connect` will; a name that cannot be resolved now passes.
+    """Check the addresses of a URL's host as `connect` does; a name that cannot be resolved now is accepted.
 
-    Raises `AddressNotAllowed`, and `InvalidURL` as `checked_url`.
+    Raises `AddressNotAllowed`, `InvalidURL`.
     """
     origin = checked_url(url).origin
     with contextlib.suppress(OSError, ValueError):  # TimeoutError is an OSError
         async with asyncio.timeout(timeout_seconds):
-            addresses = [ip_address(text) for text in await resolve(origin.host, origin.port, account_id)]
-        if not all(map(allow, addresses)):
-            raise AddressNotAllowed("The host's address may not be reached from here.")
+            await _allowed(origin, account_id, allow, resolve)
+
+
+async def _allowed(origin: Origin, account_id: str, allow: Callable[[Address], bool] | None, resolve: Resolve) -> list[Address]:
+    found = await resolve(origin.host, origin.port, account_id)
+    addresses = [ip_address(text) for text in dict.fromkeys(found)]
+    # One refused address is enough: the others may be bait (rebinding, mixed records).
+    if allow is not None and not all(map(allow, addresses)):
+        raise AddressNotAllowed("The host's address may not be reached from here.")
+    return addresses

@@ -1,34 +1,32 @@
-"""The one HTTP/1.1 client for all outgoing traffic, on asyncio and httptools.
+"""The HTTP/1.1 client for all outgoing traffic, on asyncio and httptools.
 
 send: URL and headers -> origin and checked head -> an idle connection of that origin, newest first
-      or else: resolve once -> judge every address -> connect to those very addresses in turn
-      -> write -> await the head -> Reply: chunks as they come
-      -> body complete: the connection goes back to the pool; anything else: it is aborted
+      or else: resolve once -> check every address -> connect to one of these addresses
+      -> write -> await the head -> Reply: chunks as they arrive
+      -> after the body the connection goes back to the pool; in any other case it is aborted
 """
 
 import asyncio
 import functools
 import re
 import ssl
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 
 from svc.outbound.addresses import Address, Origin, Resolve, checked_url, connect, getaddrinfo
 from svc.outbound.connection import Connection, Reply
 from svc.outbound.errors import ConnectError, InvalidRequest, NoAnswer, ReadError
 
-Headers = Mapping[str, str] | Iterable[tuple[bytes, bytes]]
-
 _TOKEN = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _NOT_IN_A_VALUE = re.compile(rb"[\r\n\0]")
-# What the transport itself decides: framing, the connection, the host, and that nothing comes compressed.
+# Set by the client itself: framing, the connection, the host, and no compression.
 _OUR_HEADERS = frozenset(
     b"host accept-encoding content-length transfer-encoding te trailer connection keep-alive proxy-connection upgrade expect"
     .split()
 )  # fmt: skip
 
 
-def _beginning(method: str, text: str) -> tuple[Origin, bytes]:
-    """Where a request goes, and the beginning of its head; all of it checked."""
+def _start_line(method: str, text: str) -> tuple[Origin, bytes]:
+    """Return the origin of a URL, and the checked start of the request's head."""
     url = checked_url(text)
     if _TOKEN.fullmatch(method.encode("ascii", "replace")) is None:
         raise InvalidRequest("The method has characters that are not allowed.")
@@ -36,32 +34,12 @@ def _beginning(method: str, text: str) -> tuple[Origin, bytes]:
     return url.origin, head.encode("ascii")
 
 
-def _lines(headers: tuple[tuple[bytes, bytes], ...]) -> bytes:
-    """The header lines, checked. They are not cached: they hold users' keys."""
-    parts: list[bytes] = []
-    for header, value in headers:
-        if _TOKEN.fullmatch(header) is None or _NOT_IN_A_VALUE.search(value) is not None:
-            raise InvalidRequest("A header has characters that are not allowed.")
-        if header.lower() not in _OUR_HEADERS:
-            parts += (header, b": ", value, b"\r\n")
-    return b"".join(parts)
-
-
-def _pairs(headers: Headers) -> tuple[tuple[bytes, bytes], ...]:
-    if not isinstance(headers, Mapping):
-        return tuple(headers)
-    try:
-        return tuple((name.encode("ascii"), value.encode("ascii")) for name, value in headers.items())
-    except UnicodeEncodeError:  # it would quote the value
-        raise InvalidRequest("A header is not ASCII.") from None
-
-
 class Outbound:
-    """A pool of connections with one rule about addresses. Kinds of traffic that must not mix have an instance each.
+    """A pool of connections with one rule for addresses. Kinds of traffic that must not mix have an instance each.
 
-    `allow` judges every address that a host name resolves to, at each new connection; None allows all (what the operator
-    configures may be anywhere). `resolve(host, port, account_id)` gives the addresses of a host. At most `max_idle` connections
-    are kept, each for `idle_seconds`. Proxy variables, `.netrc`, cookies and redirects are never heeded.
+    `allow` checks every address of a host at each new connection; None allows all, for hosts that the operator configured.
+    `resolve(host, port, account_id)` returns the addresses of a host. At most `max_idle` connections are kept, each for
+    `idle_seconds`. Proxy variables, `.netrc`, cookies and redirects are ignored.
     """
 
     def __init__(
@@ -78,8 +56,8 @@ class Outbound:
         self._max_idle = max_idle
         self._idle_seconds = idle_seconds
         self._ssl_context = ssl_context
-        # The operator's URLs repeat. A user's URL may hold a token, so it is not cached.
-        self._beginning = functools.lru_cache(256)(_beginning) if allow is None else _beginning
+        # A user's URL may hold a token, so it is not cached.
+        self._start_line = functools.lru_cache(256)(_start_line) if allow is None else _start_line
         self._idle: dict[Origin, list[Connection]] = {}
         self._connections: set[Connection] = set()
         self._closed = False
@@ -88,47 +66,52 @@ class Outbound:
         self,
         method: str,
         url: str,
-        headers: Headers = (),
+        headers: Iterable[tuple[bytes, bytes]] = (),
         body: bytes = b"",
         *,
         timeout_seconds: float,
         on_sent: Callable[[], None] = lambda: None,
         account_id: str = "",
     ) -> Reply:
-        """Sends one request and returns when the head of its answer is there, whatever its status (3xx too).
+        """Send a request and return when the head of its answer is there, whatever its status.
 
-        `timeout_seconds` bounds the wait for the whole head and later for each next byte of the body. Headers of ours (`host`,
-        `accept-encoding`, framing) replace the caller's. A request is sent a second time only where a reused connection ended
-        before the first byte of an answer. `account_id` is who has named the host, "" for the operator.
+        `timeout_seconds` is the limit for the head, and then for each next byte of the body. The caller's `host`,
+        `accept-encoding` and framing headers are dropped. A request is sent again only if a reused connection ended before the
+        first byte of an answer. `account_id` is the account that named the host, "" for the operator.
 
         Raises OutboundError: `InvalidRequest` (nothing was sent), `AddressNotAllowed`, `ConnectError`, `ReadTimeout`, `Cut`,
         `ProtocolError`.
         """
-        origin, beginning = self._beginning(method, url)
-        start = beginning + _lines(headers if type(headers) is tuple else _pairs(headers))
-        framing = b"content-length: %d\r\n\r\n" % len(body) if body or method in ("POST", "PUT", "PATCH") else b"\r\n"
-        head = start + framing
+        origin, start = self._start_line(method, url)
+        parts = [start]
+        for name, value in headers:
+            if _TOKEN.fullmatch(name) is None or _NOT_IN_A_VALUE.search(value) is not None:
+                raise InvalidRequest("A header has characters that are not allowed.")
+            if name.lower() not in _OUR_HEADERS:
+                parts += (name, b": ", value, b"\r\n")
+        parts.append(b"content-length: %d\r\n\r\n" % len(body) if body or method in ("POST", "PUT", "PATCH") else b"\r\n")
+        head = b"".join(parts)
         if (connection := self._take_idle(origin)) is not None:
             on_sent()
             try:
-                return await connection.exchange(head, body, method, timeout_seconds)
+                return await connection.exchange(head, body, timeout_seconds)
             except NoAnswer:
-                pass  # the server had just closed it: once more, on a fresh one
+                pass  # the server has just closed it
         connection = await self._connect(origin, account_id)
         on_sent()
-        return await connection.exchange(head, body, method, timeout_seconds)
+        return await connection.exchange(head, body, timeout_seconds)
 
     async def aclose(self) -> None:
-        """Ends every connection, those in use too, and refuses further requests."""
+        """Abort every connection, those in use as well, and refuse further requests."""
         self._closed = True
         for connection in list(self._connections):
             connection.fail(ReadError("The client was closed."))
-        await asyncio.sleep(0)  # lets the loop close the sockets
+        await asyncio.sleep(0)  # the loop closes the sockets
 
     async def _connect(self, origin: Origin, account_id: str) -> Connection:
         tls = None
         if origin.scheme == "https":
-            # In a thread, because it reads all the system's certificates.
+            # In a thread, because it reads all certificates of the system.
             tls = self._ssl_context = self._ssl_context or await asyncio.to_thread(ssl.create_default_context)
         connection = await self._dial(origin, lambda: Connection(origin, self._keep, self._lost), tls, account_id=account_id)
         if self._closed or connection.transport.is_closing():

@@ -14,7 +14,6 @@ from svc.outbound.errors import Cut, NoAnswer, OutboundError, ProtocolError, Rea
 
 MAX_HEAD_BYTES = 64 * 1024
 MAX_HEADERS = 100
-MAX_INTERIM_ANSWERS = 10
 PAUSE_AT_BYTES = 64 * 1024
 
 _IDLE, _HEAD, _BODY, _DONE = range(4)
@@ -22,41 +21,11 @@ _UNDER_WAY = (_HEAD, _BODY)
 
 
 class Connection(asyncio.Protocol):
-    """One connection and the exchange that runs on it: framing, deadlines and back-pressure.
+    """One connection and its current exchange: framing, deadlines and back-pressure.
 
-    A waiting task has a future without a value and faults lie in `error`, so that none is left unretrieved. One timer serves
-    all deadlines: it is armed anew only when it fires early or a deadline lies before it.
+    Faults are in `error`, not in the future of a waiting task, so that none stays unretrieved. One timer serves all deadlines.
+    It is set again only if it fires early, or for an earlier deadline.
     """
-
-    # Without them every connection would have a dictionary once thirty had been made before the first exchange.
-    __slots__ = (
-        "__weakref__",
-        "_answered",
-        "_buffered_bytes",
-        "_deadline",
-        "_head_only",
-        "_interim_count",
-        "_keep",
-        "_lines",
-        "_lost",
-        "_parser",
-        "_paused",
-        "_reusable",
-        "_silent_bytes",
-        "_timeout_seconds",
-        "_timer",
-        "_timer_at",
-        "_waiter",
-        "chunks",
-        "error",
-        "headers",
-        "loop",
-        "origin",
-        "phase",
-        "status",
-        "transport",
-        "until_close",
-    )
 
     transport: asyncio.Transport
     headers: list[tuple[bytes, bytes]]
@@ -74,15 +43,10 @@ class Connection(asyncio.Protocol):
         self._timer_at = 0.0
         self._deadline = math.inf
 
-    # What the task does.
-
-    async def exchange(self, head: bytes, body: bytes, method: str, timeout_seconds: float) -> "Reply":
+    async def exchange(self, head: bytes, body: bytes, timeout_seconds: float) -> "Reply":
         self.phase = _HEAD
-        self.status = 0
-        self._lines: list[tuple[bytes, bytes]] = []  # of the head that comes, and later of trailers, which nobody reads
+        self._lines: list[tuple[bytes, bytes]] = []  # of the head, and later of trailers, which are ignored
         self._timeout_seconds = timeout_seconds
-        self._head_only = method == "HEAD"
-        self._interim_count = 0
         self._silent_bytes = 0  # since the last byte of a body: heads, chunk extensions, trailers
         self._answered = self.until_close = self._reusable = self._paused = False
         self.chunks: list[bytes] = []
@@ -101,17 +65,17 @@ class Connection(asyncio.Protocol):
         return Reply(self)
 
     def news(self) -> "asyncio.Future[None]":
-        """To be awaited: something new. Who is cancelled meanwhile calls `cancelled`."""
+        """Return a future for the next change. A task that is cancelled while it waits calls `cancelled`."""
         self.arm(self._timeout_seconds)
         self._waiter = self.loop.create_future()
         return self._waiter
 
     def cancelled(self) -> None:
-        """Nobody waits any more: the connection is aborted at once."""
+        """Abort the connection, because its task is cancelled."""
         self.fail(ReadError("The request was cancelled."))
 
     def take(self) -> bytes:
-        """The bytes of the body that have come since the last call."""
+        """Return the bytes of the body since the last call."""
         data = b"".join(self.chunks)
         self.chunks.clear()
         self._buffered_bytes = 0
@@ -121,7 +85,7 @@ class Connection(asyncio.Protocol):
         return data
 
     def release(self) -> None:
-        """The body is complete: back to the pool, unless the server ends it or has not taken the whole request."""
+        """Return the connection to the pool, unless the server closes it or has not read the whole request."""
         self.phase = _IDLE
         clear = not self.transport.is_closing() and self.transport.get_write_buffer_size() == 0
         if not (clear and self._reusable and self._keep(self)):
@@ -132,8 +96,6 @@ class Connection(asyncio.Protocol):
             self.error = error
         self.transport.abort()
         self._wake()
-
-    # What the loop tells.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
@@ -149,11 +111,11 @@ class Connection(asyncio.Protocol):
                 if self._silent_bytes >= MAX_HEAD_BYTES and self.phase != _DONE:
                     raise ProtocolError("The answer's head or framing is too large.")
             if data:
-                self.transport.abort()  # nobody asked for these bytes
+                self.transport.abort()  # bytes after the answer
         except ProtocolError as error:
             self.fail(error)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
-            ours = error.__context__  # what a callback below raised
+            ours = error.__context__  # raised by a callback below
             if not isinstance(ours, ProtocolError):
                 ours = ProtocolError("The answer is not valid HTTP/1.1.")
             self.fail(ours)
@@ -161,7 +123,7 @@ class Connection(asyncio.Protocol):
     def eof_received(self) -> None:
         clean = True
         if (tls := self.transport.get_extra_info("ssl_object")) is not None:
-            try:  # a TLS stream that ends without its close_notify may have been cut by anybody on the way
+            try:  # without its close_notify a TLS stream may have been cut on the way
                 clean = tls.read(1) == b""
             except ssl.SSLError as error:
                 clean = isinstance(error, ssl.SSLZeroReturnError)
@@ -172,7 +134,7 @@ class Connection(asyncio.Protocol):
         self._ended(False)
         if self._timer is not None:
             self._timer.cancel()
-        del self._parser  # it holds our methods: without this every connection would wait for the collector
+        del self._parser  # it refers to this object, which only the garbage collector would free
         self._lost(self)
 
     def _ended(self, clean: bool) -> None:
@@ -189,7 +151,7 @@ class Connection(asyncio.Protocol):
                 waiter.set_result(None)
 
     def arm(self, seconds: float) -> None:
-        """Lets a wait, or idleness, end in `seconds`."""
+        """Set the deadline of a wait, or of an idle connection."""
         self._deadline = self.loop.time() + seconds
         if self._timer is None or self._timer_at > self._deadline:
             if self._timer is not None:
@@ -204,8 +166,6 @@ class Connection(asyncio.Protocol):
         elif self._deadline < math.inf:
             self.arm(self._deadline - self.loop.time())
 
-    # What httptools finds.
-
     def on_message_begin(self) -> None:
         if self.phase == _DONE:
             raise ProtocolError("There are bytes after the answer.")
@@ -219,34 +179,26 @@ class Connection(asyncio.Protocol):
         if len(headers) > MAX_HEADERS:
             raise ProtocolError("The answer has too many headers.")
         if 100 <= status < 200:  # after a 101 the parser itself stops
-            self._interim_count += 1
-            if self._interim_count > MAX_INTERIM_ANSWERS:
-                raise ProtocolError("There are too many interim answers.")
             return
         if not 200 <= status <= 599:
-            raise ProtocolError("The answer's status makes no sense.")
+            raise ProtocolError("The answer's status is not valid.")
         self.status, self.headers = status, headers
         self.until_close = not self._is_framed(headers)
         self._silent_bytes = 0
-        self.phase = _DONE if self._head_only else _BODY
+        self.phase = _BODY
         self._wake()
 
     def _is_framed(self, headers: list[tuple[bytes, bytes]]) -> bool:
-        """Whether the head tells the body's length; refuses what could be read in two ways, and compression."""
-        named = dict(headers)
-        coding = named.get(b"transfer-encoding")
-        framings = (b"content-length" in named) + (coding is not None)
-        if len(named) < len(headers):
-            framings = sum(name in (b"content-length", b"transfer-encoding") for name, _ in headers)
-        if framings > 1:
+        """Return whether the head has the length of the body. Raises ProtocolError for two lengths, and for compression."""
+        framings = [header for header in headers if header[0] in (b"content-length", b"transfer-encoding")]
+        if len(framings) > 1:
             raise ProtocolError("The answer's length is given twice.")
-        if coding is not None and (coding.lower() != b"chunked" or self._parser.get_http_version() != "1.1"):
-            raise ProtocolError("The answer's transfer encoding is not supported.")
-        if b"content-encoding" in named and any(
-            name == b"content-encoding" and value.lower() not in (b"", b"identity") for name, value in headers
-        ):
-            raise ProtocolError("The answer is compressed, which was not asked for.")
-        return framings == 1
+        for name, value in headers:
+            if name == b"transfer-encoding" and (value.lower() != b"chunked" or self._parser.get_http_version() != "1.1"):
+                raise ProtocolError("The answer's transfer encoding is not supported.")
+            if name == b"content-encoding" and value.lower() not in (b"", b"identity"):
+                raise ProtocolError("The answer is compressed, which was not requested.")
+        return bool(framings)
 
     def on_body(self, data: bytes) -> None:
         if self.phase == _BODY:
@@ -268,11 +220,10 @@ class Connection(asyncio.Protocol):
 
 
 class Reply:
-    """An answer whose head is there; iterate over it once for the body's bytes as they come, then `aclose` it.
+    """An answer after its head. Iterate over it once for the bytes of its body, then `aclose` it.
 
-    `status` is 200..599, `raw_headers` has lower-case names, `framed` is whether they tell where the body ends. Reading raises
-    `ReadTimeout` after the request's `timeout_seconds` without a byte of the body, `Cut` when the connection ends first,
-    `ProtocolError` otherwise.
+    `status` is 200 to 599, `raw_headers` has lower-case names, `framed` is whether they have the length of the body.
+    Reading raises `ReadTimeout` after `timeout_seconds` without a byte, `Cut` if the connection ends first, else `ProtocolError`.
     """
 
     __slots__ = ("_connection", "framed", "raw_headers", "status")
@@ -284,13 +235,13 @@ class Reply:
         self._connection: Connection | None = connection
 
     def header(self, name: bytes) -> str | None:
-        """The value of the header `name` (lower case), of several lines together; None where there is none."""
+        """Return the value of the header `name` (lower case), joined if there are several, or None."""
         values = [value.decode("latin-1") for sent, value in self.raw_headers if sent == name]
         return ", ".join(values) if values else None
 
     @property
     def ended(self) -> bool:
-        """Whether the end of the body has come, be it read or not."""
+        """Whether the whole body has arrived, even if it has not been read."""
         return self._connection is None or self._connection.phase == _DONE
 
     def __aiter__(self) -> AsyncIterator[bytes]:
@@ -303,7 +254,7 @@ class Reply:
         return data
 
     async def more(self) -> bytes:
-        """The next bytes of the body, as many as have come; none after its end."""
+        """Return the next bytes of the body, as many as have arrived; none after its end."""
         while (connection := self._connection) is not None:
             if connection.phase == _DONE:
                 self._connection = None
@@ -322,7 +273,7 @@ class Reply:
         return b""
 
     async def read(self, limit_bytes: int) -> bytes:
-        """The whole body; raises `TooLarge`, and aborts the connection, once it is over `limit_bytes`."""
+        """Return the whole body. Raises `TooLarge`, and aborts the connection, once it is over `limit_bytes`."""
         try:
             return await read_bounded(self, limit_bytes, TooLarge("The answer is too large."))
         except TooLarge:
@@ -330,7 +281,7 @@ class Reply:
             raise
 
     async def aclose(self) -> None:
-        """Aborts the connection at once unless the body is complete. May be called at any time, and again."""
+        """Abort the connection unless the body is complete. May be called again."""
         if (connection := self._connection) is not None and connection.phase == _DONE:
             self._connection = None
             connection.take()
@@ -339,7 +290,6 @@ class Reply:
             connection.fail(ReadError("The answer was closed before its end."))
 
     def __del__(self) -> None:
-        # A task cancelled at the wrong instant loses its Reply; the connection must not outlive it. The collector may run in
-        # any thread, and after the loop has closed.
+        # A cancelled task may lose its Reply. The collector may run in any thread, and after the loop has closed.
         if self._connection is not None and not self._connection.loop.is_closed():
             self._connection.loop.call_soon_threadsafe(self._connection.transport.abort)

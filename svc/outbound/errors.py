@@ -1,24 +1,24 @@
-"""What can go wrong on the way out. The texts quote nothing: a URL, a header or an answer may hold a secret."""
+"""Faults of outgoing requests. The texts quote nothing: a URL, a header or an answer may hold a secret."""
 
 
 class OutboundError(Exception):
-    """A request that did not come to the end of its answer."""
+    """A request without a complete answer."""
 
 
 class InvalidRequest(OutboundError):
-    """The URL, the method or a header cannot be sent; nothing was."""
+    """The URL, the method or a header is not valid; nothing was sent."""
 
 
 class InvalidURL(InvalidRequest):
-    """The URL is none, or none that may be asked."""
+    """The URL is not valid or not allowed."""
 
 
 class AddressNotAllowed(OutboundError):
-    """The host's address may not be reached from here: `address_not_allowed` to the caller."""
+    """The address of the host is not allowed."""
 
 
 class ConnectError(OutboundError):
-    """There is no connection, and nothing was sent."""
+    """No connection was made; nothing was sent."""
 
 
 class ConnectTimeout(ConnectError):
@@ -26,15 +26,15 @@ class ConnectTimeout(ConnectError):
 
 
 class ReadTimeout(OutboundError):
-    """The server did not go on in time."""
+    """The server did not send the next byte in time."""
 
 
 class ReadError(OutboundError):
-    """The answer was given up on this side."""
+    """The caller aborted the request."""
 
 
 class ProtocolError(OutboundError):
-    """The answer is not what was asked for, or no HTTP."""
+    """The answer is not valid HTTP, or not allowed."""
 
 
 class Cut(ProtocolError):
@@ -42,8 +42,8 @@ class Cut(ProtocolError):
 
 
 class NoAnswer(Cut):
-    """The connection ended before the first byte of an answer: on a reused one the request is sent once more."""
+    """The connection ended before the first byte of an answer."""
 
 
 class TooLarge(ProtocolError):
-    """A body, a line or an event went over the limit its reader had set."""
+    """A body or an event exceeds the limit of its reader."""

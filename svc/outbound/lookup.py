@@ -1,7 +1,7 @@
-"""The program of svc/outbound/resolver.py's helper process: resolves host names, each in a child process that ends in time.
+"""The helper process of svc/outbound/resolver.py: resolves host names, each in a child process that ends in time.
 
 stdin: a line `NUMBER HOST` for each name. stdout: a line `NUMBER ADDRESS ...` for each, without an address if there is none.
-It runs without the packages of the service, and only with what it needs: a child starts as a copy of it.
+It imports as little as possible, because each child starts as a copy of it.
 """
 
 import os

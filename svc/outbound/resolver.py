@@ -1,9 +1,9 @@
-"""Names that strangers choose, resolved by the system in processes that end in time.
+"""Resolves names that users chose, in processes that end in time.
 
-getaddrinfo() cannot be cancelled: a name whose DNS server never answers would keep a thread for half a minute.
+getaddrinfo() cannot be cancelled: a name whose DNS server never answers would block a thread for half a minute.
 
 call -> a place in the account's share, then one of all places -> a line to the helper process (svc/outbound/lookup.py)
-     -> its answer, or none when the time is over: only then the place is free, even if the caller has gone before
+     -> its answer, or none after the timeout; only then the place is free, even if the caller was cancelled before
 """
 
 import asyncio
@@ -25,9 +25,9 @@ _PASSED_ON = ("PATH", "LD_LIBRARY_PATH", "LOCALDOMAIN", "RES_OPTIONS")  # other 
 
 
 class Resolver:
-    """The system's answers. An account has a few lookups at once, so that its silent DNS servers delay no other account.
+    """Resolves through the system. Each account has a share of the lookups, so that its silent DNS servers delay no other.
 
-    `seconds` is how long a lookup may take. The default is when glibc would ask a second time.
+    `seconds` is the timeout of a lookup. By default it ends when glibc would ask a second time.
     """
 
     def __init__(self, seconds: float = 5.0) -> None:
@@ -42,7 +42,7 @@ class Resolver:
         self._answers: dict[int, asyncio.Future[list[str]]] = {}
 
     async def __call__(self, host: str, port: int, account_id: str = "") -> list[str]:
-        """Return the addresses of `host`, which `account_id` has named ("" for the operator, who has no share).
+        """Return the addresses of `host`, which `account_id` named ("" for the operator, who has no share).
 
         Raises OSError for a name without an address or an answer in time, ValueError for what is no name.
         """
@@ -57,7 +57,7 @@ class Resolver:
         return addresses
 
     async def _begun(self, host: str, account_id: str) -> "asyncio.Future[list[str]]":
-        """Begin a lookup when there is a place for it. The result is empty for an unknown name."""
+        """Begin a lookup once it has a place. The result is empty for an unknown name."""
         share = self._shares.setdefault(account_id, asyncio.Semaphore(_AT_ONCE_OF_ACCOUNT)) if account_id else self._places
         with contextlib.ExitStack() as place:
             for places in dict.fromkeys((share, self._places)):

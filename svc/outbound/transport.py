@@ -1,6 +1,6 @@
-"""The client under httpx: for what is written against httpx, with httpx's exceptions, and without what httpx adds by itself.
+"""An httpx transport over Outbound, for code that is written against httpx.
 
-It is imported where a client is made: httpx and what it brings are a tenth of a start, which most services never need.
+It is imported only where a client is made: httpx takes a tenth of a start, and most services never need it.
 """
 
 import contextlib
@@ -14,32 +14,20 @@ from svc.outbound.connection import Reply
 
 LONGEST_TIMEOUT_SECONDS = 600.0
 
-# The first that an error is an instance of.
-_TRANSLATED: tuple[tuple[type[errors.OutboundError], type[httpx.TransportError]], ...] = (
-    (errors.InvalidRequest, httpx.LocalProtocolError),
-    (errors.ConnectTimeout, httpx.ConnectTimeout),
-    (errors.ConnectError, httpx.ConnectError),
-    (errors.AddressNotAllowed, httpx.ConnectError),
-    (errors.ReadTimeout, httpx.ReadTimeout),
-    (errors.ReadError, httpx.ReadError),
-    (errors.ProtocolError, httpx.RemoteProtocolError),
-    (errors.OutboundError, httpx.TransportError),
-)
-
 
 def httpx_client(outbound: Outbound) -> httpx.AsyncClient:
-    """An httpx client over `outbound`, which it closes with itself. Its requests need a deadline of their caller's."""
+    """Return an httpx client that closes `outbound` with itself. Its requests need a deadline of the caller."""
     return httpx.AsyncClient(transport=Transport(outbound), trust_env=False, timeout=None)  # noqa: S113 - see above
 
 
 class Transport(httpx.AsyncBaseTransport):
-    """httpx's way to an `Outbound`. The client's `read` timeout holds for every wait."""
+    """Sends httpx requests through an `Outbound`. The `read` timeout of httpx applies to every wait."""
 
     def __init__(self, outbound: Outbound) -> None:
         self._outbound = outbound
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """`set-cookie` is dropped: clients are shared between accounts."""
+        """Send a request. `set-cookie` is dropped, because accounts share the client."""
         read_seconds = request.extensions.get("timeout", {}).get("read")
         timeout_seconds = min(read_seconds or LONGEST_TIMEOUT_SECONDS, LONGEST_TIMEOUT_SECONDS)
         body, url = await request.aread(), str(request.url)
@@ -70,4 +58,9 @@ def _translated() -> Iterator[None]:
     try:
         yield
     except errors.OutboundError as error:
-        raise next(theirs for ours, theirs in _TRANSLATED if isinstance(error, ours))(str(error)) from error
+        kind: type[httpx.TransportError] = httpx.TransportError
+        if isinstance(error, errors.ConnectTimeout | errors.ReadTimeout):
+            kind = httpx.TimeoutException
+        elif isinstance(error, errors.ProtocolError):
+            kind = httpx.RemoteProtocolError
+        raise kind(str(error)) from error

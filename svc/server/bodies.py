@@ -4,7 +4,7 @@ from typing import Any, TypeVar
 
 from starlette.requests import ClientDisconnect, Request
 
-from svc.bounded import add_piece
+from svc.bounded import add_part
 from svc.errors import ApiError
 from svc.json_text import parse_json
 from svc.server.body_budget import KIB, MIB, SMALL_BYTES
@@ -43,7 +43,7 @@ async def read_chunks(request: Request[State], limit_bytes: int) -> list[bytes]:
         if message["type"] == "http.disconnect":
             raise ClientDisconnect
         body: bytes = message["body"]
-        add_piece(chunks, body)
+        add_part(chunks, body)
         size_bytes += len(body)
         if size_bytes > limit_bytes:
             raise _too_large(limit_bytes)

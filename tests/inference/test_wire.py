@@ -255,9 +255,9 @@ def test_text_reasoning_and_arguments_count_together_and_each_choice_alone() -> 
     call = {"index": 0, "id": "c", "type": "function", "function": {"name": "f", "arguments": '{"a": 1, "b": 2}'}}
     stream.feed(delta(0, reasoning_content="abcd", content="efgh", tool_calls=[call]))
     stream.feed(delta(1, "stop", content="0123456789"))
+    assert reasons(stream.finish()) == ["length", "stop"]
     first, second = (choice["message"] for choice in stream.answer()[0]["choices"])
     assert first["tool_calls"][0]["function"]["arguments"] == '{"' and second["content"] == "0123456789"
-    assert reasons(stream.finish()) == ["length", "stop"]
 
 
 def test_a_whole_answer_beyond_its_grant_is_cut_too() -> None:

@@ -59,7 +59,7 @@ async def test_the_head_is_the_callers_but_for_what_the_transport_decides() -> N
     async with Stub(play) as stub, client() as outbound:
         await fetch(outbound, stub.url + "a%20b?c=d", "POST", headers=headers, body=b"hello")
         await fetch(outbound, stub.url, "POST")
-        await fetch(outbound, stub.url, headers={"x-b": "3"})
+        await fetch(outbound, stub.url, headers=[(b"x-b", b"3")])
         host = b"host: 127.0.0.1:%d\r\naccept-encoding: identity\r\n" % stub.port
     assert seen == [
         b"POST /a%20b?c=d HTTP/1.1\r\n" + host + b"x-a: 1\r\nX-A: 2\r\ncontent-length: 5\r\n\r\nhello",
@@ -75,8 +75,6 @@ async def test_nothing_that_would_break_the_head_is_sent(bad: bytes) -> None:
         for arguments in (
             {"headers": [(b"x" + bad, b"1")]},
             {"headers": [(b"x", b"secret" + bad)]},
-            {"headers": {"x": "secret" + bad.decode()}},
-            {"headers": {"x": "secret é"}},
             {"headers": [(b"", b"1")]},
             {"headers": [(b"x y", b"1")]},
             {"headers": [(b"x:", b"1")]},

@@ -104,7 +104,7 @@ def test_the_body_is_the_same_however_the_bytes_are_split(pieces: list[bytes], k
     async def main() -> bytes:
         connection = Connection(Origin("http", "h", 80), lambda _: False, lambda _: None)
         connection.connection_made(Wire())  # type: ignore[arg-type]
-        task = asyncio.create_task(connection.exchange(b"", b"", "GET", 5))
+        task = asyncio.create_task(connection.exchange(b"", b"", 5))
         await asyncio.sleep(0)
         for start, end in itertools.pairwise(edges):
             connection.data_received(answer[start:end])
@@ -192,7 +192,7 @@ BAD = {
     "101 trailers": CHUNKS + b"1\r\na\r\n0\r\n" + b"x: y\r\n" * 101 + b"\r\n",
     "a head over 64 KiB": START + b"x: " + b"y" * 65_536 + b"\r\n\r\n",
     "a status line over 64 KiB": b"HTTP/1.1 200 " + b"y" * 65_536 + b"\r\n\r\n",
-    "many interim answers": b"HTTP/1.1 103 Early\r\n\r\n" * 11 + OK,
+    "interim answers of 64 KiB": b"HTTP/1.1 103 Early\r\n\r\n" * 3_000 + OK,
 }
 
 
@@ -242,13 +242,6 @@ async def test_nothing_without_end_is_read_for_long(start: bytes, piece: bytes) 
             await fetch(outbound, stub.url)
         await until(lambda: stub.ended == 1)
     assert sent < 512 * 1024
-
-
-@both_loops
-async def test_an_answer_to_head_has_no_body() -> None:
-    async with Stub(always(START + b"content-length: 2\r\n\r\n")) as stub, client() as outbound:
-        assert await fetch(outbound, stub.url, "HEAD") == (200, b"")
-        assert await fetch(outbound, stub.url, "HEAD") == (200, b"")
 
 
 @both_loops

@@ -42,7 +42,7 @@ async def test_httpx_users_see_httpx_exceptions_with_their_request() -> None:
     cases: list[tuple[Play, type[httpx.TransportError]]] = [
         (once(b""), httpx.RemoteProtocolError),
         (once(OK[:-1]), httpx.RemoteProtocolError),
-        (silent, httpx.ReadTimeout),
+        (silent, httpx.TimeoutException),
     ]
     for play, error in cases:
         async with Stub(play) as stub, httpx_client(Outbound()) as session:
@@ -54,8 +54,8 @@ async def test_httpx_users_see_httpx_exceptions_with_their_request() -> None:
             await response.aread()
         assert cut.value.request.url == stub.url
     async with httpx_client(Outbound(allow=public_address)) as session:
-        for url, error in ((stub.url, httpx.ConnectError), ("http://h.test/#fragment", httpx.LocalProtocolError)):
-            with pytest.raises(error):
+        for url in (stub.url, "http://h.test/#fragment"):
+            with pytest.raises(httpx.TransportError):
                 await session.get(url)
 
 
