@@ -127,12 +127,7 @@ async def list_artifacts(request: Request[State], caller: Caller) -> Response:
     return listing(page, partial(_as_json, request.state))
 
 
-@describes(
-    "getArtifact",
-    "Show an artifact",
-    parameters=[_ARTIFACT],
-    answers={200: Answer("The artifact.", ARTIFACT)},
-)
+@describes("getArtifact", "Show an artifact", parameters=[_ARTIFACT], answers={200: Answer("The artifact.", ARTIFACT)})
 async def show_artifact(request: Request[State], caller: Caller) -> Response:
     artifact = await request.state.db.read(artifacts.artifact_by_id, caller.id, request.path_params["artifact_id"])
     return reply(_as_json(request.state, artifact))
@@ -152,12 +147,7 @@ async def change_artifact(request: Request[State], caller: Caller, body: Artifac
     return reply(_as_json(state, artifact))
 
 
-@describes(
-    "deleteArtifact",
-    "Delete an artifact",
-    parameters=[_ARTIFACT],
-    answers={204: Answer("The artifact is deleted.")},
-)
+@describes("deleteArtifact", "Delete an artifact", parameters=[_ARTIFACT], answers={204: Answer("The artifact is deleted.")})
 async def delete_artifact(request: Request[State], caller: Caller) -> Response:
     await request.state.db.write_as("alone", artifacts.delete_artifact, caller.id, request.path_params["artifact_id"])
     return no_content()

@@ -61,9 +61,6 @@ Handler = Callable[[Request[State], Account], Awaitable[Response]]
 _TYPED_LENGTH = 20  # of a wrong amount that the form shows again
 
 
-# --- the guards of these pages
-
-
 @implies(html=True)
 def in_html(handler: Endpoint) -> Endpoint:
     """Show errors as pages; 401 asks to sign in. If payments are switched off, every page says so."""
@@ -74,11 +71,7 @@ def in_html(handler: Endpoint) -> Endpoint:
         try:
             return await handler(request)
         except ApiError as error:
-            add_log_fields(request, code=error.code)
-            headers = {**error.headers, "www-authenticate": "Cookie"} if error.status == 401 else error.headers
-            body = pages.sign_in() if error.status == 401 else pages.problem_only()
-            problem = None if error.code == "session_expired" else str(error)
-            return _page(request, "Add funds", body, error.status, problem, headers)
+            return _refused(request, error, pages.sign_in() if error.status == 401 else pages.problem_only())
 
     return endpoint
 
@@ -104,7 +97,7 @@ def recognised(handler: Handler) -> Endpoint:
     """Pass the cookie's account to the handler. Bearer tokens are ignored."""
 
     async def endpoint(request: Request[State]) -> Response:
-        account = await _person(request)
+        account = await _account_of_cookie(request)
         if account is None:
             raise ApiError("session_expired")
         return await handler(request, account)
@@ -112,14 +105,14 @@ def recognised(handler: Handler) -> Endpoint:
     return endpoint
 
 
-async def _person(request: Request[State]) -> Account | None:
+async def _account_of_cookie(request: Request[State]) -> Account | None:
     state = request.state
-    person = checkout_cookie.read_cookie(request.headers, state.derived_keys["checkout"], state.clock())
-    if person is None:
+    cookie = checkout_cookie.read_cookie(request.headers, state.derived_keys["checkout"], state.clock())
+    if cookie is None:
         return None
-    add_log_fields(request, account=person.account_id)
-    account = await state.db.read(accounts.account_by_id, person.account_id)
-    return account if account is not None and person.is_newer(account.email_verified_at) else None
+    add_log_fields(request, account=cookie.account_id)
+    account = await state.db.read(accounts.account_by_id, cookie.account_id)
+    return account if account is not None and cookie.is_newer(account.email_verified_at) else None
 
 
 def _origin(base_url: str) -> str:
@@ -127,14 +120,7 @@ def _origin(base_url: str) -> str:
     return f"{parts.scheme}://{parts.netloc.removesuffix(':443')}"  # as browsers write it
 
 
-# --- handlers
-
-
-@describes(
-    "getCheckoutPage",
-    "Show the page to add funds",
-    answers={200: Answer("The form for the amount.", contents=_PAGE)},
-)
+@describes("getCheckoutPage", "Show the page to add funds", answers={200: Answer("The form for the amount.", contents=_PAGE)})
 async def show(request: Request[State], account: Account) -> Response:
     return _page(request, "Add funds", await _amounts(request, account))
 
@@ -161,9 +147,7 @@ async def sign_in(request: Request[State]) -> Response:
     except ApiError as error:
         if error.code != "invalid_credentials":
             raise
-        add_log_fields(request, code=error.code)
-        headers = {**error.headers, "www-authenticate": "Cookie"}
-        return _page(request, "Add funds", pages.sign_in(email[:LONGEST]), error.status, str(error), headers)
+        return _refused(request, error, pages.sign_in(email[:LONGEST]))
     answer = _see_other(f"{state.config.base_url}/checkout")
     checkout_cookie.set_cookie(answer, state.derived_keys["checkout"], account.id, state.clock())
     return answer
@@ -190,9 +174,7 @@ async def begin(request: Request[State], account: Account) -> Response:
         amount_micros = payments.check_amount(typed)
         state.limits.take_by_account("checkout", account.id)
     except ApiError as error:
-        body = await _amounts(request, account, typed[:_TYPED_LENGTH])
-        add_log_fields(request, code=error.code)
-        return _page(request, "Add funds", body, error.status, str(error), error.headers)
+        return _refused(request, error, await _amounts(request, account, typed[:_TYPED_LENGTH]))
     checkout_id = new_id("chk", state.clock())
     await state.db.write(payments.add_checkout, account.id, checkout_id, amount_micros, state.clock())
     session_id, url = await state.payments.open_session(checkout_id, amount_micros)
@@ -210,7 +192,7 @@ async def begin(request: Request[State], account: Account) -> Response:
 async def come_back(request: Request[State]) -> Response:
     """Show the state of the checkout, if the cookie is that of its account."""
     state = request.state
-    account = await _person(request)
+    account = await _account_of_cookie(request)
     checkout_id = request.query_params.get("checkout", "")
     checkout = await state.db.read(payments.checkout_of, account.id, checkout_id) if account else None
     state_and_amount = (checkout.state, dollars(checkout.amount_micros)) if checkout else (None, "")
@@ -256,9 +238,6 @@ async def _sandbox_checkout(request: Request[State], account: Account) -> Checko
     return checkout
 
 
-# --- forms and pages
-
-
 async def _form(request: Request[State]) -> dict[str, str]:
     """Return the fields of a urlencoded form, each at most once."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _FORM_TYPE:
@@ -277,14 +256,16 @@ def _see_other(url: str) -> Response:
     return Response(status_code=303, headers={"location": url, "cache-control": "no-store", "referrer-policy": "same-origin"})
 
 
-def _page(
-    request: Request[State],
-    title: str,
-    body: str,
-    status: int = 200,
-    problem: str | None = None,
-    headers: dict[str, str] | None = None,
-) -> Response:
+def _refused(request: Request[State], error: ApiError, body: str) -> Response:
+    add_log_fields(request, code=error.code)
+    page = _page(request, "Add funds", body, error.status, None if error.code == "session_expired" else str(error))
+    page.headers.update(error.headers)
+    if error.status == 401:
+        page.headers["www-authenticate"] = "Cookie"
+    return page
+
+
+def _page(request: Request[State], title: str, body: str, status: int = 200, problem: str | None = None) -> Response:
     state = request.state
     # Chromium also applies form-action to redirects of a form, so it must contain the processor's page.
     processor = f" {CHECKOUT_ORIGIN} {_origin(state.payments.stripe.api)}" if state.payments.stripe else ""
@@ -292,11 +273,7 @@ def _page(
         "default-src 'none'; style-src 'self'; img-src 'self' data:; base-uri 'none'; "
         f"form-action 'self'{processor}; frame-ancestors 'none'"
     )
-    own = {
-        "content-security-policy": policy,
-        # With no-referrer Chromium would post `Origin: null`.
-        "referrer-policy": "same-origin",
-        "cache-control": "no-store",
-    }
+    # With `no-referrer` Chromium would post `Origin: null`.
+    headers = {"content-security-policy": policy, "referrer-policy": "same-origin", "cache-control": "no-store"}
     html = pages.page(title, body, test_money=state.payments.mode == "sandbox", problem=problem)
-    return Response(html, status, {**(headers or {}), **own}, media_type="text/html; charset=utf-8")
+    return Response(html, status, headers, media_type="text/html; charset=utf-8")

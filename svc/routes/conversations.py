@@ -66,10 +66,7 @@ async def list_conversations(request: Request[State], caller: Caller) -> Respons
 
 
 @describes(
-    "getConversation",
-    "Show a conversation",
-    parameters=[_CONVERSATION],
-    answers={200: Answer("The conversation.", CONVERSATION)},
+    "getConversation", "Show a conversation", parameters=[_CONVERSATION], answers={200: Answer("The conversation.", CONVERSATION)}
 )
 async def show_conversation(request: Request[State], caller: Caller) -> Response:
     conversation_id = request.path_params["conversation_id"]

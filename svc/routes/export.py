@@ -186,7 +186,7 @@ async def _spool_content(db: Database, artifact: Artifact, spool: BinaryIO) -> N
 
 
 def _lines(conn: sqlite3.Connection, account_id: str, kind: str, after: Any) -> tuple[bytes, Any] | None:
-    """Return the next rows as JSON lines, up to a MiB and one row, and the key of the last one, or None after the last row."""
+    """Return the next MiB of rows as JSON lines, and the key of the last one. Return None after the last row."""
     table, order, as_json = KINDS[kind]
     columns = ", ".join(order)
     further = "" if after is None else f"AND ({columns}) > ({', '.join('?' * len(order))})"

@@ -77,9 +77,6 @@ _CONFIRMATION = record(
 _VERIFY_EMAIL = record("VerifyEmailRequest", VerifyEmail, example={"token": "9hQ2vXk4LmT7bR1cWz8NfYp3JdS6gAe5uHxK0oEiVtu"})
 
 
-# --- a new password
-
-
 @describes(
     "requestPasswordReset",
     "Request a password reset",
@@ -90,7 +87,7 @@ _VERIFY_EMAIL = record("VerifyEmailRequest", VerifyEmail, example={"token": "9hQ
     errors=[STORAGE],
 )
 async def request_password_reset(request: Request[State], body: PasswordReset) -> Response:
-    """Always answer 202 at once, so that nobody learns who has an account. The mail is written afterwards."""
+    """Always answer 202 at once, so that the answer does not reveal accounts. The mail is written afterwards."""
     state = request.state
     if state.mail is not None:
         state.mail.later(partial(_reset_message, state, state.mail, body.email))
@@ -145,9 +142,6 @@ def _reset(tx: sqlite3.Connection, token: str, password_hash: str, delete_keys: 
         email_verification.verify_email(tx, link.account_id, now_seconds)
     if delete_keys:
         email_verification.delete_keys_and_providers(tx, link.account_id)
-
-
-# --- the verification of an address
 
 
 @describes(

@@ -45,9 +45,6 @@ class Refused(Exception):
     """
 
 
-# --- signing in
-
-
 @describes(
     "listIdentityProviders",
     "List the identity providers",
@@ -112,14 +109,8 @@ async def callback(request: Request[State]) -> Response:
     return _to_page(request, answered)
 
 
-# --- the identities of an account
-
-
 @describes_account(
-    "listIdentities",
-    "List the linked identities",
-    answers={200: Answer("A page of identities.", IDENTITY_LIST)},
-    paged=True,
+    "listIdentities", "List the linked identities", answers={200: Answer("A page of identities.", IDENTITY_LIST)}, paged=True
 )
 async def list_identities(request: Request[State], caller: Caller) -> Response:
     page = await read_page(request, caller.id, identities.identities_page)
@@ -158,9 +149,6 @@ async def unlink(request: Request[State], caller: Caller) -> Response:
     account = await caller.account(db)
     await db.write(identities.delete_identity, caller.id, identity_id, has_password=account.has_password)
     return no_content()
-
-
-# --- to a provider and back
 
 
 def _provider(request: Request[State], name: str) -> SignInProvider:
@@ -219,9 +207,6 @@ def _failed(request: Request[State], provider: SignInProvider, code: str, detail
 def _found(url: str) -> Response:
     headers = {"location": url, "cache-control": "no-store", "referrer-policy": "no-referrer"}
     return Response(status_code=302, headers=headers)
-
-
-# --- the account of an identity
 
 
 def _account_of(

@@ -107,22 +107,12 @@ async def show_docs(request: Request[State]) -> Response:
     return _page_answer(request, "docs.html")
 
 
-@describes(
-    "getPasswordResetPage",
-    "Show the page to set a new password",
-    _IN_FRAGMENT,
-    answers=_PAGE_ANSWERS,
-)
+@describes("getPasswordResetPage", "Show the page to set a new password", _IN_FRAGMENT, answers=_PAGE_ANSWERS)
 async def show_password_reset(request: Request[State]) -> Response:
     return _page_answer(request, "password-reset.html")
 
 
-@describes(
-    "getVerifyEmailPage",
-    "Show the page to verify an email address",
-    _IN_FRAGMENT,
-    answers=_PAGE_ANSWERS,
-)
+@describes("getVerifyEmailPage", "Show the page to verify an email address", _IN_FRAGMENT, answers=_PAGE_ANSWERS)
 async def show_verify_email(request: Request[State]) -> Response:
     return _page_answer(request, "verify-email.html")
 

@@ -66,12 +66,7 @@ async def list_providers(request: Request[State], caller: Caller) -> Response:
     return listing(await read_page(request, caller.id, providers.providers_page), providers.as_json)
 
 
-@describes(
-    "getProvider",
-    "Show a provider",
-    parameters=[_PROVIDER],
-    answers={200: Answer("The provider.", PROVIDER)},
-)
+@describes("getProvider", "Show a provider", parameters=[_PROVIDER], answers={200: Answer("The provider.", PROVIDER)})
 async def show_provider(request: Request[State], caller: Caller) -> Response:
     row = await request.state.db.read(providers.provider_by_id, caller.id, request.path_params["provider_id"])
     return reply(providers.as_json(row))
@@ -95,10 +90,7 @@ async def change_provider(request: Request[State], caller: Caller, body: Provide
 
 
 @describes(
-    "deleteProvider",
-    "Delete a provider",
-    parameters=[_PROVIDER],
-    answers={204: Answer("The provider and its key are deleted.")},
+    "deleteProvider", "Delete a provider", parameters=[_PROVIDER], answers={204: Answer("The provider and its key are deleted.")}
 )
 async def delete_provider(request: Request[State], caller: Caller) -> Response:
     await request.state.db.write(providers.delete_provider, caller.id, request.path_params["provider_id"])

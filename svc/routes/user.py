@@ -72,12 +72,7 @@ async def show_me(request: Request[State], caller: Caller) -> Response:
     return reply((await caller.account(request.state.db)).as_json(caller.auth))
 
 
-@describes(
-    "updateMe",
-    "Change the name",
-    body=_USER_CHANGES,
-    answers={200: Answer("The changed account.", USER)},
-)
+@describes("updateMe", "Change the name", body=_USER_CHANGES, answers={200: Answer("The changed account.", USER)})
 async def change_me(request: Request[State], caller: Caller, body: UserChanges) -> Response:
     account = await request.state.db.write(accounts.update_account, caller.id, given(body))
     return reply(account.as_json(caller.auth))
