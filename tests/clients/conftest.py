@@ -1,5 +1,6 @@
 """The service in front of a scripted model server, for real clients. A call of its models costs 96 micros: 7 tokens in, 5 out."""
 
+import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,8 +8,10 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
+from svc.billing import wallet
+from svc.schema import command_connection
 from tests.support.model_server import ModelServer
-from tests.support.people import Person, another_person, command
+from tests.support.people import Person, another_person
 from tests.support.server import RunningServer, running_server
 
 CALL_MICROS = 7 * 3 + 5 * 15
@@ -57,5 +60,8 @@ async def services(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Se
 async def lab(services: Services) -> Lab:
     server, upstream = services
     person = await another_person(server)
-    assert command(server, "credit", person.email, str(FUNDS_MICROS // 1_000_000)).returncode == 0
+    async with server.client(headers=person.headers) as client:
+        account_id = (await client.get("/user/me")).json()["id"]
+    with command_connection(server.data_dir / "service.db") as tx:  # as `svc credit` does, without its start
+        wallet.credit(tx, account_id, FUNDS_MICROS, description="Credit", now_seconds=time.time())
     return Lab(server, upstream, person)
