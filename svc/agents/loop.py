@@ -1,10 +1,10 @@
 """The agent: a loop that plans with a model through function calling, runs tools and yields events.
 
-    ask(messages) -> the model's turn, streamed -> its tool calls, one by one -> their results go back -> the next step,
+    ask(messages) -> the model's turn as a stream -> its tool calls, one by one -> their results are sent -> the next step,
     until the model answers without a call (final) or the steps are used up (stopped)
-    what follows at once is yielded together: a tool's result and the next call or step, the texts of a read of the network
 
-No HTTP and no SQL here: the model, the tools and the clock are handed in. run_stream.py adds run_id and seq, and ends it.
+Events that follow at once are yielded together: a tool's result and the next call or step, the texts of a read of the network.
+No HTTP and no SQL: the caller passes the model and the tools. run_stream.py adds `run_id` and `seq`, and the last event.
 """
 
 import asyncio
@@ -12,12 +12,13 @@ import contextlib
 import re
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol, Self, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 import orjson
 
 from svc.errors import ApiError
 from svc.inference.blocks import Chunk, Texts
+from svc.inference.chat_call import ChatCall
 from svc.inference.field_support import RETURNED
 
 STEP_SECONDS = 600.0
@@ -34,37 +35,23 @@ INSTRUCTIONS = (
 )
 
 
-class ModelCall(Protocol):
-    """One call of the model: `reserve()` holds its price, `stream()` yields chat completion chunks, `message` is then the whole,
-    and `end()` pays for it."""
-
-    async def reserve(self) -> None: ...
-
-    def stream(self) -> AsyncGenerator[list[Chunk | Texts], None]: ...
-
-    async def end(self) -> None: ...
-
-    @property
-    def message(self) -> dict[str, Any]: ...
-
-
 Event = dict[str, Any]
 T = TypeVar("T")
 
 
 class Deltas(NamedTuple):
-    """A `delta` event for each of these texts: they are most of a run's events."""
+    """A `delta` event for each text: most events of a run."""
 
     texts: list[str]
 
 
 Events = list[Event] | Deltas
-# Runs one tool: name, arguments -> what JSON can carry. Raises ToolFailure, whose text the model sees.
+# Runs one tool: name, arguments -> a value for JSON. Raises ToolFailure, whose text the model reads.
 RunTool = Callable[[str, dict[str, Any]], Awaitable[Any]]
 
 
 class ReadCall(NamedTuple):
-    """A tool call's name, its arguments, their JSON as the model wrote it, and what is wrong with them."""
+    """A tool call's name, its arguments, their JSON as the model wrote it, and the problem with them."""
 
     name: str
     arguments: dict[str, Any]
@@ -73,15 +60,12 @@ class ReadCall(NamedTuple):
 
 
 class ToolFailure(Exception):
-    """A tool could not do it; the text tells the model why."""
+    """A tool failed; the model reads the text."""
 
 
 @dataclass(slots=True)
 class Progress:
-    """What a run has done so far; its last event and its record are made of it.
-
-    `finish_reason` is the last step's, as the model server gave it.
-    """
+    """The progress of a run, for its last event and its record. `finish_reason` is that of the last step."""
 
     steps: int = 0
     output: str | None = None
@@ -93,7 +77,7 @@ async def run(
     messages: list[dict[str, Any]],
     *,
     max_steps: int,
-    ask: Callable[[list[dict[str, Any]]], ModelCall],
+    ask: Callable[[list[dict[str, Any]]], ChatCall],
     call_tool: RunTool,
     progress: Progress,
     opening: Event | None = None,
@@ -101,15 +85,14 @@ async def run(
     tool_seconds: float = TOOL_SECONDS,
     run_seconds: float = RUN_SECONDS,
 ) -> AsyncGenerator[Events, None]:
-    """Yields `opening`, then `step`, `delta`, `tool_call` and `tool_result` events, as many at a time as follow at once;
-    `progress.output` is set when the model has answered.
+    """Yield `opening`, then `step`, `delta`, `tool_call` and `tool_result` events, together where they follow at once.
 
-    It returns without an output when `max_steps` are used up. `messages` is the conversation so far and is extended.
-    Raises ApiError when the model fails, or takes over `step_seconds` for one answer, or the run over `run_seconds`.
+    `progress.output` is set when the model answers; it stays None if `max_steps` are used up. `messages` is extended.
+    Raises ApiError if the model fails, or one answer takes over `step_seconds`, or the run over `run_seconds`.
     """
     loop = asyncio.get_running_loop()
     run_ends = loop.time() + run_seconds
-    ready = [opening] if opening else []  # what is yielded with the next event
+    ready = [opening] if opening else []  # yielded with the next event
     while progress.steps < max_steps:
         progress.steps += 1
         yield [*ready, {"type": "step", "step": progress.steps}]
@@ -124,7 +107,7 @@ async def run(
         calls = message.get("tool_calls") or []
         if not calls:
             progress.output = message.get("content") or message.get("refusal") or ""
-            return  # this call is settled together with the end of the run
+            return  # this call is settled with the end of the run
         await model_call.end()
         if len(calls) > _CALLS_PER_STEP:
             raise ApiError("upstream_invalid_response", f"The model made more than {_CALLS_PER_STEP} tool calls in a step.")
@@ -142,9 +125,9 @@ async def run(
 
 
 def _turn(message: dict[str, Any], calls: list[dict[str, Any]], read: list[ReadCall]) -> dict[str, Any]:
-    """Return the assistant's turn as the next step sends it back: the standard fields and those in `RETURNED`.
+    """Return the assistant's turn for the next step: the standard fields and those in `RETURNED`.
 
-    Model servers refuse other fields, nulls, names that no function can have, and arguments that are no JSON object.
+    Model servers refuse other fields, nulls, invalid function names, and arguments that are not a JSON object.
     """
     turn = {"role": "assistant", "content": message.get("content")} | _returned(message)
     turn["tool_calls"] = [
@@ -164,7 +147,7 @@ def _returned(fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def _texts(together: list[Chunk | Texts], progress: Progress) -> list[str]:
-    """The texts of the answer, or of the one that refuses it."""
+    """Return the texts of the answer or of its refusal."""
     texts: list[str] = []
     for chunk in together:
         if isinstance(chunk, Texts):
@@ -178,7 +161,7 @@ def _texts(together: list[Chunk | Texts], progress: Progress) -> list[str]:
 
 
 class _Deadline:
-    """Ends the wait of this task that is under way at `when` (the loop's time): one timer for many short waits."""
+    """Ends a wait of this task at `when` (the loop's time): one timer for many short waits."""
 
     def __init__(self, when: float) -> None:
         self._when = when
@@ -201,8 +184,8 @@ class _Deadline:
             self._task.cancel()
 
     async def next_of(self, items: AsyncGenerator[T, None]) -> T | None:
-        """What `items` yields next, None after the last. Raises ApiError `upstream_timeout`."""
-        if self._loop.time() >= self._when:  # while nobody waited, or a model that never waits let no timer run
+        """Return the next of `items`, or None after the last. Raises ApiError `upstream_timeout`."""
+        if self._loop.time() >= self._when:  # a model that never waits lets no timer run
             raise _too_long()
         cancelled = self._task.cancelling()
         self._waiting = True
@@ -225,7 +208,7 @@ def _read_call(call: dict[str, Any]) -> ReadCall:
     name, written = function.get("name") or "", function.get("arguments") or "{}"
     try:
         arguments = orjson.loads(written)
-        orjson.dumps(arguments)  # what is nested too deep to be written is read all the same
+        orjson.dumps(arguments)  # orjson reads deeper nesting than it writes
     except (orjson.JSONDecodeError, orjson.JSONEncodeError):
         arguments = None
     if not isinstance(arguments, dict):

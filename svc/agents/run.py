@@ -1,7 +1,7 @@
-"""One agent run: what its loop, its tools, its record and its wallet share.
+"""One agent run: joins the loop to the tools, the record and the wallet.
 
-blocks() -> opened: the record and the first hold, in one transaction (402, 404) -> the loop's events, each step settled with
-what the run has done so far -> the end, stored with the last settlement before it is sent
+blocks() -> one transaction: the record and the first hold (402, 404) -> the loop's events; each step is settled together with
+the progress of the run -> the end, stored with the last settlement before it is sent
 """
 
 import re
@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 from svc import quota
 from svc.agents import loop, runs
-from svc.agents.maker import Maker
+from svc.agents.run_media import RunMedia
 from svc.agents.run_stream import End, Record, run_blocks
-from svc.agents.toolbox import AgentTool, RunContext, Toolbox, file_fields
+from svc.agents.tools import AgentTool, RunContext, Toolbox, file_fields
 from svc.content import artifacts, history
 from svc.errors import ApiError, describe
 from svc.ids import new_id
@@ -31,7 +31,7 @@ _LEFT = ("client_disconnected", "requested", "account_deleted")
 
 
 class RunOrder(NamedTuple):
-    """What a run is to do, checked; `remembered` says whether it becomes part of the account's memory."""
+    """A checked request for a run. A `remembered` run becomes part of the account's memory."""
 
     goal: str
     instructions: str
@@ -47,7 +47,7 @@ class RunOrder(NamedTuple):
 class AgentRun:
     """A run from its beginning to its one end. `add_log_fields` adds to the request's log line.
 
-    It holds nothing that holds it when it has ended: texts of up to a million characters are not left to the garbage collector.
+    After its end it is in no reference cycle, because the garbage collector would free its texts late.
     """
 
     def __init__(self, state: State, payer: Payer, order: RunOrder, add_log_fields: Callable[..., None]) -> None:
@@ -58,11 +58,11 @@ class AgentRun:
         self._order = order
         self._add_log_fields = add_log_fields
         self._progress = loop.Progress()
-        self._calls: list[ChatCall] = []  # all but the last are settled
-        self._made: list[PaidCall] = []  # what the tools have asked for
+        self._calls: list[ChatCall] = []  # all except the last are settled
+        self._media_calls: list[PaidCall] = []
 
     def blocks(self) -> AsyncGenerator[bytes, None]:
-        """The run as blocks of an event stream. Nothing has begun before the first: a refusal until then is an ordinary error."""
+        """Yield the run as blocks of an event stream. An exception before the first block is an ordinary HTTP error."""
         order = self._order
         messages = [{"role": "system", "content": order.instructions}, {"role": "user", "content": order.goal}]
         first = self._ask(messages)
@@ -74,7 +74,7 @@ class AgentRun:
             progress=self._progress,
             opening={"type": "started", "model": order.model.id, "max_steps": order.max_steps, "tools": list(order.tools)},
         )
-        record = Record(lambda: self._open(first), self._decided, self._store, self._outcome, self.note_fault, self._told)
+        record = Record(lambda: self._open(first), self._decided, self._store, self._outcome, self.note_fault, self._error)
         return run_blocks(self.id, events, record=record, progress=self._progress, interrupt=self.interrupt)
 
     def note_fault(self, fault: BaseException) -> None:
@@ -83,16 +83,9 @@ class AgentRun:
     def _toolbox(self) -> Toolbox:
         state, order, account_id = self._state, self._order, self._payer.account_id
         home = Home(account_id, order.project_id, self.id)
-        maker = Maker(state.media, self._payer, home, order.image_model, order.speech_model, self._note_progress_in, self._made)
-        context = RunContext(
-            account_id=account_id,
-            run_id=self.id,
-            project_id=order.project_id,
-            db=state.db,
-            guarded=state.guarded,
-            clock=state.clock,
-            maker=maker,
-        )
+        models = (order.image_model, order.speech_model)
+        media = RunMedia(state.media, self._payer, home, *models, self._update_in, self._media_calls)
+        context = RunContext(account_id, self.id, order.project_id, state.db, state.guarded, state.clock, media)
         return Toolbox(order.tools, context, self.note_fault)
 
     def _ask(self, messages: list[dict[str, Any]]) -> ChatCall:
@@ -102,7 +95,7 @@ class AgentRun:
         heavy = sum(len(message["content"] or "") for message in messages) > _HEAVY_CHARACTERS
         settings: dict[str, Any] = {"added": RETURNED, "ours": ("tools",), "heavy": heavy}
         call = ChatCall(self._order.model, body, self._state.engines, self._payer, **settings)
-        call.also = self._note_progress_in
+        call.also = self._update_in
         self._calls.append(call)
         return call
 
@@ -119,7 +112,7 @@ class AgentRun:
             quota.reserve(tx, account_id, self.id, 2 * quota.ROW_BYTES + first.most_bytes + remembered_bytes)
             first.reserve_in(tx)
 
-        # Whoever finds the run in the list can stop it at once.
+        # A run can be stopped as soon as it is in the list.
         self._state.open_runs[self.id] = self.interrupt
         try:
             await self._state.db.write(open_in)
@@ -144,32 +137,29 @@ class AgentRun:
         )
 
     def _store_in(self, tx: sqlite3.Connection, end: End) -> runs.RunOutcome:
-        """The end of the run and what it has made, in the transaction of the last settlement."""
+        """Store the end of the run in the transaction of the last settlement."""
         account_id, now_seconds = self._payer.account_id, self._state.clock()
         quota.release(tx, account_id, self.id)
         self._progress.artifacts = [file_fields(artifact) for artifact in artifacts.artifacts_of_run(tx, account_id, self.id)]
         outcome = self._outcome(end)
-        ended = runs.end_run(tx, account_id, self.id, outcome, now_seconds)
+        ended = runs.update_run(tx, account_id, self.id, outcome, now_seconds)
         if ended and self._order.remembered:
             for role, text in (("user", self._order.goal), ("assistant", end.output or "")):
                 if text.strip():
                     history.add_message(tx, account_id, run_id=self.id, role=role, content=text, now_seconds=now_seconds)
         return outcome
 
-    def _note_progress_in(self, tx: sqlite3.Connection) -> None:
-        runs.note_progress(tx, self._payer.account_id, self.id, self._outcome(End("running")))
+    def _update_in(self, tx: sqlite3.Connection) -> None:
+        runs.update_run(tx, self._payer.account_id, self.id, self._outcome(End("running")), self._state.clock())
 
     def _outcome(self, end: End) -> runs.RunOutcome:
-        usage = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
-        for call in self._calls:
-            used = call.usage
-            for name in usage:
-                usage[name] += used[name]
-        cost_micros = sum([call.cost_micros for call in [*self._calls, *self._made]])  # also what was cut short
+        used = [call.usage for call in self._calls]
+        usage = {name: sum([one[name] for one in used]) for name in ("prompt_tokens", "completion_tokens", "total_tokens")}
+        cost_micros = sum([call.cost_micros for call in [*self._calls, *self._media_calls]])  # calls that were cut short count
         return runs.RunOutcome(end.status, self._progress.steps, usage, cost_micros, end.output, end.error, end.reason)
 
-    def _told(self, error: ApiError) -> dict[str, Any]:
-        """What the caller sees of an error, with a hint where the model may have no function calling."""
+    def _error(self, error: ApiError) -> dict[str, Any]:
+        """Return the error object for the caller, with a hint if the model may have no function calling."""
         about = f"{error} {error.error.get('param')}"
         if self._progress.steps > 1 or not self._order.tools or error.code != "upstream_error" or not _TOOLS.search(about):
             return error.error

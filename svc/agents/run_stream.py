@@ -1,7 +1,8 @@
-"""How an agent run ends: exactly one of `final`, `error`, `stopped`, last, and stored before it is sent.
+"""The stream of an agent run. Its last event is `final`, `error` or `stopped`, and it is stored before it is sent.
 
-events of loop.py -> numbered blocks -> whatever ends them (answer, fault, interrupt, bug) -> store() once -> last block
-storage that cannot take the end: the run has failed, its caller is told so, and so says its record once there is room
+events of loop.py -> numbered blocks -> their end (answer, fault, interrupt, bug) -> store() once -> last block
+
+If the end cannot be stored, the run has failed: the caller sees an error, and the record shows it once there is room.
 """
 
 import asyncio
@@ -22,7 +23,7 @@ _STORE_TRIES = 3
 
 
 class End(NamedTuple):
-    """Why a run ended, before it is known what it cost: `status` with its own field."""
+    """The end of a run before its cost is known: `status` with its own field."""
 
     status: str
     output: str | None = None
@@ -31,11 +32,11 @@ class End(NamedTuple):
 
 
 class Record(NamedTuple):
-    """The record of one run, as svc/agents/run.py keeps it.
+    """The record of one run, kept by svc/agents/run.py.
 
-    `opened()` writes its beginning; what it raises refuses the run. `decided()` is told that its end is, which nothing changes
-    from there on. `store(end)` settles and writes the end in one transaction. `outcome(end)` is what it has come to.
-    `told(error)` is what the caller sees of an error that has ended it.
+    `opened()` stores the beginning; its exception refuses the run. `decided()` is called once the end cannot change any more.
+    `store(end)` settles and stores the end in one transaction. `outcome(end)` returns the outcome with the usage.
+    `error_of(error)` returns the error object for the caller.
     """
 
     opened: Callable[[], Awaitable[None]]
@@ -43,7 +44,7 @@ class Record(NamedTuple):
     store: Callable[[End], Awaitable[None]]
     outcome: Callable[[End], RunOutcome]
     on_fault: Callable[[BaseException], None]
-    told: Callable[[ApiError], dict[str, Any]] = lambda error: error.error
+    error_of: Callable[[ApiError], dict[str, Any]] = lambda error: error.error
 
 
 async def run_blocks(
@@ -54,15 +55,15 @@ async def run_blocks(
     progress: Progress,
     interrupt: Interrupt,
 ) -> AsyncGenerator[bytes, None]:
-    """The blocks of a run's stream, as many at a time as `events` gives: each with `run_id` and `seq`, then the one that ends it.
+    """Yield the blocks of a run's stream, as many at a time as `events` yields: each with `run_id` and `seq`, then the last one.
 
-    What `record.opened()` raises is raised here, before any block. The end is stored whatever happens to this task; only a
-    cancellation that is not the interrupt's keeps the last block back.
+    An exception of `record.opened()` is raised before any block. The end is always stored. After a cancellation that is not the
+    interrupt's, the last block is not sent.
     """
     try:
         await record.opened()
     except asyncio.CancelledError:
-        # The record may have been written all the same.
+        # The record may have been stored.
         await _stored(record, End("stopped", reason=interrupt.reason or "shutdown"), interrupt)
         raise
     write = _Writer(run_id)
@@ -78,7 +79,7 @@ async def run_blocks(
     except GeneratorExit as exit_:
         end, cancelled = End("stopped", reason=interrupt.reason or "client_disconnected"), exit_
     except ApiError as error:
-        end = End("error", error=record.told(error))
+        end = End("error", error=record.error_of(error))
     except Exception as error:
         record.on_fault(error)
         end = End("error", error=ApiError("internal_error").error)
@@ -90,11 +91,11 @@ async def run_blocks(
     except asyncio.CancelledError:
         if interrupt.reason is None:
             raise
-        # Nothing is left to interrupt: the stream ends with the block above.
+        # The stream ends with the block above.
 
 
 class _Writer:
-    """Writes a run's events as blocks, and numbers them."""
+    """Writes a run's events as numbered blocks."""
 
     def __init__(self, run_id: str) -> None:
         self._run_id = run_id
@@ -102,7 +103,7 @@ class _Writer:
         self._delta = b'data: {"type":"delta","run_id":%b,"seq":%%d,"text":%%b}\n\n' % orjson.dumps(run_id)
 
     def __call__(self, together: Events) -> bytes:
-        """A block for each event. What it raises for one that cannot be written leaves no gap."""
+        """Return a block for each event. An exception leaves no gap in the numbers."""
         written = self._deltas(together.texts) if isinstance(together, Deltas) else self._events(together)
         self._seq += written.count(b"\n\n")
         return written
@@ -116,13 +117,13 @@ class _Writer:
             written = b"".join([self._delta % numbered for numbered in enumerate(map(orjson.dumps, texts), self._seq + 1)])
             if written.isascii():
                 return written
-        except TypeError:  # half an emoji, which is written the slower way
+        except TypeError:  # half an emoji
             pass
         return self._events([{"type": "delta", "text": text} for text in texts])
 
 
 async def _stored(record: Record, end: End, interrupt: Interrupt) -> RunOutcome:
-    """Stores the end, through any number of cancellations; those that are not the interrupt's count again afterwards."""
+    """Store the end despite cancellations. One that is not the interrupt's is raised afterwards."""
     record.decided()
 
     async def store() -> None:
@@ -131,7 +132,7 @@ async def _stored(record: Record, end: End, interrupt: Interrupt) -> RunOutcome:
             await record.store(end)
         except ApiError:
             raise
-        except Exception as error:  # such an end can never be written
+        except Exception as error:  # an end that can never be stored
             record.on_fault(error)
             end = End("error", error=ApiError("internal_error").error)
             raise ApiError("internal_error") from error
@@ -144,7 +145,7 @@ async def _stored(record: Record, end: End, interrupt: Interrupt) -> RunOutcome:
     try:
         await retry_write(store, refused, tries=_STORE_TRIES)
     except ApiError:
-        pass  # the caller is told so now, and the record once there is room
+        pass  # the caller sees the error now, and the record gets it once there is room
     except asyncio.CancelledError:
         if interrupt.reason is None:
             raise

@@ -1,4 +1,4 @@
-"""The records of agent runs: opened when the stream begins, ended once."""
+"""The records of agent runs."""
 
 import sqlite3
 import time
@@ -25,7 +25,7 @@ INTERRUPTED = {
 
 
 class RunOutcome(NamedTuple):
-    """How a run ended (`status` final, error or stopped with the fields that go with it) or goes on; what it did and cost."""
+    """The status of a run (`running`, or `final`, `error`, `stopped` with its own field), and its steps, usage and cost."""
 
     status: str
     steps: int
@@ -37,72 +37,44 @@ class RunOutcome(NamedTuple):
 
 
 def add_run(tx: sqlite3.Connection, account_id: str, run: dict[str, Any], now_seconds: float) -> None:
-    """Opens a run: `run` has `id`, `goal`, `model`, `max_steps`, `project_id`.
+    """Store a new run out of `id`, `goal`, `model`, `max_steps` and `project_id`.
 
-    Raises ApiError `not_found` for a project that is not the account's, `invalid_api_key` when the account is gone.
+    Raises ApiError `not_found` for a project that is not the account's, `invalid_api_key` if the account was deleted.
     """
     quota.check_room(tx, account_id, quota.ROW_BYTES + len(run["goal"].encode("utf-8", "replace")))
     try:
         tx.execute(
             """
             INSERT INTO runs (id, account_id, goal, model, max_steps, project_id, created_at)
-            VALUES (?, ?, ?, ?, ?, ?, ?)
+            VALUES (:id, :account_id, :goal, :model, :max_steps, :project_id, :now)
             """,
-            (run["id"], account_id, run["goal"], run["model"], run["max_steps"], run["project_id"], now_seconds),
+            {**run, "account_id": account_id, "now": now_seconds},
         )
     except sqlite3.IntegrityError:
-        if run["project_id"] is None:  # the account went while we were here
+        if run["project_id"] is None:  # the account was deleted
             raise ApiError("invalid_api_key") from None
         raise ApiError("not_found", "There is no such project.", param="project_id") from None
 
 
-def note_progress(tx: sqlite3.Connection, account_id: str, run_id: str, outcome: RunOutcome) -> None:
-    """Keeps what a run that goes on has done and cost so far, so that it is told while it runs and if it is interrupted."""
-    tx.execute(
+def update_run(tx: sqlite3.Connection, account_id: str, run_id: str, outcome: RunOutcome, now_seconds: float) -> bool:
+    """Store what a running run has done and cost so far, or how it ended. Return False if it had ended already."""
+    error = None if outcome.error is None else orjson.dumps(outcome.error).decode()
+    ended_at = None if outcome.status == "running" else now_seconds
+    values = {**outcome._asdict(), **outcome.usage, "usage": None, "error": error, "account_id": account_id, "id": run_id}
+    updated = tx.execute(
         """
-        UPDATE runs SET steps = ?, prompt_tokens = ?, completion_tokens = ?, cost_micros = ?
-        WHERE account_id = ? AND id = ? AND status = 'running'
+        UPDATE runs SET status = :status, steps = :steps, output = :output, error = :error, reason = :reason,
+            prompt_tokens = :prompt_tokens, completion_tokens = :completion_tokens, cost_micros = :cost_micros,
+            finished_at = :ended_at
+        WHERE account_id = :account_id AND id = :id AND status = 'running'
         """,
-        (
-            outcome.steps,
-            outcome.usage["prompt_tokens"],
-            outcome.usage["completion_tokens"],
-            outcome.cost_micros,
-            account_id,
-            run_id,
-        ),
+        {**values, "ended_at": ended_at},
     )
-
-
-def end_run(tx: sqlite3.Connection, account_id: str, run_id: str, outcome: RunOutcome, now_seconds: float) -> bool:
-    """Ends a run that is still running; False when it had ended already or its account is gone."""
-    return (
-        tx.execute(
-            """
-            UPDATE runs SET status = ?, steps = ?, output = ?, error = ?, reason = ?,
-                prompt_tokens = ?, completion_tokens = ?, cost_micros = ?, finished_at = ?
-            WHERE account_id = ? AND id = ? AND status = 'running'
-            """,
-            (
-                outcome.status,
-                outcome.steps,
-                outcome.output,
-                None if outcome.error is None else orjson.dumps(outcome.error).decode(),
-                outcome.reason,
-                outcome.usage["prompt_tokens"],
-                outcome.usage["completion_tokens"],
-                outcome.cost_micros,
-                now_seconds,
-                account_id,
-                run_id,
-            ),
-        ).rowcount
-        == 1
-    )
+    return updated.rowcount == 1
 
 
 def end_interrupted_runs(tx: sqlite3.Connection, now_seconds: float) -> int:
-    """Ends the runs that a crash left open, as `error`, `interrupted`; how many there were."""
+    """End the runs that a crash left open with the error `interrupted`, and return their number."""
     return tx.execute(
         "UPDATE runs SET status = 'error', error = ?, finished_at = ? WHERE status = 'running'",
         (orjson.dumps(INTERRUPTED).decode(), now_seconds),
@@ -110,7 +82,7 @@ def end_interrupted_runs(tx: sqlite3.Connection, now_seconds: float) -> int:
 
 
 def run_by_id(conn: sqlite3.Connection, account_id: str, run_id: str) -> sqlite3.Row:
-    """One run of the account. Raises ApiError `not_found`."""
+    """Return a run of the account. Raises ApiError `not_found`."""
     row: sqlite3.Row | None = conn.execute("SELECT * FROM runs WHERE account_id = ? AND id = ?", (account_id, run_id)).fetchone()
     if row is None:
         raise ApiError("not_found", "There is no such run.")
@@ -125,12 +97,12 @@ def runs_page(
     project_id: str | None = None,
     status: str | None = None,
 ) -> Page[sqlite3.Row]:
-    """A page of the account's runs, as svc/db.py's `page`: all of them, those of a project, or those of a status."""
+    """Return a page of the account's runs, like `page` in svc/db.py: all, those of a project, or those with a status."""
     return page(conn, "runs", account_id, limit, after, project_id=project_id, status=status)
 
 
 def as_json(row: sqlite3.Row) -> dict[str, Any]:
-    """A run as the API shows it."""
+    """Return a run in the form of the API."""
     plain = ("id", "status", "goal", "model", "max_steps", "steps", "output", "reason", "cost_micros", "project_id")
     return {
         **{name: row[name] for name in plain},
@@ -146,7 +118,7 @@ def as_json(row: sqlite3.Row) -> dict[str, Any]:
 
 
 def in_a_list(row: sqlite3.Row) -> dict[str, Any]:
-    """A run as a list shows it: of a long goal or output the beginning."""
+    """Return a run in the form of a list, with a long goal or output shortened."""
     run = as_json(row)
     for name in ("goal", "output"):
         if run[name] is not None and len(run[name]) > _LISTED_CHARACTERS:
@@ -154,8 +126,8 @@ def in_a_list(row: sqlite3.Row) -> dict[str, Any]:
     return run
 
 
-def leave_project(tx: sqlite3.Connection, account_id: str, project_id: str) -> bool:
-    """Takes runs out of a project that is being deleted, for 5 ms; whether there are more in it."""
+def detach_from_project(tx: sqlite3.Connection, account_id: str, project_id: str) -> bool:
+    """Detach runs from a project that is being deleted, for 5 ms; return whether there are more."""
     filed = "SELECT rowid FROM runs WHERE account_id = ?1 AND project_id = ?3 LIMIT ?2"
     return run_some(tx, f"UPDATE runs SET project_id = NULL WHERE rowid IN ({filed})", account_id, project_id, at_once=1)  # noqa: S608
 

@@ -1,27 +1,114 @@
-"""The tools of agents: a function each, and the table that names them. Files are written as artifacts.
+"""The tools of agents: how they are described and called, a function each, and the table TOOLS. Files are artifacts.
 
-To add one: write its function, and its line in TOOLS.
+call() -> the arguments are checked -> the tool's function -> a value for JSON | ToolFailure, whose text the model reads
 """
 
 import asyncio
 import codecs
 import contextlib
+import functools
 import sqlite3
-from typing import Any
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import orjson
 
 from svc.agents.loop import ToolFailure
-from svc.agents.toolbox import AgentTool, Offer, RunContext, file_fields
+from svc.agents.run_media import RunMedia
 from svc.builtin.calculate import calculate
 from svc.content import artifacts, contents, recall
 from svc.content.artifacts import Artifact
+from svc.db import Database
+from svc.errors import ApiError
 from svc.ids import timestamp
+from svc.outbound.client import Outbound
 from svc.outbound.errors import OutboundError
-from svc.shapes import text
+from svc.shapes import Shape, text
 
 _READ_BYTES = 64 * 1024
 _LISTED = 50
 _FETCH_SECONDS = 20.0
-_SHORT_EXPRESSION = 64  # characters: whatever they are, it takes less than a millisecond
+_SHORT_EXPRESSION = 64  # characters, which take less than a millisecond
+# What a tool may need: a session, the operator's permission to fetch, a model for images or for speech.
+Need = Literal["session", "fetch", "image", "speech"]
+
+
+@dataclass
+class RunContext:
+    """The run that calls a tool. `guarded` reaches public addresses only."""
+
+    account_id: str
+    run_id: str
+    project_id: str | None
+    db: Database
+    guarded: Outbound
+    clock: Callable[[], float]
+    media: RunMedia
+
+
+def file_fields(artifact: Artifact) -> dict[str, Any]:
+    """Return the fields of a file that a model sees."""
+    return {"id": artifact.id, "name": artifact.name, "content_type": artifact.content_type, "size": artifact.size}
+
+
+@dataclass(frozen=True)
+class AgentTool:
+    """A tool: its description for the model, the shapes of its arguments by name, and its function.
+
+    `function(run, **arguments)` returns a value for JSON. It raises ToolFailure, ApiError or ValueError with a reason that the
+    model can use. Every argument is required, so that models omit none.
+    """
+
+    name: str
+    description: str
+    arguments: Mapping[str, Shape[Any]]
+    function: Callable[..., Awaitable[Any]]
+    needs: Need | None = None
+
+    @functools.cached_property
+    def as_function(self) -> dict[str, Any]:
+        """The tool in the form of a chat request's `tools`."""
+        names = list(self.arguments)
+        parameters = {
+            "type": "object",
+            "properties": {name: shape.schema for name, shape in self.arguments.items()},
+            "required": names,
+            "additionalProperties": False,
+        }
+        return {"type": "function", "function": {"name": self.name, "description": self.description, "parameters": parameters}}
+
+    def checked(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the typed arguments. Raises ToolFailure for an unknown one, ApiError for a wrong one."""
+        for name in arguments:
+            if name not in self.arguments:
+                known = ", ".join(self.arguments) or "none"
+                raise ToolFailure(f"{self.name} has no argument {name[:100]!r}. It takes: {known}.")
+        return {name: shape.check(arguments.get(name), name) for name, shape in self.arguments.items()}
+
+
+@dataclass(frozen=True)
+class Toolbox:
+    """The tools of one run. `on_fault` receives the exception of a bug in a tool; the model sees only its class."""
+
+    tools: Mapping[str, AgentTool]
+    run: RunContext
+    on_fault: Callable[[BaseException], None]
+
+    async def call(self, name: str, arguments: dict[str, Any]) -> Any:
+        """Return the result of the tool `name`, a value for JSON. Raises ToolFailure with a reason that the model can use."""
+        tool = self.tools.get(name)
+        if tool is None:
+            raise ToolFailure(f"There is no tool {name[:100]!r}. There are: {', '.join(self.tools)}.")
+        try:
+            return orjson.loads(orjson.dumps(await tool.function(self.run, **tool.checked(arguments))))
+        except (ApiError, ValueError) as error:
+            raise ToolFailure(str(error)) from None
+        except (ToolFailure, asyncio.CancelledError):
+            raise
+        except Exception as error:
+            self.on_fault(error)
+            raise ToolFailure(f"The tool failed ({type(error).__name__}).") from None
 
 
 async def compute(run: RunContext, expression: str) -> str:
@@ -44,10 +131,10 @@ async def read_artifact(run: RunContext, id: str) -> str:
 
     artifact, content = await run.db.read(read)
     try:
-        # The cut may go through a character.
+        # The last character may be cut.
         return codecs.getincrementaldecoder("utf-8")().decode(content[:_READ_BYTES], final=artifact.size <= _READ_BYTES)
     except UnicodeDecodeError:
-        raise ToolFailure(f"This file is no text ({artifact.content_type}).") from None
+        raise ToolFailure(f"This file is not text ({artifact.content_type}).") from None
 
 
 async def write_artifact(run: RunContext, name: str, content: str) -> dict[str, Any]:
@@ -65,12 +152,12 @@ async def write_artifact(run: RunContext, name: str, content: str) -> dict[str, 
 
 
 async def generate_image(run: RunContext, prompt: str) -> dict[str, Any]:
-    artifact, revised_prompt = await run.maker.draw(prompt)
+    artifact, revised_prompt = await run.media.draw(prompt)
     return {**file_fields(artifact), **({} if revised_prompt is None else {"revised_prompt": revised_prompt})}
 
 
 async def generate_audio(run: RunContext, input: str) -> dict[str, Any]:
-    return file_fields(await run.maker.speak(input))
+    return file_fields(await run.media.speak(input))
 
 
 async def search_memory(run: RunContext, query: str) -> list[dict[str, Any]]:
@@ -85,33 +172,17 @@ async def fetch_url(run: RunContext, url: str) -> dict[str, Any]:
         async with asyncio.timeout(_FETCH_SECONDS):
             reply = await run.guarded.send("GET", url, headers, timeout_seconds=_FETCH_SECONDS, account_id=run.account_id)
             async with contextlib.aclosing(reply):
-                async for piece in reply:
-                    content += piece
+                async for chunk in reply:
+                    content += chunk
                     if len(content) >= _READ_BYTES:
                         break
     except (OutboundError, TimeoutError):
-        # One text for every fault: it must not tell which ports of the network answer.
+        # One text for every fault: it must not reveal which ports of the network are open.
         raise ToolFailure("This address cannot be read. Only public http and https pages can.") from None
     content_type = (reply.header(b"content-type") or "")[:200]
     if b"\0" in content:
-        raise ToolFailure(f"What is at this address is no text ({content_type}).")
+        raise ToolFailure(f"The content of this address is not text ({content_type}).")
     return {"status": reply.status, "content_type": content_type, "text": content[:_READ_BYTES].decode("utf-8", "replace")}
-
-
-def _in_sessions(offer: Offer) -> bool:
-    return offer.session
-
-
-def _where_allowed(offer: Offer) -> bool:
-    return offer.fetch
-
-
-def _with_painter(offer: Offer) -> bool:
-    return offer.image
-
-
-def _with_voice(offer: Offer) -> bool:
-    return offer.speech
 
 
 _EXPRESSION = {"expression": text(1_000, least=1).about("for instance 12 * (3 + 4)")}
@@ -120,8 +191,8 @@ _FILE = {
     "name": text(artifacts.NAME_LENGTH, least=1).about("a file name such as note.md"),
     "content": text(1_000_000),
 }
-_PROMPT = {"prompt": text(4_000, least=1).about("what the picture is to show")}
-_INPUT = {"input": text(10_000, least=1).about("the text to be spoken")}
+_PROMPT = {"prompt": text(4_000, least=1).about("what the picture shows")}
+_INPUT = {"input": text(10_000, least=1).about("the text to speak")}
 _QUERY = {"query": text(1_000, least=1)}
 _URL = {"url": text(2_000, least=8).about("http:// or https://")}
 
@@ -129,18 +200,18 @@ TOOLS: dict[str, AgentTool] = {
     tool.name: tool
     for tool in (
         AgentTool("calculate", "Computes an arithmetic expression exactly: + - * / // % ** ().", _EXPRESSION, compute),
-        AgentTool("current_time", "Tells the current date and time in UTC.", {}, current_time),
+        AgentTool("current_time", "Returns the current date and time in UTC.", {}, current_time),
         AgentTool("list_artifacts", "Lists the newest files of the user: id, name, type and size.", {}, list_artifacts),
         AgentTool("read_artifact", "Reads a text file of the user, its first 64 KiB.", _ID, read_artifact),
         AgentTool("write_artifact", "Writes a new text file for the user.", _FILE, write_artifact),
-        AgentTool("generate_image", "Draws a picture, kept as a file of the user.", _PROMPT, generate_image, _with_painter),
-        AgentTool("generate_audio", "Speaks a text, kept as a file of the user.", _INPUT, generate_audio, _with_voice),
-        AgentTool("search_memory", "Finds what the user said or was told before.", _QUERY, search_memory, _in_sessions),
-        AgentTool("fetch_url", "Reads a public web page or text file, 64 KiB.", _URL, fetch_url, _where_allowed),
+        AgentTool("generate_image", "Draws a picture, kept as a file of the user.", _PROMPT, generate_image, "image"),
+        AgentTool("generate_audio", "Speaks a text, kept as a file of the user.", _INPUT, generate_audio, "speech"),
+        AgentTool("search_memory", "Finds passages of earlier conversations.", _QUERY, search_memory, "session"),
+        AgentTool("fetch_url", "Reads a public web page or text file, 64 KiB.", _URL, fetch_url, "fetch"),
     )
 }
 
 
-def tools_for(offer: Offer) -> dict[str, AgentTool]:
-    """The tools that a run of this kind may use, by name."""
-    return {name: tool for name, tool in TOOLS.items() if tool.offered(offer)}
+def tools_for(available: Collection[Need]) -> dict[str, AgentTool]:
+    """Return the tools that a run with these needs met may use, by name."""
+    return {name: tool for name, tool in TOOLS.items() if tool.needs is None or tool.needs in available}

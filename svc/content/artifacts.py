@@ -231,7 +231,7 @@ def delete_artifact(tx: sqlite3.Connection, account_id: str, artifact_id: str) -
         raise _not_found()
 
 
-def leave_project(tx: sqlite3.Connection, account_id: str, project_id: str) -> bool:
+def detach_from_project(tx: sqlite3.Connection, account_id: str, project_id: str) -> bool:
     """Takes artifacts out of a project that is being deleted, for 5 ms; whether there are more in it."""
     filed = "SELECT rowid FROM artifacts WHERE account_id = ?1 AND project_id = ?3 LIMIT ?2"
     return run_some(tx, f"UPDATE artifacts SET project_id = NULL WHERE rowid IN ({filed})", account_id, project_id)  # noqa: S608

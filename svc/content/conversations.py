@@ -216,7 +216,7 @@ def _delete(tx: sqlite3.Connection, conversation: Conversation) -> None:
     tx.execute("DELETE FROM conversations WHERE account_id = ? AND number = ?", (conversation.account_id, conversation.number))
 
 
-def leave_project(tx: sqlite3.Connection, account_id: str, project_id: str) -> bool:
+def detach_from_project(tx: sqlite3.Connection, account_id: str, project_id: str) -> bool:
     """Takes conversations out of a project that is being deleted, for 5 ms; whether there are more in it."""
     filed = "SELECT number FROM conversations WHERE account_id = ?1 AND project_id = ?3 LIMIT ?2"
     return run_some(tx, f"UPDATE conversations SET project_id = NULL WHERE number IN ({filed})", account_id, project_id)  # noqa: S608

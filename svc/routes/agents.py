@@ -8,8 +8,7 @@ from starlette.responses import Response
 
 from svc.agents import loop, runs
 from svc.agents.run import AgentRun, RunOrder
-from svc.agents.toolbox import AgentTool, Offer
-from svc.agents.tools import TOOLS, tools_for
+from svc.agents.tools import TOOLS, AgentTool, Need, tools_for
 from svc.content import projects
 from svc.inference.blocks import error_event
 from svc.routes.completion import payer_of
@@ -84,7 +83,8 @@ async def run(request: Request[State], caller: Caller, body: NewRun) -> Response
 async def _order(state: State, caller: Caller, body: NewRun) -> RunOrder:
     session = caller.auth == "session"
     image, speech = [await state.models.first(caller.id, kind) for kind in ("image", "speech")]
-    tools = _tools(body.tools, tools_for(Offer(session, state.config.agent_fetch, image is not None, speech is not None)))
+    needs: dict[Need, object] = {"session": session, "fetch": state.config.agent_fetch, "image": image, "speech": speech}
+    tools = _tools(body.tools, tools_for([need for need, found in needs.items() if found]))
     model = await state.models.chosen(caller.id, caller.default_model, body.model, "chat")
     max_steps, project_id, instructions = body.max_steps, body.project_id, loop.INSTRUCTIONS
     if project_id is not None:

@@ -72,8 +72,8 @@ async def change_project(request: Request[State], caller: Caller, body: ProjectC
 )
 async def delete_project(request: Request[State], caller: Caller) -> Response:
     db, project_id = request.state.db, request.path_params["project_id"]
-    for leave_project in (artifacts.leave_project, conversations.leave_project, runs.leave_project):
-        while await db.write_as("alone", leave_project, caller.id, project_id):
+    for detach in (artifacts.detach_from_project, conversations.detach_from_project, runs.detach_from_project):
+        while await db.write_as("alone", detach, caller.id, project_id):
             pass
     await db.write(projects.delete_project, caller.id, project_id)
     return no_content()

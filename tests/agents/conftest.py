@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from svc.agents.toolbox import Toolbox
+from svc.agents.tools import Toolbox
 from svc.db import Database, open_database
 from svc.outbound.addresses import public_address
 from svc.outbound.client import Outbound

@@ -17,8 +17,7 @@ from typing import Any
 import httpx
 import pytest
 
-from svc.agents.toolbox import RunContext
-from svc.agents.tools import TOOLS
+from svc.agents.tools import TOOLS, RunContext
 from tests.conftest import Service
 from tests.routes.test_agents import events
 from tests.support.agent_runs import (

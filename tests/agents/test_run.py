@@ -11,10 +11,9 @@ import orjson
 import pytest
 
 from svc.agents.loop import ToolFailure
-from svc.agents.maker import Maker
 from svc.agents.run import AgentRun
-from svc.agents.toolbox import RunContext
-from svc.agents.tools import TOOLS
+from svc.agents.run_media import RunMedia
+from svc.agents.tools import TOOLS, RunContext
 from svc.billing import wallet
 from svc.inference.chat_call import ChatCall
 from tests.conftest import Clocks, Service, serving
@@ -57,7 +56,7 @@ async def test_steps_usage_and_cost_are_shown_while_a_paid_run_goes_on(
 
 async def test_a_run_that_has_ended_leaves_nothing_to_the_garbage_collector(service: Service, headers: dict[str, str]) -> None:
     def left() -> set[int]:
-        return {id(kept) for kept in gc.get_objects() if isinstance(kept, (AgentRun, ChatCall, Maker))}
+        return {id(kept) for kept in gc.get_objects() if isinstance(kept, (AgentRun, ChatCall, RunMedia))}
 
     gc.collect()
     before = left()

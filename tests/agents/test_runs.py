@@ -40,8 +40,8 @@ def test_a_run_ends_once_and_shows_what_ended_it(conn: sqlite3.Connection) -> No
     ada = account(conn)
     add(conn, ada)
     assert runs.as_json(runs.run_by_id(conn, ada, "run_1"))["status"] == "running"
-    assert runs.end_run(conn, ada, "run_1", RunOutcome("final", 2, USAGE, 7, output="done"), NOW + 1)
-    assert not runs.end_run(conn, ada, "run_1", RunOutcome("stopped", 3, USAGE, 9, reason="requested"), NOW + 2)
+    assert runs.update_run(conn, ada, "run_1", RunOutcome("final", 2, USAGE, 7, output="done"), NOW + 1)
+    assert not runs.update_run(conn, ada, "run_1", RunOutcome("stopped", 3, USAGE, 9, reason="requested"), NOW + 2)
     shown = runs.as_json(runs.run_by_id(conn, ada, "run_1"))
     assert (shown["status"], shown["output"], shown["steps"], shown["usage"], shown["cost_micros"]) == (
         "final",
@@ -68,12 +68,12 @@ def test_what_a_crash_left_open_is_an_interrupted_error(conn: sqlite3.Connection
 def test_progress_is_shown_while_a_run_goes_on_and_kept_when_it_is_interrupted(conn: sqlite3.Connection) -> None:
     ada = account(conn)
     add(conn, ada)
-    runs.note_progress(conn, ada, "run_1", RunOutcome("running", 2, USAGE, 7))
-    runs.note_progress(conn, account(conn, "bob@example.com"), "run_1", RunOutcome("running", 3, USAGE, 9))
+    runs.update_run(conn, ada, "run_1", RunOutcome("running", 2, USAGE, 7), NOW)
+    runs.update_run(conn, account(conn, "bob@example.com"), "run_1", RunOutcome("running", 3, USAGE, 9), NOW)
     shown = runs.as_json(runs.run_by_id(conn, ada, "run_1"))
     assert (shown["status"], shown["steps"], shown["usage"], shown["cost_micros"]) == ("running", 2, USAGE, 7)
     assert runs.end_interrupted_runs(conn, NOW + 5) == 1
-    runs.note_progress(conn, ada, "run_1", RunOutcome("running", 4, USAGE, 11))
+    runs.update_run(conn, ada, "run_1", RunOutcome("running", 4, USAGE, 11), NOW)
     shown = runs.as_json(runs.run_by_id(conn, ada, "run_1"))
     assert (shown["status"], shown["steps"], shown["usage"], shown["cost_micros"]) == ("error", 2, USAGE, 7)
 
@@ -119,7 +119,7 @@ def test_a_page_tells_whether_more_follow(conn: sqlite3.Connection, count: int) 
 def test_a_list_shows_the_beginning_of_a_long_goal_and_output_and_the_run_itself_the_whole(conn: sqlite3.Connection) -> None:
     ada = account(conn)
     add(conn, ada, goal="g" * 10_001)
-    runs.end_run(conn, ada, "run_1", RunOutcome("final", 1, USAGE, 0, output="o" * 10_000), NOW)
+    runs.update_run(conn, ada, "run_1", RunOutcome("final", 1, USAGE, 0, output="o" * 10_000), NOW)
     row = runs.run_by_id(conn, ada, "run_1")
     listed = runs.in_a_list(row)
     assert listed["goal"] == "g" * 9_999 + "\u2026" and listed["output"] == "o" * 10_000

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from svc.agents.toolbox import AgentTool, Offer, RunContext, Toolbox
-from svc.agents.tools import TOOLS, tools_for
+from svc.agents.tools import TOOLS, AgentTool, Need, RunContext, Toolbox, tools_for
 from svc.shapes import integer, text
 from tests.support.toolboxes import failure
 
@@ -20,13 +19,13 @@ def with_clock(box: Toolbox, function: Callable[[RunContext], Any]) -> Toolbox:
 
 
 def test_each_tool_is_offered_only_where_it_can_work() -> None:
-    def offered(**possible: bool) -> set[str]:
-        return set(tools_for(Offer(**{"session": False, "fetch": False, "image": False, "speech": False, **possible})))
+    def offered(*available: Need) -> set[str]:
+        return set(tools_for(available))
 
     always = {"calculate", "current_time", "list_artifacts", "read_artifact", "write_artifact"}
     assert offered() == always
-    assert (offered(session=True) - always, offered(fetch=True) - always) == ({"search_memory"}, {"fetch_url"})
-    assert (offered(image=True) - always, offered(speech=True) - always) == ({"generate_image"}, {"generate_audio"})
+    assert (offered("session") - always, offered("fetch") - always) == ({"search_memory"}, {"fetch_url"})
+    assert (offered("image") - always, offered("speech") - always) == ({"generate_image"}, {"generate_audio"})
 
 
 def test_every_tool_is_described_with_a_strict_schema_that_its_function_takes() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from svc.agents import tools
 from svc.agents.loop import ToolFailure
-from svc.agents.toolbox import Toolbox
+from svc.agents.tools import Toolbox
 from svc.auth import accounts
 from svc.content import artifacts, history, projects
 from svc.content.contents import CONTENT_BYTES
@@ -98,7 +98,7 @@ async def test_a_long_text_is_read_in_part_and_never_through_a_character(db: Dat
 async def test_what_is_no_text_is_not_read(db: Database, box: Toolbox, content: bytes) -> None:
     assert (
         await failure(box, "read_artifact", {"id": await add(db, box, content, "image/png")})
-        == "This file is no text (image/png)."
+        == "This file is not text (image/png)."
     )
 
 
@@ -260,7 +260,7 @@ async def test_every_fault_has_one_text_in_bounded_time(
 @pytest.mark.parametrize("content", [b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", b"\0" * 100_000])
 async def test_what_is_no_text_is_not_fetched(open_box: Toolbox, content: bytes) -> None:
     async with web(page(content, "image/png")) as (address, _):
-        assert await failure(open_box, "fetch_url", {"url": address}) == "What is at this address is no text (image/png)."
+        assert await failure(open_box, "fetch_url", {"url": address}) == "The content of this address is not text (image/png)."
 
 
 @pytest.mark.parametrize(

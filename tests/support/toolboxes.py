@@ -6,8 +6,7 @@ import orjson
 import pytest
 
 from svc.agents.loop import ToolFailure
-from svc.agents.toolbox import RunContext, Toolbox
-from svc.agents.tools import TOOLS
+from svc.agents.tools import TOOLS, RunContext, Toolbox
 from svc.auth import accounts
 from svc.db import Database
 from svc.outbound.client import Outbound
@@ -24,7 +23,7 @@ async def box_of(db: Database, guarded: Outbound, faults: list[BaseException], e
         db=db,
         guarded=guarded,
         clock=lambda: NOW,
-        maker=None,  # type: ignore[arg-type] - no tool here draws or speaks
+        media=None,  # type: ignore[arg-type] - no tool here draws or speaks
     )
     return Toolbox(TOOLS, context, faults.append)
 
