@@ -1,5 +1,6 @@
 """`POST /v1/messages` and `count_tokens` through HTTP: answers, streams, errors and money, with Anthropic's SDK and without."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
@@ -9,11 +10,14 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import orjson
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from svc.billing import wallet
 from svc.config import Config
 from svc.server.sse import EventStream
 from tests.conftest import JSON, Clocks, Service, bearer, serving
+from tests.inference.formats.test_messages_request import conversations
 from tests.support.answers import assert_error
 from tests.support.messages import checked_message, checked_stream, events_of
 from tests.support.model_server import ModelServer
@@ -345,6 +349,28 @@ async def test_an_unforeseen_fault_is_500_before_and_an_event_after_the_first_ev
     assert last["type"] == "error" and last["error"]["type"] == "api_error" and "hunter2" not in answer.text
     monkeypatch.setattr("svc.inference.formats.messages.MessagesAnswer.answer", broken)
     assert_error(await service.client.post(MESSAGES, json=ask("hi"), headers=headers), 500, "internal_error")
+
+
+def test_any_blocks_are_answered_or_400(config: Config, clocks: Clocks) -> None:
+    with asyncio.Runner() as runner:
+        opened = serving(config, clocks)
+        service = runner.run(opened.__aenter__())
+        key = runner.run(service.make_key(runner.run(service.bearer())))["key"]  # a session ends after 8 hours of the clock
+
+        @given(conversations(), st.booleans())
+        def try_blocks(messages: list[Any], stream: bool) -> None:
+            clocks.advance(60)
+            body = {**ask("", stream=stream), "messages": messages}
+            answer = runner.run(service.client.post(MESSAGES, json=body, headers={"x-api-key": key}))
+            if answer.status_code == 400:
+                assert set(answer.json()["error"]) == {"type", "message"}
+            elif stream:
+                assert checked_stream(answer.content)[1] is None
+            else:
+                assert answer.status_code == 200 and checked_message(answer.json())
+
+        try_blocks()
+        runner.run(opened.__aexit__(None, None, None))
 
 
 # --- counting, and large requests

@@ -7,22 +7,22 @@ INFO = {
     "model server: the operator's, the caller's own, or the built-in models.\n\n"
     "**Sign in.** `POST /auth/signup` and `/auth/login` return a session token that is valid for 8 hours. `POST "
     "/user/api-keys` creates an API key that is valid until you delete it. Send either one in a single header "
-    "`Authorization: Bearer <token>`.\n\n"
+    "`Authorization: Bearer <token>`, or as `x-api-key` on `/v1/messages` and `GET /v1/models`.\n\n"
     "**JSON in and out**, in UTF-8. Bodies may have 1 MiB (chat and agents 16, artifacts 44) and a nesting of 100 levels. "
-    "Unknown fields are ignored; on chat and media they are sent to the model server. Times are ISO 8601 in UTC, except "
-    "`created` in OpenAI's objects (Unix seconds). Money is in micros: millionths of a US dollar.\n\n"
+    "Unknown fields are ignored; on chat completions and media they are sent to the model server. Times are ISO 8601 in UTC, "
+    "except `created` in OpenAI's objects (Unix seconds). Money is in micros: millionths of a US dollar.\n\n"
     "**Lists** are sorted newest first. A page has 20 items, or as many as `limit` (1 to 100) sets. If `has_more` is true, "
     "there are older items: send the id of the last item as `after`. `GET /user/api-keys` is a bare array.\n\n"
-    '**Errors** have one shape: `{"error": {"message", "type", "code", "param"}}`. 429 adds `retry_after`. An unknown path '
+    '**Errors** have one shape: `{"error": {"message", "type", "code", "param"}}`. 429 adds `retry_after`. '
+    "Under `/v1/messages` they have the shape of Anthropic's API. The checkout pages show errors in HTML. An unknown path "
     "returns 404 `not_found`. A method that a path does not support returns 405 `method_not_allowed` with `Allow`. 429 and "
-    "503 have `Retry-After`. `x-should-retry: false` means that a retry cannot succeed. The checkout pages show errors in "
-    "HTML.\n\n"
+    "503 have `Retry-After`. `x-should-retry: false` means that a retry cannot succeed.\n\n"
     "**Every answer** has `x-request-id`. GET paths also support HEAD. `/v1` allows browsers of other origins (CORS), "
     "without cookies.",
     "license": {"name": "MIT", "identifier": "MIT"},
 }
 TAGS = {
-    "Chat": "Chat completions and models, in OpenAI's wire format.",
+    "Chat": "Chat completions, OpenAI's Responses and Anthropic's Messages, with the same models, limits and prices.",
     "Media": "Images and speech.",
     "Sign-in": "Accounts and sessions.",
     "Account": "The caller's own account and settings.",
