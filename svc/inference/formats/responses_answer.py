@@ -155,17 +155,17 @@ class ResponseWriter(BlockWriter):
                 self._templates.append(self._template(block, "response.reasoning_summary_text.delta", place))
         elif block.kind == "refusal":
             self._templates.append(self._template(block, "response.refusal.delta"))
+        else:
+            self._templates.append(self._template(block, "response.output_text.delta", logprobs=b"[]"))
 
     def deltas(self, block: Block, tokens: Sequence[bytes], logprobs: list[Any] | None = None) -> None:
         templates = self._templates
-        if block.kind == "text":
-            templates = [self._template(block, "response.output_text.delta", logprobs=_logprobs(logprobs or []))]
-        parts, sequence = self.parts, self._sequence
-        for token in tokens:
-            for before, between, after in templates:
-                parts.append(b"%b%d%b%b%b" % (before, sequence, between, token, after))
-                sequence += 1
-        self._sequence = sequence
+        if logprobs:
+            templates = [self._template(block, "response.output_text.delta", logprobs=_logprobs(logprobs))]
+        for before, between, after in templates:
+            numbered = enumerate(tokens, self._sequence)
+            self.parts.append(b"".join([b"%b%d%b%b%b" % (before, number, between, token, after) for number, token in numbered]))
+            self._sequence += len(tokens)
 
     def closed(self, block: Block) -> None:
         place, text = self._place(block), block.json
