@@ -24,7 +24,7 @@ from svc.agents import runs
 from svc.auth.mail import Mail
 from svc.auth.oauth import SignInProvider
 from svc.auth.passwords import Passwords
-from svc.auth.tokens import KeyUses
+from svc.auth.tokens import mark_keys_used
 from svc.billing import wallet
 from svc.billing.payments import Payments
 from svc.billing.stripe import Stripe
@@ -80,6 +80,7 @@ from svc.server.state import State
 from svc.server.status import now, settings, status_socket
 from svc.server.web import ExactFirst, routes
 from svc.version import VERSION
+from svc.write_buffer import WriteBuffer
 
 ROUTES = [
     ("POST", "/v1/chat/completions", signed_in(metered(chat.create))),
@@ -278,7 +279,7 @@ async def _start_work(
     config = ground.config
     usage = UsageCounter(db)
     stack.push_async_callback(usage.close)
-    key_uses = KeyUses(db)
+    key_uses = WriteBuffer(db, mark_keys_used, "unsynced")
     stack.push_async_callback(key_uses.close)
     offload = Offload()
     stack.callback(offload.close)
@@ -352,12 +353,8 @@ async def _identity_providers(config: Config, stack: contextlib.AsyncExitStack) 
 
     # The operator names them: they may be at any address.
     client = await stack.enter_async_context(httpx_client(Outbound(max_idle=8)))
-    return {
-        settings.name: GitHub(settings, client)
-        if settings.name == "github"
-        else OpenID(settings, client, config.clock, config.monotonic)
-        for settings in config.identity_providers
-    }
+    openid = partial(OpenID, client=client, clock=config.clock, monotonic=config.monotonic)
+    return {one.name: GitHub(one, client) if one.name == "github" else openid(one) for one in config.identity_providers}
 
 
 def _mail(config: Config, log: Log, metrics: Metrics, stack: contextlib.AsyncExitStack) -> Mail | None:

@@ -2,9 +2,7 @@
 
 import asyncio
 import base64
-import contextlib
 import hashlib
-import itertools
 import re
 import sqlite3
 import sys
@@ -13,7 +11,6 @@ from importlib import import_module
 from typing import Any, NamedTuple
 
 from svc import quota
-from svc.db import Database
 from svc.errors import ApiError
 from svc.ids import BASE62, new_id, random_base62, timestamp
 from svc.shapes import Shape, refusal, text
@@ -38,8 +35,6 @@ KEY_NAME = Shape(
 )
 _CHECKSUM_LENGTH = 6
 _PAIRS = [first + second for first in BASE62 for second in BASE62]
-_FLUSH_SECONDS = 2.0
-_USES_AT_ONCE = 100  # in a transaction of 1 ms
 _CLOCK_STEP_SECONDS = 60  # a correction of the clock by less does not end a new session
 _ISSUER = "svc"
 _KEY = re.compile(f"{KEY_PREFIX}[0-9A-Za-z]{{{KEY_LENGTH - len(KEY_PREFIX)}}}")
@@ -204,40 +199,8 @@ def holder_of(conn: sqlite3.Connection, hashed: bytes) -> KeyHolder | None:
     return row
 
 
-class KeyUses:
-    """Write in batches when keys were last used, so that no request waits for it. A crash loses the last 2 seconds."""
-
-    def __init__(self, db: Database) -> None:
-        self._db = db
-        self._flushing: asyncio.Task[None] | None = None
-        self.unwritten: dict[tuple[str, str], float] = {}  # (account id, key id) -> minute in Unix seconds
-
-    def add(self, account_id: str, key_id: str, minute_seconds: float) -> None:
-        self.unwritten[account_id, key_id] = minute_seconds
-        if self._flushing is None:
-            self._flushing = asyncio.create_task(self._flush_later())
-
-    async def flush(self) -> None:
-        """Write what is not written yet. A storage fault drops it: the next use of the key adds it again."""
-        while batch := list(itertools.islice(self.unwritten.items(), _USES_AT_ONCE)):
-            with contextlib.suppress(ApiError):
-                await self._db.write_as("unsynced", _mark_keys_used, batch)
-            for key, minute_seconds in batch:
-                if self.unwritten.get(key) == minute_seconds:
-                    del self.unwritten[key]
-
-    async def close(self) -> None:
-        if self._flushing is not None:
-            self._flushing.cancel()
-        await self.flush()
-
-    async def _flush_later(self) -> None:
-        await asyncio.sleep(_FLUSH_SECONDS)
-        self._flushing = None
-        await self.flush()
-
-
-def _mark_keys_used(tx: sqlite3.Connection, uses: list[tuple[tuple[str, str], float]]) -> None:
+def mark_keys_used(tx: sqlite3.Connection, uses: list[tuple[tuple[str, str], float]]) -> None:
+    """Store when keys were last used: for each account id and key id, a minute in Unix seconds."""
     tx.executemany(
         "UPDATE api_keys SET last_used_at = ?3 WHERE account_id = ?1 AND id = ?2 AND ifnull(last_used_at, 0) < ?3",
         ((*key, minute_seconds) for key, minute_seconds in uses),

@@ -3,8 +3,6 @@
 Free calls are counted in memory first, so that no answer waits for the disk.
 """
 
-import asyncio
-import contextlib
 import functools
 import sqlite3
 from typing import Any, NamedTuple
@@ -13,9 +11,8 @@ from svc.db import Database, Page
 from svc.errors import ApiError
 from svc.ids import timestamp
 from svc.slices import run_some
+from svc.write_buffer import WriteBuffer
 
-_FLUSH_SECONDS = 2.0
-_MOST_WAITING = 1_000
 _MOST_ROWS = 10_000
 _MOST_OVERRUN_MICROS = 10**15
 _MOST_TOKENS = 10**12  # a larger count is wrong, and could overflow a sum
@@ -147,46 +144,22 @@ def verify(conn: sqlite3.Connection) -> list[str]:
     return [finding.format(*row) for finding, query in _RULES.items() for row in conn.execute(query)]
 
 
-class UsageCounter:
-    """Write free calls in batches. A crash loses those of the last two seconds, and no money."""
+class UsageCounter(WriteBuffer[Row, list[int]]):
+    """The free calls that are not written yet: requests, input tokens and output tokens by row. No money depends on them."""
 
     def __init__(self, db: Database) -> None:
-        self._db = db
-        self._waiting: dict[Row, list[int]] = {}  # requests, input tokens, output tokens
-        self._writing = asyncio.Lock()
-        self._flushing: asyncio.Task[None] | None = None
+        super().__init__(db, _add_counts)
 
     def count(self, row: Row, input_tokens: int, output_tokens: int) -> None:
-        """Count a free call; it is written within two seconds, or by `flush`."""
-        counts = self._waiting.get(row)
-        if counts is not None:
-            counts[0] += 1
-            counts[1] += input_tokens
-            counts[2] += output_tokens
+        counts = self.pending.get(row)
+        if counts is None:
+            self.put(row, [1, input_tokens, output_tokens])
             return
-        self._waiting[row] = [1, input_tokens, output_tokens]
-        if len(self._waiting) == 1 or len(self._waiting) == _MOST_WAITING:
-            delay_seconds = 0.0 if len(self._waiting) == _MOST_WAITING else _FLUSH_SECONDS
-            self._flushing = asyncio.create_task(self._flush_later(delay_seconds))
-
-    async def flush(self) -> None:
-        """Write all counts, also those that another flush is writing. A storage fault drops them."""
-        async with self._writing:
-            waiting, self._waiting = self._waiting, {}
-            if waiting:
-                with contextlib.suppress(ApiError):
-                    await self._db.write(_add_counts, waiting)
-
-    async def close(self) -> None:
-        if self._flushing is not None:
-            self._flushing.cancel()
-        await self.flush()
-
-    async def _flush_later(self, delay_seconds: float) -> None:
-        await asyncio.sleep(delay_seconds)
-        await self.flush()
+        counts[0] += 1
+        counts[1] += input_tokens
+        counts[2] += output_tokens
 
 
-def _add_counts(tx: sqlite3.Connection, waiting: dict[Row, list[int]]) -> None:
-    for (account_id, key_id, model, day), (requests, input_tokens, output_tokens) in waiting.items():
+def _add_counts(tx: sqlite3.Connection, calls: list[tuple[Row, list[int]]]) -> None:
+    for (account_id, key_id, model, day), (requests, input_tokens, output_tokens) in calls:
         add_call(tx, CountedCall(account_id, key_id, model, input_tokens, output_tokens, 0, day, requests))

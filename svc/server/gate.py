@@ -150,7 +150,7 @@ def signed_in(handler: Handler) -> Endpoint:
             account_id, tier, default_model, key_id, last_used_at = holder
             minute_seconds = state.clock() // 60 * 60
             if last_used_at < minute_seconds:
-                state.key_uses.add(account_id, key_id, minute_seconds)
+                state.key_uses.put((account_id, key_id), minute_seconds)
             caller = Caller(account_id, tier, default_model, "api_key", key_id)
         context.account_id = context.log_fields["account"] = caller.id
         acting_for.set(caller.id)

@@ -7,7 +7,6 @@ from typing import Any
 from svc.auth.mail import Mail
 from svc.auth.oauth import SignInProvider
 from svc.auth.passwords import Passwords
-from svc.auth.tokens import KeyUses
 from svc.billing.payments import Payments
 from svc.builtin.processes import ProcessPool
 from svc.config import Config
@@ -24,6 +23,7 @@ from svc.server.body_budget import BodyBudget
 from svc.server.limits import AtOnce, Limits
 from svc.server.offload import Offload
 from svc.server.sse import Drain, Interrupt
+from svc.write_buffer import WriteBuffer
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +48,7 @@ class State(Mapping[str, Any]):
     passwords: Passwords
     clock: Callable[[], float]
     derived_keys: Mapping[str, bytes]
-    key_uses: KeyUses
+    key_uses: WriteBuffer[tuple[str, str], float]  # (account id, key id) -> minute in Unix seconds
     identity_providers: Mapping[str, SignInProvider]
     mail: Mail | None
     payments: Payments

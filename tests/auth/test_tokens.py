@@ -337,7 +337,7 @@ def test_keys_are_listed_newest_first_and_only_the_accounts_own(conn: Any) -> No
 def test_the_time_of_use_only_goes_forward(conn: Any) -> None:
     key_id = tokens.add_key(conn, "user_a", "laptop", KEY, NOW).id
     for account, minute in (("user_a", NOW + 60), ("user_a", NOW), ("user_b", NOW + 600)):
-        tokens._mark_keys_used(conn, [((account, key_id), minute)])
+        tokens.mark_keys_used(conn, [((account, key_id), minute)])
     found = tokens.holder_of(conn, hash_of(KEY))
     assert found is not None and found[4] == NOW + 60
 

@@ -115,7 +115,7 @@ async def test_the_use_of_a_key_is_written_once_a_minute_and_shown_soon(service:
     async def use(at_seconds: float) -> list[float]:
         service.clocks.now = 1_790_000_040.0 + at_seconds
         assert (await service.client.get("/user/me", headers=bearer(key["key"]))).status_code == 200
-        return list(uses.unwritten.values())
+        return list(uses.pending.values())
 
     async def shown() -> str | None:
         found: str | None = (await service.client.get("/user/api-keys", headers=session)).json()[0]["last_used_at"]
@@ -138,7 +138,7 @@ async def test_the_use_of_a_deleted_key_is_dropped(service: Service) -> None:
     assert (await service.client.get("/user/me", headers=bearer(key["key"]))).status_code == 200
     assert (await service.client.delete(f"/user/api-keys/{key['id']}", headers=session)).status_code == 204
     await uses.flush()
-    assert not uses.unwritten and (await service.client.get("/user/api-keys", headers=session)).json() == []
+    assert not uses.pending and (await service.client.get("/user/api-keys", headers=session)).json() == []
     assert_error(await service.client.get("/user/me", headers=bearer(key["key"])), 401, "invalid_api_key")
 
 
@@ -159,9 +159,9 @@ async def test_a_full_disk_does_not_refuse_a_key(service: Service) -> None:
     assert (await service.client.get("/user/me", headers=bearer(key["key"]))).status_code == 200
     await service.state["key_uses"].flush()
     await db._writer.outside(lambda conn: conn.execute("PRAGMA query_only = 0").fetchall())
-    assert not service.state["key_uses"].unwritten
+    assert not service.state["key_uses"].pending
     assert (await service.client.get("/user/me", headers=bearer(key["key"]))).status_code == 200
-    assert service.state["key_uses"].unwritten, "the next use is noted again"
+    assert service.state["key_uses"].pending, "the next use is noted again"
 
 
 async def test_a_caller_whose_account_is_gone_meanwhile_is_refused(service: Service) -> None:
