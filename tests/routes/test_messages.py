@@ -429,6 +429,7 @@ async def test_the_sdk_creates_streams_and_counts(sdk: "anthropic.AsyncAnthropic
     assert final.usage.output_tokens == message.usage.output_tokens and final.usage.input_tokens == message.usage.input_tokens
     counted = await sdk.messages.count_tokens(model="builtin/echo", messages=question)
     assert counted.input_tokens == 19
+    assert "builtin/echo" in [model.id async for model in sdk.models.list()]
 
 
 async def test_the_sdk_plays_a_tool_loop(sdk: "anthropic.AsyncAnthropic") -> None:

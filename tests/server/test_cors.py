@@ -31,7 +31,9 @@ async def test_errors_on_v1_carry_cors_headers_and_other_paths_never_do(service:
     ]
     for answer in answers:
         assert answer.status_code >= 400 and answer.headers["access-control-allow-origin"] == "*"
-        assert {"retry-after", "x-request-id"} <= set(answer.headers["access-control-expose-headers"].split(", "))
+        assert {"retry-after", "x-request-id", "request-id", "x-service-ignored-tools"} <= set(
+            answer.headers["access-control-expose-headers"].split(", ")
+        )
     for path in ("/user/me", "/healthz", "/auth/login"):
         assert "access-control-allow-origin" not in (await service.client.get(path, headers=origin)).headers
 
