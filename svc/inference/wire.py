@@ -83,6 +83,7 @@ class ChunkWriter:
         self._reported: dict[str, Any] = {}
         self._choices: dict[int, GrowingChoice] = {}
         self._waiting: dict[str, Any] = {}  # fields for the next chunk
+        self._out: list[Chunk] = []  # the chunks of the current raw chunk
 
     @property
     def finished(self) -> bool:
@@ -143,6 +144,7 @@ class ChunkWriter:
         return chunks
 
     def _read_chunk(self, raw: dict[str, Any]) -> list[Chunk]:
+        self._out = []
         if raw.get("error") or raw.get("object") == "error":
             raise error_in(raw)
         self._parts = len(raw)
@@ -152,37 +154,34 @@ class ChunkWriter:
         if not _TOP_FIELDS.issuperset(raw):
             self._waiting |= _unknown(raw, _TOP_FIELDS)
         choices = raw.get("choices")
-        if not isinstance(choices, list) or self._closed:
-            return []
-        chunks: list[Chunk] = []
-        for position, choice in enumerate(choices if len(choices) == 1 else numbered(choices)):
-            if isinstance(choice, dict):
-                chunks += self._read_choice(choice, position)
-        if chunks:
+        if isinstance(choices, list) and not self._closed:
+            for position, choice in enumerate(choices if len(choices) == 1 else numbered(choices)):
+                if isinstance(choice, dict):
+                    self._read_choice(choice, position)
+        if self._out:
             self._waiting = {}
-        return chunks
+        return self._out
 
     def finish(self) -> list[Chunk]:
         """Return the closing chunks after a clean end. Raises UpstreamFault `invalid` if there was no choice at all."""
         if not self._choices:
             raise UpstreamFault("invalid", "The answer holds no choice.")
+        self._out = []
         if self._closed:
             return []
         self._closed, self._last = True, None
-        chunks: list[Chunk] = []
         self._choices = dict(sorted(self._choices.items()))
         for choice in self._choices.values():
             for name, text in choice.texts.items():
                 if rest := text.rest():
-                    chunks += self._chunks(choice, [{name: rest}])
+                    self._send(choice, {name: rest})
             for call in choice.sent_calls:
                 if not choice.cut and (part := call.closing_part()):
-                    chunks += self._chunks(choice, [call.delta(part, {})])
-            if not self.whole:
-                chunks.append(self._chunk(choice, {}, choice.reason()))
+                    self._send(choice, call.delta(part, {}))
+            self._send(choice, {}, choice.reason())
         if self._include_usage and not self.whole:
-            chunks.append({**self.head, **self._waiting, "choices": [], "usage": self.usage})
-        return chunks
+            self._out.append({**self.head, **self._waiting, "choices": [], "usage": self.usage})
+        return self._out
 
     def answer(self, apart: bool = False) -> tuple[dict[str, Any], bytes]:
         """Return the answer as one `chat.completion`, and as JSON, after a clean end; `apart` is for threads.
@@ -227,11 +226,10 @@ class ChunkWriter:
         if isinstance(usage := raw.get("usage"), dict):
             self._reported |= {name: value for name, value in usage.items() if value is not None}
 
-    def _chunks(self, choice: GrowingChoice, deltas: list[dict[str, Any]]) -> list[Chunk]:
-        return [] if self.whole else [self._chunk(choice, delta, later=place > 0) for place, delta in enumerate(deltas)]
-
-    def _chunk(self, choice: GrowingChoice, delta: dict[str, Any], reason: str | None = None, *, later: bool = False) -> Chunk:
-        """Return the chunk for a delta, with the waiting fields unless it is a `later` part of a long text."""
+    def _send(self, choice: GrowingChoice, delta: dict[str, Any], reason: str | None = None, *, later: bool = False) -> None:
+        """Add the chunk for a delta, with the waiting fields unless it is a `later` part of a long text."""
+        if self.whole:
+            return
         written = {"index": choice.index, "delta": delta, "logprobs": None, "finish_reason": reason}
         if choice.waiting and "role" not in delta:  # the opening delta has no other fields
             written |= choice.waiting
@@ -242,73 +240,61 @@ class ChunkWriter:
         chunk["choices"] = [written]
         if self._include_usage:
             chunk["usage"] = None
-        return chunk
+        self._out.append(chunk)
 
-    def _read_choice(self, raw: dict[str, Any], position: int) -> list[Chunk]:
+    def _read_choice(self, raw: dict[str, Any], position: int) -> None:
         if raw.get("error") or raw.get("object") == "error":
             raise error_in(raw)
         delta = delta_of(raw)
         calls = delta.get("tool_calls") if delta else None
         self._parts += len(raw) + (len(delta) if delta else 0) + (len(calls) if type(calls) is list else 0)
         check_parts(self._parts)
-        choice = self._choice_at(raw.get("index"), position, begins=delta is not None)
+        index = raw.get("index")
+        if type(index) is not int or not 0 <= index < _CHOICES_MAX:
+            index = position
+        choice = self._choices.get(index)
         if choice is None:
-            return []
+            if delta is None or index >= _CHOICES_MAX:
+                return
+            choice = self._choices[index] = GrowingChoice(index, self.choice_bytes)
         if "usage" in raw:  # Moonshot puts it here
             self._note_usage(raw)
         if choice.finish_reason is not None:
-            return []
+            return
         if raw.get("logprobs") is not None or not _CHOICE_FIELDS.issuperset(raw):
             choice.waiting |= _unknown(raw, _CHOICE_FIELDS)
             if isinstance(logprobs := raw.get("logprobs"), dict):
                 json_bytes(logprobs)
                 choice.waiting["logprobs"] = join_logprobs(choice.waiting.get("logprobs", {}), logprobs)
-        chunks = [] if delta is None else self._read_delta(choice, delta)
+        if delta is not None:
+            self._read_delta(choice, delta)
         if choice.cut:
             choice.finish_reason, self.cut = "length", True
         elif (reason := raw.get("finish_reason")) is not None:
             choice.finish_reason = finish_reason(reason)
-        return chunks
 
-    def _choice_at(self, index: Any, position: int, *, begins: bool) -> GrowingChoice | None:
-        if type(index) is not int or not 0 <= index < _CHOICES_MAX:
-            index = position
-        choice = self._choices.get(index)
-        if choice is None and begins and index < _CHOICES_MAX:
-            choice = self._choices[index] = GrowingChoice(index, self.choice_bytes)
-        return choice
-
-    def _read_delta(self, choice: GrowingChoice, raw: dict[str, Any]) -> list[Chunk]:
-        chunks: list[Chunk] = []
-        if not (self.whole or choice.begun):
+    def _read_delta(self, choice: GrowingChoice, raw: dict[str, Any]) -> None:
+        if not choice.begun:
             choice.begun = True
             bare = (raw.get("tool_calls") or raw.get("function_call")) and not raw.get("content")
-            chunks += self._chunks(choice, [{"role": "assistant", "content": None if bare else ""}])
+            self._send(choice, {"role": "assistant", "content": None if bare else ""})
         if type(raw.get("content")) is list:
             text, thinking = texts_of_parts(raw["content"])
             raw = {**raw, "content": text}
             if thinking:
                 raw["reasoning_content"] = f"{raw.get('reasoning_content') or ''}{thinking}"
-        chunks += self._chunks(choice, self._read_fields(choice, raw))
-        if "tool_calls" in raw or "function_call" in raw:
-            chunks += self._read_calls(choice, raw)
-        return chunks
-
-    def _read_calls(self, choice: GrowingChoice, raw: dict[str, Any]) -> list[Chunk]:
-        chunks: list[Chunk] = []
+        self._read_fields(choice, raw)
         calls = raw.get("tool_calls")
         for position, call in enumerate(calls if isinstance(calls, list) else ()):
             if isinstance(call, dict):
-                chunks += self._read_call(choice, call, position)
+                self._read_call(choice, call, position)
         if isinstance(old_call := raw.get("function_call"), dict):
             choice.function_call = choice.function_call or GrowingCall("function_call")
-            chunks += self._read_part(choice, choice.function_call, old_call.get("name"), arguments_text(old_call), {})
-        return chunks
+            self._read_part(choice, choice.function_call, old_call.get("name"), arguments_text(old_call), {})
 
-    def _read_fields(self, choice: GrowingChoice, raw: dict[str, Any]) -> list[dict[str, Any]]:
-        """Return the deltas for the fields other than calls: one, and more for the later parts of long texts."""
+    def _read_fields(self, choice: GrowingChoice, raw: dict[str, Any]) -> None:
         delta: dict[str, Any] = {}
-        later: list[dict[str, Any]] = []
+        later: list[dict[str, Any]] = []  # of long texts
         for name, value in raw.items():
             if value is None or name in _DELTA_FIELDS:
                 continue
@@ -327,7 +313,10 @@ class ChunkWriter:
                     known.extend(value)
                 else:
                     choice.extra[name] = list(value) if isinstance(value, list) else value
-        return [delta, *later] if delta else []
+        if delta:
+            self._send(choice, delta)
+        for part_delta in later:
+            self._send(choice, part_delta, later=True)
 
     def _new_text(self, choice: GrowingChoice, name: str) -> GrowingText:
         json_bytes(name)
@@ -338,37 +327,34 @@ class ChunkWriter:
     def _keep(self, unknown: dict[str, Any]) -> None:
         self._kept_bytes += len(json_bytes(unknown)) + _FIELD_OVERHEAD_BYTES
 
-    def _read_call(self, choice: GrowingChoice, raw: dict[str, Any], position: int) -> list[Chunk]:
+    def _read_call(self, choice: GrowingChoice, raw: dict[str, Any], position: int) -> None:
         kind = "custom" if isinstance(raw.get("custom"), dict) else "function"
         body = raw[kind] if isinstance(raw.get(kind), dict) else raw  # some send the function's fields flat
         name = body["name"] if isinstance(body.get("name"), str) and body["name"] else None
         part = arguments_text(body)
         call = choice.call_for(raw, position, kind, name, part)
-        extra = _unknown(raw, _CALL_FIELDS)
-        if extra:
+        if extra := _unknown(raw, _CALL_FIELDS):
             self._keep(extra)
             call.extra |= extra
-        return self._read_part(choice, call, name, part, extra)
+        self._read_part(choice, call, name, part, extra)
 
-    def _read_part(self, choice: GrowingChoice, call: GrowingCall, name: Any, part: str, extra: dict[str, Any]) -> list[Chunk]:
-        chunks: list[Chunk] = []
+    def _read_part(self, choice: GrowingChoice, call: GrowingCall, name: Any, part: str, extra: dict[str, Any]) -> None:
         part = call.arguments.take(choice.within(part))
         self.text_bytes += text_size_bytes(part)
         if call.name is None:
             if not isinstance(name, str) or not name:
-                return []
+                return
             json_bytes([name, call.id])
             call.name = name
             if call is not choice.function_call:
                 call.index = len(choice.sent_calls)
                 choice.sent_calls.append(call)
             self.text_bytes += text_size_bytes(name)
-            chunks += self._chunks(choice, [call.first_delta()])
+            self._send(choice, call.first_delta())
             part, extra = str(call.arguments), {}
         if part or extra:
-            deltas = [call.delta(text, {} if place else extra) for place, text in enumerate(split_text(part))]
-            chunks += self._chunks(choice, deltas)
-        return chunks
+            for place, text in enumerate(split_text(part)):
+                self._send(choice, call.delta(text, {} if place else extra), later=place > 0)
 
 
 def _unknown(raw: dict[str, Any], known: frozenset[str]) -> dict[str, Any]:
