@@ -7,13 +7,17 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Any, TypeGuard, TypeVar
 
 from svc.builtin import provider as builtin
 from svc.config import Config
-from svc.errors import StartError, UpstreamFault
+from svc.errors import ApiError, StartError, UpstreamFault
 from svc.outbound.addresses import checked_url
 from svc.outbound.errors import InvalidURL
+from svc.shapes import Shape, filled, integer, list_of, mapping, matching, number, one_of, refusal, required
+
+T = TypeVar("T")
+D = TypeVar("D")
 
 BUILTIN = "builtin"
 # The default ports of model servers.
@@ -23,9 +27,8 @@ PRICES = {
     "image": ("micros_per_image",),
     "speech": ("micros_per_thousand_audio_tokens",),
 }
-_DEAREST_MICROS = 10**12
 MODEL_NAME_LENGTH = 300
-_SLUG = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
+_URL_LENGTH = 2_000
 _LIST_SECONDS = 60.0
 _FAILED_LIST_SECONDS = 1.0
 _LONGEST_WAIT_SECONDS = 2.0  # of a request for a provider's list
@@ -33,6 +36,43 @@ _MOST_LISTED = 5_000
 
 # The models, the providers that list their own models, and the default model.
 Offer = tuple[list["Model"], list["Provider"], str | None]
+
+
+def is_model_name(value: Any) -> TypeGuard[str]:
+    """Return whether `value` can be a provider's own name for a model: it goes into ids, records and lists."""
+    return isinstance(value, str) and 0 < len(value) <= MODEL_NAME_LENGTH and value.isprintable()
+
+
+def _check_model_name(value: Any, param: str) -> str:
+    if not is_model_name(value):
+        raise refusal(value, param, MODEL_NAME.expected)
+    return value
+
+
+def _check_base_url(value: Any, param: str) -> str:
+    try:
+        if not isinstance(value, str) or len(value) > _URL_LENGTH or "?" in value:
+            raise InvalidURL
+        return str(checked_url(value)).rstrip("/")
+    except InvalidURL:
+        raise refusal(value, param, BASE_URL.expected) from None
+
+
+PROVIDER_NAME = matching(re.compile(r"[a-z0-9][a-z0-9_\-]{0,62}"), "a slug: a-z, 0-9, - and _, at most 63 characters", 63)
+BASE_URL = Shape(
+    _check_base_url,
+    "an address such as https://api.example.com/v1, without user name, query and fragment",
+    {"type": "string", "maxLength": _URL_LENGTH, "pattern": "^[Hh][Tt][Tt][Pp][Ss]?://[^/?#@\\\\]+(/[^?#]*)?$"},
+)
+API_KEY = matching(re.compile(r"[!-~]{1,4096}"), "printable ASCII without spaces, or null for none", 4096)
+KIND = one_of(*PRICES)
+MODEL_NAME = Shape(
+    _check_model_name,
+    f"the provider's own name for a model, of 1 to {MODEL_NAME_LENGTH} characters, or an object with it",
+    {"type": "string", "minLength": 1, "maxLength": MODEL_NAME_LENGTH},
+)
+_MICROS = integer(0, 10**12)
+_TABLES = list_of(mapping)
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,11 +268,6 @@ class Catalog:
             listed.asking = None
 
 
-def is_model_name(value: Any) -> TypeGuard[str]:
-    """Return whether `value` can be a provider's own name for a model: it goes into ids, records and lists."""
-    return isinstance(value, str) and 0 < len(value) <= MODEL_NAME_LENGTH and value.isprintable()
-
-
 def _listed_model(provider: Provider, name: str) -> Model:
     prices = dict(zip(PRICES["chat"], provider.listed_prices, strict=True))
     return Model(f"{provider.name}/{name}", name, provider, "chat", prices)
@@ -265,7 +300,7 @@ def read_file(path: Path, environ: Mapping[str, str]) -> Offer:
         raise StartError(f"the catalog {path} cannot be read: {error}") from None
     try:
         return _parse(document, environ)
-    except ValueError as error:
+    except (ApiError, ValueError) as error:
         raise StartError(f"the catalog {path}: {error}") from None
 
 
@@ -274,11 +309,12 @@ def _parse(document: dict[str, Any], environ: Mapping[str, str]) -> Offer:
     models: list[Model] = []
     providers: list[Provider] = []
     listed: list[Provider] = []
-    for number, table in enumerate(_tables(document, "providers", "the file"), 1):
-        provider = _provider(table, f"provider {number}", environ)
+    tables: list[dict[str, Any]] = _optional(document, "providers", _TABLES, [], "the file")
+    for place, table in enumerate(tables, 1):
+        provider = _provider(table, f"provider {place}", environ)
         providers.append(provider)
         if "models" in table:
-            models += [_model(entry, provider) for entry in _tables(table, "models", provider.name)]
+            models += [_model(entry, provider) for entry in required(table, "models", _TABLES, provider.name)]
         else:
             listed.append(provider)
     aliases = (alias for model in models for alias in model.aliases)
@@ -286,32 +322,23 @@ def _parse(document: dict[str, Any], environ: Mapping[str, str]) -> Offer:
         for name, times in Counter(listing).items():
             if times > 1:
                 raise ValueError(f"{name!r} is used twice")
-    return models, listed, _text(document, "default_model", "the file")
+    return models, listed, _optional(document, "default_model", filled, None, "the file")
 
 
 def _provider(table: dict[str, Any], place: str, environ: Mapping[str, str]) -> Provider:
-    _only(table, place, "name", "base_url", "api_key", "api_key_env", "timeout_seconds", "models", *PRICES["chat"])
-    name = _text(table, "name", place)
-    if not name or not _SLUG.fullmatch(name) or name == BUILTIN:
-        raise ValueError(f"{place}: name must be a slug (a-z, 0-9, - and _) other than {BUILTIN!r}")
-    base_url = _text(table, "base_url", name) or ""
-    try:
-        checked_url(base_url)
-    except InvalidURL as error:
-        raise ValueError(f"{name}: base_url must be an address such as http://127.0.0.1:11434/v1. {error}") from None
-    if "?" in base_url:
-        raise ValueError(f"{name}: base_url must end with its path")
-    key_variable = _text(table, "api_key_env", name)
-    if key_variable and "api_key" in table:
-        raise ValueError(f"{name}: give api_key or api_key_env, not both")
-    if key_variable and not environ.get(key_variable):
-        raise ValueError(f"{name}: the environment has no {key_variable}, which api_key_env names")
-    api_key = environ[key_variable] if key_variable else _text(table, "api_key", name)
-    if api_key and not (api_key.isascii() and api_key.isprintable()):
-        raise ValueError(f"{name}: the API key must be printable ASCII")
-    timeout_seconds = table.get("timeout_seconds", 120)
-    if type(timeout_seconds) not in (int, float) or not 0 < timeout_seconds <= 3600:
-        raise ValueError(f"{name}: timeout_seconds must be a number over 0, up to 3600")
+    name = required(table, "name", PROVIDER_NAME, place)
+    if name == BUILTIN:
+        raise ValueError(f"{place}: the name {BUILTIN!r} is taken")
+    _only(table, name, "name", "base_url", "api_key", "api_key_env", "timeout_seconds", "models", *PRICES["chat"])
+    base_url = required(table, "base_url", BASE_URL, name)
+    timeout_seconds = _optional(table, "timeout_seconds", number(0.001, 3600), 120.0, name)
+    if (key_variable := _optional(table, "api_key_env", filled, None, name)) is not None:
+        if "api_key" in table:
+            raise ValueError(f"{name}: give api_key or api_key_env, not both")
+        if not environ.get(key_variable):
+            raise ValueError(f"{name}: the environment has no {key_variable}, which api_key_env names")
+        table = {**table, "api_key": environ[key_variable]}
+    api_key = _optional(table, "api_key", API_KEY, None, name)
     given = [price for price in PRICES["chat"] if price in table]
     if "models" in table and given:
         raise ValueError(f"{name}: {given[0]} is for a provider without models; here each [[providers.models]] has its own")
@@ -320,31 +347,20 @@ def _provider(table: dict[str, Any], place: str, environ: Mapping[str, str]) -> 
             f"{name}: with an API key and without [[providers.models]] set the prices of the models that it lists: "
             f"{' and '.join(PRICES['chat'])} (0 if they are free)"
         )
-    input_price, output_price = (_price(table, price, name) for price in PRICES["chat"])
-    return Provider(name, base_url.rstrip("/"), api_key, float(timeout_seconds), listed_prices=(input_price, output_price))
-
-
-def _price(table: dict[str, Any], price: str, place: str) -> int:
-    micros = table.get(price, 0)
-    if type(micros) is not int or not 0 <= micros <= _DEAREST_MICROS:
-        raise ValueError(f"{place}: {price} must be whole micros from 0 to 10^12")
-    return micros
+    input_price, output_price = (_optional(table, price, _MICROS, 0, name) for price in PRICES["chat"])
+    return Provider(name, base_url, api_key, timeout_seconds, listed_prices=(input_price, output_price))
 
 
 def _model(table: dict[str, Any], provider: Provider) -> Model:
-    name = _text(table, "id", f"{provider.name}, a model") or ""
-    if not is_model_name(name):
-        raise ValueError(f"{provider.name}: each model needs an id, the upstream's name for it")
+    name = required(table, "id", MODEL_NAME, f"{provider.name}, a model")
     place = f"{provider.name}/{name}"
-    kind = table.get("kind", "chat")
-    if not isinstance(kind, str) or kind not in PRICES:
-        raise ValueError(f"{place}: kind must be one of {', '.join(PRICES)}")
+    kind = _optional(table, "kind", KIND, "chat", place)
     _only(table, place, "id", "kind", "fallback", "aliases", *PRICES[kind])
-    prices = {price: _price(table, price, place) for price in PRICES[kind]}
-    fallback = _text(table, "fallback", place)
-    aliases = table.get("aliases", [])
-    if not isinstance(aliases, list) or not all(is_model_name(alias) and "/" not in alias for alias in aliases):
-        raise ValueError(f"{place}: aliases must be a list of names without a slash, such as ['gpt-5']")
+    prices = {price: _optional(table, price, _MICROS, 0, place) for price in PRICES[kind]}
+    fallback = _optional(table, "fallback", filled, None, place)
+    aliases = _optional(table, "aliases", list_of(MODEL_NAME), [], place)
+    if any("/" in alias for alias in aliases):
+        raise ValueError(f"{place}.aliases must be a list of names without a slash, such as ['gpt-5']")
     if fallback in (place, *aliases):
         raise ValueError(f"{place}: a model cannot be its own fallback")
     return Model(place, name, provider, kind, prices, fallback, tuple(aliases))
@@ -356,15 +372,5 @@ def _only(table: dict[str, Any], place: str, *known: str) -> None:
             raise ValueError(f"{place}: {key!r} is not known; known are {', '.join(known)}")
 
 
-def _text(table: dict[str, Any], key: str, place: str) -> str | None:
-    value = table.get(key)
-    if value is not None and (not isinstance(value, str) or not value):
-        raise ValueError(f"{place}: {key} must be a string that is not empty")
-    return value
-
-
-def _tables(table: dict[str, Any], key: str, place: str) -> list[dict[str, Any]]:
-    value = table.get(key, [])
-    if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
-        raise ValueError(f"{place}: {key} must be a list of tables, [[{key}]]")
-    return value
+def _optional(table: dict[str, Any], key: str, shape: Shape[T], default: D, place: str) -> T | D:
+    return shape.check(table[key], f"{place}.{key}") if key in table else default

@@ -1,7 +1,6 @@
 """A user's own model-provider endpoints (BYOK): their records, and their keys encrypted at rest."""
 
 import os
-import re
 import sqlite3
 from collections.abc import Mapping
 from functools import cache
@@ -13,18 +12,14 @@ from svc import quota
 from svc.db import Page, page
 from svc.errors import ApiError
 from svc.ids import new_id, timestamp
-from svc.inference.catalog import MODEL_NAME_LENGTH, PRICES, is_model_name
-from svc.outbound.addresses import checked_url, same_origin
-from svc.outbound.errors import InvalidURL
-from svc.shapes import ABSENT, Absent, Shape, list_of, matching, nullable, one_of, record, refusal, required
+from svc.inference.catalog import API_KEY, BASE_URL, KIND, MODEL_NAME, PROVIDER_NAME
+from svc.outbound.addresses import same_origin
+from svc.shapes import ABSENT, Absent, Shape, list_of, nullable, record, required
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-_SLUG = re.compile(r"[a-z0-9][a-z0-9_\-]{0,62}")  # also valid in the pattern of an input element
 _NONCE_BYTES = 12
-_KEY = re.compile(r"[!-~]{1,4096}")
-_URL_LENGTH = 2_000
 _HINTED_KEY_LENGTH = 16
 MOST_MODELS = 500
 
@@ -56,15 +51,6 @@ def _aead(secret: bytes) -> "AESGCM":
     return AESGCM(secret)
 
 
-def _check_base_url(value: Any, param: str) -> str:
-    try:
-        if not isinstance(value, str) or len(value) > _URL_LENGTH or "?" in value:
-            raise InvalidURL
-        return str(checked_url(value)).rstrip("/")
-    except InvalidURL:
-        raise refusal(value, param, _AN_ADDRESS) from None
-
-
 def _check_models(value: Any, param: str) -> list[str | dict[str, str]]:
     models = dict(_MODEL_LIST.check(value, param))  # each name once
     return [name if kind is None else {"id": name, "kind": kind} for name, kind in models.items()]
@@ -72,47 +58,28 @@ def _check_models(value: Any, param: str) -> list[str | dict[str, str]]:
 
 def _model(value: Any, param: str) -> tuple[str, str | None]:
     if isinstance(value, dict):
-        return required(value, "id", _MODEL_NAME, param), required(value, "kind", _KIND, param)
-    return _MODEL_NAME.check(value, param), None
+        return required(value, "id", MODEL_NAME, param), required(value, "kind", KIND, param)
+    return MODEL_NAME.check(value, param), None
 
 
-def _model_name(value: Any, param: str) -> str:
-    if not is_model_name(value):
-        raise refusal(value, param, _A_MODEL_NAME)
-    return value
-
-
-_AN_ADDRESS = "an address such as https://api.example.com/v1, without user name, query and fragment"
-_A_MODEL_NAME = f"the provider's own name for a model, of 1 to {MODEL_NAME_LENGTH} characters, or an object with it"
-_NAME = matching(_SLUG, "a slug: a-z, 0-9, - and _, at most 63 characters", 63).about(
-    "The prefix of its models' ids. Unique for the caller, and not a name that the operator uses."
+_NAME = PROVIDER_NAME.about("The prefix of its models' ids. Unique for the caller, and not a name that the operator uses.")
+_BASE_URL = BASE_URL.about(
+    "Where its OpenAI-compatible API begins: http or https, without user name, query and fragment. Every address that its host "
+    "resolves to must be allowed, at creation as at each use. A new scheme, host or port drops the stored key unless a new one "
+    "comes along."
 )
-_BASE_URL = Shape(
-    _check_base_url,
-    _AN_ADDRESS,
-    {
-        "type": "string",
-        "description": "Where its OpenAI-compatible API begins: http or https, without user name, query and fragment. Every "
-        "address that its host resolves to must be allowed, at creation as at each use. A new scheme, host or port drops the "
-        "stored key unless a new one comes along.",
-        "maxLength": _URL_LENGTH,
-        "pattern": "^[Hh][Tt][Tt][Pp][Ss]?://[^/?#@\\\\]+(/[^?#]*)?$",
-    },
-)
-_API_KEY = matching(_KEY, "printable ASCII without spaces, or null for none", 4096).about(
+_API_KEY = API_KEY.about(
     "Sent there as `Authorization: Bearer <key>`, and never shown again: it is stored encrypted. Printable ASCII without spaces; "
     "null for none."
 )
-_KIND = one_of(*PRICES)
-_MODEL_NAME = Shape(_model_name, _A_MODEL_NAME, {"type": "string", "minLength": 1, "maxLength": MODEL_NAME_LENGTH})
 OWN_MODEL = Shape(
     _model,
-    _A_MODEL_NAME,
+    MODEL_NAME.expected,
     {
         "description": "A model by the provider's own name, or with what it makes where that is no chat.",
         "anyOf": [
-            _MODEL_NAME.schema,
-            {"type": "object", "properties": {"id": _MODEL_NAME.schema, "kind": _KIND.schema}, "required": ["id", "kind"]},
+            MODEL_NAME.schema,
+            {"type": "object", "properties": {"id": MODEL_NAME.schema, "kind": KIND.schema}, "required": ["id", "kind"]},
         ],
     },
 )

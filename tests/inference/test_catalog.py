@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from svc.errors import StartError, UpstreamFault
+from svc.errors import ApiError, StartError, UpstreamFault
 from svc.inference import catalog as catalog_module
 from svc.inference.catalog import LOCAL_SERVERS, PRICES, Catalog, Model, Provider, local_servers, read_file
 
@@ -89,7 +89,7 @@ async def test_the_models_that_a_provider_lists_itself_have_its_own_price(tmp_pa
         ("api_key = 'x'\n", "a: with an API key and without"),
         ("api_key_env = 'OLLAMA_KEY'\n", "input_micros_per_million_tokens and output_micros_per_million_tokens"),
         (f"{PRICED}models = []\n", "a: input_micros_per_million_tokens is for a provider without models"),
-        ("input_micros_per_million_tokens = -1\n", "whole micros"),
+        ("input_micros_per_million_tokens = -1\n", "must be an integer"),
     ],
 )
 def test_listed_models_of_a_provider_with_a_key_are_never_free_by_accident(tmp_path: Path, entries: str, told: str) -> None:
@@ -213,26 +213,26 @@ WRONG = [
     ("[[providers]]\nname = 'a'", "base_url"),
     *((f"[[providers]]\nbase_url = 'http://a'\nname = {name}", "name") for name in (
         "''", "7", "'A'", "'a/b'", "'a b'", "'-a'", "'ä'", "'builtin'", '"a\\n"', f"'{'a' * 64}'", "['a']", "true")),
-    *((f"[[providers]]\nname = 'a'\nbase_url = {url}", "a: base_url") for url in (
+    *((f"[[providers]]\nname = 'a'\nbase_url = {url}", "a.base_url") for url in (
         "''", "7", "'a.example'", "'ftp://a'", "'http://'", "'http://u@a'", "'http://:sk-hunter2-hunter2@a'", "'http://u:sk-hunter2-hunter2@a'",
         "'http://a?x=1'", "'http://a#x'", "'http://[::1'", "'http://a:99999'", "'http://a:0'", "'http://a b'", '"http://a\\nb"', '"http://a\\u0000"')),
     (f"[[providers]]\n{PROVIDER}api_key = 'x'\napi_key_env = 'OLLAMA_KEY'", "a: give api_key or api_key_env"),
     (f"[[providers]]\n{PROVIDER}api_key_env = 'NO_SUCH_KEY'", "NO_SUCH_KEY"),
     (f"[[providers]]\n{PROVIDER}api_key = ''", "api_key"),
     (f"[[providers]]\n{PROVIDER}api_key = 7", "api_key"),
-    (f'[[providers]]\n{PROVIDER}api_key = "sk-hunter2-hunter2\\n"', "a: the API key"),
-    (f"[[providers]]\n{PROVIDER}api_key = 'sk-hunter2-hunter2-ä'", "a: the API key"),
-    *((f"[[providers]]\n{PROVIDER}timeout_seconds = {seconds}", "a: timeout_seconds") for seconds in (
+    (f'[[providers]]\n{PROVIDER}api_key = "sk-hunter2-hunter2\\n"', "a.api_key"),
+    (f"[[providers]]\n{PROVIDER}api_key = 'sk-hunter2-hunter2-ä'", "a.api_key"),
+    *((f"[[providers]]\n{PROVIDER}timeout_seconds = {seconds}", "a.timeout_seconds") for seconds in (
         "0", "-1", "3601", "nan", "inf", "'60'", "true", "[]")),
     (f"[[providers]]\n{PROVIDER}timeout = 60", "'timeout'"),
-    (f"[[providers]]\n{PROVIDER}models = 7", "a: models"),
-    (f"[[providers]]\n{PROVIDER}models = ['m']", "a: models"),
+    (f"[[providers]]\n{PROVIDER}models = 7", "a.models"),
+    (f"[[providers]]\n{PROVIDER}models = ['m']", "a.models"),
     (f"[[providers]]\n{PROVIDER}[[providers]]\n{PROVIDER}", "'a' is used twice"),
     # a model
-    (f"[[providers]]\n{PROVIDER}[[providers.models]]", "a: each model"),
+    (f"[[providers]]\n{PROVIDER}[[providers.models]]", "a, a model"),
     *((f"[[providers]]\n{PROVIDER}[[providers.models]]\nid = {name}", "a")
       for name in ("''", "7", '"a\\n"', f"'{'x' * 301}'", "['m']")),
-    *((f"[[providers]]\n{PROVIDER}{MODEL}kind = {kind}", "a/m: kind") for kind in ("'video'", "''", "7", "[]", "{}", "['chat']")),
+    *((f"[[providers]]\n{PROVIDER}{MODEL}kind = {kind}", "a/m.kind") for kind in ("'video'", "''", "7", "[]", "{}", "['chat']")),
     *((f"[[providers]]\n{PROVIDER}{MODEL}{price} = {micros}", price)
       for price in PRICES["chat"] for micros in ("-1", "1.5", "'1'", "true", "1000000000001", "nan", "[]")),
     (f"[[providers]]\n{PROVIDER}{MODEL}micros_per_image = 1", "'micros_per_image'"),
@@ -245,7 +245,7 @@ WRONG = [
     (f"[[providers]]\n{PROVIDER}{MODEL}fallback = 'a/p'\n[[providers.models]]\nid = 'p'\nkind = 'image'", "'a/p'"),
     (f"default_model = 'a/m'\n[[providers]]\n{PROVIDER}{MODEL}kind = 'image'", "'a/m'"),
     # aliases
-    *((f"[[providers]]\n{PROVIDER}{MODEL}aliases = {aliases}", "a/m: aliases") for aliases in (
+    *((f"[[providers]]\n{PROVIDER}{MODEL}aliases = {aliases}", "a/m.aliases") for aliases in (
         "'gpt-5'", "7", "{}", "['']", "[7]", "['a/m']", "['gpt-5', 'openai/gpt-5']", '["a\\n"]', f"['{'x' * 301}']")),
     (f"[[providers]]\n{PROVIDER}{MODEL}aliases = ['gpt-5', 'gpt-5']", "'gpt-5' is used twice"),
     (f"[[providers]]\n{PROVIDER}{MODEL}aliases = ['s']\n[[providers.models]]\nid = 'n'\naliases = ['s']", "'s' is used twice"),
@@ -281,7 +281,7 @@ def test_no_value_in_the_place_of_another_ends_in_anything_but_one_line(value: A
     place[data.draw(st.sampled_from(sorted(place)))] = value
     try:
         made(catalog_module._parse(document, {}))
-    except (ValueError, StartError) as error:
+    except (ApiError, ValueError, StartError) as error:
         assert str(error)
 
 
