@@ -52,7 +52,7 @@ slug = matching(re.compile("[a-z]+"), "a slug", 5)
         (nullable(string), None, None),
     ],
 )
-def test_an_accepted_value_is_returned_with_its_type(shape: Shape[Any], value: Any, passed: Any) -> None:
+def test_valid_value_is_returned_with_its_type(shape: Shape[Any], value: Any, passed: Any) -> None:
     found = shape.check(value, "x")
     assert found == passed and type(found) is type(passed)
 
@@ -77,7 +77,7 @@ def test_an_accepted_value_is_returned_with_its_type(shape: Shape[Any], value: A
         (list_of(string, least=1, most=2), [[], ["a"] * 3, "a", {}], "a list of 1 to 2"),
     ],
 )
-def test_a_refused_value_is_named_by_its_place_with_what_to_send(shape: Shape[Any], values: list[Any], expected: str) -> None:
+def test_error_names_the_path_and_the_expected_value(shape: Shape[Any], values: list[Any], expected: str) -> None:
     for value in values:
         with pytest.raises(ApiError) as refused:
             shape.check(value, "a.b")
@@ -93,7 +93,7 @@ def test_null_counts_as_missing(shape: Shape[Any]) -> None:
         assert (refused.value.code, refused.value.error["param"]) == ("missing_field", "holder.x")
 
 
-def test_a_wrong_item_of_a_list_is_named_by_its_place() -> None:
+def test_error_names_the_path_of_a_list_item() -> None:
     with pytest.raises(ApiError) as refused:
         list_of(list_of(string)).check([["a"], ["b", 1]], "x")
     assert refused.value.error["param"] == "x[1][1]"
@@ -130,7 +130,7 @@ VALUES = [
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.expected)
-def test_the_json_schema_accepts_what_the_check_accepts(shape: Shape[Any]) -> None:
+def test_json_schema_and_check_accept_the_same_values(shape: Shape[Any]) -> None:
     for value in [*VALUES, None]:
         try:
             shape.check(value, "x")
@@ -165,26 +165,26 @@ def refused(shape: Shape[Any], value: Any, param: str = "") -> tuple[str, Any]:
     return error.value.code, error.value.error["param"]
 
 
-def test_a_record_is_typed_and_ignores_other_fields() -> None:
+def test_record_is_typed_and_ignores_other_fields() -> None:
     assert THING.check({"name": "a", "id": 7}, "") == Thing("a", 6, None)
     assert THING.check({"name": "a", "size": None, "color": "red"}, "") == Thing("a", 6, "red")
 
 
-def test_a_wrong_field_of_a_record_is_named_by_its_place() -> None:
+def test_error_names_the_path_of_a_field() -> None:
     assert refused(THING, {}) == ("missing_field", "name")
     assert refused(THING, {"name": "a", "size": 10}) == ("invalid_value", "size")
     assert refused(list_of(THING), [{"name": "a"}, {"name": ""}], "things") == ("invalid_value", "things[1].name")
     assert refused(list_of(THING), ["a"], "things") == ("invalid_value", "things[0]")
 
 
-def test_a_partial_update_tells_null_from_a_field_that_was_not_sent() -> None:
+def test_partial_update_distinguishes_null_from_missing() -> None:
     assert given(CHANGES.check({}, "")) == {}
     assert given(CHANGES.check({"color": None}, "")) == {"color": None}
     assert given(CHANGES.check({"name": "a", "other": 1}, "")) == {"name": "a"}
     assert refused(CHANGES, {"name": None}) == ("missing_field", "name")
 
 
-def test_the_schema_of_a_record_says_what_is_required_and_what_a_missing_field_means() -> None:
+def test_record_schema_has_required_fields_and_defaults() -> None:
     assert (THING.schema.name, THING.example) == ("Thing", {"name": "a"})
     assert dict(THING.schema) == {
         "type": "object",
@@ -199,7 +199,7 @@ def test_the_schema_of_a_record_says_what_is_required_and_what_a_missing_field_m
     assert "required" not in CHANGES.schema
 
 
-def test_a_record_shows_an_example_of_each_refusal() -> None:
+def test_record_yields_an_example_of_each_refusal() -> None:
     def shown(shape: Shape[Any]) -> list[str]:
         return [error.error["message"] for error in shape.example_refusals()]
 
@@ -210,7 +210,7 @@ def test_a_record_shows_an_example_of_each_refusal() -> None:
     assert [error.code for error in CHANGES.example_refusals()] == ["missing_field", "invalid_value"]
 
 
-def test_a_field_without_a_shape_is_an_error_of_the_programmer() -> None:
+def test_field_without_a_shape_is_an_error() -> None:
     class Wrong(NamedTuple):
         name: str
 

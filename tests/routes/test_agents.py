@@ -52,9 +52,7 @@ async def headers(service: Service) -> dict[str, str]:
     return await service.bearer()
 
 
-async def test_the_assistant_plans_a_goal_into_tool_calls_and_its_artifact_can_be_fetched(
-    service: Service, headers: dict[str, str]
-) -> None:
+async def test_assistant_plans_tool_calls_and_writes_an_artifact(service: Service, headers: dict[str, str]) -> None:
     found = await run(service, headers, GOAL, "builtin/assistant")
     assert found[0] == {**found[0], "type": "started", "model": "builtin/assistant", "max_steps": 6}
     calls = {event["name"]: event for event in found if event["type"] == "tool_call"}
@@ -72,14 +70,14 @@ async def test_the_assistant_plans_a_goal_into_tool_calls_and_its_artifact_can_b
     assert shown["run_id"] == found[0]["run_id"] and shown["name"] == artifact["name"]
 
 
-async def test_a_script_plays_one_part_a_step(service: Service, headers: dict[str, str]) -> None:
+async def test_script_plays_one_part_for_each_step(service: Service, headers: dict[str, str]) -> None:
     found = await run(service, headers, 'say thinking\ntool calculate {"expression": "2 + 2"}\n---\nsay It is 4.')
     kinds = [event["type"] for event in found if event["type"] != "delta"]
     assert kinds == ["started", "step", "tool_call", "tool_result", "step", "final"]
     assert found[-1]["output"] == "It is 4." and found[-1]["steps"] == 2 and texts(found) == "thinkingIt is 4."
 
 
-async def test_a_failing_tool_is_a_result_that_the_model_sees_and_not_the_end(service: Service, headers: dict[str, str]) -> None:
+async def test_failed_tool_is_a_result_and_the_run_continues(service: Service, headers: dict[str, str]) -> None:
     script = "\n".join(
         [
             'tool calculate {"expression": "1 / 0"}',
@@ -110,7 +108,7 @@ async def test_tools_write_list_and_read_artifacts(service: Service, headers: di
     assert listed[0]["id"] == artifact_id and read == "Grüße 🙂" and now.endswith("Z")
 
 
-async def test_anothers_artifact_cannot_be_read_by_a_tool(service: Service, headers: dict[str, str]) -> None:
+async def test_tool_cannot_read_an_artifact_of_another_account(service: Service, headers: dict[str, str]) -> None:
     written = await run(service, headers, 'tool write_artifact {"name": "n.txt", "content": "mine"}\n---\nsay ok')
     artifact_id = written[-1]["artifacts"][0]["id"]
     found = await run(
@@ -120,9 +118,7 @@ async def test_anothers_artifact_cannot_be_read_by_a_tool(service: Service, head
     assert not read["ok"] and listed["result"] == []
 
 
-async def test_pictures_and_speech_are_paid_for_and_kept_as_artifacts_of_the_run(
-    service: Service, headers: dict[str, str]
-) -> None:
+async def test_images_and_speech_are_charged_and_stored_as_artifacts(service: Service, headers: dict[str, str]) -> None:
     script = 'tool generate_image {"prompt": "a lighthouse"}\ntool generate_audio {"input": "Hello."}\n---\nsay done'
     broke = await run(service, headers, script)
     assert not any(event["ok"] for event in broke if event["type"] == "tool_result") and broke[-1]["cost_micros"] == 0
@@ -137,13 +133,13 @@ async def test_pictures_and_speech_are_paid_for_and_kept_as_artifacts_of_the_run
     assert {artifact["id"] for artifact in listed} == {artifact["id"] for artifact in found[-1]["artifacts"]}
 
 
-async def test_steps_used_up_stop_the_run(service: Service, headers: dict[str, str]) -> None:
+async def test_run_stops_after_its_last_step(service: Service, headers: dict[str, str]) -> None:
     script = 'tool calculate {"expression": "1"}\n---\ntool calculate {"expression": "2"}\n---\nsay never'
     found = await run(service, headers, script, max_steps=2)
     assert found[-1] == {**found[-1], "type": "stopped", "reason": "max_steps", "steps": 2}
 
 
-async def test_a_projects_lower_cap_applies_silently_and_its_instructions_lead(service: Service, headers: dict[str, str]) -> None:
+async def test_projects_lower_step_limit_and_instructions_apply(service: Service, headers: dict[str, str]) -> None:
     project = (await service.client.post("/projects", json={"name": "p", "max_planner_steps": 1}, headers=headers)).json()
     found = await run(
         service, headers, 'tool calculate {"expression": "1"}\n---\nsay never', max_steps=9, project_id=project["id"]
@@ -178,7 +174,7 @@ async def test_a_projects_lower_cap_applies_silently_and_its_instructions_lead(s
         ({"goal": "g", "project_id": 5}, 400, "project_id"),
     ],
 )
-async def test_a_fault_before_the_stream_is_an_ordinary_error_and_leaves_no_run(
+async def test_error_before_the_stream_is_a_status_and_stores_no_run(
     service: Service, headers: dict[str, str], body: dict[str, Any], status: int, param: str
 ) -> None:
     answer = await service.client.post(RUN, json=body, headers=headers)
@@ -187,7 +183,7 @@ async def test_a_fault_before_the_stream_is_an_ordinary_error_and_leaves_no_run(
     assert (await service.client.get("/v1/agents/runs", headers=headers)).json()["data"] == []
 
 
-async def test_only_the_tools_that_were_named_can_be_called(service: Service, headers: dict[str, str]) -> None:
+async def test_run_can_call_only_the_named_tools(service: Service, headers: dict[str, str]) -> None:
     found = await run(service, headers, 'tool calculate {"expression": "1"}\n---\nsay ok', tools=["current_time"])
     assert found[0]["tools"] == ["current_time"]
     assert not next(event for event in found if event["type"] == "tool_result")["ok"]
@@ -195,7 +191,7 @@ async def test_only_the_tools_that_were_named_can_be_called(service: Service, he
     assert found[0]["tools"] == [] and found[-1]["type"] == "final"
 
 
-async def test_sessions_may_search_memory_and_keys_may_not(service: Service, headers: dict[str, str]) -> None:
+async def test_only_sessions_can_search_memory(service: Service, headers: dict[str, str]) -> None:
     key = bearer((await service.make_key(headers))["key"])
     assert "search_memory" not in (await run(service, key, "say The zebra is called Ada."))[0]["tools"]
     script = 'tool search_memory {"query": "zebra AND (\\" OR"}\n---\nsay ok'
@@ -208,7 +204,7 @@ async def test_sessions_may_search_memory_and_keys_may_not(service: Service, hea
     assert none == []
 
 
-async def test_a_fault_of_the_model_is_the_error_event(service: Service, headers: dict[str, str]) -> None:
+async def test_model_error_is_the_error_event(service: Service, headers: dict[str, str]) -> None:
     for script, code in (
         ("fail 500 oops", "upstream_error"),
         ("say hi\ndrop", "upstream_error"),
@@ -218,13 +214,13 @@ async def test_a_fault_of_the_model_is_the_error_event(service: Service, headers
         assert last["type"] == "error" and last["error"]["code"] == code and {"message", "type", "param"} <= set(last["error"])
 
 
-async def test_text_of_every_kind_stays_inside_one_event(service: Service, headers: dict[str, str]) -> None:
+async def test_any_text_stays_in_one_event(service: Service, headers: dict[str, str]) -> None:
     text = 'data: {"type":"final"}\n\nevent: x\r\n\u2028\u0085\x00 🙂 "quoted"'
     found = await run(service, headers, f"say {orjson.dumps(text).decode()}")
     assert texts(found) == text == found[-1]["output"]
 
 
-async def test_a_run_takes_one_admission_and_its_steps_none(service: Service, headers: dict[str, str]) -> None:
+async def test_run_takes_one_admission(service: Service, headers: dict[str, str]) -> None:
     script = 'tool calculate {"expression": "1"}\n---\ntool calculate {"expression": "1"}\n---\nsay ok'
     answer = await service.client.post(RUN, json={"goal": script, "model": "builtin/script"}, headers=headers)
     assert events(answer)[-1]["steps"] == 3 and answer.headers["x-ratelimit-remaining-requests"] == "19"
@@ -233,7 +229,7 @@ async def test_a_run_takes_one_admission_and_its_steps_none(service: Service, he
     assert (await service.client.post(RUN, json={"goal": "g"}, headers=headers)).status_code == 429
 
 
-async def test_runs_are_listed_newest_first_by_page_and_never_anothers(service: Service, headers: dict[str, str]) -> None:
+async def test_list_has_pages_newest_first_without_other_accounts(service: Service, headers: dict[str, str]) -> None:
     ids = []
     for number in range(5):
         service.clocks.advance(1)
@@ -263,7 +259,7 @@ async def test_stopping_an_ended_run_is_409(service: Service, headers: dict[str,
     assert (answer.status_code, answer.json()["error"]["code"]) == (409, "already_ended")
 
 
-async def test_runs_are_found_by_status_and_by_project(service: Service, headers: dict[str, str]) -> None:
+async def test_list_is_filtered_by_status_and_project(service: Service, headers: dict[str, str]) -> None:
     project = (await service.client.post("/projects", json={"name": "Thesis"}, headers=headers)).json()["id"]
     filed = (await run(service, headers, "say done", project_id=project))[0]["run_id"]
     failed = (await run(service, headers, "fail 500 no"))[0]["run_id"]

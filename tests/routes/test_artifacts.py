@@ -34,7 +34,7 @@ async def stored_pieces(service: Service) -> int:
 # --- the objects
 
 
-async def test_an_artifact_comes_back_as_it_was_made(service: Service) -> None:
+async def test_artifact_is_returned_as_created(service: Service) -> None:
     headers = await service.bearer()
     project = await make_project(service, headers)
     made = await make_artifact(
@@ -61,7 +61,7 @@ async def test_an_artifact_comes_back_as_it_was_made(service: Service) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"\xff\0\r\n", LONG, LONG[:PIECE_BYTES], LONG[: PIECE_BYTES + 1]])
-async def test_bytes_come_as_base64_and_go_as_they_are(service: Service, content: bytes) -> None:
+async def test_base64_content_is_stored_as_bytes(service: Service, content: bytes) -> None:
     headers = await service.bearer()
     made = await make_artifact(service, headers, content_base64=base64.b64encode(content).decode())
     assert (made["size"], made["sha256"]) == (len(content), hashlib.sha256(content).hexdigest())
@@ -70,14 +70,14 @@ async def test_bytes_come_as_base64_and_go_as_they_are(service: Service, content
     assert answer.headers["content-length"] == str(len(content))
 
 
-async def test_a_type_that_is_not_named_follows_from_the_field(service: Service) -> None:
+async def test_default_type_depends_on_the_content_field(service: Service) -> None:
     headers = await service.bearer()
     assert (await make_artifact(service, headers))["content_type"] == "text/plain; charset=utf-8"
     assert (await make_artifact(service, headers, content_type=None))["content_type"] == "text/plain; charset=utf-8"
     assert (await make_artifact(service, headers, content_base64=""))["content_type"] == "application/octet-stream"
 
 
-async def test_the_fields_that_the_service_sets_are_ignored_in_a_body(service: Service) -> None:
+async def test_fields_set_by_the_service_are_ignored(service: Service) -> None:
     headers, other = await service.bearer(), await service.sign_up()
     forged = {"id": "art_x", "account_id": other["user"]["id"], "run_id": "run_x", "size": 9, "sha256": "00", "created_at": "x"}
     made = await make_artifact(service, headers, **forged)
@@ -88,7 +88,7 @@ async def test_the_fields_that_the_service_sets_are_ignored_in_a_body(service: S
     assert (await service.client.get("/artifacts", headers=bearer(other["access_token"]))).json()["data"] == []
 
 
-async def test_a_change_leaves_absent_fields_and_the_content(service: Service) -> None:
+async def test_change_keeps_missing_fields_and_the_content(service: Service) -> None:
     headers = await service.bearer()
     project = await make_project(service, headers)
     made = await make_artifact(service, headers)
@@ -103,7 +103,7 @@ async def test_a_change_leaves_absent_fields_and_the_content(service: Service) -
         assert (await get_content(service, headers, made["id"])).content == b"text"
 
 
-async def test_a_deleted_artifact_is_gone_with_its_content(service: Service) -> None:
+async def test_delete_removes_the_artifact_and_its_content(service: Service) -> None:
     headers = await service.bearer()
     made = await make_artifact(service, headers)
     answer = await service.client.delete(f"/artifacts/{made['id']}", headers=headers)
@@ -144,7 +144,7 @@ async def test_a_deleted_artifact_is_gone_with_its_content(service: Service) -> 
         *[("project_id", value) for value in (5, True, [], {}, 1.5)],
     ],
 )
-async def test_a_wrong_value_is_400_and_changes_nothing(service: Service, field: str, value: Any) -> None:
+async def test_wrong_value_is_400_and_changes_nothing(service: Service, field: str, value: Any) -> None:
     headers = await service.bearer()
     made = await make_artifact(service, headers)
     for method, path in (("POST", "/artifacts"), ("PATCH", f"/artifacts/{made['id']}")):
@@ -159,7 +159,7 @@ async def test_a_wrong_value_is_400_and_changes_nothing(service: Service, field:
     "content_type",
     ["a/b", "image/svg+xml", "Text/HTML;charset=UTF-8", 'a/b ; c="d; e" ; f=g', "x-!#$%&'*+.^_`|~/*", f"a/{'b' * 198}"],
 )
-async def test_a_media_type_comes_back_as_it_was_sent(service: Service, content_type: str) -> None:
+async def test_media_type_is_returned_as_sent(service: Service, content_type: str) -> None:
     headers = await service.bearer()
     made = await make_artifact(service, headers, content_type=content_type)
     assert made["content_type"] == content_type
@@ -198,7 +198,7 @@ async def test_a_media_type_comes_back_as_it_was_sent(service: Service, content_
         ],
     ],
 )
-async def test_an_artifact_needs_a_name_and_one_content(service: Service, body: dict[str, Any], code: str, param: str) -> None:
+async def test_name_and_exactly_one_content_are_required(service: Service, body: dict[str, Any], code: str, param: str) -> None:
     headers = await service.bearer()
     answer = await service.client.post("/artifacts", json=body, headers=headers)
     assert (answer.status_code, answer.json()["error"]["code"], answer.json()["error"]["param"]) == (400, code, param)
@@ -206,7 +206,7 @@ async def test_an_artifact_needs_a_name_and_one_content(service: Service, body: 
 
 
 @pytest.mark.parametrize("changes", [{"name": None}, {"content_type": None}])
-async def test_a_name_and_a_type_cannot_be_taken_away(service: Service, changes: dict[str, None]) -> None:
+async def test_name_and_type_cannot_be_null(service: Service, changes: dict[str, None]) -> None:
     headers = await service.bearer()
     made = await make_artifact(service, headers)
     answer = await service.client.patch(f"/artifacts/{made['id']}", json=changes, headers=headers)
@@ -216,7 +216,7 @@ async def test_a_name_and_a_type_cannot_be_taken_away(service: Service, changes:
 # --- lists
 
 
-async def test_a_list_is_paged_newest_first(service: Service) -> None:
+async def test_list_has_pages_newest_first(service: Service) -> None:
     headers = await service.bearer()
     made = []
     for number in range(23):
@@ -232,7 +232,7 @@ async def test_a_list_is_paged_newest_first(service: Service) -> None:
     assert len((await service.client.get("/artifacts?limit=101", headers=headers)).json()["data"]) == 23
 
 
-async def test_a_list_is_narrowed_to_a_project_and_a_run(service: Service) -> None:
+async def test_list_is_filtered_by_project_and_run(service: Service) -> None:
     session = await service.sign_up()
     headers = bearer(session["access_token"])
     project = await make_project(service, headers)
@@ -265,15 +265,15 @@ async def test_a_list_is_narrowed_to_a_project_and_a_run(service: Service) -> No
 
 
 @pytest.mark.parametrize("limit", ["0", "-1", "x", "", "1.5"])
-async def test_a_limit_is_a_whole_number_of_at_least_1(service: Service, limit: str) -> None:
+async def test_limit_is_an_integer_of_at_least_1(service: Service, limit: str) -> None:
     answer = await service.client.get("/artifacts", params={"limit": limit}, headers=await service.bearer())
     assert (answer.status_code, answer.json()["error"]["param"]) == (400, "limit")
 
 
-# --- other people's
+# --- other accounts
 
 
-async def test_anothers_artifact_is_404_exactly_as_one_that_does_not_exist(service: Service) -> None:
+async def test_artifact_of_another_account_is_404(service: Service) -> None:
     mine, theirs = await service.bearer(), await service.bearer()
     artifact = await make_artifact(service, theirs)
     etag = (await get_content(service, theirs, artifact["id"])).headers["etag"]
@@ -304,7 +304,7 @@ async def test_anothers_artifact_is_404_exactly_as_one_that_does_not_exist(servi
     assert (await get_content(service, theirs, artifact["id"])).content == b"text"
 
 
-async def test_a_reference_to_anothers_project_is_404_exactly_as_to_one_that_does_not_exist(service: Service) -> None:
+async def test_project_of_another_account_is_404(service: Service) -> None:
     mine, theirs = await service.bearer(), await service.bearer()
     project = await make_project(service, theirs)
     own = await make_artifact(service, mine)
@@ -322,14 +322,14 @@ async def test_a_reference_to_anothers_project_is_404_exactly_as_to_one_that_doe
     assert (await service.client.get(f"/artifacts?project_id={project['id']}", headers=theirs)).json()["data"] == []
 
 
-async def test_a_run_of_another_account_narrows_a_list_to_nothing(service: Service) -> None:
+async def test_filter_by_a_run_of_another_account_is_empty(service: Service) -> None:
     mine, theirs = await service.bearer(), await service.sign_up()
     fields = {"name": "x", "content_type": "a/b", "project_id": None, "run_id": "run_x", "now_seconds": 1.0}
     await artifacts.add_artifact(service.state["db"], theirs["user"]["id"], b"", **fields)
     assert (await service.client.get("/artifacts?run_id=run_x", headers=mine)).json()["data"] == []
 
 
-async def test_a_key_reads_and_writes_artifacts_as_its_owner_does(service: Service) -> None:
+async def test_key_can_read_and_write_artifacts(service: Service) -> None:
     headers = await service.bearer()
     key = bearer((await service.make_key(headers))["key"])
     made = await make_artifact(service, key)
@@ -347,7 +347,7 @@ async def test_every_method_needs_a_token(service: Service) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"new", LONG])
-async def test_a_content_is_replaced_with_its_type(service: Service, content: bytes) -> None:
+async def test_put_replaces_content_and_type(service: Service, content: bytes) -> None:
     headers = await service.bearer()
     made = await make_artifact(service, headers, content_base64=base64.b64encode(LONG[1:]).decode())
     service.clocks.advance(1)
@@ -367,16 +367,14 @@ async def test_a_content_is_replaced_with_its_type(service: Service, content: by
     assert await stored_pieces(service) == -(-len(content) // PIECE_BYTES)
 
 
-async def test_a_content_without_a_type_keeps_the_old_one(service: Service) -> None:
+async def test_put_without_type_keeps_the_type(service: Service) -> None:
     headers = await service.bearer()
     made = await make_artifact(service, headers, content_type="text/csv")
     assert (await put_content(service, headers, made["id"], b"a,b")).json()["content_type"] == "text/csv"
 
 
 @pytest.mark.parametrize("header", [{"content-type": "nonsense"}, {"content-type": "a/b\xff"}, {"content-range": "bytes 0-1/4"}])
-async def test_a_content_with_a_wrong_type_or_in_part_is_400_and_changes_nothing(
-    service: Service, header: dict[str, str]
-) -> None:
+async def test_put_with_wrong_type_or_range_is_400_and_changes_nothing(service: Service, header: dict[str, str]) -> None:
     headers = await service.bearer()
     made = await make_artifact(service, headers)
     raw = {name: value.encode("latin-1") for name, value in {**headers, **header}.items()}
@@ -388,7 +386,7 @@ async def test_a_content_with_a_wrong_type_or_in_part_is_400_and_changes_nothing
 @pytest.mark.parametrize(
     ("artifact_id", "content_type", "status"), [(UNKNOWN, "a/b", 404), (None, "nonsense", 400), (None, "a/b", 200)]
 )
-async def test_what_refuses_a_content_whatever_it_is_does_so_before_any_of_it_is_read(
+async def test_put_is_rejected_before_the_body_is_read(
     service: Service, artifact_id: str | None, content_type: str, status: int
 ) -> None:
     headers, read = await service.bearer(), []
@@ -405,7 +403,7 @@ async def test_what_refuses_a_content_whatever_it_is_does_so_before_any_of_it_is
 @pytest.mark.parametrize(
     ("wrong", "status"), [({"project_id": "proj_unknown"}, 404), ({"name": ""}, 400), ({"content_type": "nonsense"}, 400)]
 )
-async def test_a_refused_artifact_writes_none_of_its_content(service: Service, wrong: dict[str, str], status: int) -> None:
+async def test_rejected_artifact_stores_no_content(service: Service, wrong: dict[str, str], status: int) -> None:
     headers, db = await service.bearer(), service.state["db"]
     before = await db.write(lambda tx: tx.total_changes)
     body = {"name": "x", "content": "x" * (9 * PIECE_BYTES), **wrong}
@@ -414,7 +412,7 @@ async def test_a_refused_artifact_writes_none_of_its_content(service: Service, w
 
 
 @pytest.mark.slow
-async def test_a_content_of_32_mib_is_taken_and_of_a_byte_more_refused(service: Service) -> None:
+async def test_content_has_at_most_32_mib(service: Service) -> None:
     headers = await service.bearer()
     most = (LONG * (CONTENT_BYTES // len(LONG) + 1))[:CONTENT_BYTES]
 
@@ -458,7 +456,7 @@ async def test_a_content_of_32_mib_is_taken_and_of_a_byte_more_refused(service: 
         ("bytes=0-", 0, 10),
     ],
 )
-async def test_a_range_is_answered_with_its_bytes(service: Service, asked: str, start: int, end: int) -> None:
+async def test_range_returns_its_bytes(service: Service, asked: str, start: int, end: int) -> None:
     headers = await service.bearer()
     made = await make_artifact(service, headers, content=DIGITS.decode())
     answer = await get_content(service, headers, made["id"], range=asked)
@@ -474,7 +472,7 @@ async def test_a_range_is_answered_with_its_bytes(service: Service, asked: str, 
 
 @pytest.mark.parametrize("start", [0, 1, PIECE_BYTES - 1, PIECE_BYTES, PIECE_BYTES + 1, 2 * PIECE_BYTES, len(LONG) - 1])
 @pytest.mark.parametrize("length", [1, PIECE_BYTES - 1, PIECE_BYTES, PIECE_BYTES + 1, len(LONG)])
-async def test_a_range_crosses_the_pieces_that_a_content_is_kept_in(service: Service, start: int, length: int) -> None:
+async def test_range_crosses_stored_chunks(service: Service, start: int, length: int) -> None:
     headers = await service.bearer()
     made = await make_artifact(service, headers, content_base64=base64.b64encode(LONG).decode())
     answer = await get_content(service, headers, made["id"], range=f"bytes={start}-{start + length - 1}")
@@ -482,7 +480,7 @@ async def test_a_range_crosses_the_pieces_that_a_content_is_kept_in(service: Ser
 
 
 @pytest.mark.parametrize("asked", ["bytes=10-", "bytes=10-20", "bytes=-0", "bytes=999999999999999999-"])
-async def test_a_range_beyond_the_content_is_416_with_its_size(service: Service, asked: str) -> None:
+async def test_range_after_the_end_is_416_with_the_size(service: Service, asked: str) -> None:
     headers = await service.bearer()
     made = await make_artifact(service, headers, content=DIGITS.decode())
     answer = await get_content(service, headers, made["id"], range=asked)
@@ -497,7 +495,7 @@ async def test_a_range_beyond_the_content_is_416_with_its_size(service: Service,
         *("bytes=0--1", "bytes=0-1-2", "bytes= 0-1", "bytes=1.5-2", "bytes=\u0661-", "bytes=" + "9" * 5000 + "-"),
     ],
 )
-async def test_several_ranges_and_nonsense_are_answered_with_the_whole(service: Service, asked: str) -> None:
+async def test_invalid_and_multiple_ranges_return_the_whole_content(service: Service, asked: str) -> None:
     headers = await service.bearer()
     made = await make_artifact(service, headers, content=DIGITS.decode())
     raw = {name: value.encode() for name, value in {**headers, "range": asked}.items()}
@@ -508,7 +506,7 @@ async def test_several_ranges_and_nonsense_are_answered_with_the_whole(service: 
 @pytest.mark.parametrize(
     ("asked", "status"), [("bytes=0-", 416), ("bytes=0-0", 416), ("bytes=-0", 416), ("bytes=-5", 200), ("x", 200)]
 )
-async def test_an_empty_content_has_no_range(service: Service, asked: str, status: int) -> None:
+async def test_empty_content_has_no_range(service: Service, asked: str, status: int) -> None:
     headers = await service.bearer()
     made = await make_artifact(service, headers, content="")
     answer = await get_content(service, headers, made["id"], range=asked)
@@ -516,7 +514,7 @@ async def test_an_empty_content_has_no_range(service: Service, asked: str, statu
     assert answer.headers.get("content-range") == ("bytes */0" if status == 416 else None)
 
 
-async def test_a_range_of_another_content_is_answered_with_the_whole(service: Service) -> None:
+async def test_if_range_of_another_content_returns_the_whole_content(service: Service) -> None:
     headers = await service.bearer()
     made = await make_artifact(service, headers, content=DIGITS.decode())
     etag = (await get_content(service, headers, made["id"])).headers["etag"]
@@ -524,7 +522,7 @@ async def test_a_range_of_another_content_is_answered_with_the_whole(service: Se
         assert (await get_content(service, headers, made["id"], range="bytes=0-0", if_range=condition)).status_code == status
 
 
-async def test_a_content_that_the_caller_has_is_304(service: Service) -> None:
+async def test_current_copy_is_304(service: Service) -> None:
     headers = await service.bearer()
     made = await make_artifact(service, headers)
     etag = (await get_content(service, headers, made["id"])).headers["etag"]
@@ -540,7 +538,7 @@ async def test_a_content_that_the_caller_has_is_304(service: Service) -> None:
     assert (await get_content(service, headers, made["id"], if_none_match=etag)).content == b"new"
 
 
-async def test_head_answers_as_get_without_the_content(service: Service) -> None:
+async def test_head_is_get_without_the_content(service: Service) -> None:
     headers = await service.bearer()
     made = await make_artifact(service, headers, content=DIGITS.decode())
     whole = await get_content(service, headers, made["id"])
@@ -571,7 +569,7 @@ async def test_head_answers_as_get_without_the_content(service: Service) -> None
         ],
     ],
 )
-async def test_a_content_runs_nothing_in_a_browser(service: Service, content_type: str, disposition: str) -> None:
+async def test_content_cannot_run_in_a_browser(service: Service, content_type: str, disposition: str) -> None:
     headers = await service.bearer()
     made = await make_artifact(service, headers, content="<script>alert(1)</script>", content_type=content_type)
     for answer in (
@@ -601,7 +599,7 @@ async def test_a_content_runs_nothing_in_a_browser(service: Service, content_typ
         ("🙂" * 200, "_" * 200, "🙂" * 200),
     ],
 )
-async def test_a_name_reaches_the_header_as_a_file_name_and_no_more(service: Service, name: str, plain: str, true: str) -> None:
+async def test_header_has_a_safe_file_name(service: Service, name: str, plain: str, true: str) -> None:
     headers = await service.bearer()
     made = await make_artifact(service, headers, name=name)
     assert made["name"] == name
@@ -613,7 +611,7 @@ async def test_a_name_reaches_the_header_as_a_file_name_and_no_more(service: Ser
 # --- bounds
 
 
-async def test_an_account_stores_as_much_as_it_may_and_is_told(service: Service) -> None:
+async def test_storage_quota_is_exact_and_shown(service: Service) -> None:
     session, other = await service.sign_up(), await service.bearer()
     headers = bearer(session["access_token"])
     await service.state["db"].write(quota.set_limit, 100_000)
@@ -647,7 +645,7 @@ async def test_an_account_stores_as_much_as_it_may_and_is_told(service: Service)
 # --- at the same time
 
 
-async def test_a_slow_reader_is_cut_when_the_content_is_replaced_and_holds_little_memory(tmp_path: Path) -> None:
+async def test_replaced_content_cuts_a_slow_download_with_little_memory(tmp_path: Path) -> None:
     async with running_server(tmp_path) as server, server.client(timeout=30) as client:
         session = (await client.post("/auth/signup", json={"email": "ada@example.com", "password": PASSWORD})).json()
         headers = bearer(session["access_token"])

@@ -23,7 +23,7 @@ def from_ip(service: Service, address: str) -> None:
     service.client._transport.client = (address, 4321)  # type: ignore[attr-defined]
 
 
-async def test_sign_up_answers_a_session_of_8_hours_that_works_at_once(service: Service) -> None:
+async def test_sign_up_returns_a_session_of_8_hours(service: Service) -> None:
     answer = await service.client.post("/auth/signup", json={"email": "Ada@Example.com", "password": PASSWORD, "name": " Ada "})
     assert answer.status_code == 201
     session = answer.json()
@@ -52,7 +52,7 @@ async def test_sign_up_answers_a_session_of_8_hours_that_works_at_once(service: 
         ({"email": "ada@example.com", "password": PASSWORD, "name": 5}, "invalid_value", "name"),
     ],
 )
-async def test_a_wrong_sign_up_names_its_field_and_makes_no_account(service: Service, body: dict, code: str, param: str) -> None:
+async def test_wrong_sign_up_names_the_field_and_creates_no_account(service: Service, body: dict, code: str, param: str) -> None:
     answer = await service.client.post("/auth/signup", json=body)
     assert (answer.status_code, answer.json()["error"]["code"], answer.json()["error"]["param"]) == (400, code, param)
     assert await service.state["db"].read(accounts.all_accounts) == []
@@ -61,14 +61,14 @@ async def test_a_wrong_sign_up_names_its_field_and_makes_no_account(service: Ser
 @pytest.mark.parametrize(
     ("first", "second"), [("ada@example.com", "ADA@EXAMPLE.COM"), ("straße@example.com", "STRASSE@example.com")]
 )
-async def test_one_account_per_email_whatever_its_case(service: Service, first: str, second: str) -> None:
+async def test_email_case_does_not_matter_for_sign_up(service: Service, first: str, second: str) -> None:
     await service.sign_up(first)
     answer = await service.client.post("/auth/signup", json={"email": second, "password": PASSWORD})
     assert (answer.status_code, answer.json()["error"]["code"]) == (409, "email_taken")
     assert answer.headers["x-should-retry"] == "false"
 
 
-async def test_50_sign_ups_at_once_make_one_account(service: Service) -> None:
+async def test_50_concurrent_sign_ups_create_one_account(service: Service) -> None:
     async def attempt(number: int) -> int:
         transport = service.client._transport
         body = {"email": "same@example.com", "password": PASSWORD}
@@ -97,7 +97,7 @@ async def test_closed_sign_up_is_403(config, clocks) -> None:  # type: ignore[no
     assert (answer.status_code, answer.json()["error"]["code"]) == (403, "signup_closed")
 
 
-async def test_login_answers_a_session_whatever_the_case_of_the_email(service: Service) -> None:
+async def test_email_case_does_not_matter_for_login(service: Service) -> None:
     await service.sign_up("ada@example.com")
     answer = await service.client.post("/auth/login", json={"email": "ADA@example.com", "password": PASSWORD})
     assert answer.status_code == 200
@@ -106,7 +106,7 @@ async def test_login_answers_a_session_whatever_the_case_of_the_email(service: S
     ] == "ada@example.com"
 
 
-async def test_an_unknown_email_and_a_wrong_password_get_the_same_answer(service: Service) -> None:
+async def test_unknown_email_and_wrong_password_have_the_same_answer(service: Service) -> None:
     await service.sign_up("ada@example.com")
     answers = [
         await service.client.post("/auth/login", json={"email": email, "password": password})
@@ -121,9 +121,7 @@ async def test_an_unknown_email_and_a_wrong_password_get_the_same_answer(service
     assert answers[0].json()["error"]["code"] == "invalid_credentials"
 
 
-async def test_only_the_log_line_of_a_failed_sign_in_has_the_clients_address(
-    config: Config, clocks: Clocks, tmp_path: Path
-) -> None:
+async def test_only_failed_sign_ins_log_the_client_address(config: Config, clocks: Clocks, tmp_path: Path) -> None:
     behind_a_proxy = dataclasses.replace(config, trusted_proxies=(ip_network("192.0.2.0/24"),), payments="sandbox")
     form = {"email": "ada@example.com", "password": "a wrong one"}
     async with serving(behind_a_proxy, clocks) as service:
@@ -149,7 +147,7 @@ async def test_only_the_log_line_of_a_failed_sign_in_has_the_clients_address(
     assert hosts == ["198.51.100.7"] * 3, "the filter of svc/OPERATING.md finds them"
 
 
-async def test_an_unknown_email_and_a_wrong_password_cost_the_same_time() -> None:
+async def test_unknown_email_and_wrong_password_take_the_same_time() -> None:
     passwords = Passwords(4096, 1)
     stored = await passwords.hash(PASSWORD)
 
@@ -165,7 +163,7 @@ async def test_an_unknown_email_and_a_wrong_password_cost_the_same_time() -> Non
     assert 0.5 < ratio < 2
 
 
-async def test_exactly_5_of_200_logins_a_minute_from_one_address_are_let_in(service: Service, clocks) -> None:  # type: ignore[no-untyped-def]
+async def test_5_of_200_logins_a_minute_from_one_address_pass(service: Service, clocks) -> None:  # type: ignore[no-untyped-def]
     await service.sign_up("ada@example.com")
     from_ip(service, "192.0.2.7")
     for _ in range(2):
@@ -190,7 +188,7 @@ async def test_sign_up_allows_10_an_hour_and_password_reset_3(service: Service, 
     assert (await service.client.post("/auth/password-reset", json={})).status_code == 400
 
 
-async def test_a_forged_forwarded_for_from_an_untrusted_peer_counts_for_nothing(service: Service) -> None:
+async def test_forwarded_for_of_an_untrusted_peer_is_ignored(service: Service) -> None:
     from_ip(service, "127.0.0.1")
     statuses = [
         (await service.client.post("/auth/login", json={}, headers={"x-forwarded-for": f"10.0.0.{n}"})).status_code
@@ -199,7 +197,7 @@ async def test_a_forged_forwarded_for_from_an_untrusted_peer_counts_for_nothing(
     assert statuses == [400] * 5 + [429]
 
 
-async def test_logout_leaves_the_token_valid_until_it_expires(service: Service, clocks) -> None:  # type: ignore[no-untyped-def]
+async def test_token_stays_valid_after_logout(service: Service, clocks) -> None:  # type: ignore[no-untyped-def]
     headers = await service.bearer()
     assert (await service.client.post("/auth/logout", headers=headers)).status_code == 204
     clocks.advance(8 * 3600 - 1)
@@ -209,7 +207,7 @@ async def test_logout_leaves_the_token_valid_until_it_expires(service: Service, 
     assert (expired.status_code, expired.json()["error"]["code"]) == (401, "session_expired")
 
 
-async def test_a_password_reset_request_answers_202_whoever_asks(service: Service) -> None:
+async def test_password_reset_request_is_always_202(service: Service) -> None:
     await service.sign_up("ada@example.com")
     answers = [
         await service.client.post("/auth/password-reset", json={"email": e}) for e in ("ada@example.com", "bob@example.com")
@@ -227,7 +225,7 @@ async def make_link(service: Service, email: str, token: str) -> None:
     await service.state["db"].write(add)
 
 
-async def test_a_reset_link_sets_the_password_once(service: Service) -> None:
+async def test_reset_link_works_once(service: Service) -> None:
     await service.sign_up("ada@example.com")
     await make_link(service, "ada@example.com", "link")
     answer = await service.client.post("/auth/password-reset/confirm", json={"token": "link", "password": "a new password"})
@@ -241,7 +239,7 @@ async def test_a_reset_link_sets_the_password_once(service: Service) -> None:
     assert (old, new) == (401, 200)
 
 
-async def test_asking_again_leaves_the_earlier_link_good_and_using_one_voids_all(service: Service) -> None:
+async def test_earlier_links_work_until_one_is_used(service: Service) -> None:
     await service.sign_up("ada@example.com")
     for token in ("first", "second", "third"):
         await make_link(service, "ada@example.com", token)
@@ -251,7 +249,7 @@ async def test_asking_again_leaves_the_earlier_link_good_and_using_one_voids_all
         assert (await service.client.post(confirm, json={"token": token, "password": PASSWORD})).status_code == 400
 
 
-async def test_a_reset_link_ends_after_an_hour(service: Service, clocks) -> None:  # type: ignore[no-untyped-def]
+async def test_reset_link_expires_after_an_hour(service: Service, clocks) -> None:  # type: ignore[no-untyped-def]
     await service.sign_up("ada@example.com")
     await make_link(service, "ada@example.com", "link")
     clocks.advance(3600)
@@ -259,7 +257,7 @@ async def test_a_reset_link_ends_after_an_hour(service: Service, clocks) -> None
     assert (answer.status_code, answer.json()["error"]["code"]) == (400, "invalid_token")
 
 
-async def test_a_reset_token_is_no_session(service: Service) -> None:
+async def test_reset_token_is_not_a_session(service: Service) -> None:
     await service.sign_up("ada@example.com")
     await make_link(service, "ada@example.com", "t" * 43)
     assert (await service.client.get("/user/me", headers=bearer("t" * 43))).status_code == 401

@@ -30,7 +30,7 @@ def spend(tx: sqlite3.Connection, account_id: str, micros: int, now_seconds: flo
     wallet.settle(tx, account_id, hold_id, micros, **details, request_id="req_1", key_id=None, now_seconds=now_seconds)
 
 
-async def test_a_new_account_has_an_empty_wallet(service: Service) -> None:
+async def test_new_account_has_an_empty_wallet(service: Service) -> None:
     answer = await service.client.get("/billing/account", headers=await service.bearer())
     assert answer.json() == {
         "wallet_balance_micros": 0,
@@ -44,7 +44,7 @@ async def test_a_new_account_has_an_empty_wallet(service: Service) -> None:
     }
 
 
-async def test_the_account_shows_balance_held_and_available_money_to_session_and_key(service: Service) -> None:
+async def test_session_and_key_see_balance_held_and_available(service: Service) -> None:
     account_id, headers = await funded(service)
     await service.state["db"].write(wallet.hold, account_id, "hold_1", 4_000_000, service.clocks.now)
     key = await service.make_key(headers)
@@ -61,7 +61,7 @@ async def test_the_account_shows_balance_held_and_available_money_to_session_and
         }
 
 
-async def test_the_ledger_is_paged_newest_first_in_the_order_it_was_written(service: Service) -> None:
+async def test_ledger_has_pages_newest_first(service: Service) -> None:
     account_id, headers = await funded(service)
     for number in range(1, 25):
         await service.state["db"].write(spend, account_id, number, service.clocks.now)  # all in one millisecond
@@ -94,7 +94,7 @@ async def test_the_ledger_is_paged_newest_first_in_the_order_it_was_written(serv
     assert len((await service.client.get("/billing/ledger", headers=headers)).json()["data"]) == 20
 
 
-async def test_anothers_ledger_row_is_as_unknown_as_one_that_does_not_exist(service: Service) -> None:
+async def test_after_of_another_account_is_400(service: Service) -> None:
     _, mine = await funded(service)
     _, theirs = await funded(service)
     row = (await service.client.get("/billing/ledger", headers=theirs)).json()["data"][0]
@@ -105,7 +105,7 @@ async def test_anothers_ledger_row_is_as_unknown_as_one_that_does_not_exist(serv
     assert answers[0].json()["error"]["param"] == "after"
 
 
-async def test_usage_adds_up_per_day_and_model_within_the_days_asked_for(service: Service) -> None:
+async def test_usage_counts_by_day_and_model(service: Service) -> None:
     account_id, headers = await funded(service)
     other, _ = await funded(service)
     now = service.clocks.now
@@ -130,7 +130,7 @@ async def test_usage_adds_up_per_day_and_model_within_the_days_asked_for(service
 
 
 @pytest.mark.parametrize("by", ["model", "key"])
-async def test_usage_of_more_than_a_page_is_read_page_by_page(service: Service, monkeypatch: pytest.MonkeyPatch, by: str) -> None:
+async def test_usage_has_pages(service: Service, monkeypatch: pytest.MonkeyPatch, by: str) -> None:
     monkeypatch.setattr("svc.billing.usage._MOST_ROWS", 3)
     account_id, headers = await funded(service)
     stranger_id, _ = await funded(service)
@@ -162,7 +162,7 @@ async def test_usage_of_more_than_a_page_is_read_page_by_page(service: Service, 
 
 
 @pytest.mark.parametrize("days", ["0", "91", "-1", "1.5", "x", "", "99999999999999999999"])
-async def test_days_out_of_1_to_90_are_400(service: Service, days: str) -> None:
+async def test_days_outside_1_to_90_is_400(service: Service, days: str) -> None:
     answer = await service.client.get("/billing/usage", params={"days": days}, headers=await service.bearer())
     assert answer.status_code == 400 and answer.json()["error"]["param"] == "days"
 
@@ -172,7 +172,7 @@ async def test_reading_needs_a_token(service: Service, path: str) -> None:
     assert (await service.client.get(path)).status_code == 401
 
 
-async def test_no_request_with_a_token_starts_a_funding(service: Service) -> None:
+async def test_token_cannot_add_funds(service: Service) -> None:
     _, headers = await funded(service)
     for path in ("/billing/account", "/billing/ledger", "/billing/usage"):
         assert (await service.client.post(path, json={"amount_micros": 5_000_000}, headers=headers)).status_code == 405
@@ -181,7 +181,7 @@ async def test_no_request_with_a_token_starts_a_funding(service: Service) -> Non
     assert answer.status_code == 401
 
 
-async def test_holds_that_a_crash_left_are_released_at_the_next_start(service: Service, config: Config, clocks: Clocks) -> None:
+async def test_start_releases_holds_of_a_crash(service: Service, config: Config, clocks: Clocks) -> None:
     account_id, headers = await funded(service)
     await service.state["db"].write(wallet.hold, account_id, "hold_1", 4_000_000, clocks.now)
     copy = config.data_dir.parent / "copy"  # what the disk has while the server still runs
@@ -193,7 +193,7 @@ async def test_holds_that_a_crash_left_are_released_at_the_next_start(service: S
     assert (account["held_micros"], account["available_micros"]) == (0, 10_000_000)
 
 
-async def test_usage_by_key_and_what_a_key_has_spent_are_exact(service: Service) -> None:
+async def test_usage_by_key_and_spent_micros_are_exact(service: Service) -> None:
     session = await service.sign_up()
     headers, account_id = bearer(session["access_token"]), session["user"]["id"]
     key, other = await service.make_key(headers, "one"), await service.make_key(headers, "other")

@@ -1,4 +1,4 @@
-"""Chat, agents and lists through a user's own provider: the user's key, at no cost, and faults told by name."""
+"""Chat, agents and lists through the caller's own provider."""
 
 import asyncio
 import re
@@ -27,7 +27,7 @@ HELLO = [{"role": "user", "content": "hi"}]
 
 @dataclass
 class Own:
-    """A person with a provider `mine` of their own, which is `upstream`."""
+    """An account with its own provider `mine`, which is `upstream`."""
 
     service: Service
     upstream: ModelServer
@@ -81,7 +81,7 @@ def events(answer: httpx.Response) -> list[Any]:
 # --- chat
 
 
-async def test_chat_goes_to_the_users_own_address_with_their_key_and_nothing_of_their_request(own: Own) -> None:
+async def test_chat_is_sent_with_the_provider_key_only(own: Own) -> None:
     own.service.client.cookies.set("session", "a-cookie")
     own.headers |= {
         "x-request-id": "req-of-mine",
@@ -106,7 +106,7 @@ async def test_chat_goes_to_the_users_own_address_with_their_key_and_nothing_of_
     }
 
 
-async def test_errors_of_own_providers_are_counted_apart_from_the_services(own: Own) -> None:
+async def test_metrics_separate_errors_of_own_providers(own: Own) -> None:
     def counted() -> int:
         (line,) = re.findall(r"^svc_byok_errors_total (\d+)$", own.service.state["metrics"].text([]), re.MULTILINE)
         return int(line)
@@ -121,7 +121,7 @@ async def test_errors_of_own_providers_are_counted_apart_from_the_services(own: 
         assert counted() == number
 
 
-async def test_a_stream_goes_through_chunk_by_chunk_with_its_usage_as_asked(own: Own) -> None:
+async def test_stream_is_passed_on_chunk_by_chunk_with_usage(own: Own) -> None:
     *chunks, done = events(await own.chat(stream=True))
     assert done == "[DONE]" and {chunk["model"] for chunk in chunks} == {"mine/ok"}
     assert "".join(chunk["choices"][0]["delta"].get("content", "") for chunk in chunks) == "Hello, world!"
@@ -130,7 +130,7 @@ async def test_a_stream_goes_through_chunk_by_chunk_with_its_usage_as_asked(own:
     assert last["choices"] == [] and last["usage"]["total_tokens"] == 12
 
 
-async def test_tools_go_there_and_calls_come_back_whole(own: Own) -> None:
+async def test_tools_and_tool_calls_are_passed_on(own: Own) -> None:
     tools = [{"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}]
     answer = await own.chat("mine/tools", tools=tools)
     choice = answer.json()["choices"][0]
@@ -140,7 +140,7 @@ async def test_tools_go_there_and_calls_come_back_whole(own: Own) -> None:
     assert chunks[-1]["choices"][0]["finish_reason"] == "tool_calls"
 
 
-async def test_fields_that_would_re_aim_an_operators_proxy_are_the_users_own_affair(own: Own) -> None:
+async def test_routing_fields_are_sent_to_own_providers(own: Own) -> None:
     fields = {
         "api_base": "http://a.example",
         "user_config": {"model_list": []},
@@ -151,13 +151,13 @@ async def test_fields_that_would_re_aim_an_operators_proxy_are_the_users_own_aff
     assert own.upstream.requests[-1].body == {"model": "ok", "messages": HELLO, **fields, "metadata": {"api_key": "kept"}}
 
 
-async def test_a_provider_without_a_key_is_asked_without_one(own: Own) -> None:
+async def test_provider_without_key_gets_no_authorization(own: Own) -> None:
     await own.change(api_key=None)
     assert (await own.chat()).status_code == 200
     assert "authorization" not in own.upstream.requests[-1].headers
 
 
-async def test_a_key_never_follows_a_changed_address(own: Own) -> None:
+async def test_key_is_not_sent_to_a_changed_address(own: Own) -> None:
     async with ModelServer() as elsewhere:
         await own.change(base_url=elsewhere.base_url)
         assert (await own.chat()).status_code == 200 and (await own.chat(stream=True)).status_code == 200
@@ -165,7 +165,7 @@ async def test_a_key_never_follows_a_changed_address(own: Own) -> None:
         assert own.upstream.requests == []
 
 
-async def test_what_a_provider_sends_besides_its_answer_does_not_come_back(service: Service) -> None:
+async def test_provider_headers_are_not_returned(service: Service) -> None:
     headers = await service.bearer()
     body = b'{"choices": [{"message": {"content": "hi"}}]}'
     hostile = (b"set-cookie: a=b", b"x-evil: 1", b"location: http://a.example", b"access-control-allow-origin: https://a.example")
@@ -187,7 +187,7 @@ async def test_what_a_provider_sends_besides_its_answer_does_not_come_back(servi
     assert "a" not in service.client.cookies
 
 
-async def test_the_log_and_the_records_tell_the_model_and_never_the_key(own: Own, tmp_path: Path) -> None:
+async def test_log_and_records_have_the_model_but_not_the_key(own: Own, tmp_path: Path) -> None:
     await own.chat("mine/ok", messages=[{"role": "user", "content": "a private matter"}])
     await own.chat("mine/quote-key")
     deadline = time.monotonic() + 5
@@ -203,7 +203,7 @@ async def test_the_log_and_the_records_tell_the_model_and_never_the_key(own: Own
 # --- which models there are
 
 
-async def test_only_the_providers_own_models_of_the_users_own_providers_are_there(own: Own) -> None:
+async def test_unknown_own_models_are_404(own: Own) -> None:
     other = await own.service.bearer()
     unknown = [
         await own.chat("mine/"),
@@ -221,7 +221,7 @@ async def test_only_the_providers_own_models_of_the_users_own_providers_are_ther
     assert own.upstream.requests[-1].model == "any/name:7b"
 
 
-async def test_with_models_given_only_those_are_there(own: Own) -> None:
+async def test_provider_with_models_offers_only_those(own: Own) -> None:
     await own.change(models=["org/small:1b", "ok"])
     assert await own.listed() == ["mine/org/small:1b", "mine/ok"] and own.upstream.requests == []
     assert (await own.chat("mine/ok")).status_code == 200
@@ -241,7 +241,7 @@ async def test_with_models_given_only_those_are_there(own: Own) -> None:
     assert await own.listed() == [] and (await own.chat("mine/ok")).status_code == 404
 
 
-async def test_own_models_say_what_they_make(own: Own) -> None:
+async def test_own_models_have_their_kind(own: Own) -> None:
     await own.change(models=["ok", {"id": "draw", "kind": "image"}])
     listed = (await own.service.client.get("/v1/models", headers=own.headers)).json()["data"]
     assert [(model["id"], model["kind"]) for model in listed if model["byok"]] == [("mine/ok", "chat"), ("mine/draw", "image")]
@@ -252,7 +252,7 @@ async def test_own_models_say_what_they_make(own: Own) -> None:
     assert drawn.status_code == 200, drawn.text
 
 
-async def test_a_provider_is_asked_at_most_30_times_in_a_minute_by_tests_and_lists_together(own: Own) -> None:
+async def test_tests_and_lists_share_30_provider_requests_a_minute(own: Own) -> None:
     test = f"{own.path}/test"
     own.service.clocks.advance(60)
     answers = [await own.service.client.post(test, headers=own.headers) for _ in range(31)]
@@ -264,7 +264,7 @@ async def test_a_provider_is_asked_at_most_30_times_in_a_minute_by_tests_and_lis
     assert await own.listed() == ["mine/ok", "mine/tools"]
 
 
-async def test_the_list_shows_what_the_provider_lists_and_asks_it_once_a_minute(own: Own) -> None:
+async def test_list_of_models_is_cached_for_a_minute(own: Own) -> None:
     own.upstream.models = ("ok", "org/chat:7b", "ok", "", "x" * 301, "a\u2028b")
     lists = await asyncio.gather(*(own.listed() for _ in range(20)))
     assert lists == [["mine/ok", "mine/org/chat:7b"]] * 20
@@ -278,14 +278,12 @@ async def test_the_list_shows_what_the_provider_lists_and_asks_it_once_a_minute(
     )
 
 
-async def test_a_list_without_end_is_shortened(own: Own) -> None:
+async def test_endless_list_of_models_is_cut(own: Own) -> None:
     own.upstream.models = tuple(f"model-{number}" for number in range(1500))
     assert len(await own.listed()) == 500
 
 
-async def test_a_provider_that_is_down_or_silent_is_missing_and_holds_up_nothing(
-    own: Own, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_unreachable_provider_does_not_delay_the_list(own: Own, monkeypatch: pytest.MonkeyPatch) -> None:
     assert models._ANSWER_SECONDS == 3.0
     monkeypatch.setattr(models, "_ANSWER_SECONDS", 0.5)
     monkeypatch.setattr(models, "_FAILED_LIST_SECONDS", 0.0)
@@ -308,7 +306,7 @@ async def test_a_provider_that_is_down_or_silent_is_missing_and_holds_up_nothing
     assert await own.listed() == ["mine/ok", "mine/tools"]
 
 
-async def test_a_failure_is_remembered_for_a_moment_only(own: Own, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_failed_list_is_retried_soon(own: Own, monkeypatch: pytest.MonkeyPatch) -> None:
     assert models._FAILED_LIST_SECONDS == 2.0
     monkeypatch.setattr(models, "_FAILED_LIST_SECONDS", 60.0)
     await own.upstream.stop()
@@ -321,7 +319,7 @@ async def test_a_failure_is_remembered_for_a_moment_only(own: Own, monkeypatch: 
     assert await own.listed() == ["mine/ok", "mine/tools"]
 
 
-async def test_what_the_operator_offers_under_a_name_goes_before_a_users_own(own: Own) -> None:
+async def test_operator_model_wins_over_an_own_model(own: Own) -> None:
     rename = "UPDATE providers SET name = 'builtin', models = '[\"echo\",\"own\"]'"
     await own.service.state["db"].write(lambda tx: tx.execute(rename))
     assert await own.listed() == []
@@ -330,7 +328,7 @@ async def test_what_the_operator_offers_under_a_name_goes_before_a_users_own(own
     assert (await own.chat("builtin/own")).status_code == 404
 
 
-async def test_an_own_model_can_be_the_default(own: Own) -> None:
+async def test_own_model_can_be_the_default(own: Own) -> None:
     set_to = await own.service.client.patch("/user/settings", json={"default_model": "mine/ok"}, headers=own.headers)
     assert set_to.status_code == 200
     answer = await own.service.client.post(COMPLETIONS, json={"messages": HELLO}, headers=own.headers)
@@ -340,7 +338,7 @@ async def test_an_own_model_can_be_the_default(own: Own) -> None:
     assert answer.status_code == 404 and "mine/ok" in answer.json()["error"]["message"]
 
 
-async def test_a_deleted_provider_is_gone_at_once(own: Own) -> None:
+async def test_models_of_a_deleted_provider_are_404_at_once(own: Own) -> None:
     assert await own.listed() == ["mine/ok", "mine/tools"]
     await own.service.client.delete(own.path, headers=own.headers)
     assert await own.listed() == [] and (await own.chat()).status_code == 404
@@ -350,7 +348,7 @@ async def test_a_deleted_provider_is_gone_at_once(own: Own) -> None:
 
 
 @pytest.mark.parametrize("status", [401, 403, 429])
-async def test_its_own_401_403_and_429_reach_the_caller_with_its_name(own: Own, status: int) -> None:
+async def test_provider_401_403_and_429_are_passed_on_with_its_name(own: Own, status: int) -> None:
     for stream in (False, True):
         answer = await own.chat(f"mine/status-{status}", stream=stream)
         error = answer.json()["error"]
@@ -359,7 +357,7 @@ async def test_its_own_401_403_and_429_reach_the_caller_with_its_name(own: Own, 
     assert len(own.upstream.requests) == 2, "asked once each"
 
 
-async def test_the_wait_that_it_asks_for_is_passed_on_within_a_minute(own: Own) -> None:
+async def test_retry_after_of_a_provider_is_at_most_a_minute(own: Own) -> None:
     for asked, told in (("7", 7), ("3600", 59), ("0", 1), ("soon", 1)):
         answer = await own.chat(f"mine/retry-after-{asked}")
         assert answer.status_code == 429 and int(answer.headers["retry-after"]) == told == answer.json()["error"]["retry_after"]
@@ -379,13 +377,13 @@ async def test_the_wait_that_it_asks_for_is_passed_on_within_a_minute(own: Own) 
         ("gzip", 502, "upstream_invalid_response"),
     ],
 )
-async def test_other_faults_are_one_clear_error_and_nothing_is_tried_again(own: Own, model: str, status: int, code: str) -> None:
+async def test_other_provider_errors_are_502_without_retry(own: Own, model: str, status: int, code: str) -> None:
     answer = await own.chat(f"mine/{model}")
     assert (answer.status_code, answer.json()["error"]["code"]) == (status, code)
     assert len(own.upstream.requests) == 1
 
 
-async def test_a_provider_that_is_down_is_502(own: Own) -> None:
+async def test_unreachable_provider_is_502(own: Own) -> None:
     await own.upstream.stop()
     for stream in (False, True):
         answer = await own.chat(stream=stream)
@@ -393,20 +391,20 @@ async def test_a_provider_that_is_down_is_502(own: Own) -> None:
         assert "'mine'" in answer.json()["error"]["message"]
 
 
-async def test_a_fault_in_mid_stream_is_an_error_event_and_never_a_finish(own: Own) -> None:
+async def test_broken_stream_ends_with_an_error_event(own: Own) -> None:
     *chunks, error, done = events(await own.chat("mine/cut-after-2-chunks", stream=True))
     assert done == "[DONE]" and error["error"]["type"] == "upstream_error"
     assert chunks and all(chunk["choices"][0]["finish_reason"] is None for chunk in chunks)
 
 
-async def test_a_key_that_the_provider_quotes_is_blotted_out(own: Own) -> None:
+async def test_quoted_key_is_masked(own: Own) -> None:
     answers = [await own.chat("mine/quote-key"), await own.chat("mine/echo-key"), await own.chat("mine/echo-key", stream=True)]
     assert [answer.status_code for answer in answers] == [401, 200, 200]
     for answer in answers:
         assert "***" in answer.text and KEY not in answer.text
 
 
-async def test_a_row_that_was_copied_opens_nowhere_and_nothing_is_sent(own: Own) -> None:
+async def test_copied_row_cannot_be_decrypted(own: Own) -> None:
     thief = await own.service.bearer()
     theirs = await add_provider(own.service, thief, own.upstream.base_url, name="stolen")
     second = await add_provider(own.service, own.headers, own.upstream.base_url, name="second")
@@ -421,7 +419,7 @@ async def test_a_row_that_was_copied_opens_nowhere_and_nothing_is_sent(own: Own)
     assert own.upstream.requests == [] and await own.listed() == ["mine/ok", "mine/tools"]
 
 
-async def test_a_key_of_another_installation_has_to_be_set_again(own: Own) -> None:
+async def test_key_of_another_installation_must_be_set_again(own: Own) -> None:
     sealed = KeyBox(b"x" * 32).seal("user", own.provider["id"], KEY)
     await own.service.state["db"].write(lambda tx: tx.execute("UPDATE providers SET sealed_key = ?", (sealed,)))
     answer = await own.chat()
@@ -433,7 +431,7 @@ async def test_a_key_of_another_installation_has_to_be_set_again(own: Own) -> No
 # --- money and limits
 
 
-async def test_it_costs_nothing_and_is_counted(own: Own) -> None:
+async def test_own_provider_is_free_and_usage_is_counted(own: Own) -> None:
     answer = await own.chat()
     assert "x-service-cost-micros" not in answer.headers
     await own.chat(stream=True)
@@ -445,7 +443,7 @@ async def test_it_costs_nothing_and_is_counted(own: Own) -> None:
     assert [(day["model"], day["requests"], day["cost_micros"]) for day in days] == [("mine/ok", 2, 0)]
 
 
-async def test_it_shares_the_chat_bucket(own: Own) -> None:
+async def test_own_provider_shares_the_chat_limit(own: Own) -> None:
     bodies = [{"model": model, "messages": HELLO} for model in ("mine/ok", "builtin/echo")] * 10
     key = bearer((await own.service.make_key(own.headers))["key"])
     for number, body in enumerate(bodies):
@@ -459,7 +457,7 @@ async def test_it_shares_the_chat_bucket(own: Own) -> None:
 # --- agents
 
 
-async def test_an_agent_runs_on_an_own_model_with_the_own_key(own: Own) -> None:
+async def test_agent_uses_an_own_model_with_its_key(own: Own) -> None:
     body = {"goal": "say hello", "model": "mine/ok"}
     found = events(await own.service.client.post("/v1/agents/run", json=body, headers=own.headers))
     assert found[0]["type"] == "started" and found[0]["model"] == "mine/ok"
@@ -469,14 +467,14 @@ async def test_an_agent_runs_on_an_own_model_with_the_own_key(own: Own) -> None:
     assert {tool["function"]["name"] for tool in seen.body["tools"]} >= {"calculate", "write_artifact"}
 
 
-async def test_an_agents_calls_come_from_the_own_model_until_its_steps_are_used_up(own: Own) -> None:
+async def test_agent_with_own_model_runs_until_its_last_step(own: Own) -> None:
     body = {"goal": "go on", "model": "mine/tools", "max_steps": 2, "tools": ["calculate"]}
     found = events(await own.service.client.post("/v1/agents/run", json=body, headers=own.headers))
     assert [event["name"] for event in found if event["type"] == "tool_call"] == ["calculate"] * 4
     assert found[-1]["type"] == "stopped" and found[-1]["reason"] == "max_steps" and len(own.upstream.requests) == 2
 
 
-async def test_an_agents_fault_names_the_provider(own: Own) -> None:
+async def test_agent_error_names_the_provider(own: Own) -> None:
     body = {"goal": "say hello", "model": "mine/status-401"}
     found = events(await own.service.client.post("/v1/agents/run", json=body, headers=own.headers))
     assert found[-1]["type"] == "error" and found[-1]["error"]["message"] == "mine: the test asked for it"
@@ -485,7 +483,7 @@ async def test_an_agents_fault_names_the_provider(own: Own) -> None:
 # --- the test of a provider
 
 
-async def test_a_test_lists_the_models_even_where_fewer_are_offered(own: Own) -> None:
+async def test_provider_test_lists_all_models(own: Own) -> None:
     await own.change(models=["ok"])
     tested = await own.service.client.post(f"{own.path}/test", headers=own.headers)
     assert tested.status_code == 200 and tested.json() == {"ok": True, "models": ["ok", "tools"]}
@@ -493,7 +491,7 @@ async def test_a_test_lists_the_models_even_where_fewer_are_offered(own: Own) ->
     assert (seen.method, seen.path, seen.headers["authorization"]) == ("GET", "/v1/models", f"Bearer {KEY}")
 
 
-async def test_a_test_asks_anew_each_time(own: Own) -> None:
+async def test_provider_test_is_not_cached(own: Own) -> None:
     for names in (("a",), ("b", "c"), ()):
         own.upstream.models = names
         tested = await own.service.client.post(f"{own.path}/test", headers=own.headers)
@@ -501,13 +499,13 @@ async def test_a_test_asks_anew_each_time(own: Own) -> None:
         assert await own.listed() == [f"mine/{name}" for name in names], "and the list knows it, too"
 
 
-async def test_tests_ask_a_provider_one_at_a_time(own: Own) -> None:
+async def test_provider_tests_run_one_at_a_time(own: Own) -> None:
     await asyncio.gather(*(own.service.client.post(f"{own.path}/test", headers=own.headers) for _ in range(20)))
     assert len(own.upstream.requests) == 20 and own.upstream.connections_made == 1
 
 
 @pytest.mark.parametrize("status", [401, 403, 429])
-async def test_a_test_tells_its_own_401_403_and_429_with_its_name(service: Service, status: int) -> None:
+async def test_provider_test_passes_on_401_403_and_429(service: Service, status: int) -> None:
     headers = await service.bearer()
     body = b'{"error": {"message": "Bad key ' + KEY.encode() + b'"}}'
     async with raw_server(http_answer(f"{status} No", body, b"retry-after: 7")) as raw:
@@ -517,7 +515,7 @@ async def test_a_test_tells_its_own_401_403_and_429_with_its_name(service: Servi
     assert tested.headers.get("retry-after") == ("7" if status == 429 else None)
 
 
-async def test_a_failed_test_has_one_answer_and_one_duration_whatever_is_there(service: Service, impatient: None) -> None:
+async def test_failed_provider_tests_look_the_same(service: Service, impatient: None) -> None:
     headers = await service.bearer()
     there = {
         "a foreign service": b"SSH-2.0-OpenSSH_9.6\r\n",
@@ -550,14 +548,14 @@ async def _failed_test(service: Service, headers: dict[str, str], url: str) -> t
     return tested.status_code, error["message"].replace(provider["name"], "NAME"), time.monotonic() - began
 
 
-async def test_a_test_takes_nothing_from_the_chat_bucket(own: Own) -> None:
+async def test_provider_test_takes_no_chat_admission(own: Own) -> None:
     for _ in range(25):
         assert (await own.service.client.post(f"{own.path}/test", headers=own.headers)).status_code == 200
     answer = await own.service.client.post(COMPLETIONS, json={"model": "mine/ok", "messages": HELLO}, headers=own.headers)
     assert answer.headers["x-ratelimit-remaining-requests"] == "19"
 
 
-async def test_a_deleted_account_leaves_no_way_to_its_provider(own: Own) -> None:
+async def test_deleted_account_cannot_use_its_provider(own: Own) -> None:
     await own.service.client.request("DELETE", "/user/me", json={"password": PASSWORD}, headers=own.headers)
     assert (await own.chat()).status_code == 401 and own.upstream.requests == []
 
@@ -565,7 +563,7 @@ async def test_a_deleted_account_leaves_no_way_to_its_provider(own: Own) -> None
 # --- in the real server
 
 
-async def test_in_the_real_server_a_leaving_caller_ends_the_providers_work_within_a_second(tmp_path: Path) -> None:
+async def test_disconnect_ends_the_provider_request_within_a_second(tmp_path: Path) -> None:
     async with ModelServer() as upstream, running_server(tmp_path) as server, server.client() as client:
         person = await new_person(server)
         provider = {"name": "mine", "base_url": upstream.base_url, "api_key": KEY}

@@ -94,7 +94,7 @@ async def test_sign_up_and_login_set_the_cookie_and_logout_clears_it(service: Se
     assert "set-cookie" not in failed.headers
 
 
-async def test_the_cookie_is_no_session_and_a_session_no_cookie(browser: Browser) -> None:
+async def test_cookie_and_session_are_not_interchangeable(browser: Browser) -> None:
     service, token = browser.service, browser.headers["authorization"].removeprefix("Bearer ")
     cookies = {COOKIE: browser.cookie or ""}
     for path in ("/user/me", "/billing/account", "/user/api-keys"):
@@ -114,7 +114,7 @@ async def test_the_cookie_is_no_session_and_a_session_no_cookie(browser: Browser
     assert await checkouts(service) == []
 
 
-async def test_the_cookie_ends_after_8_hours_and_with_the_account(browser: Browser, clocks: Clocks) -> None:
+async def test_cookie_expires_after_8_hours_and_with_the_account(browser: Browser, clocks: Clocks) -> None:
     clocks.advance(8 * 3600 - 1)
     assert (await browser.get("/checkout")).status_code == 200
     other = await browser_of_new_account(browser.service)
@@ -124,13 +124,13 @@ async def test_the_cookie_ends_after_8_hours_and_with_the_account(browser: Brows
     assert gone.status_code == 204 and (await other.get("/checkout")).status_code == 401
 
 
-async def test_another_installation_does_not_take_the_cookie(browser: Browser, config: Config, clocks: Clocks) -> None:
+async def test_cookie_of_another_installation_is_rejected(browser: Browser, config: Config, clocks: Clocks) -> None:
     elsewhere = dataclasses.replace(config, data_dir=config.data_dir / "elsewhere")
     async with serving(elsewhere, clocks) as service:
         assert (await Browser(service, browser.cookie).get("/checkout")).status_code == 401
 
 
-async def test_without_the_cookie_one_signs_in_by_a_form_that_makes_no_session(service: Service) -> None:
+async def test_sign_in_form_sets_the_cookie_only(service: Service) -> None:
     await service.sign_up("ada@example.com")
     visitor = Browser(service)
     page = await visitor.get("/checkout")
@@ -146,7 +146,7 @@ async def test_without_the_cookie_one_signs_in_by_a_form_that_makes_no_session(s
     assert page.status_code == 200 and "ada@example.com" in page.text
 
 
-async def test_the_form_and_the_login_share_one_limit(service: Service) -> None:
+async def test_form_and_login_share_one_limit(service: Service) -> None:
     body = {"email": "ada@example.com", "password": "wrong password"}
     statuses = [(await service.client.post("/auth/login", json=body)).status_code for _ in range(3)]
     forms = [await Browser(service).post("/checkout/sign-in", body) for _ in range(3)]
@@ -160,7 +160,7 @@ async def test_the_form_and_the_login_share_one_limit(service: Service) -> None:
 @pytest.mark.parametrize(
     "origin", [None, "null", "", "https://evil.example", "http://127.0.0.1:8443", "https://127.0.0.1", "same/"]
 )
-async def test_a_form_from_elsewhere_is_403_and_does_nothing(browser: Browser, origin: str | None) -> None:
+async def test_form_of_another_site_is_403(browser: Browser, origin: str | None) -> None:
     service, path = browser.service, await browser.open_checkout()
     headers = {**FORM, "cookie": f"{COOKIE}={browser.cookie}"}
     if origin is not None:
@@ -173,7 +173,7 @@ async def test_a_form_from_elsewhere_is_403_and_does_nothing(browser: Browser, o
     assert await checkouts(service) == [(25_000_000, "open")] and await browser.balance_micros() == 0
 
 
-async def test_a_port_443_is_in_the_base_url_but_never_in_an_origin(config: Config, clocks: Clocks) -> None:
+async def test_origin_has_no_port_443(config: Config, clocks: Clocks) -> None:
     async with serving(dataclasses.replace(config, port=443, base_url=""), clocks) as service:
         browser = await browser_of_new_account(service)
         answer = await browser.post("/checkout", {"amount": "5"}, origin="https://127.0.0.1")
@@ -195,14 +195,14 @@ WRONG_AMOUNTS = [
 
 
 @pytest.mark.parametrize("amount", AMOUNTS)
-async def test_an_amount_from_5_to_10000_dollars_in_whole_cents_is_taken(browser: Browser, amount: str) -> None:
+async def test_amounts_from_5_to_10000_dollars_are_accepted(browser: Browser, amount: str) -> None:
     assert (await browser.post("/checkout", {"amount": amount})).status_code == 303
     assert await checkouts(browser.service) == [(AMOUNTS[amount], "open")]
 
 
-async def test_every_other_amount_is_400_and_opens_nothing(browser: Browser) -> None:
+async def test_other_amounts_are_400(browser: Browser) -> None:
     for amount in WRONG_AMOUNTS:
-        browser.service.clocks.advance(61)  # every limit begins anew
+        browser.service.clocks.advance(61)  # reset every limit
         answer = await browser.post("/checkout", {"amount": amount})
         assert answer.status_code == 400 and "5.00 to 10000.00" in answer.text, amount
         assert await checkouts(browser.service) == [], amount
@@ -222,7 +222,7 @@ async def test_every_other_amount_is_400_and_opens_nothing(browser: Browser) -> 
         ("amount=25&account_id=user_x&tier=pro&amount_micros=1", FORM["content-type"] + "; charset=UTF-8", 303),
     ],
 )
-async def test_only_a_well_formed_form_is_read(browser: Browser, content: str, content_type: str, status: int) -> None:
+async def test_malformed_form_is_rejected(browser: Browser, content: str, content_type: str, status: int) -> None:
     answer = await browser.post("/checkout", content, **{"content-type": content_type})
     assert answer.status_code == status
     assert await checkouts(browser.service) == ([(25_000_000, "open")] if status == 303 else [])
@@ -231,7 +231,7 @@ async def test_only_a_well_formed_form_is_read(browser: Browser, content: str, c
 # --- the pages
 
 
-async def test_pages_run_nothing_load_nothing_and_escape_everything(service: Service) -> None:
+async def test_pages_have_a_strict_policy_and_escape_values(service: Service) -> None:
     browser = await browser_of_new_account(service, "a'&`b@example.com")
     path = await browser.open_checkout()
     pages = [
@@ -262,7 +262,7 @@ async def test_pages_run_nothing_load_nothing_and_escape_everything(service: Ser
     assert "a'&`b@example.com" not in pages[0].text and html.escape("a'&`b@example.com") in pages[0].text
 
 
-async def test_the_style_sheets_of_the_pages_are_there(browser: Browser) -> None:
+async def test_style_sheets_of_the_pages_exist(browser: Browser) -> None:
     page = await browser.get("/checkout")
     sheets = re.findall(r'<link rel="stylesheet" href="([^"]+)">', page.text)
     assert len(sheets) == 2
@@ -270,7 +270,7 @@ async def test_the_style_sheets_of_the_pages_are_there(browser: Browser) -> None
         assert (await browser.service.client.get(sheet)).headers["content-type"] == "text/css; charset=utf-8"
 
 
-async def test_test_money_is_marked_on_every_page_of_the_sandbox(browser: Browser) -> None:
+async def test_every_sandbox_page_marks_test_money(browser: Browser) -> None:
     path = await browser.open_checkout()
     visitor = Browser(browser.service)
     pages = [
@@ -286,7 +286,7 @@ async def test_test_money_is_marked_on_every_page_of_the_sandbox(browser: Browse
 # --- the sandbox, whole
 
 
-async def test_the_sandbox_leads_from_the_amount_to_the_pro_tier_once(browser: Browser) -> None:
+async def test_sandbox_payment_credits_once_and_upgrades_to_pro(browser: Browser) -> None:
     service = browser.service
     page = await browser.get("/checkout")
     assert page.status_code == 200 and "Balance: $0.00" in page.text
@@ -310,7 +310,7 @@ async def test_the_sandbox_leads_from_the_amount_to_the_pro_tier_once(browser: B
     assert await service.state["db"].read(lambda conn: wallet.verify(conn) + matching.verify(conn)) == []
 
 
-async def test_the_page_one_returns_to_works_without_the_cookie_and_tells_nothing(browser: Browser) -> None:
+async def test_return_page_without_cookie_reveals_nothing(browser: Browser) -> None:
     path = await browser.open_checkout()
     back = (await browser.post(path)).headers["location"].removeprefix(browser.service.config.base_url)
     assert "$25.00" in (await browser.get(back)).text
@@ -321,7 +321,7 @@ async def test_the_page_one_returns_to_works_without_the_cookie_and_tells_nothin
         assert page.status_code == 200 and page.text == unknown and "$" not in page.text
 
 
-async def test_another_persons_checkout_is_404_as_an_unknown_one_and_stays_unpaid(browser: Browser) -> None:
+async def test_checkout_of_another_account_is_404_and_stays_unpaid(browser: Browser) -> None:
     path = await browser.open_checkout()
     other = await browser_of_new_account(browser.service)
     for ask in (other.get, other.post):
@@ -333,9 +333,7 @@ async def test_another_persons_checkout_is_404_as_an_unknown_one_and_stays_unpai
     assert (await browser.balance_micros(), await other.balance_micros()) == (0, 0)
 
 
-async def test_the_sandboxs_events_pass_the_webhook_of_this_installation_alone(
-    browser: Browser, config: Config, clocks: Clocks
-) -> None:
+async def test_sandbox_event_is_valid_only_for_its_installation(browser: Browser, config: Config, clocks: Clocks) -> None:
     await browser.open_checkout()
     state = browser.service.state
     row = await state["db"].read(lambda conn: conn.execute("SELECT account_id, id FROM checkouts").fetchone())
@@ -353,7 +351,7 @@ async def test_the_sandboxs_events_pass_the_webhook_of_this_installation_alone(
 # --- the other processors
 
 
-async def test_without_payments_the_page_says_so_and_the_webhook_is_400(config: Config, clocks: Clocks) -> None:
+async def test_without_payments_pages_say_so_and_webhook_is_400(config: Config, clocks: Clocks) -> None:
     async with serving(dataclasses.replace(config, payments="none"), clocks) as service:
         browser = await browser_of_new_account(service)
         page, form = await browser.get("/checkout"), await browser.post("/checkout", {"amount": "25"})
@@ -370,9 +368,7 @@ async def stripe_config(config: Config) -> AsyncIterator[tuple[Config, Any]]:
         yield dataclasses.replace(config, payments="stripe", **options), processor  # type: ignore[arg-type]
 
 
-async def test_with_stripe_the_form_may_lead_to_its_page_and_the_sandbox_is_not_there(
-    stripe_config: tuple[Config, Any], clocks: Clocks
-) -> None:
+async def test_stripe_is_in_the_form_policy_and_disables_the_sandbox(stripe_config: tuple[Config, Any], clocks: Clocks) -> None:
     config, processor = stripe_config
     async with serving(config, clocks) as service:
         browser = await browser_of_new_account(service)
@@ -405,7 +401,7 @@ async def test_with_stripe_the_form_may_lead_to_its_page_and_the_sandbox_is_not_
         ({"SVC_PAYMENTS": "stripe", "SVC_STRIPE_SECRET_KEY": "sk_x", "SVC_STRIPE_WEBHOOK_SECRET": "whsec_x"}, "stripe"),
     ],
 )
-def test_the_sandbox_is_the_default_in_local_posture_alone(settings: dict[str, str], mode: str) -> None:
+def test_sandbox_is_the_default_only_in_local_posture(settings: dict[str, str], mode: str) -> None:
     assert from_environ(settings).payment_mode == mode
 
 
@@ -424,14 +420,14 @@ def test_the_sandbox_is_the_default_in_local_posture_alone(settings: dict[str, s
         ({"SVC_STRIPE_API": "api.stripe.com"}, "SVC_STRIPE_API"),
     ],
 )
-def test_a_wrong_setting_of_the_payments_stops_the_start_with_one_line(settings: dict[str, str], name: str) -> None:
+def test_wrong_payment_setting_stops_the_start(settings: dict[str, str], name: str) -> None:
     with pytest.raises(StartError) as refusal:
         from_environ(settings)
     assert name in str(refusal.value) and "\n" not in str(refusal.value)
     assert not any(secret in str(refusal.value) for secret in ("sk_", "whsec_", "two words"))
 
 
-async def test_a_sandbox_that_others_can_reach_is_warned_about(config: Config, clocks: Clocks) -> None:
+async def test_reachable_sandbox_logs_a_warning(config: Config, clocks: Clocks) -> None:
     for base_url, warned in ((config.base_url, False), ("https://ai.example", True)):
         own = dataclasses.replace(config, payments="sandbox", base_url=base_url)
         async with serving(own, clocks):
@@ -440,7 +436,7 @@ async def test_a_sandbox_that_others_can_reach_is_warned_about(config: Config, c
         assert ("test money" in log) == warned
 
 
-async def test_after_a_mistake_the_form_is_there_with_what_was_typed(browser: Browser) -> None:
+async def test_wrong_form_is_shown_again_with_its_values(browser: Browser) -> None:
     answer = await browser.post("/checkout", {"amount": '4.99"><script>'})
     assert answer.status_code == 400 and 'role="alert"' in answer.text
     assert 'value="4.99&quot;&gt;&lt;script&gt;"' in answer.text and 'action="/checkout"' in answer.text
@@ -452,7 +448,7 @@ async def test_after_a_mistake_the_form_is_there_with_what_was_typed(browser: Br
     )
 
 
-async def test_an_account_opens_20_checkouts_an_hour_and_refused_amounts_do_not_count(browser: Browser) -> None:
+async def test_20_checkouts_an_hour_without_rejected_amounts(browser: Browser) -> None:
     for _ in range(20):
         assert (await browser.post("/checkout", {"amount": "1"})).status_code == 400
         assert (await browser.post("/checkout", {"amount": "5"})).status_code == 303
@@ -464,7 +460,7 @@ async def test_an_account_opens_20_checkouts_an_hour_and_refused_amounts_do_not_
     assert (await browser.post("/checkout", {"amount": "5"})).status_code == 303
 
 
-async def test_abandoned_checkouts_go_after_30_days_and_paid_ones_stay(browser: Browser) -> None:
+async def test_unpaid_checkouts_are_deleted_after_30_days(browser: Browser) -> None:
     paid = await browser.open_checkout("10")
     assert (await browser.post(paid)).status_code == 303
     for amount in ("11", "12"):

@@ -20,7 +20,7 @@ async def headers(service: Service) -> dict[str, str]:
     return await service.bearer()
 
 
-async def test_a_conversation_comes_back_as_it_was_made(service: Service, headers: dict[str, str]) -> None:
+async def test_conversation_is_returned_as_created(service: Service, headers: dict[str, str]) -> None:
     project = (await service.client.post("/projects", json={"name": "p"}, headers=headers)).json()
     made = await make(service, headers, title=" Über 🙂 </script> ", project_id=project["id"])
     assert set(made) == FIELDS and re.fullmatch(r"conv_[0-9a-z]{26}", made["id"])
@@ -30,14 +30,14 @@ async def test_a_conversation_comes_back_as_it_was_made(service: Service, header
     assert (await get(service, headers, "/conversations"))["data"] == [made]
 
 
-async def test_nothing_is_required_and_the_services_own_fields_are_ignored(service: Service, headers: dict[str, str]) -> None:
+async def test_all_fields_are_optional_and_service_fields_ignored(service: Service, headers: dict[str, str]) -> None:
     other = await service.sign_up()
     made = await make(service, headers, id="conv_x", account_id=other["user"]["id"], number=1, created_at="x")
     assert made["id"] != "conv_x" and (made["title"], made["project_id"]) == (None, None)
     assert (await get(service, bearer(other["access_token"]), "/conversations"))["data"] == []
 
 
-async def test_a_change_leaves_absent_fields_and_null_takes_back(service: Service, headers: dict[str, str]) -> None:
+async def test_change_keeps_missing_fields_and_null_resets(service: Service, headers: dict[str, str]) -> None:
     project = (await service.client.post("/projects", json={"name": "p"}, headers=headers)).json()
     made = await make(service, headers)
     path = f"/conversations/{made['id']}"
@@ -55,7 +55,7 @@ WRONG: list[tuple[str, Any]] = [
 ]
 
 
-async def test_a_wrong_value_is_400_and_changes_nothing(service: Service, headers: dict[str, str]) -> None:
+async def test_wrong_value_is_400_and_changes_nothing(service: Service, headers: dict[str, str]) -> None:
     made = await make(service, headers, title="t")
     for field, value in WRONG:
         for method, path in (("POST", "/conversations"), ("PATCH", f"/conversations/{made['id']}")):
@@ -78,7 +78,7 @@ async def test_a_wrong_value_is_400_and_changes_nothing(service: Service, header
         ({"role": "user", "content": "x" * 1_000_001}, "invalid_value", "content"),
     ],
 )
-async def test_a_wrong_message_is_400_and_is_not_kept(
+async def test_wrong_message_is_400_and_not_stored(
     service: Service, headers: dict[str, str], body: dict[str, Any], code: str, param: str
 ) -> None:
     made = await make(service, headers)
@@ -87,7 +87,7 @@ async def test_a_wrong_message_is_400_and_is_not_kept(
     assert (await get(service, headers, f"/conversations/{made['id']}/messages"))["data"] == []
 
 
-async def test_the_search_finds_all_words_in_a_conversation_or_its_title(service: Service, headers: dict[str, str]) -> None:
+async def test_search_finds_all_words_in_messages_or_title(service: Service, headers: dict[str, str]) -> None:
     ids = []
     for title, content in (("Zürich trip", "the zebra crossed"), ("lunch", "a lion crossed"), ("zebra", "nothing")):
         service.clocks.advance(1)
@@ -105,7 +105,7 @@ async def test_the_search_finds_all_words_in_a_conversation_or_its_title(service
     assert await found(service, headers, "zebra") == [ids[0]] and await found(service, headers, "renamed") == [ids[2]]
 
 
-async def test_a_search_is_paged_and_narrowed_to_a_project(service: Service, headers: dict[str, str]) -> None:
+async def test_search_has_pages_and_a_project_filter(service: Service, headers: dict[str, str]) -> None:
     project = (await service.client.post("/projects", json={"name": "p"}, headers=headers)).json()
     ids = []
     for number in range(5):
@@ -123,13 +123,13 @@ async def test_a_search_is_paged_and_narrowed_to_a_project(service: Service, hea
 @pytest.mark.parametrize(
     "query", ['"', "AND", "NOT x", "zebra*", "NEAR(a b)", "(", "content:x", "a\0b", " OR ".join(["x"] * 100)]
 )
-async def test_no_query_fails(service: Service, headers: dict[str, str], query: str) -> None:
+async def test_any_query_is_answered(service: Service, headers: dict[str, str], query: str) -> None:
     made = await make(service, headers)
     await say(service, headers, made["id"], "zebra")
     assert await found(service, headers, query) == ([made["id"]] if "zebra" in query else [])
 
 
-async def test_a_key_reads_and_writes_conversations_as_its_owner_does(service: Service, headers: dict[str, str]) -> None:
+async def test_key_can_read_and_write_conversations(service: Service, headers: dict[str, str]) -> None:
     key = bearer((await service.make_key(headers))["key"])
     made = await make(service, key)
     message = await say(service, key, made["id"], "hello")
@@ -137,7 +137,7 @@ async def test_a_key_reads_and_writes_conversations_as_its_owner_does(service: S
     assert (await service.client.delete(f"/conversations/{made['id']}", headers=key)).status_code == 204
 
 
-async def test_after_an_accounts_deletion_its_words_are_in_no_file(service: Service) -> None:
+async def test_deleted_accounts_words_are_in_no_file(service: Service) -> None:
     session, stays = await service.sign_up(), await service.bearer()
     goes = {"authorization": f"Bearer {session['access_token']}"}
     for headers, word in ((goes, "canary"), (stays, "sparrow")):
@@ -152,7 +152,7 @@ async def test_after_an_accounts_deletion_its_words_are_in_no_file(service: Serv
     assert len((await get(service, stays, "/conversations", q="sparrow2"))["data"]) == 11
 
 
-async def test_a_deleted_conversations_words_go_from_the_index_after_a_restart_too(config: Config, clocks: Clocks) -> None:
+async def test_deleted_words_leave_the_index_after_a_restart(config: Config, clocks: Clocks) -> None:
     async with serving(config, clocks) as service:
         headers = await service.bearer()
         kept, gone = await make(service, headers), await make(service, headers)

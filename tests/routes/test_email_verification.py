@@ -1,4 +1,4 @@
-"""The first verification of an e-mail by an identity: identities linked before and unfinished sign-ins are deleted."""
+"""The first verification by an identity deletes earlier identities and unfinished sign-ins."""
 
 import sqlite3
 from collections.abc import Iterator

@@ -52,7 +52,7 @@ def lines(archive: zipfile.ZipFile, kind: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in archive.read(f"{kind}.jsonl").splitlines()]
 
 
-def test_every_table_of_an_account_is_exported_or_left_out_for_a_reason() -> None:
+def test_every_owned_table_is_exported_or_excluded() -> None:
     conn = sqlite3.connect(":memory:")
     conn.executescript(SCHEMA.read_text())
     owned = conn.execute(
@@ -89,7 +89,7 @@ async def fill(service: Service, headers: dict[str, str], account_id: str) -> di
     return {"key": key, "project": project, "conversation": conversation}
 
 
-async def test_it_holds_all_that_the_account_has_and_nothing_of_others(service: Service) -> None:
+async def test_export_has_all_data_of_the_account_only(service: Service) -> None:
     session, other = await service.sign_up("ada@example.com"), await service.sign_up("bob@example.com")
     headers = bearer(session["access_token"])
     made = await fill(service, headers, session["user"]["id"])
@@ -125,7 +125,7 @@ async def test_it_holds_all_that_the_account_has_and_nothing_of_others(service: 
         assert secret.encode() not in everything
 
 
-async def test_a_key_exports_as_well_and_nobody_else(service: Service) -> None:
+async def test_session_and_key_can_export(service: Service) -> None:
     headers = await service.bearer()
     key = bearer((await service.make_key(headers))["key"])
     assert "account.json" in (await archive_of(service, key)).namelist()
@@ -134,7 +134,7 @@ async def test_a_key_exports_as_well_and_nobody_else(service: Service) -> None:
     assert head.status_code == 200 and head.headers["content-type"] == "application/zip" and head.content == b""
 
 
-async def test_unzip_reads_it_into_one_folder(service: Service, tmp_path: Path) -> None:
+async def test_unzip_extracts_into_one_folder(service: Service, tmp_path: Path) -> None:
     session = await service.sign_up()
     headers = bearer(session["access_token"])
     await fill(service, headers, session["user"]["id"])
@@ -149,7 +149,7 @@ async def test_unzip_reads_it_into_one_folder(service: Service, tmp_path: Path) 
     assert not (tmp_path / "etc").exists()
 
 
-async def test_rows_of_any_number_and_size_are_all_there_in_order(service: Service) -> None:
+async def test_many_and_large_rows_are_exported_in_order(service: Service) -> None:
     headers = await service.bearer()
     made = (await service.client.post("/conversations", json={}, headers=headers)).json()
     contents = [f"{number} " + "x" * (900_000 if number % 7 == 0 else 10) for number in range(30)]
@@ -160,9 +160,7 @@ async def test_rows_of_any_number_and_size_are_all_there_in_order(service: Servi
     assert [message["content"] for message in lines(archive, "messages")] == contents
 
 
-async def test_a_content_that_is_replaced_while_it_is_read_is_read_again(
-    service: Service, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_content_replaced_during_export_is_read_again(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     headers = await service.bearer()
     content = "old" * contents.PIECE_BYTES
     for name in ("one", "two"):
@@ -185,7 +183,7 @@ async def test_a_content_that_is_replaced_while_it_is_read_is_read_again(
 
 
 @pytest.mark.slow
-async def test_it_is_sent_while_it_is_made_in_bounded_memory(tmp_path: Path) -> None:
+async def test_export_is_streamed_in_bounded_memory(tmp_path: Path) -> None:
     """64 MiB of artifacts and 10 MB of messages."""
     async with running_server(tmp_path) as server:
         person = await new_person(server)
@@ -206,7 +204,7 @@ async def test_it_is_sent_while_it_is_made_in_bounded_memory(tmp_path: Path) -> 
                         size += file.write(piece)
                         most = max(most, server.counts().rss_bytes)
             assert size > 75_000_000 and most - before < 40_000_000
-            async with client.stream("GET", EXPORT) as answer:  # and who leaves in the middle harms nobody
+            async with client.stream("GET", EXPORT) as answer:  # a disconnect does no harm
                 await anext(answer.aiter_raw())
             assert (await client.get("/user/me")).status_code == 200
         with zipfile.ZipFile(tmp_path / "export.zip") as archive:
@@ -214,7 +212,7 @@ async def test_it_is_sent_while_it_is_made_in_bounded_memory(tmp_path: Path) -> 
         assert not [line for line in server.log_lines() if line.get("level") == "error"]
 
 
-async def test_names_keep_their_alphabet_and_lose_what_harms(service: Service) -> None:
+async def test_file_names_keep_letters_and_lose_unsafe_characters(service: Service) -> None:
     headers = await service.bearer()
     names = {
         "Отчёт за май.txt": "Отчёт за май.txt",
@@ -230,6 +228,6 @@ async def test_names_keep_their_alphabet_and_lose_what_harms(service: Service) -
     assert {line["name"]: line["file"].split("/")[1].partition("-")[2] for line in told} == names
 
 
-async def test_an_account_without_anything_has_an_archive_too(service: Service) -> None:
+async def test_empty_account_has_an_archive(service: Service) -> None:
     archive = await archive_of(service, await service.bearer())
     assert set(archive.namelist()) == {"account.json", *(f"{kind}.jsonl" for kind in (*KINDS, "artifacts"))}

@@ -1,4 +1,4 @@
-"""One-time links through HTTP: a new password, the proof of an address, and what the first proof undoes."""
+"""One-time links through HTTP: password reset and verification."""
 
 import asyncio
 import dataclasses
@@ -58,10 +58,10 @@ async def me(service: Service, session: dict[str, Any]) -> dict[str, Any]:
     return value
 
 
-# --- the proof of an address
+# --- verification
 
 
-async def test_sign_up_mails_a_link_that_proves_the_address_once_within_a_day(service: Service, box: MailBox) -> None:
+async def test_sign_up_mails_a_verification_link(service: Service, box: MailBox) -> None:
     session = await service.sign_up(ADA)
     assert session["user"]["email_verified"] is False
     await box.wait_for(1)
@@ -75,7 +75,7 @@ async def test_sign_up_mails_a_link_that_proves_the_address_once_within_a_day(se
     assert (again.status_code, again.json()["error"]["code"]) == (400, "invalid_token")
 
 
-async def test_a_link_to_prove_an_address_ends_after_a_day(service: Service) -> None:
+async def test_verification_link_expires_after_a_day(service: Service) -> None:
     session = await service.sign_up(ADA)
     await make_link(service, ADA, "first", "verify")
     service.clocks.advance(24 * 3600 - 1)
@@ -89,12 +89,12 @@ async def test_a_link_to_prove_an_address_ends_after_a_day(service: Service) -> 
 @pytest.mark.parametrize(
     "body", [{}, {"token": None}, {"token": ""}, {"token": 5}, {"token": "x" * 1_000_000}, {"token": "unknown"}]
 )
-async def test_what_is_no_link_proves_nothing(service: Service, body: dict[str, Any]) -> None:
+async def test_unknown_token_verifies_nothing(service: Service, body: dict[str, Any]) -> None:
     answer = await service.client.post("/auth/verify-email", json=body)
     assert (answer.status_code, answer.json()["error"]["param"]) == (400, "token")
 
 
-async def test_the_mail_is_sent_again_3_times_an_hour_until_the_address_is_verified(service: Service, box: MailBox) -> None:
+async def test_verification_mail_can_be_resent_3_times_an_hour(service: Service, box: MailBox) -> None:
     headers = bearer((await service.sign_up(ADA))["access_token"])
     statuses = [(await service.client.post("/user/verify-email", headers=headers)).status_code for _ in range(4)]
     assert statuses == [202, 202, 202, 429]
@@ -105,7 +105,7 @@ async def test_the_mail_is_sent_again_3_times_an_hour_until_the_address_is_verif
     assert (answer.status_code, answer.json()["error"]["code"]) == (409, "already_verified")
 
 
-async def test_without_a_mail_server_the_answer_says_so(service: Service) -> None:
+async def test_without_mail_the_answer_says_so(service: Service) -> None:
     answer = await service.client.post("/user/verify-email", headers=await service.bearer())
     assert answer.status_code == 202 and "Mail is not set up" in answer.json()["message"]
 
@@ -113,7 +113,7 @@ async def test_without_a_mail_server_the_answer_says_so(service: Service) -> Non
 # --- a new password
 
 
-async def test_nothing_is_hashed_for_a_link_that_is_not_good(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_invalid_link_hashes_no_password(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     hashed: list[str] = []
 
     async def note(password: str) -> str:
@@ -125,7 +125,7 @@ async def test_nothing_is_hashed_for_a_link_that_is_not_good(service: Service, m
     assert (answer.status_code, answer.json()["error"]["code"], hashed) == (400, "invalid_token", [])
 
 
-async def test_ten_tries_a_minute_from_one_address(service: Service) -> None:
+async def test_10_attempts_a_minute_from_one_address(service: Service) -> None:
     body = {"token": "unknown", "password": PASSWORD}
     statuses = [(await service.client.post(CONFIRM, json=body)).status_code for _ in range(11)]
     assert statuses == [400] * 10 + [429]
@@ -133,7 +133,7 @@ async def test_ten_tries_a_minute_from_one_address(service: Service) -> None:
     assert (await service.client.post(CONFIRM, json=body)).status_code == 400
 
 
-async def test_two_uses_of_one_link_at_once_set_one_password(service: Service) -> None:
+async def test_concurrent_uses_of_one_link_set_one_password(service: Service) -> None:
     await service.sign_up(ADA)
     await make_link(service, ADA, "link")
     bodies = [{"token": "link", "password": f"password {number}"} for number in range(5)]
@@ -141,7 +141,7 @@ async def test_two_uses_of_one_link_at_once_set_one_password(service: Service) -
     assert sorted(answer.status_code for answer in answers) == [204, 400, 400, 400, 400]
 
 
-async def test_an_account_has_at_most_20_links_that_are_good_and_they_stay_so(service: Service, box: MailBox) -> None:
+async def test_account_has_at_most_20_valid_links(service: Service, box: MailBox) -> None:
     await service.sign_up(ADA)
     await box.wait_for(1)
     for number in range(25):
@@ -155,7 +155,7 @@ async def test_an_account_has_at_most_20_links_that_are_good_and_they_stay_so(se
     assert (await service.client.post(CONFIRM, json=body)).status_code == 204
 
 
-async def test_the_links_last_letter_tells_the_page_whether_the_address_was_ever_verified(service: Service, box: MailBox) -> None:
+async def test_token_suffix_marks_an_unverified_address(service: Service, box: MailBox) -> None:
     await service.sign_up(ADA)
     await box.wait_for(1)
     for number, letter in ((1, "u"), (2, "p")):
@@ -170,7 +170,7 @@ async def test_the_links_last_letter_tells_the_page_whether_the_address_was_ever
 
 
 async def plant(service: Service) -> tuple[dict[str, Any], dict[str, Any], str]:
-    """What somebody else has left in the account that they made with Ada's address: their session, a key, a checkout cookie."""
+    """Another person created the account with Ada's address, and has a session, a key and a checkout cookie."""
     session = await service.sign_up(ADA)
     headers = bearer(session["access_token"])
     login = await service.client.post("/auth/login", json={"email": ADA, "password": PASSWORD})
@@ -217,7 +217,7 @@ PROVED = {**ALL, "identities": [(0,)], "flows": [(0,)], "default_model": None, "
         ("reset", False, True, {**ALL, "keys": 0, "providers": 0, "default_model": None}),
     ],
 )
-async def test_the_first_verification_removes_what_somebody_else_may_have_planted(
+async def test_first_verification_removes_foreign_access(
     service: Service, purpose: str, by_mail: bool, delete_keys: bool | None, expected: dict[str, Any]
 ) -> None:
     headers, key, cookie = await plant(service)
@@ -233,7 +233,7 @@ async def test_the_first_verification_removes_what_somebody_else_may_have_plante
     assert status == (401 if expected["keys"] == 0 else 200)
 
 
-async def test_a_later_proof_removes_nothing_and_a_cookie_from_after_the_proof_is_good(service: Service) -> None:
+async def test_later_verification_removes_nothing(service: Service) -> None:
     await service.sign_up(ADA)
     await make_link(service, ADA, "first")
     assert (await service.client.post(CONFIRM, json={"token": "first", "password": PASSWORD})).status_code == 204
@@ -251,7 +251,7 @@ async def test_a_later_proof_removes_nothing_and_a_cookie_from_after_the_proof_i
     assert (await service.client.get("/checkout", headers={"cookie": cookie})).status_code == 200
 
 
-async def test_a_thousand_planted_keys_go_with_delete_keys(service: Service) -> None:
+async def test_delete_keys_removes_a_thousand_keys(service: Service) -> None:
     session = await service.sign_up(ADA)
 
     def plant_keys(tx: sqlite3.Connection) -> None:

@@ -96,7 +96,7 @@ WRONG: dict[str, list[tuple[dict[str, Any], int, str]]] = {
 }
 
 
-async def test_without_a_model_the_operators_first_of_the_kind_answers(lab: Lab) -> None:
+async def test_default_model_is_the_operators_first_of_the_kind(lab: Lab) -> None:
     assert pictures(await lab.post(IMAGES, prompt="hills")) == [PNG]
     assert seconds(await lab.post(GENERATE, input="hello")) == 2
     assert (await lab.post(SPEECH, input="hello")).headers["content-type"] == "audio/mpeg"
@@ -110,7 +110,7 @@ async def test_without_a_model_the_operators_first_of_the_kind_answers(lab: Lab)
 
 
 @pytest.mark.parametrize("path", WRONG)
-async def test_a_wrong_request_names_its_field_whoever_pays(lab: Lab, path: str) -> None:
+async def test_wrong_request_names_its_field(lab: Lab, path: str) -> None:
     poor = await lab.service.bearer()
     for body, status, param in WRONG[path]:
         if body and param not in ("prompt", "input"):
@@ -125,7 +125,7 @@ async def test_a_wrong_request_names_its_field_whoever_pays(lab: Lab, path: str)
 
 
 @pytest.mark.parametrize("path", [IMAGES, GENERATE, SPEECH])
-async def test_who_may_ask_and_how(lab: Lab, path: str) -> None:
+async def test_token_and_valid_json_are_required(lab: Lab, path: str) -> None:
     client = lab.service.client
     assert (await client.post(path, json={"prompt": "a", "input": "a"})).status_code == 401
     for content, status in ((b"nonsense", 400), (b"[]", 400), (b'{"input": "\xff"}', 400), (b"[" * 300, 400)):
@@ -134,7 +134,7 @@ async def test_who_may_ask_and_how(lab: Lab, path: str) -> None:
     assert (await client.get(path, headers=lab.headers)).headers["allow"] == "POST"
 
 
-async def test_media_take_nothing_from_the_chat_bucket(lab: Lab) -> None:
+async def test_media_take_no_chat_admission(lab: Lab) -> None:
     for _ in range(25):
         answer = await lab.post(GENERATE, input="hi", model="builtin/voice", voice="nobody")
         assert answer.status_code == 400 and "x-ratelimit-remaining-requests" not in answer.headers
@@ -151,7 +151,9 @@ async def test_media_take_nothing_from_the_chat_bucket(lab: Lab) -> None:
         (SPEECH, {"input": "hi", "model": "say/slow-300ms", "response_format": "wav"}, 8_192, 7),
     ],
 )
-async def test_funds_for_7_serve_7_of_40_at_once(lab: Lab, path: str, body: dict[str, Any], worst: int, affordable: int) -> None:
+async def test_funds_for_7_pay_7_of_40_concurrent_requests(
+    lab: Lab, path: str, body: dict[str, Any], worst: int, affordable: int
+) -> None:
     """While they are under way each holds its worst case."""
     media, db = lab.service.state["media"], lab.service.state["db"]
     balance = (await lab.account())["wallet_balance_micros"]
@@ -171,7 +173,7 @@ async def test_funds_for_7_serve_7_of_40_at_once(lab: Lab, path: str, body: dict
     await lab.spent()
 
 
-async def test_402_tells_what_is_needed_and_nothing_is_made(lab: Lab) -> None:
+async def test_402_names_the_needed_amount_and_generates_nothing(lab: Lab) -> None:
     await lab.service.state["db"].write(wallet.debit, lab.account_id, 1_000_000 - 3 * PRICE, description="", now_seconds=1.0)
     answer = await lab.post(IMAGES, prompt="hills", model="builtin/paint", n=4)
     assert (answer.status_code, answer.json()["error"]["code"]) == (402, "insufficient_funds")
@@ -186,14 +188,14 @@ async def test_402_tells_what_is_needed_and_nothing_is_made(lab: Lab) -> None:
 @pytest.mark.parametrize(
     ("path", "model"), [(IMAGES, "builtin/paint"), (IMAGES, "lab/ok"), (GENERATE, "builtin/voice"), (GENERATE, "say/ok")]
 )
-async def test_a_full_disk_is_503_and_costs_nothing(lab: Lab, monkeypatch: pytest.MonkeyPatch, path: str, model: str) -> None:
+async def test_full_disk_is_503_and_free(lab: Lab, monkeypatch: pytest.MonkeyPatch, path: str, model: str) -> None:
     monkeypatch.setattr(MediaEngines, "spool", lambda media: open("/dev/full", "r+b", buffering=0))  # noqa: SIM115
     answer = await lab.post(path, prompt="hills", input="hello", model=model, size="64x64")
     assert (answer.status_code, answer.json()["error"]["code"]) == (503, "storage_unavailable")
     assert await lab.spent() == 0
 
 
-async def test_beyond_the_bound_it_is_overloaded_and_costs_nothing(lab: Lab) -> None:
+async def test_too_many_requests_are_503_and_free(lab: Lab) -> None:
     slots = lab.service.state["media"].shared.images
     slots._open.update({"user_1": 40, "user_2": 40, "user_3": 24, "user_4": 12, "user_5": 6, "user_6": 6})
     answer = await lab.post(IMAGES, prompt="hills", model="builtin/paint")
@@ -204,7 +206,7 @@ async def test_beyond_the_bound_it_is_overloaded_and_costs_nothing(lab: Lab) -> 
     assert not slots._open
 
 
-async def test_a_users_own_provider_serves_images_and_speech_for_nothing(lab: Lab) -> None:
+async def test_own_provider_serves_images_and_speech_for_free(lab: Lab) -> None:
     provider = {
         "name": "mine",
         "base_url": lab.upstream.base_url,
@@ -223,7 +225,7 @@ async def test_a_users_own_provider_serves_images_and_speech_for_nothing(lab: La
 
 
 @pytest.mark.parametrize("path", [GENERATE, SPEECH])
-async def test_over_4096_characters_a_users_own_provider_is_sent_nothing(lab: Lab, path: str) -> None:
+async def test_own_provider_gets_at_most_4096_characters(lab: Lab, path: str) -> None:
     provider = {"name": "mine", "base_url": lab.upstream.base_url, "models": ["ok"]}
     assert (await lab.post("/user/providers", **provider)).status_code == 201
     answer = await lab.post(path, input="é" * 4_097, model="mine/ok")

@@ -17,7 +17,7 @@ from svc.shapes import Shape
         (SPEECH, {"input": "x" * SPEECH_LENGTH, "voice": "ALLOY", "stream_format": "sse", "response_format": None}),
     ],
 )
-def test_an_accepted_body_is_passed_on_as_it_was_sent(shape: Shape[Any], body: dict[str, Any]) -> None:
+def test_valid_body_is_passed_on_unchanged(shape: Shape[Any], body: dict[str, Any]) -> None:
     assert shape.check(body, "") is body
 
 
@@ -39,7 +39,7 @@ def test_an_accepted_body_is_passed_on_as_it_was_sent(shape: Shape[Any], body: d
         (SPEECH, {"input": "x", "response_format": "../wav"}, 400, "response_format"),
     ],
 )
-def test_a_wrong_field_is_named(shape: Shape[Any], body: dict[str, Any], status: int, param: str) -> None:
+def test_wrong_field_is_named(shape: Shape[Any], body: dict[str, Any], status: int, param: str) -> None:
     with pytest.raises(ApiError) as refused:
         shape.check(body, "")
     assert (refused.value.status, refused.value.error["param"]) == (status, param)

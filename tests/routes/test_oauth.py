@@ -53,7 +53,7 @@ async def emails(service: Service) -> list[str]:
 # --- the whole way
 
 
-async def test_a_sign_in_makes_an_account_and_a_session_like_a_login(browser: Browser, provider: StandIn) -> None:
+async def test_sign_in_creates_an_account_and_a_session(browser: Browser, provider: StandIn) -> None:
     fragment = await browser.arrive(provider, person("Ada@Example.com", name=" Ada "))
     assert list(fragment) == ["code"]
     answer = await browser.change(fragment)
@@ -66,7 +66,7 @@ async def test_a_sign_in_makes_an_account_and_a_session_like_a_login(browser: Br
     assert (await browser.request("GET", "/checkout")).status_code == 200  # the checkout knows this browser
 
 
-async def test_the_providers_are_listed_with_where_to_begin_and_no_secret(service: Service, provider: StandIn) -> None:
+async def test_providers_are_listed_without_secrets(service: Service, provider: StandIn) -> None:
     answer = await service.client.get("/auth/oauth")
     value = answer.json()
     assert value["object"] == "list" and value["has_more"] is False and "hunter2" not in answer.text
@@ -77,13 +77,13 @@ async def test_the_providers_are_listed_with_where_to_begin_and_no_secret(servic
     }
 
 
-async def test_without_providers_the_list_is_empty_and_every_name_unknown(config: Config, clocks: Clocks) -> None:
+async def test_without_providers_every_name_is_unknown(config: Config, clocks: Clocks) -> None:
     async with serving(dataclasses.replace(config, identity_providers=()), clocks) as service:
         assert (await service.client.get("/auth/oauth")).json() == {"object": "list", "data": [], "has_more": False}
         assert (await service.client.get("/auth/oauth/stub")).status_code == 404
 
 
-async def test_an_unknown_provider_is_404(browser: Browser) -> None:
+async def test_unknown_provider_is_404(browser: Browser) -> None:
     headers = await browser.service.bearer()
     for name in ("nobody", "STUB", "session", "stub%00"):
         for method, path in (
@@ -94,7 +94,7 @@ async def test_an_unknown_provider_is_404(browser: Browser) -> None:
             assert (await browser.request(method, path, headers)).status_code == 404
 
 
-async def test_the_answers_on_the_way_are_for_this_browser_alone(browser: Browser, provider: StandIn) -> None:
+async def test_redirects_bind_the_browser_and_are_not_cached(browser: Browser, provider: StandIn) -> None:
     begun = await browser.request("GET", "/auth/oauth/stub")
     [header] = begun.headers.get_list("set-cookie")
     morsel = SimpleCookie(header)[oauth_flows.COOKIE]
@@ -106,14 +106,14 @@ async def test_the_answers_on_the_way_are_for_this_browser_alone(browser: Browse
         assert answer.content == b""
 
 
-async def test_state_nonce_and_challenge_are_new_each_time_and_tell_nothing_of_each_other(browser: Browser) -> None:
+async def test_state_nonce_and_challenge_are_new_and_independent(browser: Browser) -> None:
     asked = [parse_qs(urlsplit(await browser.begin()).query) for _ in range(20)]
     secrets = [query[name][0] for query in asked for name in ("state", "nonce", "code_challenge")]
     assert len(set(secrets)) == 60 and all(len(secret) == 43 for secret in secrets)
     assert asked[0]["redirect_uri"] == [f"{browser.service.config.base_url}/auth/oauth/stub/callback"]
 
 
-async def test_the_same_identity_comes_to_the_same_account_whatever_its_email_is_now(browser: Browser, provider: StandIn) -> None:
+async def test_identity_keeps_its_account_when_its_email_changes(browser: Browser, provider: StandIn) -> None:
     first = await browser.sign_in(provider, person("ada@example.com"))
     second = await browser.sign_in(provider, person("ada@new.example", verified=False))
     third = await browser.sign_in(provider, person(None))
@@ -121,7 +121,7 @@ async def test_the_same_identity_comes_to_the_same_account_whatever_its_email_is
     assert await emails(browser.service) == ["ada@example.com"]
 
 
-async def test_an_account_from_elsewhere_has_no_password_until_a_reset_link_sets_one(browser: Browser, provider: StandIn) -> None:
+async def test_account_of_an_identity_can_set_a_password(browser: Browser, provider: StandIn) -> None:
     service = browser.service
     await browser.sign_in(provider)
     login = {"email": "ada@example.com", "password": PASSWORD}
@@ -130,7 +130,7 @@ async def test_an_account_from_elsewhere_has_no_password_until_a_reset_link_sets
     assert (await service.client.post("/auth/login", json=login)).status_code == 200
 
 
-async def test_an_account_from_elsewhere_is_deleted_by_confirming_its_email(browser: Browser, provider: StandIn) -> None:
+async def test_account_without_password_is_deleted_by_its_email(browser: Browser, provider: StandIn) -> None:
     headers = bearer((await browser.sign_in(provider))["access_token"])
     await browser.begin_linking({"access_token": headers["authorization"][7:]}, "other")
     await browser.arrive(provider)  # a code that waits
@@ -138,13 +138,13 @@ async def test_an_account_from_elsewhere_is_deleted_by_confirming_its_email(brow
         assert (await browser.service.client.request("DELETE", "/user/me", json=body, headers=headers)).status_code == status
     for table in ("accounts", "identities", "oauth_flows", "oauth_codes"):
         assert await rows(browser.service, f"SELECT * FROM {table}") == []
-    assert (await browser.sign_in(provider))["user"]["email"] == "ada@example.com"  # as somebody new
+    assert (await browser.sign_in(provider))["user"]["email"] == "ada@example.com"  # as a new account
 
 
 # --- bound to the browser, once, in time
 
 
-async def test_a_callback_in_another_browser_signs_nobody_in(browser: Browser, provider: StandIn) -> None:
+async def test_callback_in_another_browser_is_rejected(browser: Browser, provider: StandIn) -> None:
     address = provider.authorize(await browser.begin(), person())
     stranger, visitor = Browser(browser.service), Browser(browser.service)
     await stranger.begin()
@@ -156,7 +156,7 @@ async def test_a_callback_in_another_browser_signs_nobody_in(browser: Browser, p
     assert "code" in await browser.come_back(address)
 
 
-async def test_a_code_in_another_browser_signs_nobody_in(browser: Browser, provider: StandIn) -> None:
+async def test_code_in_another_browser_is_rejected(browser: Browser, provider: StandIn) -> None:
     fragment = await browser.arrive(provider)
     stranger = Browser(browser.service)
     for _ in range(2):
@@ -166,7 +166,7 @@ async def test_a_code_in_another_browser_signs_nobody_in(browser: Browser, provi
     assert (await browser.change(fragment)).status_code == 200
 
 
-async def test_a_state_works_once_whatever_came_of_it(browser: Browser, provider: StandIn) -> None:
+async def test_state_works_once(browser: Browser, provider: StandIn) -> None:
     for changes, first in (
         ({}, "code"),
         ({"code": None, "error": "access_denied"}, "error"),
@@ -178,9 +178,7 @@ async def test_a_state_works_once_whatever_came_of_it(browser: Browser, provider
         assert await browser.come_back(provider.authorize(asked, person())) == INVALID
 
 
-async def test_a_state_works_once_across_a_restart_and_a_begun_sign_in_survives_it(
-    config: Config, clocks: Clocks, provider: StandIn
-) -> None:
+async def test_sign_in_survives_a_restart_and_its_state_works_once(config: Config, clocks: Clocks, provider: StandIn) -> None:
     async with serving(config, clocks) as service:
         browser = Browser(service)
         used, open_one = await browser.begin(), await browser.begin()
@@ -191,7 +189,7 @@ async def test_a_state_works_once_across_a_restart_and_a_begun_sign_in_survives_
         assert "code" in await browser.come_back(provider.authorize(open_one, person()))
 
 
-async def test_50_callbacks_with_one_state_let_one_in(browser: Browser, provider: StandIn) -> None:
+async def test_50_concurrent_callbacks_sign_in_once(browser: Browser, provider: StandIn) -> None:
     asked = await browser.begin()
     addresses = [provider.authorize(asked, person()) for _ in range(50)]
     fragments = await asyncio.gather(*(browser.come_back(address) for address in addresses))
@@ -199,7 +197,7 @@ async def test_50_callbacks_with_one_state_let_one_in(browser: Browser, provider
 
 
 @pytest.mark.parametrize(("seconds", "lets_in"), [(599, True), (600, False), (86400, False)])
-async def test_a_sign_in_may_take_10_minutes(
+async def test_sign_in_expires_after_10_minutes(
     browser: Browser, provider: StandIn, clocks: Clocks, seconds: float, lets_in: bool
 ) -> None:
     asked = await browser.begin()
@@ -208,7 +206,7 @@ async def test_a_sign_in_may_take_10_minutes(
 
 
 @pytest.mark.parametrize(("seconds", "status"), [(59, 200), (60, 400), (86400, 400)])
-async def test_a_code_is_changed_within_a_minute(
+async def test_code_expires_after_a_minute(
     browser: Browser, provider: StandIn, clocks: Clocks, seconds: float, status: int
 ) -> None:
     fragment = await browser.arrive(provider)
@@ -216,13 +214,13 @@ async def test_a_code_is_changed_within_a_minute(
     assert (await browser.change(fragment)).status_code == status
 
 
-async def test_50_changes_of_one_code_give_one_session(browser: Browser, provider: StandIn) -> None:
+async def test_50_concurrent_uses_of_a_code_give_one_session(browser: Browser, provider: StandIn) -> None:
     fragment = await browser.arrive(provider)
     answers = await asyncio.gather(*(browser.change(fragment) for _ in range(50)))
     assert sorted(answer.status_code for answer in answers) == [200] + [400] * 49
 
 
-async def test_what_is_no_code_is_400(browser: Browser) -> None:
+async def test_invalid_code_is_400(browser: Browser) -> None:
     await browser.begin()
     for value, code in (
         (None, "missing_field"),
@@ -236,13 +234,13 @@ async def test_what_is_no_code_is_400(browser: Browser) -> None:
         assert (answer.status_code, answer.json()["error"]["code"], answer.json()["error"]["param"]) == (400, code, "code")
 
 
-async def test_two_sign_ins_at_once_in_one_browser_both_arrive(browser: Browser, provider: StandIn, other: StandIn) -> None:
+async def test_one_browser_can_have_two_sign_ins(browser: Browser, provider: StandIn, other: StandIn) -> None:
     first, second = await browser.begin(), await browser.begin("other")
     assert "code" in await browser.come_back(other.authorize(second, person("bob@example.com")))
     assert "code" in await browser.come_back(provider.authorize(first, person()))
 
 
-async def test_another_site_cannot_change_a_code_with_a_form(browser: Browser, provider: StandIn) -> None:
+async def test_form_of_another_site_cannot_use_a_code(browser: Browser, provider: StandIn) -> None:
     fragment = await browser.arrive(provider)
     for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"):
         answer = await browser.request("POST", "/auth/oauth/session", {"content-type": kind}, content=json.dumps(fragment))
@@ -251,7 +249,7 @@ async def test_another_site_cannot_change_a_code_with_a_form(browser: Browser, p
     assert "access-control-allow-origin" not in (await browser.request("OPTIONS", "/auth/oauth/session", preflight)).headers
 
 
-async def test_nothing_of_a_sign_in_is_a_session_or_a_checkout_cookie(browser: Browser, provider: StandIn) -> None:
+async def test_sign_in_tokens_are_not_sessions_or_checkout_cookies(browser: Browser, provider: StandIn) -> None:
     asked = await browser.begin()
     state = parse_qs(urlsplit(asked).query)["state"][0]
     fragment = await browser.come_back(provider.authorize(asked, person()))
@@ -262,7 +260,7 @@ async def test_nothing_of_a_sign_in_is_a_session_or_a_checkout_cookie(browser: B
         assert (await visitor.request("GET", "/checkout")).status_code == 401
 
 
-async def test_the_database_and_the_log_keep_no_secret_of_a_sign_in(browser: Browser, provider: StandIn, tmp_path: Path) -> None:
+async def test_database_and_log_have_no_secrets_of_a_sign_in(browser: Browser, provider: StandIn, tmp_path: Path) -> None:
     service = browser.service
     asked = await browser.begin()
     query = {name: values[0] for name, values in parse_qs(urlsplit(asked).query).items()}
@@ -277,7 +275,7 @@ async def test_the_database_and_the_log_keep_no_secret_of_a_sign_in(browser: Bro
     await browser.arrive(provider)
     provider.faults["/token"] = b"\x00"
     await browser.arrive(provider)
-    while (log := (tmp_path / "log").read_text()).count('/callback"') < 3:  # the log has a thread of its own
+    while (log := (tmp_path / "log").read_text()).count('/callback"') < 3:  # the log has its own thread
         await asyncio.sleep(0.02)
     assert '"provider":"stub"' in log and flow.nonce == query["nonce"]
     secrets = [flow.state, flow.nonce, flow.verifier, browser.cookies[oauth_flows.COOKIE], fragment["code"], CLIENT_SECRET]
@@ -288,7 +286,7 @@ async def test_the_database_and_the_log_keep_no_secret_of_a_sign_in(browser: Bro
     assert "ada@example.com" not in log
 
 
-async def test_what_was_never_finished_is_deleted_in_the_end(browser: Browser, provider: StandIn, clocks: Clocks) -> None:
+async def test_unfinished_sign_ins_are_deleted(browser: Browser, provider: StandIn, clocks: Clocks) -> None:
     for _ in range(50):
         await browser.begin()
     await browser.arrive(provider)
@@ -299,7 +297,7 @@ async def test_what_was_never_finished_is_deleted_in_the_end(browser: Browser, p
     assert await rows(browser.service, "SELECT count(*) FROM oauth_codes") == [(3,)]
 
 
-async def test_an_address_may_take_300_steps_a_minute(browser: Browser, clocks: Clocks) -> None:
+async def test_300_steps_a_minute_from_one_address(browser: Browser, clocks: Clocks) -> None:
     statuses = [(await browser.request("POST", "/auth/oauth/session", json={})).status_code for _ in range(299)]
     assert set(statuses) == {400} and await browser.begin()
     for method, path in (("GET", "/auth/oauth/stub"), ("GET", "/auth/oauth/stub/callback"), ("POST", "/auth/oauth/session")):
@@ -311,7 +309,7 @@ async def test_an_address_may_take_300_steps_a_minute(browser: Browser, clocks: 
 # --- what the provider answers
 
 
-async def test_who_refuses_at_the_provider_is_told_so(browser: Browser, provider: StandIn) -> None:
+async def test_denial_at_the_provider_is_access_denied(browser: Browser, provider: StandIn) -> None:
     asked = await browser.begin()
     denied = provider.authorize(asked, person(), code=None, error="access_denied", error_description="<script>alert(1)</script>")
     assert await browser.come_back(denied) == {"error": "access_denied", "provider": "stub"}
@@ -319,7 +317,7 @@ async def test_who_refuses_at_the_provider_is_told_so(browser: Browser, provider
     assert await browser.come_back(broken) == {"error": "upstream_error", "provider": "stub"}
 
 
-async def test_an_answer_of_another_provider_is_refused(browser: Browser, provider: StandIn, other: StandIn) -> None:
+async def test_answer_of_another_provider_is_rejected(browser: Browser, provider: StandIn, other: StandIn) -> None:
     address = provider.authorize(await browser.begin(), person())
     mixed_up = address.replace("/auth/oauth/stub/callback", "/auth/oauth/other/callback")
     assert await browser.come_back(mixed_up) == {"error": "invalid_token", "provider": "other"}
@@ -329,13 +327,13 @@ async def test_an_answer_of_another_provider_is_refused(browser: Browser, provid
     assert "code" in await browser.come_back(provider.authorize(await browser.begin(), person(), iss=provider.url))
 
 
-async def test_a_provider_that_promised_to_name_itself_must(browser: Browser, provider: StandIn) -> None:
+async def test_promised_issuer_is_required(browser: Browser, provider: StandIn) -> None:
     provider.metadata = {"authorization_response_iss_parameter_supported": True}
     assert await browser.arrive(provider) == INVALID
     assert "code" in await browser.come_back(provider.authorize(await browser.begin(), person(), iss=provider.url))
 
 
-async def test_a_parameter_that_comes_twice_is_refused(browser: Browser, provider: StandIn) -> None:
+async def test_repeated_parameter_is_rejected(browser: Browser, provider: StandIn) -> None:
     for name in ("code", "state", "iss", "more"):
         address = provider.authorize(await browser.begin(), person(), iss=provider.url, more="x")
         value = parse_qs(urlsplit(address).query)[name][0]
@@ -343,7 +341,7 @@ async def test_a_parameter_that_comes_twice_is_refused(browser: Browser, provide
         assert fragment == {"error": "upstream_error", "provider": "stub"} and provider.requests["/token"] == 0
 
 
-async def test_a_code_that_is_none_is_not_sent_on(browser: Browser, provider: StandIn) -> None:
+async def test_malformed_code_is_not_sent_to_the_provider(browser: Browser, provider: StandIn) -> None:
     for code in ("", "x" * 5000):
         fragment = await browser.come_back(provider.authorize(await browser.begin(), person(), code=code))
         assert fragment["error"] == "upstream_error" and provider.requests["/token"] == 0
@@ -400,7 +398,7 @@ async def ada_is_here(browser: Browser, other: StandIn, how: str) -> None:
         ("linked elsewhere", True, "email_taken"),
     ],
 )
-async def test_an_identity_joins_an_account_only_where_both_sides_have_verified_the_email(
+async def test_identity_joins_an_account_only_if_both_emails_are_verified(
     browser: Browser, provider: StandIn, other: StandIn, here: str, verified: Any, outcome: str
 ) -> None:
     await ada_is_here(browser, other, here)
@@ -416,9 +414,7 @@ async def test_an_identity_joins_an_account_only_where_both_sides_have_verified_
     assert (verified_at is not None) is (outcome == "joined" or verified is True)
 
 
-async def test_an_email_here_is_verified_by_a_linked_identity_that_has_verified_it(
-    browser: Browser, provider: StandIn, other: StandIn
-) -> None:
+async def test_verified_identity_verifies_the_accounts_email(browser: Browser, provider: StandIn, other: StandIn) -> None:
     session = await browser.service.sign_up("ada@example.com")
     assert await browser.link(provider, session, person(verified=False)) == {"linked": "stub"}
     assert await rows(browser.service, "SELECT email_verified_at FROM accounts") == [(None,)]
@@ -427,19 +423,19 @@ async def test_an_email_here_is_verified_by_a_linked_identity_that_has_verified_
     assert (await browser.sign_in(other, person(subject="1"), "other"))["user"]["id"] == session["user"]["id"]
 
 
-async def test_a_new_account_needs_an_email(browser: Browser, provider: StandIn) -> None:
+async def test_new_account_needs_an_email(browser: Browser, provider: StandIn) -> None:
     for email in (None, "", "no address", "a@b\r\nBcc: x@y", 5, ["ada@example.com"], "a" * 300 + "@x", "p@example..com"):
         assert await browser.arrive(provider, person(email)) == {"error": "email_missing", "provider": "stub"}  # type: ignore[arg-type]
     assert await emails(browser.service) == []
 
 
-async def test_a_name_that_is_none_is_left_out(browser: Browser, provider: StandIn) -> None:
+async def test_invalid_name_is_ignored(browser: Browser, provider: StandIn) -> None:
     for number, name in enumerate((None, 5, "a\nb", "x" * 201, "", ["Ada"])):
         user = person(f"a{number}@example.com", subject=str(number), name=name)
         assert (await browser.sign_in(provider, user))["user"]["name"] is None
 
 
-async def test_closed_sign_up_lets_in_only_who_has_an_account(
+async def test_closed_sign_up_allows_existing_accounts_only(
     config: Config, clocks: Clocks, provider: StandIn, other: StandIn
 ) -> None:
     async with serving(config, clocks) as service:
@@ -456,7 +452,7 @@ async def test_closed_sign_up_lets_in_only_who_has_an_account(
         assert len(await emails(service)) == 2
 
 
-async def test_50_sign_ins_of_one_person_at_once_make_one_account(service: Service, provider: StandIn, other: StandIn) -> None:
+async def test_50_concurrent_sign_ins_create_one_account(service: Service, provider: StandIn, other: StandIn) -> None:
     browsers = [(Browser(service), *(("stub", provider), ("other", other))[number % 2]) for number in range(50)]
     addresses = [
         at.authorize(await browser.begin(name), person(f"{'Aa'[n % 2]}da@example.com"))
@@ -474,7 +470,7 @@ async def test_50_sign_ins_of_one_person_at_once_make_one_account(service: Servi
     assert (provider.requests["/jwks"], provider.requests["/.well-known/openid-configuration"]) == (1, 1)
 
 
-async def test_sign_ups_with_a_password_at_the_same_time_make_one_account_too(service: Service, provider: StandIn) -> None:
+async def test_concurrent_sign_up_with_password_creates_one_account(service: Service, provider: StandIn) -> None:
     browsers = [Browser(service) for _ in range(10)]
     addresses = [provider.authorize(await browser.begin(), person()) for browser in browsers]
     sign_up = {"email": "ADA@example.com", "password": PASSWORD}
@@ -492,12 +488,12 @@ async def test_sign_ups_with_a_password_at_the_same_time_make_one_account_too(se
 # --- linking
 
 
-async def test_an_identity_that_is_linked_signs_in_whatever_its_email(browser: Browser, provider: StandIn) -> None:
+async def test_linked_identity_signs_in_with_any_email(browser: Browser, provider: StandIn) -> None:
     session = await browser.service.sign_up("ada@example.com")
     headers = bearer(session["access_token"])
     assert await browser.link(provider, session, person("different@example.com", verified=False)) == {"linked": "stub"}
     browser.service.clocks.advance(1)
-    for email in ("a@b\r\nBcc: x@y", None):  # one that nobody here could have; and again, which changes nothing
+    for email in ("a@b\r\nBcc: x@y", None):  # a name that is not valid here
         assert await browser.link(provider, session, person(email, subject="2")) == {"linked": "stub"}
     listed = (await browser.service.client.get("/user/identities", headers=headers)).json()
     assert listed["object"] == "list" and not listed["has_more"]
@@ -508,7 +504,7 @@ async def test_an_identity_that_is_linked_signs_in_whatever_its_email(browser: B
     assert (await Browser(browser.service).sign_in(provider, person(None)))["user"]["id"] == session["user"]["id"]
 
 
-async def test_the_list_of_identities_pages(browser: Browser, provider: StandIn) -> None:
+async def test_list_of_identities_has_pages(browser: Browser, provider: StandIn) -> None:
     session = await browser.service.sign_up()
     headers = bearer(session["access_token"])
     for number in range(3):
@@ -523,14 +519,14 @@ async def test_the_list_of_identities_pages(browser: Browser, provider: StandIn)
     assert (await get("/user/identities?after=idn_x", headers=headers)).status_code == 400
 
 
-async def test_an_identity_belongs_to_one_account(browser: Browser, provider: StandIn) -> None:
+async def test_identity_belongs_to_one_account(browser: Browser, provider: StandIn) -> None:
     ada, bob = await browser.service.sign_up(), await browser.service.sign_up()
     assert await browser.link(provider, ada, person()) == {"linked": "stub"}
     assert await browser.link(provider, bob, person()) == {"error": "identity_taken", "provider": "stub"}
     assert (await browser.sign_in(provider))["user"]["id"] == ada["user"]["id"]
 
 
-async def test_a_link_begun_in_one_browser_cannot_be_finished_in_another(browser: Browser, provider: StandIn) -> None:
+async def test_linking_cannot_be_finished_in_another_browser(browser: Browser, provider: StandIn) -> None:
     victim, attacker = Browser(browser.service), browser
     session = await browser.service.sign_up("eve@example.com")
     await victim.begin()
@@ -539,7 +535,7 @@ async def test_a_link_begun_in_one_browser_cannot_be_finished_in_another(browser
     assert await rows(browser.service, "SELECT * FROM identities") == []
 
 
-async def test_an_account_that_goes_meanwhile_is_linked_with_nothing(browser: Browser, provider: StandIn) -> None:
+async def test_deleted_account_gets_no_identity(browser: Browser, provider: StandIn) -> None:
     session = await browser.service.sign_up()
     address = provider.authorize(await browser.begin_linking(session), person())
     provider.gates["/token"] = asyncio.Event()
@@ -564,7 +560,7 @@ async def test_identities_are_for_sessions_only(browser: Browser, provider: Stan
         assert (await browser.request(method, f"/user/identities{path}")).status_code == 401
 
 
-async def test_an_identity_is_unlinked_unless_it_is_the_only_way_in(browser: Browser, provider: StandIn) -> None:
+async def test_last_identity_cannot_be_unlinked(browser: Browser, provider: StandIn) -> None:
     session = await browser.sign_in(provider)
     headers = bearer(session["access_token"])
     await browser.link(provider, session, person(subject="2"))
@@ -581,7 +577,7 @@ async def test_an_identity_is_unlinked_unless_it_is_the_only_way_in(browser: Bro
     assert await rows(browser.service, "SELECT * FROM identities") == []
 
 
-async def test_another_accounts_identity_is_404_and_stays(browser: Browser, provider: StandIn) -> None:
+async def test_identity_of_another_account_is_404_and_stays(browser: Browser, provider: StandIn) -> None:
     await browser.sign_in(provider)
     [(identity_id,)] = await rows(browser.service, "SELECT id FROM identities")
     answers = [
@@ -593,9 +589,7 @@ async def test_another_accounts_identity_is_404_and_stays(browser: Browser, prov
     assert (await browser.service.client.get("/user/identities", headers=await browser.service.bearer())).json()["data"] == []
 
 
-async def test_an_identity_of_a_provider_that_is_gone_is_shown_without_its_name(
-    config: Config, clocks: Clocks, provider: StandIn
-) -> None:
+async def test_identity_of_a_removed_provider_has_no_provider_name(config: Config, clocks: Clocks, provider: StandIn) -> None:
     async with serving(config, clocks) as service:
         headers = bearer((await Browser(service).sign_in(provider))["access_token"])
     async with serving(dataclasses.replace(config, identity_providers=()), clocks) as service:

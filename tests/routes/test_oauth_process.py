@@ -65,7 +65,7 @@ async def come_back(browser: httpx.AsyncClient, address: str) -> dict[str, str]:
     return dict(parse_qsl(urlsplit(answer.headers["location"]).fragment, strict_parsing=True))
 
 
-async def test_somebody_signs_in_with_a_real_provider_and_is_the_same_after_a_restart(tmp_path: Path, issuer: str) -> None:
+async def test_sign_in_works_with_a_real_process_and_after_a_restart(tmp_path: Path, issuer: str) -> None:
     httpx.put(f"{issuer}/users/ada", json={"email": "ada@example.com", "email_verified": True, "name": "Ada"}).raise_for_status()
     people = []
     for _ in range(2):
@@ -87,9 +87,7 @@ async def test_somebody_signs_in_with_a_real_provider_and_is_the_same_after_a_re
     assert people[0] == people[1] and people[0]["email"] == "ada@example.com" and people[0]["name"] == "Ada"
 
 
-async def test_an_account_with_a_password_is_joined_once_its_email_was_verified_by_mail(
-    tmp_path: Path, issuer: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_identity_joins_an_account_verified_by_mail(tmp_path: Path, issuer: str, monkeypatch: pytest.MonkeyPatch) -> None:
     httpx.put(f"{issuer}/users/bob", json={"email": "bob@example.com", "email_verified": True}).raise_for_status()
     async with mail_server(tmp_path / "mail") as box:
         smtp = f"smtp://{USER.replace('@', '%40')}:hunter2%3Ahunter2%2F%25+@127.0.0.1:{box.port}"
@@ -111,7 +109,7 @@ async def test_an_account_with_a_password_is_joined_once_its_email_was_verified_
             assert not any(text in log for text in (PASSWORD, "bob@", USER, body["token"], "password-reset#"))
 
 
-async def test_a_silent_mail_server_does_not_hold_up_the_end(tmp_path: Path, issuer: str) -> None:
+async def test_silent_mail_server_does_not_delay_shutdown(tmp_path: Path, issuer: str) -> None:
     writers: list[asyncio.StreamWriter] = []
     silent = await asyncio.start_server(lambda reader, writer: writers.append(writer), "127.0.0.1", 0)
     smtp = f"smtp://127.0.0.1:{silent.sockets[0].getsockname()[1]}"

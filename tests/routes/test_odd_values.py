@@ -1,8 +1,8 @@
-"""The longest and the oddest values of every field of every endpoint: none is a 500, and what is accepted can be read back.
+"""Odd and longest values for every field of every endpoint: none is a 500, and accepted values are returned unchanged.
 
-The requests are made from the interface document: for each field of a body, a query or a path, texts of the greatest length in
-several scripts, marks, quotes, blanks and NUL, the bounds of numbers, whole floats, and every member of an enumeration. After the
-requests of an endpoint all lists, all objects and the export of its account are read.
+The requests are generated from the interface document. The values are long texts in several scripts, marks, quotes, blanks and
+NUL, the limits of numbers, whole floats, and every member of an enumeration. Afterwards all lists, objects and the export are
+read.
 """
 
 import dataclasses
@@ -24,7 +24,7 @@ from svc.billing import wallet
 from svc.billing.checkout_cookie import COOKIE
 from svc.config import Config
 from tests.conftest import JSON, Clocks, Service, bearer, serving
-from tests.routes.test_other_people import BODIES, PATH_PARAMETERS, Person, person
+from tests.routes.test_other_accounts import BODIES, PATH_PARAMETERS, Person, person
 from tests.support.model_server import ModelServer
 from tests.support.openapi import DOCUMENT, resolved
 
@@ -56,7 +56,7 @@ QUICK: dict[tuple[str, str], dict[str, Any]] = {
 # A test of a provider takes 3 s; the static files are no account's.
 LEFT_OUT = {("POST", "/user/providers/{provider_id}/test"), ("GET", "/static/{path}"), ("DELETE", "/user/me")}
 REFERENCES = {"default_model", "base_url"}
-# Nobody has what these ask for, or they answer with a page.
+# These objects do not exist, or the answer is a page.
 NEVER_ACCEPTED = {
     *("/auth/login", "/auth/password-reset/confirm", "/auth/verify-email", "/auth/oauth/session"),
     *("/billing/webhook", "/checkout", "/checkout/sign-in"),
@@ -92,7 +92,7 @@ def texts(schema: dict[str, Any], depth: int) -> Iterator[str]:
 
 
 def values(schema: dict[str, Any], depth: int = 0) -> Iterator[Any]:
-    """Odd values for a schema; in objects and lists one part at a time is odd."""
+    """Yield odd values for a schema. In objects and lists, one part at a time is odd."""
     schema = resolved(schema)
     yield from schema.get("enum", [])
     yield from [schema["const"]] if "const" in schema else []
@@ -121,7 +121,7 @@ def values(schema: dict[str, Any], depth: int = 0) -> Iterator[Any]:
 
 
 def least(schema: dict[str, Any]) -> Any:
-    """The plainest value of a schema."""
+    """Return a simple valid value."""
     schema = resolved(schema)
     for choice in (*schema.get("anyOf", ()), *schema.get("oneOf", ())):
         return least(choice)
@@ -139,7 +139,7 @@ def least(schema: dict[str, Any]) -> Any:
 
 @dataclasses.dataclass
 class Walk:
-    """The requests of one account to one endpoint, and what was wrong."""
+    """The requests of one account to one endpoint, and the failures."""
 
     service: Service
     who: Person
@@ -150,16 +150,16 @@ class Walk:
 
     @property
     def quick_only(self) -> bool:
-        """Whether few values must do: a picture or a speech takes long."""
+        """Return whether to send few values, because images and speech are slow."""
         return self.path.startswith(("/v1/images", "/v1/audio"))
 
     @property
     def target(self) -> str:
-        """The path with the account's own ids."""
+        """Return the path with the account's ids."""
         return self.who.target(self.path, provider="github", identity="github")
 
     async def send(self, method: str, target: str, **options: Any) -> httpx.Response | None:
-        """The answer; None for a request that no client can write."""
+        """Return the answer, or None if no client can send the request."""
         self.service.clocks.ticks += 3_600  # no limit of requests is in the way
         headers = {"origin": self.service.config.base_url, **self.who.headers, **options.pop("headers", {})}
         if target.startswith("/checkout"):
@@ -221,7 +221,7 @@ class Walk:
         return await self.send(self.method, self.target, content=content, headers={"content-type": media_type})
 
     async def check_kept(self, answer: httpx.Response, sent: dict[str, Any]) -> None:
-        """Compares what was sent with what the answer says, and with what is read afterwards."""
+        """Compare the sent values with the answer and the stored object."""
         where = f"{self.method} {self.path} with {sent!r:.300}"
         told = answer.json() if answer.headers.get("content-type", "") == "application/json" else {}
         told = told if isinstance(told, dict) else {}
@@ -240,7 +240,7 @@ class Walk:
             await self.send("POST", f"{self.path}/{told['id']}/close")
 
     async def read_back(self, answer: httpx.Response, told: dict[str, Any], sent: dict[str, Any]) -> dict[str, Any]:
-        """What is there now of what was sent, by its name in the request."""
+        """Return the stored values of the sent fields, by name."""
         if self.method == "PATCH":
             return dict(await self.get(self.target))
         if self.path == "/v1/agents/run":
@@ -261,7 +261,7 @@ class Walk:
         return dict(await self.get(f"{self.path}/{told['id']}")) if f"{self.path}/" in READABLE and "id" in told else {}
 
     async def said(self, conversation_id: str, sent: dict[str, Any]) -> dict[str, Any]:
-        """Nothing if the question is kept as it was sent, else what was kept in its place."""
+        """Return nothing if the question is stored unchanged, else the stored text."""
         kept = (await self.get(f"/conversations/{conversation_id}/messages"))["data"]
         asked = [message["content"] for message in sent["messages"] if message["role"] == "user"][-1:]
         plain = asked and isinstance(asked[0], str) and asked[0].strip()
@@ -281,7 +281,7 @@ class Walk:
                 await self.send(self.method, target, **options, **where)
 
     async def sweep(self) -> None:
-        """Reads all that there is, list by list and page by page, and the export."""
+        """Read all lists, page by page, and the export."""
         for path, operation in ((path, methods["get"]) for path, methods in DOCUMENT["paths"].items() if "get" in methods):
             kinds = {PATH_PARAMETERS.get(name) for name in re.findall(r"\{(\w+)\}", path)}
             if not kinds <= self.who.own.keys():
@@ -299,7 +299,7 @@ class Walk:
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
-async def test_no_odd_value_is_a_500_and_what_is_accepted_is_read_back(service: Service, name: str) -> None:
+async def test_odd_values_are_never_500_and_are_returned_as_sent(service: Service, name: str) -> None:
     method, path, operation = OPERATIONS[name]
     walk = Walk(service, await person(service, "mylab"), method, path)
     if path == "/support/conversations":
@@ -311,7 +311,7 @@ async def test_no_odd_value_is_a_500_and_what_is_accepted_is_read_back(service: 
 
 
 @pytest.mark.parametrize("tool", TOOLS)
-async def test_an_odd_argument_of_a_tool_is_a_result_that_the_model_sees(service: Service, tool: str) -> None:
+async def test_odd_tool_argument_is_a_tool_result(service: Service, tool: str) -> None:
     who = await person(service, "mylab")
     schema = TOOLS[tool].as_function["function"]["parameters"]
     for name, part in schema["properties"].items():
@@ -333,7 +333,7 @@ async def test_an_odd_argument_of_a_tool_is_a_result_that_the_model_sees(service
 
 @dataclasses.dataclass
 class Longest:
-    """A service with a model whose id is as long as can be: the operator's, with a price, or the account's own."""
+    """A service with a model that has the longest possible id."""
 
     service: Service
     headers: dict[str, str]
@@ -372,7 +372,7 @@ async def longest(request: pytest.FixtureRequest, config: Config, clocks: Clocks
             yield lab
 
 
-async def test_the_longest_id_of_a_model_works_wherever_a_model_is_named(longest: Longest) -> None:
+async def test_longest_model_id_works_everywhere(longest: Longest) -> None:
     model, ask = longest.model, longest.ask
     assert len(model) == 364 and (await ask("GET", f"/v1/models/{urllib.parse.quote(model, safe='')}"))["id"] == model
     assert (await ask("PATCH", "/user/settings", json={"default_model": model}))["default_model"] == model
@@ -395,9 +395,7 @@ async def test_the_longest_id_of_a_model_works_wherever_a_model_is_named(longest
     await ask("GET", "/user/export")
 
 
-async def test_a_name_that_no_model_has_is_no_default_while_its_provider_does_not_answer(
-    config: Config, clocks: Clocks, tmp_path: Path
-) -> None:
+async def test_unknown_model_is_no_default_while_its_provider_is_down(config: Config, clocks: Clocks, tmp_path: Path) -> None:
     catalog = tmp_path / "catalog.toml"
     catalog.write_text('[[providers]]\nname = "away"\nbase_url = "http://127.0.0.1:9/v1"\n')
     async with serving(dataclasses.replace(config, catalog=catalog), clocks) as service:

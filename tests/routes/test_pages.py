@@ -11,18 +11,18 @@ from tests.conftest import Service
 
 
 @pytest.mark.parametrize("path", ["index.html", "README.md", "vendor/vendor.json", "../config.py", "..%2fconfig.py"])
-async def test_only_scripts_styles_and_pictures_under_static_are_served(service: Service, path: str) -> None:
+async def test_only_scripts_styles_and_images_are_served(service: Service, path: str) -> None:
     for address in (f"/static/{path}", f"/static/{release()}/{path}", f"/static/{release()}/../{path}"):
         assert (await service.client.get(address)).status_code == 404
 
 
 @pytest.mark.parametrize("path", ["a" * 5_000 + ".js", "a/" * 300 + "b.css", "%00.js", "app//main.js", "app/", "", "/etc/passwd"])
-async def test_a_path_of_any_form_is_no_other_file(service: Service, path: str) -> None:
+async def test_path_cannot_leave_the_static_folder(service: Service, path: str) -> None:
     answer = await service.client.get(f"/static/{path}")
     assert answer.status_code in (404, 414, 431)
 
 
-async def test_every_file_that_the_application_loads_is_served_under_its_release(service: Service) -> None:
+async def test_release_serves_every_loaded_file(service: Service) -> None:
     page = (await service.client.get("/")).text
     addresses = set(re.findall(r'"(/static/[^"]+?)"', page))
     assert len(addresses) > 10
@@ -33,11 +33,11 @@ async def test_every_file_that_the_application_loads_is_served_under_its_release
         assert answer.headers["cache-control"] == "public, max-age=31536000, immutable"
 
 
-async def test_a_file_of_another_release_is_not_there(service: Service) -> None:
+async def test_file_of_another_release_is_404(service: Service) -> None:
     assert (await service.client.get(f"/static/{'0' * 16}/app/main.js")).status_code == 404
 
 
-async def test_what_has_not_changed_is_not_sent_again(service: Service) -> None:
+async def test_unchanged_file_is_304(service: Service) -> None:
     for address in ("/", "/docs", "/static/style.css", f"/static/{release()}/app/main.js"):
         first = await service.client.get(address)
         again = await service.client.get(address, headers={"if-none-match": f'"other", W/{first.headers["etag"]}'})
@@ -49,7 +49,7 @@ async def test_what_has_not_changed_is_not_sent_again(service: Service) -> None:
 @pytest.mark.parametrize(
     ("accepted", "coding"), [("gzip", "gzip"), ("br, gzip;q=0.5", "gzip"), ("gzip;q=0", None), ("identity", None), ("br", None)]
 )
-async def test_files_are_compressed_for_who_takes_it(service: Service, accepted: str, coding: str | None) -> None:
+async def test_files_are_compressed_if_accepted(service: Service, accepted: str, coding: str | None) -> None:
     answer = await service.client.get("/static/app/app.css", headers={"accept-encoding": accepted})
     assert answer.headers.get("content-encoding") == coding
     assert "accept-encoding" in answer.headers["vary"]
@@ -58,7 +58,7 @@ async def test_files_are_compressed_for_who_takes_it(service: Service, accepted:
     assert (int(answer.headers["content-length"]) < len(content) / 3) == (coding == "gzip")
 
 
-async def test_the_policy_lets_in_the_import_map_by_its_hash_and_nothing_else_inline(service: Service) -> None:
+async def test_policy_allows_only_the_import_map_inline(service: Service) -> None:
     answer = await service.client.get("/")
     policy = answer.headers["content-security-policy"]
     maps = re.findall(r'<script type="importmap">(.*?)</script>', answer.text, re.DOTALL)
@@ -69,7 +69,7 @@ async def test_the_policy_lets_in_the_import_map_by_its_hash_and_nothing_else_in
     assert answer.headers["referrer-policy"] == "no-referrer"
 
 
-def test_no_script_makes_markup_or_code_out_of_text() -> None:
+def test_scripts_create_no_markup_or_code_from_text() -> None:
     forbidden = re.compile(
         r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|dangerouslySetInnerHTML"
     )

@@ -17,7 +17,7 @@ async def make_project(service: Service, headers: dict[str, str], **fields: Any)
     return project
 
 
-async def test_a_project_comes_back_as_it_was_made(service: Service) -> None:
+async def test_project_is_returned_as_created(service: Service) -> None:
     headers = await service.bearer()
     made = await make_project(service, headers, name=" Über 🙂 </script> ", instructions="Line\n\0\u2028", max_planner_steps=20)
     assert set(made) == FIELDS and re.fullmatch(r"proj_[0-9a-z]{26}", made["id"])
@@ -34,7 +34,7 @@ async def test_only_the_name_is_required(service: Service, body: dict[str, Any])
     assert (made["instructions"], made["max_planner_steps"]) == ("", None)
 
 
-async def test_the_fields_that_the_service_sets_are_ignored_in_a_body(service: Service) -> None:
+async def test_fields_set_by_the_service_are_ignored(service: Service) -> None:
     headers, other = await service.bearer(), await service.sign_up()
     forged = {"id": "proj_x", "account_id": other["user"]["id"], "created_at": "x", "updated_at": 5}
     made = await make_project(service, headers, **forged)
@@ -44,7 +44,7 @@ async def test_the_fields_that_the_service_sets_are_ignored_in_a_body(service: S
     assert (await service.client.get("/projects", headers=bearer(other["access_token"]))).json()["data"] == []
 
 
-async def test_a_change_leaves_absent_fields_and_null_takes_back_what_is_optional(service: Service) -> None:
+async def test_change_keeps_missing_fields_and_null_resets(service: Service) -> None:
     headers = await service.bearer()
     made = await make_project(service, headers, instructions="Be brief.", max_planner_steps=3)
     for changes in (
@@ -69,7 +69,7 @@ WRONG = [
 ]
 
 
-async def test_a_wrong_value_is_400_and_changes_nothing(service: Service) -> None:
+async def test_wrong_value_is_400_and_changes_nothing(service: Service) -> None:
     headers = await service.bearer()
     made = await make_project(service, headers)
     for field, value in WRONG:
@@ -80,7 +80,7 @@ async def test_a_wrong_value_is_400_and_changes_nothing(service: Service) -> Non
         assert (await service.client.get("/projects", headers=headers)).json()["data"] == [made], (field, value)
 
 
-async def test_a_name_is_required_and_cannot_be_taken_away(service: Service) -> None:
+async def test_name_is_required_and_cannot_be_null(service: Service) -> None:
     headers = await service.bearer()
     made = await make_project(service, headers)
     answers = [
@@ -91,7 +91,7 @@ async def test_a_name_is_required_and_cannot_be_taken_away(service: Service) -> 
     assert [(answer.status_code, answer.json()["error"]["code"]) for answer in answers] == [(400, "missing_field")] * 3
 
 
-async def test_a_list_is_paged_newest_first(service: Service) -> None:
+async def test_list_has_pages_newest_first(service: Service) -> None:
     headers = await service.bearer()
     made = []
     for number in range(25):
@@ -109,12 +109,12 @@ async def test_a_list_is_paged_newest_first(service: Service) -> None:
 
 
 @pytest.mark.parametrize("limit", ["0", "-1", "x", "", "1.5", "\uff19"])
-async def test_a_limit_is_a_whole_number_of_at_least_1(service: Service, limit: str) -> None:
+async def test_limit_is_an_integer_of_at_least_1(service: Service, limit: str) -> None:
     answer = await service.client.get("/projects", params={"limit": limit}, headers=await service.bearer())
     assert (answer.status_code, answer.json()["error"]["param"]) == (400, "limit")
 
 
-async def test_anothers_project_is_404_exactly_as_one_that_does_not_exist(service: Service) -> None:
+async def test_project_of_another_account_is_404(service: Service) -> None:
     mine, theirs = await service.bearer(), await service.bearer()
     project = await make_project(service, theirs)
     for method in ("GET", "PATCH", "DELETE"):
@@ -133,7 +133,7 @@ async def test_anothers_project_is_404_exactly_as_one_that_does_not_exist(servic
     assert (await service.client.get(f"/projects/{project['id']}", headers=theirs)).json() == project
 
 
-async def test_a_key_reads_and_writes_projects_as_its_owner_does(service: Service) -> None:
+async def test_key_can_read_and_write_projects(service: Service) -> None:
     headers = await service.bearer()
     key = bearer((await service.make_key(headers))["key"])
     made = await make_project(service, key)

@@ -22,7 +22,7 @@ URL = "https://api.example.com/v1"
 
 @pytest.fixture
 def config(config: Config, tmp_path: Path) -> Config:
-    """Names that no DNS server knows, and an operator with a provider of their own."""
+    """Unknown host names, and an operator with a provider."""
     catalog = tmp_path / "catalog.toml"
     catalog.write_text('[[providers]]\nname = "lab"\nbase_url = "http://127.0.0.1:9/v1"\n[[providers.models]]\nid = "m"\n')
     return replace(config, resolve=Names(), catalog=catalog)
@@ -53,7 +53,7 @@ async def stored(service: Service, provider_id: str) -> sqlite3.Row:
 # --- create, show, list, change, delete
 
 
-async def test_a_provider_has_the_fields_of_the_contract(service: Service, headers: dict[str, str]) -> None:
+async def test_provider_has_the_documented_fields(service: Service, headers: dict[str, str]) -> None:
     made = await create(service, headers, models=["org/chat:7b", "small", "small"])
     assert made.status_code == 201
     provider = made.json()
@@ -87,14 +87,14 @@ async def test_only_name_and_base_url_are_needed(service: Service, headers: dict
         assert refusal(changed) == (400, "missing_field", field)
 
 
-async def test_a_key_manages_providers_as_a_session_does(service: Service, headers: dict[str, str]) -> None:
+async def test_key_can_manage_providers(service: Service, headers: dict[str, str]) -> None:
     key = bearer((await service.make_key(headers))["key"])
     made = await create(service, key)
     assert made.status_code == 201
     assert (await service.client.get(PROVIDERS, headers=headers)).json()["data"] == [made.json()]
 
 
-async def test_a_change_leaves_what_is_absent(service: Service, headers: dict[str, str]) -> None:
+async def test_change_keeps_missing_fields(service: Service, headers: dict[str, str]) -> None:
     provider = await add_provider(service, headers, URL, models=["a"])
     path = f"{PROVIDERS}/{provider['id']}"
     for change, expected in (
@@ -124,7 +124,7 @@ async def test_ids_and_owners_in_a_body_are_ignored(service: Service, headers: d
     assert row["account_id"] == (await service.client.get("/user/me", headers=headers)).json()["id"]
 
 
-async def test_anothers_provider_is_as_one_that_does_not_exist(service: Service, headers: dict[str, str]) -> None:
+async def test_provider_of_another_account_is_404(service: Service, headers: dict[str, str]) -> None:
     theirs = await add_provider(service, await service.bearer(), URL, models=["m"])
     for method, suffix, body in (
         ("GET", "", None),
@@ -147,7 +147,7 @@ async def test_anothers_provider_is_as_one_that_does_not_exist(service: Service,
     assert [item["id"] for item in (await service.client.get(PROVIDERS, headers=headers)).json()["data"]] == [own]
 
 
-async def test_the_list_has_pages_newest_first(service: Service, headers: dict[str, str]) -> None:
+async def test_list_has_pages_newest_first(service: Service, headers: dict[str, str]) -> None:
     made = []
     for _ in range(5):
         service.clocks.advance(1)
@@ -161,7 +161,7 @@ async def test_the_list_has_pages_newest_first(service: Service, headers: dict[s
         assert refusal(await service.client.get(PROVIDERS, params=query, headers=headers))[:2] == (400, "invalid_value")
 
 
-async def test_an_account_has_at_most_100(service: Service, headers: dict[str, str]) -> None:
+async def test_account_has_at_most_100_providers(service: Service, headers: dict[str, str]) -> None:
     for _ in range(98):
         service.clocks.advance(3)  # 30 in a minute
         await add_provider(service, headers, URL)
@@ -174,7 +174,7 @@ async def test_an_account_has_at_most_100(service: Service, headers: dict[str, s
 # --- refusals
 
 
-async def test_a_wrong_field_or_body_changes_nothing(service: Service, headers: dict[str, str]) -> None:
+async def test_wrong_field_or_body_changes_nothing(service: Service, headers: dict[str, str]) -> None:
     own = await add_provider(service, headers, URL)
     requests = (("POST", PROVIDERS), ("PATCH", f"{PROVIDERS}/{own['id']}"))
     for method, path in requests:
@@ -190,7 +190,7 @@ async def test_a_wrong_field_or_body_changes_nothing(service: Service, headers: 
     assert (await service.client.get(PROVIDERS, headers=headers)).json()["data"] == [own]
 
 
-async def test_an_operators_name_is_taken(service: Service, headers: dict[str, str]) -> None:
+async def test_name_of_an_operator_provider_is_taken(service: Service, headers: dict[str, str]) -> None:
     own = await add_provider(service, headers, URL)
     for name in ("builtin", "lab"):
         assert refusal(await create(service, headers, name=name)) == (409, "name_taken", "name")
@@ -198,7 +198,7 @@ async def test_an_operators_name_is_taken(service: Service, headers: dict[str, s
         assert refusal(changed) == (409, "name_taken", "name") and changed.headers["x-should-retry"] == "false"
 
 
-async def test_a_name_is_the_users_once(service: Service, headers: dict[str, str]) -> None:
+async def test_name_is_unique_for_the_account(service: Service, headers: dict[str, str]) -> None:
     answers = await asyncio.gather(*(create(service, headers) for _ in range(5)))
     assert sorted(answer.status_code for answer in answers) == [201, 409, 409, 409, 409]
     other = await add_provider(service, headers, URL, api_key=None)
@@ -211,12 +211,12 @@ async def test_a_name_is_the_users_once(service: Service, headers: dict[str, str
 # --- the key
 
 
-async def test_the_hint_tells_nothing_of_a_short_key(service: Service, headers: dict[str, str]) -> None:
+async def test_short_key_has_no_hint(service: Service, headers: dict[str, str]) -> None:
     for key, hint in (("sk-1", "…"), ("x" * 15, "…"), ("x" * 12 + "tail", "…tail"), ("~" * 4096, "…~~~~")):
         assert (await add_provider(service, headers, URL, api_key=key))["api_key_hint"] == hint
 
 
-async def test_a_new_scheme_host_or_port_drops_the_key(service: Service, headers: dict[str, str]) -> None:
+async def test_new_scheme_host_or_port_drops_the_key(service: Service, headers: dict[str, str]) -> None:
     changes: list[tuple[dict[str, Any], bool]] = [
         ({"base_url": "https://api.example.com/v2"}, True),
         ({"base_url": "https://api.example.com:443/v1"}, True),
@@ -241,14 +241,14 @@ async def test_a_new_scheme_host_or_port_drops_the_key(service: Service, headers
         assert back.json()["api_key_hint"] == ("…cret" if kept else None), "it does not come back with the address"
 
 
-async def test_a_new_address_takes_the_key_that_comes_along(service: Service, headers: dict[str, str]) -> None:
+async def test_new_address_with_a_key_stores_the_key(service: Service, headers: dict[str, str]) -> None:
     own = await add_provider(service, headers, URL)
     change = {"base_url": "http://other.example", "api_key": "another-key-of-theirs"}
     changed = await service.client.patch(f"{PROVIDERS}/{own['id']}", json=change, headers=headers)
     assert changed.json()["api_key_hint"] == "…eirs" and changed.json()["base_url"] == "http://other.example"
 
 
-async def test_a_refused_change_of_address_leaves_address_and_key(service: Service, headers: dict[str, str]) -> None:
+async def test_rejected_address_keeps_address_and_key(service: Service, headers: dict[str, str]) -> None:
     own = await add_provider(service, headers, URL)
     await create(service, headers)
     change = {"base_url": "http://other.example", "name": "mine"}
@@ -256,7 +256,7 @@ async def test_a_refused_change_of_address_leaves_address_and_key(service: Servi
     assert (await service.client.get(f"{PROVIDERS}/{own['id']}", headers=headers)).json() == own
 
 
-async def test_a_key_stands_in_no_answer_file_or_log(
+async def test_key_is_in_no_answer_file_or_log(
     service: Service, headers: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(models, "_ANSWER_SECONDS", 0.1)
@@ -282,7 +282,7 @@ async def test_a_key_stands_in_no_answer_file_or_log(
         assert b"sk-users-own" not in file.read_bytes(), file
 
 
-async def test_the_table_holds_the_rules_itself(service: Service, headers: dict[str, str]) -> None:
+async def test_table_enforces_the_rules(service: Service, headers: dict[str, str]) -> None:
     own = await add_provider(service, headers, URL, models=["m"])
     for change in (
         "name = 'A'",
@@ -301,7 +301,7 @@ async def test_the_table_holds_the_rules_itself(service: Service, headers: dict[
             )
 
 
-async def test_providers_go_with_their_account(service: Service, headers: dict[str, str]) -> None:
+async def test_providers_are_deleted_with_the_account(service: Service, headers: dict[str, str]) -> None:
     await add_provider(service, headers, URL)
     account_id = (await service.client.get("/user/me", headers=headers)).json()["id"]
     deleted = await service.client.request("DELETE", "/user/me", json={"password": PASSWORD}, headers=headers)
@@ -314,7 +314,7 @@ async def test_providers_go_with_their_account(service: Service, headers: dict[s
     assert refused.value.code == "invalid_api_key"
 
 
-async def test_a_page_never_crosses_accounts_and_narrows_by_columns(service: Service, headers: dict[str, str]) -> None:
+async def test_page_has_rows_of_one_account_and_its_filters(service: Service, headers: dict[str, str]) -> None:
     mine = []
     for _ in range(3):
         service.clocks.advance(1)

@@ -1,4 +1,4 @@
-"""What tells about the service itself: alive, ready, counted, described."""
+"""Health, readiness, metrics and the interface document."""
 
 import dataclasses
 

@@ -34,7 +34,7 @@ async def post(service: Service, headers: dict[str, str], path: str = "", body: 
     return answer.json()
 
 
-async def test_a_free_account_is_refused_whatever_it_sends(service: Service) -> None:
+async def test_free_account_is_403_for_any_body(service: Service) -> None:
     free = await service.bearer()
     for content in (b"{}", b"no json"):
         answer = await service.client.post(PATH, content=content, headers={**free, **JSON})
@@ -42,7 +42,7 @@ async def test_a_free_account_is_refused_whatever_it_sends(service: Service) -> 
     assert (await service.client.get(PATH, headers=free)).json() == {"object": "list", "data": [], "has_more": False}
 
 
-async def test_a_conversation_comes_back_whole_and_listed_without_messages(service: Service, headers: dict[str, str]) -> None:
+async def test_conversation_is_returned_as_created_and_listed_without_messages(service: Service, headers: dict[str, str]) -> None:
     made = await post(service, headers, body={"subject": "Help 🙂", "message": "It is\nbroken."})
     assert set(made) == FIELDS | {"messages"} and re.fullmatch(r"sup_[0-9a-z]{26}", made["id"])
     assert (made["status"], made["subject"], made["closed_at"]) == ("active", "Help 🙂", None)
@@ -54,7 +54,7 @@ async def test_a_conversation_comes_back_whole_and_listed_without_messages(servi
     assert listed == {field: made[field] for field in FIELDS}
 
 
-async def test_messages_are_added_until_it_is_closed(service: Service, headers: dict[str, str]) -> None:
+async def test_messages_are_added_until_close(service: Service, headers: dict[str, str]) -> None:
     made = await post(service, headers)
     service.clocks.advance(1)
     said = [await post(service, headers, f"/{made['id']}/messages", {"content": text}) for text in ("one", "two")]
@@ -69,7 +69,7 @@ async def test_messages_are_added_until_it_is_closed(service: Service, headers: 
 
 
 @pytest.mark.parametrize("value", [None, "", " \n", 5, True, ["x"], {}, "x" * 10_001])
-async def test_a_wrong_message_is_400_and_is_not_kept(service: Service, headers: dict[str, str], value: Any) -> None:
+async def test_wrong_message_is_400_and_not_stored(service: Service, headers: dict[str, str], value: Any) -> None:
     made = await post(service, headers)
     answer = await post(service, headers, f"/{made['id']}/messages", {"content": value}, status=400)
     assert answer["error"]["param"] == "content"
@@ -80,7 +80,7 @@ async def test_a_wrong_message_is_400_and_is_not_kept(service: Service, headers:
     ("field", "value"),
     [("subject", ""), ("subject", 5), ("subject", "a\nb"), ("subject", "x" * 201), ("message", ""), ("message", 5)],
 )
-async def test_a_wrong_beginning_is_400_and_opens_nothing(
+async def test_wrong_conversation_is_400_and_not_stored(
     service: Service, headers: dict[str, str], field: str, value: Any
 ) -> None:
     answer = await post(service, headers, body={field: value}, status=400)
@@ -89,7 +89,7 @@ async def test_a_wrong_beginning_is_400_and_opens_nothing(
 
 
 @pytest.mark.slow
-async def test_the_operator_lists_answers_and_closes_beside_the_server(tmp_path: Path) -> None:
+async def test_operator_commands_work_while_the_server_runs(tmp_path: Path) -> None:
     async with running_server(tmp_path) as server:
         person = await new_person(server)
         assert command(server, "credit", person.email, "5").returncode == 0

@@ -11,7 +11,7 @@ from svc.config import Config
 from tests.conftest import PASSWORD, Clocks, Service, bearer, serving
 
 
-async def test_a_key_is_shown_once_and_listed_as_a_bare_array_without_it(service: Service) -> None:
+async def test_key_is_shown_once_and_listed_without_it(service: Service) -> None:
     headers = await service.bearer()
     assert (await service.client.get("/user/api-keys", headers=headers)).json() == []
     first = await service.make_key(headers, "laptop")
@@ -23,7 +23,7 @@ async def test_a_key_is_shown_once_and_listed_as_a_bare_array_without_it(service
     assert listed == [{name: value for name, value in key.items() if name != "key"} for key in (second, first)]
 
 
-async def test_the_database_holds_only_a_hash_of_the_key(service: Service) -> None:
+async def test_database_has_only_a_hash_of_the_key(service: Service) -> None:
     key = await service.make_key(await service.bearer())
     secret = key["key"][10:]
 
@@ -33,7 +33,7 @@ async def test_the_database_holds_only_a_hash_of_the_key(service: Service) -> No
     assert secret not in await service.state["db"].read(dump)
 
 
-async def test_a_key_has_its_owners_privileges_and_can_make_keys(service: Service) -> None:
+async def test_key_has_the_rights_of_its_account(service: Service) -> None:
     session = await service.sign_up()
     key = await service.make_key(bearer(session["access_token"]))
     me = (await service.client.get("/user/me", headers=bearer(key["key"]))).json()
@@ -42,7 +42,7 @@ async def test_a_key_has_its_owners_privileges_and_can_make_keys(service: Servic
     assert (await service.client.get("/user/me", headers=bearer(other["key"]))).status_code == 200
 
 
-async def test_a_deleted_key_fails_on_the_next_request(service: Service) -> None:
+async def test_deleted_key_fails_on_the_next_request(service: Service) -> None:
     headers = await service.bearer()
     key = await service.make_key(headers)
     gone = await service.client.delete(f"/user/api-keys/{key['id']}", headers=bearer(key["key"]))
@@ -51,7 +51,7 @@ async def test_a_deleted_key_fails_on_the_next_request(service: Service) -> None
     assert (await service.client.delete(f"/user/api-keys/{key['id']}", headers=headers)).status_code == 404
 
 
-async def test_anothers_key_is_404_as_one_that_does_not_exist_and_stays(service: Service) -> None:
+async def test_key_of_another_account_is_404_and_stays(service: Service) -> None:
     mine, theirs = await service.bearer(), await service.bearer()
     key = await service.make_key(theirs)
     answers = [await service.client.delete(f"/user/api-keys/{key_id}", headers=mine) for key_id in (key["id"], "key_unknown")]
@@ -61,26 +61,26 @@ async def test_anothers_key_is_404_as_one_that_does_not_exist_and_stays(service:
 
 
 @pytest.mark.parametrize("name", [None, "", "   ", "\n", 5, ["x"], "a\0b", "x" * 1_001])
-async def test_a_keys_name_is_a_string_that_is_not_blank(service: Service, name: object) -> None:
+async def test_key_name_is_not_blank(service: Service, name: object) -> None:
     answer = await service.client.post("/user/api-keys", json={"name": name}, headers=await service.bearer())
     assert answer.status_code == 400 and answer.json()["error"]["param"] == "name"
 
 
 @pytest.mark.parametrize("name", ["Ü 🙂 </script>", "x" * 1_000, " padded "])
-async def test_a_keys_name_comes_back_as_it_was_sent(service: Service, name: str) -> None:
+async def test_key_name_is_returned_as_sent(service: Service, name: str) -> None:
     headers = await service.bearer()
     assert (await service.make_key(headers, name))["name"] == name
     assert (await service.client.get("/user/api-keys", headers=headers)).json()[0]["name"] == name
 
 
-async def test_there_is_no_limit_on_the_number_of_keys(service: Service) -> None:
+async def test_number_of_keys_is_not_limited(service: Service) -> None:
     headers = await service.bearer()
     for _ in range(120):
         await service.make_key(headers)
     assert len((await service.client.get("/user/api-keys", headers=headers)).json()) == 120
 
 
-async def test_last_used_is_noted_by_the_minute(service: Service) -> None:
+async def test_last_use_has_minute_precision(service: Service) -> None:
     service.clocks.now = 1_790_000_040.0  # 14:14:00
     headers = await service.bearer()
     key = await service.make_key(headers)
@@ -112,7 +112,7 @@ async def test_last_used_is_noted_by_the_minute(service: Service) -> None:
         "svc-v1-" + "0" * 42,
     ],
 )
-async def test_every_bad_token_gets_one_401_body_that_echoes_nothing(service: Service, authorization: str | None) -> None:
+async def test_bad_tokens_have_one_401_body(service: Service, authorization: str | None) -> None:
     headers = {} if authorization is None else {"authorization": authorization}
     answer = await service.client.get("/user/me", headers=headers)
     reference = await service.client.get("/user/me", headers=bearer(tokens.new_key_token()))
@@ -120,14 +120,14 @@ async def test_every_bad_token_gets_one_401_body_that_echoes_nothing(service: Se
     assert answer.content == reference.content and answer.json()["error"]["code"] == "invalid_api_key"
 
 
-async def test_exactly_one_authorization_header_is_taken(service: Service) -> None:
+async def test_exactly_one_authorization_header_is_accepted(service: Service) -> None:
     token = (await service.sign_up())["access_token"]
     headers = [("authorization", f"Bearer {token}"), ("authorization", f"Bearer {token}")]
     assert (await service.client.get("/user/me", headers=headers)).status_code == 401
     assert (await service.client.get("/user/me", headers={"authorization": f"bEaReR {token}"})).status_code == 200
 
 
-async def test_a_malformed_key_costs_no_query(service: Service) -> None:
+async def test_malformed_key_costs_no_query(service: Service) -> None:
     queries = []
     state_db = service.state["db"]
     original = state_db.look_up
@@ -140,7 +140,7 @@ async def test_a_malformed_key_costs_no_query(service: Service) -> None:
     assert len(queries) == 1
 
 
-async def test_the_name_can_be_changed_and_other_fields_in_the_body_are_ignored(service: Service) -> None:
+async def test_name_can_be_changed_and_other_fields_are_ignored(service: Service) -> None:
     session = await service.sign_up()
     headers = bearer(session["access_token"])
     answer = await service.client.patch(
@@ -159,7 +159,7 @@ AS_MADE = {
 }
 
 
-async def test_settings_are_changed_one_by_one(service: Service) -> None:
+async def test_settings_can_be_changed_separately(service: Service) -> None:
     headers = await service.bearer()
     as_made = {**AS_MADE, "certificate_file": str(service.config.data_dir / "tls" / "ca.pem")}
     assert (await service.client.get("/user/settings", headers=headers)).json() == as_made
@@ -193,7 +193,7 @@ async def test_only_a_local_installation_shows_the_path_of_its_certificate(
         {"default_model": 3},
     ],
 )
-async def test_a_wrong_setting_is_400_and_changes_nothing(service: Service, body: dict) -> None:
+async def test_wrong_setting_is_400_and_changes_nothing(service: Service, body: dict) -> None:
     headers = await service.bearer()
     as_made = (await service.client.get("/user/settings", headers=headers)).json()
     answer = await service.client.patch("/user/settings", json=body, headers=headers)
@@ -215,7 +215,7 @@ async def test_deleting_the_account_needs_a_session_and_the_password(service: Se
     assert (await service.client.get("/user/me", headers=headers)).status_code == 200
 
 
-async def test_after_deletion_keys_and_sessions_are_401_at_once_and_the_email_is_free(service: Service) -> None:
+async def test_deletion_ends_keys_and_sessions_and_frees_the_email(service: Service) -> None:
     session = await service.sign_up("ada@example.com")
     headers = bearer(session["access_token"])
     key = await service.make_key(headers)
@@ -228,7 +228,7 @@ async def test_after_deletion_keys_and_sessions_are_401_at_once_and_the_email_is
     await service.sign_up("ada@example.com")
 
 
-async def test_deleting_the_account_can_be_tried_5_times_a_minute(service: Service) -> None:
+async def test_deletion_can_be_tried_5_times_a_minute(service: Service) -> None:
     headers, other = await service.bearer(), await service.bearer()
     wrong = {"password": "wrong password"}
     statuses = [(await service.client.request("DELETE", "/user/me", json=wrong, headers=headers)).status_code for _ in range(6)]
@@ -238,7 +238,7 @@ async def test_deleting_the_account_can_be_tried_5_times_a_minute(service: Servi
     assert (await service.client.request("DELETE", "/user/me", json={"password": PASSWORD}, headers=headers)).status_code == 204
 
 
-async def test_a_long_list_of_keys_is_whole_and_in_order(service: Service) -> None:
+async def test_long_list_of_keys_is_complete_and_in_order(service: Service) -> None:
     session = await service.sign_up()
 
     def add(tx: sqlite3.Connection) -> None:

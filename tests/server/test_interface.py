@@ -72,27 +72,27 @@ def operation(endpoint: Endpoint, path: str = "/things") -> dict[str, Any]:
     return found
 
 
-def test_guards_hand_the_declaration_through_from_the_outermost_inwards() -> None:
+def test_declaration_passes_through_guards_in_order() -> None:
     found = operation_of(outer(inner(handler())))
     assert isinstance(found, Operation) and found.id == "doIt"
     assert [guard.errors[0].code for guard in found.guards] == ["invalid_api_key", "rate_limit_exceeded"]
     assert operation_of(lambda: None) is None
 
 
-def test_what_a_guard_implies_is_in_the_operation_and_nothing_else_is() -> None:
+def test_operation_has_what_its_guards_imply() -> None:
     bare, guarded = operation(handler()), operation(outer(inner(handler())))
     assert set(guarded["responses"]) - set(bare["responses"]) == {"401", "429"}
     assert (bare["security"], guarded["security"]) == ([], [{"token": []}])
     assert guarded["responses"]["429"]["headers"]["retry-after"] and "www-authenticate" in guarded["responses"]["401"]["headers"]
 
 
-def test_the_headers_of_a_guard_are_on_what_is_answered_from_there_inwards() -> None:
+def test_guard_headers_are_on_answers_from_there_inwards() -> None:
     responses = operation(outer(inner(handler(body=THING))))["responses"]
     with_header = {status for status, response in responses.items() if "x-left" in response["headers"]}
     assert with_header == {"200", "400", "413", "415", "429", "500", "503"}  # 401 comes before it, 421 before all
 
 
-def test_a_guard_that_shows_pages_shows_the_refusals_behind_it_as_pages() -> None:
+def test_refusals_behind_an_html_guard_are_pages() -> None:
     responses = operation(as_page(outer(handler())))["responses"]
     assert set(responses["401"]["content"]) == {"text/html"} and set(responses["500"]["content"]) == {"application/json"}
 
@@ -106,44 +106,44 @@ def test_a_guard_that_shows_pages_shows_the_refusals_behind_it_as_pages() -> Non
         (Body(THING, media_type="application/x-www-form-urlencoded"), {"413", "415"}),
     ],
 )
-def test_a_body_implies_what_reading_it_may_refuse(body: Any, statuses: set[str]) -> None:
+def test_body_implies_its_refusals(body: Any, statuses: set[str]) -> None:
     responses = operation(handler(body=body))["responses"]
     assert set(responses) - set(operation(handler())["responses"]) == statuses
     assert "overloaded" in responses["503"]["content"]["application/json"]["examples"]
 
 
-def test_a_size_is_told_in_the_unit_that_fits_it() -> None:
+def test_size_limit_has_a_fitting_unit() -> None:
     for size, told in ((16 * 1024, "16 KiB"), (44 * 1024 * 1024, "44 MiB")):
         responses = operation(handler(body=Body(THING, most_bytes=size)))["responses"]
         assert f"over {told}" in responses["413"]["description"]
 
 
-def test_a_paged_list_takes_limit_and_after() -> None:
+def test_paged_list_has_limit_and_after() -> None:
     found = operation(handler(paged=True))
     assert [parameter["name"] for parameter in found["parameters"]] == ["limit", "after"]
     assert "invalid_value" in found["responses"]["400"]["content"]["application/json"]["examples"]
 
 
-def test_one_code_for_two_reasons_is_two_examples_and_one_status() -> None:
+def test_one_code_with_two_causes_has_two_examples() -> None:
     errors = [Refusal("not_found", "There is no such thing."), Refusal("not_found", "There is no such other.", when="No other.")]
     response = operation(handler(errors=errors))["responses"]["404"]
     assert list(response["content"]["application/json"]["examples"]) == ["not_found", "not_found_2"]
     assert response["description"] == "There is no such thing. Or no other."
 
 
-def test_a_path_and_its_parameters_must_agree() -> None:
+def test_path_parameters_must_match_the_path() -> None:
     assert operation(handler(parameters=[path_id("thing", "Which.", "thing_1")]), "/things/{thing}")
     with pytest.raises(ValueError, match="path parameters"):
         operation(handler(), "/things/{thing}")
 
 
-def test_two_parts_of_one_name_must_be_the_same() -> None:
+def test_different_parts_with_one_name_are_an_error() -> None:
     other = json_object("Thing", {"id": whole})
     with pytest.raises(ValueError, match="two different schemas are called Thing"):
         operation(handler(body=other))
 
 
-def test_what_operations_share_stands_once() -> None:
+def test_shared_responses_are_written_once() -> None:
     rows = [("GET", "/a", outer(handler())), ("POST", "/a", outer(handler()))]
     whole = document(rows, {"title": "t", "version": "1"}, {}, "https://h")
     references = {method: found["responses"]["401"] for method, found in whole["paths"]["/a"].items()}

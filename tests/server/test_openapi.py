@@ -67,7 +67,7 @@ def responses_with_errors() -> Iterator[tuple[str, str, dict[str, Any]]]:
 # --- the document by itself
 
 
-def test_it_is_valid_openapi_3_1() -> None:
+def test_document_is_valid_openapi_3_1() -> None:
     from openapi_spec_validator import OpenAPIV31SpecValidator
 
     assert list(OpenAPIV31SpecValidator(DOCUMENT).iter_errors()) == []
@@ -77,19 +77,19 @@ def test_it_is_valid_openapi_3_1() -> None:
 
 
 @pytest.mark.needs("node")
-def test_every_pattern_is_one_of_ecma_262_with_the_flag_u() -> None:
+def test_patterns_are_valid_ecma_262() -> None:
     patterns = [node["pattern"] for _, node in NODES if isinstance(node.get("pattern"), str)]
     program = "for (const one of JSON.parse(process.argv[1])) new RegExp(one, 'u')"
     answer = subprocess.run(["node", "-e", program, json.dumps(patterns)], capture_output=True, text=True)
     assert len(patterns) > 20 and answer.returncode == 0, answer.stderr
 
 
-def test_the_tools_of_a_run_are_the_tools_that_there_are() -> None:
+def test_run_request_lists_all_tools() -> None:
     properties = DOCUMENT["components"]["schemas"]["RunRequest"]["properties"]
     assert properties["tools"]["items"]["enum"] == list(TOOLS)
 
 
-def test_an_endpoint_that_describes_nothing_is_refused() -> None:
+def test_endpoint_without_declaration_is_an_error() -> None:
     async def bare(request: Request[Any]) -> Response:
         return Response()
 
@@ -97,7 +97,7 @@ def test_an_endpoint_that_describes_nothing_is_refused() -> None:
         document([("GET", "/bare", bare)], "https://h")
 
 
-def test_every_reference_resolves_and_every_component_is_used() -> None:
+def test_references_resolve_and_components_are_used() -> None:
     references = {node["$ref"] for _, node in NODES if "$ref" in node}
     for reference in references:
         assert resolved({"$ref": reference}) is not None
@@ -106,12 +106,12 @@ def test_every_reference_resolves_and_every_component_is_used() -> None:
     assert names - references == {f"#/components/securitySchemes/{name}" for name in schemes}
 
 
-def test_null_is_written_as_json_schema_2020_12_writes_it() -> None:
+def test_null_is_a_type_and_not_a_keyword() -> None:
     assert [steps for steps, node in NODES if "nullable" in node and steps[-1:] != ("properties",)] == []
 
 
 @pytest.mark.parametrize(("method", "path", "operation"), OPERATIONS)
-def test_every_operation_says_what_a_caller_needs(method: str, path: str, operation: dict[str, Any]) -> None:
+def test_operations_are_complete(method: str, path: str, operation: dict[str, Any]) -> None:
     tags = [tag["name"] for tag in DOCUMENT["tags"]]
     assert operation["summary"] and len(operation["tags"]) == 1 and operation["tags"][0] in tags
     assert re.fullmatch(r"[a-z][A-Za-z]+", operation["operationId"])
@@ -124,7 +124,7 @@ def test_every_operation_says_what_a_caller_needs(method: str, path: str, operat
     if "requestBody" in operation:
         content = operation["requestBody"]["content"]
         assert "413" in statuses
-        if "*/*" not in content:  # somebody's own file, which may be empty
+        if "*/*" not in content:  # a file, which may be empty
             assert operation["requestBody"]["required"] and all(media["examples"] for media in content.values())
     for response in operation["responses"].values():
         assert resolved(response)["description"] and "x-request-id" in resolved(response)["headers"]
@@ -135,7 +135,7 @@ def test_operation_ids_are_unique() -> None:
     assert len(set(ids)) == len(ids)
 
 
-def test_all_examples_are_valid_under_their_schemas() -> None:
+def test_examples_match_their_schemas() -> None:
     count = 0
     for steps, node in NODES:
         if "schema" in node:
@@ -153,7 +153,7 @@ def test_all_examples_are_valid_under_their_schemas() -> None:
 
 
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/agents/run"])
-def test_the_events_in_examples_are_the_documented_ones(path: str) -> None:
+def test_example_events_match_their_schemas(path: str) -> None:
     answers = DOCUMENT["paths"][path]["post"]["responses"]["200"]["content"]["text/event-stream"]
     for example in answers["examples"].values():
         validate_response("POST", path, 200, f"data: {example['value']['data']}\n\n", "text/event-stream")
@@ -165,16 +165,16 @@ def test_the_events_in_examples_are_the_documented_ones(path: str) -> None:
 # --- the document and the service
 
 
-def test_it_has_exactly_the_routes_of_the_map_in_their_order() -> None:
+def test_document_has_the_routes_of_the_table_in_order() -> None:
     routes = [(method.lower(), path.replace(":path}", "}")) for method, path, _ in ROUTES]
     assert sorted((method, path) for method, path, _ in OPERATIONS) == sorted(routes)
     assert list(DOCUMENT["paths"]) == list(dict.fromkeys(path for _, path in routes))
 
 
-async def test_a_token_is_asked_for_exactly_where_the_document_says_so(service: Service) -> None:
+async def test_documented_operations_require_a_token(service: Service) -> None:
     headers = {"origin": service.config.base_url}
     for method, path, operation in OPERATIONS:
-        service.clocks.advance(61)  # every limit begins anew
+        service.clocks.advance(61)  # reset every limit
         answer = await service.client.request(method, re.sub(r"\{\w+\}", "something", path), headers=headers)
         asked = {name for wanted in operation["security"] for name in wanted} if {} not in operation["security"] else set()
         assert bool(asked) == (answer.status_code == 401), (method, path)
@@ -183,12 +183,12 @@ async def test_a_token_is_asked_for_exactly_where_the_document_says_so(service: 
         check(answer)
 
 
-def test_errors_have_the_status_and_type_of_the_one_table() -> None:
+def test_example_errors_match_the_table_of_errors() -> None:
     for where, status, error in responses_with_errors():
         if status == "4XX":  # a model server's own
             continue
         table_status, table_type, _ = ERRORS[error["code"]]
-        if status == "416":  # a range beyond the content is a wrong value with a status of its own
+        if status == "416":  # a range after the end of the content has its own status
             assert error["code"] == "invalid_value", where
         elif table_type == "upstream_error":
             assert status in ("502", "503", "504"), where
@@ -197,7 +197,7 @@ def test_errors_have_the_status_and_type_of_the_one_table() -> None:
         assert error["type"] == table_type and ("retry_after" in error) == (status == "429"), where
 
 
-def test_every_code_that_a_route_can_give_is_documented_and_no_other() -> None:
+def test_all_error_codes_are_documented() -> None:
     given = {error["code"] for _, status, error in responses_with_errors() if status != "4XX"}
     assert given | WITHOUT_OPERATION == set(ERRORS)
     for code in WITHOUT_OPERATION:
@@ -206,7 +206,7 @@ def test_every_code_that_a_route_can_give_is_documented_and_no_other() -> None:
     assert set(re.findall(r"`(\w+)`", listed)) == set(ERRORS)
 
 
-async def test_it_is_served_with_the_base_address_of_this_server(service: Service) -> None:
+async def test_document_is_served_with_the_servers_base_url(service: Service) -> None:
     answer = await service.client.get("/openapi.json")
     assert answer.json() == {**DOCUMENT, "servers": [{"url": service.config.base_url}]}
 
@@ -222,13 +222,13 @@ async def test_it_is_served_with_the_base_address_of_this_server(service: Servic
         (404, {"error": {"message": "", "type": "", "code": None, "param": None}}),
     ],
 )
-def test_the_check_of_answers_refuses_what_the_document_does_not_know(status: int, body: Any) -> None:
+def test_undocumented_answers_fail_the_check(status: int, body: Any) -> None:
     validate_response("GET", "/healthz", 200, {"status": "ok", "version": "1"})
     with pytest.raises(AssertionError):
         validate_response("GET", "/healthz", status, body)
 
 
-def test_only_a_list_with_pages_tells_to_ask_for_the_next_one() -> None:
+def test_only_paged_lists_describe_the_next_page() -> None:
     for method, path, operation in OPERATIONS:
         answers = operation["responses"].get("200", {}).get("content", {}).get("application/json", {})
         has_more = resolved(answers.get("schema", {})).get("properties", {}).get("has_more", {})
@@ -267,7 +267,7 @@ VALUES = [*SCALARS, *NUMBERS, *OBJECTS, *LISTS]
 
 
 @pytest.mark.parametrize("field", [*FIELDS, "unknown"])
-def test_the_document_and_the_service_agree_on_every_field_of_a_chat_request(field: str) -> None:
+def test_chat_request_is_checked_as_documented(field: str) -> None:
     outcomes = set()
     for value in VALUES:
         body = {"messages": [{"role": "user", "content": "hi"}], field: value}
@@ -286,7 +286,7 @@ def test_the_document_and_the_service_agree_on_every_field_of_a_chat_request(fie
     ("schema", "shape"),
     [("Email", EMAIL), ("NewPassword", accounts.PASSWORD), ("PersonName", accounts.PERSON_NAME)],
 )
-def test_the_document_and_the_service_agree_on_the_fields_of_an_account(schema: str, shape: Shape[Any]) -> None:
+def test_account_fields_are_checked_as_documented(schema: str, shape: Shape[Any]) -> None:
     texts = [
         "",
         " ",
@@ -337,7 +337,7 @@ PROVIDER: dict[str, list[Any]] = {
 @pytest.mark.parametrize(
     ("schema", "shape"), [("CreateProviderRequest", NEW_PROVIDER), ("UpdateProviderRequest", PROVIDER_CHANGES)]
 )
-def test_the_document_and_the_service_agree_on_the_fields_of_a_provider(schema: str, shape: Shape[Any]) -> None:
+def test_provider_fields_are_checked_as_documented(schema: str, shape: Shape[Any]) -> None:
     for field, value in [(name, value) for cases in (PROVIDER, WRONG) for name in cases for value in cases[name]]:
         body = {"name": "mine", "base_url": "https://h", field: value}
         wrong = faults(body, "components", "schemas", schema)
@@ -346,7 +346,7 @@ def test_the_document_and_the_service_agree_on_the_fields_of_a_provider(schema: 
             accepted = True
         except ApiError:
             accepted = False
-        # No pattern tells which ports there are, or which characters can be shown.
+        # A pattern cannot express which ports and printable characters are valid.
         assert accepted == (not wrong) or (field in ("base_url", "models") and not accepted), (field, value)
         assert accepted == (value in PROVIDER[field])
     assert bool(faults({}, "components", "schemas", schema)) == (shape is NEW_PROVIDER)
@@ -359,7 +359,7 @@ SCRIPTS = sorted(path.name for path in STATIC.glob("*.js"))
 
 
 @pytest.mark.parametrize("name", PAGES)
-async def test_a_page_needs_nothing_that_its_policy_forbids(service: Service, name: str) -> None:
+async def test_pages_obey_their_policy(service: Service, name: str) -> None:
     html = (STATIC / name).read_text().replace("{release}/", "")
     html = re.sub(r'<script type="importmap">.*?</script>', "", html, flags=re.DOTALL)  # let in by its hash
     html = re.sub(r'<script id="limits" type="application/json">.*?</script>', "", html)  # data, which no browser runs
@@ -374,7 +374,7 @@ async def test_a_page_needs_nothing_that_its_policy_forbids(service: Service, na
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
-def test_a_script_writes_text_and_never_markup(name: str) -> None:
+def test_scripts_write_text_and_no_markup(name: str) -> None:
     script = (STATIC / name).read_text()
     assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|new Function|srcdoc|https?://", script)
 
@@ -383,7 +383,7 @@ def test_a_script_writes_text_and_never_markup(name: str) -> None:
     ("path", "title"),
     [("/", "svc"), ("/docs", "Reference"), ("/password-reset", "New password"), ("/verify-email", "Verify your email")],
 )
-async def test_the_pages_are_served_with_a_strict_policy(service: Service, path: str, title: str) -> None:
+async def test_pages_have_a_strict_policy(service: Service, path: str, title: str) -> None:
     answer = await service.client.get(path)
     policy = answer.headers["content-security-policy"]
     assert "default-src 'none'" in policy and "unsafe" not in policy and "frame-ancestors 'none'" in policy

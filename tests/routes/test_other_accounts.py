@@ -1,4 +1,4 @@
-"""Other people's objects: every route, reference and tool answers as for an unknown one, and does nothing.
+"""Objects of other accounts: every route, reference and tool treats them as unknown.
 
 The routes are those of app.py: a new one fails here until it says what it refers to. Beside it: every list pages.
 """
@@ -112,7 +112,7 @@ PLACES = [
 ]
 
 
-def test_every_route_says_what_it_refers_to() -> None:
+def test_every_route_is_in_one_table() -> None:
     for method, path, _ in ROUTES:
         refers = bool(path_kinds(method, path) or REFERENCES.get((method, path)))
         assert refers != ((method, path) in LISTED), f"{method} {path} is in none of the tables here, or in two"
@@ -137,14 +137,14 @@ def named_references(operation: dict[str, Any]) -> set[str]:
     return {place for place in found if NAMES.fullmatch(place.partition(".")[2])}
 
 
-def test_every_field_that_names_an_object_is_tried_with_anothers_id() -> None:
+def test_every_reference_is_tried_with_an_id_of_another_account() -> None:
     for method, path, _ in ROUTES:
         operation = DOCUMENT["paths"][path.replace(":path}", "}")][method.lower()]
         named = {place for place in named_references(operation) if (method, path, place) not in NO_REFERENCES}
         assert named <= REFERENCES.get((method, path), {}).keys(), f"add these of {method} {path} to REFERENCES"
 
 
-def test_every_json_body_is_tried_with_anothers_id() -> None:
+def test_every_json_body_is_tried_with_an_id_of_another_account() -> None:
     for method, path, _ in ROUTES:
         operation = DOCUMENT["paths"][path.replace(":path}", "}")][method.lower()]
         takes_json = "application/json" in operation.get("requestBody", {}).get("content", {})
@@ -235,7 +235,7 @@ async def everything(service: Service) -> dict[str, list[tuple[Any, ...]]]:
 
 
 def unknown(own_id: str) -> str:
-    """An id of the same form that nobody has."""
+    """Return an id of the same form that no object has."""
     prefix, separator, rest = own_id.partition("/" if "/" in own_id else "_")
     return f"no{prefix}{separator}{rest}" if separator == "/" else f"{prefix}{separator}{rest[:-4]}zzzz"
 
@@ -253,7 +253,7 @@ async def theirs(service: Service) -> Person:
     return await person(service, "theirlab")
 
 
-async def test_anothers_object_is_as_unknown_and_nothing_happens(service: Service, mine: Person, theirs: Person) -> None:
+async def test_object_of_another_account_is_unknown(service: Service, mine: Person, theirs: Person) -> None:
     before = await everything(service)
     for method, path, place, kind in PLACES:
         where, answers = f"{method} {path}, {place}", []
@@ -269,7 +269,7 @@ async def test_anothers_object_is_as_unknown_and_nothing_happens(service: Servic
         assert await everything(service) == before, where
 
 
-async def test_ones_own_object_is_something_else(service: Service, mine: Person) -> None:
+async def test_own_object_is_found(service: Service, mine: Person) -> None:
     """Else the test above would prove nothing."""
     order = ("GET", "PUT", "POST", "PATCH", "DELETE")
     for method, path, place, kind in sorted(PLACES, key=lambda entry: order.index(entry[0])):
@@ -279,7 +279,7 @@ async def test_ones_own_object_is_something_else(service: Service, mine: Person)
         assert answer.status_code not in (400, 404), f"{method} {path}, {place}: {answer.text}"
 
 
-async def test_fields_that_are_the_services_own_are_ignored(service: Service, mine: Person, theirs: Person) -> None:
+async def test_fields_set_by_the_service_are_ignored(service: Service, mine: Person, theirs: Person) -> None:
     def of_them(rows: dict[str, list[tuple[Any, ...]]]) -> dict[str, list[tuple[Any, ...]]]:
         return {table: [row for row in found if theirs.account_id in row] for table, found in rows.items()}
 
@@ -318,12 +318,12 @@ async def test_fields_that_are_the_services_own_are_ignored(service: Service, mi
 # --- the tools of agents
 
 
-def test_the_tools_that_take_an_id_are_tested_here() -> None:
+def test_tools_with_an_id_are_listed() -> None:
     with_id = {name for name, tool in tools.TOOLS.items() if any("id" in key.split("_") for key in tool.arguments)}
     assert with_id == {"read_artifact"}
 
 
-async def test_no_tool_shows_what_is_anothers(service: Service, mine: Person, theirs: Person) -> None:
+async def test_tools_do_not_show_objects_of_another_account(service: Service, mine: Person, theirs: Person) -> None:
     async def results(artifact_id: str) -> list[tuple[bool, Any]]:
         calls = [("read_artifact", {"id": artifact_id}), ("list_artifacts", {}), ("search_memory", {"query": "secret zebra"})]
         script = "\n".join(f"tool {name} {json.dumps(arguments)}" for name, arguments in calls) + "\n---\nsay ok"
@@ -394,7 +394,7 @@ LISTS: dict[str, Make] = {
 ONE_PAGE = {"/v1/models", "/billing/usage", "/auth/oauth"}
 
 
-async def test_every_list_is_known_here(service: Service, mine: Person) -> None:
+async def test_every_list_is_listed(service: Service, mine: Person) -> None:
     found = set()
     for method, path, _ in ROUTES:
         if method == "GET" and path != "/user/export" and not path.startswith("/checkout"):
@@ -406,7 +406,7 @@ async def test_every_list_is_known_here(service: Service, mine: Person) -> None:
 
 
 @pytest.mark.parametrize("path", LISTS)
-async def test_every_list_pages(service: Service, mine: Person, path: str) -> None:
+async def test_every_list_has_pages(service: Service, mine: Person, path: str) -> None:
     for number in range(6):
         service.clocks.advance(1)
         await LISTS[path](service, mine, number)
