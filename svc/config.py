@@ -1,4 +1,4 @@
-"""Every `SVC_*` setting in one frozen object, read and checked at start."""
+"""The `SVC_*` settings in one frozen object, validated at start."""
 
 import ipaddress
 import re
@@ -6,7 +6,9 @@ import socket
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from svc.errors import StartError
@@ -17,11 +19,12 @@ GITHUB = "https://github.com"
 _ADDRESS = re.compile(r"[!#$%&'*+/=?^_`{|}~.0-9A-Za-z-]{1,64}@[0-9A-Za-z.-]{1,190}")
 _HOST_NAME = re.compile(r"[a-z0-9_]([a-z0-9_.-]*[a-z0-9_])?")
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class IdentityProvider:
-    """What `SVC_OAUTH_<NAME>_*` say; `issuer` as it names itself, to the letter (for GitHub the address of its web site)."""
+    """The settings `SVC_OAUTH_<NAME>_*`. `issuer` is exactly the provider's own identifier (for GitHub its website)."""
 
     name: str
     issuer: str
@@ -31,7 +34,7 @@ class IdentityProvider:
 
 @dataclass(frozen=True)
 class MailServer:
-    """What `SVC_SMTP_URL` says. `tls`: `implicit`, `starttls`, `offered` (STARTTLS if the server has it) or `off`."""
+    """The setting `SVC_SMTP_URL`. `tls`: `implicit`, `starttls`, `offered` (STARTTLS if the server has it) or `off`."""
 
     host: str
     port: int
@@ -43,18 +46,17 @@ class MailServer:
 
 @dataclass(frozen=True)
 class Config:
-    """The whole configuration. The fields up to `smtp_url` are settings of the environment, the last ones are not:
-    tests hand them in (clocks in seconds, the cost of a password hash, a resolver of the names that users choose)."""
+    """The configuration. Fields up to `smtp_url` are settings of the environment, and tests set the last ones."""
 
     host: str = "127.0.0.1"
     port: int = 8443
-    base_url: str = ""  # empty: made of host and port, see `at_port`
+    base_url: str = ""  # empty: derived from host and port
     tls: str = "auto"
     tls_cert: Path | None = None
     tls_key: Path | None = None
     trusted_proxies: tuple[Network, ...] = ()
     data_dir: Path = Path("data")
-    new_secrets: str | None = None  # the id of the installation whose lost master key is given up
+    new_secrets: str | None = None  # the id of the installation whose master key is lost
     signup: str = "open"
     account_bytes: int = 1024**3
     cors_origins: tuple[str, ...] = ("*",)
@@ -72,15 +74,15 @@ class Config:
     stripe_api: str = "https://api.stripe.com"
     smtp_url: MailServer | None = None
 
-    # Where the catalog's `api_key_env` looks: the whole environment, with secrets in place of the files that hold them.
+    # The whole environment, with secrets in place of their files: the catalog's `api_key_env` names one of its variables.
     environ: Mapping[str, str] = field(default_factory=dict, repr=False)
-    identity_providers: tuple[IdentityProvider, ...] = ()  # made of `SVC_OAUTH_*`
-    clock: Callable[[], float] = time.time
+    identity_providers: tuple[IdentityProvider, ...] = ()  # from `SVC_OAUTH_*`
+    clock: Callable[[], float] = time.time  # seconds
     monotonic: Callable[[], float] = time.monotonic
     log_fd: int = 2
     argon2_memory_kib: int = 19456
     argon2_time_cost: int = 2
-    # (host, port, account id) -> addresses; None: the system's answer
+    # (host, port, account id) -> addresses; None: the system's resolver
     resolve: Callable[[str, int, str], Awaitable[Iterable[str]]] | None = None
 
     def __post_init__(self) -> None:
@@ -89,32 +91,32 @@ class Config:
 
     @property
     def local_posture(self) -> bool:
-        """Whether only this machine can reach the service, so that conveniences are on by default."""
+        """Whether only this machine can reach the service. Then conveniences are on by default."""
         base_host = urlsplit(self.base_url).hostname or ""
         return _is_loopback(self.host) and self.tls != "proxy" and not self.trusted_proxies and _is_loopback(base_host)
 
     @property
     def discovers(self) -> bool:
-        """Whether local model servers are looked for at start: by default in local posture without a catalog."""
+        """Whether the start searches for local model servers: by default in local posture without a catalog."""
         return self.discover if self.discover is not None else self.local_posture and self.catalog is None
 
     @property
     def private_addresses(self) -> bool:
-        """Whether users' providers and `fetch_url` may be at private and loopback addresses."""
+        """Whether users' providers and `fetch_url` may use private and loopback addresses."""
         return self.local_posture if self.byok_private is None else self.byok_private
 
     @property
     def payment_mode(self) -> str:
-        """Who takes payments: `stripe`, `sandbox` (test money, by default in local posture alone) or `none`."""
+        """The payment processor: `stripe`, `sandbox` (test money, the default in local posture) or `none`."""
         return self.payments or ("sandbox" if self.local_posture else "none")
 
     def at_port(self, port: int) -> "Config":
-        """The same configuration with the port that was really bound, in the default base URL too."""
+        """Return the configuration with the port that was bound, in the derived base URL too."""
         derived = Config(host=self.host, port=self.port).base_url == self.base_url
         return replace(self, port=port, base_url="" if derived else self.base_url)
 
     def trusts(self, address: str) -> bool:
-        """Whether `address` (a peer's IP) is one of the trusted proxies; anything that is no address is not."""
+        """Whether `address` is the IP address of a trusted proxy."""
         if not self.trusted_proxies:
             return False
         try:
@@ -127,9 +129,9 @@ class Config:
 
 
 def from_environ(environ: Mapping[str, str]) -> Config:
-    """The configuration that the `SVC_*` variables of `environ` describe; `<NAME>_FILE` may name the file that holds a secret.
+    """Return the configuration of the `SVC_*` variables of `environ`. `<NAME>_FILE` may name the file that holds a secret.
 
-    Raises StartError with one line that names the first wrong or unknown variable.
+    Raises StartError with one line that names the first invalid or unknown variable.
     """
     values: dict[str, object] = {}
     parts: dict[str, dict[str, str]] = {}
@@ -146,12 +148,12 @@ def from_environ(environ: Mapping[str, str]) -> Config:
             continue
         try:
             if not text.isprintable():
-                raise ValueError("has characters that cannot be printed")
+                raise ValueError("must be printable characters")
             value = parse(text)
         except ValueError as error:
-            # SVC_TLS_KEY should name a file, but somebody will put the key itself there.
+            # SVC_TLS_KEY must name a file, but may be set to the key itself by mistake.
             secret = is_secret(name) or name == "SVC_TLS_KEY" or "@" in text or not text.isprintable()
-            raise StartError(f"{name}{'' if secret else f' {text[:100]!r}'}: {error}") from None
+            raise StartError(f"{name} {error}{'' if secret else f', not {text[:100]!r}'}") from None
         if of_provider:
             parts.setdefault(of_provider[1].lower(), {})[of_provider[2].lower()] = str(value)
         else:
@@ -162,7 +164,7 @@ def from_environ(environ: Mapping[str, str]) -> Config:
 
 
 def is_secret(name: str) -> bool:
-    """Whether the setting `name` is a secret: no message shows it, and `<NAME>_FILE` may name the file that holds it."""
+    """Whether the setting `name` is a secret. No message shows it, and `<NAME>_FILE` may name its file."""
     return name in SECRET_SETTINGS or bool(re.fullmatch(r"SVC_OAUTH_[A-Z0-9_]+_CLIENT_SECRET", name))
 
 
@@ -172,7 +174,7 @@ def _identity_providers(parts: Mapping[str, Mapping[str, str]]) -> tuple[Identit
         values = {"issuer": GITHUB, **given} if name == "github" else given
         missing = [f"SVC_OAUTH_{name}_{part}".upper() for part in ("issuer", "client_id", "client_secret") if part not in values]
         if missing:
-            raise StartError(f"SVC_OAUTH_{name.upper()}_* is not complete without {' and '.join(missing)}")
+            raise StartError(f"set {' and '.join(missing)} too: SVC_OAUTH_{name.upper()}_* is incomplete")
         found.append(IdentityProvider(name, **values))
     return tuple(found)
 
@@ -181,17 +183,17 @@ def _check_together(config: Config) -> None:
     if config.tls == "files" and not (config.tls_cert and config.tls_key):
         raise StartError("SVC_TLS=files needs SVC_TLS_CERT and SVC_TLS_KEY")
     if config.tls != "files" and (config.tls_cert or config.tls_key):
-        raise StartError("SVC_TLS_CERT and SVC_TLS_KEY go with SVC_TLS=files")
+        raise StartError("SVC_TLS_CERT and SVC_TLS_KEY are only for SVC_TLS=files")
     if config.tls == "proxy" and not config.trusted_proxies:
         raise StartError("SVC_TLS=proxy needs SVC_TRUSTED_PROXIES, the addresses of the proxy")
     stripe_secrets = [config.stripe_secret_key, config.stripe_webhook_secret]
     if config.payments == "stripe" and not all(stripe_secrets):
         raise StartError("SVC_PAYMENTS=stripe needs SVC_STRIPE_SECRET_KEY and SVC_STRIPE_WEBHOOK_SECRET")
     if config.payments is None and any(stripe_secrets):
-        raise StartError("SVC_STRIPE_SECRET_KEY and SVC_STRIPE_WEBHOOK_SECRET go with SVC_PAYMENTS=stripe")
+        raise StartError("SVC_STRIPE_SECRET_KEY and SVC_STRIPE_WEBHOOK_SECRET are only for SVC_PAYMENTS=stripe")
     for name, path in (("SVC_TLS_CERT", config.tls_cert), ("SVC_TLS_KEY", config.tls_key), ("SVC_CATALOG", config.catalog)):
         if path and not _is_file(path):
-            raise StartError(f"{name}: there is no such file" + ("" if name == "SVC_TLS_KEY" else f", {str(path)[:100]}"))
+            raise StartError(f"{name} must name a file" + ("" if name == "SVC_TLS_KEY" else f", and {str(path)[:100]} is none"))
 
 
 def _is_file(path: Path) -> bool:
@@ -216,51 +218,52 @@ def _is_loopback(host: str) -> bool:
         return False
 
 
+# --- parsers, which raise ValueError with the rule: "must be ..."
+
+
+def _checked(parse: Callable[[str], T], rule: str) -> Callable[[str], T]:
+    def checked(text: str) -> T:
+        try:
+            return parse(text)
+        except (ValueError, KeyError, OSError, RuntimeError):
+            raise ValueError(rule) from None
+
+    return checked
+
+
+def _matching(pattern: str, rule: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if not re.fullmatch(pattern, text):
+            raise ValueError(rule)
+        return text
+
+    return parse
+
+
+def _one_of(*allowed: str) -> Callable[[str], str]:
+    return _matching("|".join(allowed), "must be " + " or ".join(allowed))
+
+
+def _integer(least: int, most: int, rule: str) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        if not re.fullmatch("[0-9]{1,15}", text) or not least <= int(text) <= most:
+            raise ValueError(rule)
+        return int(text)
+
+    return parse
+
+
 def _host(text: str) -> str:
     host = text.strip("[]")
     try:
         ipaddress.ip_address(host)
     except ValueError:
-        try:
-            socket.getaddrinfo(host, None)
-        except (OSError, UnicodeError):
-            raise ValueError("is neither an IP address nor a name of this machine") from None
+        socket.getaddrinfo(host, None)
     return host
 
 
-def _port(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or len(text) > 5 or int(text) > 65535:
-        raise ValueError("is not a port from 0 to 65535 (0 picks a free one)")
-    return int(text)
-
-
-def _count(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or not 1 <= int(text[:7]) <= 65535 or len(text) > 6:
-        raise ValueError("is not a whole number from 1 to 65535")
-    return int(text)
-
-
-def _installation(text: str) -> str:
-    if not re.fullmatch(r"[0-9a-f]{8}", text):
-        raise ValueError("is not the id of an installation, 8 hexadecimal digits; the start that is refused prints it")
-    return text
-
-
-def _bytes(text: str) -> int:
-    if not re.fullmatch(r"[0-9]{1,15}", text) or int(text) < 1024**2:
-        raise ValueError("is not a whole number of bytes, 1048576 or more")
-    return int(text)
-
-
-def _base_url(text: str) -> str:
-    try:
-        return _origin(text, {"https": 443})
-    except ValueError:
-        raise ValueError("is not of the form https://HOST or https://HOST:PORT") from None
-
-
 def _origin(text: str, default_ports: Mapping[str, int]) -> str:
-    """`text` as a browser writes an origin: scheme://host[:port] in lower case, without the scheme's usual port."""
+    """Return `text` as a browser writes an origin: scheme://host[:port] in lower case, without the scheme's default port."""
     parts = urlsplit(text)
     host, port = parts.hostname or "", parts.port
     if parts.scheme not in default_ports or port == 0 or parts.path.strip("/") or any(mark in text for mark in "@?#"):
@@ -272,46 +275,17 @@ def _origin(text: str, default_ports: Mapping[str, int]) -> str:
     return f"{parts.scheme}://{host}" + (f":{port}" if port and port != default_ports[parts.scheme] else "")
 
 
-def _one_of(*allowed: str) -> Callable[[str], str]:
-    def parse(text: str) -> str:
-        if text not in allowed:
-            raise ValueError("is not one of " + ", ".join(allowed))
-        return text
-
-    return parse
-
-
 def _switch(text: str) -> bool:
-    if text not in ("0", "1"):
-        raise ValueError("is not 0 or 1")
-    return text == "1"
+    return {"0": False, "1": True}[text]
 
 
 def _networks(text: str) -> tuple[Network, ...]:
-    try:
-        return tuple(ipaddress.ip_network(part.strip(), strict=False) for part in text.split(","))
-    except ValueError:
-        raise ValueError("is not a comma-separated list of IP addresses or networks") from None
+    return tuple(ipaddress.ip_network(part.strip(), strict=False) for part in text.split(","))
 
 
 def _origins(text: str) -> tuple[str, ...]:
     ports = {"http": 80, "https": 443}
-    try:
-        return tuple("*" if part.strip() == "*" else _origin(part.strip(), ports) for part in text.split(","))
-    except ValueError:
-        raise ValueError("is not a comma-separated list of origins such as https://app.example, or *") from None
-
-
-def _token(text: str) -> str:
-    if len(text) < 16 or not text.isascii() or not text.isprintable():
-        raise ValueError("needs at least 16 printable ASCII characters")
-    return text
-
-
-def _secret(text: str) -> str:
-    if not text.isascii() or not text.isprintable() or " " in text:
-        raise ValueError("has characters that are not printable ASCII")
-    return text
+    return tuple("*" if part.strip() == "*" else _origin(part.strip(), ports) for part in text.split(","))
 
 
 def _api(text: str) -> str:
@@ -319,19 +293,19 @@ def _api(text: str) -> str:
     secure = parts.scheme == "https" or (parts.scheme == "http" and _is_loopback(parts.hostname or ""))
     parts.port  # noqa: B018 - raises ValueError out of range
     if not secure or not parts.hostname or "@" in parts.netloc or parts.query or parts.fragment:
-        raise ValueError("is not of the form https://HOST")
+        raise ValueError("must have the form https://HOST")
     return text.rstrip("/")
 
 
 def _issuer(text: str) -> str:
     if not text.isascii() or any(mark in text for mark in " ?#\\"):
-        raise ValueError("is not of the form https://HOST/PATH")
+        raise ValueError("must have the form https://HOST/PATH")
     _api(text)
-    return text  # to the letter: a slash at the end is part of an issuer's name
+    return text  # unchanged: a slash at the end is part of an issuer's name
 
 
 def _mail_server(text: str) -> MailServer:
-    form = ValueError("is not of the form smtp://USER:PASSWORD@HOST:PORT or smtps://..., with ?from=ADDRESS or ?starttls=off")
+    form = ValueError("must have the form smtp://USER:PASSWORD@HOST:PORT or smtps://..., with ?from=ADDRESS or ?starttls=off")
     try:
         parts = urlsplit(text)
         host, port = parts.hostname or "", parts.port
@@ -345,7 +319,7 @@ def _mail_server(text: str) -> MailServer:
     if parts.scheme not in ("smtp", "smtps") or not named or port == 0 or parts.path.strip("/") or parts.fragment or not known:
         raise form
     if (user is None) != (password is None) or not f"{user}{password}".isascii():
-        raise ValueError("needs both the user and the password, in ASCII, or neither")
+        raise ValueError("must have both a user and a password, in ASCII, or neither")
     if parts.scheme == "smtps":
         tls = "implicit"
     elif "starttls" in options:
@@ -353,48 +327,47 @@ def _mail_server(text: str) -> MailServer:
     else:
         tls = "offered" if _is_loopback(host) else "starttls"
     if tls == "off" and user:
-        raise ValueError("would send the password unprotected: starttls=off takes no user")
+        raise ValueError("must not have a user with starttls=off, which would send the password unprotected")
     sender = options.get("from") or (user if user and "@" in user else None)
     if sender and not _ADDRESS.fullmatch(sender):
-        raise ValueError("names a sender that is no address such as svc@example.com")
+        raise ValueError("must have a sender such as svc@example.com")
     return MailServer(host, port or (465 if tls == "implicit" else 587), tls, user, password, sender)
 
 
-def _path(text: str) -> Path:
-    try:
-        return Path(text).expanduser()
-    except RuntimeError:
-        raise ValueError("names the home of a person whom this machine does not know") from None
-
-
+_COUNT = _integer(1, 65535, "must be an integer from 1 to 65535")
+_PATH = _checked(lambda text: Path(text).expanduser(), "must not use the home folder of an unknown user")
+_SECRET = _matching("[!-~]+", "must be printable ASCII without spaces")
+_SWITCH = _checked(_switch, "must be 0 or 1")
 SETTINGS: dict[str, Callable[[str], object]] = {
-    "SVC_HOST": _host,
-    "SVC_PORT": _port,
-    "SVC_BASE_URL": _base_url,
+    "SVC_HOST": _checked(_host, "must be an IP address or a name of this machine"),
+    "SVC_PORT": _integer(0, 65535, "must be an integer from 0 to 65535 (0 picks a free port)"),
+    "SVC_BASE_URL": _checked(
+        partial(_origin, default_ports={"https": 443}), "must have the form https://HOST or https://HOST:PORT"
+    ),
     "SVC_TLS": _one_of("auto", "files", "proxy"),
-    "SVC_TLS_CERT": _path,
-    "SVC_TLS_KEY": _path,
-    "SVC_TRUSTED_PROXIES": _networks,
-    "SVC_DATA_DIR": _path,
-    "SVC_NEW_SECRETS": _installation,
+    "SVC_TLS_CERT": _PATH,
+    "SVC_TLS_KEY": _PATH,
+    "SVC_TRUSTED_PROXIES": _checked(_networks, "must be a comma-separated list of IP addresses or networks"),
+    "SVC_DATA_DIR": _PATH,
+    "SVC_NEW_SECRETS": _matching("[0-9a-f]{8}", "must be the 8 hexadecimal digits that the refused start prints"),
     "SVC_SIGNUP": _one_of("open", "closed"),
-    "SVC_ACCOUNT_BYTES": _bytes,
-    "SVC_CORS_ORIGINS": _origins,
-    "SVC_CONNECTIONS": _count,
-    "SVC_CONNECTIONS_PER_ADDRESS": _count,
-    "SVC_METRICS_TOKEN": _token,
-    "SVC_CATALOG": _path,
-    "SVC_DISCOVER": _switch,
-    "SVC_BUILTIN": _switch,
-    "SVC_AGENT_FETCH": _switch,
-    "SVC_BYOK_PRIVATE": _switch,
+    "SVC_ACCOUNT_BYTES": _integer(1024**2, 10**15, "must be an integer of 1048576 or more"),
+    "SVC_CORS_ORIGINS": _checked(_origins, "must be * or a comma-separated list of origins such as https://app.example"),
+    "SVC_CONNECTIONS": _COUNT,
+    "SVC_CONNECTIONS_PER_ADDRESS": _COUNT,
+    "SVC_METRICS_TOKEN": _matching("[ -~]{16,}", "must be at least 16 printable ASCII characters"),
+    "SVC_CATALOG": _PATH,
+    "SVC_DISCOVER": _SWITCH,
+    "SVC_BUILTIN": _SWITCH,
+    "SVC_AGENT_FETCH": _SWITCH,
+    "SVC_BYOK_PRIVATE": _SWITCH,
     "SVC_PAYMENTS": _one_of("stripe", "sandbox", "none"),
-    "SVC_STRIPE_SECRET_KEY": _secret,
-    "SVC_STRIPE_WEBHOOK_SECRET": _secret,
+    "SVC_STRIPE_SECRET_KEY": _SECRET,
+    "SVC_STRIPE_WEBHOOK_SECRET": _SECRET,
     "SVC_STRIPE_API": _api,
     "SVC_SMTP_URL": _mail_server,
 }
-# SVC_OAUTH_<NAME>_<PART>: as many identity providers as the operator likes.
-_OAUTH_PARTS: dict[str, Callable[[str], str]] = {"ISSUER": _issuer, "CLIENT_ID": _secret, "CLIENT_SECRET": _secret}
+# SVC_OAUTH_<NAME>_<PART>, for each identity provider.
+_OAUTH_PARTS: dict[str, Callable[[str], str]] = {"ISSUER": _issuer, "CLIENT_ID": _SECRET, "CLIENT_SECRET": _SECRET}
 _OAUTH = re.compile(r"SVC_OAUTH_([A-Z0-9]+(?:_[A-Z0-9]+)*)_(ISSUER|CLIENT_ID|CLIENT_SECRET)")
 SECRET_SETTINGS = {"SVC_METRICS_TOKEN", "SVC_STRIPE_SECRET_KEY", "SVC_STRIPE_WEBHOOK_SECRET", "SVC_SMTP_URL"}
