@@ -1,9 +1,7 @@
-"""The local CA, and the certificate that it makes for the server: what clients that were told to trust the CA accept.
-
-It is imported when one has to be made.
-"""
+"""The local CA, and the server's certificate that it issues for clients that trust it. Imported only to issue one."""
 
 import os
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
@@ -18,7 +16,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from svc.secrets import write_private
 
 _CA_DAYS = 3650
-_SERVER_DAYS = 397  # what browsers accept
+_SERVER_DAYS = 397  # the most that browsers accept
 _CLOCK_SKEW = timedelta(hours=1)
 _KEY_USAGES = (
     "digital_signature",
@@ -39,101 +37,83 @@ class _Pair(NamedTuple):
 
 
 def make_certificate(tls: Path, names: set[str | IPv4Address | IPv6Address], now: float, until: float) -> None:
-    """Writes cert.pem and key.pem for `names` into the folder `tls`, and where its CA does not last `until`, another CA.
+    """Write cert.pem and key.pem for `names` into the folder `tls`, and another CA if the present one expires before `until`.
 
     The times are Unix seconds. Raises OSError.
     """
     today = datetime.fromtimestamp(now, UTC)
-    ca = _ca(tls / "ca.pem", tls / "ca-key.pem", datetime.fromtimestamp(until, UTC))
+    ca = _read_ca(tls / "ca.pem", tls / "ca-key.pem", datetime.fromtimestamp(until, UTC))
     if ca is None:
         ca = _make_ca(today)
-        write_private(tls / "ca-key.pem", _key_pem(ca.key))
-        write_private(tls / "ca.pem", _cert_pem(ca.cert))
-    wanted: list[x509.GeneralName] = [x509.DNSName(name) if isinstance(name, str) else x509.IPAddress(name) for name in names]
-    server = _make_server(ca, sorted(wanted, key=str), today)
-    write_private(tls / "key.pem", _key_pem(server.key))
-    write_private(tls / "cert.pem", _cert_pem(server.cert) + _cert_pem(ca.cert))
+        _write_key(tls / "ca-key.pem", ca.key)
+        write_private(tls / "ca.pem", ca.cert.public_bytes(serialization.Encoding.PEM))
+    server = _make_server(ca, names, today)
+    _write_key(tls / "key.pem", server.key)
+    write_private(tls / "cert.pem", b"".join(pair.cert.public_bytes(serialization.Encoding.PEM) for pair in (server, ca)))
 
 
-def _ca(path: Path, key_path: Path, until: datetime) -> _Pair | None:
-    """The CA; None when it is missing or damaged, when its key is not there, or when it expires before `until`."""
+def _read_ca(path: Path, key_path: Path, until: datetime) -> _Pair | None:
+    """Return the CA, or None if it or its key is missing, damaged or not ours, or if it expires before `until`."""
     try:
-        certs, key = x509.load_pem_x509_certificates(path.read_bytes()), _key(key_path)
-    except (FileNotFoundError, ValueError):
+        certs = x509.load_pem_x509_certificates(path.read_bytes())
+        key = serialization.load_pem_private_key(key_path.read_bytes(), password=None)
+        is_own = isinstance(key, ec.EllipticCurvePrivateKey) and certs[0].public_key() == key.public_key()
+    except (FileNotFoundError, ValueError, TypeError, UnsupportedAlgorithm):
         return None
-    if key is None or _public_bytes(certs[0]) != _public_bytes(key) or any(cert.not_valid_after_utc <= until for cert in certs):
+    if not is_own or any(cert.not_valid_after_utc <= until for cert in certs):
         return None
+    assert isinstance(key, ec.EllipticCurvePrivateKey)
     return _Pair(certs[0], key)
 
 
-def _key(path: Path) -> ec.EllipticCurvePrivateKey | None:
-    """The key in `path`; None when it is missing, damaged or not of our kind."""
-    try:
-        key = serialization.load_pem_private_key(path.read_bytes(), password=None)
-    except (FileNotFoundError, ValueError, TypeError, UnsupportedAlgorithm):
-        return None
-    return key if isinstance(key, ec.EllipticCurvePrivateKey) else None
-
-
-def _public_bytes(holder: x509.Certificate | ec.EllipticCurvePrivateKey) -> bytes:
-    try:
-        public = holder.public_key()
-    except (ValueError, UnsupportedAlgorithm):
-        return b""
-    return public.public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
-
-
 def _make_ca(today: datetime) -> _Pair:
-    key = ec.generate_private_key(ec.SECP256R1())
-    # A name of its own: two installations on one machine must not be mistaken for each other in a trust store.
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"svc local CA {os.urandom(4).hex()}")])
-    usage = _key_usage("key_cert_sign", "crl_sign")
-    builder = (
-        _builder(key, name, name, today, today + timedelta(days=_CA_DAYS))
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .add_extension(usage, critical=True)
-        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(key.public_key()), critical=False)
-    )
-    return _Pair(builder.sign(key, hashes.SHA256()), key)
+    # A separate name: a trust store must not confuse two installations on one machine.
+    name = _name(f"svc local CA {os.urandom(4).hex()}")
+    return _issue(None, name, today + timedelta(days=_CA_DAYS), today, ("key_cert_sign", "crl_sign"))
 
 
-def _make_server(ca: _Pair, names: list[x509.GeneralName], today: datetime) -> _Pair:
-    key = ec.generate_private_key(ec.SECP256R1())
-    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "svc server")])
+def _make_server(ca: _Pair, names: Iterable[str | IPv4Address | IPv6Address], today: datetime) -> _Pair:
     end = min(today + timedelta(days=_SERVER_DAYS), ca.cert.not_valid_after_utc)
-    builder = (
-        _builder(key, subject, ca.cert.subject, today, end)
-        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(_key_usage("digital_signature"), critical=True)
-        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
-        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(ca.key.public_key()), critical=False)
-        .add_extension(x509.SubjectAlternativeName(names), critical=False)
+    general: list[x509.GeneralName] = [x509.DNSName(name) if isinstance(name, str) else x509.IPAddress(name) for name in names]
+    return _issue(
+        ca,
+        _name("svc server"),
+        end,
+        today,
+        ("digital_signature",),
+        x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]),
+        x509.SubjectAlternativeName(sorted(general, key=str)),
     )
-    return _Pair(builder.sign(ca.key, hashes.SHA256()), key)
 
 
-def _builder(
-    key: ec.EllipticCurvePrivateKey, subject: x509.Name, issuer: x509.Name, today: datetime, end: datetime
-) -> x509.CertificateBuilder:
-    return (
+def _issue(
+    ca: _Pair | None, name: x509.Name, end: datetime, today: datetime, usages: tuple[str, ...], *extensions: x509.ExtensionType
+) -> _Pair:
+    """Make a key and its certificate, issued by `ca`, or a CA that issues its own."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    issuer_key = ca.key if ca else key
+    builder = (
         x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(issuer)
+        .subject_name(name)
+        .issuer_name(ca.cert.subject if ca else name)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
         .not_valid_before(today - _CLOCK_SKEW)
         .not_valid_after(end - _CLOCK_SKEW)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .add_extension(x509.BasicConstraints(ca=ca is None, path_length=None if ca else 0), critical=True)
+        .add_extension(x509.KeyUsage(**{usage: usage in usages for usage in _KEY_USAGES}), critical=True)
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer_key.public_key()), critical=False)
     )
+    for extension in extensions:
+        builder = builder.add_extension(extension, critical=False)
+    return _Pair(builder.sign(issuer_key, hashes.SHA256()), key)
 
 
-def _key_usage(*granted: str) -> x509.KeyUsage:
-    return x509.KeyUsage(**{usage: usage in granted for usage in _KEY_USAGES})
+def _name(common_name: str) -> x509.Name:
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
 
 
-def _cert_pem(cert: x509.Certificate) -> bytes:
-    return cert.public_bytes(serialization.Encoding.PEM)
-
-
-def _key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
-    return key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+def _write_key(path: Path, key: ec.EllipticCurvePrivateKey) -> None:
+    pem = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    write_private(path, key.private_bytes(*pem))

@@ -1,4 +1,4 @@
-"""The certificate that the server shows: whether it is as clients want it, and when it is not, made anew by the local CA."""
+"""The server's certificate. If it is not valid for clients, the local CA issues another one."""
 
 import ipaddress
 import re
@@ -19,7 +19,7 @@ _NO_CHECK_TIME = ssl.VerifyFlags(0x200000)  # X509_V_FLAG_NO_CHECK_TIME, for whi
 
 
 class TlsFiles(NamedTuple):
-    """The server's certificate (with its chain), its key, and the local CA's certificate that clients are given."""
+    """The server's certificate (with its chain), its key, and the local CA's certificate for clients."""
 
     cert: Path
     key: Path
@@ -27,19 +27,18 @@ class TlsFiles(NamedTuple):
 
 
 def tls_files(folder: Path, names: Sequence[str], now: float) -> TlsFiles:
-    """The certificate files under `folder`/tls for a server called `names` (hosts and IP addresses), at `now` (Unix seconds).
+    """Return the certificate files in `folder`/tls of a server with these `names` (hosts and IP addresses), at Unix time `now`.
 
-    They are made when there are none, and made anew when damaged, about to expire or lacking a name; the CA, which people
-    have told their clients to trust, only when it is itself damaged or about to expire. Raises StartError when they cannot
-    be read or written.
+    A certificate is issued if there is none, or if it is damaged, expires soon or lacks a name. Clients trust the CA, so it is
+    replaced only if it is damaged or expires soon itself. Raises StartError if the files cannot be read or written.
     """
     tls = folder / "tls"
     files = TlsFiles(tls / "cert.pem", tls / "key.pem", tls / "ca.pem")
-    wanted = _wanted(names)
+    wanted = _certificate_names(names)
     try:
         tls.mkdir(mode=0o700, exist_ok=True)
-        if not _fine(files, wanted, now + _RENEW_BEFORE_SECONDS):
-            from svc.authority import make_certificate  # late: most starts find what an earlier one made
+        if not _is_valid(files, wanted, now + _RENEW_BEFORE_SECONDS):
+            from svc.authority import make_certificate  # late: most starts find a valid certificate
 
             make_certificate(tls, wanted, now, now + _RENEW_BEFORE_SECONDS)
     except OSError as error:
@@ -78,15 +77,15 @@ def _used(config: Config) -> tuple[Path, Path, Path]:
     return cert, key, cert
 
 
-def _wanted(names: Sequence[str]) -> set[Name]:
-    """`names` as a certificate holds them; what can be neither an address nor a DNS name is left out."""
+def _certificate_names(names: Sequence[str]) -> set[Name]:
+    """Return `names` as a certificate holds them, without those that are neither an address nor a DNS name."""
     found: set[Name] = set()
     for name in names:
         try:
             found.add(ipaddress.ip_address(name.partition("%")[0]))
             continue
         except ValueError:
-            pass  # no address: it may be a name
+            pass  # it may be a name
         try:
             dns = (name if name.isascii() else name.encode("idna").decode("ascii")).lower()
         except UnicodeError:
@@ -96,10 +95,10 @@ def _wanted(names: Sequence[str]) -> set[Name]:
     return found
 
 
-def _fine(files: TlsFiles, wanted: set[Name], until: float) -> bool:
-    """Whether who trusts the CA alone takes what a server with these files shows, by every `wanted` name, `until` that time.
+def _is_valid(files: TlsFiles, wanted: set[Name], until: float) -> bool:
+    """Whether clients that trust only the CA accept the certificate under every `wanted` name `until` that time.
 
-    A certificate from the future is good: a clock that is behind must not cost people the CA that they trust.
+    A certificate from the future is valid: after a wrong clock, clients need not trust a new CA.
     """
     try:
         shown, issuers = _shown(files.cert, files.key, files.ca)
@@ -112,11 +111,11 @@ def _fine(files: TlsFiles, wanted: set[Name], until: float) -> bool:
 def _shown(cert: Path, key: Path, trusted: Path, host: str | None = None) -> tuple[dict[str, Any], list[Any]]:
     """Return the certificate that a server with `cert` and `key` shows, and the CAs in `trusted`, as `getpeercert` does.
 
-    Raises OSError; ssl.SSLError and ValueError if a client that trusts only `trusted` would not accept it: as `host`, now, or
-    without a `host` under any name and at any time.
+    Raises OSError. Raises ssl.SSLError and ValueError if a client that trusts only `trusted` would not accept it as `host` and
+    now. Without a `host` any name and any time is accepted.
     """
     server, client = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    server.load_cert_chain(cert, key, password="")  # without one OpenSSL would ask the terminal
+    server.load_cert_chain(cert, key, password="")  # without one OpenSSL asks the terminal
     client.load_verify_locations(trusted)
     client.check_hostname = host is not None
     client.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN | (0 if host else _NO_CHECK_TIME)
@@ -130,5 +129,5 @@ def _shown(cert: Path, key: Path, trusted: Path, host: str | None = None) -> tup
 
 
 def _end(certificate: dict[str, Any]) -> float:
-    # ssl.cert_time_to_seconds says the same; the patterns of strptime would take a start 4 ms.
+    # ssl.cert_time_to_seconds does the same, but strptime's patterns take 4 ms at the start.
     return parsedate_to_datetime(certificate["notAfter"]).timestamp()
