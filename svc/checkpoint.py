@@ -1,7 +1,7 @@
-"""Checkpoints of the write-ahead log, made beside the writer: in a thread and on a connection of their own.
+"""Checkpoints of the write-ahead log, made beside the writer, in a separate thread and on a separate connection.
 
 SQLite's automatic checkpoint runs inside a commit, which then takes 1.6 ms for each MB of the log. A backup holds back
-checkpoints while it copies. Afterwards one commit took 0.4 s for every 250 MB that had been written meanwhile.
+checkpoints while it copies. Afterwards one commit took 0.4 s for every 250 MB that had been written during the copy.
 
 committed() on the writer's thread, after every 400 functions -> _run() here -> the last few pages, between two transactions of
 the writer: SQLite restarts the log only if the writer has nothing more to add
@@ -57,7 +57,7 @@ class Checkpointer:
         try:
             self._conn = self._conn or connect(self._path)
             pages = left = 0
-            for _ in range(_PASSES):  # one is enough unless much is written meanwhile
+            for _ in range(_PASSES):  # one is enough unless much is written at the same time
                 pages, left = checkpoint(self._conn)
                 if left <= _FEW_PAGES:
                     break

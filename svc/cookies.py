@@ -1,12 +1,12 @@
-"""Reading a cookie of ours: one pass over the header, no unquoting. The standard library's unquoting takes quadratic time."""
+"""Parse a cookie in one pass, without unquoting: the standard library's unquoting takes quadratic time."""
 
 from collections.abc import Iterable
 
 
 def cookie(headers: Iterable[str], name: str) -> str | None:
-    """The value of the cookie `name` in the values of a request's `Cookie` headers (RFC 6265, 4.2.1: `name=value; name=value`).
+    """Return the value of the cookie `name` in the values of a request's `Cookie` headers (RFC 6265, 4.2.1).
 
-    None where it is missing, and where it stands twice: nobody could tell which of the two is ours.
+    Return None if it is missing or occurs twice: which of the two is ours is unknown.
     """
     found = [
         value

@@ -1,10 +1,10 @@
-"""SQLite under asyncio: whole functions on a connection's own thread, and writers that share one commit.
+"""SQLite under asyncio: plain functions run on threads with a connection each, and writers share commits.
 
-write(fn) -> waits in its account's list -> the writer's thread takes from the lists in turn: BEGIN, one fn after the other, after
-             20 ms of work at the latest one COMMIT (one fsync); where one fails halfway, once more, each in a SAVEPOINT
-read(fn)  -> waits in the same way for one of two read-only workers -> one snapshot, 250 ms of CPU time at most
-heavy_read(fn) -> the same on a worker of its own, for searches and exports, 1 s of CPU time at most
-look_up(fn) -> at once, on the event loop: for a row or two by their keys
+write(fn) -> queue -> the writer's thread: BEGIN, one function after the other for up to 20 ms, one COMMIT (one fsync). If one
+             fails after it has written, the batch runs again with each function in a SAVEPOINT.
+read(fn)  -> queue -> one of two read-only workers: one snapshot, up to 250 ms of CPU time
+heavy_read(fn) -> the same on a separate worker, for searches and exports: up to 1 s of CPU time
+look_up(fn) -> at once, on the event loop: for a row or two by key
 """
 
 import asyncio
@@ -33,16 +33,15 @@ Between = Callable[[sqlite3.Connection], bool]
 Committed = Callable[[int, float], None]
 
 READERS = 2
-# CPU time of one read. The largest ordinary pages take a tenth of it.
+# CPU time of one read. The largest pages take a tenth of it.
 _READ_SECONDS = 0.25
 _HEAVY_READ_SECONDS = 1.0
-# SQLite checks the budget after so many of its instructions: 20 microseconds of a scan, up to 50 ms of a prefix search in FTS5.
+# SQLite checks the budget after so many of its instructions, 20 microseconds of a scan.
 _CHECKED_INSTRUCTIONS = 1_000
 _BATCH = 256
-# A transaction ends after so much work, so that nobody waits for what others do; the first half of it may go to work that waits
-# for nobody.
+# A transaction ends after so much work, so that other accounts need not wait. Background work may take its first half.
 _SLICE_SECONDS = 0.02
-_BETWEEN_SECONDS = 0.01
+_BACKGROUND_SECONDS = 0.01
 _PAGE_CHARACTERS = 2_000_000
 _STORAGE_FAULTS = {
     sqlite3.SQLITE_FULL,
@@ -57,14 +56,12 @@ _STORAGE_FAULTS = {
     sqlite3.SQLITE_PERM,
     sqlite3.SQLITE_PROTOCOL,
 }
-
-
-# Whose request it is that reads or writes: the accounts take turns.
+# The account whose request reads or writes: each queue serves the accounts round robin.
 acting_for: ContextVar[str] = ContextVar("acting_for", default="")
 
 
 class Database:
-    """One writer and a few readers of one file, on which the accounts take turns. Made by `open_database`."""
+    """One writer and a few readers of one file. Made by `open_database`."""
 
     def __init__(
         self,
@@ -83,16 +80,16 @@ class Database:
         self._writer = Pool(connect_writer, partial(_run_transaction, between, note, _Disk()))
         self._checkpointer = checkpointer = Checkpointer(path, self._writer.soon)
         self._readers = Pool(partial(_connect_reader, path), partial(_run_reads, _READ_SECONDS), READERS)
-        # One worker: searches are mostly Python code, and two of them at once would only slow down the event loop.
+        # One worker: searches are mostly Python code, and two at a time would slow down the event loop.
         self._heavy = Pool(partial(_connect_reader, path), partial(_run_reads, _HEAVY_READ_SECONDS))
 
     async def open(self) -> None:
-        """Raises StartError, and leaves no connection open then."""
+        """Open the connections. Raises StartError, and then leaves none open."""
         await self._writer.open()
         try:
             with start_errors(self._path):
                 self._own = connect(self._path, query_only=True)
-                self._own.execute("PRAGMA busy_timeout = 0")  # the event loop waits for nobody
+                self._own.execute("PRAGMA busy_timeout = 0")  # the event loop must not wait
         except BaseException:
             await self._writer.close()
             raise
@@ -100,10 +97,10 @@ class Database:
             self._writer.wake()  # a crash may have left work
 
     async def write(self, fn: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Runs `fn(conn, *args)` as one transaction and returns its result once it is on disk.
+        """Run `fn(conn, *args)` as one transaction and return its result when it is on disk.
 
-        It runs whole even if the caller is cancelled meanwhile; what it raises rolls back itself alone.
-        Raises ApiError `storage_unavailable` when the disk does not take it, `shutting_down` after `close`.
+        It runs completely even if the caller is cancelled. What it raises rolls back only its own writes.
+        Raises ApiError `storage_unavailable` if the disk fails, and `shutting_down` after `close`.
         """
         return await self._writer.submit(acting_for.get(), fn, args, kwargs)
 
@@ -115,27 +112,27 @@ class Database:
         `first`: before everything that waits, for what takes microseconds and settles money. A cancelled caller continues to
         wait, and the cancellation is raised after the outcome. `unsynced`: as `first`, but it may return before it is on disk:
         for data that a power failure makes meaningless. Every reader sees it, it survives the end of this process, and no later
-        write is on disk without it. `alone`: in a transaction of its own, for what takes milliseconds or writes megabytes.
+        write is on disk without it. `alone`: in a separate transaction, for what takes milliseconds or writes megabytes.
         """
         return self._writer.submit(acting_for.get() if mode == "alone" else "", fn, args, kwargs, mode)
 
     async def read(self, fn: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Runs `fn(conn, *args)` on a read-only connection and returns its result.
+        """Run `fn(conn, *args)` on a read-only connection and return its result.
 
-        It sees one state of the database throughout, with every write that was acknowledged before this call.
-        Raises ApiError `overloaded` when it has used 250 ms of CPU time in SQLite.
+        It sees one snapshot of the database, with every write that was acknowledged before this call.
+        Raises ApiError `overloaded` if it uses 250 ms of CPU time in SQLite.
         """
         return await self._readers.submit(acting_for.get(), fn, args, kwargs)
 
     async def heavy_read(self, fn: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """As `read`, on the worker for heavy reads, where the accounts take turns, and with 1 s of CPU time.
+        """Run `fn` as `read` does, on a separate worker and with 1 s of CPU time: for what can take over 20 ms.
 
-        Use it for what can take over 20 ms. No other read waits for it. See svc/budget.py for partial results.
+        See svc/budget.py for partial results.
         """
         return await self._heavy.submit(acting_for.get(), fn, args, kwargs)
 
     def look_up(self, fn: Callable[[sqlite3.Connection, *Ts], T], *args: *Ts) -> T:
-        """As `read`, at once and on the event loop: for a row or two by their keys, which takes less time than to change threads.
+        """Run `fn` as `read` does, on the event loop: for a row or two by key, which takes less time than a switch of threads.
 
         Raises ApiError `storage_unavailable`.
         """
@@ -145,13 +142,13 @@ class Database:
         return cast(T, result)
 
     def waiting(self) -> tuple[int, int]:
-        """How many functions wait for the writer, and how many for the readers."""
+        """Return the number of functions that wait for the writer, and for the readers."""
         return self._writer.waiting(), self._readers.waiting() + self._heavy.waiting()
 
     async def empty_log(self) -> bool:
-        """Folds the write-ahead log into the file and empties it: what was deleted stands in it until then.
+        """Empty the write-ahead log, which still holds deleted texts, after a checkpoint. No write waits for it.
 
-        False where another process's reader, a backup or a replica, still needs it: then it stays, and no write waits for that.
+        Return False if another process's reader, such as a backup or a replica, still needs the log.
         """
         emptied = await self._writer.outside(_empty_log)
         while not emptied and await self._checkpointer.wait():
@@ -159,7 +156,7 @@ class Database:
         return emptied
 
     async def close(self) -> None:
-        """Runs what waits, then closes every connection, also where its caller is cancelled meanwhile."""
+        """Run what waits, then close every connection, even if the caller is cancelled."""
         await asyncio.shield(self._close())
 
     async def _close(self) -> None:
@@ -186,7 +183,7 @@ def _run_reads(cpu_seconds: float, conn: sqlite3.Connection, queue: JobQueue, fi
         if job.future.cancelled():
             continue
         outcome = _outcome(conn, _begin_and_run, job.fn, cpu_seconds, job.args)
-        with contextlib.suppress(sqlite3.Error):  # it ends the transaction even where it fails; the outcome then has the reason
+        with contextlib.suppress(sqlite3.Error):  # it ends the transaction even if it fails; the outcome has the reason
             conn.execute("COMMIT")
         finish(jobs, [outcome])  # at once: the next one may take long
     return False
@@ -200,7 +197,7 @@ def _begin_and_run(conn: sqlite3.Connection, fn: Callable[..., T], cpu_seconds: 
 
 @dataclass
 class _Disk:
-    """Whether the last transaction failed: the next ones wait for the disk then, so that nothing begins which cannot be kept."""
+    """Whether the last transaction failed. Then the next one is synced, so that no work begins that cannot be stored."""
 
     failed: bool = False
 
@@ -208,12 +205,12 @@ class _Disk:
 def _run_transaction(
     between: Between | None, committed: Committed, disk: _Disk, conn: sqlite3.Connection, queue: JobQueue, finish: Finish
 ) -> bool:
-    """Runs jobs for 20 ms, at least one, and in what is left of the first half of that what is done between them."""
+    """Run jobs for 20 ms, at least one, then background work up to the half of that. Return whether more of it is left."""
     began = time.monotonic()
     more = False
     jobs = queue.take(_BATCH)
     try:
-        # A commit that does not wait for the disk keeps its place before the next one that does.
+        # The next synced commit also writes an unsynced one before it to the disk.
         synced = disk.failed or not jobs or any(job.mode != "unsynced" for job in jobs)
         conn.execute(f"PRAGMA synchronous = {'FULL' if synced else 'NORMAL'}")
         conn.execute("BEGIN IMMEDIATE")
@@ -224,7 +221,7 @@ def _run_transaction(
             conn.execute("BEGIN IMMEDIATE")
             outcomes = _run_writes(conn, jobs, ends, _savepoint) or []
         more = between is not None
-        while between is not None and more and time.monotonic() - began < _BETWEEN_SECONDS:
+        while between is not None and more and time.monotonic() - began < _BACKGROUND_SECONDS:
             more = _savepoint(conn, between)[0] is True
         ended = time.monotonic()
         conn.execute("COMMIT")
@@ -242,7 +239,7 @@ def _run_transaction(
 
 
 def _run_writes(conn: sqlite3.Connection, jobs: list[Job], ends: float, run: Callable[..., Outcome]) -> list[Outcome] | None:
-    """The outcomes of the jobs for which there was time; None where one has failed and left behind what it had written."""
+    """Return the outcomes of the jobs for which there was time, or None if one has failed after it had written."""
     outcomes: list[Outcome] = []
     for job in jobs:
         written = conn.total_changes
@@ -268,7 +265,7 @@ def _empty_log(conn: sqlite3.Connection) -> bool:
 
 
 def _savepoint(conn: sqlite3.Connection, fn: Callable[..., Any], *args: Any) -> Outcome:
-    """Runs one function of a transaction; where it fails, what it wrote is taken back alone."""
+    """Run one function of a transaction. If it fails, only its own writes are rolled back."""
     conn.execute("SAVEPOINT job")
     outcome = _outcome(conn, fn, *args)
     if outcome[1] is not None:
@@ -282,10 +279,10 @@ def _savepoint(conn: sqlite3.Connection, fn: Callable[..., Any], *args: Any) -> 
 def _outcome(conn: sqlite3.Connection, fn: Callable[..., Any], *args: Any) -> Outcome:
     try:
         return fn(conn, *args), None
-    except BaseException as error:  # it belongs to the caller, never to this thread
-        traceback.clear_frames(error.__traceback__)  # a cursor that a local still holds would keep its snapshot open
+    except BaseException as error:  # the caller gets it
+        traceback.clear_frames(error.__traceback__)  # a cursor in a local variable would keep its snapshot open
         if isinstance(error, StopIteration):
-            return None, RuntimeError("the function let StopIteration out")  # a future does not take it
+            return None, RuntimeError("the function raised StopIteration")  # a future does not accept it
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
         if code == sqlite3.SQLITE_INTERRUPT:
             return None, ApiError("overloaded", "Reading this takes too long. Ask for less, or try again later.")
@@ -306,7 +303,7 @@ class Page(Generic[T]):
     has_more: bool
 
     def of(self, make: Callable[[T], U]) -> "Page[U]":
-        """The same page of what `make` makes of each item."""
+        """Return the page with `make(item)` for each item."""
         return Page([make(item) for item in self.items], self.has_more)
 
 
@@ -320,12 +317,11 @@ def page(
     order: Sequence[str] = ("rowid",),
     **narrowed: str | list[int] | None,
 ) -> Page[sqlite3.Row]:
-    """Up to `limit` of the account's rows in `table`, the last by `order` first, behind the one whose id is `after`.
+    """Return up to `limit` of the account's rows in `table` after the one with the id `after`, in descending `order`.
 
-    By itself that is the order in which they were added, whatever the clock said: it may have been set back.
-    `narrowed` keeps the rows whose column equals the text or is in the list; None does not narrow. A page of long rows is
-    shorter than `limit`, so that it fits in memory, and has one at least. `table` and the columns' names are the code's own
-    words, never a caller's. Raises ApiError `invalid_value` for an `after` that is none of the list.
+    The default is the order of insertion, which does not depend on the clock. `narrowed` keeps the rows whose column equals the
+    text or is in the list; None does not narrow. A page of long rows has fewer than `limit` rows, so that it fits in memory, and
+    at least one. `table` and column names must be constants. Raises ApiError `invalid_value` if `after` is not in the list.
     """
     values: dict[str, Any] = {"account_id": account_id, "after": after, "most": limit + 1}
     own = f"FROM {table} WHERE account_id = :account_id"
@@ -358,12 +354,11 @@ async def open_database(
     between: Between | None = None,
     committed: Committed = lambda jobs, seconds: None,
 ) -> Database:
-    """Opens the database at `path`: made anew when there is none, migrated when it is older.
+    """Open the database at `path`. It is created if there is none, and migrated if it is older.
 
-    `between(conn)` is called in the writer's transactions when there is time: it does a few milliseconds of work that waits for
-    nobody and tells whether more is left. `committed(jobs, seconds)` is told on the writer's thread how many functions a commit
-    held, and how long the disk took for it. Raises StartError with one line when the database is damaged, foreign or newer, and
-    leaves the file as it is.
+    The writer calls `between(conn)` in its transactions when there is time. It does some milliseconds of background work and
+    returns whether more is left. `committed(jobs, seconds)` is called on the writer's thread after each commit, with its number
+    of functions and the time of the disk. Raises StartError if the database is damaged, foreign or newer, and does not change it.
     """
     script, migrations = newest_schema() if schema is None else (schema, [])
     db = Database(path, partial(connect_prepared, path, script, migrations), between, committed)

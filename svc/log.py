@@ -1,4 +1,4 @@
-"""One JSON object a line on stderr, written by a thread of its own so that a reader who stops reading never stops the service."""
+"""The log: JSON lines on stderr, written by a separate thread, so that a blocked stderr does not block the service."""
 
 import contextlib
 import logging
@@ -14,16 +14,16 @@ import orjson
 from svc.errors import describe
 from svc.ids import timestamp
 
-# What must never stand in a log, whoever wrote the message. No alternative may look at a text more than once:
-# a regular expression that takes long holds up the event loop from any thread.
+# Secrets and email addresses, which no log line may contain. Each alternative must take linear time: a slow search blocks the
+# event loop from any thread.
 _SECRET = re.compile(
     r"""
     svc-v1-[0-9A-Za-z]+                         # our keys
     | eyJ[\w.-]+                                # JWTs
     | (?i:bearer)\s+\S+
-    | \b(?:sk|rk|whsec)[-_][\w-]{8,}            # the usual vendors' keys
+    | \b(?:sk|rk|whsec)[-_][\w-]{8,}            # common vendors' keys
     | (?<=://)[^/\s@]*@                         # credentials in a URL
-    | (?<![^\s@"'<>])[^\s@"'<>]+@[^\s"'<>]*     # e-mails
+    | (?<![^\s@"'<>])[^\s@"'<>]+@[^\s"'<>]*     # email addresses
     """,
     re.VERBOSE,
 )
@@ -37,12 +37,12 @@ _TEXT_CHARACTERS = 2_000
 
 
 def redact(text: str) -> str:
-    """`text` with everything that looks like a token, a key, credentials in a URL or an e-mail replaced by `[redacted]`."""
+    """Replace what looks like a token, a key, credentials in a URL or an email address by `[redacted]`."""
     return _SECRET.sub("[redacted]", text)
 
 
 class Log:
-    """Writes events as JSON lines to descriptor `fd` while it is entered; leaving waits up to a second for what is queued."""
+    """Writes events as JSON lines to descriptor `fd` in a `with` block. Its end waits up to a second for queued lines."""
 
     def __init__(self, fd: int = 2) -> None:
         self._fd = fd
@@ -57,14 +57,14 @@ class Log:
         return self
 
     def __call__(self, event: str, *, level: str = "info", **fields: Any) -> None:
-        """Logs `event` with `fields`: str (redacted, cut at 2,000 characters), numbers, bools; None is left out.
+        """Log `event` with `fields`: texts (redacted, up to 2,000 characters), numbers and bools. None is left out.
 
-        Never waits: lines are dropped while 10,000 are queued.
+        It never waits: lines are dropped while 10,000 are queued.
         """
         self.add({"time": time.time(), "level": level, "event": event, **fields})
 
     def add(self, record: dict[str, Any]) -> None:
-        """Logs a whole line, which is the log's from now on: its `time` in Unix seconds, `level`, `event`, and its fields."""
+        """Log a line with `time` (Unix seconds), `level`, `event` and fields. The caller must not use `record` afterwards."""
         if len(self._waiting) < _QUEUE_LINES:
             self._waiting.append(record)
 
@@ -74,7 +74,7 @@ class Log:
             self._thread.join(1)
 
     def _write_lines(self) -> None:
-        # It looks by itself now and then: to be woken for each line would cost every request a switch of threads.
+        # It polls: waking it for each line would cost every request a switch of threads.
         while not self._ending.wait(_PAUSE_SECONDS):
             self._write_waiting()
         self._write_waiting()
@@ -82,11 +82,11 @@ class Log:
     def _write_waiting(self) -> None:
         lines: list[bytes] = []
         while self._waiting:
-            with contextlib.suppress(Exception):  # a value that cannot be shown
+            with contextlib.suppress(Exception):  # a value that cannot be converted to text
                 while self._waiting:
                     lines.append(_line(self._waiting.popleft()))
         data = b"".join(lines)
-        with contextlib.suppress(OSError):  # stderr is closed: there is nowhere to say so
+        with contextlib.suppress(OSError):  # stderr is closed
             while data:
                 data = data[os.write(self._fd, data) :]
 
@@ -95,12 +95,12 @@ def _line(record: dict[str, Any]) -> bytes:
     record["time"] = timestamp(record["time"])
     try:
         line = orjson.dumps(record, None, orjson.OPT_APPEND_NEWLINE)
-        if line.find(b":null") >= 0:  # `in` would take longer than all the rest: it takes bytes for a number first
+        if line.find(b":null") >= 0:  # `in` is slower: it raises and discards a TypeError first
             record = {name: value for name, value in record.items() if value is not None}
             line = orjson.dumps(record, None, orjson.OPT_APPEND_NEWLINE)
         if len(line) <= _TEXT_CHARACTERS and max(map(line.translate(_AS_MARKS).find, _MARKS)) < 0:
             return line
-    except TypeError:  # a number or a text that JSON does not take
+    except TypeError:  # a number or a text that JSON does not accept
         pass
     shown = {name: _loggable(value) for name, value in record.items() if value is not None}
     return orjson.dumps(shown, None, orjson.OPT_APPEND_NEWLINE)
@@ -113,7 +113,7 @@ def _loggable(value: Any) -> bool | int | float | str:
 
 
 class LogHandler(logging.Handler):
-    """Passes the libraries' own log records (uvicorn, asyncio) on to `log`, with the place of an exception, not its text."""
+    """Passes log records of libraries to `log`, with the place of an exception and without its text."""
 
     def __init__(self, log: Log) -> None:
         super().__init__(logging.WARNING)
@@ -123,19 +123,19 @@ class LogHandler(logging.Handler):
         error = record.exc_info[1] if record.exc_info else None
         try:
             message = record.getMessage()
-        except Exception:  # arguments that do not fit the message; logging's own way is to write a traceback to stderr
+        except Exception:  # arguments that do not fit the message; logging would write a traceback to stderr
             message = str(record.msg)
         self._log(
             "library",
             level=record.levelname.lower(),
             logger=record.name,
-            message=message.partition("\n")[0],  # asyncio goes on with the text of the exception
+            message=message.partition("\n")[0],  # asyncio appends the text of the exception
             error=describe(error) if error else None,
         )
 
 
 def capture_library_logs(log: Log) -> None:
-    """Sends every library's warnings to `log`. aiosqlite and httpx stay at WARNING: below it they log SQL parameters and URLs."""
+    """Send every library's warnings to `log`. Below WARNING aiosqlite and httpx log SQL parameters and URLs."""
     logging.basicConfig(handlers=[LogHandler(log)], level=logging.WARNING, force=True)
     for name in ("aiosqlite", "httpx", "httpcore", "asyncio"):
         logging.getLogger(name).setLevel(logging.WARNING)

@@ -22,10 +22,10 @@ class UncancellableFuture(asyncio.Future[T]):
 async def retry_write(
     write: Callable[[], Awaitable[T]], failed: Callable[[ApiError], None] = lambda error: None, *, tries: int = 1
 ) -> T:
-    """Return the result of `write()`. If this task is cancelled meanwhile, the cancellation is raised afterwards.
+    """Return the result of `write()`. If this task is cancelled, the cancellation is raised afterwards.
 
-    A write that fails with an ApiError is tried `tries` times. Then `failed(error)` may change what is written, the error is
-    raised, and the write is retried in the background until it succeeds or the process ends. The next start repairs the rest.
+    A write that fails with an ApiError is tried `tries` times. Then `failed(error)` may change what is written, and the error is
+    raised. The write is retried in the background until it succeeds or the process ends. The next start repairs the rest.
     `write` must be harmless to repeat. Other exceptions are raised at once.
     """
     cancelled: asyncio.CancelledError | None = None

@@ -1,4 +1,4 @@
-"""Which database files a start takes: made where there is none, migrated where it is older, refused where it is not ours."""
+"""Preparing a database file at start: created if there is none, migrated if it is older, refused if it is not ours."""
 
 import contextlib
 import fcntl
@@ -12,11 +12,11 @@ from pathlib import Path
 from svc.errors import StartError
 from svc.secrets import give_to_owner, is_locked
 
-APPLICATION_ID = 0x53564331  # "SVC1" in the file's header: tells our databases from anybody else's
+APPLICATION_ID = 0x53564331  # "SVC1" in the file's header identifies our databases
 SCHEMA = Path(__file__).parent.parent / "schema.sql"
-# The schema version of release 1.0.0. Databases of the versions before it were never released and are refused.
+# The schema version of release 1.0.0. Older versions were never released and are refused.
 FIRST_VERSION = 5
-# A script's name is the version that it leads to, from FIRST_VERSION + 1; schema.sql is the newest schema as a whole.
+# A script's name is the version after it, from FIRST_VERSION + 1. schema.sql is the newest schema.
 _MIGRATIONS = Path(__file__).parent / "migrations"
 _BUSY_SECONDS = 5.0
 _LOG_BYTES = 64 * 1024 * 1024
@@ -37,21 +37,23 @@ def newest_version(migrations: Sequence[str]) -> int:
 
 
 def connect(path: Path, query_only: bool = False) -> sqlite3.Connection:
-    """A connection with what each of ours needs: rows by name, no implicit transactions, foreign keys; and where it writes, WAL,
-    synchronous FULL, no checkpoint within a commit (see svc/checkpoint.py)."""
+    """Return a connection with rows by name, no implicit transactions, and foreign keys.
+
+    One that writes has WAL, synchronous FULL, and no automatic checkpoint (see svc/checkpoint.py).
+    """
     conn = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None, cached_statements=256)
     try:
         conn.row_factory = sqlite3.Row
         conn.execute("PRAGMA foreign_keys = ON")
         conn.execute("PRAGMA trusted_schema = OFF")
         conn.execute(f"PRAGMA query_only = {int(query_only)}")
-        if not query_only:  # for most of these SQLite reads the schema, 2 ms, for which others wait until their first query
+        if not query_only:  # most of these read the schema, which takes 2 ms
             conn.execute("PRAGMA journal_mode = WAL")
             conn.execute("PRAGMA synchronous = FULL")
             conn.execute("PRAGMA wal_autocheckpoint = 0")
-            # A log that a long reader made big is cut when it begins anew.
+            # A log that has grown because of a long reader is truncated when it restarts.
             conn.execute(f"PRAGMA journal_size_limit = {_LOG_BYTES}")
-            # What is deleted was somebody's words: it is overwritten, also where an index is only put together anew.
+            # Overwrite deleted texts, also when a page of an index is only reorganized.
             conn.execute("PRAGMA secure_delete = ON")
     except BaseException:
         conn.close()
@@ -60,7 +62,7 @@ def connect(path: Path, query_only: bool = False) -> sqlite3.Connection:
 
 
 def existing(path: Path) -> Path:
-    """`path`, where a database must be. Raises StartError: only a start and `svc user add` make one."""
+    """Return `path`. Raises StartError if there is no database: only a start and `svc user add` create one."""
     if not path.exists():
         raise StartError(f"there is no database in {path.parent}; SVC_DATA_DIR names the data folder")
     return path
@@ -68,11 +70,13 @@ def existing(path: Path) -> Path:
 
 @contextlib.contextmanager
 def read_only(path: Path) -> Iterator[sqlite3.Connection]:
-    """One state of the database at `path`, of any version, read without changing anything in its folder and without holding up
-    a server. Raises StartError where there is no database of ours, and where a server begins to write to it meanwhile."""
+    """Yield a connection that sees one snapshot of the database at `path`, of any version, and changes no file in its folder.
+
+    Raises StartError if it is not our database, or if a server begins to write to it during the block.
+    """
     with start_errors(existing(path)):
         _refuse_foreign(path)
-        # With neither a server nor a log that one left, SQLite would make its side files merely to read.
+        # Without a server and without the log of one, SQLite would create its side files only to read.
         unused = not any(path.with_name(f"{path.name}-{end}").exists() for end in ("wal", "journal"))
         before = path.stat()
         uri = f"{path.absolute().as_uri()}?{'immutable=1' if unused else 'mode=ro'}"
@@ -84,28 +88,24 @@ def read_only(path: Path) -> Iterator[sqlite3.Connection]:
         yield conn
     after = path.stat()
     if unused and (after.st_mtime_ns, after.st_size) != (before.st_mtime_ns, before.st_size):
-        raise StartError(f"a server has begun to write to {path} meanwhile: run the command again")
+        raise StartError(f"a server has begun to write to {path}: run the command again")
 
 
 def check_version(conn: sqlite3.Connection, path: Path) -> None:
-    """Raises StartError if the database of a `read_only` connection is not of the newest version."""
+    """Raise StartError if the database of a `read_only` connection is not of the newest version."""
     newest = newest_version(newest_schema()[1])
     version = _version(conn, path, newest)
+    if version != newest and is_locked(path.parent):
+        raise _older(path)
     if version != newest:
-        raise (
-            _older(path)
-            if is_locked(path.parent)
-            else StartError(
-                f"the database {path} is of an older version ({version}, here {newest}): start the service, which upgrades it"
-            )
-        )
+        raise StartError(f"the database {path} has version {version}, not {newest}: start the service, which migrates it")
 
 
 @contextlib.contextmanager
 def command_connection(path: Path) -> Iterator[sqlite3.Connection]:
-    """A connection for an operator's command beside a running server: one transaction, no checkpoint.
+    """Yield a connection in one transaction for an operator's command, also beside a running server.
 
-    Raises StartError as `open_database` does, sqlite3.OperationalError when another process writes for over 5 seconds.
+    Raises StartError as `open_database` does, and sqlite3.OperationalError if another process writes for over 5 seconds.
     """
     try:
         with contextlib.closing(connect_prepared(path, *newest_schema(), may_upgrade=not is_locked(path.parent))) as conn:
@@ -117,17 +117,17 @@ def command_connection(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def connect_prepared(path: Path, schema: str, migrations: Sequence[str], *, may_upgrade: bool = True) -> sqlite3.Connection:
-    """A connection that writes to the file at `path`, which it has made or migrated in one transaction; an older database is kept
-    beside it first (`kept_path`).
+    """Return a connection that writes to the file at `path`, after it was created or migrated in one transaction.
 
-    Raises StartError as `open_database` does, and for an older database unless it `may_upgrade`: an older server is using it.
+    An older database is first copied to `kept_path`. Raises StartError as `open_database` does. Without `may_upgrade` an older
+    database is refused, because an older server is using it.
     """
     with start_errors(path), _alone_in(path.parent), contextlib.ExitStack() as stack:
         if not _is_blank(path):
             _refuse_foreign(path)
             _refuse_damaged(path, newest_version(migrations))
         conn = stack.enter_context(contextlib.closing(connect(path)))
-        # Foreign keys would make a migration that replaces a table delete the rows that refer to it.
+        # With foreign keys, a migration that replaces a table would delete the rows that refer to it.
         conn.execute("PRAGMA foreign_keys = OFF")
         conn.execute("BEGIN IMMEDIATE")
         _migrate(conn, path, schema, migrations, may_upgrade)
@@ -150,30 +150,30 @@ def _migrate(conn: sqlite3.Connection, path: Path, schema: str, migrations: Sequ
         for statement in _statements(script):
             conn.execute(statement)
     if conn.execute("PRAGMA foreign_key_check").fetchone():
-        raise StartError(f"the database {path} cannot be migrated: rows would refer to rows that are gone")
+        raise StartError(f"the database {path} cannot be migrated: rows would refer to deleted rows")
     conn.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     conn.execute(f"PRAGMA user_version = {newest}")
     if version:
         kept = kept_path(path, version)
-        _log.warning("migrated the database from schema version %d to %d; the old one is kept as %s", version, newest, kept)
+        _log.warning("migrated the database from schema version %d to %d; a copy of the old one is %s", version, newest, kept)
 
 
 def kept_path(path: Path, version: int) -> Path:
-    """Where the database at `path` is kept as it was at `version`, when it is taken to a newer one."""
+    """Return the path of the copy of the database at `version`, made before its migration."""
     return path.with_name(f"{path.name}.version-{version}")
 
 
 def _keep(path: Path, version: int) -> None:
-    """Copies the database to `kept_path`, whole and on disk. Raises StartError, and leaves no half copy."""
+    """Copy the database to `kept_path` and sync it. Raises StartError, and then leaves no incomplete copy."""
     kept = kept_path(path, version)
     fresh = kept.with_name(f"{kept.name}.new")
     try:
         fresh.unlink(missing_ok=True)
         fresh.touch(mode=0o600)
-        # The connection that migrates cannot be copied from while it is in its transaction; this one sees the state before it.
+        # The migrating connection is in a transaction, so another one is copied, which sees the state before it.
         with contextlib.closing(connect(path, query_only=True)) as source, contextlib.closing(sqlite3.connect(fresh)) as copy:
             source.backup(copy)
-            copy.execute("PRAGMA journal_mode = DELETE")  # what it holds is in this one file
+            copy.execute("PRAGMA journal_mode = DELETE")  # one file
             verdict = copy.execute("PRAGMA quick_check(1)").fetchone()[0]
         if verdict != "ok":
             raise StartError(f"the database {path} is damaged ({' '.join(verdict.split())}); restore a backup")
@@ -181,14 +181,14 @@ def _keep(path: Path, version: int) -> None:
             os.fsync(file.fileno())
         fresh.rename(kept)
     except (OSError, sqlite3.Error) as error:
-        raise StartError(f"the database {path} is not migrated: no copy of it can be kept as {kept}: {error}") from error
+        raise StartError(f"the database {path} is not migrated, because it cannot be copied to {kept}: {error}") from error
     finally:
         fresh.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager
 def _alone_in(folder: Path) -> Iterator[None]:
-    """A server and commands that begin at once prepare the file one after the other: SQLite's switch to WAL does not wait."""
+    """Lock the folder, so that processes prepare the file one after another: SQLite's switch to WAL does not wait."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -206,7 +206,7 @@ def start_errors(path: Path) -> Iterator[None]:
 
 
 def _is_blank(path: Path) -> bool:
-    """Whether there is nothing to lose: no file, no bytes, or a first page that SQLite takes back: a kill left its journal."""
+    """Whether there is no data: no file, no bytes, or one page that SQLite rolls back with the journal of a killed process."""
     if not path.exists():
         return True
     size = path.stat().st_size
@@ -214,11 +214,11 @@ def _is_blank(path: Path) -> bool:
 
 
 def _refuse_foreign(path: Path) -> None:
-    """Judges the first page by its bytes: by merely reading it, SQLite would leave its side files beside somebody's database."""
+    """Check the bytes of the first page. SQLite would create its side files beside the database of another program."""
     with path.open("rb") as file:
         page = file.read(_PAGE_BYTES)
     if not page.startswith(b"SQLite format 3\0"):
-        raise StartError(f"{path} is damaged, or it is no database; restore a backup, or set SVC_DATA_DIR to another folder")
+        raise StartError(f"{path} is damaged or not a database; restore a backup, or set SVC_DATA_DIR to another folder")
     application_id, tables = page[68:72], page[103:105]
     if application_id != APPLICATION_ID.to_bytes(4, "big") and (any(application_id) or any(tables)):
         raise _foreign(path)
@@ -229,10 +229,10 @@ def _foreign(path: Path) -> StartError:
 
 
 def _refuse_damaged(path: Path, newest: int) -> None:
-    """Looks at the file through a read-only connection, so that what is refused stays as it is.
+    """Check the file through a read-only connection, so that a refused file does not change.
 
-    A small file is read whole; of a big one, which would take many seconds, its length and the first and last rows of each table:
-    there a write that was cut off shows. `svc check` reads everything.
+    A small file is read completely. For a large one that takes many seconds, so only its length and the first and last rows of
+    each table are checked, to find a truncated file. `svc check` reads everything.
     """
     uri = f"{path.absolute().as_uri()}?mode=ro"
     with contextlib.closing(sqlite3.connect(uri, uri=True, timeout=_BUSY_SECONDS)) as conn:
@@ -252,7 +252,7 @@ def _refuse_damaged(path: Path, newest: int) -> None:
 
 
 def _version(conn: sqlite3.Connection, path: Path, newest: int) -> int:
-    """The schema version, 0 for a database without tables that is nobody's."""
+    """Return the schema version, 0 for an empty database without an application id. Raises StartError if it is not ours."""
     application_id = conn.execute("PRAGMA application_id").fetchone()[0]
     version = int(conn.execute("PRAGMA user_version").fetchone()[0])
     tables = conn.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
@@ -266,30 +266,32 @@ def _version(conn: sqlite3.Connection, path: Path, newest: int) -> int:
         raise StartError(f"the database {path} is damaged (version {version}); restore a backup")
     if version < FIRST_VERSION:
         raise StartError(
-            f"the database {path} was made by a version before 1.0.0 (schema {version}), which cannot be migrated: "
+            f"the database {path} is from a version before 1.0.0 (schema {version}) and cannot be migrated: "
             "set SVC_DATA_DIR to a new folder"
         )
     return version
 
 
 def _older(path: Path) -> StartError:
-    return StartError(f"the server that uses {path} is of an older version: restart it, which upgrades the database")
+    return StartError(f"the server that uses {path} has an older version: restart it, which migrates the database")
 
 
 def _newer(path: Path, version: int, newest: int) -> StartError:
     kept = next(
         (kept_path(path, older) for older in range(newest, FIRST_VERSION - 1, -1) if kept_path(path, older).exists()), None
     )
-    back = f"'svc restore {kept}' makes a new folder of what it was before" if kept else "restore a backup from before"
+    advice = f"run 'svc restore {kept}', which makes a new folder of the older one" if kept else "restore an older backup"
     return StartError(
-        f"the database {path} is of a newer version ({version}, known here up to {newest}), from which there is no way back: "
-        f"install the newer service again, or {back}"
+        f"the database {path} has a newer version ({version}, known here up to {newest}): "
+        f"install the newer service again, or {advice}"
     )
 
 
 def shape(conn: sqlite3.Connection) -> dict[tuple[str, str], str]:
-    """Every table, index, trigger and view by kind and name: its SQL without comments, and with as little space as it needs, as
-    it is the same whether it was made at once or by migrations."""
+    """Return the SQL of every table, index, trigger and view by kind and name, without comments and redundant space.
+
+    It is the same for a new database and for a migrated one.
+    """
     rows = conn.execute("SELECT type, name, sql FROM sqlite_schema WHERE sql IS NOT NULL")
     return {(kind, name): _bare(sql) for kind, name, sql in rows}
 
@@ -300,11 +302,11 @@ def _bare(sql: str) -> str:
 
 
 def _statements(script: str) -> Iterator[str]:
-    # Not `executescript`: it would commit first, and so leave the transaction that holds the migration together.
+    # `executescript` would commit the transaction first.
     statement = ""
     for piece in script.split(";"):
         statement += piece + ";"
-        if sqlite3.complete_statement(statement):  # a trigger's body and a string may hold semicolons too
+        if sqlite3.complete_statement(statement):  # triggers and strings may contain semicolons
             yield statement
             statement = ""
     yield statement

@@ -1,4 +1,4 @@
-"""Deletion in slices of some milliseconds, between which others write."""
+"""Deletion in slices of some milliseconds, between which other writes run."""
 
 import contextlib
 import sqlite3
@@ -11,7 +11,7 @@ _OVERWRITTEN_BYTES = 1_000_000
 
 @contextlib.contextmanager
 def without_overwriting(tx: sqlite3.Connection) -> Iterator[None]:
-    """What is deleted in the block, files of many megabytes, is freed as it is: to overwrite it would hold up all writes."""
+    """Do not overwrite what the block deletes: with many megabytes that would delay all writes."""
     tx.execute("PRAGMA secure_delete = FAST")
     try:
         yield
@@ -20,9 +20,9 @@ def without_overwriting(tx: sqlite3.Connection) -> Iterator[None]:
 
 
 def run_some(tx: sqlite3.Connection, statement: str, account_id: str, *more: str, at_once: int = 64) -> bool:
-    """Run a statement that takes up to ?2 rows of the account ?1 again and again, for 5 ms; return whether it leaves any.
+    """Repeat a statement that deletes up to ?2 rows of the account ?1 for 5 ms. Return whether rows are left.
 
-    `at_once` rows are taken at most. Give 1 for rows that can have 100 KB.
+    `at_once` is the maximum of ?2. Use 1 for rows that can have 100 KB.
     """
     ends, rows = time.monotonic() + _SOME_SECONDS, 1
     while tx.execute(statement, (account_id, rows, *more)).rowcount == rows:
@@ -33,9 +33,9 @@ def run_some(tx: sqlite3.Connection, statement: str, account_id: str, *more: str
 
 
 def delete_row(tx: sqlite3.Connection, statement: str, account_id: str, rowid: int, *, table: str, texts: Sequence[str]) -> bool:
-    """Run a statement that deletes a row of the account, or overwrite the next MB of its `texts`; return whether it is gone.
+    """Delete a row of the account by `statement`, or overwrite the next MB of its `texts`. Return whether it is deleted.
 
-    SQLite overwrites what it deletes, 8 ms for each MB of one transaction. So texts of more than a MB are overwritten before.
+    SQLite overwrites what it deletes, 8 ms for each MB in one transaction. So texts of more than a MB are overwritten before.
     """
     sizes = tx.execute(f"SELECT {', '.join(map(_size_of, texts))} FROM {table} WHERE rowid = ?", (rowid,)).fetchone()  # noqa: S608
     is_long = sum(sizes) > _OVERWRITTEN_BYTES

@@ -1,4 +1,4 @@
-"""Threads with a database connection each, and the queue of jobs that they share. Accounts take turns in the queue.
+"""Threads with a database connection each, and the queue of jobs that they share. It serves the accounts round robin.
 
 submit -> JobQueue -> a worker's thread takes jobs and runs them -> _finish on the event loop resolves their futures
 """
@@ -130,7 +130,7 @@ class _Worker:
         try:
             await connection
         except BaseException:
-            # aiosqlite tells its thread to stop and does not wait: the thread would report to an event loop that is closed.
+            # aiosqlite stops its thread without waiting for it: the thread would call an event loop that is closed.
             await asyncio.to_thread(connection._thread.join)
             raise
         # aiosqlite has no public call that runs a whole function on its thread; tests/test_db.py checks these two.

@@ -117,7 +117,7 @@ def test_a_command_migrates_nothing_under_an_older_server(
     server = open_folder(old.parent)
     for arguments in (["user", "list"], ["credit", "ada@example.com", "5"]):
         assert cli.main(arguments) == 1
-        assert "of an older version: restart it" in capsys.readouterr().err
+        assert "has an older version: restart it" in capsys.readouterr().err
     assert rows(old) == before and not kept_path(old, OLD).exists()
     server.close()
 
@@ -126,7 +126,7 @@ def test_a_migration_is_logged(old: Path, caplog: pytest.LogCaptureFixture) -> N
     migrate(old)
     (record,) = caplog.records
     assert record.getMessage() == (
-        f"migrated the database from schema version {OLD} to {NEW}; the old one is kept as {kept_path(old, OLD)}"
+        f"migrated the database from schema version {OLD} to {NEW}; a copy of the old one is {kept_path(old, OLD)}"
     )
     caplog.clear()
     migrate(old)
@@ -138,9 +138,9 @@ def test_an_older_service_refuses_the_database_and_names_the_kept_one(old: Path)
     content = old.read_bytes()
     with pytest.raises(StartError) as caught:
         prepare(old, SCRIPT, MIGRATIONS)
-    assert "no way back" in str(caught.value) and f"svc restore {kept_path(old, OLD)}" in str(caught.value)
+    assert "has a newer version" in str(caught.value) and f"svc restore {kept_path(old, OLD)}" in str(caught.value)
     kept_path(old, OLD).unlink()
-    with pytest.raises(StartError, match="restore a backup"):
+    with pytest.raises(StartError, match="restore an older backup"):
         prepare(old, SCRIPT, MIGRATIONS)
     assert old.read_bytes() == content
 
@@ -163,7 +163,7 @@ def test_a_full_disk_migrates_nothing(old: Path) -> None:
     before = rows(old)
     limited = ["bash", "-c", 'ulimit -f 40; exec "$@"', "-", sys.executable, "-c", program, str(old), SAMPLE]
     answer = subprocess.run(limited, cwd=ROOT, capture_output=True, timeout=60)
-    assert answer.returncode == 1 and b"StartError" in answer.stderr and b"kept" in answer.stderr, answer.stderr
+    assert answer.returncode == 1 and b"StartError" in answer.stderr and b"copied" in answer.stderr, answer.stderr
     assert rows(old) == before and [path.name for path in old.parent.glob("service.db.version*")] == []
 
 
