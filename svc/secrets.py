@@ -59,8 +59,8 @@ class DataFolder:
 def open_folder(path: Path) -> DataFolder:
     """Make (0700) and lock the data folder, and read or make its master secret.
 
-    Raises StartError if another server uses the folder, it cannot be written, a restore is incomplete, or the master secret is
-    damaged; then nothing in the folder is changed.
+    Raises StartError, without a change, if another server uses the folder, it cannot be written, a restore is incomplete, or the
+    master secret is damaged.
     """
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -9,44 +9,29 @@ import orjson
 from svc.auth.emails import lookalike_key
 from svc.errors import ApiError
 from svc.ids import new_id, timestamp
-from svc.shapes import Component, Shape, or_null, text
+from svc.shapes import Shape, or_null, text
 
 PASSWORD_LENGTH = (8, 1024)
 MODEL_ID_LENGTH = 364  # a provider's name of 63 characters, a slash, and its own name of 300
 
-_NEW_PASSWORD = text(PASSWORD_LENGTH[1], least=PASSWORD_LENGTH[0])
-PASSWORD = Shape(
-    _NEW_PASSWORD.check,
-    _NEW_PASSWORD.expected,
-    Component(
-        "schemas",
-        "NewPassword",
-        {"description": "8 to 1024 characters.", **_NEW_PASSWORD.schema, "examples": ["correct horse battery"]},
-    ),
-)
+_PASSWORD = text(PASSWORD_LENGTH[1], least=PASSWORD_LENGTH[0])
+PASSWORD = _PASSWORD.about("8 to 1024 characters.", examples=["correct horse battery"]).named("NewPassword")
 _NAME = text(200, controls=False)
-PERSON_NAME = Shape[str | None](
-    lambda value, param: None if value is None else _NAME.check(value, param).strip() or None,
-    _NAME.expected,
-    Component(
-        "schemas",
-        "PersonName",
-        or_null(
-            {
-                "type": "string",
-                "description": "The person's name. Blank or null means no name; control characters are refused.",
-                "maxLength": 200,
-                "pattern": "^[^\\u0000-\\u001f\\u007f-\\u009f]*$",
-                "examples": ["Ada"],
-            }
-        ),
-    ),
+PERSON_NAME = (
+    Shape[str | None](
+        lambda value, param: None if value is None else _NAME.check(value, param).strip() or None,
+        _NAME.expected,
+        or_null({**_NAME.schema, "pattern": "^[^\\u0000-\\u001f\\u007f-\\u009f]*$", "examples": ["Ada"]}),
+    )
+    .about("The person's name. Blank or null means no name; control characters are refused.")
+    .named("PersonName")
 )
 
 
-# The fields of Account, in order. (`RETURNING password_hash IS NOT NULL` is always 1 in SQLite 3.40.)
-_COLUMNS = """
-    id, email, name, tier, default_model, created_at, email_verified_at, memory_enabled, password_hash
+# The fields of Account, in order.
+_SELECT = """
+    SELECT id, email, name, tier, default_model, created_at, email_verified_at, memory_enabled, password_hash
+    FROM accounts WHERE deleting_at IS NULL
 """
 
 
@@ -100,14 +85,12 @@ def add_account(tx: sqlite3.Connection, email: str, name: str | None, password_h
 
 
 def account_by_id(conn: sqlite3.Connection, account_id: str) -> Account | None:
-    query = f"SELECT {_COLUMNS} FROM accounts WHERE id = ? AND deleting_at IS NULL"  # noqa: S608 - our own words
-    return _account(conn.execute(query, (account_id,)).fetchone())
+    return _account(conn.execute(f"{_SELECT} AND id = ?", (account_id,)).fetchone())
 
 
 def account_by_email(conn: sqlite3.Connection, email: str) -> Account | None:
     """Return the account with this address, or with one that looks like it."""
-    query = f"SELECT {_COLUMNS} FROM accounts WHERE email_key = ?"  # noqa: S608 - our own words
-    return _account(conn.execute(query, (lookalike_key(email),)).fetchone())
+    return _account(conn.execute(f"{_SELECT} AND email_key = ?", (lookalike_key(email),)).fetchone())
 
 
 def password_hash(conn: sqlite3.Connection, account_id: str) -> str | None:
@@ -123,8 +106,7 @@ def login_by_email(conn: sqlite3.Connection, email: str) -> tuple[Account | None
 
 
 def all_accounts(conn: sqlite3.Connection) -> list[Account]:
-    query = f"SELECT {_COLUMNS} FROM accounts WHERE deleting_at IS NULL ORDER BY id"  # noqa: S608 - our own words
-    return [account for row in conn.execute(query) if (account := _account(row))]
+    return [account for row in conn.execute(f"{_SELECT} ORDER BY id") if (account := _account(row))]
 
 
 def missing_accounts(conn: sqlite3.Connection, ids: Iterable[str]) -> list[str]:
@@ -155,7 +137,7 @@ def set_password(tx: sqlite3.Connection, account_id: str, password_hash: str) ->
 
 
 def verify_email(tx: sqlite3.Connection, account_id: str, now_seconds: float) -> bool:
-    """Mark the account's address as verified, so that identities with it may join; return False if it was already."""
+    """Mark the account's address as verified; return False if it was already."""
     statement = "UPDATE accounts SET email_verified_at = ? WHERE id = ? AND email_verified_at IS NULL AND deleting_at IS NULL"
     return tx.execute(statement, (now_seconds, account_id)).rowcount == 1
 

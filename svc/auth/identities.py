@@ -9,7 +9,7 @@ from svc.ids import new_id, timestamp
 
 
 class LinkedIdentity(NamedTuple):
-    """An identity at `issuer` that signs in to an account; `email` is what the provider said when it was linked."""
+    """An identity of an account; `email` is what the provider said when it was linked."""
 
     id: str
     issuer: str
@@ -17,7 +17,7 @@ class LinkedIdentity(NamedTuple):
     created_at: float
 
     def as_json(self, provider: str | None) -> dict[str, Any]:
-        """Return the API's object; `provider` is the configured name, or None if the issuer is no longer configured."""
+        """Return the API's object; `provider` is the name in the configuration, if any."""
         return {
             "id": self.id,
             "provider": provider,
@@ -37,7 +37,7 @@ def account_of(conn: sqlite3.Connection, issuer: str, subject: str) -> str | Non
 def add_identity(
     tx: sqlite3.Connection, account_id: str, issuer: str, subject: str, email: str | None, now_seconds: float
 ) -> None:
-    """Link an identity to an account. Raises ApiError `invalid_token` if it is linked already or the account is deleted."""
+    """Link an identity. Raises ApiError `invalid_token` if it is linked already or the account is deleted."""
     try:
         tx.execute(
             "INSERT INTO identities (id, account_id, issuer, subject, email, created_at) VALUES (?, ?, ?, ?, ?, ?)",
@@ -61,7 +61,7 @@ def delete_identities(tx: sqlite3.Connection, account_id: str, *, but: tuple[str
 
 
 def delete_identity(tx: sqlite3.Connection, account_id: str, identity_id: str, *, has_password: bool) -> None:
-    """Unlink an identity. Raises ApiError `not_found`, and `last_identity` if the account has no other way to sign in."""
+    """Unlink an identity. Raises ApiError `not_found`, or `last_identity` if there is no other way to sign in."""
     deleted = tx.execute("DELETE FROM identities WHERE account_id = ? AND id = ?", (account_id, identity_id)).rowcount
     if not deleted:
         raise ApiError("not_found", "There is no such identity.")

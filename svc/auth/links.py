@@ -13,7 +13,7 @@ _VERIFIED, _UNVERIFIED = "p", "u"
 
 
 class Link(NamedTuple):
-    """`by_mail`: the link was mailed to the account's address, so whoever uses it reads the mail there."""
+    """`by_mail`: the link was mailed to the account's address, so its use verifies that address."""
 
     account_id: str
     by_mail: bool
@@ -22,7 +22,7 @@ class Link(NamedTuple):
 def new_link_token(*, verified: bool) -> str:
     """Return the secret part of a link. Its last character says whether the account's address was verified before.
 
-    If not, somebody else may have made the account's keys, and the page suggests to delete them.
+    If not, another person may have made the account's keys, and the page suggests deleting them.
     """
     return random_base62(_LENGTH - 1) + (_VERIFIED if verified else _UNVERIFIED)
 

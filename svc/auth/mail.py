@@ -25,7 +25,7 @@ _PAUSES_SECONDS = (5.0, 30.0)
 
 
 class Mail:
-    """The SMTP client. `base_url` gives the sender's domain unless `server` names a sender. Used inside one event loop.
+    """The SMTP client. `base_url` gives the sender's domain if `server` has no sender. Used inside one event loop.
 
     `count` is called once for each message with `sent`, `refused` (the server rejects the recipient) or `failed`.
     """
@@ -60,7 +60,7 @@ class Mail:
 
     def message(self, to: str, subject: str, text: str) -> EmailMessage:
         """Return a message of ASCII `text`. Raises ValueError for line breaks in an address or a subject."""
-        from email.headerregistry import Address  # late: it is slow to import, and only the first message needs it
+        from email.headerregistry import Address  # late: it is slow to import
 
         user, _, domain = to.rpartition("@")  # not `addr_spec`: it accepts only ASCII users
         message = EmailMessage()
@@ -122,7 +122,7 @@ class Mail:
             except Exception as error:
                 outcome.set_result(error)
 
-        # A daemon, unlike the threads of an executor, does not delay the end of the process if the server hangs.
+        # A daemon thread does not delay the end of the process if the mail server hangs.
         threading.Thread(target=run, name="mail", daemon=True).start()
         return await asyncio.wrap_future(outcome)
 

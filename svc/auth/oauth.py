@@ -47,7 +47,7 @@ class Flow:
 
 
 class SignInProvider(Protocol):
-    """An identity provider. Its methods raise ApiError `upstream_*` if it cannot be reached or its answer is not valid."""
+    """An identity provider. Its methods raise ApiError `upstream_*`."""
 
     name: str
     issuer: str
@@ -58,7 +58,7 @@ class SignInProvider(Protocol):
     async def authorization_url(self, flow: Flow) -> str: ...
 
     async def answers_as(self, issuer: str | None) -> bool:
-        """Return whether `iss` of a callback (RFC 9207; None if absent) is this provider's, to detect a mix-up attack."""
+        """Return whether `iss` of a callback (RFC 9207; None if absent) is this provider's."""
 
     async def identity(self, flow: Flow, code: str) -> Identity:
         """Exchange the code of a callback."""

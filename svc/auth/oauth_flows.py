@@ -81,7 +81,7 @@ def add_code(tx: sqlite3.Connection, code: str, browser: str, account_id: str, n
 
 
 def use_code(tx: sqlite3.Connection, code: str, browser: str, now_seconds: float) -> str:
-    """Return the account id of a code. Raises ApiError `invalid_token` if it is used, expired, unknown or another browser's."""
+    """Return the account id of a code. Raises ApiError `invalid_token`."""
     row = tx.execute(
         "DELETE FROM oauth_codes WHERE code_hash = ? AND browser_hash = ? RETURNING account_id, expires_at",
         (token_hash(code), token_hash(browser)),

@@ -147,7 +147,10 @@ class OpenID:
 
 
 def signed_claims(token: str, keys: list[dict[str, Any]]) -> dict[str, Any] | None:
-    """Return the claims of `token` if one of `keys` (JWKs) has signed it, else None. Raises ApiError if it is no valid JWT."""
+    """Return the claims of `token` if one of `keys` (JWKs) has signed it, else None.
+
+    Raises ApiError if it is not a valid JWT.
+    """
     try:
         header = _JWS.get_unverified_header(token)
     except jwt.InvalidTokenError:
@@ -168,7 +171,7 @@ def signed_claims(token: str, keys: list[dict[str, Any]]) -> dict[str, Any] | No
 
 
 def check_claims(claims: dict[str, Any], issuer: str, client_id: str, nonce: str, now_seconds: float) -> None:
-    """Raise ApiError unless the claims are for this client, now, and for the flow of `nonce` (OpenID Connect Core 3.1.3.7)."""
+    """Raise ApiError unless the claims are for this client, now, with this nonce (OpenID Connect Core 3.1.3.7)."""
     audience = claims.get("aud")
     audiences = audience if isinstance(audience, list) else [audience]
     party = claims.get("azp", None if len(audiences) > 1 else client_id)

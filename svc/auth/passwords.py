@@ -1,6 +1,6 @@
 """Password hashes: argon2id in two threads, with bounded queues and a share for logins.
 
-Logins use both threads. Sign-ups, resets and deletions have a queue of their own and use at most one thread.
+Logins use both threads. Sign-ups, resets and deletions have another queue and use one thread.
 """
 
 import asyncio
@@ -21,8 +21,10 @@ _WAITING = 50  # in each queue: about five seconds of work
 
 
 class Passwords:
-    """Used inside one event loop. `waiting` bounds each queue. A new call in a full queue evicts the oldest one, whose caller has
-    probably disconnected."""
+    """Used inside one event loop. `waiting` bounds each queue.
+
+    A new call in a full queue evicts the oldest one, whose caller has probably disconnected.
+    """
 
     def __init__(self, memory_kib: int, time_cost: int, waiting: int = _WAITING) -> None:
         self._memory_kib, self._time_cost = memory_kib, time_cost
@@ -44,7 +46,7 @@ class Passwords:
         return await self._run(self._others, lambda: self._hasher.hash(password))
 
     async def matches(self, password: str, stored: str | None, *, login: bool = True) -> bool:
-        """Return whether `password` has the hash `stored`. Without a hash it takes as long, so that time reveals no accounts.
+        """Return whether `password` has the hash `stored`. It takes the same time without a hash.
 
         Raises ApiError `overloaded` if too many calls wait.
         """
@@ -71,7 +73,7 @@ class Passwords:
         try:
             await turn
         except asyncio.CancelledError:
-            if not turn.cancelled():  # it got its turn at the same time
+            if not turn.cancelled() and turn.exception() is None:  # it got its turn at the same time
                 self._end_turn(queue)
             raise
         running = asyncio.get_running_loop().run_in_executor(self._pool, work)

@@ -44,7 +44,7 @@ _HEADER = {"alg": "HS256", "typ": "JWT"}
 
 
 class ApiKey(NamedTuple):
-    """A personal API key without its hash; times are Unix seconds. `spent_micros` is the sum of the debits for its calls."""
+    """A personal API key without its hash; times are Unix seconds. `spent_micros` is the sum of its debits."""
 
     id: str
     key_prefix: str
@@ -83,8 +83,8 @@ def issue_session(secret: bytes, account_id: str, now_seconds: float) -> str:
 def session_account(secret: bytes, token: str, now_seconds: float) -> str | None:
     """Return the account id of a session token, or None if the token is not valid.
 
-    Raises ApiError `session_expired` after its 8 hours. Only the exact form of `issue_session` is valid: its header, its claims
-    and no others, its lifetime, canonical base64.
+    Only the exact form of `issue_session` is valid: its header, claims and lifetime, and canonical base64. Raises ApiError
+    `session_expired` after its 8 hours.
     """
     import jwt
 
@@ -119,7 +119,7 @@ def _canonical(token: str, signature: bytes) -> bool:
 
 
 def new_key_token() -> str:
-    """Return a new API key: `svc-v1-`, 36 random base62 characters, and a checksum, by which a leak scanner verifies it."""
+    """Return a new API key. By its checksum, a leak scanner knows it from similar strings."""
     body = KEY_PREFIX + random_base62(KEY_LENGTH - len(KEY_PREFIX) - _CHECKSUM_LENGTH)
     return body + _checksum(body)
 
@@ -181,7 +181,7 @@ def delete_key(tx: sqlite3.Connection, account_id: str, key_id: str) -> bool:
     return tx.execute("DELETE FROM api_keys WHERE account_id = ? AND id = ?", (account_id, key_id)).rowcount == 1
 
 
-# The account's id, tier and default model, the key's id, and when it was last used (Unix seconds, a whole minute; 0: never).
+# The account's id, tier and default model, the key's id, and its last use (Unix seconds of a minute; 0: never).
 KeyHolder = tuple[str, str, str | None, str, float]
 
 

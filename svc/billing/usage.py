@@ -98,8 +98,9 @@ def delete_some(tx: sqlite3.Connection, account_id: str) -> bool:
 def usage_page(
     conn: sqlite3.Connection, account_id: str, first_day: str, after: str | None = None, *, by: str = "model"
 ) -> Page[dict[str, Any]]:
-    """Return requests, tokens and cost per day and `model` or `key` since `first_day`, newest first, after the row with the id
-    `after`; at most 10,000 rows. The `key_id` of sessions is None.
+    """Return requests, tokens and cost since `first_day`, per day and `model` or `key`, newest first.
+
+    A page begins after the row with the id `after` and has at most 10,000 rows. The `key_id` of sessions is None.
 
     Raises ApiError `invalid_value` if `after` is no row of the account.
     """

@@ -22,7 +22,8 @@ def add_parsers(commands: Any) -> None:
 
 
 def _check(config: Config, options: argparse.Namespace) -> int:
-    # SQLite checks CHECK constraints only on a connection that could write. The read-only one prevents its checkpoint at the end.
+    # SQLite checks CHECK constraints only on a connection that could write.
+    # The read-only connection prevents a checkpoint when that one is closed.
     with reading(config), contextlib.closing(connect(database(config), query_only=True)) as conn:
         conn.execute("BEGIN")
         found = [*schema_findings(conn), *findings(conn), *usage.verify(conn)]
@@ -31,7 +32,7 @@ def _check(config: Config, options: argparse.Namespace) -> int:
     for finding in found:
         print(finding)
     if open_runs:
-        print(f"note: {open_runs} agent runs were open when the server stopped or the backup was made; the next start ends them")
+        print(f"note: {open_runs} agent runs were open at the server's end; the next start ends them")
     print(f"{len(found)} findings" if found else f"ok: {rows} add up")
     return 1 if found else 0
 

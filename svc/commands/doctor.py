@@ -1,9 +1,9 @@
 """`svc doctor`: check the settings, this machine, and every configured service. Nothing is changed.
 
-settings of the running server, else those of this command -> all checks at once, each with a deadline -> a line per finding
+settings of the running server, or of this command -> all checks at once, each with a deadline -> a line for each finding
 
-A check returns (grade, text), or None if it does not apply. An error that a start would raise is a finding of grade `wrong`.
-No text of another server is printed, and no secret: only status codes, and names from the settings.
+A check returns (grade, text). An error that a start would raise is a finding of grade `wrong`.
+Texts of other servers and secrets are not printed: only status codes, and names from the settings.
 """
 
 import argparse
@@ -97,13 +97,13 @@ def _settings(here: Config) -> tuple[list[Finding], Config]:
         # The server may see the folder under another name, for instance in a container.
         used = replace(from_environ(answer["environ"]), data_dir=here.data_dir.absolute(), base_url=answer["base_url"])
     except (OSError, ValueError, StartError) as error:
-        text = f"those of this command are examined; those of the running server cannot be read: {error}"
+        text = f"those of this command are examined, the server's cannot be read: {error}"
         return [Finding(WRONG if isinstance(error, StartError) else LOOK, about, text)], here
     found = [Finding(FINE, about, "those of the running server are examined")]
     mine, theirs = status.settings(here)["environ"], answer["environ"]
     differ = [name for name in sorted(mine) if name in SETTINGS and name != "SVC_DATA_DIR" and mine[name] != theirs.get(name)]
     if differ:
-        text = f"{', '.join(differ)} of this command are not those of the running server. A restart with them applies them"
+        text = f"{', '.join(differ)} of this command differ from the running server's"
         found.append(Finding(LOOK, about, text))
     return found, used
 
@@ -163,17 +163,17 @@ def _folder(path: Path) -> Result:
     parent = _existing(path)
     if parent != path:
         if not os.access(parent, os.W_OK | os.X_OK):
-            return WRONG, f"{path} does not exist and cannot be made in {parent}. Make it, for the user of the service"
+            return WRONG, f"{path} does not exist, and this user cannot make it in {parent}"
         return FINE, f"{path} does not exist yet; the first start makes it"
     if not os.access(path, os.R_OK | os.W_OK | os.X_OK):
-        return WRONG, f"this user cannot write to {path}. Run as the user of the service, or give it the folder"
+        return WRONG, f"this user cannot write to {path}. Run as the user of the service"
     owner = path.stat().st_uid
     for file in (path, *path.rglob("*")):
         found = file.lstat()
         if found.st_uid != owner and file.name != "lost+found":
             return WRONG, f"{file} belongs to user {found.st_uid}. Run chown -R {owner} {path}"
         if stat.S_IMODE(found.st_mode) & 0o077 and owner == found.st_uid and not file.is_symlink():
-            return LOOK, f"other users can read {file}. The next start changes that; until then, run chmod -R go= {path}"
+            return LOOK, f"other users can read {file} until the next start. Run chmod -R go= {path}"
     return FINE, f"only user {owner} can read {path}"
 
 
@@ -192,8 +192,7 @@ def _database(folder: Path) -> Result:
         if fits(conn, master):
             return FINE, f"{path.stat().st_size:,} bytes; 'svc check' verifies all of it"
         fault = "is not the key of this database" if master else "is missing"
-        lost = f"{count_sealed(conn)} provider keys are encrypted with the right one, and all sessions end without it"
-        return WRONG, f"{key} {fault}; {lost}. Restore it from a backup"
+        return WRONG, f"{key} {fault}; {count_sealed(conn)} provider keys need it. Restore it from a backup"
 
 
 def _port(config: Config) -> Result:
@@ -211,7 +210,7 @@ def _certificate(config: Config) -> Result:
     if config.tls == "files":
         tls_context(config)
     elif not (config.data_dir / "tls" / "cert.pem").exists():
-        return FINE, "there is none yet; the first start makes a local CA and a certificate"
+        return FINE, "there is none yet; the first start makes one"
     host = urlsplit(config.base_url).hostname or ""
     days = (check_certificate(config, host) - time.time()) / _DAY_SECONDS
     if days < _EXPIRES_SOON_DAYS:
@@ -224,15 +223,16 @@ def _files(config: Config) -> Iterator[Finding]:
     """Check disk, backup, clock and the certificate's key by what the file system knows."""
     free_gib = shutil.disk_usage(_existing(config.data_dir.absolute())).free / _GIB
     grade = WRONG if free_gib < 1 else LOOK if free_gib < 5 else FINE
-    yield Finding(grade, "disk", f"{free_gib:.1f} GiB are free for the data folder; a full disk stops all paid calls")
+    yield Finding(grade, "disk", f"{free_gib:.1f} GiB are free for the data folder")
     if config.tls_key and stat.S_IMODE(config.tls_key.stat().st_mode) & 0o007:
-        yield Finding(LOOK, "certificate", f"every user of this machine can read the key. Run chmod o= {config.tls_key}")
+        yield Finding(LOOK, "certificate", f"other users can read the key. Run chmod o= {config.tls_key}")
     written = [path.stat().st_mtime for path in config.data_dir.glob("service.db*")]
     if not written:
         return
     days = (time.time() - backup.made_at(config.data_dir)) / _DAY_SECONDS
     if days > _OLD_BACKUP_DAYS:
-        yield Finding(LOOK, "backup", f"there is none of the last {_OLD_BACKUP_DAYS} days. Run 'svc backup FOLDER' every night")
+        text = f"there is none of the last {_OLD_BACKUP_DAYS} days. Run 'svc backup FOLDER' every night"
+        yield Finding(LOOK, "backup", text)
     else:
         yield Finding(FINE, "backup", f"the last one was made {days:.1f} days ago")
     if max(written) - time.time() > _SKEW_SECONDS:
@@ -241,18 +241,18 @@ def _files(config: Config) -> Iterator[Finding]:
 
 def _options(config: Config) -> Iterator[Finding]:
     if config.smtp_url is None:
-        yield Finding(FINE, "mail", "there is no mail server; 'svc user reset-link' prints the links that it would send")
+        yield Finding(FINE, "mail", "there is no mail server; 'svc user reset-link' prints links")
     if not config.local_posture and config.metrics_token is None:
         yield Finding(LOOK, "metrics", "they are off. Set SVC_METRICS_TOKEN, and give it to Prometheus")
     if config.payment_mode == "none":
         yield Finding(FINE, "payments", "none are accepted")
     elif config.payment_mode == "sandbox":
         grade = FINE if config.local_posture else LOOK
-        yield Finding(grade, "payments", "whoever signs in can give themselves test money (SVC_PAYMENTS=sandbox)")
+        yield Finding(grade, "payments", "every user can add test money (SVC_PAYMENTS=sandbox)")
     elif "_test_" in (config.stripe_secret_key or ""):
-        yield Finding(LOOK, "payments", "the key is for test money. Take the live one when you are ready")
+        yield Finding(LOOK, "payments", "the key is for test money")
     if config.stripe_webhook_secret and not config.stripe_webhook_secret.startswith("whsec_"):
-        yield Finding(LOOK, "payments", "SVC_STRIPE_WEBHOOK_SECRET does not begin with whsec_. Take the signing secret")
+        yield Finding(LOOK, "payments", "SVC_STRIPE_WEBHOOK_SECRET does not begin with whsec_")
 
 
 def _clock(ahead_seconds: list[float]) -> Finding:
@@ -285,7 +285,7 @@ def _model_servers(config: Config, outbound: Outbound) -> Iterator[tuple[str, Aw
     for provider in listed:
         yield f"provider {provider.name}", _provider(outbound, provider, [])
     if config.builtin and "voice" not in builtin.offered():
-        text = "there is no eSpeak NG, so builtin/voice is not available. Install espeak-ng, or the extra 'voice'"
+        text = "builtin/voice needs eSpeak NG. Install espeak-ng, or the extra 'voice'"
         yield "speech", _result(LOOK, text)
     if not models and not listed:
         yield "models", _result(WRONG, "there are none. Set SVC_CATALOG, or SVC_BUILTIN=1")
@@ -303,18 +303,18 @@ async def _provider(outbound: Outbound, provider: Provider, names: list[str]) ->
         if not provider.configured:
             return FINE, "not on this machine (tried because there is no catalog)"
         if fault.status in (404, 405):
-            return LOOK, "it answers, but has no list of models to compare with. If chat fails, check the end of base_url"
+            return LOOK, "it answers, but has no list of models. If chat fails, check base_url"
         if fault.status in (401, 403):
-            return WRONG, f"the API key is refused or missing (status {fault.status}). Set api_key or api_key_env in the catalog"
+            return WRONG, f"the API key is refused or missing (status {fault.status})"
         reason = f"it answers with status {fault.status}" if fault.status else f"it cannot be reached: {fault}"
         if fault.kind == "invalid":
             reason = "its answer is not that of a model server"
-        return WRONG, f"{reason}. Check that it runs, and that its address is {provider.base_url}"
+        return WRONG, f"{reason}. Check that it runs at {provider.base_url}"
     if provider.configured and not offered:
         return WRONG, "it answers, but has no model. Load one there"
     missing = [name for name in names if name not in offered and f"{name}:latest" not in offered]
     if missing:  # some servers list only some of their models
-        return LOOK, f"it does not list {', '.join(missing[:5])}. Compare the catalog with its list of models"
+        return LOOK, f"it does not list {', '.join(missing[:5])}, which the catalog names"
     return FINE, f"it answers and has {f'all {len(names)}' if names else len(offered)} models"
 
 
@@ -324,17 +324,17 @@ async def _mail(config: Config, server: MailServer) -> Result:
     if error is None:
         return FINE, f"{place} accepts the connection{' and the password' if server.user else ''}"
     if isinstance(error, smtplib.SMTPAuthenticationError):
-        return WRONG, f"{place} refuses user and password (code {error.smtp_code}). Set both again in SVC_SMTP_URL"
+        return WRONG, f"{place} refuses user and password (code {error.smtp_code})"
     reason = f"TLS fails: {error.reason}" if isinstance(error, ssl.SSLError) else getattr(error, "strerror", None)
-    return WRONG, f"{place}: {reason or type(error).__name__}. Check host, port and smtp:// or smtps:// in SVC_SMTP_URL"
+    return WRONG, f"{place}: {reason or type(error).__name__}. Check SVC_SMTP_URL"
 
 
 async def _stripe(config: Config, client: httpx.AsyncClient) -> Result:
     code = await Stripe(client, config.stripe_api, config.stripe_secret_key or "").check()
     if code == 200:
-        return FINE, f"Stripe accepts the key; its dashboard must have a webhook to {config.base_url}/billing/webhook"
+        return FINE, f"Stripe accepts the key; it needs a webhook to {config.base_url}/billing/webhook"
     reason = {401: "it refuses SVC_STRIPE_SECRET_KEY", 403: "SVC_STRIPE_SECRET_KEY may not use Checkout Sessions"}
-    return WRONG, f"Stripe answers with status {code}: {reason.get(code, 'it fails')}. Take a key from Stripe's dashboard"
+    return WRONG, f"Stripe answers with status {code}: {reason.get(code, 'it fails')}"
 
 
 async def _identity_provider(config: Config, settings: IdentityProvider, client: httpx.AsyncClient) -> Result:
@@ -342,4 +342,4 @@ async def _identity_provider(config: Config, settings: IdentityProvider, client:
         await GitHub(settings, client).check()
     else:
         await OpenID(settings, client, config.clock, config.monotonic).check()
-    return FINE, f"it answers; it must have {config.base_url}/auth/oauth/{settings.name}/callback as a redirect address"
+    return FINE, f"it answers; its redirect address is {config.base_url}/auth/oauth/{settings.name}/callback"

@@ -43,7 +43,7 @@ def test_an_address_that_looks_like_anothers_makes_no_account(conn: sqlite3.Conn
     account = accounts.add_account(conn, first, None, None, NOW)
     with pytest.raises(ApiError) as refused:
         accounts.add_account(conn, second, None, None, NOW)
-    assert refused.value.code == "email_taken" and "without a password" in str(refused.value)
+    assert refused.value.code == "email_taken" and "reset the password" in str(refused.value)
     assert accounts.account_by_email(conn, second) == account
 
 
