@@ -33,7 +33,10 @@ class ToolCallPart(NamedTuple):
 
 
 class FinishPart(NamedTuple):
+    """The end. `stop_sequence` is the one that ended the text; the answer names it as `stop_reason`, as vLLM does."""
+
     reason: Literal["stop", "length", "tool_calls"]
+    stop_sequence: str = ""
 
 
 Part = TextPart | ToolCallPart | FinishPart
@@ -54,7 +57,7 @@ async def answer(request: Request, play: Play) -> AsyncGenerator[dict[str, Any],
     for index in range(request.choices):
         text: list[str] = []
         calls: list[dict[str, Any]] = []
-        size_bytes, finish_reason = 0, ""
+        size_bytes, finish = 0, {"finish_reason": ""}
         opening = {"role": "assistant", "content": ""} if request.stream else None
         async with aclosing(_limited(request, play)) as parts:
             async for part in parts:
@@ -66,7 +69,8 @@ async def answer(request: Request, play: Play) -> AsyncGenerator[dict[str, Any],
                     if count % STEPS_BETWEEN_RESTS == 0:
                         await asyncio.sleep(0)
                 if isinstance(part, FinishPart):
-                    finish_reason = part.reason
+                    finish = {"finish_reason": part.reason}
+                    finish |= {"stop_reason": part.stop_sequence} if part.stop_sequence else {}
                     continue
                 size_bytes += sum(map(text_bytes, part))
                 if isinstance(part, TextPart):
@@ -74,10 +78,10 @@ async def answer(request: Request, play: Play) -> AsyncGenerator[dict[str, Any],
                 else:
                     calls.append(_call(part.name, part.arguments))
         if request.stream:
-            yield _chunk(index, {}, finish_reason)
+            yield _chunk(index, {}, **finish)
         message: dict[str, Any] = {"role": "assistant", "content": "".join(text) if text or not calls else None}
         message |= {"tool_calls": calls} if calls else {}
-        choices.append({"index": index, "message": message, "finish_reason": finish_reason})
+        choices.append({"index": index, "message": message, **finish})
         completion_tokens += token_count(size_bytes)
     usage = {"prompt_tokens": request.prompt_tokens, "completion_tokens": completion_tokens}
     usage["total_tokens"] = sum(usage.values())
@@ -115,11 +119,11 @@ class _Limits:
         self._held = ""
 
     def apply(self, part: Part) -> Iterator[Part]:
-        stopped = False
+        stop = ""
         if isinstance(part, TextPart):
             # A stop sequence after these characters changes nothing: the text before it is too long.
             text = (self._held + _encodable(part.text))[: self._bytes_left + MAX_STOP_CHARACTERS]
-            text, self._held, stopped = _before_stop(text, self._stops)
+            text, self._held, stop = _before_stop(text, self._stops)
         else:
             text, self._held = self._held, ""
         kept = self._within(text)
@@ -127,9 +131,9 @@ class _Limits:
             yield TextPart(kept)
         if kept != text:
             yield FinishPart("length")
-        elif stopped or isinstance(part, FinishPart):
+        elif stop or isinstance(part, FinishPart):
             reason = part.reason if isinstance(part, FinishPart) else "stop"
-            yield FinishPart("tool_calls" if self._called and reason == "stop" else reason)
+            yield FinishPart("tool_calls" if self._called and reason == "stop" else reason, stop)
         elif isinstance(part, ToolCallPart):
             yield from self._call(_encodable(part.name), _encodable(part.arguments))
 
@@ -154,16 +158,17 @@ class _Limits:
         return text
 
 
-def _before_stop(text: str, stops: Sequence[str]) -> tuple[str, str, bool]:
-    """Return `text` before the first complete stop sequence, the end of `text` where one may begin, and whether one was found."""
+def _before_stop(text: str, stops: Sequence[str]) -> tuple[str, str, str]:
+    """Return `text` before the first complete stop sequence, the end of `text` where one may begin, and the sequence found."""
     found = [(start + len(stop), start) for stop in stops if (start := text.find(stop)) >= 0]
     if found:
-        return text[: min(found)[1]], "", True
+        end, start = min(found)
+        return text[:start], "", text[start:end]
     longest = max(map(len, stops), default=1) - 1
     for start in range(max(0, len(text) - longest), len(text)):
         if any(stop.startswith(text[start:]) for stop in stops):
-            return text[:start], text[start:], False
-    return text, "", False
+            return text[:start], text[start:], ""
+    return text, "", ""
 
 
 def _encodable(text: str) -> str:
@@ -175,8 +180,8 @@ def _encodable(text: str) -> str:
     return text
 
 
-def _chunk(index: int, delta: dict[str, Any], finish_reason: str | None = None) -> dict[str, Any]:
-    choice = {"index": index, "delta": delta, "finish_reason": finish_reason}
+def _chunk(index: int, delta: dict[str, Any], finish_reason: str | None = None, **fields: Any) -> dict[str, Any]:
+    choice = {"index": index, "delta": delta, "finish_reason": finish_reason, **fields}
     return {"object": "chat.completion.chunk", "choices": [choice]}
 
 

@@ -49,6 +49,7 @@ async def test_stop_is_found_across_pieces_and_what_only_began_like_it_is_kept()
         "index": 0,
         "message": {"role": "assistant", "content": "one "},
         "finish_reason": "stop",
+        "stop_reason": "STOP",
     }
     assert await text("script", "say one ST\nsay AR two ST", stop=["STOP"]) == "one STAR two ST"
 

@@ -131,8 +131,12 @@ async def test_the_limit_and_stop_sequences_end_an_answer(service: Service, head
     text = "alpha beta gamma delta " * 20
     limited = await service.client.post(MESSAGES, json={**ask(text), "max_tokens": 3}, headers=headers)
     assert checked_message(limited.json())["stop_reason"] == "max_tokens"
-    stopped = await service.client.post(MESSAGES, json=ask(text, stop_sequences=["gamma"]), headers=headers)
-    assert checked_message(stopped.json())["content"] == [{"type": "text", "text": "alpha beta "}]
+    for stream in (False, True):
+        body = ask(text, stop_sequences=["delta", "gamma"], stream=stream)
+        answer = await service.client.post(MESSAGES, json=body, headers=headers)
+        stopped = checked_stream(answer.content)[0] if stream else checked_message(answer.json())
+        assert stopped["content"] == [{"type": "text", "text": "alpha beta "}]
+        assert (stopped["stop_reason"], stopped["stop_sequence"]) == ("stop_sequence", "gamma")
 
 
 @pytest.mark.parametrize("stream", [False, True])

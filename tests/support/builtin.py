@@ -61,6 +61,7 @@ def assembled(chunks: list[Body]) -> list[Body]:
             else:
                 calls[call["index"]]["function"]["arguments"] += call["function"]["arguments"]
         whole["finish_reason"] = part["finish_reason"]
+        whole |= {"stop_reason": part["stop_reason"]} if "stop_reason" in part else {}
     for whole in choices.values():
         if "tool_calls" in whole["message"] and not whole["message"]["content"]:
             whole["message"]["content"] = None
