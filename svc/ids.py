@@ -7,6 +7,7 @@ import threading
 import time
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import Any
 
 BASE62 = string.digits + string.ascii_uppercase + string.ascii_lowercase
 _CROCKFORD = "0123456789abcdefghjkmnpqrstvwxyz"
@@ -55,6 +56,12 @@ def timestamp(seconds: float) -> str:
     """Return Unix seconds as ISO 8601 in UTC with milliseconds and `Z`."""
     whole_seconds, millis = divmod(_millis(seconds), 1000)
     return f"{_second(whole_seconds)}.{millis:03}Z"
+
+
+def fields_as_json(record: tuple[Any, ...], names: str) -> dict[str, Any]:
+    """Return the named fields of a record in the form of the API, with a time for each name that ends with `_at`."""
+    values = {name: getattr(record, name) for name in names.split()}
+    return {name: timestamp(value) if name.endswith("_at") and value is not None else value for name, value in values.items()}
 
 
 @functools.lru_cache(64)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from svc import quota
-from svc.db import Page, page
+from svc.db import Page, page, row_by_id
 from svc.errors import ApiError
 from svc.ids import timestamp
 from svc.slices import delete_row, run_some
@@ -83,10 +83,7 @@ def end_interrupted_runs(tx: sqlite3.Connection, now_seconds: float) -> int:
 
 def run_by_id(conn: sqlite3.Connection, account_id: str, run_id: str) -> sqlite3.Row:
     """Return a run of the account. Raises ApiError `not_found`."""
-    row: sqlite3.Row | None = conn.execute("SELECT * FROM runs WHERE account_id = ? AND id = ?", (account_id, run_id)).fetchone()
-    if row is None:
-        raise ApiError("not_found", "There is no such run.")
-    return row
+    return row_by_id(conn, "runs", account_id, run_id, "run")
 
 
 def runs_page(

@@ -44,7 +44,7 @@ def _active(conn: sqlite3.Connection) -> Iterator[str]:
 
 
 def _whole(conn: sqlite3.Connection, support_id: str) -> Iterator[str]:
-    whole = support.shown_whole(conn, _account_of(conn, support_id), support_id)
+    whole = support.support_with_messages(conn, _account_of(conn, support_id), support_id)
     yield "\t".join((whole["id"], whole["status"], whole["updated_at"], _for_terminal(whole["subject"] or "")))
     for message in whole["messages"]:
         yield f"{message['created_at']} {message['role']}: {_for_terminal(message['content'])}"

@@ -1,4 +1,4 @@
-"""What an answer of a conversation took, which is told beneath it: tokens, cost, time, reasoning, what was recalled for it."""
+"""The details of a conversation's answers: tokens, cost, time, reasoning, and the passages recalled for them."""
 
 import sqlite3
 from collections.abc import Collection, Mapping, Sequence
@@ -10,7 +10,7 @@ _REASONING_LENGTH = 200_000
 
 
 class AnswerDetails(NamedTuple):
-    """What is told of one answer. `finish_reason` is None where it was cut off; `memory` are the passages recalled for it."""
+    """The details of an answer. `finish_reason` is None if it was cut off; `memory` holds the passages recalled for it."""
 
     input_tokens: int
     output_tokens: int
@@ -21,12 +21,11 @@ class AnswerDetails(NamedTuple):
     memory: Sequence[Mapping[str, Any]]
 
     def as_json(self) -> dict[str, Any]:
-        """The answer's part of a message as the API shows it."""
         return self._asdict()
 
 
 def add(tx: sqlite3.Connection, account_id: str, message_id: str, answer: AnswerDetails) -> None:
-    """Keeps what is told of a message of the account. Raises sqlite3.IntegrityError when there is no such message."""
+    """Store the details of a message. Raises sqlite3.IntegrityError if there is no such message."""
     reasoning = answer.reasoning
     if reasoning is not None:
         reasoning = reasoning[:_REASONING_LENGTH].encode("utf-8", "replace").decode()
@@ -48,7 +47,7 @@ def add(tx: sqlite3.Connection, account_id: str, message_id: str, answer: Answer
 
 
 def by_message(conn: sqlite3.Connection, account_id: str, message_ids: Collection[str]) -> dict[str, AnswerDetails]:
-    """What is told of those messages of the account that are answers, by their ids."""
+    """Return the details of those messages of the account that are answers, by their ids."""
     rows = conn.execute(
         "SELECT * FROM answers WHERE account_id = ? AND message_id IN (SELECT value FROM json_each(?))",
         (account_id, orjson.dumps(list(message_ids)).decode()),

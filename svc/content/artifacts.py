@@ -1,4 +1,4 @@
-"""Artifacts: files of an account, from its caller or from its agent runs, within bounds."""
+"""Artifacts: files of an account, made by its user or by its agent runs."""
 
 import contextlib
 import re
@@ -10,9 +10,9 @@ from typing import Annotated, Any, NamedTuple
 
 from svc import quota
 from svc.content.contents import ArtifactContent, add_content
-from svc.db import Database, Page, page
+from svc.db import Database, Page, page, row_by_id
 from svc.errors import ApiError
-from svc.ids import new_id, timestamp
+from svc.ids import fields_as_json, new_id
 from svc.shapes import ABSENT, Absent, label, matching, nullable, record, string
 from svc.slices import run_some, without_overwriting
 
@@ -39,22 +39,12 @@ class Artifact(NamedTuple):
     updated_at: float
 
     def as_json(self) -> dict[str, Any]:
-        """The artifact as the API shows it."""
-        return {
-            "id": self.id,
-            "name": self.name,
-            "content_type": self.content_type,
-            "size": self.size,
-            "project_id": self.project_id,
-            "run_id": self.run_id,
-            "sha256": self.sha256.hex(),
-            "created_at": timestamp(self.created_at),
-            "updated_at": timestamp(self.updated_at),
-        }
+        names = "id name content_type size project_id run_id created_at updated_at"
+        return {**fields_as_json(self, names), "sha256": self.sha256.hex()}
 
 
 _NAME = label(NAME_LENGTH).about("A file name; not blank, without control characters.")
-# It comes back as a header: nothing but RFC 9110's media type may pass.
+# It is sent as a header, so only a media type of RFC 9110 is valid.
 _TYPE = matching(
     _CONTENT_TYPE, f"a media type such as text/markdown, of at most {CONTENT_TYPE_LENGTH} characters", CONTENT_TYPE_LENGTH
 ).about("A media type.")
@@ -108,11 +98,10 @@ async def add_artifact(
     artifact_id: str | None = None,
     room_reserved: bool = False,
 ) -> Artifact:
-    """Store a new artifact, which shows when its content is whole, and return it.
+    """Store a new artifact and return it. It is visible once its whole content is stored.
 
-    `room_reserved` skips the check of room: the call that made the artifact has reserved it. Raises ApiError `missing_field` or
-    `invalid_value` for the name or type, `PAYLOAD_TOO_LARGE` or `quota_exceeded` beyond a bound, `not_found` (param
-    `project_id`) for another's or no project.
+    `room_reserved`: the call that made the artifact has reserved its room. Raises ApiError `missing_field` or `invalid_value`
+    for the name or type, `PAYLOAD_TOO_LARGE`, `quota_exceeded`, and `not_found` (param `project_id`) for the project.
     """
     values: dict[str, Any] = {
         "name": _NAME.check(name, "name"),
@@ -146,23 +135,20 @@ def _add(values: dict[str, Any], tx: sqlite3.Connection, content: ArtifactConten
 
 
 def artifact_by_id(conn: sqlite3.Connection, account_id: str, artifact_id: str) -> Artifact:
-    """One artifact of the account, without its content. Raises ApiError `not_found`."""
-    row = conn.execute("SELECT * FROM artifacts WHERE account_id = ? AND id = ?", (account_id, artifact_id)).fetchone()
-    if row is None:
-        raise _not_found()
-    return Artifact(**row)
+    """Return an artifact of the account, without its content. Raises ApiError `not_found`."""
+    return Artifact(**row_by_id(conn, "artifacts", account_id, artifact_id, "artifact"))
 
 
 def artifacts_page(
     conn: sqlite3.Connection, account_id: str, limit: int, after: str | None, project_id: str | None, run_id: str | None
 ) -> Page[Artifact]:
-    """A page of the account's artifacts, as svc/db.py's `page`; None for `project_id` or `run_id` narrows nothing."""
+    """Return a page of the account's artifacts, like `page` in svc/db.py: all, those of a project, or those of a run."""
     rows = page(conn, "artifacts", account_id, limit, after, project_id=project_id, run_id=run_id)
     return rows.of(lambda row: Artifact(**row))
 
 
 def artifacts_of_run(conn: sqlite3.Connection, account_id: str, run_id: str) -> list[Artifact]:
-    """What an agent run has made, in that order, as far as it is still there."""
+    """Return the stored artifacts of an agent run, the oldest first."""
     rows = conn.execute("SELECT * FROM artifacts WHERE account_id = ? AND run_id = ? ORDER BY rowid", (account_id, run_id))
     return [Artifact(**row) for row in rows]
 
@@ -170,8 +156,10 @@ def artifacts_of_run(conn: sqlite3.Connection, account_id: str, run_id: str) -> 
 def change_artifact(
     tx: sqlite3.Connection, account_id: str, artifact_id: str, changes: Mapping[str, Any], now_seconds: float
 ) -> Artifact:
-    """Sets `name`, `content_type` and `project_id`, checked, and returns the artifact. Raises ApiError `not_found`, with param
-    `project_id` for another's or no project."""
+    """Set the checked `name`, `content_type` and `project_id`, and return the artifact.
+
+    Raises ApiError `not_found`, with the param `project_id` if it is the project.
+    """
     artifact = artifact_by_id(tx, account_id, artifact_id)
     if not changes:
         return artifact
@@ -188,8 +176,7 @@ def change_artifact(
 
 
 def check_replacing(conn: sqlite3.Connection, account_id: str, artifact_id: str, content_type: str | None) -> Artifact:
-    """The artifact whose content is to be replaced by one of `content_type`; None is the old one. Raises ApiError `not_found`, or
-    `invalid_value` for the type."""
+    """Return the artifact whose content a request replaces. Raises ApiError `not_found`, or `invalid_value` for the type."""
     if content_type is not None:
         _TYPE.check(content_type, "content_type")
     return artifact_by_id(conn, account_id, artifact_id)
@@ -198,10 +185,9 @@ def check_replacing(conn: sqlite3.Connection, account_id: str, artifact_id: str,
 async def replace_content(
     db: Database, account_id: str, artifact_id: str, chunks: list[bytes], *, content_type: str | None, now_seconds: float
 ) -> Artifact:
-    """Puts `chunks`, a list that is emptied, in the place of the artifact's content when it is whole, and returns the artifact;
-    without a `content_type` the old one stays.
+    """Replace the content with `chunks`, a list that is emptied, and return the artifact. No `content_type` keeps the old one.
 
-    Raises ApiError `not_found`, `invalid_value` for the type, `PAYLOAD_TOO_LARGE` or `quota_exceeded` beyond a bound.
+    Raises ApiError `not_found`, `invalid_value` for the type, `PAYLOAD_TOO_LARGE` and `quota_exceeded`.
     """
     size = sum(map(len, chunks))
 
@@ -224,15 +210,15 @@ async def replace_content(
 
 
 def delete_artifact(tx: sqlite3.Connection, account_id: str, artifact_id: str) -> None:
-    """Deletes an artifact with its content. Raises ApiError `not_found`."""
+    """Delete an artifact with its content. Raises ApiError `not_found`."""
     with without_overwriting(tx):
         deleted = tx.execute("DELETE FROM artifacts WHERE account_id = ? AND id = ?", (account_id, artifact_id)).rowcount
     if deleted == 0:
-        raise _not_found()
+        raise ApiError("not_found", "There is no such artifact.")
 
 
 def detach_from_project(tx: sqlite3.Connection, account_id: str, project_id: str) -> bool:
-    """Takes artifacts out of a project that is being deleted, for 5 ms; whether there are more in it."""
+    """Detach artifacts from a project that is being deleted, for 5 ms; return whether there are more."""
     filed = "SELECT rowid FROM artifacts WHERE account_id = ?1 AND project_id = ?3 LIMIT ?2"
     return run_some(tx, f"UPDATE artifacts SET project_id = NULL WHERE rowid IN ({filed})", account_id, project_id)  # noqa: S608
 
@@ -249,13 +235,9 @@ def delete_some(tx: sqlite3.Connection, account_id: str) -> bool:
     return True
 
 
-def _not_found() -> ApiError:
-    return ApiError("not_found", "There is no such artifact.")
-
-
 @contextlib.contextmanager
 def _refusals(project_id: str | None) -> Iterator[None]:
-    """What the constraints of schema.sql refuse, as the caller sees it."""
+    """Raise ApiError for a violated constraint of schema.sql."""
     try:
         yield
     except sqlite3.IntegrityError as error:
@@ -263,6 +245,6 @@ def _refusals(project_id: str | None) -> Iterator[None]:
             raise quota.too_many_artifacts() from None
         if error.sqlite_errorname != "SQLITE_CONSTRAINT_FOREIGNKEY":
             raise
-        if project_id is None:  # the account went while we were here
+        if project_id is None:  # the account was deleted
             raise ApiError("invalid_api_key") from None
         raise ApiError("not_found", "There is no such project.", param="project_id") from None

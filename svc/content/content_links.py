@@ -1,6 +1,6 @@
-"""Links to an artifact's content that work without a token for an hour, as an <img> needs them.
+"""Links to an artifact's content that work without a token for an hour, for <img> elements.
 
-A link names the account, the artifact and its end, under a signature (HMAC-SHA256) of all three.
+A link has the account, the artifact, the expiry time, and a signature (HMAC-SHA256) of all three.
 """
 
 import base64
@@ -15,7 +15,7 @@ _SECONDS = re.compile("[0-9]{1,12}")
 
 
 def content_url(key: bytes, base_url: str, account_id: str, artifact_id: str, now_seconds: float) -> str:
-    """The address of an artifact's content, good for an hour from `now_seconds` (Unix time)."""
+    """Return the address of an artifact's content, valid for an hour from `now_seconds` (Unix time)."""
     expires = str(int(now_seconds) + LINK_SECONDS)
     signature = _signature(key, account_id, artifact_id, expires)
     query = urlencode({"account": account_id, "expires": expires, "signature": signature})
@@ -23,7 +23,7 @@ def content_url(key: bytes, base_url: str, account_id: str, artifact_id: str, no
 
 
 def account_of_link(key: bytes, query: Mapping[str, str], artifact_id: str, now_seconds: float) -> str | None:
-    """The id of the account whose artifact a request with this query may read; None where the link is not good (any more)."""
+    """Return the id of the account whose artifact a request with this query may read, or None if the link is not valid."""
     account_id, expires = query.get("account", ""), query.get("expires", "")
     signature = _signature(key, account_id, artifact_id, expires)
     if not hmac.compare_digest(signature.encode(), query.get("signature", "").encode()):

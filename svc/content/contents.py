@@ -1,7 +1,7 @@
-"""Contents of artifacts: written a MiB at a time, so that one of 32 MiB holds up nobody else's write.
+"""Contents of artifacts, stored with a transaction for each MiB, so that a large one does not delay other writes.
 
-add -> the caller's checks -> pieces of a content that is no artifact's yet, a transaction for each MiB -> in the last of them
-`finish` makes it an artifact's. What does not get there is deleted; after a crash, by the next start.
+add -> the caller's checks -> pieces of a content without an artifact, a MiB at a time -> the last transaction calls `finish`,
+which makes it an artifact's content. An unfinished content is deleted; after a crash, by the next start.
 """
 
 import asyncio
@@ -24,11 +24,11 @@ _PIECES_AT_ONCE = 4
 
 
 class ContentReplaced(Exception):
-    """The content that was being read is not there any more: another one has taken its place, or the artifact is gone."""
+    """The content was replaced or deleted while it was read."""
 
 
 class ArtifactContent(NamedTuple):
-    """What an artifact's row tells of its content; `size` in bytes."""
+    """The fields of an artifact's row about its content; `size` in bytes."""
 
     id: str
     size: int
@@ -43,18 +43,16 @@ async def add_content(
     check: Callable[[sqlite3.Connection], object],
     finish: Callable[[sqlite3.Connection, ArtifactContent], T],
 ) -> T:
-    """Writes `chunks`, and returns the result of `finish(tx, content)`, which makes it an artifact's in the last transaction.
+    """Store `chunks` and return the result of `finish(tx, content)`, which makes them an artifact's in the last transaction.
 
-    `check(tx)` refuses, before anything is written and again at the end. The content is not seen before it is whole, and nothing
-    of it stays if it never is. The list is emptied.
-
-    Raises what they raise, ApiError `PAYLOAD_TOO_LARGE`, and `invalid_api_key` where the account goes meanwhile.
+    `check(tx)` is called in the first and the last transaction and may raise an error. The content is visible only when it is
+    whole. The list is emptied. Raises ApiError `PAYLOAD_TOO_LARGE`, and `invalid_api_key` if the account was deleted.
     """
     size = sum(map(len, chunks))
     if size > CONTENT_BYTES:
         raise ApiError("PAYLOAD_TOO_LARGE", f"A content may have at most {CONTENT_BYTES} bytes. Send less.", param="content")
     pieces, sha256 = await asyncio.to_thread(_cut, chunks) if size > PIECE_BYTES else _cut(chunks)
-    chunks.clear()  # or it would be held twice while it is written
+    chunks.clear()  # else it would be in memory twice
     content = ArtifactContent(new_id("content"), size, sha256)
     last = max(len(pieces) - 1, 0) // _PIECES_AT_ONCE * _PIECES_AT_ONCE
 
@@ -79,11 +77,11 @@ async def add_content(
 
 
 def _cut(chunks: list[bytes]) -> tuple[list[bytes], bytes]:
-    """The pieces that `chunks` make, and their hash."""
+    """Return the pieces of `chunks` and their hash."""
     pieces, held, digest = [], bytearray(), hashlib.sha256()
     for chunk in chunks:
         digest.update(chunk)
-        for start in range(0, len(chunk), PIECE_BYTES):  # never much at once, so that other threads get their turns
+        for start in range(0, len(chunk), PIECE_BYTES):  # small parts let other threads run
             held += chunk[start : start + PIECE_BYTES]
             if len(held) >= PIECE_BYTES:
                 pieces.append(bytes(held[:PIECE_BYTES]))
@@ -92,7 +90,7 @@ def _cut(chunks: list[bytes]) -> tuple[list[bytes], bytes]:
 
 
 def _add_pieces(tx: sqlite3.Connection, account_id: str, content_id: str, pieces: list[bytes], first: int) -> None:
-    """Adds some of the pieces, from the number `first` on."""
+    """Add some of the pieces, from the number `first` on."""
     numbers = range(first, min(first + _PIECES_AT_ONCE, len(pieces)))
     try:
         if first == 0:
@@ -108,7 +106,7 @@ def _add_pieces(tx: sqlite3.Connection, account_id: str, content_id: str, pieces
 
 
 def content_piece(conn: sqlite3.Connection, account_id: str, artifact_id: str, sha256: bytes, number: int) -> bytes:
-    """Piece `number` (from 0, of `PIECE_BYTES`) of the content whose hash is `sha256`. Raises ContentReplaced."""
+    """Return the piece `number` (from 0) of the content whose hash is `sha256`. Raises ContentReplaced."""
     row = conn.execute(
         """
         SELECT artifact_pieces.content
@@ -135,7 +133,7 @@ def _delete(tx: sqlite3.Connection, account_id: str, content_id: str) -> None:
 
 
 def delete_unfinished(tx: sqlite3.Connection) -> None:
-    """Deletes what a server that went had not yet made an artifact's. For the start, when nothing is being written."""
+    """Delete contents that an earlier server did not finish. For the start, before anything is written."""
     with without_overwriting(tx):
         tx.execute(
             """

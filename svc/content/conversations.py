@@ -1,4 +1,4 @@
-"""Conversations: what a session's chat is kept in, filed under projects, found by words of titles and messages."""
+"""Conversations store the chats of sessions. They belong to projects and are found by words of titles and messages."""
 
 import sqlite3
 from collections.abc import Mapping
@@ -7,9 +7,9 @@ from typing import Annotated, Any, NamedTuple
 from svc import quota
 from svc.content import history
 from svc.content.fulltext import PIECES, TITLES
-from svc.db import Page, page
+from svc.db import Page, page, row_by_id
 from svc.errors import ApiError
-from svc.ids import new_id, timestamp
+from svc.ids import fields_as_json, new_id
 from svc.shapes import ABSENT, CONTROL_CHARACTERS, Absent, label, nullable, one_of, record, string, text
 from svc.slices import run_some
 
@@ -38,7 +38,7 @@ NEW_MESSAGE = record("CreateMessageRequest", NewMessage, example={"role": "user"
 
 
 class Conversation(NamedTuple):
-    """A row of `conversations`; `number` and `title_version` are the title's place in the index, times are Unix seconds."""
+    """A row of `conversations`; `number` and `title_version` are the title's place in the index. Times are Unix seconds."""
 
     number: int
     id: str
@@ -50,18 +50,11 @@ class Conversation(NamedTuple):
     updated_at: float
 
     def as_json(self) -> dict[str, Any]:
-        """The conversation as the API shows it."""
-        return {
-            "id": self.id,
-            "title": self.title,
-            "project_id": self.project_id,
-            "created_at": timestamp(self.created_at),
-            "updated_at": timestamp(self.updated_at),
-        }
+        return fields_as_json(self, "id title project_id created_at updated_at")
 
 
 def title_of(said: str) -> str | None:
-    """The title that a first message gives: its beginning in one line; None for one of blanks."""
+    """Return a title out of the beginning of a first message, or None if it is blank."""
     line = " ".join(CONTROL_CHARACTERS.sub("", " ".join(said[: TITLE_LENGTH * 10].split())).split())
     if len(line) > _MADE_TITLE_LENGTH:
         line = line[: _MADE_TITLE_LENGTH - 1].rstrip() + "…"
@@ -78,26 +71,21 @@ def add_conversation(
     conversation_id: str | None = None,
     room_reserved: bool = False,
 ) -> Conversation:
-    """Store a conversation out of checked fields and return it; its id may have been made before.
+    """Store a conversation out of checked fields and return it.
 
-    `room_reserved` skips the check of room: the call that stores it has reserved it. Raises ApiError `not_found` (param
-    `project_id`) for another's or no project, `quota_exceeded`, `invalid_api_key` when the account is gone.
+    `room_reserved`: the caller has reserved the room for it. Raises ApiError `not_found` (param `project_id`) for the project,
+    `quota_exceeded`, and `invalid_api_key` if the account was deleted.
     """
     if not room_reserved:
         quota.check_room(tx, account_id, quota.ROW_BYTES + len((title or "").encode()))
+    made_id = conversation_id or new_id("conv", now_seconds)
     try:
         row = tx.execute(
             """
             INSERT INTO conversations (id, account_id, project_id, title, created_at, updated_at)
             VALUES (:id, :account_id, :project_id, :title, :now, :now) RETURNING *
             """,
-            {
-                "id": conversation_id or new_id("conv", now_seconds),
-                "account_id": account_id,
-                "project_id": project_id,
-                "title": title,
-                "now": now_seconds,
-            },
+            {"id": made_id, "account_id": account_id, "project_id": project_id, "title": title, "now": now_seconds},
         ).fetchone()
     except sqlite3.IntegrityError:
         raise _no_project(project_id) from None
@@ -107,17 +95,14 @@ def add_conversation(
 
 
 def _no_project(project_id: str | None) -> ApiError:
-    if project_id is None:  # the account went while we were here
+    if project_id is None:  # the account was deleted
         return ApiError("invalid_api_key")
     return ApiError("not_found", "There is no such project.", param="project_id")
 
 
 def conversation_by_id(conn: sqlite3.Connection, account_id: str, conversation_id: str, param: str | None = None) -> Conversation:
-    """One conversation of the account. Raises ApiError `not_found`; `param` names what in the request referred to it."""
-    row = conn.execute("SELECT * FROM conversations WHERE account_id = ? AND id = ?", (account_id, conversation_id)).fetchone()
-    if row is None:
-        raise ApiError("not_found", "There is no such conversation.", param=param)
-    return Conversation(**row)
+    """Return a conversation of the account. Raises ApiError `not_found`; `param` is the field that held the id."""
+    return Conversation(**row_by_id(conn, "conversations", account_id, conversation_id, "conversation", param))
 
 
 def conversations_page(
@@ -128,8 +113,10 @@ def conversations_page(
     project_id: str | None,
     found: list[int] | None = None,
 ) -> Page[Conversation]:
-    """A page of the account's conversations, the last used first, as svc/db.py's `page`; None for `project_id` or for the numbers
-    `found` narrows nothing."""
+    """Return a page of the account's conversations, like `page` in svc/db.py, the last used first.
+
+    `project_id` and the numbers `found` narrow the list if they are not None.
+    """
     order = ("updated_at", "number")
     rows = page(conn, "conversations", account_id, limit, after, order=order, project_id=project_id, number=found)
     return rows.of(lambda row: Conversation(**row))
@@ -138,8 +125,10 @@ def conversations_page(
 def change_conversation(
     tx: sqlite3.Connection, account_id: str, conversation_id: str, changes: Mapping[str, Any], now_seconds: float
 ) -> Conversation:
-    """Sets `title` and `project_id`, checked, and returns the conversation. Raises ApiError `not_found`, with param `project_id`
-    for another's or no project."""
+    """Set the checked `title` and `project_id`, and return the conversation.
+
+    Raises ApiError `not_found`, with the param `project_id` if it is the project.
+    """
     before = conversation_by_id(tx, account_id, conversation_id)
     if not changes:
         return before
@@ -174,9 +163,9 @@ def add_message(
     model: str | None = None,
     room_reserved: bool = False,
 ) -> history.Message:
-    """Add a message, the first of which titles a conversation without a title, and return it.
+    """Add a message and return it. It gives a title to a conversation without one.
 
-    `room_reserved` is as in `add_conversation`. Raises ApiError `not_found`, `quota_exceeded`.
+    `room_reserved` is as in `add_conversation`. Raises ApiError `not_found` and `quota_exceeded`.
     """
     conversation = conversation_by_id(tx, account_id, conversation_id)
     title = title_of(content) if conversation.title is None and role != "system" else None
@@ -189,13 +178,7 @@ def add_message(
         (title, now_seconds, account_id, conversation_id),
     )
     return history.add_message(
-        tx,
-        account_id,
-        conversation_id=conversation_id,
-        role=role,
-        content=content,
-        model=model,
-        now_seconds=now_seconds,
+        tx, account_id, conversation_id=conversation_id, role=role, content=content, model=model, now_seconds=now_seconds
     )
 
 
@@ -217,7 +200,7 @@ def _delete(tx: sqlite3.Connection, conversation: Conversation) -> None:
 
 
 def detach_from_project(tx: sqlite3.Connection, account_id: str, project_id: str) -> bool:
-    """Takes conversations out of a project that is being deleted, for 5 ms; whether there are more in it."""
+    """Detach conversations from a project that is being deleted, for 5 ms; return whether there are more."""
     filed = "SELECT number FROM conversations WHERE account_id = ?1 AND project_id = ?3 LIMIT ?2"
     return run_some(tx, f"UPDATE conversations SET project_id = NULL WHERE number IN ({filed})", account_id, project_id)  # noqa: S608
 

@@ -1,8 +1,8 @@
-"""Words of an account's own texts: of titles, and of messages in pieces of up to 1,000 characters.
+"""The index of words in titles, and in messages in pieces of up to 1,000 characters.
 
-The words of a piece stand at the place number * 128 + piece, those of a title at number * 128 + version (word_runs.py).
+The words of a piece have the place number * 128 + piece, those of a title number * 128 + version (word_runs.py).
 
-add_message_words -> the first pieces at once, of a long text a row of `unindexed` -> index_some, between others' writes
+add_message_words -> the first pieces, and for a long text a row of `unindexed` -> index_some, between other writes
 """
 
 import asyncio
@@ -27,7 +27,7 @@ _PURGE_SECONDS = 60.0
 
 
 def pieces_of(text: str) -> list[str]:
-    """The pieces in which the first 100,000 characters of `text` are indexed, cut between words where there are any."""
+    """Return the pieces of the first 100,000 characters of `text`, cut between words where possible."""
     pieces: list[str] = []
     start, end = 0, min(len(text), INDEXED_CHARACTERS)
     while start < end:
@@ -41,7 +41,7 @@ def pieces_of(text: str) -> list[str]:
 
 
 class Index(NamedTuple):
-    """The words of titles or of messages, by the mark that word_runs.py tells them apart."""
+    """The words of titles or of messages, by their mark in word_runs.py."""
 
     mark: str
 
@@ -49,16 +49,13 @@ class Index(NamedTuple):
         word_runs.add(tx, account_id, self.mark, place, indexed_words(text))
 
     def remove(self, tx: sqlite3.Connection, account_id: str, first: int, end: int, size_bytes: int) -> None:
-        """Remove the places from `first` to below `end`, of a text that this transaction deletes."""
+        """Remove the places from `first` to below `end` of a text that this transaction deletes."""
         word_runs.remove(tx, account_id, self.mark, first, end, size_bytes)
 
     def newest(
         self, conn: sqlite3.Connection, account_id: str, words: Iterable[str], most: int, *, beginning: bool = False
     ) -> list[int]:
-        """Return the places of the account that hold any of `words` (folded), the `most` newest first.
-
-        With `beginning`, those that hold a word which begins so.
-        """
+        """Return the `most` newest places of any of the folded `words`, or with `beginning` of words that begin so."""
         whole: list[str] = []
         begun: list[str] = []
         for word in words:
@@ -77,7 +74,7 @@ def distinct_words(text: str) -> list[str]:
 
 
 def add_message_words(tx: sqlite3.Connection, account_id: str, number: int, text: str) -> None:
-    """Index what was said, of a long text only the beginning: `index_some` does the rest."""
+    """Index a message. For a long one `index_some` does the rest."""
     pieces = pieces_of(text)
     if len(pieces) > _PIECES_AT_ONCE:
         tx.execute("INSERT INTO unindexed (number, next_piece) VALUES (?, ?)", (number, _PIECES_AT_ONCE))
@@ -86,7 +83,7 @@ def add_message_words(tx: sqlite3.Connection, account_id: str, number: int, text
 
 
 def index_some(tx: sqlite3.Connection) -> bool:
-    """Index more pieces of a long message, or tidy the index, for some milliseconds; return whether there was either to do."""
+    """Index more pieces of a long message, or tidy the index, for some milliseconds; return whether there was work."""
     ends = time.monotonic() + _INDEX_SECONDS
     indexed = _index_pieces(tx, ends)
     if indexed and time.monotonic() > ends:
@@ -98,7 +95,7 @@ def _index_pieces(tx: sqlite3.Connection, ends: float) -> bool:
     row = tx.execute(
         """
         SELECT unindexed.number, next_piece, account_id, substr(content, 1, ?)
-        FROM unindexed JOIN messages USING (number) ORDER BY next_piece, unindexed.number LIMIT 1 -- so that all get on alike
+        FROM unindexed JOIN messages USING (number) ORDER BY next_piece, unindexed.number LIMIT 1 -- all advance alike
         """,
         (INDEXED_CHARACTERS,),
     ).fetchone()
@@ -119,10 +116,10 @@ def _index_pieces(tx: sqlite3.Connection, ends: float) -> bool:
 
 
 async def purge_in_time(db: Database) -> None:
-    """Let the writer look once a minute for purges that have become due: otherwise it looks when something is written."""
+    """Wake the writer once a minute for due purges. Without this it checks them only when something is written."""
     while True:
         await asyncio.sleep(_PURGE_SECONDS)
-        with contextlib.suppress(ApiError):  # a full disk: it looks again
+        with contextlib.suppress(ApiError):  # a full disk
             await db.write(lambda tx: None)
 
 

@@ -1,4 +1,4 @@
-"""What an account said and was told in its sessions: the messages of its conversations and of its agent runs."""
+"""The messages of an account's conversations and agent runs."""
 
 import re
 import sqlite3
@@ -8,18 +8,18 @@ from typing import Any, NamedTuple
 from svc.content import fulltext
 from svc.db import Page, page
 from svc.errors import ApiError
-from svc.ids import new_id, timestamp
+from svc.ids import fields_as_json, new_id
 from svc.slices import delete_row
 
 MESSAGE_LENGTH = 1_000_000
-# How long a transaction that deletes may take, so that nobody's write waits for it.
+# The longest time of a transaction that deletes, so that other writes do not wait.
 _SLICE_SECONDS, _SLICE_ROWS = 0.008, 500
 _LAST = 2**63 - 1
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class Message(NamedTuple):
-    """A row of `messages`; `number` is its order and its place in the index of words, `created_at` is in Unix seconds."""
+    """A row of `messages`; `number` is its order and its place in the index of words. `created_at` is in Unix seconds."""
 
     number: int
     id: str
@@ -32,15 +32,7 @@ class Message(NamedTuple):
     created_at: float
 
     def as_json(self) -> dict[str, Any]:
-        """The message of a conversation as the API shows it."""
-        return {
-            "id": self.id,
-            "conversation_id": self.conversation_id,
-            "role": self.role,
-            "content": self.content,
-            "model": self.model,
-            "created_at": timestamp(self.created_at),
-        }
+        return fields_as_json(self, "id conversation_id role content model created_at")
 
 
 def add_message(
@@ -54,11 +46,11 @@ def add_message(
     run_id: str | None = None,
     model: str | None = None,
 ) -> Message:
-    """Keeps what was said in a conversation or in an agent run, its first million characters, and returns it.
+    """Store a message of a conversation or an agent run, its first million characters, and return it.
 
-    Raises sqlite3.IntegrityError when the conversation or the account is gone.
+    Raises sqlite3.IntegrityError if the conversation or the account was deleted.
     """
-    # A model's answer may hold half an emoji, which neither UTF-8 nor the database takes.
+    # A model's answer may hold half an emoji, which UTF-8 cannot encode.
     content = _SURROGATE.sub("?", content[:MESSAGE_LENGTH])
     row = (new_id("msg", now_seconds), account_id, conversation_id, run_id, role, content, model, now_seconds)
     added = tx.execute(
@@ -76,13 +68,13 @@ def add_message(
 def messages_page(
     conn: sqlite3.Connection, account_id: str, conversation_id: str, limit: int, after: str | None
 ) -> Page[Message]:
-    """A page of a conversation's messages, newest first, as svc/db.py's `page`."""
+    """Return a page of a conversation's messages, newest first, like `page` in svc/db.py."""
     rows = page(conn, "messages", account_id, limit, after, order=("number",), conversation_id=conversation_id)
     return rows.of(lambda row: Message(**row))
 
 
 def message_by_id(conn: sqlite3.Connection, account_id: str, conversation_id: str, message_id: str, param: str) -> Message:
-    """One message of a conversation. Raises ApiError `not_found`; `param` names what in the request referred to it."""
+    """Return a message of a conversation. Raises ApiError `not_found`; `param` is the field that held the id."""
     row = conn.execute(
         "SELECT * FROM messages WHERE account_id = ? AND conversation_id = ? AND id = ?",
         (account_id, conversation_id, message_id),

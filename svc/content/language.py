@@ -1,8 +1,8 @@
-"""Guess the language of a text from its most common words, and list what depends on it: stop words, weak words, stems.
+"""Guess the language of a text from its most common words, and provide its stop words, weak words and stems.
 
-Each language has a paragraph in three files: `stop_words.txt` (words that do not tell what a text is about), `weak_words.txt`
-(words that tell it only where no others do: `name`, `year`) and `own_words.txt` (`I`, `my`). English comes last: its stop words
-are often names elsewhere ("Will", "May"), so another language wins where both are as likely.
+Each language has a paragraph in three files: `stop_words.txt`, `weak_words.txt` (words that matter only if a text has no others,
+such as `name` and `year`) and `own_words.txt` (`I`, `my`). English is last: its stop words are often names in other languages
+("Will", "May"), so another language wins if both are as likely.
 """
 
 import sys
@@ -34,7 +34,7 @@ _STEMMERS = {
 
 @cache
 def _listed(name: str) -> dict[str, tuple[str, ...]]:
-    """The folded words of a file beside this module, each with the languages that list it."""
+    """Return the folded words of a file beside this module, each with the languages that list it."""
     found: dict[str, tuple[str, ...]] = {}
     language = ""
     for word in map(folded, (Path(__file__).parent / name).read_text().split()):
@@ -51,9 +51,9 @@ def _is_listed(name: str, word: str, language: str | None) -> bool:
 
 
 def language_of(words: Iterable[str], least: int = 2) -> str | None:
-    """Return the language to whose stop words the most of these distinct folded words belong, or None if fewer than `least` do.
+    """Return the language with the most stop words among these folded words, or None if there are fewer than `least`.
 
-    A single word may as well be a name or a word of another language: "car" is French for "because".
+    A single word may be a name or a word of another language: "car" is French for "because".
     """
     stop_words = _listed("stop_words.txt")
     counts = Counter(language for word in words for language in stop_words.get(word, ()))
@@ -62,32 +62,32 @@ def language_of(words: Iterable[str], least: int = 2) -> str | None:
 
 
 def is_stop_word(word: str, language: str | None) -> bool:
-    """Whether a folded word is too common in `language`, or in any if that is None, to tell what a text is about."""
-    if is_unspaced(word):  # the signs of these scripts tell the language
+    """Return whether a folded word is a stop word of `language`, or of any language if that is None."""
+    if is_unspaced(word):  # these scripts show the language
         stop_words = _listed("stop_words.txt")
         return word in stop_words or all(sign in stop_words for sign in word) or (len(word) == 2 and _is_glue(word))
     return _is_listed("stop_words.txt", word, language)
 
 
 def _is_glue(pair: str) -> bool:
-    # Two neighbours of which one is a particle are an accident, not a word. So is Japanese grammar, which is hiragana.
+    # A pair with a particle is not a word. Japanese grammar is written in hiragana.
     return any(sign in _listed("stop_words.txt") or "\u3040" <= sign <= "\u309f" for sign in pair)
 
 
 def is_weak_word(word: str, language: str | None) -> bool:
-    """Whether a folded word tells what a text is about only where no other word does."""
+    """Return whether a folded word matters only if a text has no others."""
     return _is_listed("weak_words.txt", word, language)
 
 
 def is_own_word(word: str, language: str | None) -> bool:
-    """Whether a folded word means `I`, `we`, `my` or `our`."""
+    """Return whether a folded word means `I`, `we`, `my` or `our`."""
     return _is_listed("own_words.txt", word, language)
 
 
 def stemmer(language: str | None) -> Callable[[str], str]:
     """Return a function that removes the endings of a folded word in `language`. Without a language it keeps them.
 
-    The function remembers its results, and is for one question: it must not be shared between threads.
+    The function caches its results and must not be shared between threads.
     """
     if language not in _STEMMERS:
         return str

@@ -1,19 +1,19 @@
-"""Projects: instructions and a cap on planner steps, under which conversations, runs and artifacts are filed."""
+"""Projects group conversations, runs and artifacts. They have instructions and a cap on planner steps."""
 
 import sqlite3
 from typing import Annotated, Any, NamedTuple
 
 from svc import quota
-from svc.db import Page, page
+from svc.db import Page, page, row_by_id
 from svc.errors import ApiError
-from svc.ids import new_id, timestamp
+from svc.ids import fields_as_json, new_id
 from svc.shapes import ABSENT, Absent, given, integer, label, nullable, record, text
 from svc.slices import run_some
 
 MOST_STEPS = 20
 _NAME = label(200).about("Not blank, without control characters.")
-_INSTRUCTIONS = text(100_000).about("What leads the agent's system message; null is none.")
-_MAX_PLANNER_STEPS = integer(1, MOST_STEPS).about("The most steps of the project's agent runs; null: no cap of its own.")
+_INSTRUCTIONS = text(100_000).about("The beginning of the system message of runs and conversations; null removes it.")
+_MAX_PLANNER_STEPS = integer(1, MOST_STEPS).about("The most steps of the project's agent runs; null: no cap.")
 
 
 class NewProject(NamedTuple):
@@ -50,21 +50,13 @@ class Project(NamedTuple):
     updated_at: float
 
     def as_json(self) -> dict[str, Any]:
-        """The project as the API shows it."""
-        return {
-            "id": self.id,
-            "name": self.name,
-            "instructions": self.instructions,
-            "max_planner_steps": self.max_planner_steps,
-            "created_at": timestamp(self.created_at),
-            "updated_at": timestamp(self.updated_at),
-        }
+        return fields_as_json(self, "id name instructions max_planner_steps created_at updated_at")
 
 
 def add_project(tx: sqlite3.Connection, account_id: str, new: NewProject, now_seconds: float) -> Project:
     """Store a project and return it.
 
-    Raises ApiError `quota_exceeded` where the account has 1,000 or no room, `invalid_api_key` if the account is gone.
+    Raises ApiError `quota_exceeded` if the account has 1,000 or no room, `invalid_api_key` if the account was deleted.
     """
     quota.check_room(tx, account_id, quota.ROW_BYTES + len(new.instructions.encode()))
     try:
@@ -73,32 +65,22 @@ def add_project(tx: sqlite3.Connection, account_id: str, new: NewProject, now_se
             INSERT INTO projects (id, account_id, name, instructions, max_planner_steps, created_at, updated_at)
             VALUES (?, ?, ?, ?, ?, ?, ?) RETURNING *
             """,
-            (
-                new_id("proj", now_seconds),
-                account_id,
-                *new,
-                now_seconds,
-                now_seconds,
-            ),
+            (new_id("proj", now_seconds), account_id, *new, now_seconds, now_seconds),
         ).fetchone()
     except sqlite3.IntegrityError as error:
         if str(error) == "projects_count":
-            told = "This account has 1,000 projects, the most there can be. Delete some first."
-            raise ApiError("quota_exceeded", told) from None
+            raise ApiError("quota_exceeded", "This account has 1,000 projects, the maximum. Delete some first.") from None
         raise ApiError("invalid_api_key") from None
     return Project(**row)
 
 
 def project_by_id(conn: sqlite3.Connection, account_id: str, project_id: str, param: str | None = None) -> Project:
-    """One project of the account. Raises ApiError `not_found`; `param` names the field of the request that referred to it."""
-    row = conn.execute("SELECT * FROM projects WHERE account_id = ? AND id = ?", (account_id, project_id)).fetchone()
-    if row is None:
-        raise ApiError("not_found", "There is no such project.", param=param)
-    return Project(**row)
+    """Return a project of the account. Raises ApiError `not_found`; `param` is the field that held the id."""
+    return Project(**row_by_id(conn, "projects", account_id, project_id, "project", param))
 
 
 def projects_page(conn: sqlite3.Connection, account_id: str, limit: int, after: str | None) -> Page[Project]:
-    """A page of the account's projects, newest first, as svc/db.py's `page`."""
+    """Return a page of the account's projects, newest first, like `page` in svc/db.py."""
     return page(conn, "projects", account_id, limit, after).of(lambda row: Project(**row))
 
 
@@ -121,12 +103,12 @@ def change_project(tx: sqlite3.Connection, account_id: str, project_id: str, sen
 
 
 def delete_project(tx: sqlite3.Connection, account_id: str, project_id: str) -> None:
-    """Deletes a project; what was filed under it stays, without a project. Raises ApiError `not_found`."""
+    """Delete a project and keep its conversations, runs and artifacts. Raises ApiError `not_found`."""
     if tx.execute("DELETE FROM projects WHERE account_id = ? AND id = ?", (account_id, project_id)).rowcount == 0:
         raise ApiError("not_found", "There is no such project.")
 
 
 def delete_some(tx: sqlite3.Connection, account_id: str) -> bool:
-    """Deletes projects of an account that is being deleted, for 5 ms; whether there are more."""
+    """Delete projects of an account for 5 ms; return whether there are more."""
     own = "SELECT rowid FROM projects WHERE account_id = ?1 LIMIT ?2"
     return run_some(tx, f"DELETE FROM projects WHERE rowid IN ({own})", account_id, at_once=1)  # noqa: S608 - our own words

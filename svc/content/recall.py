@@ -1,7 +1,7 @@
-"""Memory: find what an account said or was told earlier that helps to answer its question.
+"""Find passages of an account's earlier messages that help to answer its question.
 
-words of the question that tell what it is about -> their forms that the account has used, or the words that they misspell
--> the pieces of messages that hold them -> those that share a rare word and enough of the question -> up to 5 passages
+significant words of the question -> their forms in the account's messages, or the words that they misspell
+-> the pieces of messages with these words -> those that share a rare word and enough of the question -> up to 5 passages
 """
 
 import math
@@ -16,16 +16,16 @@ from svc.budget import best_effort, spent
 from svc.content import answers
 from svc.content.fulltext import MESSAGES, PIECES, distinct_words, pieces_of
 from svc.content.language import is_own_word, is_stop_word, is_weak_word, language_of, stemmer
-from svc.content.variants import forms_of, near_words
+from svc.content.variants import forms_of, similar_words
 from svc.content.words import folded, is_unspaced, places_of, words_of
-from svc.ids import timestamp
+from svc.ids import fields_as_json, timestamp
 
 MOST_PASSAGES = 5
 MOST_CHARACTERS = 2_000
 _PASSAGE_CHARACTERS = 700
 _LEAST_CHARACTERS = 80
 _QUERY_CHARACTERS = 4_000
-# CPU time for looking up the words of a question, and for each of two steps that read messages. What is left does not count.
+# CPU time for looking up the words of a question, and for each of two steps that read messages.
 _LOOKUP_SECONDS, _READING_SECONDS = 0.03, 0.01
 _WORDS = 24  # of a long question, half from its beginning and half from its end
 _MISSPELT = 4  # unknown words of a question that are looked up as misspellings
@@ -33,16 +33,16 @@ _HITS = 300  # newest pieces of messages that are read for a word
 _COUNTED = 3_000  # messages by which a word's rarity is measured
 _CANDIDATES = 30
 _RARE = 60  # A word is rare in so many pieces: 2 % of those that are counted.
-# The share of what a question tells that a passage must hold: a little less than one of four words.
+# The share of a question's weight that a passage must have: a little less than one of four words.
 _SHARE = 0.24
-_LONG = 8  # letters; unrelated texts seldom share a longer word by chance
+_LONG = 8  # letters; unrelated texts seldom share a longer word
 _NUMBER = re.compile(r"\d{1,4}[a-z]{0,2}")  # "3", "1998", "5th", "20km": amounts and dates, which many texts share
 _INNER_WORD = re.compile(r"(?<=[\w,;:] )[^\W\d_]{3,}")
 _REPEATED = 0.6
 
 
 class Passage(NamedTuple):
-    """Part of a message that bears on a question; `source` is the id of its conversation or run, times are Unix seconds."""
+    """Part of a message; `source` is the id of its conversation or run. Times are Unix seconds."""
 
     message_id: str
     role: str
@@ -51,26 +51,19 @@ class Passage(NamedTuple):
     created_at: float
 
     def as_json(self) -> dict[str, Any]:
-        """The passage as the API and an agent's tool show it."""
-        return {
-            "message_id": self.message_id,
-            "text": self.text,
-            "role": self.role,
-            "source": self.source,
-            "created_at": timestamp(self.created_at),
-        }
+        return fields_as_json(self, "message_id text role source created_at")
 
     def line(self) -> str:
-        """The passage with its day and its speaker, as a model reads it."""
+        """Return the passage with its day and its speaker, for a model."""
         return f"[{timestamp(self.created_at)[:10]}, the {self.role} said] {self.text}"
 
 
 def matching_passages(
     conn: sqlite3.Connection, account_id: str, question: str, known: Collection[str] = frozenset()
 ) -> list[Passage]:
-    """Return up to 5 passages of the account that help to answer `question`, best first, 2,000 characters in all.
+    """Return up to 5 passages of the account that help to answer `question`, best first, at most 2,000 characters.
 
-    Leave out messages whose whole text is in `known`, and what the assistant said only because it was recalled.
+    Messages whose text is in `known` are left out, and answers that only repeat a recalled passage.
     """
     asked = _asked(question[:_QUERY_CHARACTERS])
     words: list[_Word] = []
@@ -80,7 +73,7 @@ def matching_passages(
     with best_effort(_READING_SECONDS):
         found.extend(_sharing(conn, account_id, asked, words))
     forms = {form for word in words for form in word.forms}
-    told = {text.strip() for text in known}
+    used = {text.strip() for text in known}
     passages: list[Passage] = []
     left = MOST_CHARACTERS
     with best_effort(_READING_SECONDS):
@@ -88,9 +81,9 @@ def matching_passages(
             if spent():
                 break
             text = _own_text(conn, account_id, message, piece, forms)
-            if message["content"].strip() in told or not text:
+            if message["content"].strip() in used or not text:
                 continue
-            told.add(message["content"].strip())
+            used.add(message["content"].strip())
             room = min(_PASSAGE_CHARACTERS, left - 40)
             if room < min(_LEAST_CHARACTERS, len(text)):
                 break
@@ -103,13 +96,13 @@ def matching_passages(
 
 
 class _Asked(NamedTuple):
-    """What a question asks for."""
+    """The significant words of a question, and its language."""
 
     words: list[str]
-    language: str | None  # None if the question is too short to tell
+    language: str | None  # None if the question is too short
     stem: Callable[[str], str]
     names: set[str]
-    is_own: bool  # about what "I" did or "my" things: general questions seldom are
+    is_own: bool  # about "I" or "my", as general questions seldom are
 
 
 def _asked(question: str) -> _Asked:
@@ -121,14 +114,14 @@ def _asked(question: str) -> _Asked:
     if language == "de":  # all nouns have a capital
         names = set()
     is_own = any(is_own_word(word, language) for word in words)
-    telling = [word for word in words if word in names or _is_telling(word, language)]
-    pairs = {sign for word in telling if is_unspaced(word) and len(word) == 2 for sign in word}
-    telling = [word for word in telling if word not in pairs]
-    strong = [word for word in telling if not is_weak_word(word, language)]
-    telling = strong or (telling if is_own else [])  # "What is my name?"
-    if len(telling) > _WORDS:
-        telling = telling[: _WORDS // 2] + telling[-_WORDS // 2 :]
-    return _Asked(telling, language, stem, names, is_own)
+    significant = [word for word in words if word in names or _is_significant(word, language)]
+    pairs = {sign for word in significant if is_unspaced(word) and len(word) == 2 for sign in word}
+    significant = [word for word in significant if word not in pairs]
+    strong = [word for word in significant if not is_weak_word(word, language)]
+    significant = strong or (significant if is_own else [])  # "What is my name?"
+    if len(significant) > _WORDS:
+        significant = significant[: _WORDS // 2] + significant[-_WORDS // 2 :]
+    return _Asked(significant, language, stem, names, is_own)
 
 
 def _names(question: str) -> set[str]:
@@ -137,7 +130,7 @@ def _names(question: str) -> set[str]:
     return names if 2 * len(names) < len(question.split()) else set()
 
 
-def _is_telling(word: str, language: str | None) -> bool:
+def _is_significant(word: str, language: str | None) -> bool:
     if is_unspaced(word):
         return not is_stop_word(word, None)
     if _NUMBER.fullmatch(word) or (len(word) < 3 and word.isalpha()):
@@ -146,11 +139,11 @@ def _is_telling(word: str, language: str | None) -> bool:
 
 
 class _Word(NamedTuple):
-    """A word of the question, and where the account has used it."""
+    """A word of the question, and its places in the account's messages."""
 
     text: str
     forms: list[str]
-    close: set[str]  # those of the forms that are neither compounds nor derived words
+    close: set[str]  # the forms that are neither compounds nor derived words
     places: set[int]
     weight: float
 
@@ -172,7 +165,7 @@ def _looked_up(conn: sqlite3.Connection, account_id: str, asked: _Asked) -> Iter
         places = MESSAGES.newest(conn, account_id, forms, _HITS)
         if not places and misspelt < _MISSPELT:
             misspelt += 1
-            forms = _without_stop_words(near_words(conn, account_id, word), asked)
+            forms = _without_stop_words(similar_words(conn, account_id, word), asked)
             places = MESSAGES.newest(conn, account_id, forms, _HITS) if forms else []
             close = set(forms)
         yield _Word(word, forms, close, set(places), math.log(1 + counted / max(len(places), 1)))
@@ -183,7 +176,7 @@ def _without_stop_words(words: list[str], asked: _Asked) -> list[str]:
 
 
 class _Piece(NamedTuple):
-    """A piece of a message that may help, and its place in the order of them."""
+    """A piece of a message that may help, and its sort key."""
 
     order: tuple[bool, float, int]
     message: sqlite3.Row
@@ -204,23 +197,23 @@ def _sharing(conn: sqlite3.Connection, account_id: str, asked: _Asked, words: li
         if message is None or message["role"] == "system":
             continue
         text = pieces_of(message["content"])[piece]
-        telling = words
+        significant = words
         if asked.language is None and (language := language_of(distinct_words(text))) is not None:
-            telling = [word for word in words if not is_stop_word(word.text, language)]
-        if _is_enough(asked, telling, [word for word in telling if place in word.places], text):
-            # A question of the user tells nothing, but it has more of the words.
-            tells = message["role"] != "user" or not message["content"].rstrip().endswith(("?", "\uff1f"))
-            yield _Piece((tells, scores[place], place), message, text)
+            significant = [word for word in words if not is_stop_word(word.text, language)]
+        if _is_enough(asked, significant, [word for word in significant if place in word.places], text):
+            # A question of the user answers nothing, but it has more of the words.
+            is_statement = message["role"] != "user" or not message["content"].rstrip().endswith(("?", "\uff1f"))
+            yield _Piece((is_statement, scores[place], place), message, text)
 
 
-def _is_enough(asked: _Asked, telling: list[_Word], shared: list[_Word], text: str) -> bool:
+def _is_enough(asked: _Asked, significant: list[_Word], shared: list[_Word], text: str) -> bool:
     """Whether a passage that shares words with the question helps to answer it.
 
     One word is not enough if it is short or only related, unless it is most of the question, or the question is the user's own.
     """
     if not any(word.is_rare for word in shared):
         return False
-    share = sum(word.weight for word in shared) / sum(word.weight for word in telling)
+    share = sum(word.weight for word in shared) / sum(word.weight for word in significant)
     if len(shared) > 1 or asked.is_own or share > 0.5:
         return share > _SHARE
     (word,) = shared
@@ -229,7 +222,7 @@ def _is_enough(asked: _Asked, telling: list[_Word], shared: list[_Word], text: s
 
 
 def _own_text(conn: sqlite3.Connection, account_id: str, message: sqlite3.Row, text: str, forms: set[str]) -> str:
-    """`text` without the lines that repeat what was recalled for the answer; nothing where those alone held what is asked."""
+    """Return `text` without the lines that repeat recalled passages, or nothing if only those lines have the words."""
     answer = answers.by_message(conn, account_id, [message["id"]]).get(message["id"])
     if answer is None or not answer.memory:
         return text.strip()
@@ -239,12 +232,12 @@ def _own_text(conn: sqlite3.Connection, account_id: str, message: sqlite3.Row, t
 
 
 def _repeats(line: str, recalled: set[str]) -> bool:
-    telling = [word for word in distinct_words(line) if not is_stop_word(word, None)]
-    return sum(word in recalled for word in telling) > _REPEATED * len(telling)
+    significant = [word for word in distinct_words(line) if not is_stop_word(word, None)]
+    return sum(word in recalled for word in significant) > _REPEATED * len(significant)
 
 
 def _cut(text: str, forms: set[str], most: int) -> str:
-    """`text`, or of a long one what is around the place where most of the words stand."""
+    """Return `text`, or the part of a long one with the most words."""
     if len(text) <= most:
         return text
     places = [start for start, _ in places_of(text, forms)]

@@ -1,4 +1,4 @@
-"""The search over conversations: every word somewhere in a conversation or its title, the last one as a beginning."""
+"""Search conversations that have every word in a message or the title; the last word may be the beginning of one."""
 
 import sqlite3
 from typing import Any, NamedTuple
@@ -10,28 +10,27 @@ from svc.content.words import is_unspaced, places_of
 from svc.db import Page
 
 QUERY_LENGTH = 500
-# Of so many pieces of messages the newest count; a word in more of them is taken to be everywhere.
+# The newest pieces of messages that are read for a word. A word in more of them counts as being everywhere.
 _HITS = 10_000
 _WORDS = 32
-# CPU time for each of three steps: looking up the words, finding the conversations that hold them, cutting the snippets.
+# CPU time for each of three steps: looking up the words, finding their conversations, cutting the snippets.
 _STEP_SECONDS = 0.25
-_BEFORE, _SHOWN = 60, 200
+_BEFORE, _SNIPPET_CHARACTERS = 60, 200
 
 
 class Match(NamedTuple):
-    """A conversation with what of it a search has found; `message` is the id of the message, None where its title holds all."""
+    """A conversation with the snippets that a search has found in it."""
 
     conversation: Conversation
     snippets: list[dict[str, Any]]
 
     def as_json(self) -> dict[str, Any]:
-        """The conversation as the API shows it, with `matches`: texts in parts, of which those that were found are told."""
+        """Return the conversation with `matches`: texts in parts, each marked as found or not."""
         return {**self.conversation.as_json(), "matches": self.snippets}
 
 
 class SearchResult(NamedTuple):
-    """A page of matches. `incomplete`: the search ran out of CPU time. The matches hold all words that it has looked up by then;
-    other matches, and snippets, may be missing."""
+    """A page of matches. If it is `incomplete`, the search ran out of CPU time, and matches and snippets may be missing."""
 
     page: Page[Match]
     incomplete: bool
@@ -45,9 +44,9 @@ class _LookedUp(NamedTuple):
 def search(
     conn: sqlite3.Connection, account_id: str, query: str, limit: int, after: str | None, project_id: str | None
 ) -> SearchResult:
-    """A page of the account's conversations that hold all words of `query`, the last used first; without any word in it, none.
+    """Return a page of the account's conversations with all words of `query`, the last used first; none without a word.
 
-    Raises ApiError `invalid_value` for an `after` that is none of them.
+    Raises ApiError `invalid_value` if `after` is not one of them.
     """
     words = distinct_words(query[:QUERY_LENGTH])[:_WORDS]
     beginning = None if not words or query[-1].isspace() or is_unspaced(words[-1]) else words.pop()
@@ -86,15 +85,15 @@ def search(
 def _newest_by_conversation(
     conn: sqlite3.Connection, account_id: str, found: _LookedUp, conversation_of: dict[int, int]
 ) -> dict[int, int | None]:
-    """The newest piece with the word in each conversation, None where only its title holds it.
+    """Return the newest piece with the word in each conversation, or None if only the title has it.
 
-    Common words stand in the same messages, so `conversation_of` keeps the conversation of each message between the words.
+    Common words are in the same messages, so `conversation_of` caches the conversation of each message.
     """
     unknown = {place // PIECES for place in found.places} - conversation_of.keys()
     rows = conn.execute(
         """
         SELECT messages.number, conversations.number
-        -- In this order: else it looks at every message.
+        -- In this order: else it reads every message.
         FROM json_each(?) CROSS JOIN messages ON messages.number = json_each.value
             JOIN conversations ON conversations.account_id = messages.account_id AND conversations.id = messages.conversation_id
         WHERE messages.account_id = ?
@@ -114,10 +113,10 @@ def _newest_by_conversation(
 def _snippets(
     conn: sqlite3.Connection, conversation: Conversation, place: int | None, words: set[str], beginning: str | None
 ) -> list[dict[str, Any]]:
-    """What was found in the title, and around one of the words in a message."""
-    shown = []
+    """Return the parts of the title, and of the text around one of the words in a message."""
+    found = []
     if conversation.title is not None and places_of(conversation.title, words, beginning):
-        shown.append({"message_id": None, "parts": _parts(conversation.title, words, beginning)})
+        found.append({"message_id": None, "parts": _parts(conversation.title, words, beginning)})
     if place is not None:
         number, piece = divmod(place, PIECES)
         row = conn.execute(
@@ -127,13 +126,13 @@ def _snippets(
         text = pieces_of(row["content"])[piece]
         first = next((start for start, _ in places_of(text, words, beginning)), 0)
         start = max(0, first - _BEFORE)
-        cut = text[start : start + _SHOWN]
-        shown.append({"message_id": row["id"], "parts": _parts(cut, words, beginning)})
-    return shown
+        cut = text[start : start + _SNIPPET_CHARACTERS]
+        found.append({"message_id": row["id"], "parts": _parts(cut, words, beginning)})
+    return found
 
 
 def _parts(text: str, words: set[str], beginning: str | None) -> list[dict[str, Any]]:
-    """`text` cut in parts, those that were found apart from the others; together they are the text."""
+    """Split `text` into parts that were found and others."""
     parts, at = [], 0
     for start, end in places_of(text, words, beginning):
         if start > at:

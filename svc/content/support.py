@@ -1,12 +1,12 @@
-"""Live support for pro accounts: one active conversation of a person with the operator."""
+"""Live support for pro accounts: one active conversation of a user with the operator."""
 
 import sqlite3
 from typing import Annotated, Any, NamedTuple
 
 from svc import quota
-from svc.db import Page, page
+from svc.db import Page, page, row_by_id
 from svc.errors import ApiError
-from svc.ids import new_id, timestamp
+from svc.ids import fields_as_json, new_id
 from svc.shapes import label, record, text
 from svc.slices import run_some
 
@@ -38,15 +38,7 @@ class SupportConversation(NamedTuple):
     closed_at: float | None
 
     def as_json(self) -> dict[str, Any]:
-        """The support conversation as the lists of the API show it."""
-        return {
-            "id": self.id,
-            "status": self.status,
-            "subject": self.subject,
-            "created_at": timestamp(self.created_at),
-            "updated_at": timestamp(self.updated_at),
-            "closed_at": None if self.closed_at is None else timestamp(self.closed_at),
-        }
+        return fields_as_json(self, "id status subject created_at updated_at closed_at")
 
 
 class SupportMessage(NamedTuple):
@@ -61,12 +53,11 @@ class SupportMessage(NamedTuple):
     created_at: float
 
     def as_json(self) -> dict[str, Any]:
-        """The message as the API shows it."""
-        return {"id": self.id, "role": self.role, "content": self.content, "created_at": timestamp(self.created_at)}
+        return fields_as_json(self, "id role content created_at")
 
 
-def shown_whole(conn: sqlite3.Connection, account_id: str, support_id: str) -> dict[str, Any]:
-    """A support conversation with all its messages, the oldest first. Raises ApiError `not_found`."""
+def support_with_messages(conn: sqlite3.Connection, account_id: str, support_id: str) -> dict[str, Any]:
+    """Return a support conversation with all its messages, the oldest first. Raises ApiError `not_found`."""
     messages = [message.as_json() for message in messages_of(conn, account_id, support_id)]
     return {**support_by_id(conn, account_id, support_id).as_json(), "messages": messages}
 
@@ -74,7 +65,7 @@ def shown_whole(conn: sqlite3.Connection, account_id: str, support_id: str) -> d
 def add_support(tx: sqlite3.Connection, account_id: str, new: NewSupport, now_seconds: float) -> dict[str, Any]:
     """Open a support conversation, perhaps with its first message, and return it with its messages.
 
-    Raises ApiError `already_active`, `quota_exceeded`, `invalid_api_key` when the account is gone.
+    Raises ApiError `already_active`, `quota_exceeded`, `invalid_api_key` if the account was deleted.
     """
     subject, content = new
     quota.check_room(tx, account_id, quota.ROW_BYTES + len((subject or "").encode()))
@@ -87,27 +78,24 @@ def add_support(tx: sqlite3.Connection, account_id: str, new: NewSupport, now_se
     except sqlite3.IntegrityError as error:
         if error.sqlite_errorname == "SQLITE_CONSTRAINT_FOREIGNKEY":
             raise ApiError("invalid_api_key") from None
-        raise ApiError("already_active", "One support conversation is active already. Go on there, or close it first.") from None
+        raise ApiError("already_active", "A support conversation is already active. Continue there, or close it first.") from None
     if content is not None:
         add_message(tx, account_id, support_id, "user", content, now_seconds)
-    return shown_whole(tx, account_id, support_id)
+    return support_with_messages(tx, account_id, support_id)
 
 
 def support_by_id(conn: sqlite3.Connection, account_id: str, support_id: str) -> SupportConversation:
-    """One support conversation of the account. Raises ApiError `not_found`."""
-    row = conn.execute("SELECT * FROM support_conversations WHERE account_id = ? AND id = ?", (account_id, support_id)).fetchone()
-    if row is None:
-        raise ApiError("not_found", "There is no such support conversation.")
-    return SupportConversation(**row)
+    """Return a support conversation of the account. Raises ApiError `not_found`."""
+    return SupportConversation(**row_by_id(conn, "support_conversations", account_id, support_id, "support conversation"))
 
 
 def support_page(conn: sqlite3.Connection, account_id: str, limit: int, after: str | None) -> Page[SupportConversation]:
-    """A page of the account's support conversations, newest first, as svc/db.py's `page`."""
+    """Return a page of the account's support conversations, newest first, like `page` in svc/db.py."""
     return page(conn, "support_conversations", account_id, limit, after).of(lambda row: SupportConversation(**row))
 
 
 def messages_of(conn: sqlite3.Connection, account_id: str, support_id: str) -> list[SupportMessage]:
-    """All messages of a support conversation, the oldest first; there are at most 200."""
+    """Return all messages of a support conversation, at most 200, the oldest first."""
     rows = conn.execute(
         "SELECT * FROM support_messages WHERE account_id = ? AND support_id = ? ORDER BY number", (account_id, support_id)
     ).fetchall()
@@ -117,8 +105,11 @@ def messages_of(conn: sqlite3.Connection, account_id: str, support_id: str) -> l
 def add_message(
     tx: sqlite3.Connection, account_id: str, support_id: str, role: str, content: str, now_seconds: float
 ) -> SupportMessage:
-    """Adds a message of the `user` or the `operator`. Raises ApiError `not_found`, `already_ended` for a closed conversation,
-    `PAYLOAD_TOO_LARGE` for a full one, `quota_exceeded` for a user whose account is full."""
+    """Add a message of the `user` or the `operator`.
+
+    Raises ApiError `not_found`, `already_ended` for a closed conversation, `PAYLOAD_TOO_LARGE` for a full one, and
+    `quota_exceeded` for a full account.
+    """
     support_by_id(tx, account_id, support_id)
     if role == "user":
         quota.check_room(tx, account_id, quota.ROW_BYTES + len(content.encode()))
@@ -134,9 +125,8 @@ def add_message(
         if str(error) == "support_closed":
             raise ApiError("already_ended", "This support conversation is closed. Open a new one.") from None
         if str(error) == "support_messages_count":
-            raise ApiError(
-                "PAYLOAD_TOO_LARGE", "This support conversation is full. Close it and open a new one.", param="content"
-            ) from None
+            message = "This support conversation is full. Close it and open a new one."
+            raise ApiError("PAYLOAD_TOO_LARGE", message, param="content") from None
         raise
     tx.execute(
         "UPDATE support_conversations SET updated_at = ? WHERE account_id = ? AND id = ?", (now_seconds, account_id, support_id)
@@ -145,23 +135,18 @@ def add_message(
 
 
 def close(tx: sqlite3.Connection, account_id: str, support_id: str, now_seconds: float) -> dict[str, Any]:
-    """Closes a support conversation and returns it as it is shown whole. Raises ApiError `not_found`, `already_ended`."""
+    """Close a support conversation and return it with its messages. Raises ApiError `not_found` and `already_ended`."""
     if support_by_id(tx, account_id, support_id).status == "closed":
-        raise ApiError("already_ended", "This support conversation is closed already.")
+        raise ApiError("already_ended", "This support conversation is already closed.")
     tx.execute(
-        """
-        UPDATE support_conversations SET status = 'closed', closed_at = ?, updated_at = ? WHERE account_id = ? AND id = ?
-        """,
-        (now_seconds, now_seconds, account_id, support_id),
+        "UPDATE support_conversations SET status = 'closed', closed_at = ?1, updated_at = ?1 WHERE account_id = ?2 AND id = ?3",
+        (now_seconds, account_id, support_id),
     )
-    return shown_whole(tx, account_id, support_id)
-
-
-# --- for the operator
+    return support_with_messages(tx, account_id, support_id)
 
 
 def active_supports(conn: sqlite3.Connection) -> list[sqlite3.Row]:
-    """Every active support conversation with its person's `email` and the `role` that spoke last, the longest untouched first."""
+    """Return all active support conversations with the user's `email` and the last `role`, the oldest change first."""
     return conn.execute(
         """
         SELECT support_conversations.*, accounts.email, (
@@ -175,21 +160,15 @@ def active_supports(conn: sqlite3.Connection) -> list[sqlite3.Row]:
 
 
 def account_of(conn: sqlite3.Connection, support_id: str) -> str | None:
-    """Whose support conversation it is, for the operator, who knows its id alone; None if there is none."""
+    """Return the account of a support conversation for the operator, or None if there is none."""
     row = conn.execute("SELECT account_id FROM support_conversations WHERE id = ?", (support_id,)).fetchone()
     return None if row is None else str(row["account_id"])
 
 
 def delete_some(tx: sqlite3.Connection, account_id: str) -> bool:
-    """Deletes what an account that is being deleted said to the support and was told, for 5 ms; whether there is more."""
+    """Delete support conversations of an account for 5 ms; return whether there are more."""
     messages = "SELECT number FROM support_messages WHERE account_id = ?1 LIMIT ?2"
     own = "SELECT rowid FROM support_conversations WHERE account_id = ?1 LIMIT ?2"
-    return run_some(
-        tx,
-        f"DELETE FROM support_messages WHERE number IN ({messages})",  # noqa: S608 - our own words
-        account_id,
-    ) or run_some(
-        tx,
-        f"DELETE FROM support_conversations WHERE rowid IN ({own})",  # noqa: S608 - our own words
-        account_id,
-    )
+    if run_some(tx, f"DELETE FROM support_messages WHERE number IN ({messages})", account_id):  # noqa: S608 - our own words
+        return True
+    return run_some(tx, f"DELETE FROM support_conversations WHERE rowid IN ({own})", account_id)  # noqa: S608

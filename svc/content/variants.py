@@ -1,4 +1,4 @@
-"""Find words that an account has used and that are variants of an asked word: its other forms, or what it misspells."""
+"""Find words of an account that are variants of a word: its other forms, or the words that it misspells."""
 
 import sqlite3
 from collections.abc import Callable
@@ -9,13 +9,13 @@ from os.path import commonprefix
 from svc.content.word_runs import words_beginning
 from svc.content.words import is_unspaced
 
-# Shorter beginnings are shared by words that have nothing in common: "car" and "carpet", "plan" and "planet".
+# Unrelated words share shorter beginnings: "car" and "carpet", "plan" and "planet".
 _COMMON_BEGINNING = 5
 # Shorter words are one letter away from too many others: "rise" and "rice", "honey" and "money".
 _LEAST_MISSPELT = 6
 _LONG_MISSPELT = 8  # from here on two neighbouring letters may be wrong
 _READ = 300  # words with a common beginning, of which the vocabulary of a book has about 50
-_NEAR_READ = 1_000
+_SIMILAR_READ = 1_000
 _KEPT = 12  # a stem takes 50 microseconds
 
 
@@ -35,7 +35,7 @@ def forms_of(conn: sqlite3.Connection, account_id: str, word: str, stem: Callabl
 
 
 def are_forms(one: str, other: str, stem: Callable[[str], str]) -> bool:
-    """Whether two words have one stem, or the shorter of the words, or of their stems, is long and begins the longer one."""
+    """Return whether two words have one stem, or one of them (or of their stems) is a long prefix of the other."""
     return _begins(one, other) or stem(one) == stem(other) or _begins(stem(one), stem(other))
 
 
@@ -44,8 +44,8 @@ def _begins(one: str, other: str) -> bool:
     return len(short) >= _COMMON_BEGINNING and long.startswith(short)
 
 
-def near_words(conn: sqlite3.Connection, account_id: str, word: str) -> list[str]:
-    """Return up to 12 words of the account of which the folded `word` may be a misspelling.
+def similar_words(conn: sqlite3.Connection, account_id: str, word: str) -> list[str]:
+    """Return up to 12 words of the account that the folded `word` may misspell.
 
     The first letter must be right, and the second too unless it was swapped with the third or added.
     """
@@ -56,15 +56,15 @@ def near_words(conn: sqlite3.Connection, account_id: str, word: str) -> list[str
     others = [
         other
         for beginning in {word[:2]: None, word[0] + word[2]: None}
-        for other in words_beginning(conn, account_id, beginning, _NEAR_READ, lengths)
+        for other in words_beginning(conn, account_id, beginning, _SIMILAR_READ, lengths)
     ]
-    return list(islice((other for other in others if is_near(word, other)), _KEPT))
+    return list(islice((other for other in others if is_similar(word, other)), _KEPT))
 
 
-def is_near(word: str, other: str) -> bool:
-    """Whether the words differ in one place only: by a letter that is wrong, missing or added, or by two swapped neighbours.
+def is_similar(word: str, other: str) -> bool:
+    """Return whether the words differ by one wrong, missing or added letter, or by two swapped neighbours.
 
-    In a word of 8 letters or more, these may be any two neighbouring letters.
+    In a word of 8 letters or more, any two neighbouring letters may be wrong.
     """
     start = len(commonprefix((word, other)))  # noqa: RUF071 - as is wanted here
     one, two = word[start:][::-1], other[start:][::-1]

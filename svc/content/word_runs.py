@@ -1,10 +1,10 @@
-"""Store at which places each account's words stand, in sorted runs that are merged in short steps (a log-structured merge tree).
+"""Store the places of each account's words in sorted runs that are merged in short steps (a log-structured merge tree).
 
-A line is a word and a place: "zebra 00000004d2". Each account has its own lines, so that no search reads the words of others.
+A line is a word and a place: "zebra 00000004d2". Each account has its own lines, so a search reads no words of others.
 
 add -> `fresh_words`, a row for each place -> beyond 64 places or 6,000 words a run: sorted lines, in compressed blocks
 tidy_some -> eight runs of one level become one of the next level, a few blocks at a time
-remove -> fresh rows go at once; other lines of a deleted text go when the account's runs are written anew (`word_purges`)
+remove -> fresh rows are deleted at once, other lines of a deleted text when the account's runs are rewritten (`word_purges`)
 
 A step of a merge moves the first lines of its runs to the end of the new run, so that each line is always in some run. A block is
 deleted when all its lines have moved; until then some of them are in two runs, which changes no search.
@@ -40,7 +40,7 @@ _LIVE = {
 
 
 def add(tx: sqlite3.Connection, account_id: str, mark: str, place: int, words: Collection[str]) -> None:
-    """Store that the account's `words`, folded and distinct, stand at `place`, which is below 2**40."""
+    """Store the place, below 2**40, of the account's `words`, which are folded and distinct."""
     if not words:
         return
     text = "\n".join(sorted(mark + word for word in words))
@@ -54,9 +54,9 @@ def add(tx: sqlite3.Connection, account_id: str, mark: str, place: int, words: C
 def remove(tx: sqlite3.Connection, account_id: str, mark: str, first: int, end: int, size_bytes: int) -> None:
     """Remove the words at the places from `first` to below `end`, of one text of `size_bytes` that the same transaction deletes.
 
-    They are added in order and leave `fresh_words` together: where the first is fresh, all are. Otherwise the account's runs must
-    be written anew, which takes 0.5 s of CPU for each MB of its texts. So that begins when a quarter of them was deleted, else
-    after a time that grows with them.
+    They are added in order and leave `fresh_words` together: if the first is fresh, all are. Otherwise the account's runs must be
+    rewritten, which takes 0.5 s of CPU for each MB of texts. This begins when a quarter of them was deleted, else after a time
+    that grows with them.
     """
     rows = tx.execute(
         "DELETE FROM fresh_words WHERE account_id = ? AND place >= ? AND place < ? RETURNING place",
@@ -87,9 +87,9 @@ def remove(tx: sqlite3.Connection, account_id: str, mark: str, first: int, end: 
 def newest_places(
     conn: sqlite3.Connection, account_id: str, mark: str, words: Collection[str], most: int, *, beginning: bool = False
 ) -> list[int]:
-    """Return the `most` newest places where any of `words` stands, or with `beginning` any word that begins so, newest first.
+    """Return the `most` newest places of any of `words`, or with `beginning` of words that begin so, newest first.
 
-    Return what was found until then when the budget of the read is spent.
+    The result is incomplete if the budget of the read is spent.
     """
     found: set[str] = set()
     asked = sorted(mark + word for word in words)
@@ -104,7 +104,7 @@ def newest_places(
     if conn.execute("SELECT 1 FROM word_purges WHERE account_id = ?", (account_id,)).fetchone() is None:
         return places
     live = _live(conn, account_id, mark, places)
-    if len(live) < most and len(places) == most and not spent():  # deleted texts took the place of older ones
+    if len(live) < most and len(places) == most and not spent():  # deleted texts displaced older ones
         return newest_places(conn, account_id, mark, words, 4 * most, beginning=beginning)[:most]
     return [place for place in places if place in live]
 
@@ -127,7 +127,7 @@ def words_beginning(
 
 
 def tidy_some(tx: sqlite3.Connection) -> bool:
-    """Do one step of a merge or of a purge, the short ones first; return whether there was one to do. It takes about 5 ms."""
+    """Do one step of a merge or of a purge, the short ones first; return whether there was one. It takes about 5 ms."""
     row = tx.execute(
         "SELECT account_id, into_run FROM word_runs WHERE into_run IS NOT NULL ORDER BY level, account_id LIMIT 1"
     ).fetchone()
@@ -165,9 +165,9 @@ def _runs(conn: sqlite3.Connection, account_id: str) -> list[int]:
 
 
 def _blocks_at(conn: sqlite3.Connection, account_id: str, line: str) -> list[tuple[int, str, str]]:
-    """Each run of the account, with the first line and the text of the block in which `line` has its place; before all blocks "".
+    """Return each run of the account with the first line and the text of the block where `line` belongs; "" before all blocks.
 
-    One query for all runs takes a third of the time of one for each.
+    One query for all runs takes a third of the time of a query for each.
     """
     rows = conn.execute(
         """
@@ -181,9 +181,9 @@ def _blocks_at(conn: sqlite3.Connection, account_id: str, line: str) -> list[tup
 
 
 def _lines_from(conn: sqlite3.Connection, run: int, first: str, text: str, beginning: str) -> Iterator[tuple[list[str], bool]]:
-    """The lines of a run that begin so, block by block from `text` on, until the budget of the read is spent.
+    """Yield the lines of a run that begin so, block by block from `text` on, until the budget of the read is spent.
 
-    With True where a word fills a block: of the other blocks that it fills only the last one comes.
+    The flag is True if one word fills a block. Of the other blocks with only this word, the last one is yielded.
     """
     while True:
         lines = _lines_beginning(text, beginning)
@@ -206,7 +206,7 @@ def _lines_from(conn: sqlite3.Connection, run: int, first: str, text: str, begin
 
 
 def _places_of(conn: sqlite3.Connection, account_id: str, word: str, most: int) -> list[str]:
-    """The `most` newest places of a word in the account's runs, in order. Of a common word this reads only the last blocks."""
+    """Return the `most` newest places of a word in the account's runs, in order. It reads only the last blocks of a word."""
     beginning = word + " "
     ends = [(_places(text, beginning), run, first) for run, first, text in _blocks_at(conn, account_id, word + "!")]
     newest: list[str] = []
@@ -224,7 +224,7 @@ def _places_of(conn: sqlite3.Connection, account_id: str, word: str, most: int) 
 
 
 def _places_beginning(conn: sqlite3.Connection, account_id: str, beginning: str, most: int) -> set[str]:
-    """The places of all words that begin so, of common words the `most` newest."""
+    """Return the places of all words that begin so, and the `most` newest of common words."""
     found: set[str] = set()
     common: set[str] = set()
     for run, first, text in _blocks_at(conn, account_id, beginning):
@@ -244,7 +244,7 @@ def _word(line: str) -> str:
 
 
 def _lines_beginning(text: str, beginning: str) -> list[str]:
-    """The lines that begin so, of sorted ones or of `fresh_words`, each between two line ends."""
+    """Return the lines of a text that begin so. All lines are sorted, and each is between two line ends."""
     start = text.find("\n" + beginning)
     if start < 0:
         return []
@@ -278,7 +278,7 @@ def _new_run(tx: sqlite3.Connection, account_id: str, level: int) -> int:
 
 
 def _merge_level(tx: sqlite3.Connection, account_id: str, level: int) -> None:
-    """Begin to merge the complete runs of a level, when there are enough."""
+    """Begin to merge the complete runs of a level if there are enough."""
     rows = tx.execute(
         """
         SELECT id FROM word_runs WHERE account_id = ? AND level = ? AND into_run IS NULL
@@ -346,7 +346,7 @@ def _last_line(tx: sqlite3.Connection, run: int) -> str:
 
 
 def _purge_some(tx: sqlite3.Connection, purge_id: int, account_id: str, last_run: int | None) -> None:
-    """Begin to write the next run anew, which leaves out the lines of what was deleted."""
+    """Begin to rewrite the next run without the lines of deleted texts."""
     if last_run is None:
         last_run = max(_runs(tx, account_id), default=0)
         tx.execute("UPDATE word_purges SET last_run = ? WHERE account_id = ? AND id = ?", (last_run, account_id, purge_id))
@@ -358,7 +358,7 @@ def _purge_some(tx: sqlite3.Connection, purge_id: int, account_id: str, last_run
 
 
 def _live_lines(tx: sqlite3.Connection, account_id: str, lines: list[str]) -> list[str]:
-    """The lines of texts that are still stored."""
+    """Return the lines of texts that are still stored."""
     titles = slice(bisect_left(lines, "="), bisect_left(lines, ">"))
     live: list[str] = []
     for mark, part in (("", lines[: titles.start]), ("=", lines[titles]), ("", lines[titles.stop :])):
@@ -372,18 +372,18 @@ def _packed(lines: list[str]) -> bytes:
     text = "\n".join(lines) + "\n"
     width, data = 2 * (len(lines[0]) + 1), text.encode("utf-16-le")
     if width < 256 and len(data) == 2 * len(text) and text[width // 2 - 1 :: width // 2] == "\n" * len(lines):
-        # All lines are of one length, as Chinese ones are: by columns they take less room.
+        # All lines have one length, as in Chinese: columns compress better.
         return zlib.compress(bytes([width]) + b"".join([data[column::width] for column in range(width)]), 4)
     return zlib.compress(b"\0" + text.encode(), 1)
 
 
-@lru_cache(maxsize=256)  # 15 MB at most; a question reads the same blocks again and again
+@lru_cache(maxsize=256)  # 15 MB at most; a question reads the same blocks repeatedly
 def _unpacked(packed: bytes) -> str:
     return _decompressed(packed)
 
 
 def _decompressed(packed: bytes) -> str:
-    """The lines of a block, with a line end before and after each."""
+    """Return the lines of a block, with a line end before and after each."""
     data = zlib.decompress(packed)
     width = data[0]
     if width == 0:

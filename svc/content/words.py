@@ -7,16 +7,16 @@ from functools import cache
 from operator import add
 
 WORD_LENGTH = 64
-# Chinese, Japanese, Korean, Thai, Khmer and their kin: where words have no spaces between, each two neighbours are one.
+# Chinese, Japanese, Korean, Thai, Khmer and similar scripts have no spaces between words: each two neighbours are a word.
 _UNSPACED = "\u0e00-\u109f\u1780-\u17ff\u3040-\u30fa\u30fc-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
 # The breve of Russian \u0439 stays: stemmers need it to recognise the endings of adjectives.
 _ACCENT = re.compile("[\u0300-\u036f](?<![\u0418\u0438]\u0306)")
-# No script puts more than a few marks on a letter; ordering a long run of them takes quadratic time.
+# No script has more than a few marks on a letter; sorting a long run of them takes quadratic time.
 _MARK = "[\u0300-\u036f\u0483-\u0489\u0591-\u05bd\u0610-\u061a\u064b-\u065f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]"
 _PILE = re.compile(f"({_MARK}{{4}}){_MARK}+")
 
 
-@cache  # these three take 25 ms to compile, a part of the start for which nobody should wait
+@cache  # these three take 25 ms to compile, too long for the start
 def _unspaced() -> re.Pattern[str]:
     return re.compile(f"[{_UNSPACED}]")
 
@@ -32,18 +32,18 @@ def _raw_run() -> re.Pattern[str]:
 
 
 def is_unspaced(text: str) -> bool:
-    """Whether `text` begins with a sign of a script that puts no spaces between words."""
+    """Return whether `text` begins with a sign of a script without spaces between words."""
     return text[:1] >= _UNSPACED[0] and _unspaced().match(text) is not None
 
 
 def folded(text: str) -> str:
-    """`text` without case, accents and the like, as words are compared."""
+    """Return `text` without case and accents, for comparison."""
     bare = _ACCENT.sub("", unicodedata.normalize("NFD", _PILE.sub(r"\1", text)))
     return unicodedata.normalize("NFKC", bare).casefold()
 
 
 def words_of(text: str) -> Iterator[str]:
-    """The words of `text`, folded; of a script without spaces each sign and each two neighbours."""
+    """Yield the folded words of `text`; in a script without spaces each sign and each two neighbours."""
     for run in _run().findall(folded(text)):
         if is_unspaced(run):
             for position, sign in enumerate(run):
@@ -55,8 +55,11 @@ def words_of(text: str) -> Iterator[str]:
 
 
 def indexed_words(text: str) -> set[str]:
-    """The words of `text` as the index has them: of a script without spaces all pairs of neighbours, and each last sign with a
-    blank. Any other single sign is found as the beginning of a pair."""
+    """Return the words of `text` for the index.
+
+    In a script without spaces these are all pairs of neighbours, and each last sign with a blank. The index finds other single
+    signs as the beginning of a pair.
+    """
     found: set[str] = set()
     for run in _run().findall(folded(text)):
         if is_unspaced(run):
@@ -68,7 +71,7 @@ def indexed_words(text: str) -> set[str]:
 
 
 def places_of(text: str, wanted: Collection[str], beginning: str | None = None) -> list[tuple[int, int]]:
-    """Where in `text` the folded words `wanted` stand, and words that begin with `beginning`: from and to, in order, apart."""
+    """Return the start and end of each of the folded words `wanted` in `text`, and of words that begin with `beginning`."""
     found: list[tuple[int, int]] = []
     for match in _raw_run().finditer(text):
         run = folded(match[0])
@@ -76,7 +79,7 @@ def places_of(text: str, wanted: Collection[str], beginning: str | None = None) 
             if run[:WORD_LENGTH] in wanted or (beginning is not None and run.startswith(beginning)):
                 found.append(match.span())
             continue
-        for word in wanted:  # signs keep their number when they are folded, or the place is a little off
+        for word in wanted:  # if folding changes the number of signs, the place is slightly wrong
             place = run.find(word)
             while place >= 0:
                 start = min(match.start() + place, match.end() - 1)

@@ -62,7 +62,7 @@ async def list_supports(request: Request[State], caller: Caller) -> Response:
     answers={200: Answer("The conversation with its messages.", SUPPORT_CONVERSATION_WITH_MESSAGES)},
 )
 async def show_support(request: Request[State], caller: Caller) -> Response:
-    return reply(await request.state.db.read(support.shown_whole, caller.id, request.path_params["support_id"]))
+    return reply(await request.state.db.read(support.support_with_messages, caller.id, request.path_params["support_id"]))
 
 
 @describes(

@@ -5,7 +5,7 @@ import sqlite3
 import pytest
 
 from svc.content.language import stemmer
-from svc.content.variants import are_forms, forms_of, is_near, near_words
+from svc.content.variants import are_forms, forms_of, is_similar, similar_words
 from tests.content.test_history import ada, bob, conn, say  # noqa: F401 - fixtures
 
 
@@ -45,7 +45,7 @@ def test_forms_of_a_word_are_known(language: str | None, one: str, other: str, f
     ],
 )
 def test_a_misspelling_differs_in_one_place(word: str, other: str, near: bool) -> None:
-    assert is_near(word, other) is near
+    assert is_similar(word, other) is near
 
 
 def test_forms_are_looked_up_among_the_words_of_the_account(
@@ -70,8 +70,8 @@ def test_a_misspelt_word_is_looked_up_among_the_words_of_the_account(
 ) -> None:
     say(conn, ada, "the restaurant sells cilantro, rice and model b747abc")
     for word in ("restuarant", "restauran", "restaurants", "rstaurant"):
-        assert near_words(conn, ada, word) == ([] if word == "rstaurant" else ["restaurant"]), word
-    assert near_words(conn, ada, "cliantro") == ["cilantro"]  # the second letter, swapped with the third
+        assert similar_words(conn, ada, word) == ([] if word == "rstaurant" else ["restaurant"]), word
+    assert similar_words(conn, ada, "cliantro") == ["cilantro"]  # the second letter, swapped with the third
     for word in ("rise", "model", "zeppelin", "b748abc"):  # short ones, and numbers, misspell nothing
-        assert near_words(conn, ada, word) == []
-    assert near_words(conn, bob, "restuarant") == []
+        assert similar_words(conn, ada, word) == []
+    assert similar_words(conn, bob, "restuarant") == []
