@@ -122,6 +122,8 @@ def test_every_example_of_the_pages_is_one_that_is_run() -> None:
         "prometheus",
         "byok-curl",
         "agent-curl",
+        "codex",
+        "coding-agents",
         "media-curl",
         "agent-python",
         "agent-javascript",
