@@ -6,9 +6,14 @@ import os
 
 from agents import Agent, Runner, function_tool, set_default_openai_client, set_tracing_disabled
 from openai import AsyncOpenAI
+from pydantic import BaseModel
 
 EXPRESSIONS = []
 PROMPT = 'tool calculate {"expression": "12 * 7"}\n---\nsay It is 84.'
+
+
+class Answer(BaseModel):
+    value: int
 
 
 @function_tool
@@ -25,7 +30,14 @@ async def main() -> None:
     whole = await Runner.run(agent, PROMPT)
     streamed = Runner.run_streamed(agent, PROMPT)
     kinds = {event.type async for event in streamed.stream_events()}
-    result = {"whole": whole.final_output, "streamed": streamed.final_output, "expressions": EXPRESSIONS}
+    structured = Agent(name="Teller", model="coder", output_type=Answer)
+    answer = await Runner.run(structured, 'say {"value": 84}')
+    result = {
+        "value": answer.final_output.value,
+        "whole": whole.final_output,
+        "streamed": streamed.final_output,
+        "expressions": EXPRESSIONS,
+    }
     print(json.dumps({**result, "model": type(agent.model).__name__, "kinds": sorted(kinds)}))
 
 

@@ -8,8 +8,15 @@ from langchain_anthropic import ChatAnthropic
 from langchain_core.messages import HumanMessage, ToolMessage
 from langchain_core.tools import tool
 from langchain_openai import ChatOpenAI
+from pydantic import BaseModel
 
 PROMPT = 'say One moment.\ntool calculate {"expression": "12 * 7"}\n---\nsay It is 84.'
+
+
+class Answer(BaseModel):
+    """An answer."""
+
+    value: int
 
 
 @tool
@@ -34,11 +41,13 @@ def tried(model: Any) -> dict[str, Any]:
     (call,) = asked.tool_calls
     messages += [asked, ToolMessage(calculate.invoke(call["args"]), tool_call_id=call["id"])]
     answered = coder.invoke(messages)
+    structured = model("coder").with_structured_output(Answer, method="json_schema")
     return {
         "invoked": echo.invoke("Hello there").text,
         "streamed": streamed,
         "call": [call["name"], call["args"]],
         "answered": answered.text,
+        "structured": structured.invoke('say {"value": 84}').value,
         "tokens": answered.usage_metadata["total_tokens"],
     }
 

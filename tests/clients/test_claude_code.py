@@ -30,16 +30,16 @@ def script_for(folder: Path) -> str:
     )
 
 
-async def claude(lab: Lab, tmp_path: Path, model: str, prompt: str, *, status: int = 0) -> str:
+async def claude(lab: Lab, tmp_path: Path, model: str, prompt: str, *options: str, status: int = 0) -> str:
     """Run `claude -p` in the folder `work` with hello.txt and return its answer."""
     work = tmp_path / "work"
-    work.mkdir()
+    work.mkdir(exist_ok="--continue" in options)
     (work / "hello.txt").write_text("hello\n")
     (work / "dot.png").write_bytes(PNG)
     own = {"ANTHROPIC_BASE_URL": lab.server.base_url, "ANTHROPIC_AUTH_TOKEN": lab.person.key, "ANTHROPIC_MODEL": model}
     env = environment(lab.server, lab.person, tmp_path / "home", **own, **QUIET)
     program = needed(npm_packages) / ".bin" / "claude"
-    arguments = ["-p", prompt, "--permission-mode", "acceptEdits", "--allowedTools", "Read,Bash,Edit"]
+    arguments = ["-p", prompt, "--permission-mode", "acceptEdits", "--allowedTools", "Read,Bash,Edit", *options]
     answer, _ = await asyncio.to_thread(run, [program, *arguments], env, work, status=status)
     return answer.strip()
 
@@ -67,6 +67,17 @@ async def test_claude_code_sends_a_picture_and_loads_a_deferred_tool(lab: Lab, t
     request = lab.upstream.requests[-1].body
     assert "image_url" in json.dumps(request["messages"])
     assert "WebFetch" in {tool["function"]["name"] for tool in request["tools"]}
+
+
+async def test_claude_code_continues_a_session_and_starts_a_sub_agent(lab: Lab, tmp_path: Path) -> None:
+    assert await claude(lab, tmp_path, "claude-sonnet-4-5", "say First.") == "First."
+    script = as_script([("Agent", {"description": "Look", "prompt": "say Sub done.", "subagent_type": "Explore"})])
+    asked_before = len(lab.upstream.requests)
+    assert (await claude(lab, tmp_path, "claude-sonnet-4-5", script, "--continue")).endswith("All done.")
+    asked = [seen.body["messages"] for seen in lab.upstream.requests[asked_before:]]
+    of_agent = [messages for messages in asked if messages[-1]["content"].endswith("say Sub done.")]
+    assert len(of_agent) == 1 and len(of_agent[0]) == 2
+    assert all(messages[2]["content"] == "First." for messages in asked if messages not in of_agent)
 
 
 async def test_claude_code_asks_again_without_a_stream_when_one_breaks(lab: Lab, tmp_path: Path) -> None:

@@ -40,10 +40,10 @@ JAVASCRIPT = script_for(
 )
 
 
-async def codex(lab: Lab, tmp_path: Path, model: str, prompt: str, *, status: int = 0) -> tuple[str, str]:
+async def codex(lab: Lab, tmp_path: Path, model: str, prompt: str, *, status: int = 0, resume: bool = False) -> tuple[str, str]:
     """Run `codex exec` in a folder with hello.txt. Return its last message, and what it shows of the whole run."""
     home, work = tmp_path / "home", tmp_path / "work"
-    work.mkdir()
+    work.mkdir(exist_ok=resume)
     (work / "hello.txt").write_text("hello\n")
     (work / "dot.png").write_bytes(PNG)
     env = environment(lab.server, lab.person, home, CODEX_HOME=str(home))
@@ -53,7 +53,8 @@ async def codex(lab: Lab, tmp_path: Path, model: str, prompt: str, *, status: in
         "request_max_retries = 0\nstream_max_retries = 0\n"
     )
     program = needed(npm_packages) / ".bin" / "codex"
-    arguments = ["exec", "--skip-git-repo-check", "--sandbox", "danger-full-access", prompt]
+    arguments = ["exec", "--skip-git-repo-check", "--sandbox", "danger-full-access"]
+    arguments += ["resume", "--last", prompt] if resume else [prompt]
     message, shown = await asyncio.to_thread(run, [program, *arguments], env, work, status=status)
     return message.strip(), shown
 
@@ -90,6 +91,16 @@ async def test_picture_that_codex_views_reaches_the_model_server(lab: Lab, tmp_p
     script = script_for(call("view_image", path=str(tmp_path / "work" / "dot.png")))
     assert (await codex(lab, tmp_path, "coder", script))[0] == "All done."
     assert "image_url" in json.dumps(lab.upstream.requests[-1].body["messages"])
+
+
+async def test_codex_resumes_a_session_and_starts_a_sub_agent(lab: Lab, tmp_path: Path) -> None:
+    assert (await codex(lab, tmp_path, "thinker", "say First."))[0] == "First."
+    script = script_for(call("spawn_agent", message="say Sub done."))  # a tool of a namespace
+    assert (await codex(lab, tmp_path, "thinker", script, resume=True))[0] == "All done."
+    own = next(seen for seen in reversed(lab.upstream.requests) if "agent_id" in json.dumps(seen.body["messages"]))
+    said = [message for message in own.body["messages"] if message["role"] == "assistant"]
+    assert [message["content"] for message in said] == ["First.", None]
+    assert {message["reasoning_content"] for message in said} == {"Let me think."}
 
 
 async def test_codex_ends_with_an_error_when_the_stream_breaks(lab: Lab, tmp_path: Path) -> None:

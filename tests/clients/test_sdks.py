@@ -39,15 +39,19 @@ async def test_vercel_ai_sdk_generates_streams_and_runs_tools_in_both_formats(la
     result = await played(lab, "vercel_ai.mjs", tmp_path)
     for one in (result["openai"], result["anthropic"]):
         assert (one["generated"], one["finish"], one["streamed"], one["tokens"]) == ("Hello there", "stop", "Hello, stream", True)
-        assert (one["expressions"], one["looped"], one["steps"]) == (["12 * 7"], "It is 84.", 2)
-    assert await lab.spent() == 4 * CALL_MICROS
+        assert (one["expressions"], one["looped"], one["steps"], one["value"]) == (["12 * 7"], "It is 84.", 2, 84)
+    assert await lab.spent() == 6 * CALL_MICROS
 
 
 async def test_openai_agents_sdk_runs_an_agent_with_its_default_model_class(lab: Lab, tmp_path: Path) -> None:
     result = await played(lab, "agents_sdk.py", tmp_path)
-    assert result["whole"] == result["streamed"] == "It is 84." and result["expressions"] == ["12 * 7", "12 * 7"]
+    assert (
+        result["value"] == 84
+        and result["whole"] == result["streamed"] == "It is 84."
+        and result["expressions"] == ["12 * 7", "12 * 7"]
+    )
     assert "raw_response_event" in result["kinds"]
-    assert await lab.spent() == 4 * CALL_MICROS
+    assert await lab.spent() == 5 * CALL_MICROS
 
 
 async def test_langchain_invokes_streams_and_calls_tools_in_both_formats(lab: Lab, tmp_path: Path) -> None:
@@ -55,4 +59,5 @@ async def test_langchain_invokes_streams_and_calls_tools_in_both_formats(lab: La
     for one in (result["openai"], result["anthropic"]):
         assert (one["invoked"], one["streamed"]) == ("Hello there", "Hello, stream")
         assert one["call"] == ["calculate", {"expression": "12 * 7"}] and one["answered"] == "It is 84." and one["tokens"] == 12
-    assert await lab.spent() == 4 * CALL_MICROS
+        assert one["structured"] == 84
+    assert await lab.spent() == 6 * CALL_MICROS

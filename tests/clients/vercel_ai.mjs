@@ -1,7 +1,7 @@
 // The Vercel AI SDK with openai() (Responses) and anthropic() (Messages): text, a stream, and a loop of tools that it runs itself.
 import { createAnthropic } from "@ai-sdk/anthropic";
 import { createOpenAI } from "@ai-sdk/openai";
-import { generateText, stepCountIs, streamText, tool } from "ai";
+import { generateText, Output, stepCountIs, streamText, tool } from "ai";
 import { z } from "zod";
 
 const { BASE_URL, KEY } = process.env;
@@ -29,7 +29,13 @@ async function tried(provider, coder) {
     tools: { calculate },
     stopWhen: stepCountIs(4),
   });
+  const structured = await generateText({
+    model: provider("coder"),
+    prompt: 'say {"value": 84}',
+    output: Output.object({ schema: z.object({ value: z.number() }) }),
+  });
   return {
+    value: structured.output.value,
     generated: generated.text,
     finish: generated.finishReason,
     streamed,
