@@ -94,17 +94,6 @@ async def test_ledger_has_pages_newest_first(service: Service) -> None:
     assert len((await service.client.get("/billing/ledger", headers=headers)).json()["data"]) == 20
 
 
-async def test_after_of_another_account_is_400(service: Service) -> None:
-    _, mine = await funded(service)
-    _, theirs = await funded(service)
-    row = (await service.client.get("/billing/ledger", headers=theirs)).json()["data"][0]
-    answers = [
-        await service.client.get("/billing/ledger", params={"after": after}, headers=mine) for after in (row["id"], "led_x")
-    ]
-    assert [answer.status_code for answer in answers] == [400, 400] and answers[0].content == answers[1].content
-    assert answers[0].json()["error"]["param"] == "after"
-
-
 async def test_usage_counts_by_day_and_model(service: Service) -> None:
     account_id, headers = await funded(service)
     other, _ = await funded(service)
@@ -165,11 +154,6 @@ async def test_usage_has_pages(service: Service, monkeypatch: pytest.MonkeyPatch
 async def test_days_outside_1_to_90_is_400(service: Service, days: str) -> None:
     answer = await service.client.get("/billing/usage", params={"days": days}, headers=await service.bearer())
     assert answer.status_code == 400 and answer.json()["error"]["param"] == "days"
-
-
-@pytest.mark.parametrize("path", ["/billing/account", "/billing/ledger", "/billing/usage"])
-async def test_reading_needs_a_token(service: Service, path: str) -> None:
-    assert (await service.client.get(path)).status_code == 401
 
 
 async def test_token_cannot_add_funds(service: Service) -> None:

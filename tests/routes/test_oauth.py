@@ -577,18 +577,6 @@ async def test_last_identity_cannot_be_unlinked(browser: Browser, provider: Stan
     assert await rows(browser.service, "SELECT * FROM identities") == []
 
 
-async def test_identity_of_another_account_is_404_and_stays(browser: Browser, provider: StandIn) -> None:
-    await browser.sign_in(provider)
-    [(identity_id,)] = await rows(browser.service, "SELECT id FROM identities")
-    answers = [
-        await browser.service.client.delete(f"/user/identities/{name}", headers=await browser.service.bearer())
-        for name in (identity_id, "idn_x")
-    ]
-    assert [answer.status_code for answer in answers] == [404, 404] and answers[0].content == answers[1].content
-    assert len(await rows(browser.service, "SELECT * FROM identities")) == 1
-    assert (await browser.service.client.get("/user/identities", headers=await browser.service.bearer())).json()["data"] == []
-
-
 async def test_identity_of_a_removed_provider_has_no_provider_name(config: Config, clocks: Clocks, provider: StandIn) -> None:
     async with serving(config, clocks) as service:
         headers = bearer((await Browser(service).sign_in(provider))["access_token"])

@@ -34,16 +34,6 @@ async def test_only_the_name_is_required(service: Service, body: dict[str, Any])
     assert (made["instructions"], made["max_planner_steps"]) == ("", None)
 
 
-async def test_fields_set_by_the_service_are_ignored(service: Service) -> None:
-    headers, other = await service.bearer(), await service.sign_up()
-    forged = {"id": "proj_x", "account_id": other["user"]["id"], "created_at": "x", "updated_at": 5}
-    made = await make_project(service, headers, **forged)
-    answer = await service.client.patch(f"/projects/{made['id']}", json=forged, headers=headers)
-    assert answer.status_code == 200 and answer.json() == made
-    assert (await service.client.get(f"/projects/{made['id']}", headers=headers)).json() == made
-    assert (await service.client.get("/projects", headers=bearer(other["access_token"]))).json()["data"] == []
-
-
 async def test_change_keeps_missing_fields_and_null_resets(service: Service) -> None:
     headers = await service.bearer()
     made = await make_project(service, headers, instructions="Be brief.", max_planner_steps=3)
@@ -108,39 +98,9 @@ async def test_list_has_pages_newest_first(service: Service) -> None:
     assert len((await service.client.get("/projects?limit=1000", headers=headers)).json()["data"]) == 25
 
 
-@pytest.mark.parametrize("limit", ["0", "-1", "x", "", "1.5", "\uff19"])
-async def test_limit_is_an_integer_of_at_least_1(service: Service, limit: str) -> None:
-    answer = await service.client.get("/projects", params={"limit": limit}, headers=await service.bearer())
-    assert (answer.status_code, answer.json()["error"]["param"]) == (400, "limit")
-
-
-async def test_project_of_another_account_is_404(service: Service) -> None:
-    mine, theirs = await service.bearer(), await service.bearer()
-    project = await make_project(service, theirs)
-    for method in ("GET", "PATCH", "DELETE"):
-        answers = [
-            await service.client.request(method, f"/projects/{project_id}", json={"name": "mine"}, headers=mine)
-            for project_id in (project["id"], "proj_unknown", "a%00b")
-        ]
-        assert [answer.status_code for answer in answers] == [404, 404, 404]
-        assert answers[0].json() == answers[1].json() == answers[2].json()
-    refusals = [
-        await service.client.get(f"/projects?after={after}", headers=mine) for after in (project["id"], "proj_unknown", "")
-    ]
-    assert [(answer.status_code, answer.json()["error"]["param"]) for answer in refusals] == [(400, "after")] * 3
-    assert refusals[0].json() == refusals[1].json()
-    assert (await service.client.get("/projects", headers=mine)).json()["data"] == []
-    assert (await service.client.get(f"/projects/{project['id']}", headers=theirs)).json() == project
-
-
 async def test_key_can_read_and_write_projects(service: Service) -> None:
     headers = await service.bearer()
     key = bearer((await service.make_key(headers))["key"])
     made = await make_project(service, key)
     assert (await service.client.get(f"/projects/{made['id']}", headers=headers)).json() == made
     assert (await service.client.delete(f"/projects/{made['id']}", headers=key)).status_code == 204
-
-
-async def test_every_method_needs_a_token(service: Service) -> None:
-    for method, path in (("GET", "/projects"), ("POST", "/projects"), *((m, "/projects/x") for m in ("GET", "PATCH", "DELETE"))):
-        assert (await service.client.request(method, path)).status_code == 401
