@@ -125,7 +125,7 @@ class AgentRun:
 
     async def _store(self, end: End) -> None:
         last = self._calls[-1]
-        outcome = await last.end_in(lambda tx: self._store_in(tx, end), left=end.reason in _LEFT)
+        outcome = await last.end_with(lambda tx: self._store_in(tx, end), left=end.reason in _LEFT)
         self._state.metrics.runs.add(outcome.status, outcome.reason or "")
         self._add_log_fields(
             run=self.id,

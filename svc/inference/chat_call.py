@@ -1,8 +1,7 @@
-"""One chat call, paid or free: hold the worst case, ask the engine, settle what it cost (svc/inference/paid_call.py).
+"""One chat call, paid or free. svc/inference/paid_call.py holds and settles its cost.
 
-reserve() -> a hold in the wallet, the output limited to what it affords (402)
-stream() | complete() -> tries until the first byte -> engine (built-in | HTTP) -> svc/inference/wire.py writes it anew
-end() -> the debit, at most the hold, exactly once: after success, fault, interrupt or a caller who left
+reserve() -> a hold in the wallet, with the output limited to what it can pay (402)
+stream() | complete() -> attempts until the first byte -> engine (built-in | HTTP) -> svc/inference/wire.py repairs the answer
 """
 
 import asyncio
@@ -18,22 +17,22 @@ from svc.ids import random_base62
 from svc.inference import field_support, raw_answer, upstream, wire
 from svc.inference.blocks import Chunk, Texts
 from svc.inference.catalog import Model
-from svc.inference.chat_request import drop_aiming_fields, drop_output_limits
+from svc.inference.chat_request import drop_output_limits, drop_routing_fields
 from svc.inference.paid_call import Bill, Engines, PaidCall, Payer
 from svc.inference.tokens import estimated_tokens, worst_input_tokens
 
 DEFAULT_OUTPUT_TOKENS = 4096
 LEAST_OUTPUT_TOKENS = 16
-# More bytes than this a token means that the provider does not heed the limit: no tokenizer averages half of it.
+# An answer with more bytes per token ignores its limit: no tokenizer averages half of this.
 _BYTES_PER_GRANTED_TOKEN = 32
-# How long the count of an answer may take that has told its end, when its caller is gone.
+# How long a finished answer may take to send its usage after the client has disconnected.
 _COUNT_SECONDS = 2.0
-# To write an answer of more text holds up the event loop.
+# Writing a longer answer blocks the event loop.
 _LONG_BYTES = 1024 * 1024
 _LIMITS = ("max_completion_tokens", "max_tokens")
-# Longer answers are stored as well, beyond what was reserved for them.
+# Longer answers are stored as well, beyond their reservation.
 _MOST_RESERVED_BYTES = 256 * 1024
-# How often a limit that is more than the model has is divided by four. A model with a price is never asked without one.
+# How often a limit above the model's own is divided by four. A model with a price always gets a limit.
 _MOST_LOWERED = 2
 
 _NO_USAGE = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
@@ -42,7 +41,7 @@ RawChunks = list[raw_answer.RawChunk]
 
 
 class _BuiltinAnswer:
-    """The built-in models' raw chunks, one at a time."""
+    """The raw chunks of a built-in model, one at a time."""
 
     completion = None
 
@@ -61,11 +60,11 @@ EngineAnswer = raw_answer.RawAnswer | _BuiltinAnswer
 
 
 class ChatCall(PaidCall):
-    """One chat-completions request to `model`; `body` has been checked.
+    """One chat-completions request to `model`, with a checked `body`.
 
-    `added` names the fields that this service has added, which are left out for a model server that refuses them; `ours` those
-    of the body itself that no caller wrote.
-    Making it walks the whole body: one that is `heavy`, with many values or long texts, belongs off the event loop.
+    `added` names the fields that this service has added: they are left out for a model server that refuses them. `ours` names
+    fields of the body without anything of the caller's. The constructor walks the whole body. If the body is `heavy`, with many
+    values or long texts, it must run off the event loop.
     """
 
     def __init__(
@@ -80,15 +79,15 @@ class ChatCall(PaidCall):
         heavy: bool = False,
     ) -> None:
         super().__init__(model, engines, payer)
-        self.begun = False  # whether there is anything of an answer
-        self._reached = False  # whether the model may have read the request
-        self._streamed = False  # whether what has come has been had
-        self._answered = False  # to its end
+        self.begun = False  # there is a part of an answer
+        self._reached = False  # the model may have read the request
+        self._streamed = False  # the client gets the parts of the answer as they come
+        self._answered = False  # completely
         self._answer: dict[str, Any] | None = None
-        self._limits: dict[str, int] = {}  # of the output, once a paid call has its hold
-        self._lowered = 0  # how often the limit was lowered for a model whose own is smaller
+        self._limits: dict[str, int] = {}  # the output limits of a paid call with a hold
+        self._lowered = 0  # how often the limit was lowered
         self._left_out: frozenset[str] = frozenset()  # the added fields that the last request lacked
-        # By model, the fields that it has refused here, and whether the next callers may learn of it.
+        # By model: the fields that it has refused in this call, and whether later calls may rely on it.
         self._refused: dict[str, dict[str, bool]] = {}
         options = body.get("stream_options") or {}
         self._writer = wire.ChunkWriter(
@@ -97,12 +96,12 @@ class ChatCall(PaidCall):
         self._input_tokens = worst_input_tokens(body) if self.paid else 0
         if model.provider is not None:
             body = drop_output_limits(body) if self.paid else body
-            body = body if model.provider.byok else drop_aiming_fields(body, ours)
+            body = body if model.provider.byok else drop_routing_fields(body, ours)
         self._body = body
         self._added = frozenset(added)
         self._heavy = heavy
         if heavy:
-            self._writer.estimated_input()  # counted here, and neither on the event loop nor in the transaction that settles
+            self._writer.estimated_input()  # not on the event loop or in the settlement
 
     @property
     def streams(self) -> bool:
@@ -116,45 +115,32 @@ class ChatCall(PaidCall):
 
     @property
     def estimated_input_tokens(self) -> int:
-        """The estimate for the tokens of the request."""
+        """The estimated tokens of the request."""
         return self._writer.estimated_input()
 
     @property
     def most_bytes(self) -> int:
-        """The room to reserve for the text of one choice: 32 bytes a token of the output limit, at most 256 KiB."""
+        """The room to reserve for the text of one choice."""
         return min(self._wanted_tokens()[0] * _BYTES_PER_GRANTED_TOKEN, _MOST_RESERVED_BYTES)
 
     @property
     def message(self) -> dict[str, Any]:
-        """The assistant's message, as far as it has come."""
-        if self._answer is not None:
-            first: dict[str, Any] = self._answer["choices"][0]["message"]
-            return first
-        return self._writer.content()
+        """The assistant's message so far."""
+        return self._answer["choices"][0]["message"] if self._answer else self._writer.content()
 
     @property
     def finish_reason(self) -> str | None:
-        """Why the answer ended; None for one that was cut off."""
-        if self._answer is not None:
-            reason: str = self._answer["choices"][0]["finish_reason"]
-            return reason
-        return self._writer.finish_reason()
+        """The reason why the answer ended. None if it was cut off."""
+        return self._answer["choices"][0]["finish_reason"] if self._answer else self._writer.finish_reason()
 
     @property
     def usage(self) -> Mapping[str, int]:
-        """The tokens of the call: `prompt_tokens`, `completion_tokens`, `total_tokens`, and what else was told of them; none when
-        it ended without any output, which costs nothing but for a caller who left."""
-        if self._answer is not None and not self._failed:
-            usage: Mapping[str, int] = self._answer["usage"]
-            return usage
-        if self._answered:
+        """The tokens of the call, with the details of the model server. Zero if it ended without output and with a client."""
+        if self._answered and (self._streamed or not self._failed):
             return self._writer.usage
-        if (self._streamed and self._writer.text_bytes) or (self._left and self._reached):
-            return self._usage_so_far()
-        return _NO_USAGE
-
-    def _usage_so_far(self) -> dict[str, int]:
-        # What a model server counts on the way may be a mere placeholder (0 until the end): it is not less than was produced.
+        if not (self._streamed and self._writer.text_bytes) and not (self._left and self._reached):
+            return _NO_USAGE
+        # Before the end, a model server's count may be a placeholder (0). It is at least the estimate for the output.
         reported, produced = self._writer.usage, estimated_tokens(self._writer.text_bytes)
         prompt = reported["prompt_tokens"] or self._writer.estimated_input()
         completion = max(reported["completion_tokens"], produced)
@@ -162,10 +148,8 @@ class ChatCall(PaidCall):
 
     # --- money
 
-    def reserve_in(self, tx: sqlite3.Connection) -> None:
-        """`reserve` inside a transaction. The output is limited to what the wallet affords."""
-        if not self.paid:
-            return
+    def hold_in(self, tx: sqlite3.Connection) -> None:
+        """Hold the highest possible cost. The output is limited to what the wallet can pay."""
         prices, choices = self._asked.prices, int(self._body.get("n") or 1)
         wanted, asked_for = self._wanted_tokens()
         granted = wanted
@@ -174,7 +158,7 @@ class ChatCall(PaidCall):
         except ApiError:
             available_micros = wallet.available_micros(tx, self._payer.account_id)
             affordable = wallet.affordable_output_tokens(prices, self._input_tokens, available_micros) // choices
-            # Below the least useful answer the hold is tried as it is, and refused with what is missing.
+            # If not even the shortest answer is affordable, this hold fails and its error names the missing amount.
             granted = min(wanted, max(affordable, LEAST_OUTPUT_TOKENS))
             self.hold(tx, wallet.cost_micros(prices, self._input_tokens, granted * choices))
         self._limits = dict.fromkeys(asked_for or ("max_tokens",), granted)
@@ -183,7 +167,7 @@ class ChatCall(PaidCall):
             self._added |= {"max_tokens"}
 
     def _wanted_tokens(self) -> tuple[int, list[str]]:
-        """The output limit of the request, and the names of the fields that give it; 4,096 where there is none."""
+        """Return the output limit of the request, or the default, and the names of the fields with a limit."""
         asked_for = [name for name in _LIMITS if self._body.get(name) is not None]
         limits = (int(self._body[name]) for name in asked_for if self._body[name] >= 1)
         return min(limits, default=DEFAULT_OUTPUT_TOKENS), asked_for
@@ -196,7 +180,7 @@ class ChatCall(PaidCall):
     # --- the answer
 
     async def stream(self) -> AsyncGenerator[list[Chunk | Texts], None]:
-        """The answer's chunks, as many at a time as came together. Raises ApiError for a fault of the upstream, at any moment."""
+        """Yield the chunks of the answer, those of one read together. Raises ApiError for a fault of the model server."""
         self._streamed = True
         try:
             answer, raws = await self.tried(self._begin)
@@ -216,13 +200,12 @@ class ChatCall(PaidCall):
             self._answered = True
             yield [*last]
         except UpstreamFault as fault:
-            self.ended(fault)
             raise self.caller_error(fault) from fault
         finally:
             self._note_end()
 
     def _read(self, raws: RawChunks) -> tuple[list[Chunk | Texts], UpstreamFault | None]:
-        """What came together, written anew up to the fault that there may be in it."""
+        """Return the repaired chunks up to the first fault, and the fault."""
         chunks: list[Chunk | Texts] = []
         fault = None
         try:
@@ -235,11 +218,8 @@ class ChatCall(PaidCall):
 
     @contextlib.asynccontextmanager
     async def _read_to_the_count(self, answer: EngineAnswer) -> AsyncGenerator[None, None]:
-        """Reads on for the count of an answer that has told its end, for up to 2 s even where the block is left meanwhile.
-
-        An answer that was cut has no end that could be waited for.
-        """
-        if self._writer.cut:
+        """Read the usage of a finished answer beside the block, even if the block is cancelled."""
+        if self._writer.cut:  # the model server would not end
             yield
             return
         reading = asyncio.ensure_future(self._read_on(answer))
@@ -252,8 +232,8 @@ class ChatCall(PaidCall):
                 await asyncio.wait([reading], timeout=_COUNT_SECONDS)
             finally:
                 reading.cancel()
-                reading.add_done_callback(lambda task: task.cancelled() or task.exception())  # looked at, once there is nobody
-                await asyncio.wait([reading])  # what it reads from is closed next, which must not be running still
+                reading.add_done_callback(lambda task: task.cancelled() or task.exception())  # no warning about its exception
+                await asyncio.wait([reading])  # the answer is closed next
 
     async def _read_on(self, answer: EngineAnswer) -> None:
         while (raws := await answer.more()) is not None:
@@ -262,7 +242,7 @@ class ChatCall(PaidCall):
                 raise fault
 
     async def complete(self) -> tuple[dict[str, Any], bytes]:
-        """Return the answer as one `chat.completion`, and that as JSON. Raises ApiError for a fault of the upstream."""
+        """Return the answer as one `chat.completion`, and its JSON. Raises ApiError for a fault of the model server."""
         writer = self._writer
         writer.whole = True
         try:
@@ -273,7 +253,7 @@ class ChatCall(PaidCall):
                     for raw in raws:
                         writer.feed(raw)
                     if writer.cut and writer.finished:
-                        break  # a stream that nobody asked for, and that goes on beyond its grant
+                        break  # an unrequested stream that ignores its limit
                     raws = await answer.more()
             finally:
                 await answer.aclose()
@@ -281,9 +261,8 @@ class ChatCall(PaidCall):
                 long = writer.text_bytes > _LONG_BYTES
                 written = await asyncio.to_thread(writer.answer, True) if long else writer.answer()
             self._answer = written[0]
-            self.begun = True
+            self.begun = self._answered = True
         except UpstreamFault as fault:
-            self.ended(fault)
             raise self.caller_error(fault) from fault
         finally:
             self._note_end()
@@ -297,7 +276,7 @@ class ChatCall(PaidCall):
     # --- the engine
 
     async def _begin(self, model: Model) -> tuple[EngineAnswer, RawChunks | None]:
-        """The answer of `model` and what comes first of it. Raises UpstreamFault, ApiError."""
+        """Return the answer of `model` and its first chunks. Raises UpstreamFault, ApiError."""
         body = {**self._body, **self._limits, "model": model.name}
         answer: EngineAnswer
         if model.provider is None:
@@ -339,13 +318,13 @@ class ChatCall(PaidCall):
         if model.provider is None:
             return False
         if fields := field_support.refused_fields(fault, self._added) - self._left_out:
-            # Where the request itself holds the name of a field, the words of the error may be the caller's. So may they be where
-            # the model server reads an address in the request.
+            # The words of the error may be the caller's if the request contains the name of a field, or an address that the model
+            # server reads.
             callers = field_support.without({**self._body, "model": ""}, fields)  # the model's name is the operator's
             text = (await upstream.dump(callers, self._heavy)).lower()
             learnable = {field: field.encode() not in text and b'_url"' not in text for field in fields}
             if self.paid and not learnable.get("stream_options", True):
-                del learnable["stream_options"]  # without it the tokens are not counted: a caller must not bring that about
+                del learnable["stream_options"]  # without it tokens are not counted, which a caller must not cause
             self._refused.setdefault(model.id, {}).update(learnable)
             return bool(learnable)
         limit = 0 if self._body.get("max_tokens") is not None else self._limits.get("max_tokens", 0)

@@ -1,4 +1,4 @@
-"""What may not travel to an operator's provider, and what a priced request may not hold."""
+"""Fields of a chat request that must not reach a model server."""
 
 import re
 from collections.abc import Collection, Mapping
@@ -11,7 +11,7 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-# --- what would make a priced answer longer than was paid for, or leave its tokens uncounted
+# --- fields that would make an answer longer than its hold, or leave its tokens uncounted
 
 _LIMITS = _words(
     """
@@ -24,15 +24,14 @@ _SPREAD = frozenset({"extrabody", "options", "generationconfig", "parameters", "
 
 
 def drop_output_limits(body: dict[str, Any]) -> dict[str, Any]:
-    """Return `body` without the fields that servers read in place of `max_tokens`, `max_completion_tokens`, `n` and
-    `stream_options`, or beside them."""
+    """Return `body` without other names of `max_tokens`, `max_completion_tokens`, `n` and `stream_options`."""
     options = body.get("stream_options") or {}
     kept = {
         name: value if name in DOCUMENTED_FIELDS or _bare(name) not in _SPREAD else _without_limits(value)
         for name, value in body.items()
         if name in DOCUMENTED_FIELDS or _bare(name) not in _LIMITS
     }
-    if options:  # a server in Go takes INCLUDE_USAGE for include_usage
+    if options:  # a server in Go reads INCLUDE_USAGE as include_usage
         kept["stream_options"] = {
             name: value for name, value in options.items() if name == "include_usage" or _bare(name) != "includeusage"
         }
@@ -46,14 +45,14 @@ def _without_limits(value: Any) -> Any:
 
 
 def _bare(name: str) -> str:
-    return name.casefold().replace("_", "").replace("-", "")  # as Go does, which takes U+017F for s and U+212A for k
+    return name.casefold().replace("_", "").replace("-", "")  # like Go, which reads U+017F as s and U+212A as k
 
 
-# --- what would re-aim a proxy
+# --- fields that would make a proxy route the request elsewhere
 
-# Keys in any spelling (Go proxies match without case, Node ones say `apiKey`), without `_` and `-`: the destination and the
-# credentials of LiteLLM and its kin, out of the list that its proxy refuses in a request's body.
-_AIMING = _words(
+# Destinations and credentials of LiteLLM and similar proxies, from the list that LiteLLM refuses in a request's body. Without
+# case, `_` and `-`: proxies in Go ignore case, and those in Node use `apiKey`.
+_ROUTING = _words(
     """
     apibase apikey apitype apiversion baseurl authorization xapikey extraheaders defaultheaders extraquery
     defaultquery userconfig modellist deploymentid deploymenturl s3endpointurl regionname sagemakerbaseurl
@@ -62,17 +61,16 @@ _AIMING = _words(
     contentpolicyfallbacks mockresponse mocktimeout mocktoolcalls
     """
 )
-_AIMING_PREFIX = re.compile(
+_ROUTING_PREFIX = re.compile(
     "(?:litellm|aws|vertex|azure|watsonx|oci|langfuse|langsmith|humanloop|arize|posthog|braintrust|lunary|phoenix|wandb|weave"
     "|helicone|dd)[_-]",
     re.IGNORECASE,
 )
-# Words of everyday use: they aim only where a proxy reads its own parameters, that is at the top (or in what is spread there).
-# `models`, `provider` and `route` are OpenRouter's: another model at the operator's expense. `model` may be spelt otherwise, or
-# be in extra_body.
-_AIMING_AT_TOP = _words("headers proxy proxies organization project fallbacks models provider route client httpclient model")
+# Common words, which route only at the top level, where a proxy reads its own parameters. With OpenRouter's `models`, `provider`
+# and `route`, callers could use another model at the operator's expense. `model` may be in another spelling or in `extra_body`.
+_ROUTING_AT_TOP = _words("headers proxy proxies organization project fallbacks models provider route client httpclient model")
 _SPREAD_AT_TOP = frozenset({"extra_body"})
-# Where such a word is the caller's own: the properties of a JSON schema, or the arguments of a call that a model made.
+# In these values such a word is a name of the caller's: a property of a JSON schema, or an argument of a tool call.
 _OPAQUE: Mapping[str, frozenset[str]] = {
     "tools": frozenset({"parameters", "input_schema"}),
     "functions": frozenset({"parameters"}),
@@ -85,41 +83,41 @@ _HOLDERS = frozenset({dict, list})
 _OPAQUE_FIELDS = frozenset({"guided_json", "json_schema"})
 
 
-def drop_aiming_fields(body: dict[str, Any], ours: Collection[str] = ()) -> dict[str, Any]:
-    """`body` without the fields, at any depth, by which a proxy at an operator's provider would send it elsewhere or under
-    another key. Text is never touched; nor are the JSON schemas of tools and `response_format` and
-    the arguments of tool calls, where such a word names a property of the caller's. `metadata` is no exception: proxies do
-    read destinations out of it. The fields `ours`, which no caller wrote, are left as they are.
+def drop_routing_fields(body: dict[str, Any], ours: Collection[str] = ()) -> dict[str, Any]:
+    """Return `body` without the fields, at any depth, with which a proxy would use another destination or key.
+
+    Texts, JSON schemas and the arguments of tool calls are kept. `metadata` is not: proxies read destinations from it. The fields
+    `ours`, which hold nothing of the caller's, are kept.
     """
     return {
         key: value
         if type(value) not in _HOLDERS or key in _OPAQUE_FIELDS or key in ours
-        else _without_aim(value, _OPAQUE.get(key, _NONE), key in _SPREAD_AT_TOP)
+        else _without_routing(value, _OPAQUE.get(key, _NONE), key in _SPREAD_AT_TOP)
         for key, value in body.items()
-        if key in _HARMLESS or not _aims(key, at_top=True)
+        if key in _HARMLESS or not _routes(key, at_top=True)
     }
 
 
-def _without_aim(value: Any, opaque: frozenset[str], at_top: bool = False) -> Any:
+def _without_routing(value: Any, opaque: frozenset[str], at_top: bool = False) -> Any:
     if isinstance(value, list):
-        return [_without_aim(item, opaque) for item in value]
+        return [_without_routing(item, opaque) for item in value]
     if isinstance(value, dict):
         if not at_top and _HARMLESS.issuperset(value) and _HOLDERS.isdisjoint(map(type, value.values())):
-            return value  # as most messages
+            return value  # like most messages
         return {
-            key: item if type(item) not in _HOLDERS or key in opaque else _without_aim(item, opaque)
+            key: item if type(item) not in _HOLDERS or key in opaque else _without_routing(item, opaque)
             for key, item in value.items()
-            if (key in _HARMLESS and not at_top) or not _aims(key, at_top)
+            if (key in _HARMLESS and not at_top) or not _routes(key, at_top)
         }
     return value
 
 
-# The documented names, which most requests have and no other, need no closer look.
+# Most requests have only these names.
 _HARMLESS = DOCUMENTED_FIELDS | _words(
     "role content type text name tool_calls tool_call_id function description parameters strict id arguments"
 )
 
 
-def _aims(key: str, at_top: bool) -> bool:
+def _routes(key: str, at_top: bool) -> bool:
     bare = _bare(key)
-    return bare in _AIMING or bool(_AIMING_PREFIX.match(key)) or (at_top and bare in _AIMING_AT_TOP)
+    return bare in _ROUTING or bool(_ROUTING_PREFIX.match(key)) or (at_top and bare in _ROUTING_AT_TOP)

@@ -15,7 +15,7 @@ from svc.content.contents import CONTENT_BYTES
 from svc.errors import UpstreamFault
 from svc.inference import upstream_media
 from svc.inference.catalog import Model, Provider
-from svc.inference.chat_request import drop_aiming_fields
+from svc.inference.chat_request import drop_routing_fields
 from svc.inference.media_engines import MediaEngines, storage
 from svc.inference.paid_call import Bill, PaidCall, Payer
 from svc.inference.pictures import Picture, pictures_in
@@ -57,9 +57,8 @@ class ImageCall(PaidCall):
         one = width * height * 3 + _HEAD_BYTES if self._model.provider is None else _PROVIDERS_BYTES
         return self._request.count * one
 
-    def reserve_in(self, tx: sqlite3.Connection) -> None:
-        if self.paid:
-            self.hold(tx, self._request.count * self._asked.prices["micros_per_image"])
+    def hold_in(self, tx: sqlite3.Connection) -> None:
+        self.hold(tx, self._request.count * self._asked.prices["micros_per_image"])
 
     def bill(self) -> Bill:
         made = 0 if self._failed else self._made
@@ -100,7 +99,7 @@ class ImageCall(PaidCall):
     async def _ask(self, provider: Provider, model_name: str) -> AsyncGenerator[Picture, None]:
         body = {**self._request.body, "model": model_name, "n": self._request.count}
         # In a thread, because a body may hold many values.
-        body = body if provider.byok else await asyncio.to_thread(drop_aiming_fields, body)
+        body = body if provider.byok else await asyncio.to_thread(drop_routing_fields, body)
         client = self._engines.way_to(provider)
         with self._media.spool() as file, storage():
             await upstream_media.images(client, provider, body, file)

@@ -10,7 +10,7 @@ from typing import Any, BinaryIO, NamedTuple
 from svc.builtin.voice import CONTENT_TYPES
 from svc.inference import upstream_media
 from svc.inference.catalog import Model
-from svc.inference.chat_request import drop_aiming_fields
+from svc.inference.chat_request import drop_routing_fields
 from svc.inference.media_engines import MediaEngines, storage
 from svc.inference.paid_call import Bill, PaidCall, Payer
 
@@ -58,9 +58,8 @@ class SpeechCall(PaidCall):
         """The audio tokens of the speech."""
         return min(ceil(self.seconds / _SECONDS_PER_TOKEN - 1e-6), self._request.most_tokens)
 
-    def reserve_in(self, tx: sqlite3.Connection) -> None:
-        if self.paid:
-            self.hold(tx, self._cost_micros(self._asked, self._request.most_tokens))
+    def hold_in(self, tx: sqlite3.Connection) -> None:
+        self.hold(tx, self._cost_micros(self._asked, self._request.most_tokens))
 
     def bill(self) -> Bill:
         seconds, tokens = (0.0, 0) if self._failed else (self.seconds, self.tokens)
@@ -95,7 +94,7 @@ class SpeechCall(PaidCall):
             return
         body = {**request.body, "model": model.name, "input": request.text, "response_format": request.format}
         # In a thread, because a body may hold many values.
-        body = body if model.provider.byok else await asyncio.to_thread(drop_aiming_fields, body)
+        body = body if model.provider.byok else await asyncio.to_thread(drop_routing_fields, body)
         tracks = upstream_media.speech(
             self._engines.way_to(model.provider),
             model.provider,

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from svc.inference.chat_request import drop_aiming_fields, drop_output_limits
+from svc.inference.chat_request import drop_output_limits, drop_routing_fields
 
 # fmt: off
 AIMING = [
@@ -30,7 +30,7 @@ def test_fields_that_re_aim_a_proxy_are_dropped_at_any_depth(name: str) -> None:
         "response_format": {"type": "json_schema", "json_schema": {"name": "n", name: "x"}},
     }
     before = copy.deepcopy(body)
-    assert drop_aiming_fields(body) == {
+    assert drop_routing_fields(body) == {
         "model": "m",
         "extra_body": {"deep": [{"deeper": {}}]},
         "metadata": {"kept": "y"},
@@ -43,7 +43,7 @@ def test_fields_that_re_aim_a_proxy_are_dropped_at_any_depth(name: str) -> None:
 
 def test_a_model_in_another_spelling_or_in_extra_body_is_dropped() -> None:
     body = {"model": "m", "Model": "x", "MODEL": "x", "extra_body": {"model": "x"}, "metadata": {"model": "x"}, "messages": []}
-    assert drop_aiming_fields(body) == {"model": "m", "extra_body": {}, "metadata": {"model": "x"}, "messages": []}
+    assert drop_routing_fields(body) == {"model": "m", "extra_body": {}, "metadata": {"model": "x"}, "messages": []}
 
 
 # A server in Go takes U+212A for k and U+017F for s, and capitals for small letters.
@@ -60,7 +60,7 @@ def test_limits_and_the_count_have_one_spelling_for_a_priced_model(name: str) ->
 @pytest.mark.parametrize("name", ["headers", "proxies", "organization", "fallbacks", "models", "provider"])
 def test_everyday_words_are_dropped_only_where_a_proxy_reads_its_own_parameters(name: str) -> None:
     body = {"model": "m", name: ["x"], "extra_body": {name: "x"}, "metadata": {name: "x"}}
-    assert drop_aiming_fields(body) == {"model": "m", "extra_body": {}, "metadata": {name: "x"}}
+    assert drop_routing_fields(body) == {"model": "m", "extra_body": {}, "metadata": {name: "x"}}
 
 
 def test_schemas_and_arguments_of_the_callers_keep_such_words_as_their_own() -> None:
@@ -78,7 +78,7 @@ def test_schemas_and_arguments_of_the_callers_keep_such_words_as_their_own() -> 
         "top_k": 5,
         "chat_template_kwargs": {"enable_thinking": False},
     }
-    assert drop_aiming_fields(body) == body
+    assert drop_routing_fields(body) == body
 
 
 @given(
@@ -103,5 +103,5 @@ def test_what_is_dropped_of_a_body_does_not_depend_on_what_else_it_holds(
 ) -> None:
     # One of documented fields alone, with messages that are nothing but texts, is not looked at closely.
     body = {**fields, "messages": messages}
-    for drop in (drop_aiming_fields, drop_output_limits):
+    for drop in (drop_routing_fields, drop_output_limits):
         assert drop({**body, "x_unknown": [{}]}) == {**drop(body), "x_unknown": [{}]}

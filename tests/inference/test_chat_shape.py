@@ -245,4 +245,4 @@ def test_a_message_that_is_nothing_but_a_text_is_judged_as_among_others(message:
     assert is_taken(message) == is_taken({"role": "user", "content": []}, message)
 
 
-# --- what would re-aim a proxy
+# --- fields that route a proxy

@@ -703,7 +703,7 @@ async def test_a_settlement_that_is_cancelled_or_repeated_is_one_debit_with_its_
         settling.cancel()
         await asyncio.gather(settling, return_exceptions=True)
         # As an agent run does whose turn was cut off in its settlement.
-        await call.end_in(lambda tx: None, left=False)
+        await call.end_with(lambda tx: None, left=False)
         await call.end()
         assert call.cost_micros == 17 and await lab.balance(person) == 1_000 - 17 * (turns + 1)
     (used,) = (await lab.get(person, "/billing/usage"))["data"]
