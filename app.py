@@ -1,11 +1,11 @@
-"""The map: every endpoint with its guards, and what lives as long as the server. `python app.py` serves."""
+"""The table of endpoints with their guards, and the start of the application. `python app.py` serves."""
 
 import gc
 import signal
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until it serves: a terminal that is closed must not end the start
-    gc.disable()  # until the start is over: it makes what stays, and to look for waste in that takes a seventh of its time
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # during the start, which the end of a terminal must not stop
+    gc.disable()  # during the start, whose objects stay: collections would take a seventh of its time
 
 import asyncio
 import contextlib
@@ -169,15 +169,15 @@ ROUTES = [
     ("GET", "/static/{path:path}", pages.static),
     ("GET", "/", pages.show_start),
 ]
-_COMPILED = routes(ROUTES)  # once for every application: it takes longer than the rest of one
+_COMPILED = routes(ROUTES)  # shared by all applications, because it takes longer than the rest of one
 
 
 def create_app(config: Config) -> Starlette:
-    """The ASGI application for `config`. Opens nothing: that is the lifespan's work, which raises StartError."""
+    """Return the ASGI application for `config`. Its lifespan opens everything and raises StartError."""
     ground = Ground(config, Log(config.log_fd), Metrics(), Drain(), BodyBudget())
     app = Starlette()
     app.router = ExactFirst(_COMPILED, lifespan=partial(_lifespan, ground=ground))
-    # In the place of Starlette's own layers, which take as long as a short answer itself.
+    # In place of Starlette's own layers, which take as long as a short answer.
     app.middleware_stack = Edge(app.router, config, ground.log, ground.metrics, ground.bodies, ground.drain)
     app.state.drain = ground.drain
     app.state.start_error = None
@@ -186,7 +186,7 @@ def create_app(config: Config) -> Starlette:
 
 
 class Ground(NamedTuple):
-    """What the application has before its lifespan begins, because what stands around every request needs it, too."""
+    """What exists before the lifespan, because the layer around every request needs it."""
 
     config: Config
     log: Log
@@ -209,10 +209,9 @@ async def _lifespan(app: Starlette, ground: Ground) -> AsyncIterator[State]:
 
 
 async def _open_storage(ground: Ground, stack: contextlib.AsyncExitStack) -> tuple[secrets.DataFolder, Database]:
-    """The locked data folder and the database, with what a crash left open ended. Raises StartError."""
+    """Return the locked data folder and the database, after what a crash left open was ended. Raises StartError."""
     config = ground.config
-    folder = secrets.open_folder(config.data_dir)
-    stack.callback(folder.close)
+    folder = stack.enter_context(contextlib.closing(secrets.open_folder(config.data_dir)))
     db = await open_database(folder.path / secrets.DATABASE, between=fulltext.index_some, committed=ground.metrics.count_commit)
     stack.push_async_callback(db.close)
     stack.callback(asyncio.create_task(fulltext.purge_in_time(db)).cancel)
@@ -227,10 +226,10 @@ async def _open_storage(ground: Ground, stack: contextlib.AsyncExitStack) -> tup
 
 
 def _end_leftovers(tx: sqlite3.Connection, config: Config, folder: secrets.DataFolder) -> str | None:
-    """One transaction: each takes as long as all of them. Return a warning for the log."""
+    """End what a crash left open, in one transaction, because its commit takes most of the time. Return a warning for the log."""
     warning = secrets.check_master(tx, folder, config.new_secrets, count_sealed, drop_sealed)
     quota.set_limit(tx, config.account_bytes)
-    wallet.release_all(tx)  # the holds of requests that died with the process
+    wallet.release_all(tx)  # of requests that ended with the process
     quota.release_all(tx)
     runs.end_interrupted_runs(tx, config.clock())
     contents.delete_unfinished(tx)
@@ -238,7 +237,7 @@ def _end_leftovers(tx: sqlite3.Connection, config: Config, folder: secrets.DataF
 
 
 class Outside(NamedTuple):
-    """The ways out of the process: `outbound` to what the operator configured, `guarded` to what users name."""
+    """What sends requests: `outbound` to hosts of the operator's settings, `guarded` to hosts that users name."""
 
     outbound: Outbound
     guarded: Outbound
@@ -250,15 +249,13 @@ class Outside(NamedTuple):
 
 
 async def _open_outside(ground: Ground, folder: secrets.DataFolder, stack: contextlib.AsyncExitStack) -> Outside:
-    """The clients, the catalog and what else the service asks of others; nothing is asked yet. Raises StartError."""
+    """Return the clients and the catalog. No request is sent yet. Raises StartError."""
     config = ground.config
     allow = public_or_private_address if config.private_addresses else public_address
-    resolver = Resolver()
-    stack.push_async_callback(resolver.aclose)
+    resolver = await stack.enter_async_context(contextlib.aclosing(Resolver()))
     resolve = config.resolve or resolver
-    outbound, guarded = Outbound(), Outbound(allow=allow, resolve=resolve)
-    stack.push_async_callback(outbound.aclose)
-    stack.push_async_callback(guarded.aclose)
+    outbound = await stack.enter_async_context(contextlib.aclosing(Outbound()))
+    guarded = await stack.enter_async_context(contextlib.aclosing(Outbound(allow=allow, resolve=resolve)))
     catalog = _catalog(config, outbound)
     stack.push_async_callback(catalog.close)
     return Outside(
@@ -275,16 +272,14 @@ async def _open_outside(ground: Ground, folder: secrets.DataFolder, stack: conte
 async def _start_work(
     ground: Ground, folder: secrets.DataFolder, db: Database, outside: Outside, stack: contextlib.AsyncExitStack
 ) -> State:
-    """Starts what works in the background, and gathers what handlers need."""
+    """Start the background work, and return what handlers need."""
     config = ground.config
     usage = UsageCounter(db)
     stack.push_async_callback(usage.close)
     key_uses = WriteBuffer(db, mark_keys_used, "unsynced")
     stack.push_async_callback(key_uses.close)
-    offload = Offload()
-    stack.callback(offload.close)
-    passwords = Passwords(config.argon2_memory_kib, config.argon2_time_cost)
-    stack.callback(passwords.close)
+    offload = stack.enter_context(contextlib.closing(Offload()))
+    passwords = stack.enter_context(contextlib.closing(Passwords(config.argon2_memory_kib, config.argon2_time_cost)))
     painter, speaker = ProcessPool("svc.builtin.painter.paint"), ProcessPool("svc.builtin.speak")
     stack.push_async_callback(painter.close)
     stack.push_async_callback(speaker.close)
@@ -327,7 +322,7 @@ async def _start_work(
         await stack.enter_async_context(
             status_socket(folder.path, {"status": partial(now, state), "settings": partial(settings, config)})
         )
-    except OSError as error:  # a file system without sockets: the service is as good without 'svc status'
+    except OSError as error:  # the file system has no sockets: only 'svc status' needs them
         ground.log("status", level="warning", message="svc status will not work", error=error.strerror)
     return state
 
@@ -346,12 +341,12 @@ async def _payments(config: Config, folder: secrets.DataFolder, stack: contextli
 async def _identity_providers(config: Config, stack: contextlib.AsyncExitStack) -> dict[str, SignInProvider]:
     if not config.identity_providers:
         return {}
-    # Late: httpx and the proof of their tokens would be a fifth of a start that knows no such provider.
+    # Late: without such a provider, httpx and the verification of tokens would take a fifth of the start.
     from svc.auth.github import GitHub
     from svc.auth.openid import OpenID
     from svc.outbound.transport import httpx_client
 
-    # The operator names them: they may be at any address.
+    # The operator names them, so any address is allowed.
     client = await stack.enter_async_context(httpx_client(Outbound(max_idle=8)))
     openid = partial(OpenID, client=client, clock=config.clock, monotonic=config.monotonic)
     return {one.name: GitHub(one, client) if one.name == "github" else openid(one) for one in config.identity_providers}
@@ -371,13 +366,13 @@ def _catalog(config: Config, outbound: Outbound) -> Catalog:
 
 
 async def _reload(ground: Ground, outside: Outside) -> None:
-    """Read the catalog again. If it is wrong, one log line says why and the models stay as they are."""
+    """Read the catalog again. If it is invalid, the error is logged and the models stay."""
     if ground.config.catalog is None:
         return
     try:
         catalog = await asyncio.to_thread(_catalog, ground.config, outside.outbound)
     except StartError as error:
-        ground.log("catalog", level="warning", message=f"the models stay as they were: {error}")
+        ground.log("catalog", level="warning", message=f"the catalog is not replaced: {error}")
         return
     if not ground.drain.draining:
         outside.catalog.replace_by(catalog)
@@ -385,7 +380,7 @@ async def _reload(ground: Ground, outside: Outside) -> None:
 
 
 def main() -> int:
-    """Serves until a signal; the exit status."""
+    """Serve until a signal. Return the exit status."""
     try:
         return run(from_environ(os.environ), create_app)
     except StartError as error:
