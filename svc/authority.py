@@ -1,5 +1,6 @@
 """The local CA, and the server's certificate that it issues for clients that trust it. Imported only to issue one."""
 
+import inspect
 import os
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
@@ -18,17 +19,7 @@ from svc.secrets import write_private
 _CA_DAYS = 3650
 _SERVER_DAYS = 397  # the most that browsers accept
 _CLOCK_SKEW = timedelta(hours=1)
-_KEY_USAGES = (
-    "digital_signature",
-    "content_commitment",
-    "key_encipherment",
-    "data_encipherment",
-    "key_agreement",
-    "key_cert_sign",
-    "crl_sign",
-    "encipher_only",
-    "decipher_only",
-)
+_KEY_USAGES = dict.fromkeys(inspect.signature(x509.KeyUsage).parameters, False)
 
 
 class _Pair(NamedTuple):
@@ -102,7 +93,7 @@ def _issue(
         .not_valid_after(end - _CLOCK_SKEW)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
         .add_extension(x509.BasicConstraints(ca=ca is None, path_length=None if ca else 0), critical=True)
-        .add_extension(x509.KeyUsage(**{usage: usage in usages for usage in _KEY_USAGES}), critical=True)
+        .add_extension(x509.KeyUsage(**_KEY_USAGES | dict.fromkeys(usages, True)), critical=True)
         .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer_key.public_key()), critical=False)
     )
     for extension in extensions:

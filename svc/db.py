@@ -72,6 +72,7 @@ class Database:
     ) -> None:
         self._path = path
         self._between = between
+        self._stack = contextlib.AsyncExitStack()
 
         def note(jobs: int, seconds: float) -> None:
             committed(jobs, seconds)
@@ -85,13 +86,16 @@ class Database:
 
     async def open(self) -> None:
         """Open the connections. Raises StartError, and then leaves none open."""
-        await self._writer.open()
+        self._stack.push_async_callback(self._checkpointer.close)  # SQLite makes the last checkpoint with the last connection
         try:
             with start_errors(self._path):
-                self._own = connect(self._path, query_only=True)
+                for pool in (self._writer, self._readers, self._heavy):
+                    self._stack.push_async_callback(pool.close)
+                    await pool.open()
+                self._own = self._stack.enter_context(contextlib.closing(connect(self._path, query_only=True)))
                 self._own.execute("PRAGMA busy_timeout = 0")  # the event loop must not wait
         except BaseException:
-            await self._writer.close()
+            await self._stack.aclose()
             raise
         if self._between is not None:
             self._writer.wake()  # a crash may have left work
@@ -157,22 +161,11 @@ class Database:
 
     async def close(self) -> None:
         """Run what waits, then close every connection, even if the caller is cancelled."""
-        await asyncio.shield(self._close())
-
-    async def _close(self) -> None:
-        async with contextlib.AsyncExitStack() as stack:
-            stack.push_async_callback(self._checkpointer.close)  # SQLite makes the last checkpoint with the last connection
-            stack.push_async_callback(self._writer.close)
-            stack.callback(self._own.close)
-            stack.push_async_callback(self._readers.close)
-            stack.push_async_callback(self._heavy.close)
+        await asyncio.shield(self._stack.aclose())
 
 
 def _connect_reader(path: Path) -> sqlite3.Connection:
-    try:
-        conn = connect(path, query_only=True)
-    except sqlite3.Error as error:
-        raise _storage_unavailable(error) from error
+    conn = connect(path, query_only=True)
     conn.set_progress_handler(spent, _CHECKED_INSTRUCTIONS)
     return conn
 

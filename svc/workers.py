@@ -120,10 +120,6 @@ class _Worker:
         self._connect = connect
         self._connection: aiosqlite.Connection | None = None
 
-    @property
-    def is_open(self) -> bool:
-        return self._connection is not None
-
     async def open(self) -> None:
         """Open the connection on its thread. Raises what `connect` raises."""
         connection = aiosqlite.Connection(self._connect, iter_chunk_size=64)
@@ -157,14 +153,14 @@ class Pool:
         self._loop = asyncio.get_running_loop()
         self._starting = False
         self._joining: asyncio.TimerHandle | None = None
-        self._opening: set[asyncio.Task[None]] = set()
         self._idle = asyncio.Event()
         self._idle.set()
         self._closed = False
 
     async def open(self) -> None:
-        """Open the first worker's connection now; the others open when they are needed. Raises what `connect` raises."""
-        await self._workers[0].open()
+        """Open the connections. Raises what `connect` raises; `close` must be called then too."""
+        for worker in self._workers:
+            await worker.open()
 
     def waiting(self) -> int:
         return len(self._queue)
@@ -223,29 +219,11 @@ class Pool:
         if worker is not None and (self._queue or self._more):
             self._busy.add(worker)
             self._more = False
-            if worker.is_open:
-                worker.call(partial(self._work, worker))
-            else:
-                task = self._loop.create_task(self._open_and_work(worker))
-                self._opening.add(task)
-                task.add_done_callback(self._opening.discard)
+            worker.call(partial(self._work, worker))
             if len(self._queue) > 1 and self._joining is None:
                 self._joining = self._loop.call_later(_PATIENCE_SECONDS, self._join)
         if not (self._busy or self._queue):
             self._idle.set()
-
-    async def _open_and_work(self, worker: _Worker) -> None:
-        try:
-            await worker.open()
-        except Exception as error:
-            if self._busy == {worker}:  # else the others do what waits
-                jobs = []
-                while batch := self._queue.take(len(self._queue)):
-                    jobs += batch
-                self._finish(jobs, [(None, error)] * len(jobs))
-            self._ended(worker, False)
-        else:
-            worker.call(partial(self._work, worker))
 
     def _work(self, worker: _Worker) -> None:
         def finish(jobs: list[Job], outcomes: list[Outcome]) -> None:

@@ -13,7 +13,7 @@ import sys
 import textwrap
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -1093,50 +1093,13 @@ def taken_or_refused(path: Path) -> str:
     return "taken"
 
 
-@pytest.fixture
-def readers_fail(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
-    """Connections for reading cannot be opened while its one item is true."""
-    fail = [True]
-    connect: Callable[..., sqlite3.Connection] = db_module.connect
+async def test_a_refused_start_leaves_no_connection_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unable(path: Path, query_only: bool) -> sqlite3.Connection:
+        raise sqlite3.OperationalError("unable to open")
 
-    def maybe(path: Path, query_only: bool = False) -> sqlite3.Connection:
-        if query_only and fail[0]:
-            raise sqlite3.OperationalError("unable to open")
-        return connect(path, query_only)
-
-    monkeypatch.setattr(db_module, "connect", maybe)
-    return fail
-
-
-async def test_a_refused_start_leaves_no_connection_open(tmp_path: Path, readers_fail: list[bool]) -> None:
+    monkeypatch.setattr(db_module, "connect", unable)
     threads = threading.active_count()
     with pytest.raises(StartError, match="unable to open"):
         await open_database(tmp_path / "a.db", SCHEMA)
     await threads_are(threads)
     assert not (tmp_path / "a.db-wal").exists()
-
-
-async def test_a_reader_that_cannot_open_is_storage_unavailable_until_it_can(tmp_path: Path, readers_fail: list[bool]) -> None:
-    readers_fail[0] = False
-    db = await open_database(tmp_path / "a.db", SCHEMA)
-    readers_fail[0] = True
-    assert await failures(db.read(count), db.read(count)) == ["storage_unavailable"] * 2
-    readers_fail[0] = False
-    assert await db.read(count) == 0
-    await db.close()
-
-
-async def test_readers_begin_when_they_are_first_needed(tmp_path: Path) -> None:
-    db = await open_database(tmp_path / "a.db", SCHEMA)
-    threads = threading.active_count()
-    await db.read(count)
-    assert threading.active_count() == threads + 1
-    busy, begun = threading.Event(), asyncio.Event()
-    loop = asyncio.get_running_loop()
-    waiting = asyncio.create_task(db.read(lambda conn: (loop.call_soon_threadsafe(begun.set), busy.wait(10))))
-    await begun.wait()
-    await db.read(count)
-    assert threading.active_count() == threads + 2
-    busy.set()
-    await waiting
-    await db.close()
