@@ -118,7 +118,7 @@ class Samples(Track):
 
 
 class Wav(Samples):
-    """A WAV file. Its header is written anew, with the format of the samples and the real length."""
+    """A WAV file. The header is replaced by one with the format of the samples and the real length."""
 
     def __init__(self, most_seconds: float) -> None:
         super().__init__("audio/wav", most_seconds)

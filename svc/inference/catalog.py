@@ -162,7 +162,7 @@ class Catalog:
     ) -> None:
         self._models = list(models)
         self._by_name = {name: model for model in self._models for name in (model.id, *model.aliases)}
-        # A server that is only looked for gives way to what the operator has configured under its name.
+        # A configured provider replaces a local server of the same name.
         listed = sorted(listed, key=lambda provider: not provider.configured)
         self._names = {BUILTIN, *(model.provider.name for model in self._models if model.provider)}
         self._listed: dict[str, _Listed] = {}

@@ -24,8 +24,8 @@ _NO_TEXT = frozenset({"role", "type", "id", "tool_call_id", "index"})
 def worst_input_tokens(request: dict[str, Any]) -> int:
     """Return the most tokens that a model can count for a checked `request`.
 
-    That is 1 for each UTF-8 byte of every string value except the data of media, 16 for each message, part, tool and tool call,
-    and 8,192 for each part that is or refers to media.
+    A UTF-8 byte of a string value is 1 token, except in the data of media. A message, part, tool or tool call is 16.
+    A part that is or refers to media is 8,192.
     """
     messages = request["messages"]
     total = _FRAME_TOKENS * (len(messages) + len(request.get("tools") or ()) + len(request.get("functions") or ()))

@@ -111,7 +111,7 @@ class ChunkWriter:
         """Return the chunks to send for a raw chunk, for several that repeat one, or for a raw `chat.completion`.
 
         Raises UpstreamFault: `status` for an error object, `cut` for a choice that broke off, `invalid` for an answer that is
-        too long, or that JSON cannot represent.
+        too long or not valid JSON.
         """
         chunks = self._read_repeat(raw) if isinstance(raw, Repeat) else self._read(raw, raw)
         if self.text_bytes + self._kept_bytes > ANSWER_LIMIT_BYTES:
@@ -299,8 +299,14 @@ class ChunkWriter:
             if value is None or name in _DELTA_FIELDS:
                 continue
             if type(value) is str:
-                text = choice.texts.get(name) or (self._new_text(choice, name) if value else None)
-                if text is not None and (part := text.take(choice.within(value))):
+                text = choice.texts.get(name)
+                if text is None:
+                    if not value:
+                        continue
+                    json_bytes(name)
+                    self._kept_bytes += _FIELD_OVERHEAD_BYTES
+                    text = choice.texts[name] = GrowingText()
+                if part := text.take(choice.within(value)):
                     self.text_bytes += text_size_bytes(part)
                     if len(part) > CHUNK_CHARACTERS:
                         part, *parts = split_text(part)
@@ -317,12 +323,6 @@ class ChunkWriter:
             self._send(choice, delta)
         for part_delta in later:
             self._send(choice, part_delta, later=True)
-
-    def _new_text(self, choice: GrowingChoice, name: str) -> GrowingText:
-        json_bytes(name)
-        self._kept_bytes += _FIELD_OVERHEAD_BYTES
-        text = choice.texts[name] = GrowingText()
-        return text
 
     def _keep(self, unknown: dict[str, Any]) -> None:
         self._kept_bytes += len(json_bytes(unknown)) + _FIELD_OVERHEAD_BYTES
