@@ -13,11 +13,11 @@ async def pieces(*chunks: bytes) -> AsyncIterator[bytes]:
 
 
 @pytest.mark.parametrize("chunks", [[], [b""], [b"abc"], [b"a", b"", b"bc"]])
-async def test_what_fits_is_read_whole(chunks: list[bytes]) -> None:
+async def test_body_within_the_limit_is_read_whole(chunks: list[bytes]) -> None:
     assert await read_bounded(pieces(*chunks), 3, ValueError()) == b"".join(chunks)
 
 
-async def test_what_does_not_fit_ends_the_read_at_the_chunk_that_is_too_much() -> None:
+async def test_read_stops_at_the_chunk_over_the_limit() -> None:
     source = pieces(b"ab", b"cd", b"ef")
     with pytest.raises(ValueError, match="enough"):
         await read_bounded(source, 3, ValueError("enough"))
@@ -25,7 +25,7 @@ async def test_what_does_not_fit_ends_the_read_at_the_chunk_that_is_too_much() -
 
 
 @pytest.mark.parametrize("size", [1, 2, 1000, 5000])
-def test_tiny_pieces_take_hardly_more_memory_than_their_bytes(size: int) -> None:
+def test_tiny_parts_take_little_more_memory_than_their_bytes(size: int) -> None:
     gathered: list[bytes] = []
     for _ in range(1_000_000 // size):
         add_part(gathered, b"x" * size)

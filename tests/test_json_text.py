@@ -40,19 +40,19 @@ def test_100_levels_are_taken_and_101_are_not() -> None:
         parse_json(b"[" * 101 + b"]" * 101)
 
 
-def test_brackets_inside_text_are_no_levels_and_no_values() -> None:
+def test_brackets_in_strings_are_no_levels_and_no_values() -> None:
     text = '[{,"\\' * 100_000
     assert parse_json(orjson.dumps({"text": text})) == {"text": text}
 
 
-def test_a_text_full_of_commas_is_read_as_fast_as_any_other() -> None:
+def test_string_full_of_commas_is_parsed_as_fast() -> None:
     body = orjson.dumps({"text": ",[{" * 5_000_000})
     began = time.thread_time()
     assert len(parse_json(body)["text"]) == 15_000_000
     assert time.thread_time() - began < 2
 
 
-def test_more_than_100_000_values_are_refused_before_they_take_memory() -> None:
+def test_over_100_000_values_are_refused_without_memory() -> None:
     body = b"[" + b"{}," * 5_000_000 + b"{}]"
     tracemalloc.start()
     with pytest.raises(ApiError, match="100000 values"):
@@ -74,14 +74,14 @@ def test_any_json_value_is_read_as_it_was_written(value: Any) -> None:
 
 
 @given(st.binary(max_size=200))
-def test_any_bytes_are_read_or_refused_and_never_fail_otherwise(body: bytes) -> None:
+def test_any_bytes_are_parsed_or_refused(body: bytes) -> None:
     try:
         parse_json(body)
     except ApiError as error:
         assert error.status in (400, 413)
 
 
-def test_values_are_told_from_what_stands_in_texts_wherever_a_slice_ends() -> None:
+def test_commas_in_strings_are_no_values_wherever_a_slice_ends() -> None:
     for text in ("\\" * 65_535, "a" + "\\" * 65_535, '"' * 65_535, '\\"' * 30_000, ",[{" * 30_000 + "\\"):
         body = orjson.dumps([text, ",", {text: 1}])
         assert has_more_values(body, 3) and not has_more_values(body, 4)
@@ -89,9 +89,7 @@ def test_values_are_told_from_what_stands_in_texts_wherever_a_slice_ends() -> No
 
 
 @pytest.mark.parametrize("long_bytes", [50, 3])
-def test_long_texts_are_read_in_pieces_exactly_as_they_would_be_read_whole(
-    monkeypatch: pytest.MonkeyPatch, long_bytes: int
-) -> None:
+def test_long_strings_parse_the_same_in_slices(monkeypatch: pytest.MonkeyPatch, long_bytes: int) -> None:
     monkeypatch.setattr(json_text, "_LONG_BYTES", long_bytes)
     monkeypatch.setattr(json_text, "_SLICE_BYTES", 16)
     chance = random.Random(1)
@@ -118,7 +116,7 @@ def test_long_texts_are_read_in_pieces_exactly_as_they_would_be_read_whole(
 
 @pytest.mark.parametrize("digits", [18, 19, 20, 308, 309, 310, 1000, 1001, 70_000])
 @pytest.mark.parametrize("sign", ["", "-"])
-def test_an_integer_of_up_to_1000_digits_stays_what_it_is(digits: int, sign: str) -> None:
+def test_integer_of_1000_digits_is_unchanged(digits: int, sign: str) -> None:
     number = sign + "7" * digits
     body = b'{"before": "%b", "n": %b, "f": 1.5}' % (b"x" * (65_536 - 30), number.encode())
     if digits > 1000:
@@ -135,13 +133,13 @@ def test_an_integer_of_up_to_1000_digits_stays_what_it_is(digits: int, sign: str
         *("[" * 1000 + "LONG" + "]" * 1000, "\u00ef\u00bb\u00bfLONG", "LONG LONG"),
     ],
 )
-def test_beside_a_long_integer_nothing_more_is_let_through(text: str) -> None:
+def test_long_integers_allow_no_other_deviation(text: str) -> None:
     with pytest.raises(ApiError) as refused:
         parse_json(text.replace("LONG", "9" * 30).replace("HUGE", "9" * 400).encode("latin-1"))
     assert refused.value.code == "invalid_json"
 
 
-def test_digits_in_texts_and_after_escapes_are_left_alone() -> None:
+def test_digits_in_strings_and_escapes_are_unchanged() -> None:
     text = "\u00e91234567890123456789012345 "
     for body in (json.dumps([text]), '["\\u0031' + "9" * 100_000 + '"]'):
         assert parse_json(body.encode()) == json.loads(body)
@@ -158,18 +156,18 @@ def test_long_texts_are_read_and_written_as_others_are() -> None:
 
 
 @pytest.mark.parametrize("text", ["\n" * 8_000_000, "\u00e9" * 7_000_000, "\x01" * 2_000_000])
-def test_no_thread_waits_long_for_the_writing_of_a_long_text(text: str) -> None:
+def test_serializing_a_long_string_does_not_block_threads(text: str) -> None:
     assert orjson.loads(waited_for_less_than_50_ms(lambda: json_text.dumps([text]))) == [text]
 
 
-def test_no_thread_waits_long_for_the_reading_of_many_short_texts_and_the_names_keep_their_order() -> None:
+def test_parsing_many_short_strings_does_not_block_threads() -> None:
     texts = [b"\\n" * 60 + b"%d" % number for number in range(40_000)]
     body = b'{"list":["%b"],%b,"end":1}' % (b'","'.join(texts), b",".join(b'"%b":%d' % (b"k" * 70, n) for n in range(2)))
     value = waited_for_less_than_50_ms(lambda: parse_json(body))
     assert value == orjson.loads(body) and list(value) == ["list", "k" * 70, "end"]
 
 
-def test_no_thread_waits_long_for_the_reading_of_a_long_text_without_an_end() -> None:
+def test_parsing_an_unterminated_string_does_not_block_threads() -> None:
     body = b'{"data":[{"b64_json":"' + b"A" * (47 * 1024 * 1024)
     with pytest.raises(orjson.JSONDecodeError, match="unexpected end"):
         waited_for_less_than_50_ms(lambda: json_text.loads(body))

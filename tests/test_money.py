@@ -18,12 +18,12 @@ from svc.money import dollars, micros_of
         (-250_000, "-$0.25"),
     ],
 )
-def test_micros_are_shown_with_two_decimals_and_more_where_they_are_needed(micros: int, shown: str) -> None:
+def test_micros_are_formatted_with_two_to_six_decimals(micros: int, shown: str) -> None:
     assert dollars(micros) == shown
 
 
 @given(st.integers(0, 10**15 - 1))
-def test_what_is_shown_is_read_back_to_the_micro(micros: int) -> None:
+def test_formatted_dollars_parse_to_the_same_micros(micros: int) -> None:
     assert micros_of(dollars(micros).removeprefix("$").replace(",", "")) == micros
 
 

@@ -74,7 +74,7 @@ def params(data: bytes) -> tuple[int, int, int, int]:
 
 @pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize("size", [None, 0xFFFFFFFF, 0x7FFFFFFF, 0])
-def test_a_wav_gets_the_true_length_whatever_its_server_wrote(step: int, size: int | None) -> None:
+def test_wav_gets_its_real_length(step: int, size: int | None) -> None:
     extra = b"LIST" + struct.pack("<I", 5) + b"INFO!\0"
     taken, got = through(wav(tone(1.5), size=size, extra=extra), step)
     assert params(got) == (1, 2, 24_000, 36_000) and (taken.content_type, taken.seconds) == ("audio/wav", 1.5)
@@ -88,7 +88,7 @@ def test_a_wav_is_cut_at_a_quiet_place_before_the_cap(rate: int, channels: int) 
     assert params(got) == (channels, 2, rate, round(taken.seconds * rate))
 
 
-def test_what_stands_after_the_samples_of_a_wav_is_dropped() -> None:
+def test_chunks_after_the_samples_of_a_wav_are_dropped() -> None:
     taken, got = through(wav(tone(1)) + b"LIST\x04\0\0\0abcd", 50)
     assert taken.seconds == 1 and len(got) == 44 + 48_000
 
@@ -125,7 +125,7 @@ def test_ogg_pages_are_counted_and_cut(step: int) -> None:
     assert (taken.seconds, taken.truncated) == (1.5, True) and got == ogg(3)
 
 
-def test_the_bytes_tell_the_format_not_what_was_asked_for() -> None:
+def test_bytes_decide_the_format() -> None:
     for data, kind in (
         (wav(tone(0.1)), "audio/wav"),
         (mp3(3), "audio/mpeg"),
@@ -137,7 +137,7 @@ def test_the_bytes_tell_the_format_not_what_was_asked_for() -> None:
     assert track(b"#!AMR\n" + bytes(9), "mp3", "text/html\r\nset-cookie: a=b", 60, 1).content_type == "application/octet-stream"
 
 
-def test_a_format_without_a_length_counts_as_long_as_its_text() -> None:
+def test_format_without_a_length_counts_by_its_text() -> None:
     taken, got = through(b"fLaC" + bytes(5_000), 100, "flac")
     assert (taken.seconds, taken.truncated, len(got)) == (9.5, False, 5_004)
 
@@ -183,7 +183,7 @@ def test_garbage_after_a_good_start_ends(start: bytes) -> None:
     ],
 )
 @pytest.mark.parametrize("start", [mp3(1), aac(1)], ids=["mp3", "aac"])
-def test_a_piece_of_garbage_holds_nobody_up(start: bytes, garbage: bytes) -> None:
+def test_garbage_does_not_block_the_event_loop(start: bytes, garbage: bytes) -> None:
     taken = track(start, "mp3", "", 1e9, 1.0)
     taken.feed(start)
     began = time.thread_time()
@@ -193,7 +193,7 @@ def test_a_piece_of_garbage_holds_nobody_up(start: bytes, garbage: bytes) -> Non
 
 @pytest.mark.parametrize("step", [1, 2, 7, 1_000])
 @pytest.mark.parametrize("frame", [mp3(1), aac(1)], ids=["mp3", "aac"])
-def test_what_stands_between_frames_is_no_frame_however_it_is_cut(frame: bytes, step: int) -> None:
+def test_bytes_between_frames_are_skipped(frame: bytes, step: int) -> None:
     tag = b"ID3\4\0\0\0\0" + bytes(divmod(2 * len(frame), 128)) + 2 * frame
     data = frame + b"\xff\xf1\xf4junk\xff" + tag + frame
     one, cut = track(frame, "mp3", "", 1e9, 1.0), track(data, "mp3", "", 1e9, 1.0)
@@ -220,7 +220,7 @@ def test_flac_counts_as_long_as_it_says_else_as_its_text(step: int, samples: int
     assert passed == data and (taken.content_type, taken.seconds) == ("audio/flac", seconds)
 
 
-def test_a_vorbis_page_that_ends_before_it_tells_its_rate_is_no_fault_of_ours() -> None:
+def test_vorbis_page_without_a_rate_is_accepted() -> None:
     page = b"OggS\0\2" + bytes(20) + b"\x01\x07" + b"\x01vorbis"
     found = track(page, "opus", "audio/ogg", 100.0, 1.0)
     assert found.feed(page) == page and found.seconds == 0
@@ -228,7 +228,7 @@ def test_a_vorbis_page_that_ends_before_it_tells_its_rate_is_no_fault_of_ours() 
 
 @pytest.mark.parametrize("step", [1, 1_000, 10**6])
 @pytest.mark.parametrize("size", [3, 1_000_000 // 8])
-def test_what_stands_before_the_samples_of_a_wav_may_have_any_length(step: int, size: int) -> None:
+def test_chunks_before_the_samples_of_a_wav_may_have_any_length(step: int, size: int) -> None:
     part = b"LIST" + struct.pack("<I", size) + bytes(size + size % 2)
     taken, got = through(wav(tone(0.1), extra=part), step)
     assert taken.seconds == 0.1 and got == wav(tone(0.1))

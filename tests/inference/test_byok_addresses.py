@@ -100,7 +100,7 @@ async def uses(service: Service, headers: dict[str, str], provider: dict[str, An
 # --- when it is made
 
 
-async def test_no_private_or_special_address_is_taken_in_any_spelling(service: Service, headers: dict[str, str]) -> None:
+async def test_private_and_special_addresses_are_refused_in_any_spelling(service: Service, headers: dict[str, str]) -> None:
     own = await add_provider(service, headers, "https://public.example/v1")
     path = f"{PROVIDERS}/{own['id']}"
     for host in [*NEVER, *PRIVATE, *SPELLINGS]:
@@ -124,7 +124,7 @@ async def test_one_private_address_among_many_refuses_the_name(service: Service,
     assert (await create(service, headers, "https://mixed.example/v1")).status_code == 201
 
 
-async def test_public_addresses_and_names_that_do_not_resolve_yet_are_taken(
+async def test_public_addresses_and_unresolved_names_are_accepted(
     service: Service, headers: dict[str, str], names: Names
 ) -> None:
     names.resolve("empty.example", [])
@@ -135,7 +135,7 @@ async def test_public_addresses_and_names_that_do_not_resolve_yet_are_taken(
 @settings(
     {}, {"base_url": "https://svc.example"}, {"host": "0.0.0.0"}, {"byok_private": False}, OPEN, {**OPEN, "host": "0.0.0.0"}
 )
-async def test_private_addresses_are_for_the_local_posture_or_by_setting_and_others_never(
+async def test_private_addresses_need_local_posture_or_the_setting(
     service: Service, headers: dict[str, str], request: pytest.FixtureRequest
 ) -> None:
     allowed = request.node.callspec.params["config"] in ({}, OPEN, {**OPEN, "host": "0.0.0.0"})
@@ -149,9 +149,7 @@ async def test_private_addresses_are_for_the_local_posture_or_by_setting_and_oth
 # --- when it is used
 
 
-async def test_a_name_that_points_inside_later_is_refused_at_each_use(
-    service: Service, headers: dict[str, str], names: Names
-) -> None:
+async def test_rebound_name_is_refused_at_each_use(service: Service, headers: dict[str, str], names: Names) -> None:
     async with raw_server(http_answer("200 OK", b"{}")) as canary:
         for found in (["127.0.0.1"], [PUBLIC, "127.0.0.1"], ["::ffff:127.0.0.1"], ["169.254.169.254"]):
             names.resolve("later.example", [PUBLIC])
@@ -161,9 +159,7 @@ async def test_a_name_that_points_inside_later_is_refused_at_each_use(
         assert canary.connections == 0
 
 
-async def test_the_address_that_was_judged_is_the_one_connected_to(
-    service: Service, headers: dict[str, str], names: Names
-) -> None:
+async def test_checked_address_is_the_one_connected_to(service: Service, headers: dict[str, str], names: Names) -> None:
     async with raw_server(http_answer("200 OK", b"{}")) as canary:
         names.resolve("rebinding.example", [PUBLIC])
         provider = await add_provider(service, headers, f"http://rebinding.example:{canary.port}")
@@ -201,9 +197,7 @@ async def test_the_fetching_tool_has_the_same_rule(service: Service, headers: di
 
 
 @settings(OPEN)
-async def test_a_connection_that_is_kept_is_the_one_that_was_judged(
-    service: Service, headers: dict[str, str], names: Names
-) -> None:
+async def test_kept_connection_is_the_checked_one(service: Service, headers: dict[str, str], names: Names) -> None:
     async with ModelServer() as upstream:
         names.resolve("inside.example", ["127.0.0.1"])
         provider = await add_provider(service, headers, f"http://inside.example:{upstream.port}/v1", models=["ok"])
@@ -228,7 +222,7 @@ async def test_redirects_are_never_followed(service: Service, headers: dict[str,
 
 
 @settings(OPEN)
-async def test_proxy_variables_and_netrc_mean_nothing(
+async def test_proxy_variables_and_netrc_are_ignored(
     service: Service, headers: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with ModelServer() as upstream, raw_server(http_answer("200 OK", b"{}")) as canary:
@@ -291,21 +285,17 @@ async def answered_beside_silent_names(service: Service, name: str) -> None:
 
 
 @pytest.mark.parametrize("config", [{**OPEN, "resolve": None}], indirect=True)
-async def test_names_whose_dns_server_is_silent_delay_their_own_account_alone(
-    service: Service, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_silent_dns_servers_delay_only_their_account(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resolver, "_PROGRAM", SLOW_LOOKUP)
     await answered_beside_silent_names(service, "fast.example")
 
 
 @pytest.mark.slow
-def test_a_silent_dns_server_delays_the_account_that_named_it_alone(tmp_path: Path) -> None:
+def test_silent_dns_server_delays_only_the_account_that_named_it(tmp_path: Path) -> None:
     isolated("tests/support/silent_dns.py", tmp_path, passed=1)
 
 
-async def test_the_30_a_minute_are_counted_before_a_name_is_resolved(
-    service: Service, headers: dict[str, str], names: Names
-) -> None:
+async def test_rate_limit_applies_before_a_name_is_resolved(service: Service, headers: dict[str, str], names: Names) -> None:
     own = await add_provider(service, headers, "https://public.example/v1")
     names.asked.clear()
     path, changes = f"{PROVIDERS}/{own['id']}", {"base_url": "https://other.example/v1"}
@@ -321,7 +311,7 @@ async def test_the_30_a_minute_are_counted_before_a_name_is_resolved(
     assert (await service.client.patch(path, json={"name": "renamed"}, headers=headers)).status_code == 200
 
 
-async def test_a_check_waits_for_a_name_for_a_while_only() -> None:
+async def test_address_check_times_out() -> None:
     async def never(host: str, port: int, account_id: str) -> list[str]:
         await asyncio.sleep(3600)
         return []

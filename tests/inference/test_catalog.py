@@ -72,7 +72,7 @@ def made(read_catalog: Any, builtin: tuple[Model, ...] = ()) -> Catalog:
 PRICED = "input_micros_per_million_tokens = 100\noutput_micros_per_million_tokens = 200\n"
 
 
-async def test_the_models_that_a_provider_lists_itself_have_its_own_price(tmp_path: Path) -> None:
+async def test_listed_models_have_the_price_of_their_provider(tmp_path: Path) -> None:
     models, listed, _ = read(tmp_path, f"[[providers]]\n{PROVIDER}api_key = 'x'\n{PRICED}")
     assert models == [] and [provider.configured for provider in listed] == [True]
 
@@ -92,18 +92,18 @@ async def test_the_models_that_a_provider_lists_itself_have_its_own_price(tmp_pa
         ("input_micros_per_million_tokens = -1\n", "must be an integer"),
     ],
 )
-def test_listed_models_of_a_provider_with_a_key_are_never_free_by_accident(tmp_path: Path, entries: str, told: str) -> None:
+def test_listed_models_of_a_provider_with_a_key_need_a_price(tmp_path: Path, entries: str, told: str) -> None:
     with pytest.raises(StartError, match=told):
         read(tmp_path, f"[[providers]]\n{PROVIDER}{entries}")
 
 
-def test_listed_models_are_free_where_the_file_says_so_or_there_is_no_key(tmp_path: Path) -> None:
+def test_listed_models_are_free_without_a_key_or_with_price_0(tmp_path: Path) -> None:
     for entries in ("", "api_key = 'x'\ninput_micros_per_million_tokens = 0\n"):
         (_, (listed,), _) = read(tmp_path, f"[[providers]]\n{PROVIDER}{entries}")
         assert listed.listed_prices == (0, 0)
 
 
-async def test_the_contracts_example_loads_as_it_says(tmp_path: Path) -> None:
+async def test_documented_example_loads(tmp_path: Path) -> None:
     catalog = made(read(tmp_path, EXAMPLE + OTHER))
     assert catalog.default_model == "ollama/llama3.2"
     assert [model.id for model in await catalog.models()] == [
@@ -162,7 +162,7 @@ def test_a_model_is_shown_as_the_contract_says(tmp_path: Path) -> None:
     assert [list(model.as_json(7)["pricing"]) for model in models] == [list(PRICES[model.kind]) for model in models]
 
 
-async def test_an_alias_finds_its_model_and_has_an_entry_of_its_own(tmp_path: Path) -> None:
+async def test_alias_finds_its_model_and_has_its_own_entry(tmp_path: Path) -> None:
     other = OTHER.replace('id = "model"', 'id = "model"\naliases = ["gpt-5", "claude-sonnet-4-5"]')
     text = EXAMPLE.replace("other/model", "gpt-5").replace("ollama/llama3.2", "claude-sonnet-4-5")
     catalog = made(read(tmp_path, text + other))
@@ -184,7 +184,7 @@ def test_an_empty_file_is_an_empty_catalog(tmp_path: Path) -> None:
     assert read(tmp_path, "") == ([], [], None)
 
 
-def test_a_provider_without_a_model_list_is_asked_and_one_with_an_empty_list_is_not(tmp_path: Path) -> None:
+def test_only_a_provider_without_a_model_list_is_asked(tmp_path: Path) -> None:
     models, listed, _ = read(
         tmp_path,
         '[[providers]]\nname = "a"\nbase_url = "http://a"\n[[providers]]\nname = "b"\nbase_url = "http://b"\nmodels = []',
@@ -270,7 +270,7 @@ def test_a_wrong_or_unknown_entry_stops_the_start_with_one_line(tmp_path: Path, 
     st.recursive(st.none() | st.booleans() | st.integers() | st.text(max_size=5), lambda inner: st.lists(inner, max_size=2)),
     st.data(),
 )
-def test_no_value_in_the_place_of_another_ends_in_anything_but_one_line(value: Any, data: st.DataObject) -> None:
+def test_any_wrong_value_is_one_line(value: Any, data: st.DataObject) -> None:
     document: dict[str, Any] = {
         "default_model": "a/m",
         "providers": [
@@ -291,7 +291,7 @@ def test_a_missing_catalog_file_is_one_line(tmp_path: Path) -> None:
             read_file(path, {})
 
 
-async def test_the_default_and_fallbacks_may_be_built_in_or_of_a_provider_that_is_asked(tmp_path: Path) -> None:
+async def test_default_and_fallback_may_be_built_in_or_listed(tmp_path: Path) -> None:
     text = f"default_model = 'b/anything'\n[[providers]]\n{PROVIDER}{MODEL}fallback = 'builtin/echo'\n"
     text += "[[providers]]\nname = 'b'\nbase_url = 'http://b'"
     echo = Model("builtin/echo", "echo", None, "chat", dict.fromkeys(PRICES["chat"], 0))
@@ -334,7 +334,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(catalog_module, name, getattr(catalog_module, name) / 10)
 
 
-async def test_a_list_is_asked_for_once_however_many_wait() -> None:
+async def test_concurrent_requests_share_one_list() -> None:
     server = Server("m", "org/n")
     catalog = asking(server)
     catalog.start()
@@ -347,7 +347,7 @@ async def test_a_list_is_asked_for_once_however_many_wait() -> None:
     await catalog.close()
 
 
-async def test_who_leaves_while_a_list_is_asked_for_does_not_cancel_it_for_others() -> None:
+async def test_cancelled_request_does_not_cancel_a_shared_list() -> None:
     server = Server("m")
     server.delay_seconds = 0.05
     catalog = asking(server)
@@ -358,7 +358,7 @@ async def test_who_leaves_while_a_list_is_asked_for_does_not_cancel_it_for_other
     assert found is not None and leaving.cancelled() and server.asked == 1
 
 
-async def test_an_unknown_id_of_a_listed_provider_is_none_and_asks_at_most_once_a_second() -> None:
+async def test_unknown_id_asks_a_listed_provider_at_most_once_a_second() -> None:
     server = Server("m")
     catalog = asking(server)
     for _ in range(20):
@@ -376,7 +376,7 @@ async def test_a_new_model_is_found_within_2_seconds(quick: None) -> None:
             await asyncio.sleep(0.01)
 
 
-async def test_a_provider_that_returns_is_there_within_2_seconds(quick: None) -> None:
+async def test_provider_is_used_within_2_seconds_of_its_return(quick: None) -> None:
     for configured in (True, False):
         server = Server("m")
         server.fault = UpstreamFault("unreachable")
@@ -388,7 +388,7 @@ async def test_a_provider_that_returns_is_there_within_2_seconds(quick: None) ->
                 await asyncio.sleep(0.01)
 
 
-async def test_a_failure_is_remembered_for_a_moment_so_that_a_dead_provider_is_not_asked_for_every_request() -> None:
+async def test_failed_list_is_cached_for_a_moment() -> None:
     server = Server("m")
     server.fault = UpstreamFault("unreachable")
     catalog = asking(server)
@@ -418,7 +418,7 @@ async def test_a_list_that_was_known_outlives_a_failure(quick: None) -> None:
     assert server.asked >= 2
 
 
-async def test_a_provider_that_never_answers_holds_nobody_up_for_long(quick: None) -> None:
+async def test_silent_provider_does_not_delay_requests_for_long(quick: None) -> None:
     server = Server("m")
     server.delay_seconds = 60
     catalog = asking(server)
@@ -435,7 +435,7 @@ async def test_list_of_a_provider_is_bounded() -> None:
     assert models[0].id == "lab/0"
 
 
-async def test_closing_ends_what_is_being_asked() -> None:
+async def test_close_cancels_pending_lists() -> None:
     server = Server("m")
     server.delay_seconds = 60
     catalog = asking(server)
@@ -447,7 +447,7 @@ async def test_closing_ends_what_is_being_asked() -> None:
     assert len(asyncio.all_tasks()) == 1
 
 
-async def test_the_model_servers_that_may_run_here_are_tried_on_their_usual_ports() -> None:
+async def test_local_model_servers_are_tried_on_their_default_ports() -> None:
     assert {provider.base_url for provider in local_servers()} == {
         f"http://127.0.0.1:{port}/v1" for port in (11434, 1234, 8080, 8000)
     }
@@ -455,7 +455,7 @@ async def test_the_model_servers_that_may_run_here_are_tried_on_their_usual_port
     assert not any(provider.configured for provider in local_servers())
 
 
-async def test_what_the_operator_configured_goes_before_the_server_that_is_looked_for(tmp_path: Path) -> None:
+async def test_configured_provider_replaces_a_local_server_of_its_name(tmp_path: Path) -> None:
     models, listed, _ = read(
         tmp_path, EXAMPLE.replace('fallback = "other/model"', "") + '[[providers]]\nname = "vllm"\nbase_url = "http://gpu/v1"'
     )

@@ -72,7 +72,7 @@ SENTENCES = [
 
 
 @pytest.mark.parametrize(("message", "field"), SENTENCES)
-def test_a_refusal_in_the_words_of_a_real_server_names_its_field(message: str, field: str) -> None:
+def test_refusals_of_real_servers_name_their_field(message: str, field: str) -> None:
     assert refused_fields(refusal(message, 422), ADDED) == {field}
     assert refused_fields(refusal(message), {*ADDED} - {field}) == set(), "a field of the caller is not ours to leave out"
 
@@ -87,7 +87,7 @@ def test_the_param_of_an_error_names_its_field(field: str) -> None:
     assert refused_fields(refusal("It makes no sense.", param=field, code="invalid_value"), ADDED) == set()
 
 
-def test_several_fields_may_be_refused_at_once_but_nothing_beside_them() -> None:
+def test_refusal_may_name_several_fields_but_nothing_else() -> None:
     problems = ["body.stream_options: Extra inputs are not permitted", "body.max_tokens: Extra inputs are not permitted"]
     assert refused_fields(refusal("; ".join(problems)), ADDED) == {"stream_options", "max_tokens"}
     assert refused_fields(refusal("; ".join([*problems, "body.user: Input should be a string"])), ADDED) == set()
@@ -122,11 +122,11 @@ SAID = st.sampled_from([message for message, _ in SENTENCES]) | st.sampled_from(
 @given(
     st.text(max_size=12) | st.sampled_from(["'", '"', "x; ", "x\n"]), SAID, st.text(max_size=12) | st.sampled_from(["'", "; x"])
 )
-def test_words_that_are_quoted_behind_others_refuse_nothing(before: str, said: str, after: str) -> None:
+def test_quoted_text_after_other_text_refuses_nothing(before: str, said: str, after: str) -> None:
     assert refused_fields(refusal(f"Invalid value: {before}{said}{after}"), ADDED) == set()
 
 
-def test_it_is_remembered_for_an_hour_for_its_model_at_its_address() -> None:
+def test_refusal_is_remembered_for_an_hour_by_model_and_address() -> None:
     support, fields = FieldSupport(), {"stream_options"}
     support.remember(model(), "acc_1", fields, NOW)
     assert support.unsupported(model(), "acc_2", NOW + REMEMBERED_SECONDS - 1) == fields
@@ -138,7 +138,7 @@ def test_it_is_remembered_for_an_hour_for_its_model_at_its_address() -> None:
     assert REMEMBERED_SECONDS == 3600
 
 
-def test_an_accounts_own_provider_teaches_that_account_alone() -> None:
+def test_refusal_of_an_own_provider_affects_only_its_account() -> None:
     support, own = FieldSupport(), model(byok=True)
     support.remember(own, "acc_1", {"stream_options"}, NOW)
     assert support.unsupported(own, "acc_1", NOW) == {"stream_options"}
@@ -179,7 +179,7 @@ def test_the_output_limit_stays_under_its_other_name(names: tuple[str, str]) -> 
         ("temperature must be a number", False),
     ],
 )
-def test_a_limit_beyond_the_models_own_is_told_by_its_words(message: str, too_large: bool) -> None:
+def test_limit_over_the_models_is_recognized_by_its_message(message: str, too_large: bool) -> None:
     assert limit_too_large(refusal(message)) is too_large
 
 
@@ -235,7 +235,7 @@ def lab(service: Service, upstream: ModelServer, monkeypatch: pytest.MonkeyPatch
     return Lab(service, upstream)
 
 
-async def test_what_a_model_refuses_is_remembered_for_all_until_it_expires(lab: Lab) -> None:
+async def test_refused_field_is_remembered_until_it_expires(lab: Lab) -> None:
     one, other, model = await lab.person(), await lab.person(), "lab/refuses-stream_options"
     for headers, times in ((one, 2), (other, 1), (one, 1)):
         answer, asked = await lab.chat(headers, model)
@@ -244,14 +244,14 @@ async def test_what_a_model_refuses_is_remembered_for_all_until_it_expires(lab: 
     assert len((await lab.chat(other, model))[1]) == 2
 
 
-async def test_nothing_is_learnt_before_the_reduced_request_has_succeeded(lab: Lab) -> None:
+async def test_refusal_is_remembered_only_after_the_reduced_request_succeeds(lab: Lab) -> None:
     headers = await lab.person()
     for _ in range(2):
         answer, asked = await lab.chat(headers, "lab/refuses-stream_options+error-text")
         assert answer.status_code == 400 and ["stream_options" in body for body in asked] == [True, False]
 
 
-async def test_an_own_provider_teaches_neither_the_operators_nor_another_accounts(lab: Lab) -> None:
+async def test_refusal_of_an_own_provider_affects_no_other_provider(lab: Lab) -> None:
     one, other = await lab.person(), await lab.person()
     for headers in (one, other):
         await add_provider(lab.service, headers, lab.upstream.base_url, name="mine")
@@ -260,7 +260,7 @@ async def test_an_own_provider_teaches_neither_the_operators_nor_another_account
     assert len((await lab.chat(one, "lab/refuses-stream_options"))[1]) == 2
 
 
-async def test_a_fallback_is_asked_with_all_fields_and_teaches_for_itself(lab: Lab) -> None:
+async def test_fallback_gets_all_fields_and_has_its_own_refusals(lab: Lab) -> None:
     headers = await lab.person()
     answer, asked = await lab.chat(headers, "lab/refuses-max_tokens+then-503")
     assert answer.status_code == 200
@@ -334,7 +334,7 @@ BARE = ("stream_options is not supported", "stream_options")
     lambda said: {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": hidden(said)}]}]}, SENTENCES[1], ""
 )
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
-async def test_no_error_that_holds_a_callers_words_teaches_anything(
+async def test_errors_that_quote_the_caller_are_not_remembered(
     lab: Lab, place: Callable[[str], dict[str, Any]], sentence: tuple[str, str], param: str
 ) -> None:
     """The worst server: its error is nothing but the caller's words, and the next try succeeds."""

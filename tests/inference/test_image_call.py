@@ -34,7 +34,7 @@ async def test_the_built_in_painter_answers_in_openais_shape(lab: Lab) -> None:
     assert pictures(again) == [png]
 
 
-async def test_the_painter_says_what_it_drew_and_leaves_out_what_is_refused(lab: Lab) -> None:
+async def test_painter_describes_its_picture(lab: Lab) -> None:
     asked = {"prompt": "no cats, two red foxes in the forest at night", "model": "builtin/paint", "size": "64x64", "n": 2}
     for response_format in ("b64_json", "url"):
         answer = await lab.post(IMAGES, **asked, response_format=response_format)
@@ -52,13 +52,13 @@ async def test_the_painter_takes_openais_large_sizes(lab: Lab, size: str) -> Non
     assert answer.json()["size"] == size, "it stands in for a model server in the same size"
 
 
-async def test_a_size_that_the_painter_does_not_take_is_refused_with_those_that_it_takes(lab: Lab) -> None:
+async def test_refused_size_names_the_accepted_sizes(lab: Lab) -> None:
     for size in ("1536x1025", "1792x1792", "63x64", "1025x1024"):
         answer = await lab.post(IMAGES, prompt="a house", model="builtin/paint", size=size)
         assert answer.status_code == 400 and "1536x1024" in answer.json()["error"]["message"]
 
 
-async def test_n_pictures_differ_and_are_paid_one_by_one(lab: Lab) -> None:
+async def test_n_pictures_differ_and_are_charged_each(lab: Lab) -> None:
     made = pictures(await lab.post(IMAGES, prompt="hills", model="builtin/paint", size="64x64", n=3))
     assert len(set(made)) == 3 and await lab.spent() == 3 * PRICE
     (row,) = (await lab.service.client.get("/billing/ledger?limit=1", headers=lab.headers)).json()["data"]
@@ -98,14 +98,14 @@ async def test_what_fails_costs_nothing(lab: Lab, monkeypatch: pytest.MonkeyPatc
     assert await lab.spent() == PRICE
 
 
-async def test_where_the_last_picture_cannot_be_fetched_nothing_is_kept_or_paid(lab: Lab) -> None:
+async def test_failed_fetch_of_the_last_picture_stores_and_charges_nothing(lab: Lab) -> None:
     answer = await lab.post(IMAGES, prompt="a cat", model="lab/own-url+last-lost", n=3, response_format="url")
     assert (answer.status_code, answer.json()["error"]["code"]) == (502, "upstream_invalid_response")
     assert [seen.path for seen in lab.upstream.requests][1:] == ["/v1/generated/picture.png"] * 2 + ["/v1/generated/lost.png"]
     assert await lab.spent() == 0 and await kept(lab) == []
 
 
-async def test_where_the_last_picture_cannot_be_stored_nothing_is_kept_or_paid(lab: Lab) -> None:
+async def test_failed_storage_of_the_last_picture_stores_and_charges_nothing(lab: Lab) -> None:
     def refuse_the_second(tx: sqlite3.Connection) -> None:
         second = "CREATE TRIGGER second BEFORE INSERT ON artifacts WHEN EXISTS (SELECT 1 FROM artifacts)"
         tx.execute(f"{second} BEGIN SELECT RAISE(ABORT, 'broken'); END")
@@ -134,7 +134,7 @@ async def test_a_provider_is_paid_for_the_pictures_that_arrive(lab: Lab, model: 
     assert pictures(answer) == [PNG] * count and await lab.spent() == 1_000 * count
 
 
-async def test_a_picture_that_is_none_becomes_no_artifact(lab: Lab) -> None:
+async def test_invalid_picture_becomes_no_artifact(lab: Lab) -> None:
     answer = await lab.post(IMAGES, prompt="a cat", model="lab/bad-picture", response_format="url")
     assert (answer.status_code, answer.json()["error"]["code"]) == (502, "upstream_invalid_response")
     assert await lab.spent() == 0 and (await lab.service.client.get("/artifacts", headers=lab.headers)).json()["data"] == []
@@ -152,18 +152,18 @@ async def test_the_fallback_answers_at_its_own_price_and_may_be_built_in(lab: La
 
 @pytest.mark.parametrize("model", ["bad-picture", "other-file"])
 @pytest.mark.parametrize("response_format", ["b64_json", "url"])
-async def test_what_is_no_picture_is_neither_passed_on_nor_paid(lab: Lab, model: str, response_format: str) -> None:
+async def test_other_files_than_pictures_are_neither_sent_nor_charged(lab: Lab, model: str, response_format: str) -> None:
     answer = await lab.post(IMAGES, prompt="a cat", model=f"lab/{model}", response_format=response_format)
     assert (answer.status_code, answer.json()["error"]["code"]) == (502, "upstream_invalid_response")
     assert "@@@" not in answer.text and await lab.spent() == 0
 
 
-async def test_half_an_emoji_in_what_is_told_becomes_a_whole_character(lab: Lab) -> None:
+async def test_half_an_emoji_in_an_error_is_replaced(lab: Lab) -> None:
     answer = await lab.post(IMAGES, prompt="a cat", model="lab/half-emoji")
     assert answer.json()["data"][0]["revised_prompt"] == "A nicer \ufffd"
 
 
-async def test_a_full_account_is_told_before_a_model_is_asked_how_much_room_is_needed(lab: Lab) -> None:
+async def test_full_account_is_refused_before_the_model_is_asked(lab: Lab) -> None:
     await fill(lab, 32)
     needed = {"lab/ok": 4 << 20, "builtin/paint": 3 * 1_024 * 1_024 + 65_536}
     for model in ("lab/ok", "builtin/paint"):
@@ -181,7 +181,7 @@ async def test_room_is_reserved_once(lab: Lab) -> None:
     assert sorted(answer.status_code for answer in answers) == [200, 413, 413] and await lab.spent() == 5_000
 
 
-async def test_a_picture_that_was_made_is_kept_though_the_account_is_full_by_then(lab: Lab) -> None:
+async def test_finished_picture_is_stored_in_its_reserved_space(lab: Lab) -> None:
     await fill(lab, 31)
     asked = asyncio.create_task(lab.post(IMAGES, prompt="a cat", model="lab/slow-300ms", response_format="url"))
     while not lab.upstream.requests:
@@ -193,7 +193,7 @@ async def test_a_picture_that_was_made_is_kept_though_the_account_is_full_by_the
     assert (await lab.service.client.get(url)).content == PNG and await lab.spent() == 1_000
 
 
-async def test_the_last_artifact_is_reserved_for_the_picture_that_was_asked_for_first(lab: Lab) -> None:
+async def test_last_artifact_is_reserved_for_the_first_request(lab: Lab) -> None:
     await fill(lab, 1)
     await lab.service.state["db"].write(lambda tx: tx.execute("DROP TRIGGER artifacts_bounded") and None)
     await fill(lab, 9_998, size_bytes=1)
@@ -206,13 +206,13 @@ async def test_the_last_artifact_is_reserved_for_the_picture_that_was_asked_for_
     assert (await asked).status_code == 200 and await lab.spent() == 1_000
 
 
-async def test_a_picture_that_no_artifact_holds_is_not_paid(lab: Lab) -> None:
+async def test_picture_too_large_for_an_artifact_is_free(lab: Lab) -> None:
     answer = await lab.post(IMAGES, prompt="a cat", model="lab/over-32-mib")
     assert (answer.status_code, answer.json()["error"]["code"]) == (502, "upstream_invalid_response")
     assert await lab.spent() == 0
 
 
-async def test_a_picture_that_is_being_kept_while_the_service_ends_stays_nowhere_and_costs_nothing(lab: Lab) -> None:
+async def test_picture_stored_during_shutdown_is_deleted_and_free(lab: Lab) -> None:
     db, go_on = lab.service.state["db"], threading.Event()
     asked = asyncio.create_task(lab.post(IMAGES, prompt="a cat", model="lab/slow-300ms", response_format="url"))
     while not lab.upstream.requests:

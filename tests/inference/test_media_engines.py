@@ -34,7 +34,7 @@ def test_no_few_accounts_have_all_slots() -> None:
             pass
 
 
-def test_a_slot_is_given_back_however_its_block_ends() -> None:
+def test_slot_is_released_however_its_block_ends() -> None:
     slots = Slots(most=2, most_of_one=1)
     for _ in range(3):
         with pytest.raises(RuntimeError), slots.taken("a"):
@@ -42,7 +42,7 @@ def test_a_slot_is_given_back_however_its_block_ends() -> None:
     assert not slots._open
 
 
-def test_users_own_providers_take_nothing_from_the_others() -> None:
+def test_own_providers_have_separate_limits() -> None:
     nothing: Any = None
     media = MediaEngines(nothing, nothing, nothing, Path())
     own = Model("mine/x", "x", Provider("mine", "http://x", byok=True), "image", {"micros_per_image": 0})
@@ -60,7 +60,7 @@ def test_a_spool_is_a_file_without_a_name(tmp_path: Path) -> None:
         MediaEngines(nothing, nothing, nothing, tmp_path / "gone").spool()
 
 
-async def test_a_large_spool_is_closed_away_from_the_loop(tmp_path: Path) -> None:
+async def test_large_spool_is_closed_in_a_thread(tmp_path: Path) -> None:
     nothing: Any = None
     piece = bytes(1024 * 1024)
 

@@ -19,7 +19,7 @@ from svc.inference.pictures import picture_type
         (b"", None),
     ],
 )
-def test_the_bytes_of_a_picture_tell_its_type(start: bytes, content_type: str | None) -> None:
+def test_picture_type_is_recognized_by_its_bytes(start: bytes, content_type: str | None) -> None:
     assert picture_type(start) == content_type
 
 
@@ -33,5 +33,5 @@ def test_the_bytes_of_a_picture_tell_its_type(start: bytes, content_type: str | 
         ("word " * 100, "word-" * 11 + "word"),
     ],
 )
-def test_a_file_is_named_for_what_was_asked(text: str, stem: str) -> None:
+def test_file_name_comes_from_the_prompt(text: str, stem: str) -> None:
     assert _stem(text).startswith(stem[:40]) and len(_stem(text)) <= 60

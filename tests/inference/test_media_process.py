@@ -129,7 +129,7 @@ async def own_lab(tmp_path: Path) -> AsyncIterator[Lab]:
 
 
 @pytest.mark.slow
-async def test_the_server_answers_at_once_while_4_pictures_and_4_speeches_are_made(lab: Lab) -> None:
+async def test_server_answers_while_4_pictures_and_4_speeches_are_made(lab: Lab) -> None:
     speech = {**SPEECH, "tts_max_tokens": 1_024}
     for path, body in ((IMAGES, {**PICTURE, "n": 1, "size": "64x64"}), (GENERATE, {**SPEECH, "tts_max_tokens": 256})):
         assert (await lab.post(path, **body)).status_code == 200  # warm
@@ -173,7 +173,7 @@ async def test_a_caller_who_leaves_ends_the_work_and_releases_the_hold(lab: Lab,
     assert await lab.server.settled_descriptors(before.descriptors) <= before.descriptors
 
 
-async def test_a_worker_that_is_killed_is_one_clear_error_and_the_next_request_works(lab: Lab) -> None:
+async def test_killed_worker_is_one_error_and_the_next_request_works(lab: Lab) -> None:
     for path, body in ((IMAGES, {**PICTURE, "n": 1}), (GENERATE, {**SPEECH, "speed": 0.25})):
         asked = asyncio.create_task(lab.post(path, **body))
         for pid in await lab.until_workers(1):
@@ -187,7 +187,7 @@ async def test_a_worker_that_is_killed_is_one_clear_error_and_the_next_request_w
 
 
 @pytest.mark.slow
-async def test_a_reader_who_stops_or_leaves_in_the_middle_of_long_audio_costs_no_memory_and_frees_its_file(lab: Lab) -> None:
+async def test_disconnected_reader_of_long_audio_frees_memory_and_file(lab: Lab) -> None:
     before = lab.server.counts()
     reader, writer = await lab.begin(GENERATE, SPEECH)  # 24 minutes, which are 60 MB
     async with asyncio.timeout(40):
@@ -219,9 +219,7 @@ async def test_a_stop_ends_the_work_and_leaves_no_process_and_no_hold(own_lab: L
 
 
 @pytest.mark.slow
-async def test_after_a_kill_the_workers_end_by_themselves_and_holds_are_released_at_the_next_start(
-    own_lab: Lab, tmp_path: Path
-) -> None:
+async def test_after_kill_workers_end_and_next_start_releases_holds(own_lab: Lab, tmp_path: Path) -> None:
     _, writer = await own_lab.begin(IMAGES, {**PICTURE, "n": 1})
     workers = await own_lab.until_workers(1)
     own_lab.server.kill()

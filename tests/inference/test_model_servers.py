@@ -127,7 +127,7 @@ async def test_the_callers_own_messages_are_passed_as_sent(lab: Lab) -> None:
         assert answer.status_code == 200 and lab.upstream.requests[-1].body["messages"] == messages
 
 
-async def test_json_and_stream_go_through_to_the_model_server_with_nothing_of_the_caller(lab: Lab) -> None:
+async def test_no_caller_headers_reach_the_model_server(lab: Lab) -> None:
     answer = await lab.chat("ok", temperature=0.5, x_unknown={"kept": 1}, api_base="http://evil", metadata={"api_key": "kept"})
     assert await text_of(answer) == "Hello, world!" and answer.json()["model"] == "lab/ok"
     assert answer.json()["usage"] == {"prompt_tokens": 7, "completion_tokens": 5, "total_tokens": 12}
@@ -176,7 +176,7 @@ async def test_a_fault_before_the_first_byte_is_one_clear_http_error(
 
 
 @pytest.mark.parametrize("model", ["silent-after-2-chunks", "cut-after-2-chunks", "error-mid-stream", "broken-json"])
-async def test_a_fault_in_mid_stream_is_an_error_event_and_never_a_finish(lab: Lab, model: str) -> None:
+async def test_mid_stream_fault_is_an_error_event_without_finish_chunk(lab: Lab, model: str) -> None:
     *chunks, error, done = lab.events(await lab.chat(model, stream=True, stream_options={"include_usage": True}))
     assert done == "[DONE]" and error["error"]["type"] == "upstream_error"
     assert chunks and all(chunk["choices"][0]["finish_reason"] is None for chunk in chunks)
@@ -196,7 +196,7 @@ async def test_retry_after_is_honoured_up_to_5_seconds(own_lab: Lab) -> None:
     assert answer.status_code == 503 and len(own_lab.upstream.requests) == 3 and 1 <= int(answer.headers["retry-after"]) <= 59
 
 
-async def test_the_fallback_answers_under_the_name_that_was_asked_for(own_lab: Lab) -> None:
+async def test_fallback_answers_under_the_requested_name(own_lab: Lab) -> None:
     for model, tried in (("status-503", ["status-503", "status-503", "ok"]), ("retry-after-60", ["retry-after-60", "ok"])):
         own_lab.upstream.requests.clear()
         answer = await own_lab.chat(model)
@@ -208,7 +208,7 @@ async def test_a_dearer_model_is_never_a_fallback(lab: Lab) -> None:
     assert (await lab.chat("status-502")).status_code == 502
 
 
-async def test_a_model_server_that_is_down_is_502_and_answers_again_within_2_seconds_of_its_return(own_lab: Lab) -> None:
+async def test_model_server_is_used_within_2_seconds_of_its_return(own_lab: Lab) -> None:
     assert (await own_lab.chat("ok")).status_code == 200
     await own_lab.upstream.stop()
     answer = await own_lab.chat("ok")
@@ -221,7 +221,7 @@ async def test_a_model_server_that_is_down_is_502_and_answers_again_within_2_sec
 @pytest.mark.parametrize(
     ("model", "stream"), [("silent", False), ("silent", True), ("drip-100ms", True), ("endless", True), ("slow-300ms", False)]
 )
-async def test_a_leaving_caller_cancels_the_model_servers_work_within_a_second(lab: Lab, model: str, stream: bool) -> None:
+async def test_disconnected_client_cancels_the_model_server_within_a_second(lab: Lab, model: str, stream: bool) -> None:
     body = orjson.dumps({"model": f"lab/{model}", "messages": [{"role": "user", "content": "hi"}], "stream": stream})
     key = f"Authorization: Bearer {lab.person.key}"
     lines = [
@@ -256,7 +256,7 @@ async def test_the_first_chunk_comes_before_the_last_is_made(lab: Lab) -> None:
     assert first_seconds < time.monotonic() - began - 0.25
 
 
-async def test_the_providers_own_list_is_offered_when_the_catalog_has_none(tmp_path: Path) -> None:
+async def test_providers_own_list_is_offered_without_one_in_the_catalog(tmp_path: Path) -> None:
     async with ModelServer(models=("org/chat:7b", "echo")) as upstream:
         (tmp_path / "catalog.toml").write_text(
             f'default_model = "lab/org/chat:7b"\n[[providers]]\nname = "lab"\nbase_url = "{upstream.base_url}"\n'

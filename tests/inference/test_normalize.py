@@ -101,7 +101,7 @@ CALL_B = {"name": "look_up", "arguments": '{"b": 2}'}
         ),
     ],
 )
-def test_two_calls_stay_two_whatever_the_provider_leaves_out(raws: list[dict[str, Any]]) -> None:
+def test_two_calls_stay_two_without_index_id_or_type(raws: list[dict[str, Any]]) -> None:
     found = assembled(streamed(*raws))["calls"]
     assert [call["name"] for call in found] == ["look_up", "look_up"]
     assert [orjson.loads(call["arguments"]) for call in found] == [{"a": 1}, {"b": 2}]
@@ -201,7 +201,7 @@ def test_usage_is_three_whole_numbers_that_add_up(reported: Any, counts: tuple[i
         assert tuple(usage[name] for name in COUNTS) == counts
 
 
-def test_usage_details_are_left_out_rather_than_null_and_unknown_fields_kept() -> None:
+def test_usage_details_are_never_null_and_unknown_fields_are_kept() -> None:
     reported = {
         **dict.fromkeys(COUNTS, 0),
         "prompt_tokens_details": None,

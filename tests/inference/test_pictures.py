@@ -61,7 +61,7 @@ def test_base64_in_any_usual_form_is_read(encoded: str) -> None:
         [],
     ],
 )
-def test_what_holds_no_picture_is_one_fault(entry: Any) -> None:
+def test_entry_without_a_picture_is_a_fault(entry: Any) -> None:
     with pytest.raises(UpstreamFault) as fault:
         read(entry)
     assert fault.value.kind == "invalid" and "injected" not in str(fault.value)
@@ -112,7 +112,7 @@ def test_the_key_of_the_provider_is_redacted() -> None:
     assert picture.revised_prompt == "a *** cat"
 
 
-def test_no_thread_waits_long_for_the_decoding_of_a_large_picture() -> None:
+def test_decoding_a_large_picture_does_not_block_threads() -> None:
     content = BYTES[:3] + bytes(range(256)) * (128 * 1024)
     answer = b'{"data":[{"b64_json":"%b"}]}' % base64.urlsafe_b64encode(content)
     (picture,) = waited_for_less_than_50_ms(lambda: pictures_in(answer, PROVIDER, 1))[0]

@@ -102,7 +102,7 @@ def test_anything_else_is_refused_by_name_and_not_quoted(field: str, value: Any)
         assert "secret" not in str(refused.value)
 
 
-def test_a_sealed_key_opens_only_for_its_account_and_provider_and_under_its_secret() -> None:
+def test_sealed_key_opens_only_for_its_account_provider_and_secret() -> None:
     box = KeyBox(b"s" * 32)
     sealed = box.seal("user_1", "prov_1", KEY)
     assert box.open("user_1", "prov_1", sealed) == KEY and KEY.encode() not in sealed

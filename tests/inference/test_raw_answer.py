@@ -94,7 +94,7 @@ def ending_of(stream: wire.ChunkWriter) -> list[blocks.Chunk]:
 @example(
     [chunk("a", {}, {}, {}), *(chunk(text, {}, {"finish_reason": "stop"}, {}) for text in "bcd")], math.inf, [10**6], b"\n\n"
 )
-async def test_a_stream_reads_the_same_however_its_events_come_together(
+async def test_stream_parses_the_same_however_its_events_are_grouped(
     stream: list[dict[str, Any]], choice_bytes: float, sizes: list[int], ending: bytes
 ) -> None:
     data, cuts = b"".join(event_of(raw, ending) for raw in stream), itertools.accumulate(itertools.cycle(sizes))
@@ -175,7 +175,7 @@ async def test_odd_json_reads_the_same_together_as_one_by_one(form: str, varying
     assert (together.content(), together.text_bytes) == (one_by_one.content(), one_by_one.text_bytes)
 
 
-async def test_what_a_read_brings_of_an_ordinary_stream_comes_together() -> None:
+async def test_events_of_one_read_are_returned_together() -> None:
     texts = ["b", "\n", 'with "quotes" and \\', "\u00e9", "\U0001f642", "\u2028"]
     stream = b"".join(event_of(chunk(text, {}, {}, {})) for text in ["a", *texts])
     end = event_of(chunk("", {}, {"finish_reason": "stop"}, {})) + b"data: [DONE]\n\n"
@@ -192,7 +192,7 @@ async def test_what_a_read_brings_of_an_ordinary_stream_comes_together() -> None
     assert written.isascii() and b'"content":"\\u2028"' in written and made.content()["content"] == "".join(["a", *texts])
 
 
-async def test_a_fault_ends_the_answer_after_what_came_before_it_and_nothing_more_is_read() -> None:
+async def test_fault_ends_the_answer_after_the_chunks_before_it() -> None:
     def reads() -> Iterator[bytes]:
         yield (
             event_of(chunk("a", {}, {}, {}))
@@ -209,7 +209,7 @@ async def test_a_fault_ends_the_answer_after_what_came_before_it_and_nothing_mor
 
 
 @pytest.mark.parametrize("filler", [b": \n\n", b"data: \n\n", b"\n\n"])
-async def test_what_a_read_brings_is_not_copied_for_each_of_its_events(filler: bytes) -> None:
+async def test_a_read_is_not_copied_for_each_event(filler: bytes) -> None:
     async def seconds(count: int) -> float:
         answer = RawAnswer(cast(Reply, Scripted([b": \n\n", filler * count])), Provider("lab", "http://lab"), 1 << 30)
         began = time.thread_time()

@@ -44,7 +44,7 @@ def found_in(repeats: Repeats, events: list[bytes], start: int = 0) -> tuple[Rep
         b'{"id":"1","choices":[{"index":0,"delta":{"content":"my\\u002dsecret-key"}}]}',
     ],
 )
-def test_what_differs_in_anything_else_or_may_hold_the_secret_is_left_to_the_parser(data: bytes) -> None:
+def test_events_that_differ_elsewhere_or_hold_the_secret_are_no_repeats(data: bytes) -> None:
     repeats, first = Repeats("my-secret-key"), chunk("a", {}, {}, {})
     repeats.learn(event_of(first), first)
     assert found_in(repeats, [event_of(first)]) == (Repeat(first, ["a"], "a", [b'"a"']), [])
@@ -66,7 +66,7 @@ def test_what_differs_in_anything_else_or_may_hold_the_secret_is_left_to_the_par
         b'{"choices":[{"index":0,"delta":{"content":"a"}},{"index":1,"delta":{}}]}',
     ],
 )
-def test_an_event_whose_text_is_not_its_only_content_is_left_to_the_parser(data: bytes) -> None:
+def test_event_with_other_content_is_no_repeat(data: bytes) -> None:
     repeats = Repeats(None)
     repeats.learn(b"data: " + data, orjson.loads(data))
     other = re.sub(rb'("content":)"\w*"', rb'\1"b"', data)
@@ -98,7 +98,7 @@ def test_repeats_end_where_another_event_comes(other: dict[str, Any], separators
         assert found_in(repeats, [b": ping", *repeated, *rest], 1) == expected
 
 
-def test_events_that_are_whole_only_together_are_left_to_the_parser() -> None:
+def test_events_that_are_valid_only_together_are_no_repeats() -> None:
     repeats, first = Repeats(None), chunk("a", {}, {}, {})
     repeats.learn(event_of(first), first)
     before, after = event_of(first).split(b'"a"')
@@ -113,7 +113,7 @@ def test_events_that_are_whole_only_together_are_left_to_the_parser() -> None:
         assert found_in(repeats, [before + part + after for part in parts]) is None
 
 
-def test_a_stream_that_never_repeats_itself_is_soon_looked_at_no_more() -> None:
+def test_comparison_stops_in_a_stream_without_repeats() -> None:
     repeats = Repeats(None)
     for number in range(100):
         raw = chunk("a", {"obfuscation": str(number)}, {}, {})

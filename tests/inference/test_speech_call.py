@@ -18,7 +18,7 @@ async def lab(config: Config, clocks: Clocks, tmp_path: Path) -> AsyncIterator[L
         yield lab
 
 
-async def test_the_built_in_voice_is_paid_by_what_it_says(lab: Lab) -> None:
+async def test_built_in_voice_is_charged_by_its_length(lab: Lab) -> None:
     answer = await lab.post(GENERATE, input="Hello there, this is a test.", model="builtin/voice")
     cost = -(-tokens(seconds(answer)) * 10_000 // 1_000)
     assert answer.headers["x-audio-truncated"] == "false" and answer.headers["x-service-cost-micros"] == str(cost)
@@ -38,9 +38,7 @@ async def test_the_largest_cap_is_24_minutes(lab: Lab) -> None:
     assert 180 < seconds(answer) < 1440 and answer.headers["x-audio-truncated"] == "false"
 
 
-async def test_speech_without_a_format_is_wav_that_says_so_where_there_is_no_encoder(
-    lab: Lab, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_speech_without_a_format_is_labelled_wav_without_an_encoder(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     voice = lab.service.state["media"].voice
     monkeypatch.setattr(voice, "_encoders", {"wav": None, "pcm": None})
     assert seconds(await lab.post(SPEECH, input="Hello", model="builtin/voice", voice="nova", instructions="x")) > 0.3
@@ -67,12 +65,12 @@ async def test_speech_as_events_carries_the_same_audio(lab: Lab) -> None:
     assert done == {"type": "speech.audio.done", "usage": {"input_tokens": 0, "output_tokens": used, "total_tokens": used}}
 
 
-async def test_the_built_in_voice_stands_in_with_a_voice_and_a_format_of_its_own(lab: Lab) -> None:
+async def test_built_in_voice_replaces_a_provider_with_its_own_voice_and_format(lab: Lab) -> None:
     answer = await lab.post(SPEECH, input="hello", model="say/status-504", voice="af_bella", response_format="wma")
     assert 0.3 < seconds(answer) < 3 and await lab.spent() == -(-tokens(seconds(answer)) * 10)
 
 
-async def test_a_providers_speech_is_cut_repaired_and_paid_by_its_length(lab: Lab) -> None:
+async def test_providers_speech_is_cut_repaired_and_charged_by_length(lab: Lab) -> None:
     answer = await lab.post(
         GENERATE, input="hello", model="say/ok", speed=1.5, x_extra=1, base_url="http://evil", tts_max_tokens=300
     )

@@ -24,7 +24,7 @@ def worst_part(**part: Any) -> int:
     return whole([part]) - whole([])
 
 
-def test_every_byte_of_every_string_is_a_token_and_a_message_16_more() -> None:
+def test_each_byte_of_a_string_is_1_token_and_a_message_16() -> None:
     assert worst_input_tokens({"messages": [{"role": "user", "content": "né"}]}) == 16 + 4 + 3
     assert worst_input_tokens({"messages": [{"role": "user", "content": ""}] * 3, "model": "m"}) == 3 * 20 + 1
     assert worst(metadata={"a": ["bc", {"d": "e"}], "f": 1, "g": None, "h": True}) == 3
@@ -67,7 +67,7 @@ def test_a_turn_that_refers_to_its_own_sound_is_media() -> None:
     assert worst_input_tokens({"messages": [turn]}) == 16 + 9 + 3 + 8192
 
 
-def test_the_estimate_is_a_token_for_4_bytes_of_what_the_model_reads() -> None:
+def test_estimate_is_1_token_for_4_bytes() -> None:
     parts = [{"type": "text", "text": "né"}, {"type": "image_url", "image_url": {"url": DATA}}]
     call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
     body = {
@@ -115,7 +115,7 @@ def string_bytes(value: Any) -> int:
 
 
 @given(BODIES)
-def test_the_worst_case_of_any_request_is_its_strings_and_what_its_messages_parts_and_tools_add(body: dict[str, Any]) -> None:
+def test_worst_case_counts_strings_messages_parts_and_tools(body: dict[str, Any]) -> None:
     added = 16 * (len(body["messages"]) + len(body.get("tools") or []) + len(body.get("functions") or []))
     for message in body["messages"]:
         added += 16 * (len(message.get("tool_calls") or []) + isinstance(message.get("function_call"), dict))

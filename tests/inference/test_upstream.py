@@ -260,7 +260,7 @@ async def test_a_silent_server_is_a_timeout(setup: Setup, model: str) -> None:
         assert (await setup.fault(model, provider=setup.provider(timeout_seconds=0.2))).kind == "timeout"
 
 
-async def test_a_server_that_is_down_is_unreachable_and_back_at_once_when_it_is_up(setup: Setup) -> None:
+async def test_server_is_reachable_at_once_after_its_return(setup: Setup) -> None:
     await setup.chunks("ok")
     await setup.server.stop()
     assert (await setup.fault("ok")).kind == "unreachable"
@@ -287,7 +287,7 @@ async def test_an_endless_answer_ends_in_bounded_memory(setup: Setup, monkeypatc
     assert caught.value.kind == "invalid"
 
 
-async def test_an_answer_that_drips_for_ever_ends(setup: Setup, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_endless_slow_answer_times_out(setup: Setup, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(raw_answer, "_ANSWER_SECONDS", 0.2)
     assert (await setup.fault("endless+drip-20ms")).kind == "timeout"
 
@@ -345,20 +345,20 @@ async def test_the_type_of_a_nested_error_is_kept(setup: Setup) -> None:
 
 
 @pytest.mark.parametrize("model", ["mid-line", "mid-event", "mid-bare"])
-async def test_an_error_in_mid_stream_is_a_fault_with_its_words_in_every_shape(setup: Setup, model: str) -> None:
+async def test_mid_stream_errors_of_every_shape_keep_their_message(setup: Setup, model: str) -> None:
     for bytewise in ("", "+bytewise"):
         fault = await setup.fault(model + bytewise)
         assert fault.kind == "status" and (fault.error or {})["message"] == "the request exceeds the context size"
 
 
 @pytest.mark.parametrize("model", ["error-html", "error-huge", "error-empty"])
-async def test_an_error_body_that_says_nothing_leaves_the_status(setup: Setup, model: str) -> None:
+async def test_error_body_without_a_message_keeps_the_status(setup: Setup, model: str) -> None:
     fault = await setup.fault(model)
     assert (fault.kind, fault.status, fault.error) == ("status", 400, None)
 
 
 @pytest.mark.parametrize("model", ["error-text+until-close", "error-text+cut-at-byte-85"])
-async def test_a_refusal_is_known_by_its_status_even_if_its_body_is_cut(setup: Setup, model: str) -> None:
+async def test_refusal_with_a_cut_body_keeps_its_status(setup: Setup, model: str) -> None:
     assert (await setup.fault(model)).status == 400
 
 
@@ -381,7 +381,7 @@ async def test_a_retry_after_without_sense_is_none(setup: Setup, model: str) -> 
     assert (fault.status, fault.retry_after_seconds) == (429, None)
 
 
-async def test_our_key_is_taken_out_of_refusals_and_answers(setup: Setup) -> None:
+async def test_own_key_is_redacted_in_refusals_and_answers(setup: Setup) -> None:
     fault = await setup.fault("quote-key")
     assert fault.error is not None
     assert "***" in fault.error["message"]
@@ -455,7 +455,7 @@ async def test_model_lists_of_any_shape_are_read_without_unusable_names(setup: S
 
 
 @pytest.mark.parametrize("body", [b"{}", b"<html>", b"[", b"5", b'{"data": {}}', b'["' + b"x" * 5_000_000 + b'"]'])
-async def test_what_is_no_list_of_models_is_invalid(setup: Setup, body: bytes) -> None:
+async def test_other_answers_than_model_lists_are_invalid(setup: Setup, body: bytes) -> None:
     async with serving(body) as provider:
         with pytest.raises(UpstreamFault) as caught:
             await upstream.models(setup.client, provider)
@@ -473,7 +473,7 @@ CROWD = b"[]," * 1_300_000 + b"[]"
         b'{"choices": [], "x": ["\\u0061", %b]}' % CROWD,
     ],
 )
-async def test_a_users_server_that_sends_millions_of_values_keeps_nobody_waiting(setup: Setup, body: bytes) -> None:
+async def test_millions_of_values_do_not_block_the_event_loop(setup: Setup, body: bytes) -> None:
     async with serving(body) as provider:
         began = time.process_time()
         with pytest.raises(UpstreamFault, match="too many values"):
@@ -489,7 +489,7 @@ async def test_a_list_of_models_that_never_ends_is_a_timeout(setup: Setup) -> No
         assert caught.value.kind == "timeout"
 
 
-async def test_a_refusal_whose_body_stands_still_is_known_by_its_status(setup: Setup) -> None:
+async def test_refusal_with_a_stalled_body_keeps_its_status(setup: Setup) -> None:
     async with serving(b'{"error": ', status=413, missing_bytes=10) as provider:
         assert (await setup.fault("ok", provider=provider)).status == 413
 

@@ -44,7 +44,7 @@ def test_an_upstreams_own_4xx_keeps_status_and_error(status: int, byok: bool) ->
 
 
 @pytest.mark.parametrize("status", [401, 402, 403, 405, 407])
-def test_a_refusal_that_is_not_about_the_caller_is_a_502_that_quotes_nothing(status: int) -> None:
+def test_refusal_that_the_caller_did_not_cause_is_502_without_a_quote(status: int) -> None:
     error = upstream_errors.caller_error(UpstreamFault("status", status=status, error=ERROR), provider="here", byok=False)
     assert (error.status, error.error["code"]) == (502, "upstream_error")
     assert "too long" not in str(error)
@@ -52,7 +52,7 @@ def test_a_refusal_that_is_not_about_the_caller_is_a_502_that_quotes_nothing(sta
 
 
 @pytest.mark.parametrize("status", [401, 402, 403, 429])
-def test_a_byok_providers_refusal_reaches_the_caller_with_its_name(status: int) -> None:
+def test_refusal_of_an_own_provider_names_it(status: int) -> None:
     error = upstream_errors.caller_error(UpstreamFault("status", status=status, error=ERROR), provider="mine", byok=True)
     assert error.status == status
     assert error.error["message"] == "mine: too long"
@@ -72,7 +72,7 @@ def test_5xx_and_redirects_become_ours(status: int, told: int) -> None:
     assert seen(UpstreamFault("status", status=status)) == (told, "upstream_error", "upstream_error")
 
 
-def test_a_5xx_is_wrapped_with_what_it_said() -> None:
+def test_error_5xx_keeps_its_message() -> None:
     error = upstream_errors.caller_error(
         UpstreamFault("status", status=500, error={"message": "no memory"}), provider="here", byok=False
     )
@@ -99,14 +99,14 @@ def test_what_may_be_tried_again(kind: str, status: int, again: bool) -> None:
     assert upstream_errors.retriable(UpstreamFault(kind, status=status)) is again
 
 
-def test_the_log_has_the_words_of_the_operators_servers_and_never_those_of_a_users_own() -> None:
+def test_log_has_messages_of_operators_servers_only() -> None:
     fault = UpstreamFault("status", "", status=401, error={"message": "the key is expired"})
     told = {"upstream_fault": "status", "upstream_status": 401}
     assert upstream_errors.log_fields(fault, byok=False) == {**told, "upstream_error": "the key is expired"}
     assert upstream_errors.log_fields(fault, byok=True) == told
 
 
-def test_the_log_has_words_only_of_errors_about_the_way_to_a_server_and_the_status_of_all() -> None:
+def test_log_has_messages_only_of_errors_for_the_operator() -> None:
     with_words = set()
     for status in (0, *range(200, 600)):
         told = upstream_errors.log_fields(
@@ -117,7 +117,7 @@ def test_the_log_has_words_only_of_errors_about_the_way_to_a_server_and_the_stat
     assert with_words == {*range(300, 400), 401, 402, 403, 405, 407, 429}
 
 
-def test_an_error_body_of_many_values_without_words_costs_no_time() -> None:
+def test_error_body_of_many_values_is_parsed_quickly() -> None:
     value: Any = 1
     for _ in range(4):
         value = {name: [value] * 9 for name in ("error", "errors", "detail", "message", "reason")}

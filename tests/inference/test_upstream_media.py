@@ -42,7 +42,7 @@ async def answering(content: bytes, content_type: str, status: int = 200, heads:
         yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
 
 
-async def test_a_providers_pictures_come_repaired_and_are_asked_for_as_base64(lab: Lab) -> None:
+async def test_pictures_are_requested_as_base64_and_repaired(lab: Lab) -> None:
     answer = await lab.post(
         IMAGES, prompt="a cat", model="lab/ok", n=2, size="1x1", quality="hd", x_extra=1, api_base="http://evil"
     )
@@ -113,7 +113,7 @@ async def test_an_answer_that_is_too_long_is_refused(lab: Lab, monkeypatch: pyte
     assert await lab.spent() == 0
 
 
-async def test_a_providers_speech_route_gets_mp3_by_default_and_every_format(lab: Lab) -> None:
+async def test_speech_route_requests_mp3_by_default_and_every_format(lab: Lab) -> None:
     answer = await lab.post(SPEECH, input="hello", model="say/seconds-20", voice={"id": "mine"}, tts_max_tokens=256)
     assert answer.headers["content-type"] == "audio/mpeg" and answer.headers["x-audio-truncated"] == "true"
     assert float(answer.headers["x-audio-seconds"]) == pytest.approx(11.25, abs=0.024)
@@ -206,9 +206,7 @@ async def test_audio_of_many_small_frames_does_not_block_the_event_loop() -> Non
         ("audio/pcm", "mp3", b"\x0b<w3\x0b\xc1\xfd27\xfd\x99[" * 9, 7.5),
     ],
 )
-async def test_an_error_that_is_called_audio_is_no_audio(
-    content_type: str, format: str, content: bytes, told: str | float
-) -> None:
+async def test_error_labelled_audio_is_no_audio(content_type: str, format: str, content: bytes, told: str | float) -> None:
     client, file = Outbound(), io.BytesIO()
     async with answering(content, content_type) as url:
         provider = Provider("say", url, "sk-0123456789abc")
@@ -222,7 +220,7 @@ async def test_an_error_that_is_called_audio_is_no_audio(
     await client.aclose()
 
 
-async def test_an_error_that_drips_is_not_waited_for_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_slow_error_body_is_not_read_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(upstream_media, "_TEXT_SECONDS", 0.1)
     left = asyncio.Event()
 

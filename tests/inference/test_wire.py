@@ -31,7 +31,7 @@ from tests.support.wire_grammar import (
 # --- streams, rule by rule
 
 
-def test_role_comes_first_and_once_and_text_follows_in_its_own_chunk() -> None:
+def test_role_is_sent_first_and_once() -> None:
     chunks = streamed(delta(role="assistant", content="Hel"), delta(role="assistant", content="lo"), delta(finish_reason="stop"))
     assert [chunk["choices"][0]["delta"] for chunk in chunks] == [
         {"role": "assistant", "content": ""},
@@ -66,7 +66,7 @@ def test_nothing_of_a_choice_follows_its_finish_reason() -> None:
         ("tool_calls", "stop"),
     ],
 )
-def test_missing_and_foreign_finish_reasons_are_mended(given_reason: str | None, seen: str) -> None:
+def test_missing_and_foreign_finish_reasons_are_repaired(given_reason: str | None, seen: str) -> None:
     assert reasons(streamed(delta(content="a", finish_reason=given_reason))) == [seen]
     assert message_answer({"content": "a"}, finish_reason=given_reason)["choices"][0]["finish_reason"] == seen
 
@@ -83,7 +83,7 @@ def test_finish_reason_error_is_a_cut_answer() -> None:
     assert caught.value.kind == "cut"
 
 
-def test_usage_stands_in_the_last_chunk_alone_when_asked_and_nowhere_else() -> None:
+def test_requested_usage_is_only_in_the_last_chunk() -> None:
     usage = {"prompt_tokens": 7, "completion_tokens": 5, "total_tokens": 12}
     raws = [
         {**delta(content="a"), "usage": usage},
@@ -160,7 +160,7 @@ def test_an_endless_answer_is_stopped() -> None:
     assert caught.value.kind == "invalid"
 
 
-def test_a_long_text_is_told_in_several_chunks_that_carry_what_stands_beside_it_once() -> None:
+def test_long_text_is_split_and_fields_beside_it_are_sent_once() -> None:
     text, thought, arguments = "\U0001f642" * 150_000, "é" * 65_537, '"' + "ü" * 200_000 + '"'
     call = {"index": 0, "id": "c", "type": "function", "x_of_call": 3, "function": {"name": "f", "arguments": arguments}}
     raw = delta(content=text, reasoning_content=thought, x_of_delta=[1], tool_calls=[call])
@@ -200,7 +200,7 @@ def repeats_of(like: dict[str, Any], *texts: str) -> Repeat:
     return Repeat(like, [*texts], "".join(texts), [orjson.dumps(text) for text in texts])
 
 
-def test_half_an_emoji_goes_out_before_the_texts_that_repeat_its_chunk() -> None:
+def test_half_an_emoji_is_sent_before_repeated_texts() -> None:
     stream, half = writer(), delta(content="a\ud83d")
     chunks = [*stream.feed(delta(content="")), *stream.feed(half), *stream.feed(repeats_of(half, "b", "c")), *stream.finish()]
     assert text_of(chunks) == "a\ufffdbc" == stream.content()["content"]
@@ -228,7 +228,7 @@ def test_a_legacy_text_choice_is_read() -> None:
     assert text_of(streamed({"choices": [{"text": "a"}]}, {"choices": [{"text": "b", "finish_reason": "stop"}]})) == "ab"
 
 
-def test_text_bytes_and_content_tell_what_was_produced_so_far() -> None:
+def test_text_bytes_and_content_report_the_output_so_far() -> None:
     stream = writer()
     stream.feed(delta(content="é", reasoning_content="hm"))
     assert stream.text_bytes == 4
@@ -242,7 +242,7 @@ def granted(size_bytes: float) -> wire.ChunkWriter:
     return stream
 
 
-def test_what_goes_beyond_the_grant_of_a_choice_is_cut_with_length() -> None:
+def test_choice_over_its_limit_is_cut_with_length() -> None:
     stream = granted(10)
     chunks = [chunk for raw in [delta(content="Hello, "), delta(content="wörld!")] for chunk in stream.feed(raw)]
     assert text_of(chunks) == "Hello, wö" and stream.finished and stream.cut
@@ -250,7 +250,7 @@ def test_what_goes_beyond_the_grant_of_a_choice_is_cut_with_length() -> None:
     assert reasons(stream.finish()) == ["length"]
 
 
-def test_text_reasoning_and_arguments_count_together_and_each_choice_alone() -> None:
+def test_text_reasoning_and_arguments_share_the_limit_of_a_choice() -> None:
     stream = granted(10)
     call = {"index": 0, "id": "c", "type": "function", "function": {"name": "f", "arguments": '{"a": 1, "b": 2}'}}
     stream.feed(delta(0, reasoning_content="abcd", content="efgh", tool_calls=[call]))
@@ -274,7 +274,7 @@ def test_a_whole_answer_beyond_its_grant_is_cut_too() -> None:
         delta(tool_calls=[{"index": 0, "function": {"name": "f", "arguments": ""}}] * 6_000),
     ],
 )
-def test_a_chunk_of_thousands_of_parts_is_refused_before_they_are_walked(raw: dict[str, Any]) -> None:
+def test_chunk_of_thousands_of_parts_is_refused_first(raw: dict[str, Any]) -> None:
     with pytest.raises(UpstreamFault) as caught:
         writer().feed(raw)
     assert caught.value.kind == "invalid"
@@ -334,7 +334,7 @@ def test_an_answer_that_is_written_apart_is_the_same(text: str) -> None:
     assert written[0] == written[1]
 
 
-def test_a_bare_answer_gets_all_that_is_always_there() -> None:
+def test_minimal_answer_gets_all_required_fields() -> None:
     assert answer({"choices": [{"message": {"content": "Hi"}}]}) == {
         **HEAD,
         "object": "chat.completion",
@@ -425,7 +425,7 @@ def test_messages_under_one_index_are_several_answers() -> None:
     assert [(choice["index"], choice["message"]["content"]) for choice in whole["choices"]] == [(0, "a"), (1, "b")]
 
 
-def test_a_stream_collected_into_one_raw_answer_is_put_together() -> None:
+def test_stream_as_one_raw_answer_is_joined() -> None:
     parts = [{"index": 0, "delta": {"content": text}, "logprobs": {"content": [text]}} for text in "ab"]
     whole = answer({"choices": [*parts, {"index": 0, "delta": {}, "finish_reason": "length"}], "service_tier": "x"})
     check_completion(whole)
@@ -436,7 +436,7 @@ def test_a_stream_collected_into_one_raw_answer_is_put_together() -> None:
 
 
 @pytest.mark.parametrize("value", ["\ud83d", [[]], 2**70])
-def test_what_json_cannot_carry_is_invalid_rather_than_a_500(value: Any) -> None:
+def test_invalid_json_values_are_a_fault_instead_of_a_500(value: Any) -> None:
     if value == [[]]:
         for _ in range(300):
             value = [value]

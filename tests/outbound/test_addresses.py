@@ -141,7 +141,7 @@ def test_only_http_and_https_are_spoken(url: str) -> None:
         " http://h/secret",
     ],
 )
-def test_user_information_fragments_odd_hosts_and_ports_are_refused_without_being_quoted(url: str) -> None:
+def test_invalid_urls_are_refused_without_quoting_them(url: str) -> None:
     with pytest.raises(InvalidURL) as refused:
         checked_url(url)
     assert "secret" not in str(refused.value)

@@ -46,7 +46,7 @@ from tests.support.outgoing import (
 
 
 @both_loops
-async def test_the_head_is_the_callers_but_for_what_the_transport_decides() -> None:
+async def test_caller_sets_all_headers_but_those_of_the_client() -> None:
     seen = []
 
     async def play(peer: Peer) -> None:
@@ -70,7 +70,7 @@ async def test_the_head_is_the_callers_but_for_what_the_transport_decides() -> N
 
 @pytest.mark.parametrize("bad", [b"\r", b"\n", b"\0", b"a\r\nsecret: 1"])
 @both_loops
-async def test_nothing_that_would_break_the_head_is_sent(bad: bytes) -> None:
+async def test_characters_that_break_the_head_are_refused(bad: bytes) -> None:
     async with Stub(always(OK)) as stub, client() as outbound:
         for arguments in (
             {"headers": [(b"x" + bad, b"1")]},
@@ -116,7 +116,7 @@ async def test_connections_send_small_packets_at_once() -> None:
 
 
 @both_loops
-async def test_a_name_is_resolved_once_a_connection_and_connected_to_where_it_was_judged(
+async def test_host_is_resolved_once_and_the_checked_address_connected(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def never(*_: object, **__: object) -> None:
@@ -142,7 +142,7 @@ async def test_a_name_is_resolved_once_a_connection_and_connected_to_where_it_wa
     "addresses", [["10.0.0.1"], ["127.0.0.1", "10.0.0.1"], ["10.0.0.1", "127.0.0.1"], ["127.0.0.1", "::ffff:10.0.0.1"]]
 )
 @both_loops
-async def test_one_refused_address_refuses_the_host_and_tells_nothing(addresses: list[str]) -> None:
+async def test_one_refused_address_refuses_the_host(addresses: list[str]) -> None:
     def allow(address: Any) -> bool:
         return str(address) == "127.0.0.1"
 
@@ -155,7 +155,7 @@ async def test_one_refused_address_refuses_the_host_and_tells_nothing(addresses:
 
 
 @both_loops
-async def test_a_name_that_is_bound_to_a_refused_address_later_is_refused_then() -> None:
+async def test_rebound_name_is_refused() -> None:
     answers = [["127.0.0.1"], ["127.0.0.2"]]
 
     async def resolve(host: str, port: int, account_id: str) -> list[str]:
@@ -172,7 +172,7 @@ async def test_a_name_that_is_bound_to_a_refused_address_later_is_refused_then()
     "host", ["127.1", "2130706433", "0x7f000001", "0x7f.1", "017700000001", "127.0.0.1", "[::1]", "0", "localhost"]
 )
 @both_loops
-async def test_every_spelling_of_an_address_is_judged_by_what_it_means(host: str) -> None:
+async def test_every_spelling_of_an_address_is_checked_by_its_meaning(host: str) -> None:
     async with Stub(always(OK)) as stub, client(allow=public_address) as outbound:
         with pytest.raises(AddressNotAllowed):
             await fetch(outbound, f"http://{host}:{stub.port}/")
@@ -239,7 +239,7 @@ async def test_resolving_connecting_and_tls_share_the_connect_timeout() -> None:
 
 
 @both_loops
-async def test_a_host_that_cannot_be_reached_is_a_connect_error_without_its_address() -> None:
+async def test_unreachable_host_is_a_connect_error_without_its_address() -> None:
     async def fails(host: str, port: int, account_id: str) -> list[str]:
         raise socket.gaierror(socket.EAI_NONAME, "secret")
 
@@ -261,7 +261,7 @@ async def test_a_host_that_cannot_be_reached_is_a_connect_error_without_its_addr
 
 
 @both_loops
-async def test_tls_is_verified_by_the_name_and_the_server_is_told_it(authority: Contexts) -> None:
+async def test_tls_verifies_and_sends_the_host_name(authority: Contexts) -> None:
     seen: list[object] = []
 
     async def play(peer: Peer) -> None:
@@ -314,7 +314,7 @@ async def test_plain_http_on_a_tls_port_and_tls_on_a_plain_port_are_errors(autho
 
 
 @both_loops
-async def test_a_tls_body_delimited_by_the_end_is_cut_unless_the_end_is_authentic(authority: Contexts) -> None:
+async def test_tls_body_without_close_notify_is_cut(authority: Contexts) -> None:
     async def cut_off(peer: Peer) -> None:
         await peer.request()
         await peer.send(b"HTTP/1.1 200 OK\r\n\r\nabc")
@@ -338,7 +338,7 @@ async def test_a_tls_body_delimited_by_the_end_is_cut_unless_the_end_is_authenti
 
 
 @both_loops
-async def test_a_connection_is_used_again_only_for_its_origin_and_by_its_instance() -> None:
+async def test_connection_is_reused_only_for_its_origin_and_client() -> None:
     async with Stub(always(OK, CHUNKED)) as stub, Stub(always(OK)) as other, client() as outbound, client() as second:
         for _ in range(5):
             await fetch(outbound, stub.url)
@@ -352,7 +352,7 @@ async def test_a_connection_is_used_again_only_for_its_origin_and_by_its_instanc
 
 
 @both_loops
-async def test_the_newest_idle_connection_comes_first_and_few_are_kept_for_a_while() -> None:
+async def test_newest_idle_connection_is_used_first_and_idle_ones_expire() -> None:
     by: list[int] = []
     gate = asyncio.Event()
 
@@ -395,7 +395,7 @@ async def test_the_newest_idle_connection_comes_first_and_few_are_kept_for_a_whi
     ],
 )
 @both_loops
-async def test_a_connection_is_kept_only_when_the_server_will_and_nothing_is_left_on_it(answer: bytes, kept: bool) -> None:
+async def test_connection_is_kept_only_if_the_answer_ended_cleanly(answer: bytes, kept: bool) -> None:
     async with Stub(always(answer)) as stub, client() as outbound:
         for _ in range(3):
             assert (await fetch(outbound, stub.url))[1] in (b"ok", b"abcdefg", b"")
@@ -403,7 +403,7 @@ async def test_a_connection_is_kept_only_when_the_server_will_and_nothing_is_lef
 
 
 @both_loops
-async def test_bytes_that_nobody_asked_for_end_an_idle_connection() -> None:
+async def test_unrequested_bytes_close_an_idle_connection() -> None:
     async def play(peer: Peer) -> None:
         await peer.request()
         await peer.send(OK)
@@ -419,7 +419,7 @@ async def test_bytes_that_nobody_asked_for_end_an_idle_connection() -> None:
 
 
 @both_loops
-async def test_a_connection_with_an_unread_body_is_ended_at_once() -> None:
+async def test_connection_with_an_unread_body_is_closed() -> None:
     async def play(peer: Peer) -> None:
         await peer.request()
         await peer.send(b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nab")
@@ -436,7 +436,7 @@ async def test_a_connection_with_an_unread_body_is_ended_at_once() -> None:
 
 
 @both_loops
-async def test_a_connection_that_has_not_taken_the_whole_request_is_not_used_again() -> None:
+async def test_connection_with_an_unsent_request_is_not_reused() -> None:
     async def play(peer: Peer) -> None:
         await peer.reader.readuntil(b"\r\n\r\n")
         await peer.send(OK)
@@ -461,7 +461,7 @@ async def test_closing_a_reply_whose_body_is_complete_keeps_the_connection() -> 
 
 @pytest.mark.parametrize("reset", [False, True], ids=["FIN", "RST"])
 @both_loops
-async def test_a_reused_connection_that_dies_without_an_answer_is_replaced_once(reset: bool) -> None:
+async def test_reused_connection_without_an_answer_is_replaced_once(reset: bool) -> None:
     async def play(peer: Peer) -> None:
         await peer.request()
         await peer.send(OK)
@@ -519,7 +519,7 @@ async def test_a_request_is_never_sent_a_third_time_nor_twice_on_fresh_connectio
 
 
 @both_loops
-async def test_a_reused_connection_that_dies_after_the_first_byte_or_is_silent_is_an_error() -> None:
+async def test_reused_connection_that_fails_after_the_first_byte_is_an_error() -> None:
     async def first_byte(peer: Peer) -> None:
         await peer.request()
         await peer.send(OK)
@@ -540,7 +540,7 @@ async def test_a_reused_connection_that_dies_after_the_first_byte_or_is_silent_i
 
 
 @both_loops
-async def test_closing_the_client_ends_every_connection_and_refuses_requests() -> None:
+async def test_closed_client_closes_connections_and_refuses_requests() -> None:
     async def play(peer: Peer) -> None:
         request = await peer.request()
         if b"hang" not in request:
@@ -586,7 +586,7 @@ async def test_redirects_and_errors_are_just_answers(status: int) -> None:
 
 @pytest.mark.parametrize("phase", ["resolve", "connect", "tls", "head", "part of the head", "body"])
 @both_loops
-async def test_a_cancelled_task_ends_its_connection_at_once_in_every_phase(phase: str) -> None:
+async def test_cancelled_task_closes_its_connection_in_every_phase(phase: str) -> None:
     reached = asyncio.Event()
 
     async def play(peer: Peer) -> None:
@@ -619,7 +619,7 @@ async def test_a_cancelled_task_ends_its_connection_at_once_in_every_phase(phase
 
 
 @both_loops
-async def test_who_is_cancelled_while_reading_ends_the_connection_though_somebody_keeps_the_reply() -> None:
+async def test_cancelled_read_closes_the_connection_of_a_kept_reply() -> None:
     async def play(peer: Peer) -> None:
         await peer.request()
         await peer.send(OK[:-1])
@@ -639,7 +639,7 @@ async def test_who_is_cancelled_while_reading_ends_the_connection_though_somebod
 
 
 @both_loops
-async def test_a_reply_that_was_lost_ends_its_connection() -> None:
+async def test_lost_reply_closes_its_connection() -> None:
     async def play(peer: Peer) -> None:
         await peer.request()
         await peer.send(OK[:-1])
@@ -665,7 +665,7 @@ async def test_an_ended_connection_is_freed_without_the_collector() -> None:
 
 
 @both_loops
-async def test_a_cancel_in_the_instant_of_the_answer_leaves_nothing_behind() -> None:
+async def test_cancellation_as_the_answer_arrives_leaves_nothing_open() -> None:
     async with Stub(always(OK[:-1])) as stub, client() as outbound:
         for turn in range(60):
             task = asyncio.create_task(outbound.send("GET", stub.url, timeout_seconds=5))

@@ -54,7 +54,7 @@ async def test_answers_come_whole_a_byte_at_a_time(answer: bytes, body: bytes) -
 
 
 @both_loops
-async def test_an_interim_answer_leaves_nothing_in_the_final_one() -> None:
+async def test_headers_of_interim_answers_are_dropped() -> None:
     async with Stub(always(GOOD["interim"][0])) as stub, client() as outbound:
         reply = await outbound.send("GET", stub.url, timeout_seconds=5)
         assert reply.raw_headers == [(b"content-length", b"2")]
@@ -138,7 +138,7 @@ async def test_an_answer_cut_at_any_byte_is_never_a_clean_end(answer: bytes, res
 
 
 @both_loops
-async def test_what_came_before_the_cut_is_delivered_and_the_fault_stays() -> None:
+async def test_bytes_before_the_cut_are_delivered_and_the_fault_remains() -> None:
     async with Stub(once(b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nab")) as stub, client() as outbound:
         reply = await outbound.send("GET", stub.url, timeout_seconds=5)
         assert await anext(reply) == b"ab"
@@ -148,7 +148,7 @@ async def test_what_came_before_the_cut_is_delivered_and_the_fault_stays() -> No
 
 
 @both_loops
-async def test_a_body_without_a_length_ends_with_the_connection_unless_that_is_reset() -> None:
+async def test_body_without_length_ends_with_a_clean_close() -> None:
     answer = b"HTTP/1.1 200 OK\r\nx: y\r\n\r\nabc"
     async with Stub(once(answer)) as stub, client() as outbound:
         assert await fetch(outbound, stub.url) == (200, b"abc")
@@ -198,7 +198,7 @@ BAD = {
 
 @pytest.mark.parametrize("answer", BAD.values(), ids=BAD)
 @both_loops
-async def test_what_can_be_read_in_two_ways_or_has_no_measure_is_refused(answer: bytes) -> None:
+async def test_ambiguous_or_unbounded_answers_are_refused(answer: bytes) -> None:
     async def play(peer: Peer) -> None:
         await peer.request()
         await peer.send(answer)
@@ -225,7 +225,7 @@ async def test_a_head_just_inside_its_limits_is_taken() -> None:
     ids=["head", "chunk extension", "trailer"],
 )
 @both_loops
-async def test_nothing_without_end_is_read_for_long(start: bytes, piece: bytes) -> None:
+async def test_endless_heads_and_framing_are_refused(start: bytes, piece: bytes) -> None:
     sent = 0
 
     async def play(peer: Peer) -> None:
@@ -245,7 +245,7 @@ async def test_nothing_without_end_is_read_for_long(start: bytes, piece: bytes) 
 
 
 @both_loops
-async def test_the_head_must_be_there_in_time_however_slowly_it_comes() -> None:
+async def test_slow_head_times_out() -> None:
     async def silent(peer: Peer) -> None:
         await peer.gone()
 
@@ -271,7 +271,7 @@ async def test_the_head_must_be_there_in_time_however_slowly_it_comes() -> None:
 
 
 @both_loops
-async def test_the_timeout_runs_anew_for_each_piece_of_the_body() -> None:
+async def test_timeout_restarts_with_each_part_of_the_body() -> None:
     async def play(peer: Peer) -> None:
         await peer.request()
         await peer.send(CHUNKS)
@@ -290,7 +290,7 @@ async def test_the_timeout_runs_anew_for_each_piece_of_the_body() -> None:
 
 
 @both_loops
-async def test_framing_without_a_byte_of_the_body_does_not_extend_the_wait() -> None:
+async def test_framing_without_body_bytes_does_not_extend_the_timeout() -> None:
     async def play(peer: Peer) -> None:
         await peer.request()
         await peer.send(CHUNKS + b"1;")
@@ -305,7 +305,7 @@ async def test_framing_without_a_byte_of_the_body_does_not_extend_the_wait() -> 
 
 
 @both_loops
-async def test_a_slow_reader_is_not_the_servers_fault() -> None:
+async def test_slow_reader_causes_no_timeout() -> None:
     async with Stub(always(b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nab")) as stub, client() as outbound:
         reply = await outbound.send("GET", stub.url, timeout_seconds=0.1)
         assert await anext(reply) == b"ab"
@@ -352,7 +352,7 @@ async def test_memory_is_bounded_however_fast_the_server_sends(tls: bool, author
 
 
 @both_loops
-async def test_a_body_over_the_readers_limit_is_refused_and_ends_the_connection() -> None:
+async def test_body_over_the_limit_closes_the_connection() -> None:
     async def play(peer: Peer) -> None:
         await peer.request()
         await peer.send(CHUNKS)

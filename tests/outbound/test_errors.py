@@ -20,13 +20,13 @@ ALL = [kind for _, kind in inspect.getmembers(errors, inspect.isclass)]
 
 
 @pytest.mark.parametrize("kind", ALL)
-def test_whoever_catches_the_clients_errors_catches_each_of_them_and_no_others(kind: type[Exception]) -> None:
+def test_all_client_errors_share_one_base_class(kind: type[Exception]) -> None:
     assert issubclass(kind, OutboundError)
     assert not issubclass(OutboundError, OSError | ValueError)
     assert not issubclass(kind, TimeoutError), "a deadline of the caller's own is told from one of the client's"
 
 
-def test_what_is_a_kind_of_something_is_caught_as_that() -> None:
+def test_subclasses_are_caught_as_their_base() -> None:
     assert issubclass(InvalidURL, InvalidRequest)
     assert issubclass(ConnectTimeout, ConnectError)
     assert issubclass(NoAnswer, Cut)

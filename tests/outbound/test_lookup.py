@@ -22,5 +22,5 @@ def test_each_name_has_its_answer() -> None:
     assert found[0] == ["127.0.0.1"] and set(found[1]) <= {"127.0.0.1", "::1"} and found[1] and found[2] == found[3] == []
 
 
-def test_a_name_that_is_not_answered_ends_in_time_and_holds_up_no_other() -> None:
+def test_unanswered_name_ends_in_time_and_delays_no_other() -> None:
     assert answers(str(SLOW_LOOKUP), "0.3", "slow.example", "fast.example", "wrong.example") == {1: ["127.0.0.1"], 2: []}

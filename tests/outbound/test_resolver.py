@@ -32,7 +32,7 @@ def lookups(names: Resolver) -> list[str]:
     return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
 
 
-async def test_the_system_answers_for_names_and_addresses_stand_for_themselves() -> None:
+async def test_names_are_resolved_and_addresses_are_returned() -> None:
     async with aclosing(Resolver()) as names:
         assert await names("127.0.0.1", 80) == ["127.0.0.1"] and await names("::1", 80) == ["::1"]
         assert names._process is None, "an address needs no process"
@@ -40,7 +40,7 @@ async def test_the_system_answers_for_names_and_addresses_stand_for_themselves()
 
 
 @pytest.mark.parametrize("wrong", ["x" * 64 + ".example", "\ud800", "a..b", "a b", "a\n2 b", "", "x" * 300])
-async def test_what_is_no_name_is_an_error_and_the_next_name_is_found(names: Resolver, wrong: str) -> None:
+async def test_invalid_name_is_an_error_and_the_next_name_resolves(names: Resolver, wrong: str) -> None:
     with pytest.raises((OSError, ValueError)):
         await names(wrong, 80)
     assert await names("fast.example", 80) == ["127.0.0.1"]
@@ -62,7 +62,7 @@ async def test_an_accounts_silent_names_delay_no_other_account(dns: None) -> Non
     await asyncio.gather(*silent, return_exceptions=True)
 
 
-async def test_a_lookup_whose_caller_has_left_counts_until_it_has_ended(names: Resolver) -> None:
+async def test_cancelled_lookup_counts_until_it_ends(names: Resolver) -> None:
     await names("fast.example", 80)
     for number in range(20):
         with pytest.raises(TimeoutError):
@@ -71,7 +71,7 @@ async def test_a_lookup_whose_caller_has_left_counts_until_it_has_ended(names: R
     assert await names("fast.example", 80, "mallory") == ["127.0.0.1"], "it waits for a place, which comes"
 
 
-async def test_nothing_is_left_of_a_name_that_is_not_answered_in_time(names: Resolver) -> None:
+async def test_unanswered_name_leaves_nothing_open(names: Resolver) -> None:
     await names("fast.example", 80)
     threads = threading.active_count()
     found = await asyncio.gather(*(names(f"slow{number}.example", 80, "mallory") for number in range(8)), return_exceptions=True)
