@@ -75,7 +75,7 @@ async def keep_paying(server: RunningServer, account: Account, until: asyncio.Ev
     return served
 
 
-async def test_a_backup_under_paid_load_is_whole_and_serves_again_with_its_money_exact(tmp_path: Path) -> None:
+async def test_backup_under_paid_load_is_complete_and_its_money_exact(tmp_path: Path) -> None:
     async with running_server(tmp_path) as server:
         accounts = add_accounts(server, 4, micros=MICROS)
         over = asyncio.Event()
@@ -110,7 +110,7 @@ def test_a_restored_folder_keeps_keys_certificates_and_balances(tmp_path: Path, 
     assert me["wallet_balance_micros"] == rows(server.data_dir / "service.db", "SELECT balance_micros FROM wallets")[0][0]
 
 
-def test_a_backup_goes_through_a_pipe(tmp_path: Path, stopped: Stopped) -> None:
+def test_backup_works_through_a_pipe(tmp_path: Path, stopped: Stopped) -> None:
     server, _, _ = stopped
     env = {**os.environ, "SVC_DATA_DIR": str(server.data_dir)}
     made = subprocess.run([sys.executable, "-m", "svc", "backup", "-"], cwd=ROOT, env=env, capture_output=True, timeout=60)
@@ -119,7 +119,7 @@ def test_a_backup_goes_through_a_pipe(tmp_path: Path, stopped: Stopped) -> None:
     assert_exact(tmp_path / "data" / "service.db")
 
 
-def test_a_living_or_used_folder_is_never_restored_over(tmp_path: Path, stopped: Stopped) -> None:
+def test_restore_never_overwrites_a_used_folder(tmp_path: Path, stopped: Stopped) -> None:
     server, _, archive = stopped
     (tmp_path / "a.tar").write_bytes(archive)
     before = (server.data_dir / "service.db").read_bytes()
@@ -145,7 +145,7 @@ def test_a_changed_byte_is_refused(place: float, tmp_path: Path, stopped: Stoppe
 
 
 @pytest.mark.parametrize("name", ["../evil", "/tmp/evil", "tls/../../evil", "service.db-wal", "evil"])
-def test_a_member_of_another_name_is_refused(name: str, tmp_path: Path, stopped: Stopped, refused: Refused) -> None:
+def test_archive_with_an_unknown_member_is_refused(name: str, tmp_path: Path, stopped: Stopped, refused: Refused) -> None:
     _, _, archive = stopped
     with tarfile.open(fileobj=io.BytesIO(archive)) as source, tarfile.open(tmp_path / "a.tar", "w") as target:
         for member in source:
@@ -170,7 +170,7 @@ def test_an_archive_of_a_newer_version_is_refused(tmp_path: Path, stopped: Stopp
     assert "newer version" in refused(tmp_path / "a.tar")
 
 
-def test_what_is_no_archive_is_refused(tmp_path: Path, refused: Refused) -> None:
+def test_foreign_file_is_refused(tmp_path: Path, refused: Refused) -> None:
     (tmp_path / "a.tar").write_bytes(b"<html>" * 10_000)
     assert "damaged" in refused(tmp_path / "a.tar")
     assert "No such file" in refused(tmp_path / "none.tar")

@@ -51,7 +51,7 @@ async def refusal(config: Config, clocks: Clocks) -> str:
 
 
 @pytest.mark.parametrize(("change", "told"), [(lose, "is missing"), (replace, "is not the one")])
-async def test_a_start_without_the_key_of_what_is_encrypted_is_refused_and_changes_nothing(
+async def test_start_without_the_master_key_is_refused_and_changes_nothing(
     config: Config, clocks: Clocks, change: Callable[[Path], None], told: str
 ) -> None:
     key = config.data_dir / "master.key"
@@ -71,7 +71,7 @@ async def test_a_start_without_the_key_of_what_is_encrypted_is_refused_and_chang
 
 
 @pytest.mark.parametrize("change", [lose, replace])
-async def test_the_loss_is_accepted_once_by_the_installations_id(
+async def test_loss_is_accepted_once_by_the_installation_id(
     config: Config, clocks: Clocks, change: Callable[[Path], None]
 ) -> None:
     key = config.data_dir / "master.key"
@@ -91,7 +91,7 @@ async def test_the_loss_is_accepted_once_by_the_installations_id(
     assert installation(config) != named
 
 
-async def test_without_anything_encrypted_a_new_key_is_taken_and_the_id_stays(config: Config, clocks: Clocks) -> None:
+async def test_new_master_key_is_accepted_if_nothing_is_encrypted(config: Config, clocks: Clocks) -> None:
     async with serving(config, clocks) as service:
         headers = await service.bearer()
     named = installation(config)

@@ -138,7 +138,7 @@ def test_the_folder_of_a_server_is_refused(tmp_path: Path, archive: Path) -> Non
     folder.close()
 
 
-def test_a_start_refuses_a_restore_that_was_interrupted_and_completes_one_that_was_verified(tmp_path: Path) -> None:
+def test_start_refuses_an_interrupted_restore_and_completes_a_verified_one(tmp_path: Path) -> None:
     (tmp_path / ".svc-restoring").mkdir()
     with pytest.raises(StartError, match="was interrupted: run 'svc restore' again"):
         open_folder(tmp_path)
@@ -171,7 +171,7 @@ def kill_when(folder: Path, appears: str, archive: Path, after_seconds: float) -
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("rounds", [12, pytest.param(100, marks=pytest.mark.soak)])
-def test_a_restore_killed_at_any_moment_is_completed_or_done_again(tmp_path: Path, archive: Path, rounds: int) -> None:
+def test_killed_restore_is_completed_or_repeated(tmp_path: Path, archive: Path, rounds: int) -> None:
     seed = random.randrange(10_000)
     print(f"seed {seed}")
     chance, folder = random.Random(seed), tmp_path / "data"
@@ -228,9 +228,7 @@ def test_a_backup_is_restored_into_a_mount_point(tmp_path: Path, archive: Path, 
 @as_root
 @pytest.mark.slow
 @pytest.mark.needs("unshare", "nsenter")
-def test_a_backup_without_room_says_how_much_it_needs_before_it_begins(
-    tmp_path: Path, archive: Path, mounted: tuple[str, ...]
-) -> None:
+def test_backup_without_space_names_what_it_needs(tmp_path: Path, archive: Path, mounted: tuple[str, ...]) -> None:
     folder = tmp_path / "restored"
     restored(archive, folder)
     for target, variables in ((f"{tmp_path}/small/a.tar", ()), ("-", (f"TMPDIR={tmp_path}/small",))):
@@ -244,7 +242,7 @@ def test_a_backup_without_room_says_how_much_it_needs_before_it_begins(
 @as_root
 @pytest.mark.slow
 @pytest.mark.needs("unshare", "setpriv")
-def test_what_root_restores_for_a_service_belongs_to_it(tmp_path: Path, archive: Path) -> None:
+def test_restore_by_root_gives_the_files_to_the_folders_owner(tmp_path: Path, archive: Path) -> None:
     """As under systemd: /var/lib/svc is a link into a folder that root alone may enter, and belongs to a user of its own."""
     private = tmp_path / "private"
     (private / "svc").mkdir(parents=True, mode=0o700)

@@ -16,13 +16,13 @@ def read(environ: dict[str, str]) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("content", [SECRET, f"{SECRET}\n", f"{SECRET}\r\n", SECRET + " " * (SECRET_FILE_BYTES - len(SECRET))])
-def test_the_content_is_the_setting_without_the_end_of_its_line(tmp_path: Path, content: str) -> None:
+def test_content_is_the_setting_without_the_newline(tmp_path: Path, content: str) -> None:
     (tmp_path / "token").write_bytes(content.encode())
     environ = {"SVC_TOKEN_FILE": f" {tmp_path / 'token'} ", "SVC_TOKEN": " ", "SVC_PORT_FILE": "x", "HOME": "/"}
     assert read(environ) == {"SVC_TOKEN": SECRET, "SVC_PORT_FILE": "x", "HOME": "/"}
 
 
-def test_a_file_that_is_not_named_is_not_set() -> None:
+def test_unnamed_file_is_not_set() -> None:
     assert read({"SVC_TOKEN_FILE": " ", "SVC_TOKEN": SECRET}) == {"SVC_TOKEN": SECRET}
 
 
@@ -43,7 +43,7 @@ def test_setting_and_file_together_are_refused(tmp_path: Path) -> None:
     ],
     ids=["empty", "blank", "no text", "long"],
 )
-def test_a_file_that_holds_no_secret_is_refused(tmp_path: Path, content: bytes, reason: str) -> None:
+def test_file_without_a_secret_is_refused(tmp_path: Path, content: bytes, reason: str) -> None:
     (tmp_path / "token").write_bytes(content)
     with pytest.raises(StartError, match=f"^SVC_TOKEN_FILE: .*{reason}") as caught:
         read({"SVC_TOKEN_FILE": str(tmp_path / "token")})
@@ -51,7 +51,7 @@ def test_a_file_that_holds_no_secret_is_refused(tmp_path: Path, content: bytes, 
 
 
 @pytest.mark.parametrize("path", ["nowhere", ".", "pipe", "x" * 300, "loop", "/dev/zero", "a\0b", SECRET])
-def test_a_path_that_names_no_file_is_refused_without_waiting(tmp_path: Path, path: str) -> None:
+def test_path_without_a_file_is_refused_at_once(tmp_path: Path, path: str) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
     with pytest.raises(StartError, match=r"^SVC_TOKEN_FILE: ") as caught:

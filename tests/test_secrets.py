@@ -45,14 +45,14 @@ def test_the_secret_stays_the_same_and_installations_differ(tmp_path: Path) -> N
     assert secrets[0] == secrets[1] != secrets[2]
 
 
-def test_the_secret_does_not_show(tmp_path: Path) -> None:
+def test_repr_hides_the_secret(tmp_path: Path) -> None:
     folder = open_folder(tmp_path)
     assert repr(folder.master) not in repr(folder)
     assert folder.master.hex() not in repr(folder)
     folder.close()
 
 
-def test_a_second_server_is_refused_until_the_first_lets_go(tmp_path: Path) -> None:
+def test_second_server_is_refused_until_the_first_ends(tmp_path: Path) -> None:
     first = open_folder(tmp_path)
     with pytest.raises(StartError, match="another server"):
         open_folder(tmp_path)
@@ -61,7 +61,7 @@ def test_a_second_server_is_refused_until_the_first_lets_go(tmp_path: Path) -> N
     open_folder(tmp_path).close()
 
 
-def test_the_lock_dies_with_the_process(tmp_path: Path) -> None:
+def test_lock_ends_with_the_process(tmp_path: Path) -> None:
     code = "import sys, time; from svc.secrets import *; f = open_folder(Path(sys.argv[1])); print(1, flush=True); time.sleep(60)"
     with subprocess.Popen([sys.executable, "-c", code, tmp_path], stdout=subprocess.PIPE) as holder:
         assert holder.stdout and holder.stdout.readline()
@@ -81,7 +81,7 @@ def test_a_program_started_by_the_server_does_not_inherit_the_lock(tmp_path: Pat
 
 
 @pytest.mark.parametrize("length", [0, 31, 33, 1000])
-def test_a_damaged_secret_stops_the_start_and_nothing_is_touched(tmp_path: Path, length: int) -> None:
+def test_damaged_secret_stops_the_start_and_changes_nothing(tmp_path: Path, length: int) -> None:
     open_folder(tmp_path).close()
     (tmp_path / "master.key").write_bytes(b"x" * length)
     before = tree(tmp_path)
@@ -111,7 +111,7 @@ def test_a_failed_start_leaves_no_lock_behind(tmp_path: Path) -> None:
     open_folder(tmp_path).close()
 
 
-def test_what_is_written_is_private_and_replaces_the_old_whole(tmp_path: Path) -> None:
+def test_write_private_replaces_the_file_atomically(tmp_path: Path) -> None:
     path = tmp_path / "secret"
     path.write_bytes(b"something longer")
     path.chmod(0o666)
@@ -121,9 +121,7 @@ def test_what_is_written_is_private_and_replaces_the_old_whole(tmp_path: Path) -
     assert (path.read_bytes(), mode(path), sorted(tmp_path.iterdir())) == (b"new", 0o600, [path])
 
 
-def test_what_is_written_is_on_disk_before_it_has_its_name_and_the_name_before_the_return(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_write_private_syncs_file_and_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     steps: list[str] = []
     fsync, rename = os.fsync, Path.rename
 
@@ -159,7 +157,7 @@ def test_a_derived_key_never_changes() -> None:
 # --- what others may read
 
 
-def test_a_folder_that_others_could_read_is_closed_to_them_and_what_is_not_ours_stays(tmp_path: Path) -> None:
+def test_folder_readable_by_others_is_closed(tmp_path: Path) -> None:
     folder = tmp_path / "data"
     (folder / "tls").mkdir(parents=True, mode=0o755)
     (folder / "notes").write_text("not ours")

@@ -21,7 +21,7 @@ def conn() -> Iterator[sqlite3.Connection]:
     conn.close()
 
 
-def test_an_account_is_handed_on_without_its_password_hash(conn: sqlite3.Connection) -> None:
+def test_account_object_has_no_password_hash(conn: sqlite3.Connection) -> None:
     account = accounts.add_account(conn, "ada@example.com", "Ada", "$argon2id$secret", NOW)
     assert account == accounts.account_by_id(conn, account.id) and account.has_password
     assert "secret" not in repr(account) and "secret" not in str(account.as_json("session"))
@@ -39,7 +39,7 @@ def test_an_account_is_handed_on_without_its_password_hash(conn: sqlite3.Connect
         ("ﬁona@example.com", "fiona@example.com"),
     ],
 )
-def test_an_address_that_looks_like_anothers_makes_no_account(conn: sqlite3.Connection, first: str, second: str) -> None:
+def test_similar_address_makes_no_second_account(conn: sqlite3.Connection, first: str, second: str) -> None:
     account = accounts.add_account(conn, first, None, None, NOW)
     with pytest.raises(ApiError) as refused:
         accounts.add_account(conn, second, None, None, NOW)
@@ -47,7 +47,7 @@ def test_an_address_that_looks_like_anothers_makes_no_account(conn: sqlite3.Conn
     assert accounts.account_by_email(conn, second) == account
 
 
-def test_the_proof_of_an_address_is_noted_once(conn: sqlite3.Connection) -> None:
+def test_verification_time_is_stored_once(conn: sqlite3.Connection) -> None:
     account = accounts.add_account(conn, "ada@example.com", None, None, NOW)
     assert not account.email_verified
     assert [accounts.verify_email(conn, account.id, NOW + seconds) for seconds in (1, 2)] == [True, False]
@@ -55,14 +55,14 @@ def test_the_proof_of_an_address_is_noted_once(conn: sqlite3.Connection) -> None
     assert verified is not None and verified.email_verified_at == NOW + 1
 
 
-def test_the_missing_among_many_ids_are_found(conn: sqlite3.Connection) -> None:
+def test_missing_accounts_returns_unknown_ids(conn: sqlite3.Connection) -> None:
     ids = [accounts.add_account(conn, f"{number}@example.com", None, None, NOW).id for number in range(5)]
     accounts.delete_account(conn, ids[2])
     assert accounts.missing_accounts(conn, [*ids, "user_x", "'"]) == [ids[2], "user_x", "'"]
     assert accounts.missing_accounts(conn, []) == []
 
 
-def test_an_account_that_is_being_deleted_keeps_nothing_personal_and_takes_no_changes(conn: sqlite3.Connection) -> None:
+def test_account_being_deleted_has_no_personal_data_and_refuses_changes(conn: sqlite3.Connection) -> None:
     account_id = accounts.add_account(conn, "ada@example.com", "Ada", "hash", NOW).id
     accounts.mark_deleting(conn, account_id, NOW)
     accounts.mark_deleting(conn, account_id, NOW + 1)
@@ -77,7 +77,7 @@ def test_an_account_that_is_being_deleted_keeps_nothing_personal_and_takes_no_ch
 
 
 @given(st.text(st.characters(exclude_categories=())) | st.none() | st.integers())
-def test_a_name_is_bounded_and_of_one_line_or_none_or_refused(value: object) -> None:
+def test_name_is_one_bounded_line_or_none_or_refused(value: object) -> None:
     try:
         name = accounts.PERSON_NAME.check(value, "name")
     except ApiError as error:

@@ -35,7 +35,7 @@ async def arrive(browser: Browser, provider: StandIn, *arguments: Any, **claims:
     return await browser.arrive(provider, person(*arguments, **claims), "github")
 
 
-async def test_the_primary_email_that_github_has_verified_makes_an_account(browser: Browser, provider: StandIn) -> None:
+async def test_verified_primary_email_of_github_makes_an_account(browser: Browser, provider: StandIn) -> None:
     session = await browser.sign_in(provider, person(name="Ada Lovelace"), "github")
     assert (session["user"]["email"], session["user"]["name"]) == ("ada@example.com", "Ada Lovelace")
     assert await rows(browser.service, "SELECT issuer, subject, email FROM identities") == [
@@ -44,14 +44,14 @@ async def test_the_primary_email_that_github_has_verified_makes_an_account(brows
     assert await rows(browser.service, "SELECT email_verified_at IS NULL FROM accounts") == [(0,)]
 
 
-async def test_github_is_asked_with_pkce_and_for_what_is_needed_alone(browser: Browser) -> None:
+async def test_github_request_has_pkce_and_only_the_needed_scopes(browser: Browser) -> None:
     asked = {name: values[0] for name, values in parse_qs(urlsplit(await browser.begin("github")).query).items()}
     pkce = {"code_challenge", "code_challenge_method"}
     assert set(asked) == {"response_type", "client_id", "redirect_uri", "scope", "state", *pkce}
     assert asked["scope"] == "read:user user:email" and asked["code_challenge_method"] == "S256"
 
 
-async def test_an_email_that_github_has_not_verified_joins_nothing(browser: Browser, provider: StandIn) -> None:
+async def test_unverified_email_of_github_joins_no_account(browser: Browser, provider: StandIn) -> None:
     await browser.sign_in(provider, person(), "github")
     assert (await arrive(browser, provider, verified=False, subject="2"))["error"] == "email_taken"
     assert "code" in await arrive(browser, provider, subject="3")
@@ -80,7 +80,7 @@ async def test_without_a_primary_email_there_is_no_account(browser: Browser, pro
     assert await rows(browser.service, "SELECT * FROM accounts") == []
 
 
-async def test_a_github_that_fails_is_one_clear_error(browser: Browser, provider: StandIn) -> None:
+async def test_failing_github_gives_one_clear_error(browser: Browser, provider: StandIn) -> None:
     faults: list[dict[str, Any]] = [
         {path: fault} for path in ("/api/v3/user", "/api/v3/user/emails") for fault in (500, 401, 302)
     ]
@@ -95,7 +95,7 @@ async def test_a_github_that_fails_is_one_clear_error(browser: Browser, provider
     assert "code" in await arrive(browser, provider)
 
 
-async def test_a_code_that_github_refuses_signs_nobody_in(browser: Browser, provider: StandIn) -> None:
+async def test_code_refused_by_github_does_not_sign_in(browser: Browser, provider: StandIn) -> None:
     address = provider.authorize(await browser.begin("github"), person(), code="used")
     assert await browser.come_back(address) == {"error": "upstream_error", "provider": "github"}
 

@@ -28,7 +28,7 @@ def test_an_identity_signs_in_to_one_account(conn: sqlite3.Connection) -> None:
     assert identities.account_of(conn, "https://other", "7") is None
 
 
-def test_all_but_one_are_unlinked_and_no_others(conn: sqlite3.Connection) -> None:
+def test_delete_identities_keeps_one_and_those_of_others(conn: sqlite3.Connection) -> None:
     ada, bob = (accounts.add_account(conn, f"{name}@example.com", None, None, NOW).id for name in ("ada", "bob"))
     for number, who in enumerate((ada, ada, ada, bob)):
         identities.add_identity(conn, who, "https://issuer", str(number), None, NOW)
@@ -40,7 +40,7 @@ def test_all_but_one_are_unlinked_and_no_others(conn: sqlite3.Connection) -> Non
     )
 
 
-def test_the_only_way_in_cannot_be_unlinked_unless_there_is_a_password(conn: sqlite3.Connection) -> None:
+def test_last_identity_needs_a_password_to_be_unlinked(conn: sqlite3.Connection) -> None:
     ada = accounts.add_account(conn, "ada@example.com", None, None, NOW).id
     identities.add_identity(conn, ada, "https://issuer", "7", None, NOW)
     (identity,) = identities.identities_page(conn, ada, 10, None).items

@@ -30,7 +30,7 @@ def add(conn: sqlite3.Connection, token: str, purpose: str = "reset", now: float
     return links.add_link(conn, ada(conn), purpose, token, by_mail=True, now_seconds=now)
 
 
-def test_the_token_of_a_link_is_43_letters_and_stored_as_its_hash_alone(conn: sqlite3.Connection) -> None:
+def test_link_token_has_43_characters_and_only_its_hash_is_stored(conn: sqlite3.Connection) -> None:
     tokens = {links.new_link_token(verified=verified) for verified in (True, False) for _ in range(50)}
     assert len(tokens) == 100 and all(len(token) == 43 and token.isalnum() and token.isascii() for token in tokens)
     token = tokens.pop()
@@ -39,7 +39,7 @@ def test_the_token_of_a_link_is_43_letters_and_stored_as_its_hash_alone(conn: sq
     assert links.find_link(conn, "reset", token, NOW) == links.Link(ada(conn), True)
 
 
-def test_a_link_is_for_one_purpose_and_using_it_voids_those_of_its_purpose(conn: sqlite3.Connection) -> None:
+def test_using_a_link_deletes_all_links_of_its_purpose(conn: sqlite3.Connection) -> None:
     for token, purpose in (("a", "reset"), ("b", "reset"), ("c", "verify")):
         add(conn, token, purpose)
     for purpose, token in (("verify", "a"), ("reset", "c"), ("reset", "d")):
@@ -52,7 +52,7 @@ def test_a_link_is_for_one_purpose_and_using_it_voids_those_of_its_purpose(conn:
 
 
 @pytest.mark.parametrize(("purpose", "seconds"), [("reset", 3600), ("verify", 86_400)])
-def test_a_link_ends_by_itself(conn: sqlite3.Connection, purpose: str, seconds: int) -> None:
+def test_link_expires(conn: sqlite3.Connection, purpose: str, seconds: int) -> None:
     add(conn, "a", purpose)
     assert links.find_link(conn, purpose, "a", NOW + seconds - 1)
     with pytest.raises(ApiError) as refused:
@@ -60,7 +60,7 @@ def test_a_link_ends_by_itself(conn: sqlite3.Connection, purpose: str, seconds: 
     assert refused.value.code == "invalid_token"
 
 
-def test_beyond_20_good_links_no_further_one_is_made_until_some_have_ended(conn: sqlite3.Connection) -> None:
+def test_account_has_at_most_20_valid_links(conn: sqlite3.Connection) -> None:
     assert [add(conn, str(number)) for number in range(21)] == [True] * 20 + [False]
     assert links.find_link(conn, "reset", "0", NOW)
     assert add(conn, "later", now=NOW + 3600)

@@ -98,7 +98,7 @@ def token_in(message: EmailMessage, base_url: str) -> str:
 # --- the reset, whole
 
 
-async def test_a_mailed_link_sets_the_password_once_and_proves_the_email(service: Service, box: MailBox) -> None:
+async def test_mailed_link_sets_the_password_once_and_verifies_the_email(service: Service, box: MailBox) -> None:
     await sign_up(service, box, "Ada@example.com")
     await ask(service, "ada@EXAMPLE.com")
     await box.wait_for(1)
@@ -117,7 +117,7 @@ async def test_a_mailed_link_sets_the_password_once_and_proves_the_email(service
     assert (await service.client.post("/auth/login", json=login)).status_code == 200
 
 
-async def test_asking_again_leaves_the_earlier_mail_good_and_using_one_voids_all(service: Service, box: MailBox) -> None:
+async def test_second_mail_keeps_the_first_link_valid_and_use_voids_both(service: Service, box: MailBox) -> None:
     await sign_up(service, box, "ada@example.com")
     for count in (1, 2):
         assert (await service.client.post("/auth/password-reset", json={"email": "ada@example.com"})).status_code == 202
@@ -153,7 +153,7 @@ async def test_without_a_mail_server_nothing_is_mailed_and_no_link_made(config: 
         assert await rows(service, "SELECT * FROM links") == []
 
 
-async def test_a_server_that_fails_is_logged_without_link_token_or_email(
+async def test_mail_failure_is_logged_without_link_token_or_email(
     config: Config, clocks: Clocks, box: MailBox, tmp_path: Path
 ) -> None:
     async with serving(config, clocks) as service:
@@ -175,7 +175,7 @@ async def test_a_server_that_fails_is_logged_without_link_token_or_email(
     assert not any(secret in text for secret in ("ada@", "hunter2", "password-reset#", token))
 
 
-async def test_an_end_of_the_service_does_not_wait_for_the_mail(config: Config, clocks: Clocks) -> None:
+async def test_shutdown_does_not_wait_for_mail(config: Config, clocks: Clocks) -> None:
     open_ones: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
     silent = await asyncio.start_server(lambda *connection: open_ones.append(connection), "127.0.0.1", 0)
     smtp = MailServer("127.0.0.1", silent.sockets[0].getsockname()[1], "offered")
@@ -195,7 +195,7 @@ async def test_an_end_of_the_service_does_not_wait_for_the_mail(config: Config, 
 # --- the dialogue
 
 
-async def test_the_password_and_the_mail_travel_under_tls_alone(box: MailBox, tmp_path: Path) -> None:
+async def test_password_and_mail_are_sent_only_over_tls(box: MailBox, tmp_path: Path) -> None:
     async with mail_server(tmp_path / "plain", starttls=False) as plain:
         [event] = await deliver(server_of(plain))
         assert (event["message"], event["error"].split(" ")[0]) == ("not sent", "SMTPNotSupportedError")
@@ -208,14 +208,14 @@ async def test_the_password_and_the_mail_travel_under_tls_alone(box: MailBox, tm
     assert event["message"] == "sent" and box.secure == [True]
 
 
-async def test_a_certificate_that_is_not_the_servers_ends_the_dialogue(box: MailBox, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_wrong_certificate_ends_the_connection(box: MailBox, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SSL_CERT_FILE")
     [event] = await deliver(server_of(box))
     assert (event["message"], event["error"].split(" ")[0]) == ("not sent", "SSLCertVerificationError")
     assert box.messages == [] and box.logins == [] and box.connections == 1
 
 
-async def test_tls_from_the_first_byte_where_the_url_says_smtps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_smtps_uses_tls_from_the_first_byte(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with mail_server(tmp_path / "implicit", implicit=True) as box:
         monkeypatch.setenv("SSL_CERT_FILE", str(box.ca))
         user, password = quote(USER, safe=""), quote(PASSWORD, safe="")
@@ -225,7 +225,7 @@ async def test_tls_from_the_first_byte_where_the_url_says_smtps(tmp_path: Path, 
         assert event["message"] == "sent" and box.messages[0][0] == "no-reply@svc.example" and box.logins == [USER]
 
 
-async def test_a_wrong_password_is_final_and_told_to_nobody(box: MailBox) -> None:
+async def test_wrong_password_is_not_retried_and_not_shown(box: MailBox) -> None:
     [event] = await deliver(server_of(box, password="hunter3-hunter3"))
     assert (event["message"], event["smtp_code"], box.connections) == ("not sent", 535, 1)
     assert "hunter" not in repr(event)
@@ -240,26 +240,24 @@ async def test_a_wrong_password_is_final_and_told_to_nobody(box: MailBox) -> Non
         (["554 no"], "not sent", 1),
     ],
 )
-async def test_what_may_pass_is_tried_three_times(box: MailBox, faults: list[str], message: str, connections: int) -> None:
+async def test_transient_failure_is_retried_twice(box: MailBox, faults: list[str], message: str, connections: int) -> None:
     box.faults = list(faults)
     [event] = await deliver(server_of(box))
     assert (event["message"], box.connections) == (message, connections)
     assert len(box.messages) == (message == "sent")
 
 
-async def test_a_server_that_is_not_there_is_tried_three_times() -> None:
+async def test_unreachable_mail_server_is_retried_twice() -> None:
     [event] = await deliver(MailServer("127.0.0.1", 9, "offered"))
     assert event["message"] == "not sent" and event["error"].startswith("ConnectionRefusedError")
 
 
-async def test_an_address_outside_of_ascii_is_written_to(box: MailBox) -> None:
+async def test_non_ascii_address_gets_mail(box: MailBox) -> None:
     [event] = await deliver(server_of(box), "bücher@example.com")
     assert event["message"] == "sent" and box.messages[0][1] == ["bücher@example.com"]
 
 
-async def test_e_mails_are_counted_by_outcome_so_that_a_wrong_address_is_no_fault_of_the_mail_server(
-    service: Service, box: MailBox
-) -> None:
+async def test_wrong_recipient_counts_as_refused_not_failed(service: Service, box: MailBox) -> None:
     def counted() -> dict[str, int]:
         found = re.findall(r'svc_mails_total\{outcome="(\w+)"\} (\d+)', service.state["metrics"].text([]))
         return {outcome: int(number) for outcome, number in found}
@@ -282,7 +280,7 @@ async def test_e_mails_are_counted_by_outcome_so_that_a_wrong_address_is_no_faul
     assert await reaches(sent=1, refused=1, failed=1)
 
 
-async def test_beyond_100_that_wait_a_mail_is_dropped_and_that_is_logged() -> None:
+async def test_mail_beyond_100_waiting_is_dropped_and_logged() -> None:
     log, blocked, counted = Logged(), asyncio.Event(), list[str]()
     mail = Mail(MailServer("127.0.0.1", 9, "offered"), BASE_URL, log, count=counted.append)
 
@@ -299,7 +297,7 @@ async def test_beyond_100_that_wait_a_mail_is_dropped_and_that_is_logged() -> No
     await mail.close()
 
 
-async def test_what_fails_before_a_message_is_made_is_logged() -> None:
+async def test_failure_to_compose_is_logged() -> None:
     log = Logged()
     mail = Mail(MailServer("127.0.0.1", 9, "offered"), BASE_URL, log)
 
@@ -316,7 +314,7 @@ async def test_what_fails_before_a_message_is_made_is_logged() -> None:
 
 
 @given(st.from_regex(emails._FORM, fullmatch=True))
-def test_an_address_that_an_account_may_have_is_one_recipient_and_no_header(email: str) -> None:
+def test_any_valid_address_is_one_recipient_and_no_header(email: str) -> None:
     mail = Mail(MailServer("127.0.0.1", 9, "offered"), BASE_URL, Logged())
     try:
         message = mail.message(email, "Subject", "Text\n")
@@ -342,7 +340,7 @@ def test_a_subject_with_a_line_break_is_refused() -> None:
         mail.message("ada@example.com", "Subject\r\nBcc: eve@example.com", "Text\n")
 
 
-def test_a_link_stands_in_the_mail_as_it_is() -> None:
+def test_link_is_not_folded_in_the_mail() -> None:
     mail = Mail(MailServer("127.0.0.1", 9, "offered"), BASE_URL, Logged())
     link = f"{BASE_URL}/password-reset#{'x' * 120}"
     assert link.encode() in mail.message("ada@example.com", "Subject", f"Open\n\n{link}\n").as_bytes()
@@ -357,7 +355,7 @@ def test_a_link_stands_in_the_mail_as_it_is() -> None:
         ({"sender": "no-reply@example.com"}, "https://chat.example.com", "no-reply@example.com"),
     ],
 )
-def test_the_sender_is_what_the_url_says_or_of_the_services_own_host(server: dict[str, str], base_url: str, sender: str) -> None:
+def test_sender_comes_from_the_url_or_the_base_url(server: dict[str, str], base_url: str, sender: str) -> None:
     mail = Mail(MailServer("127.0.0.1", 9, "offered", **server), base_url, Logged())  # type: ignore[arg-type]
     assert mail.message("ada@example.com", "Subject", "Text\n")["From"].addresses[0].addr_spec == sender
 
@@ -383,5 +381,5 @@ def test_the_setting_names_server_protection_user_and_sender(url: str, server: M
     assert from_environ({"SVC_SMTP_URL": url}).smtp_url == server
 
 
-def test_the_password_stands_in_no_repr() -> None:
+def test_repr_hides_the_password() -> None:
     assert "hunter2" not in repr(from_environ({"SVC_SMTP_URL": "smtp://a:hunter2@mail.example"}))

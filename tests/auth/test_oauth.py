@@ -3,7 +3,7 @@
 from svc.auth.oauth import Flow, new_flow
 
 
-def test_one_state_gives_the_same_secrets_and_another_different_ones() -> None:
+def test_each_state_has_its_own_secrets() -> None:
     one, again, other = (new_flow(b"k" * 32, "https://svc/back", state) for state in ("s", "s", "t"))
     assert one == again
     assert len({one.nonce, one.verifier, one.state, other.nonce, other.verifier, other.state}) == 6

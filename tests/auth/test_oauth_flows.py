@@ -19,7 +19,7 @@ def conn() -> Iterator[sqlite3.Connection]:
     conn.close()
 
 
-def test_a_flow_ends_once_in_its_own_browser_within_10_minutes(conn: sqlite3.Connection) -> None:
+def test_flow_ends_once_in_its_browser_within_10_minutes(conn: sqlite3.Connection) -> None:
     for state in ("s", "t"):
         oauth_flows.begin(conn, state, "browser", "google", None, NOW)
     assert oauth_flows.end(conn, "s", "other", NOW) is None
@@ -28,7 +28,7 @@ def test_a_flow_ends_once_in_its_own_browser_within_10_minutes(conn: sqlite3.Con
     assert oauth_flows.end(conn, "t", "browser", NOW + 600) is None
 
 
-def test_a_code_is_used_once_in_its_own_browser_within_a_minute(conn: sqlite3.Connection) -> None:
+def test_code_is_used_once_in_its_browser_within_a_minute(conn: sqlite3.Connection) -> None:
     ada = accounts.add_account(conn, "ada@example.com", None, None, NOW).id
     for code in ("c", "d"):
         oauth_flows.add_code(conn, code, "browser", ada, NOW)
@@ -40,7 +40,7 @@ def test_a_code_is_used_once_in_its_own_browser_within_a_minute(conn: sqlite3.Co
             oauth_flows.use_code(conn, code, "browser", NOW + 60)
 
 
-def test_what_is_under_way_for_an_account_ends_with_it_alone(conn: sqlite3.Connection) -> None:
+def test_delete_flows_deletes_those_of_one_account(conn: sqlite3.Connection) -> None:
     ada, bob = (accounts.add_account(conn, f"{name}@example.com", None, None, NOW).id for name in ("ada", "bob"))
     for number, who in enumerate((ada, bob, None)):
         oauth_flows.begin(conn, f"s{number}", "browser", "google", who, NOW)

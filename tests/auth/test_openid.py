@@ -106,13 +106,13 @@ def hmac_signed(claims: dict[str, Any], secret: bytes, **header: Any) -> str:
 @pytest.mark.parametrize(
     ("key", "algorithm"), [("rsa", "RS256"), ("rsa", "PS512"), ("p256", "ES256"), ("p384", "ES384"), ("ed25519", "EdDSA")]
 )
-async def test_a_proper_id_token_says_who_it_is(client: Client, provider: StandIn, key: str, algorithm: str) -> None:
+async def test_valid_id_token_gives_the_identity(client: Client, provider: StandIn, key: str, algorithm: str) -> None:
     provider.keys, provider.sign = [jwk("rsa-of-others"), jwk(key, alg=algorithm)], signer(key, algorithm)
     identity = await client.sign_in(person(name="Ada"))
     assert identity == Identity(provider.url, "248289761001", "ada@example.com", True, "Ada")
 
 
-async def test_a_key_needs_no_id_where_the_token_names_none(client: Client, provider: StandIn) -> None:
+async def test_key_needs_no_id_if_the_token_has_none(client: Client, provider: StandIn) -> None:
     provider.keys = [
         "garbage",
         None,
@@ -126,12 +126,12 @@ async def test_a_key_needs_no_id_where_the_token_names_none(client: Client, prov
     assert (await client.sign_in()).email == "ada@example.com"
 
 
-async def test_the_secret_goes_into_the_body_only_where_the_issuer_wants_that(client: Client, provider: StandIn) -> None:
+async def test_client_secret_is_in_the_body_only_if_the_issuer_requires_it(client: Client, provider: StandIn) -> None:
     provider.secret_in_body = True
     assert (await client.sign_in()).email == "ada@example.com"
 
 
-async def test_an_audience_may_be_a_list_with_us_as_its_party(client: Client, provider: StandIn) -> None:
+async def test_audience_may_be_a_list_with_this_client_as_party(client: Client, provider: StandIn) -> None:
     for claims in ({"aud": [CLIENT_ID]}, {"azp": CLIENT_ID}, {"aud": [CLIENT_ID, "api"], "azp": CLIENT_ID}):
         provider.claims = claims
         assert await client.sign_in()
@@ -144,7 +144,7 @@ async def test_clocks_may_differ_by_less_than_a_minute(client: Client, provider:
         assert await client.sign_in()
 
 
-async def test_an_issuer_with_a_path_and_a_slash_is_taken_to_the_letter(provider: StandIn, clocks: Clocks) -> None:
+async def test_issuer_is_compared_exactly(provider: StandIn, clocks: Clocks) -> None:
     client = Client(provider, clocks, issuer=f"{provider.url}/")
     assert "another issuer" in await client.refusal()
     provider.metadata = provider.claims = {}
@@ -159,7 +159,7 @@ async def test_an_endpoint_keeps_its_own_query(client: Client, provider: StandIn
     assert url.startswith(f"{provider.url}/authorize?tenant=a%20b&response_type=code&client_id={CLIENT_ID}&")
 
 
-async def test_the_email_comes_from_userinfo_where_the_token_has_none(client: Client, provider: StandIn) -> None:
+async def test_email_comes_from_userinfo_if_the_token_has_none(client: Client, provider: StandIn) -> None:
     user = User("1", {}, {"email": "ada@example.com", "email_verified": True, "name": "Ada"})
     assert await client.sign_in(user) == Identity(provider.url, "1", "ada@example.com", True, "Ada")
     assert await client.sign_in(User("1", {"email": "token@example.com"}, user.userinfo)) == Identity(
@@ -193,7 +193,7 @@ async def test_the_email_comes_from_userinfo_where_the_token_has_none(client: Cl
     ],
     ids=repr,
 )
-def test_a_claim_that_is_not_for_us_now_is_refused(claims: dict[str, Any]) -> None:
+def test_claim_for_another_client_or_time_is_refused(claims: dict[str, Any]) -> None:
     right = {"iss": "https://i", "aud": CLIENT_ID, "exp": NOW + 1, "iat": NOW, "nonce": "n", "sub": "s"}
     check_claims(right, "https://i", CLIENT_ID, "n", NOW)
     wrong = {name: value for name, value in {**right, **claims}.items() if value is not None}
@@ -202,7 +202,7 @@ def test_a_claim_that_is_not_for_us_now_is_refused(claims: dict[str, Any]) -> No
     assert caught.value.code == "upstream_invalid_response"
 
 
-async def test_a_claim_that_lies_signs_nobody_in(client: Client, provider: StandIn, clocks: Clocks) -> None:
+async def test_wrong_claim_does_not_sign_in(client: Client, provider: StandIn, clocks: Clocks) -> None:
     wrong = {"iss": "https://evil.example", "aud": "another", "nonce": "another", "exp": int(clocks.now) - 60}
     for name, value in wrong.items():
         provider.claims = {name: value}
@@ -248,7 +248,7 @@ FORGERIES: dict[str, Callable[[dict[str, Any]], str]] = {
 }
 
 
-async def test_a_forged_token_signs_nobody_in(client: Client, provider: StandIn) -> None:
+async def test_forged_token_does_not_sign_in(client: Client, provider: StandIn) -> None:
     provider.keys = [jwk("rsa"), {"kty": "oct", "k": "aGVsbG8", "kid": "HS"}]
     for name, forge in FORGERIES.items():
         provider.sign = forge
@@ -258,7 +258,7 @@ async def test_a_forged_token_signs_nobody_in(client: Client, provider: StandIn)
     assert await client.sign_in()
 
 
-async def test_a_key_that_is_not_for_this_signature_does_not_count(client: Client, provider: StandIn) -> None:
+async def test_key_for_another_use_is_ignored(client: Client, provider: StandIn) -> None:
     changes: list[dict[str, Any]] = [{"use": "enc"}, {"alg": "PS256"}, {"alg": "HS256"}, {"kid": "other"}, {"kty": "oct"}]
     changes += [{"n": "AQAB"}, {"e": None}, {"n": "A" * 100_000}, {"kty": "oct", "k": "aGVsbG8", "n": None}]
     for change in changes:
@@ -277,7 +277,7 @@ async def test_a_key_that_is_not_for_this_signature_does_not_count(client: Clien
         | st.text(max_size=8),
     )
 )
-def test_any_key_set_is_read_without_harm(key: dict[str, Any]) -> None:
+def test_any_key_set_is_parsed_without_error(key: dict[str, Any]) -> None:
     token = by_hand({"alg": "ES256"}, {"sub": "1"}, b"x" * 64)
     assert signed_claims(token, [key]) is None
 
@@ -285,7 +285,7 @@ def test_any_key_set_is_read_without_harm(key: dict[str, Any]) -> None:
 # --- keys that change, and floods
 
 
-async def test_a_new_key_is_found_at_once_by_all_who_come_with_it(client: Client, provider: StandIn, clocks: Clocks) -> None:
+async def test_new_key_is_fetched_at_once(client: Client, provider: StandIn, clocks: Clocks) -> None:
     await client.sign_in()
     clocks.advance(60)
     provider.keys, provider.sign = [jwk("rsa"), jwk("p256-new")], signer("p256-new", "ES256")
@@ -319,7 +319,7 @@ async def test_a_flood_of_unknown_keys_fetches_the_key_set_once_a_minute(
     assert await client.sign_in()  # the known key still works
 
 
-async def test_a_key_that_the_issuer_took_back_ends_within_an_hour(client: Client, provider: StandIn, clocks: Clocks) -> None:
+async def test_revoked_key_is_dropped_within_an_hour(client: Client, provider: StandIn, clocks: Clocks) -> None:
     await client.sign_in()
     provider.keys = [jwk("p256")]
     clocks.advance(3599)
@@ -340,7 +340,7 @@ async def test_discovery_and_keys_are_kept_for_an_hour(client: Client, provider:
 # --- discovery
 
 
-async def test_a_discovery_document_that_lies_is_refused(client: Client, provider: StandIn) -> None:
+async def test_wrong_discovery_document_is_refused(client: Client, provider: StandIn) -> None:
     wrong: list[dict[str, Any]] = [
         {"issuer": value} for value in (None, f"{provider.url}/", provider.url.upper(), "https://x", 5)
     ]
@@ -355,7 +355,7 @@ async def test_a_discovery_document_that_lies_is_refused(client: Client, provide
     assert await client.sign_in()
 
 
-async def test_an_issuer_on_https_may_not_send_us_elsewhere_without() -> None:
+async def test_https_issuer_may_not_name_http_endpoints() -> None:
     document = {"issuer": "https://a.example", "authorization_endpoint": "https://a.example/a", "jwks_uri": "https://a.example/j"}
 
     async def answer(request: httpx.Request) -> httpx.Response:
@@ -372,7 +372,7 @@ async def test_an_issuer_on_https_may_not_send_us_elsewhere_without() -> None:
 
 
 @pytest.mark.parametrize("path", ["/.well-known/openid-configuration", "/token", "/jwks", "/userinfo"])
-async def test_a_provider_that_fails_is_one_clear_error_in_bounded_time(
+async def test_failing_provider_gives_one_clear_error_in_bounded_time(
     client: Client, provider: StandIn, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(oauth, "_ANSWER_SECONDS", 0.3)
@@ -398,7 +398,7 @@ async def test_a_provider_that_fails_is_one_clear_error_in_bounded_time(
     assert (await client.sign_in(user)).email == "ada@example.com"
 
 
-async def test_50_who_wait_for_a_silent_provider_wait_together(
+async def test_50_sign_ins_share_one_request_to_a_silent_provider(
     client: Client, provider: StandIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(oauth, "_ANSWER_SECONDS", 0.3)
@@ -409,7 +409,7 @@ async def test_50_who_wait_for_a_silent_provider_wait_together(
     assert provider.requests["/.well-known/openid-configuration"] == 1
 
 
-async def test_who_gives_up_does_not_take_the_answer_from_the_others(client: Client, provider: StandIn) -> None:
+async def test_cancelled_sign_in_does_not_cancel_the_shared_request(client: Client, provider: StandIn) -> None:
     first, second = asyncio.create_task(client.sign_in(number=1)), asyncio.create_task(client.sign_in(number=2))
     await asyncio.sleep(0)
     first.cancel()
@@ -417,13 +417,13 @@ async def test_who_gives_up_does_not_take_the_answer_from_the_others(client: Cli
     assert provider.requests["/.well-known/openid-configuration"] == 1
 
 
-async def test_a_provider_that_nobody_listens_at_is_unreachable(clocks: Clocks, provider: StandIn) -> None:
+async def test_closed_port_is_unreachable(clocks: Clocks, provider: StandIn) -> None:
     client = Client(provider, clocks, issuer="http://127.0.0.1:9")
     assert (await client.refusal()).startswith("upstream_unreachable")
     await client.http.aclose()
 
 
-async def test_a_code_is_worth_nothing_without_the_verifier_of_its_flow(client: Client, provider: StandIn) -> None:
+async def test_code_is_useless_without_the_verifier_of_its_flow(client: Client, provider: StandIn) -> None:
     flow, other = (new_flow(SECRET, "https://svc.example/callback", f"{state}-of-22-characters----") for state in "ab")
     code = dict(httpx.URL(provider.authorize(await client.openid.authorization_url(flow), person())).params)["code"]
     with pytest.raises(ApiError) as caught:
@@ -431,7 +431,7 @@ async def test_a_code_is_worth_nothing_without_the_verifier_of_its_flow(client: 
     assert caught.value.code == "upstream_error"
 
 
-def test_a_flow_is_the_same_again_and_another_under_any_other_name() -> None:
+def test_flow_depends_on_secret_state_and_redirect_address() -> None:
     flow = new_flow(SECRET, "https://svc.example/callback", "the-state")
     assert flow == new_flow(SECRET, "https://svc.example/callback", "the-state")
     others = [new_flow(b"x" * 32, flow.redirect_uri, flow.state), new_flow(SECRET, "https://x", flow.state)]

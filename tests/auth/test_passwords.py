@@ -19,7 +19,7 @@ async def slow() -> AsyncIterator[Passwords]:
     passwords.close()
 
 
-async def test_a_password_matches_its_own_hash_alone() -> None:
+async def test_password_matches_only_its_own_hash() -> None:
     passwords = Passwords(8, 1)
     stored = await passwords.hash(PASSWORD)
     assert await passwords.matches(PASSWORD, stored)
@@ -29,7 +29,7 @@ async def test_a_password_matches_its_own_hash_alone() -> None:
     passwords.close()
 
 
-async def test_beyond_the_line_the_oldest_waiting_is_the_first_out_with_503() -> None:
+async def test_full_queue_evicts_the_oldest_call_with_503() -> None:
     passwords = Passwords(8, 1, waiting=3)
     outcomes = await asyncio.gather(*(passwords.hash(PASSWORD) for _ in range(10)), return_exceptions=True)
     passwords.close()
@@ -40,7 +40,7 @@ async def test_beyond_the_line_the_oldest_waiting_is_the_first_out_with_503() ->
 
 
 @pytest.mark.slow
-async def test_130_that_hash_anything_else_leave_a_login_as_quick_as_if_it_were_alone(slow: Passwords) -> None:
+async def test_130_other_hashes_do_not_delay_a_login(slow: Passwords) -> None:
     stored = await slow.hash(PASSWORD)
 
     async def seconds() -> float:
@@ -57,7 +57,7 @@ async def test_130_that_hash_anything_else_leave_a_login_as_quick_as_if_it_were_
     assert beside < 4 * alone + 0.05
 
 
-async def test_130_logins_leave_a_thread_for_a_sign_up(slow: Passwords) -> None:
+async def test_130_logins_do_not_starve_a_sign_up(slow: Passwords) -> None:
     stored = await slow.hash(PASSWORD)
     logins = [asyncio.ensure_future(slow.matches("a guess", stored)) for _ in range(130)]
     await asyncio.sleep(0)
@@ -66,7 +66,7 @@ async def test_130_logins_leave_a_thread_for_a_sign_up(slow: Passwords) -> None:
     await asyncio.gather(*logins, return_exceptions=True)
 
 
-async def test_callers_who_are_cancelled_give_their_turn_back() -> None:
+async def test_cancelled_calls_release_their_turn() -> None:
     passwords = Passwords(8, 1, waiting=50)
     for _ in range(20):
         tasks = [asyncio.ensure_future(passwords.matches(PASSWORD, None, login=bool(number % 2))) for number in range(12)]

@@ -59,7 +59,7 @@ def claims(**changes: Any) -> dict[str, Any]:
 
 
 @given(st.floats(0, SESSION_SECONDS - 1))
-def test_a_session_is_its_accounts_for_8_hours(later: float) -> None:
+def test_session_is_valid_for_8_hours(later: float) -> None:
     assert session_account(SECRET, TOKEN, NOW + later) == "user_a"
 
 
@@ -77,39 +77,39 @@ def test_a_session_has_the_claims_of_contract_3_and_an_id_of_its_own() -> None:
     assert issue_session(SECRET, "user_a", NOW) != TOKEN
 
 
-def test_the_forgeries_below_are_refused_for_what_they_change() -> None:
+def test_forgeries_are_refused_for_their_change() -> None:
     assert ours(signed(HEADER, claims()))
 
 
 @given(st.integers(0, len(TOKEN) - 1), st.characters())
-def test_a_session_with_any_changed_character_is_not_ours(place: int, character: str) -> None:
+def test_session_with_any_changed_character_is_invalid(place: int, character: str) -> None:
     changed = TOKEN[:place] + character + TOKEN[place + 1 :]
     assert ours(changed) == (changed == TOKEN)
 
 
-def test_a_session_with_any_character_in_the_last_place_is_not_ours() -> None:
+def test_session_with_any_other_last_character_is_invalid() -> None:
     """The last of 43 characters carries two spare bits, which a decoder ignores."""
     assert [character for character in BASE64URL if ours(TOKEN[:-1] + character)] == [TOKEN[-1]]
 
 
-def test_a_truncated_session_is_not_ours() -> None:
+def test_truncated_session_is_invalid() -> None:
     assert not any(ours(TOKEN[:length]) for length in range(len(TOKEN)))
     assert not any(ours(TOKEN[start:]) for start in range(1, len(TOKEN)))
 
 
 @given(st.text(min_size=1, max_size=20))
-def test_a_session_with_any_suffix_or_prefix_is_not_ours(more: str) -> None:
+def test_session_with_any_suffix_or_prefix_is_invalid(more: str) -> None:
     assert not ours(TOKEN + more)
     assert not ours(more + TOKEN)
 
 
 @pytest.mark.parametrize("more", ["=", "==", "====", "\n", " ", ".", ".e30", "\0", "A", "%3D"])
-def test_a_session_with_padding_or_blanks_is_not_ours(more: str) -> None:
+def test_session_with_padding_or_blanks_is_invalid(more: str) -> None:
     assert not ours(TOKEN + more)
     assert not ours(TOKEN.replace(".", f"{more}.", 1))
 
 
-def test_a_session_in_the_other_base64_is_not_ours() -> None:
+def test_session_in_standard_base64_is_invalid() -> None:
     tokens_with_both = (issue_session(SECRET, "user_a", NOW) for _ in range(1000))
     token = next(token for token in tokens_with_both if {"-", "_"} <= set(token.rpartition(".")[2]))
     assert ours(token)
@@ -117,12 +117,12 @@ def test_a_session_in_the_other_base64_is_not_ours() -> None:
 
 
 @given(st.text(max_size=200) | st.binary(max_size=200).map(encoded))
-def test_any_other_text_is_not_ours(text: str) -> None:
+def test_any_other_text_is_an_invalid_session(text: str) -> None:
     assert not ours(text)
     assert not ours(f"{text}.{text}.{text}")
 
 
-def test_a_nested_header_or_a_huge_token_is_not_ours() -> None:
+def test_nested_header_or_huge_token_is_invalid() -> None:
     assert not ours(f"{encoded(b'[' * 3000)}.{encoded(b'{}')}.{encoded(b'x')}")
     assert not ours("." * 4096)
     assert not ours("\ud800.\ud800.\ud800")
@@ -130,14 +130,14 @@ def test_a_nested_header_or_a_huge_token_is_not_ours() -> None:
 
 
 @pytest.mark.parametrize("secret", [b"", bytes(32), SECRET[:-1], SECRET + b"\0" * 40, SECRET.hex().encode()])
-def test_a_session_under_another_key_is_not_ours(secret: bytes) -> None:
+def test_session_signed_with_another_key_is_invalid(secret: bytes) -> None:
     assert not ours(signed(HEADER, claims(), secret))
 
 
 @pytest.mark.parametrize(
     "alg", ["none", "None", "NONE", "nOnE", "", None, 1, ["HS256"], "hs256", "HS384", "HS512", "RS256", "ES256"]
 )
-def test_a_session_of_another_algorithm_is_not_ours(alg: Any) -> None:
+def test_session_of_another_algorithm_is_invalid(alg: Any) -> None:
     header = {"alg": alg, "typ": "JWT"}
     unsigned = f"{encoded(header)}.{encoded(claims())}."
     assert not ours(unsigned)
@@ -176,7 +176,7 @@ def test_rsa_and_hmac_are_not_confused() -> None:
         {},
     ],
 )
-def test_a_session_with_another_header_is_not_ours(header: Any) -> None:
+def test_session_with_another_header_is_invalid(header: Any) -> None:
     assert not ours(signed(header, claims()))
 
 
@@ -208,21 +208,21 @@ def test_a_session_with_another_header_is_not_ours(header: Any) -> None:
     ],
     ids=repr,
 )
-def test_a_session_with_other_claims_or_another_lifetime_is_not_ours(changes: dict[str, Any]) -> None:
+def test_session_with_other_claims_or_lifetime_is_invalid(changes: dict[str, Any]) -> None:
     assert not ours(signed(HEADER, claims(**changes)))
 
 
 @pytest.mark.parametrize("payload", [[], "x", None, 7, b"not json", b"\xff", b'{"iat":NaN}', b"[" * 2000])
-def test_a_session_whose_claims_are_no_object_is_not_ours(payload: Any) -> None:
+def test_session_whose_claims_are_no_object_is_invalid(payload: Any) -> None:
     assert not ours(signed(HEADER, payload))
 
 
-def test_a_forged_session_past_its_time_is_not_said_to_have_expired() -> None:
+def test_expired_forgery_is_invalid_not_expired() -> None:
     assert not ours(signed(HEADER, claims(), b"x" * 32), NOW + 2 * SESSION_SECONDS)
     assert not ours(signed(HEADER, claims(aud="x")), NOW + 2 * SESSION_SECONDS)
 
 
-def test_a_clock_that_was_set_back_a_little_keeps_new_sessions() -> None:
+def test_small_clock_correction_keeps_new_sessions() -> None:
     assert ours(TOKEN, NOW - 30)
     assert not ours(TOKEN, NOW - 120)
 
@@ -235,7 +235,7 @@ def base62(number: int) -> str:
     return "".join(digits[number // 62**place % 62] for place in range(5, -1, -1))
 
 
-def test_a_key_is_its_prefix_36_random_characters_and_their_checksum() -> None:
+def test_key_is_prefix_36_random_characters_and_checksum() -> None:
     made = [new_key_token() for _ in range(200)]
     assert len(set(made)) == 200
     for token in made:
@@ -267,7 +267,7 @@ def test_a_key_with_two_characters_exchanged_is_not_well_formed() -> None:
 
 
 @given(st.text(max_size=60), st.text(alphabet=BASE64URL, min_size=42, max_size=42))
-def test_a_look_alike_is_not_well_formed(text: str, secret: str) -> None:
+def test_similar_string_is_not_well_formed(text: str, secret: str) -> None:
     for token in (text, KEY + text, text + KEY, KEY[: len(text)], f"svc-v1-{secret}"):
         assert is_well_formed_key(token) == (token == KEY)
 
@@ -308,7 +308,7 @@ def conn(tmp_path: Path) -> Iterator[Any]:
     connection.close()
 
 
-def test_of_a_key_the_hash_and_ten_characters_are_stored_and_nothing_else(conn: Any) -> None:
+def test_only_hash_and_ten_characters_of_a_key_are_stored(conn: Any) -> None:
     shown = tokens.add_key(conn, "user_a", "laptop", KEY, NOW)
     assert set(shown.as_json()) == {"id", "key_prefix", "name", "created_at", "last_used_at", "spent_micros"}
     assert shown.key_prefix == KEY[:10]
@@ -328,13 +328,13 @@ def test_a_key_finds_its_account_until_it_is_deleted(conn: Any) -> None:
     assert tokens.holder_of(conn, hash_of(KEY)) is None
 
 
-def test_keys_are_listed_newest_first_and_only_the_accounts_own(conn: Any) -> None:
+def test_keys_of_the_account_are_listed_newest_first(conn: Any) -> None:
     for number, account in enumerate(("user_a", "user_b", "user_a")):
         tokens.add_key(conn, account, str(number), new_key_token(), NOW + number)
     assert [key.name for key in tokens.keys_after(conn, "user_a", None, 10)] == ["2", "0"]
 
 
-def test_the_time_of_use_only_goes_forward(conn: Any) -> None:
+def test_last_use_never_goes_back(conn: Any) -> None:
     key_id = tokens.add_key(conn, "user_a", "laptop", KEY, NOW).id
     for account, minute in (("user_a", NOW + 60), ("user_a", NOW), ("user_b", NOW + 600)):
         tokens.mark_keys_used(conn, [((account, key_id), minute)])
@@ -342,7 +342,7 @@ def test_the_time_of_use_only_goes_forward(conn: Any) -> None:
     assert found is not None and found[4] == NOW + 60
 
 
-def test_what_reads_sessions_is_imported_off_the_event_loop() -> None:
+def test_pyjwt_is_imported_off_the_event_loop() -> None:
     code = """
 import asyncio, sys, threading
 from svc.auth import tokens

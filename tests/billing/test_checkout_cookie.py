@@ -19,27 +19,27 @@ def read(value: str, now: float = NOW, secret: bytes = SECRET) -> CheckoutCookie
     return read_cookie(Headers({"cookie": f"{COOKIE}={value}"}), secret, now)
 
 
-def test_it_names_its_account_for_8_hours() -> None:
+def test_cookie_is_valid_for_8_hours() -> None:
     assert read(cookie_of()) == CheckoutCookie("user_1", int(NOW * 1000))
     assert read(cookie_of(), NOW + COOKIE_SECONDS - 1) is not None
     assert read(cookie_of(), NOW + COOKIE_SECONDS) is None
 
 
 @pytest.mark.parametrize("position", range(len("user_1.1790000000250.") + 43))
-def test_a_changed_character_makes_it_nobodys(position: int) -> None:
+def test_changed_character_makes_the_cookie_invalid(position: int) -> None:
     value = cookie_of()
     for other in "A.9z":
         if value[position] != other:
             assert read(value[:position] + other + value[position + 1 :]) is None
 
 
-def test_another_secret_or_another_form_makes_it_nobodys() -> None:
+def test_another_secret_or_form_makes_the_cookie_invalid() -> None:
     assert read(cookie_of(), secret=b"t" * 32) is None
     for value in ("", ".", "user_1", "user_1.1", cookie_of() + "A", "é" * 40, "\\" * 60_000):
         assert read(value) is None
 
 
-def test_it_does_not_outlive_the_proof_of_the_address() -> None:
+def test_cookie_from_before_the_verification_is_invalid() -> None:
     person = read(cookie_of())
     assert person is not None
     assert person.is_newer(None) and person.is_newer(NOW) and person.is_newer(NOW - 1)

@@ -163,13 +163,13 @@ def test_what_was_spent_already_is_booked_as_far_as_the_wallet_goes(database: Pa
         ("svc credit ada@example.com 25 --payment evt_none", "is not an uncredited payment"),
     ],
 )
-def test_a_booking_of_what_is_not_there_is_refused_with_the_reason(database: Path, line: str, reason: str) -> None:
+def test_booking_of_an_unknown_payment_is_refused_with_the_reason(database: Path, line: str, reason: str) -> None:
     refused = shell(line)
     assert refused.returncode == 1 and reason in refused.stderr and refused.stderr.count("\n") == 1
     assert balance(database) == 25_000_000
 
 
-def test_a_refund_of_an_account_deleted_meanwhile_needs_no_booking_and_says_so(database: Path) -> None:
+def test_refund_of_a_deleted_account_needs_no_booking(database: Path) -> None:
     assert shell("svc user delete ada@example.com").returncode == 0
     todo = receive(database, "evt_r", REFUNDED, returned_cents=500).todo
     assert todo is not None and todo.startswith("Nothing to book: the account is deleted")
@@ -230,7 +230,7 @@ def test_a_refund_without_an_amount_in_dollars_is_listed_until_one_is_booked(dat
 
 
 @pytest.mark.parametrize("what", ["charge.refund.updated", "refund.created", "charge.dispute.closed"])
-def test_other_events_of_a_refund_ask_for_nothing(database: Path, what: str) -> None:
+def test_other_events_of_a_refund_need_no_booking(database: Path, what: str) -> None:
     assert receive(database, "evt_r", what, returned_cents=500).todo is None
     assert_everything_matches()
 
@@ -239,7 +239,7 @@ def test_other_events_of_a_refund_ask_for_nothing(database: Path, what: str) -> 
     ("reference", "micros"),
     [("refund:chk_1:1", -25_000_001), ("refund:chk_1:1", 1), ("refund:chk_9:1", -1), ("payment:evt_paid", 1), ("payment:e", 1)],
 )
-def test_raw_sql_books_neither_too_much_nor_what_is_not_there(database: Path, reference: str, micros: int) -> None:
+def test_raw_sql_cannot_book_too_much_or_unknown_payments(database: Path, reference: str, micros: int) -> None:
     with command_connection(database) as tx:
         account = accounts.account_by_email(tx, "ada@example.com")
         assert account is not None

@@ -157,7 +157,7 @@ def is_idle(server: RunningServer, who: Account) -> bool:
 
 @pytest.mark.parametrize("model", ["lab/ok", "builtin/assistant-paid"])
 @pytest.mark.parametrize("kind", KINDS)
-async def test_the_settlement_is_there_when_the_last_block_arrives(
+async def test_settlement_is_stored_before_the_last_block(
     server: RunningServer, models: ModelServer, kind: str, model: str
 ) -> None:
     who = person(server)
@@ -178,7 +178,7 @@ async def test_the_settlement_is_there_when_the_last_block_arrives(
 
 
 @pytest.mark.parametrize("served", range(4))
-async def test_100_at_once_with_funds_for_k_are_exactly_k(
+async def test_100_concurrent_calls_with_funds_for_k_give_exactly_k(
     server: RunningServer, models: ModelServer, served: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Wanted, "_usage", lambda wanted: {"prompt_tokens": 10**9, "completion_tokens": 0})  # all that is held
@@ -248,9 +248,7 @@ def asked(models: ModelServer, who: Account) -> list[Any]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_a_client_that_leaves_pays_for_what_was_produced_and_gets_the_rest_back(
-    server: RunningServer, models: ModelServer, kind: str
-) -> None:
+async def test_disconnected_client_pays_for_output_so_far(server: RunningServer, models: ModelServer, kind: str) -> None:
     phases = ["head", "body", "silent", *["anytime"] * 3, *(() if kind == "json" else ("streaming", "endless", "ended"))]
     plays = [(phase, way, person(server)) for phase in phases for way in WAYS]
     async with asyncio.TaskGroup() as group:
@@ -258,7 +256,7 @@ async def test_a_client_that_leaves_pays_for_what_was_produced_and_gets_the_rest
             group.create_task(leave(server, models, kind, phase, way, who))
 
 
-async def test_a_run_that_is_stopped_pays_for_what_was_produced(server: RunningServer, models: ModelServer) -> None:
+async def test_stopped_run_pays_for_output_so_far(server: RunningServer, models: ModelServer) -> None:
     who = person(server)
     stream = await send(server, who, "run", "lab/drip-100ms")
     await stream.head()
@@ -441,7 +439,7 @@ def kill_while_it_starts(folder: Path, env: dict[str, str], after_seconds: float
 
 @pytest.mark.slow
 @pytest.mark.timeout(0)
-async def test_after_kill_9_at_any_moment_all_that_was_acknowledged_is_there_and_nothing_twice(
+async def test_kill_at_any_moment_loses_no_acknowledged_change(
     tmp_path: Path, model_port: int, models: ModelServer, pytestconfig: pytest.Config
 ) -> None:
     kills, rnd = pytestconfig.getoption("--kills"), random.Random(pytestconfig.getoption("--seed"))
@@ -523,7 +521,7 @@ async def killed_by_its_disk(server: RunningServer, rnd: random.Random) -> None:
 
 @needs_strace
 @pytest.mark.parametrize(("call", "error"), [("pwrite64", "ENOSPC"), ("pwrite64", "EIO"), ("fdatasync", "EIO")])
-async def test_a_disk_that_fails_is_503_with_no_paid_work_unrecorded_and_mends_without_a_restart(
+async def test_failing_disk_gives_503_and_records_all_paid_work(
     server: RunningServer, models: ModelServer, call: str, error: str
 ) -> None:
     people = {kind: person(server) for kind in KINDS}
@@ -586,9 +584,7 @@ async def test_every_acknowledgement_leaves_after_its_sync(tmp_path: Path, model
 # --- the operator beside it
 
 
-async def test_a_credit_by_command_is_there_at_once_and_a_debit_spares_what_is_held(
-    server: RunningServer, models: ModelServer
-) -> None:
+async def test_commands_credit_at_once_and_debit_only_available_money(server: RunningServer, models: ModelServer) -> None:
     who = person(server, 0)
     assert (await answer(await send(server, who, "json", "lab/ok")))[0] == 402
     credited = await asyncio.to_thread(command, server, "credit", who.email, "0.01")
@@ -607,7 +603,7 @@ async def test_a_credit_by_command_is_there_at_once_and_a_debit_spares_what_is_h
     assert debits(server, who) == [17, math.ceil(5 / 4), 17]  # who leaves pays for what the model has read
 
 
-async def test_check_beside_a_busy_server_finds_nothing(server: RunningServer, models: ModelServer) -> None:
+async def test_check_beside_a_busy_server_has_no_findings(server: RunningServer, models: ModelServer) -> None:
     people = [person(server) for _ in range(4)]
     unwatch(database(server))
     working = [asyncio.create_task(spend(server, who, Told(), random.Random(who.id))) for who in people]

@@ -126,7 +126,7 @@ HEADERS: list[tuple[str, bool]] = [
 
 
 @pytest.mark.parametrize(("header", "genuine"), HEADERS)
-def test_a_signature_is_genuine_or_not(header: str, genuine: bool) -> None:
+def test_signature_is_verified(header: str, genuine: bool) -> None:
     if genuine:
         check_signature(SECRET.encode(), [header], BODY, NOW)
         assert stripe.WebhookSignature.verify_header(BODY, header, SECRET, tolerance=None)
@@ -143,7 +143,7 @@ def test_none_two_or_no_secret_are_refused() -> None:
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"])), st.integers(1, 10**11), st.text("abc_", min_size=1))
-def test_ours_and_stripes_own_library_accept_each_others_signatures(text: str, at: int, secret: str) -> None:
+def test_stripes_library_and_ours_accept_each_others_signatures(text: str, at: int, secret: str) -> None:
     body = text.encode()
     assert stripe.WebhookSignature.verify_header(body, sign(secret.encode(), body, at), secret, tolerance=None)
     check_signature(secret.encode(), [f"t={at},v1={digest(body, at, secret)}"], body, at)
@@ -158,7 +158,7 @@ def test_what_we_accept_stripes_own_library_accepts(header: str) -> None:
     assert stripe.WebhookSignature.verify_header(BODY, header, SECRET, tolerance=None)
 
 
-async def test_the_webhook_takes_the_raw_bytes_and_refuses_all_else_with_400(funding: Funding) -> None:
+async def test_webhook_verifies_the_raw_bytes(funding: Funding) -> None:
     now = funding.service.clocks.now
     body = event_body(funding.session)
     refused = [
@@ -241,7 +241,7 @@ async def test_a_payment_that_takes_days_credits_when_it_succeeds(funding: Fundi
     assert await funding.balance_micros() == 25_000_000
 
 
-async def test_events_out_of_order_come_to_the_same(funding: Funding) -> None:
+async def test_order_of_events_does_not_matter(funding: Funding) -> None:
     order = [
         ("checkout.session.async_payment_succeeded", {}, CREDITED),
         ("checkout.session.completed", {"payment_status": "unpaid"}, NOT_CREDITED),
@@ -256,9 +256,7 @@ async def test_events_out_of_order_come_to_the_same(funding: Funding) -> None:
 
 
 @pytest.mark.parametrize(("kind", "state"), [("expired", "expired"), ("async_payment_failed", "failed")])
-async def test_a_checkout_ends_without_money_and_money_that_comes_all_the_same_counts(
-    funding: Funding, kind: str, state: str
-) -> None:
+async def test_late_payment_of_an_expired_checkout_is_credited(funding: Funding, kind: str, state: str) -> None:
     ended = event_body(funding.session, "evt_1", f"checkout.session.{kind}", payment_status="unpaid")
     assert (await funding.deliver(ended)).json() == NOT_CREDITED
     assert await funding.rows("SELECT state FROM checkouts") == [(state,)]
@@ -292,9 +290,7 @@ ODD: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("changes", "reason"), ODD)
-async def test_what_does_not_match_our_checkout_is_kept_and_credits_nothing(
-    funding: Funding, changes: dict[str, Any], reason: str
-) -> None:
+async def test_mismatching_event_is_stored_and_credits_nothing(funding: Funding, changes: dict[str, Any], reason: str) -> None:
     answer = await funding.deliver(event_body(funding.session, **changes))
     assert (answer.status_code, answer.json()) == (200, NOT_CREDITED)
     assert (await funding.balance_micros(), await funding.tier()) == (0, "free")
@@ -315,7 +311,7 @@ async def test_what_does_not_match_our_checkout_is_kept_and_credits_nothing(
         {"id": "evt_1", "type": "checkout.session.completed", "data": {"object": {"payment_status": "paid"}}},
     ],
 )
-async def test_every_other_signed_event_is_kept_once(funding: Funding, event: dict[str, Any]) -> None:
+async def test_other_signed_events_are_stored_once(funding: Funding, event: dict[str, Any]) -> None:
     for _ in range(2):
         answer = await funding.deliver(orjson.dumps(event))
         assert (answer.status_code, answer.json()) == (200, NOT_CREDITED)
@@ -338,7 +334,7 @@ async def test_a_payment_for_a_deleted_account_is_kept_for_the_operator(funding:
     assert await funding.rows("SELECT reason FROM payment_events") == [("account deleted",)]
 
 
-async def test_a_wallet_that_is_full_takes_no_more(funding: Funding) -> None:
+async def test_full_wallet_is_not_credited(funding: Funding) -> None:
     user_id = (await funding.service.client.get("/user/me", headers=funding.headers)).json()["id"]
     full = wallet.MOST_MICROS - 24_999_999
     await funding.service.state["db"].write(wallet.credit, user_id, full, description="", now_seconds=NOW)
@@ -347,7 +343,7 @@ async def test_a_wallet_that_is_full_takes_no_more(funding: Funding) -> None:
     assert await funding.rows("SELECT reason FROM payment_events") == [("wallet full",)]
 
 
-async def test_a_payment_may_be_faster_than_the_answer_that_named_its_session(service: Service) -> None:
+async def test_event_may_arrive_before_the_session_is_stored(service: Service) -> None:
     session = await service.sign_up()
     db, user_id = service.state["db"], session["user"]["id"]
     checkout_id = new_id("chk", service.clocks.now)
@@ -384,7 +380,7 @@ async def on_the_writer(funding: Funding, statement: str) -> None:
 @pytest.mark.parametrize(
     ("fault", "repair"), [(make_read_only, "PRAGMA query_only = 0"), (fill_up, "PRAGMA max_page_count = 1000000")]
 )
-async def test_what_cannot_be_stored_is_503_and_a_later_repeat_credits_once(funding: Funding, fault: Any, repair: str) -> None:
+async def test_storage_fault_is_503_and_the_retry_credits_once(funding: Funding, fault: Any, repair: str) -> None:
     await fault(funding)
     body = event_body(funding.session, "evt_paid_" + "x" * 240)
     for _ in range(3):
@@ -400,7 +396,7 @@ async def test_what_cannot_be_stored_is_503_and_a_later_repeat_credits_once(fund
 # --- Checkout Sessions
 
 
-async def test_the_session_is_asked_for_with_our_terms_after_our_row_is_there(funding: Funding, processor: Processor) -> None:
+async def test_session_is_requested_after_the_checkout_is_stored(funding: Funding, processor: Processor) -> None:
     headers, form = processor.requests[0]
     [(checkout_id, amount, session_id)] = await funding.rows("SELECT id, amount_micros, session_id FROM checkouts")
     assert headers["authorization"] == f"Bearer {API_KEY}" and headers["idempotency-key"] == checkout_id
@@ -434,9 +430,7 @@ async def ask(api: Stripe) -> tuple[str, str]:
 
 @pytest.mark.parametrize("fault", [DROP, HANG, 409, 429, 500, 503])
 @pytest.mark.parametrize("late", [False, True])
-async def test_a_second_try_under_the_same_key_makes_one_session(
-    api: Stripe, processor: Processor, fault: Any, late: bool
-) -> None:
+async def test_retry_with_the_same_key_makes_one_session(api: Stripe, processor: Processor, fault: Any, late: bool) -> None:
     (processor.late_faults if late else processor.faults).append(fault)
     _, url = await ask(api)
     assert [headers["idempotency-key"] for headers, _ in processor.requests] == ["chk_1"] * 2
@@ -463,7 +457,7 @@ async def test_a_second_try_under_the_same_key_makes_one_session(
         ([orjson.dumps({"id": "cs", "url": "https://[x/"})], 502, "upstream_invalid_response"),
     ],
 )
-async def test_a_processor_that_fails_is_one_clear_error(
+async def test_failing_processor_gives_one_clear_error(
     api: Stripe, processor: Processor, faults: list[Any], status: int, code: str
 ) -> None:
     processor.faults += faults
@@ -473,7 +467,7 @@ async def test_a_processor_that_fails_is_one_clear_error(
     assert API_KEY not in str(refusal.value) and API_KEY not in repr(api) and processor.faults == []
 
 
-async def test_a_processor_that_is_not_there_is_unreachable() -> None:
+async def test_closed_processor_is_unreachable() -> None:
     async with httpx_client(Outbound()) as client:
         with pytest.raises(ApiError) as refusal:
             await ask(Stripe(client, "http://127.0.0.1:1", API_KEY, pause_seconds=0.01))
@@ -488,7 +482,7 @@ async def test_no_secret_of_the_processor_reaches_log_or_database(funding: Fundi
     assert funding.session["id"].encode() in data
 
 
-def test_an_event_without_an_id_is_known_by_its_bytes() -> None:
+def test_event_without_an_id_gets_its_digest() -> None:
     first, again, other = read_event(b'{"a":1}'), read_event(b'{"a":1}'), read_event(b'{"a":2}')
     assert first == again and first.id != other.id
 
@@ -511,7 +505,7 @@ def returning(type: str, **fields: Any) -> bytes:
         ("charge.refunded", {"object": "charge", "id": "ch_1", "amount_refunded": 750, "currency": "eur"}, 7_500_000, None),
     ],
 )
-async def test_a_refund_or_dispute_is_kept_with_its_amount_and_our_checkout_and_told_with_the_next_command(
+async def test_refund_is_stored_and_logged_with_the_next_command(
     funding: Funding, tmp_path: Any, type: str, fields: dict[str, Any], micros: int, command: str | None
 ) -> None:
     session = {**funding.session, "payment_intent": "pi_1"}
@@ -530,7 +524,7 @@ async def test_a_refund_or_dispute_is_kept_with_its_amount_and_our_checkout_and_
     assert warning.get("next") == (command and f"svc debit {user_id} {command} --refund-of {checkout}")
 
 
-async def test_what_the_operator_has_to_book_is_counted_once_by_kind_and_whether_its_checkout_is_known(funding: Funding) -> None:
+async def test_unbooked_events_are_counted_once_by_kind(funding: Funding) -> None:
     def counted() -> dict[tuple[str, str], int]:
         lines = re.findall(
             r'svc_unbooked_payment_events_total\{kind="(\w+)",known="(\w+)"\} (\d+)', funding.service.state["metrics"].text([])
@@ -557,7 +551,7 @@ async def test_what_the_operator_has_to_book_is_counted_once_by_kind_and_whether
 
 
 @pytest.mark.parametrize("amount", [2**63 - 1, -5, True])
-async def test_a_payment_of_no_sensible_amount_is_kept_and_credits_nothing(funding: Funding, amount: Any) -> None:
+async def test_payment_without_a_valid_amount_is_stored_and_credits_nothing(funding: Funding, amount: Any) -> None:
     assert (await funding.deliver(event_body(funding.session, amount_total=amount))).json() == NOT_CREDITED
     assert await funding.rows("SELECT reason, amount_micros FROM payment_events") == [("other amount", None)]
 
@@ -577,7 +571,7 @@ async def test_a_second_refund_of_a_charge_counts_alone(funding: Funding) -> Non
 
 @pytest.mark.parametrize("amount", [None, True, -1, 0, 1.5, "750", 2**63])
 @pytest.mark.parametrize("kind", ["charge", "refund", "dispute"])
-async def test_a_refund_of_no_sensible_amount_is_kept_without_one(funding: Funding, kind: str, amount: Any) -> None:
+async def test_refund_without_a_valid_amount_is_stored_without_one(funding: Funding, kind: str, amount: Any) -> None:
     fields = {"object": kind, "amount": amount, "amount_refunded": amount, "payment_intent": {"id": "pi_1"}}
     assert (await funding.deliver(returning("charge.refunded", **fields))).status_code == 200
     assert await funding.rows("SELECT amount_micros FROM payment_events") == [(None,)]

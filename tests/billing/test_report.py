@@ -74,7 +74,7 @@ def test_income_spending_and_what_is_owed_add_up_and_months_do_not_mix(conn: sql
     assert november["owed at its end", "in wallets"] == wallet.balance_in_all(conn) == (2, 22_000_001 - 1_735)
 
 
-def test_what_a_deleted_account_paid_and_left_stays_in_the_books_without_a_name(conn: sqlite3.Connection) -> None:
+def test_money_of_a_deleted_account_stays_in_the_report_without_a_name(conn: sqlite3.Connection) -> None:
     ada = accounts.add_account(conn, "ada@example.com", None, None, 1.0).id
     pay(conn, ada, "chk_1", "cs_1", 5_000_000, IN_OCTOBER)
     spend(conn, ada, "m/one", 700, IN_OCTOBER)
@@ -95,6 +95,6 @@ def test_a_month_ends_where_the_next_one_begins(month: str, days: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["2026-13", "2026-00", "2026-1", "26-01", "2026-01-01", "", "last"])
-def test_what_is_no_month_is_refused(text: str) -> None:
+def test_wrong_month_is_refused(text: str) -> None:
     with pytest.raises(StartError, match="2026-09"):
         report.month_bounds(text)

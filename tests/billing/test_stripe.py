@@ -19,7 +19,7 @@ EVENTS = st.fixed_dictionaries(
 
 
 @given(EVENTS)
-def test_any_object_is_an_event_with_sound_fields(value: dict[str, Any]) -> None:
+def test_any_object_is_an_event_with_valid_fields(value: dict[str, Any]) -> None:
     event = read_event(orjson.dumps(value))
     assert 0 < len(event.id) <= 255 and 0 < len(event.type) <= 255
     for text in (event.session_id, event.checkout_id, event.payment_intent, event.currency):
@@ -28,13 +28,13 @@ def test_any_object_is_an_event_with_sound_fields(value: dict[str, Any]) -> None
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"5", b"null", b"{", b"\xff"])
-def test_what_is_no_object_is_refused(body: bytes) -> None:
+def test_event_that_is_no_object_is_refused(body: bytes) -> None:
     with pytest.raises(ApiError) as refused:
         read_event(body)
     assert refused.value.code == "invalid_json"
 
 
-def test_the_sandboxs_event_is_read_as_a_payment_and_is_the_same_whenever_it_is_made() -> None:
+def test_sandbox_event_is_a_payment_with_a_stable_id() -> None:
     event = read_event(session_event("sandbox_1", "chk_1", 2500, 1.0))
     assert event.pays and (event.session_id, event.checkout_id, event.amount_cents, event.currency) == (
         "sandbox_1",

@@ -25,7 +25,7 @@ CALLS = st.lists(
 
 
 @given(CALLS)
-def test_every_view_of_the_same_calls_adds_up_to_the_same_money(calls: list[tuple[Any, ...]]) -> None:
+def test_all_views_of_usage_have_the_same_sum(calls: list[tuple[Any, ...]]) -> None:
     conn = empty_database()
     account_id = accounts.add_account(conn, "ada@example.com", None, None, NOW).id
     keys = [tokens.add_key(conn, account_id, "k", tokens.new_key_token(), NOW + number).id for number in (0, 1)]
@@ -52,7 +52,7 @@ def test_every_view_of_the_same_calls_adds_up_to_the_same_money(calls: list[tupl
     assert wallet.verify(conn) == usage.verify(conn) == []
 
 
-def test_a_list_beyond_its_bound_says_that_there_is_more(monkeypatch: Any) -> None:
+def test_list_beyond_its_bound_has_more(monkeypatch: Any) -> None:
     monkeypatch.setattr(usage, "_MOST_ROWS", 3)
     conn = empty_database()
     account_id = accounts.add_account(conn, "ada@example.com", None, None, NOW).id

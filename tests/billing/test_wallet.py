@@ -315,32 +315,32 @@ def refuses(money: sqlite3.Connection, statement: str) -> bool:
 
 
 @pytest.mark.parametrize("statement", RAW + REFERRING)
-def test_no_statement_breaks_a_rule_of_the_money(money: sqlite3.Connection, statement: str) -> None:
+def test_no_sql_statement_breaks_a_rule_of_the_money(money: sqlite3.Connection, statement: str) -> None:
     assert refuses(money, statement)
 
 
 @pytest.mark.parametrize("statement", RAW)
-def test_nor_does_one_by_hand_where_no_pragma_is_set(money: sqlite3.Connection, statement: str) -> None:
+def test_no_statement_on_a_plain_connection_breaks_a_rule(money: sqlite3.Connection, statement: str) -> None:
     money.execute("PRAGMA foreign_keys = OFF")
     assert refuses(money, statement)
 
 
 @pytest.mark.parametrize("again", ["1, 'l', 'r'", "NULL, (SELECT id FROM ledger WHERE seq = 1), 'r'", "NULL, 'l', 'chk_a'"])
-def test_no_row_of_the_ledger_is_replaced_by_whichever_name(money: sqlite3.Connection, again: str) -> None:
+def test_no_ledger_row_can_be_replaced(money: sqlite3.Connection, again: str) -> None:
     for _ in range(2):
         wallet.credit(money, "bob", 5, description="", now_seconds=NOW)
     columns = "seq, id, reference, account_id, kind, amount_micros, balance_after_micros, description, created_at"
     assert refuses(money, f"INSERT OR REPLACE INTO ledger ({columns}) VALUES ({again}, 'bob', 'credit', 5, 15, '', 1)")
 
 
-def test_a_debit_takes_all_that_is_not_held_and_no_micro_more(money: sqlite3.Connection) -> None:
+def test_debit_takes_at_most_the_available_money(money: sqlite3.Connection) -> None:
     with pytest.raises(ApiError):
         wallet.debit(money, "ada", 6_000_001, description="", now_seconds=NOW)
     wallet.debit(money, "ada", 6_000_000, description="", now_seconds=NOW)
     assert shown(money, "ada") == (4_000_000, 4_000_000) and findings(money) == []
 
 
-def test_no_wallet_begins_with_holds_that_were_there_before_it(money: sqlite3.Connection) -> None:
+def test_new_wallet_has_no_holds(money: sqlite3.Connection) -> None:
     money.execute("PRAGMA foreign_keys = OFF")
     money.execute("INSERT INTO holds VALUES ('h2', 'cleo', 5, 1)")
     assert refuses(money, "INSERT INTO accounts (id, email, email_key, created_at) VALUES ('cleo', 'cleo@x', 'cleo', 1)")
@@ -363,7 +363,7 @@ CORRUPTIONS = {
 
 
 @pytest.mark.parametrize("finding", CORRUPTIONS)
-def test_verify_finds_what_was_done_behind_the_triggers(money: sqlite3.Connection, finding: str) -> None:
+def test_verify_finds_changes_made_without_triggers(money: sqlite3.Connection, finding: str) -> None:
     for (name,) in money.execute("SELECT name FROM sqlite_schema WHERE type = 'trigger'").fetchall():
         money.execute(f"DROP TRIGGER {name}")
     money.execute("PRAGMA ignore_check_constraints = ON")
@@ -377,7 +377,7 @@ def test_verify_finds_what_was_done_behind_the_triggers(money: sqlite3.Connectio
 
 
 @pytest.mark.parametrize("served", range(6))
-async def test_200_holds_at_once_with_funds_for_k_are_exactly_k(db: Database, served: int) -> None:
+async def test_200_concurrent_holds_with_funds_for_k_give_exactly_k(db: Database, served: int) -> None:
     account_id = await db.write(add_account, micros=served * 700 + 699)
     outcomes = await asyncio.gather(
         *(db.write(wallet.hold, account_id, f"hold_{number}", 700, NOW) for number in range(200)), return_exceptions=True
@@ -426,14 +426,14 @@ def test_ids_of_the_ledger_sort_as_its_rows_whichever_call_began_first(conn: sql
     assert len(ids) == 4 and ids == sorted(ids)
 
 
-def test_a_hold_is_its_owners(conn: sqlite3.Connection) -> None:
+def test_hold_belongs_to_its_account(conn: sqlite3.Connection) -> None:
     ada, bob = add_account(conn, micros=1_000), add_account(conn, "bob@example.com", 1_000)
     wallet.hold(conn, ada, "hold_1", 100, NOW)
     assert settle(conn, bob, "hold_1", 100) == 0
     assert (shown(conn, ada), shown(conn, bob)) == ((1_000, 100), (1_000, 0))
 
 
-def test_a_hold_of_a_deleted_account_is_refused_and_its_settlement_is_nothing(conn: sqlite3.Connection) -> None:
+def test_deleted_account_has_no_holds_and_no_settlements(conn: sqlite3.Connection) -> None:
     account_id = add_account(conn, micros=1_000)
     wallet.hold(conn, account_id, "hold_1", 100, NOW)
     accounts.delete_account(conn, account_id)
@@ -457,7 +457,7 @@ def test_after_a_crash_every_hold_is_released(conn: sqlite3.Connection) -> None:
 
 
 @pytest.mark.parametrize(("micros", "tier"), [(4_999_999, "free"), (5_000_000, "pro")])
-def test_a_credit_of_5_dollars_makes_pro_and_pro_stays_at_zero(conn: sqlite3.Connection, micros: int, tier: str) -> None:
+def test_credit_of_5_dollars_makes_an_account_pro_permanently(conn: sqlite3.Connection, micros: int, tier: str) -> None:
     account_id = add_account(conn, micros=micros)
     wallet.debit(conn, account_id, micros, description="all of it", now_seconds=NOW)
     account = accounts.account_by_id(conn, account_id)
@@ -493,7 +493,7 @@ def test_a_debit_names_model_tokens_request_and_key(conn: sqlite3.Connection) ->
     }
 
 
-def test_ledger_rows_outlive_the_account_without_a_trace_of_the_person(conn: sqlite3.Connection) -> None:
+def test_ledger_rows_stay_without_the_person(conn: sqlite3.Connection) -> None:
     account_id = add_account(conn)
     wallet.credit(conn, account_id, 5_000_000, description="for Ada Lovelace", reference="chk_1", now_seconds=NOW)
     wallet.hold(conn, account_id, "hold_1", 100, NOW)
@@ -508,7 +508,7 @@ def test_ledger_rows_outlive_the_account_without_a_trace_of_the_person(conn: sql
     assert findings(conn) == [] and conn.execute("PRAGMA foreign_key_check").fetchall() == []
 
 
-def test_usage_adds_up_per_day_and_model_and_takes_absurd_counts(conn: sqlite3.Connection) -> None:
+def test_usage_is_summed_per_day_and_model_with_bounded_counts(conn: sqlite3.Connection) -> None:
     account_id = add_account(conn)
     for day, model, tokens in (("2026-09-20", "a", 5), ("2026-09-21", "b", 1), ("2026-09-21", "a", 2), ("2026-09-21", "a", 3)):
         usage.add_call(conn, CountedCall(account_id, None, model, tokens, 2 * tokens, 7, day))
@@ -544,7 +544,7 @@ def test_the_affordable_output_is_the_most_that_the_wallet_pays(price_in: int, p
         assert wallet.cost_micros(prices, tokens, most + 1) > micros
 
 
-def test_free_models_are_affordable_with_nothing() -> None:
+def test_free_models_need_no_money() -> None:
     assert wallet.affordable_output_tokens({}, 10**9, 0) == wallet.UNBOUNDED_TOKENS
     assert wallet.affordable_output_tokens(PRICES, 1, 0) == 0
     assert wallet.cost_micros(PRICES, 0, 0) == 0 and wallet.cost_micros(PRICES, 1, 0) == 1

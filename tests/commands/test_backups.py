@@ -63,9 +63,7 @@ def test_no_backup_is_made_without_the_key_that_a_restore_needs(
     assert not (tmp_path / "backup.tar").exists()
 
 
-def test_two_services_in_one_folder_of_backups_keep_their_own(
-    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_two_services_share_a_folder_of_backups(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder, other = tmp_path / "backups", tmp_path / "other"
     folder.mkdir()
     open_folder(other).close()
@@ -80,7 +78,7 @@ def test_two_services_in_one_folder_of_backups_keep_their_own(
     assert {name[1] for name in names} == {"20260921T141324000Z.tar", "20260921T141325000Z.tar"}
 
 
-def test_in_a_folder_the_newest_are_kept(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keep_deletes_the_oldest_backups(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "backups"
     folder.mkdir()
     for second in range(4):

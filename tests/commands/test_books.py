@@ -39,7 +39,7 @@ def rows(text: str) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(text)))
 
 
-def test_a_ledger_is_told_from_the_first_booking_on(account_id: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_ledger_is_printed_oldest_first(account_id: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["ledger", EMAIL]) == 0
     first, second = capsys.readouterr().out.splitlines()
     assert first.split() == ["2026-09-21T14:13:20.000Z", "$5.00", "$5.00", "Gift\ufffd[2J"]
@@ -62,7 +62,7 @@ def test_a_long_ledger_comes_in_pages_without_a_gap(
     assert [row["amount_micros"] for row in rows(capsys.readouterr().out)] == ["5000000", "-700", *map(str, range(1, 9))]
 
 
-def test_a_report_tells_the_month_as_lines_and_as_csv(account_id: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_report_prints_lines_or_csv(account_id: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["report", "--month", "2026-09"]) == 0
     out = capsys.readouterr().out
     assert "2026-09, in UTC" in out and "ada@example.com" in out and "$4.9993" in out
@@ -98,7 +98,7 @@ def mixed(account_id: str, tmp_path: Path) -> str:
     return account_id
 
 
-def test_what_does_not_match_is_listed_with_what_to_do(mixed: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_mismatches_are_listed_with_a_command(mixed: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["payments", "--csv"]) == 1
     told = {row["checkout"] or row["session"]: row for row in rows(capsys.readouterr().out)}
     assert set(told) == {"chk_amount", "cs_chk_unknown", "chk_refunded", "chk_unheard"}
@@ -113,7 +113,7 @@ def test_what_does_not_match_is_listed_with_what_to_do(mixed: str, capsys: pytes
     assert "chk_refunded" not in out and out.endswith("3 do not match\n")
 
 
-def test_where_all_match_the_status_is_0(account_id: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_status_is_0_without_mismatches(account_id: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["payments"]) == 0
     assert capsys.readouterr().out == "every checkout and every event match\n"
 
@@ -139,7 +139,7 @@ async def stripe(paid: str | None) -> AsyncIterator[str]:
 
 
 @pytest.mark.parametrize(("paid", "said"), [("paid", "Stripe has the money"), ("unpaid", None), (None, "cannot be asked")])
-async def test_stripe_itself_is_asked_about_what_it_has_said_nothing_of(
+async def test_stripe_is_asked_about_checkouts_without_an_event(
     mixed: str, paid: str | None, said: str | None, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with stripe(paid) as url:

@@ -62,7 +62,7 @@ def findings(capsys: pytest.CaptureFixture[str]) -> list[str]:
     return lines
 
 
-def test_check_tells_that_all_is_well_and_changes_nothing(database: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_prints_ok_and_changes_nothing(database: Path, capsys: pytest.CaptureFixture[str]) -> None:
     cli.main(["credit", EMAIL, "10"])
     cli.main(["debit", EMAIL, "1"])
     before = database.read_bytes()
@@ -82,9 +82,7 @@ def test_check_tells_that_all_is_well_and_changes_nothing(database: Path, capsys
         ("UPDATE ledger SET amount_micros = amount_micros + 1", "it should be"),
     ],
 )
-def test_check_finds_money_that_no_row_explains(
-    database: Path, capsys: pytest.CaptureFixture[str], statement: str, finding: str
-) -> None:
+def test_check_finds_unexplained_money(database: Path, capsys: pytest.CaptureFixture[str], statement: str, finding: str) -> None:
     cli.main(["credit", EMAIL, "10"])
     without_triggers(database, statement)
     assert any(finding in line for line in findings(capsys))
@@ -117,22 +115,20 @@ def test_check_finds_a_row_that_breaks_a_constraint(database: Path, capsys: pyte
         ("ALTER TABLE api_keys DROP COLUMN last_used_at", "schema: the table api_keys was changed: without last_used_at"),
     ],
 )
-def test_check_finds_a_schema_that_is_not_ours(
-    database: Path, capsys: pytest.CaptureFixture[str], change: str, finding: str
-) -> None:
+def test_check_finds_a_changed_schema(database: Path, capsys: pytest.CaptureFixture[str], change: str, finding: str) -> None:
     with closing(sqlite3.connect(database, isolation_level=None)) as conn:
         conn.execute(change)
     assert findings(capsys) == [finding]
 
 
-def test_check_finds_a_trigger_of_one_name_that_does_nothing(database: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_finds_a_disabled_trigger(database: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with closing(sqlite3.connect(database, isolation_level=None)) as conn:
         conn.execute("DROP TRIGGER ledger_stays")
         conn.execute("CREATE TRIGGER ledger_stays BEFORE UPDATE ON ledger BEGIN SELECT 1; END")
     assert findings(capsys) == ["schema: the trigger ledger_stays was changed"]
 
 
-def test_check_finds_usage_that_the_ledger_does_not_know(database: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_finds_usage_without_a_debit(database: Path, capsys: pytest.CaptureFixture[str]) -> None:
     cli.main(["credit", EMAIL, "10"])
     spend(database, 700, None)
     assert cli.main(["check"]) == 0
@@ -141,7 +137,7 @@ def test_check_finds_usage_that_the_ledger_does_not_know(database: Path, capsys:
     assert "the ledger has debits of 700 micros, the usage costs 699" in line
 
 
-def test_check_finds_a_key_that_spent_otherwise(database: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_finds_a_wrong_sum_of_a_key(database: Path, capsys: pytest.CaptureFixture[str]) -> None:
     cli.main(["credit", EMAIL, "10"])
     with command_connection(database) as tx:
         key_id = tokens.add_key(tx, tx.execute("SELECT id FROM accounts").fetchone()[0], "k", tokens.new_key_token(), NOW).id
@@ -179,7 +175,7 @@ def test_check_covers_the_rows_of_deleted_accounts(
     assert any(finding in line for line in findings(capsys))
 
 
-def test_an_open_run_without_a_server_is_a_note_and_no_fault(database: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_open_run_without_a_server_is_only_a_note(database: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with command_connection(database) as tx:
         tx.execute(
             "INSERT INTO runs (id, account_id, goal, model, max_steps, created_at) VALUES ('run_1', ?, 'g', 'm', 6, ?)",
@@ -196,7 +192,7 @@ def test_an_open_run_without_a_server_is_a_note_and_no_fault(database: Path, cap
     assert cli.main(["check"]) == 0 and "note" not in capsys.readouterr().out
 
 
-def test_check_refuses_what_is_no_database_of_ours_and_makes_none(
+def test_check_refuses_a_foreign_database_and_makes_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("SVC_DATA_DIR", str(tmp_path / "data"))

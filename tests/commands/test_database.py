@@ -18,7 +18,7 @@ def config(tmp_path: Path) -> Config:
     return Config(data_dir=tmp_path / "data", base_url="https://svc.example")
 
 
-def test_an_account_is_found_by_email_and_by_id_and_by_nothing_else(config: Config) -> None:
+def test_account_is_found_only_by_email_or_id(config: Config) -> None:
     with command_connection(config.data_dir / DATABASE) as tx:
         account = accounts.add_account(tx, "ada@example.com", "Ada", None, 1.0)
     with reading(config) as conn:

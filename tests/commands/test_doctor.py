@@ -15,14 +15,14 @@ def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(f"SVC_{name}", value)
 
 
-def test_with_nothing_wrong_the_status_is_0_and_nothing_is_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_status_is_0_without_faults_and_nothing_is_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["doctor"]) == 0
     *lines, last = capsys.readouterr().out.splitlines()
     assert {line[:6].strip() for line in lines} <= {"ok", "look"} and last == f"nothing of {len(lines)} is wrong"
     assert list(tmp_path.iterdir()) == []
 
 
-def test_with_something_wrong_the_status_is_1_and_the_rest_is_told_too(
+def test_status_is_1_with_a_fault_and_all_checks_run(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "catalog.toml").write_text('[[providers]]\nname = "Not a slug"\n')
@@ -33,7 +33,7 @@ def test_with_something_wrong_the_status_is_1_and_the_rest_is_told_too(
     assert any(line.startswith("ok    port: ") for line in lines)
 
 
-def test_a_server_that_never_answers_costs_a_deadline_and_no_more(
+def test_silent_server_costs_one_deadline(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
@@ -49,6 +49,6 @@ def test_a_finding_is_one_line_with_its_grade_first() -> None:
     assert doctor.Finding("ok", "disk", "there is room").line() == "ok    disk: there is room"
 
 
-def test_no_text_of_others_moves_a_terminals_cursor_or_begins_a_line() -> None:
+def test_foreign_text_cannot_control_the_terminal() -> None:
     finding = doctor.Finding("wrong", "provider", "odd\n\x1b[2Jok    all is well")
     assert finding.line() == "wrong provider: odd\ufffd\ufffd[2Jok    all is well"

@@ -43,7 +43,7 @@ def grades(findings: list[Finding]) -> list[str]:
     return [finding.grade for finding in findings]
 
 
-def test_a_folder_in_good_order_has_nothing_wrong_and_stays_as_it_is(folder: Path) -> None:
+def test_good_folder_has_no_faults_and_is_not_changed(folder: Path) -> None:
     before = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
     all_of_it = found(folder)
     found_without_voice = {"data folder", "database", "port", "certificate", "disk", "backup", "mail", "payments", "clock"}
@@ -52,13 +52,13 @@ def test_a_folder_in_good_order_has_nothing_wrong_and_stays_as_it_is(folder: Pat
     assert {path: path.stat().st_mtime_ns for path in folder.rglob("*")} == before
 
 
-def test_a_folder_that_is_not_there_will_be_made_and_is_not_made_here(tmp_path: Path) -> None:
+def test_missing_folder_is_fine_and_is_not_made(tmp_path: Path) -> None:
     all_of_it = found(tmp_path / "a" / "b")
     assert grades(all_of_it["data folder"]) == grades(all_of_it["certificate"]) == ["ok"]
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_others_may_read_is_told(folder: Path) -> None:
+def test_file_readable_by_others_is_reported(folder: Path) -> None:
     (folder / "master.key").chmod(0o644)
     [finding] = found(folder)["data folder"]
     assert finding.grade == "look" and str(folder / "master.key") in finding.text
@@ -80,7 +80,7 @@ def test_a_folder_or_a_file_of_another_user_is_wrong(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("change", ["missing", "another"])
-def test_a_lost_master_key_is_told_and_a_folder_that_never_served_has_none(folder: Path, change: str) -> None:
+def test_lost_master_key_is_reported(folder: Path, change: str) -> None:
     assert grades(found(folder)["database"]) == ["ok"]
     (folder / "master.key").unlink()
     assert grades(found(folder)["database"]) == ["ok"]
@@ -108,7 +108,7 @@ def test_root_leaves_nothing_of_its_own_in_the_folder_of_a_service(folder: Path,
     assert {path.stat().st_uid for path in (tmp_path / "killed").rglob("*")} == {12345}
 
 
-def test_a_database_that_is_newer_older_or_damaged_is_told(folder: Path) -> None:
+def test_newer_older_or_damaged_database_is_reported(folder: Path) -> None:
     newest = newest_version(newest_schema()[1])
     path = folder / "service.db"
     content = bytearray(path.read_bytes())
@@ -120,18 +120,18 @@ def test_a_database_that_is_newer_older_or_damaged_is_told(folder: Path) -> None
     assert grades(found(folder)["database"]) == ["wrong"]
 
 
-def test_a_port_that_another_has_is_wrong(folder: Path) -> None:
+def test_port_of_another_process_is_wrong(folder: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         [finding] = found(folder, port=taken.getsockname()[1])["port"]
     assert finding.grade == "wrong" and "in use" in finding.text
 
 
-async def test_a_port_that_the_server_of_the_folder_has_is_right(service: Service) -> None:
+async def test_port_of_the_folders_server_is_fine(service: Service) -> None:
     findings = await asyncio.to_thread(found, service.config.data_dir)
     assert f"process {os.getpid()} " in findings["port"][0].text
 
 
-def test_a_certificate_for_another_name_or_about_to_expire_is_told(folder: Path) -> None:
+def test_certificate_for_another_name_or_expiring_is_reported(folder: Path) -> None:
     [finding] = found(folder, base_url="https://ai.example")["certificate"]
     assert finding.grade == "wrong" and "ai.example" in finding.text
     for days_ago, grade in ((397 - 10, "look"), (400, "wrong"), (-2, "wrong")):
@@ -150,7 +150,7 @@ def test_certificate_files_that_do_not_belong_together_are_wrong(folder: Path, t
     assert grades(found(folder, **mine, tls_key=folder / "tls" / "key.pem")["certificate"]) == ["ok", "look"]
 
 
-def test_a_folder_without_a_backup_or_with_an_old_one_is_told(folder: Path) -> None:
+def test_missing_or_old_backup_is_reported(folder: Path) -> None:
     assert grades(found(folder)["backup"]) == ["ok"]
     os.utime(folder / "last-backup", (time.time() - 10 * 86400,) * 2)
     assert grades(found(folder)["backup"]) == ["look"]
@@ -158,18 +158,18 @@ def test_a_folder_without_a_backup_or_with_an_old_one_is_told(folder: Path) -> N
     assert grades(found(folder)["backup"]) == ["look"]
 
 
-def test_a_clock_that_was_set_back_shows_in_the_files(folder: Path) -> None:
+def test_clock_that_was_set_back_is_found_by_file_times(folder: Path) -> None:
     assert grades(found(folder)["clock"]) == ["ok"]
     os.utime(folder / "service.db", (time.time() + 600,) * 2)
     assert grades(found(folder)["clock"]) == ["wrong", "ok"]
 
 
-def test_metrics_that_are_off_are_told(folder: Path) -> None:
+def test_disabled_metrics_are_reported(folder: Path) -> None:
     assert grades(found(folder, host="0.0.0.0")["metrics"]) == ["look"]
     assert "metrics" not in found(folder, host="0.0.0.0", metrics_token="t" * 16)
 
 
-def test_a_disk_with_little_room_is_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nearly_full_disk_is_reported(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for free, grade in ((10**8, "wrong"), (2 * 10**9, "look"), (10**11, "ok")):
         monkeypatch.setattr(shutil, "disk_usage", lambda path, free=free: shutil._ntuple_diskusage(0, 0, free))  # type: ignore[attr-defined]
         assert grades(found(folder)["disk"]) == [grade]

@@ -55,7 +55,7 @@ async def answering(status: int, value: Any, *, ahead_seconds: float = 0.0) -> A
         server.close()
 
 
-async def test_a_model_server_with_all_models_is_fine_and_a_missing_one_is_named(config: Config, tmp_path: Path) -> None:
+async def test_missing_models_of_a_model_server_are_named(config: Config, tmp_path: Path) -> None:
     async with ModelServer(models=("one", "two:latest")) as server:
         entry = f'name = "a"\nbase_url = "{server.base_url}"\n'
         models = [f'[[providers.models]]\nid = "{name}"\n' for name in ("one", "two", "three")]
@@ -76,7 +76,7 @@ async def test_a_model_server_with_all_models_is_fine_and_a_missing_one_is_named
         (200, {"data": []}, "wrong", "no model"),
     ],
 )
-async def test_a_model_server_that_refuses_or_makes_no_sense_is_told_without_its_words(
+async def test_failing_model_server_is_reported_without_its_text(
     config: Config, tmp_path: Path, status: int, value: Any, grade: str, text: str
 ) -> None:
     async with answering(status, value) as url:
@@ -86,7 +86,7 @@ async def test_a_model_server_that_refuses_or_makes_no_sense_is_told_without_its
     assert finding.grade == grade and text in finding.text
 
 
-async def test_a_model_server_that_is_gone_and_a_catalog_that_is_wrong_are_told(config: Config, tmp_path: Path) -> None:
+async def test_unreachable_model_server_and_wrong_catalog_are_reported(config: Config, tmp_path: Path) -> None:
     async with answering(200, {}) as url:
         pass
     [finding] = (await asked(cataloged(config, tmp_path, f'name = "a"\nbase_url = "{url}/v1"\n')))["provider a"]
@@ -95,9 +95,7 @@ async def test_a_model_server_that_is_gone_and_a_catalog_that_is_wrong_are_told(
     assert (await asked(dataclasses.replace(config, builtin=False)))["models"][0].grade == "wrong"
 
 
-async def test_a_mail_server_is_greeted_and_signed_in_to_without_a_message(
-    config: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_mail_server_is_checked_without_a_message(config: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with mail_server(tmp_path / "mail") as box:
         monkeypatch.setenv("SSL_CERT_FILE", str(box.ca))
         for password, grade, text in ((PASSWORD, "ok", "password"), (KEY, "wrong", "refuses")):
@@ -113,14 +111,14 @@ async def test_a_mail_server_is_greeted_and_signed_in_to_without_a_message(
 
 
 @pytest.mark.parametrize(("status", "grade"), [(200, "ok"), (401, "wrong"), (403, "wrong"), (500, "wrong")])
-async def test_stripe_is_asked_whether_it_takes_the_key(config: Config, status: int, grade: str) -> None:
+async def test_stripe_key_is_checked(config: Config, status: int, grade: str) -> None:
     async with answering(status, {"error": {"message": f"Invalid API Key provided: {KEY}"}}) as url:
         stripe = {"payments": "stripe", "stripe_secret_key": KEY, "stripe_webhook_secret": KEY, "stripe_api": url}
         findings = (await asked(dataclasses.replace(config, **stripe)))["payments"]  # type: ignore[arg-type]
     assert [finding.grade for finding in findings] == [grade, "look", "look"], "test money, odd secret"
 
 
-async def test_an_identity_provider_is_asked_for_its_discovery_and_its_keys(config: Config) -> None:
+async def test_identity_provider_is_checked_with_discovery_and_keys(config: Config) -> None:
     async with stand_in(time.time) as provider:
         oidc = IdentityProvider("corp", provider.url, CLIENT_ID, CLIENT_SECRET)
         github = IdentityProvider("github", provider.url, CLIENT_ID, CLIENT_SECRET)
@@ -135,7 +133,7 @@ async def test_an_identity_provider_is_asked_for_its_discovery_and_its_keys(conf
 
 
 @pytest.mark.parametrize(("ahead_seconds", "grade"), [(0, "ok"), (-300, "wrong"), (300, "wrong")])
-async def test_the_clock_is_held_against_the_time_of_an_answer(
+async def test_clock_is_compared_with_the_date_of_an_answer(
     config: Config, tmp_path: Path, ahead_seconds: float, grade: str
 ) -> None:
     async with answering(404, {}, ahead_seconds=ahead_seconds) as url:
@@ -143,6 +141,6 @@ async def test_the_clock_is_held_against_the_time_of_an_answer(
     assert finding.grade == grade
 
 
-async def test_without_anybody_to_ask_the_clock_is_only_told(config: Config) -> None:
+async def test_clock_is_printed_if_no_server_answers(config: Config) -> None:
     [finding] = (await asked(config))["clock"]
     assert finding.grade == "ok" and "no other service" in finding.text

@@ -45,7 +45,7 @@ def test_credit_and_debit_book_exact_dollars_and_print_the_wallet(database: Path
     "dollars", ["-5", "0", "0.000000", "1e3", "1,000", "NaN", "5.0000001", "", "\u0665", "ten", "9999999999"]
 )
 @pytest.mark.parametrize("command", ["credit", "debit"])
-def test_what_is_no_amount_is_refused_with_one_line(
+def test_wrong_amount_is_refused_with_one_line(
     database: Path, capsys: pytest.CaptureFixture[str], command: str, dollars: str
 ) -> None:
     assert cli.main([command, EMAIL, dollars]) == 1
@@ -53,7 +53,7 @@ def test_what_is_no_amount_is_refused_with_one_line(
     assert captured.err.startswith("svc: ") and captured.err.count("\n") == 1 and captured.out == ""
 
 
-def test_a_debit_goes_neither_below_zero_nor_into_held_money(database: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_debit_refuses_more_than_is_available(database: Path, capsys: pytest.CaptureFixture[str]) -> None:
     cli.main(["credit", EMAIL, "10"])
     with command_connection(database) as tx:
         account = accounts.account_by_email(tx, EMAIL)

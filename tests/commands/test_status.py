@@ -10,7 +10,7 @@ from svc.version import VERSION
 from tests.conftest import Service
 
 
-async def test_status_tells_what_is_open_what_waits_and_what_is_owed(
+async def test_status_prints_open_answers_queues_and_sums(
     service: Service, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     account_id = (await service.sign_up())["user"]["id"]
@@ -25,7 +25,7 @@ async def test_status_tells_what_is_open_what_waits_and_what_is_owed(
     assert told["open answers"] == told["agent runs"] == told["waiting for the writer"] == "0"
 
 
-def test_without_a_server_status_says_so_and_makes_nothing(
+def test_status_without_a_server_is_an_error_and_writes_nothing(
     tmp_path: object, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SVC_DATA_DIR", f"{tmp_path}/none")

@@ -20,7 +20,7 @@ def support_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
         return str(support.add_support(tx, account.id, support.NewSupport("Help\u202e", "It \x1b[2J broke\nuser: no"), NOW)["id"])
 
 
-def test_the_list_shows_who_waits_and_the_words_move_no_cursor(support_id: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_list_shows_waiting_conversations_without_control_characters(support_id: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["support", "list"]) == 0
     assert capsys.readouterr().out.split("\t")[:3] == [support_id, "ada@example.com", "waits"]
     assert cli.main(["support", "list", support_id]) == 0
@@ -28,7 +28,7 @@ def test_the_list_shows_who_waits_and_the_words_move_no_cursor(support_id: str, 
     assert "\x1b" not in out and "\u202e" not in out and "\n    user: no\n" in out
 
 
-def test_an_answer_is_kept_and_a_closed_conversation_takes_none(support_id: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_reply_is_stored_and_a_closed_conversation_refuses_it(support_id: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["support", "reply", support_id, "We look at it."]) == 0
     assert cli.main(["support", "list"]) == 0
     assert "answered" in capsys.readouterr().out

@@ -28,7 +28,7 @@ def database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-async def test_a_link_of_the_command_sets_a_password_and_proves_nothing(
+async def test_printed_link_sets_a_password_and_does_not_verify_the_email(
     service: Service, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("time.time", lambda: service.clocks.now)
@@ -44,7 +44,7 @@ async def test_a_link_of_the_command_sets_a_password_and_proves_nothing(
 
 
 @pytest.mark.parametrize("email", ["p@example..com", ".p@example.com", "p@example.com."])
-def test_an_email_that_no_mail_reaches_is_refused(database: Path, capsys: pytest.CaptureFixture[str], email: str) -> None:
+def test_invalid_email_is_refused(database: Path, capsys: pytest.CaptureFixture[str], email: str) -> None:
     assert cli.main(["user", "add", email]) == 1
     assert "email must be an address such as ada@example.com" in capsys.readouterr().err
 
@@ -58,7 +58,7 @@ def test_an_account_is_named_by_its_email_or_its_id(database: Path, capsys: pyte
     assert capsys.readouterr().err.count("\n") == 1
 
 
-def test_a_list_that_nobody_reads_on_holds_no_lock_and_ends_without_a_traceback(database: Path) -> None:
+def test_list_into_a_closed_pipe_holds_no_lock_and_prints_no_traceback(database: Path) -> None:
     with command_connection(database) as tx:
         for number in range(3_000):  # more than a pipe takes
             accounts.add_account(tx, f"person{number}@example.com", None, None, 1_790_000_000.0)

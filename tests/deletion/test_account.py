@@ -68,7 +68,7 @@ def findings(conn: sqlite3.Connection) -> list[str]:
     return wallet.verify(conn) + usage.verify(conn) + matching.verify(conn)
 
 
-async def test_an_account_is_gone_for_its_owner_while_its_rows_are_still_there(service: Service) -> None:
+async def test_account_is_gone_for_its_owner_before_its_rows_are_deleted(service: Service) -> None:
     session = await service.sign_up(EMAIL)
     headers, account_id = bearer(session["access_token"]), session["user"]["id"]
     key = await service.make_key(headers)
@@ -96,7 +96,7 @@ async def test_an_account_is_gone_for_its_owner_while_its_rows_are_still_there(s
     assert "wallets" not in await db.read(left, account_id)
 
 
-async def test_the_books_add_up_after_each_slice_and_at_the_end_nothing_is_left_of_the_person(service: Service) -> None:
+async def test_ledger_is_consistent_after_each_slice_and_has_no_person_at_the_end(service: Service) -> None:
     session = await service.sign_up(EMAIL)
     account_id = session["user"]["id"]
     db: Database = service.state["db"]
@@ -116,7 +116,7 @@ async def test_the_books_add_up_after_each_slice_and_at_the_end_nothing_is_left_
     assert await db.read(lambda conn: conn.execute(told).fetchone()[0]) == 0
 
 
-async def test_a_deletion_goes_on_after_a_restart(config: Config, clocks: Clocks) -> None:
+async def test_deletion_continues_after_a_restart(config: Config, clocks: Clocks) -> None:
     async with serving(config, clocks) as service:
         account_id = (await service.sign_up(EMAIL))["user"]["id"]
         await service.state["db"].write(fill, account_id, 100)
@@ -129,7 +129,7 @@ async def test_a_deletion_goes_on_after_a_restart(config: Config, clocks: Clocks
 
 
 @pytest.mark.slow
-def test_no_slice_looks_through_all_that_an_account_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_slice_scans_all_rows_of_an_account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fill_database(tmp_path / "service.db", 20_000, big_artifacts=0)
     for module, bound in (
         (slices, "_SOME_SECONDS"),

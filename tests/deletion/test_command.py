@@ -12,7 +12,7 @@ SCRIPT = {"goal": "say begun\ntool current_time {}\n---\nwait 60000", "model": "
 CHAT = {"messages": [{"role": "user", "content": "say begun\nwait 60000"}], "model": "builtin/script", "stream": True}
 
 
-async def test_a_command_ends_the_streams_of_the_account_that_it_deletes_and_no_other_within_2_seconds(tmp_path: Path) -> None:
+async def test_svc_user_delete_ends_the_streams_of_that_account_within_2_seconds(tmp_path: Path) -> None:
     async with running_server(tmp_path) as server:
         gone, stays = add_accounts(server, 2)
         streams = [
@@ -39,7 +39,7 @@ async def test_a_command_ends_the_streams_of_the_account_that_it_deletes_and_no_
         reading[2].cancel()
 
 
-async def test_a_link_of_the_command_names_the_port_that_the_server_found(tmp_path: Path) -> None:
+async def test_printed_link_has_the_port_of_the_running_server(tmp_path: Path) -> None:
     async with running_server(tmp_path) as server:
         (account,) = add_accounts(server, 1)
         answer = command(server, "user", "reset-link", account.email, SVC_BASE_URL="https://127.0.0.1:1")
