@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from html import escape
 
+from svc.billing.payments import AMOUNT_RULE
+
 _ICON = (
     "data:image/svg+xml,%3Csvg xmlns='http:%2F%2Fwww.w3.org%2F2000%2Fsvg' viewBox='0 0 16 16'%3E%3Crect width='16' height='16' "
     "rx='4' fill='%230a58ca'%2F%3E%3Cpath d='M4 5h8M4 8h5M4 11h7' stroke='white' stroke-width='1.6'%2F%3E%3C%2Fsvg%3E"
@@ -52,7 +54,7 @@ def amounts(email: str, balance: str, chats_per_minute: Mapping[str, int], typed
 <label for="amount">Other amount in US dollars</label>
 <input id="amount" name="amount" inputmode="decimal" autocomplete="off" required
     pattern="[0-9]+([.][0-9]{{1,2}})?" value="{escape(typed)}" aria-describedby="rule">
-<small id="rule">From 5.00 to 10000.00, in whole cents</small>
+<small id="rule">{AMOUNT_RULE}</small>
 </div>
 <button>Continue to payment</button>
 </form>

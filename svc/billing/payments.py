@@ -14,9 +14,11 @@ from svc.billing.stripe import PaymentEvent, Stripe, check_signature, read_event
 from svc.db import Database
 from svc.errors import ApiError
 from svc.ids import random_base62
-from svc.money import micros_of
+from svc.money import MICROS_PER_DOLLAR, micros_of
 
 LEAST_MICROS, MOST_MICROS = 5_000_000, 10_000_000_000
+_BOUNDS = " to ".join(f"{micros // MICROS_PER_DOLLAR}.00" for micros in (LEAST_MICROS, MOST_MICROS))
+AMOUNT_RULE = f"{_BOUNDS} US dollars in whole cents"
 MICROS_PER_CENT = 10_000
 _DELETED_AT_ONCE = 20
 _RETURNS = ("charge.refunded", "charge.dispute.created")  # as in schema.sql
@@ -88,11 +90,10 @@ class Payments:
 
 
 def check_amount(text: str | None) -> int:
-    """Return the micros of an amount in dollars. Raises ApiError `invalid_value` unless it is 5 to 10,000 in whole cents."""
+    """Return the micros of an amount in dollars. Raises ApiError `invalid_value` unless it is AMOUNT_RULE."""
     micros = micros_of((text or "").strip())
     if micros is None or not LEAST_MICROS <= micros <= MOST_MICROS or micros % MICROS_PER_CENT:
-        rule = "The amount must be 5.00 to 10000.00 US dollars in whole cents, such as 25 or 12.50."
-        raise ApiError("invalid_value", rule, param="amount")
+        raise ApiError("invalid_value", f"The amount must be {AMOUNT_RULE}, such as 25 or 12.50.", param="amount")
     return micros
 
 

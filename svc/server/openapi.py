@@ -27,7 +27,7 @@ from svc.server.interface import (
     operation_of,
     parameter,
 )
-from svc.server.web import Row, in_anthropic_format
+from svc.server.web import DEFAULT_LIMIT, MOST_ITEMS, PAGE_LIMIT, Row, in_anthropic_format
 from svc.shapes import Component, Shape, one_of, string, whole
 
 # --- what every operation has
@@ -62,8 +62,9 @@ _SHOULD_RETRY = named_header("ShouldRetry", "A retry cannot succeed. The common 
 _MAY_RETRY = header("Sent if only the operator can fix the cause.", one_of("false"), required=False)
 _WWW_AUTHENTICATE = named_header("WwwAuthenticate", "How to sign in.", one_of("Bearer"))
 _ASK_FOR_COOKIE = header("The page asks to sign in.", one_of("Cookie"))
+_LIMIT = whole.about(minimum=1, default=DEFAULT_LIMIT)
 _PAGE_PARAMETERS = (
-    parameter("limit", "query", "The most items. Above 100 means 100.", whole.about(minimum=1, default=20), 20),
+    parameter("limit", "query", f"The most items. Above {MOST_ITEMS} means {MOST_ITEMS}.", _LIMIT, DEFAULT_LIMIT),
     parameter("after", "query", "The id of the last item of the previous page.", string),
 )
 
@@ -80,7 +81,7 @@ _EDGE = (
 _ANSWERS_DURING_SHUTDOWN = "/healthz"
 _PAGE_WRONG = Refusal(
     "invalid_value",
-    "limit must be an integer from 1 to 100.",
+    f"limit must be {PAGE_LIMIT.expected}.",
     "limit",
     "`limit` is below 1 or not an integer, or `after` is not an item of this list.",
 )

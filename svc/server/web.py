@@ -17,10 +17,13 @@ from svc.errors import ApiError, anthropic_error
 from svc.server.context import context_of
 from svc.server.head import METHODS
 from svc.server.state import State
+from svc.shapes import integer
 
 Endpoint = Callable[[Request[State]], Awaitable[Response]]
 Row = tuple[str, str, Endpoint]
 T = TypeVar("T")
+DEFAULT_LIMIT, MOST_ITEMS = 20, 100
+PAGE_LIMIT = integer(1, MOST_ITEMS)
 _JSON_HEADERS = ((b"content-type", b"application/json"), (b"cache-control", b"no-store"))
 
 
@@ -112,10 +115,9 @@ def listing(page: Page[T], as_json: Callable[[T], Mapping[str, Any]]) -> Respons
 
 def page_limit(request: Request[State]) -> int:
     """Return the query parameter `limit`, at most 100. Raises ApiError `invalid_value` if it is not an integer of 1 or more."""
-    found = re.fullmatch(r"0*([1-9][0-9]{0,2})[0-9]*", request.query_params.get("limit", "20"))
-    if found is None:
-        raise ApiError("invalid_value", "limit must be an integer from 1 to 100.", param="limit")
-    return min(int(found[1]), 100)  # further digits only make it larger
+    sent = request.query_params.get("limit", str(DEFAULT_LIMIT))
+    found = re.fullmatch(r"0*([1-9][0-9]{0,2})[0-9]*", sent)  # more digits only make it larger
+    return PAGE_LIMIT.check(min(int(found[1]), MOST_ITEMS) if found else sent, "limit")
 
 
 def page_after(request: Request[State]) -> str | None:

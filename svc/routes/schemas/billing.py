@@ -1,5 +1,6 @@
 """Shapes of the wallet, its ledger and the checkout."""
 
+from svc.billing.payments import AMOUNT_RULE
 from svc.routes.schemas.common import COUNT, MICROS, TIMESTAMP, example_id, id_of
 from svc.server.interface import page_of
 from svc.shapes import anything, boolean, json_object, list_of, mapping, nullable, one_of, string, whole
@@ -76,9 +77,7 @@ PAYMENT_EVENT = json_object(
     optional={"id": string, "type": string, "data": mapping},
     additionalProperties=True,
 )
-CHECKOUT_FORM = json_object(
-    "CheckoutForm", {"amount": string.about("US dollars, from 5.00 to 10000.00, in whole cents.", "25.00")}
-)
+CHECKOUT_FORM = json_object("CheckoutForm", {"amount": string.about(f"{AMOUNT_RULE}.", "25.00")})
 CHECKOUT_SIGN_IN_FORM = json_object(
     "CheckoutSignInForm",
     {"email": string.about(example="ada@example.com"), "password": string.about(example="correct horse battery")},
