@@ -1,4 +1,4 @@
-"""svc/backup.py through the command line: archives made under paid load are whole, and nothing but a whole one is restored."""
+"""svc/backup.py through the command line: archives made under load are complete, and only complete ones are restored."""
 
 import asyncio
 import io
@@ -28,7 +28,7 @@ Stopped = tuple[RunningServer, Account, bytes]
 
 @pytest.fixture(scope="module")
 def stopped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stopped]:
-    """A server that has been used and stopped, an account of it, and a backup of it."""
+    """A stopped server, an account of it, and its backup."""
     folder = tmp_path_factory.mktemp("stopped")
     with running_server_sync(folder) as server:
         (account,) = add_accounts(server, 1, micros=MICROS)
@@ -50,7 +50,7 @@ Refused = Callable[[Path], str]
 
 @pytest.fixture
 def refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Refused:
-    """Restores an archive, and gives the one line with which that is refused; it leaves nothing."""
+    """Try to restore an archive; return the line with which it is refused. No file is left."""
     monkeypatch.setenv("SVC_DATA_DIR", str(tmp_path / "data"))
 
     def refused(archive: Path) -> str:

@@ -1,4 +1,4 @@
-"""Backups that are killed at any moment, again and again, while money is spent: what has a name is whole, and adds up."""
+"""Backups that are killed at any moment under load: an archive with its final name is complete."""
 
 import asyncio
 import random
@@ -22,7 +22,7 @@ Rows = Sequence[tuple[object, ...]]
 
 
 async def keep_paying(server: RunningServer, account: Account, over: asyncio.Event) -> list[float]:
-    """How long each paid answer took, in seconds."""
+    """Return the seconds of each paid answer."""
     took = []
     async with server.client(headers=account.headers, timeout=60) as client:
         while not over.is_set():
@@ -36,7 +36,7 @@ async def keep_paying(server: RunningServer, account: Account, over: asyncio.Eve
 
 
 async def backed_up(server: RunningServer, folder: Path, killed_after_seconds: float) -> float | None:
-    """Begins a backup and kills it after so long; how long it took where it ended before, in seconds."""
+    """Start a backup and kill it after some seconds; return its seconds if it ended before."""
     began = time.monotonic()
     env = {"SVC_DATA_DIR": str(server.data_dir), "PATH": "/usr/bin:/bin"}
     arguments = [sys.executable, "-m", "svc", "backup", str(folder)]
@@ -52,7 +52,7 @@ async def backed_up(server: RunningServer, folder: Path, killed_after_seconds: f
 
 
 def proved(archive: Path, folder: Path) -> Rows:
-    """Restores an archive, which proves its integrity and its money; its ledger."""
+    """Restore an archive, which verifies it; return its ledger."""
     answer = restored(archive, folder)
     assert answer.returncode == 0, answer.stderr
     assert_exact(folder / "service.db", idle=False)  # holds of the calls that were under way

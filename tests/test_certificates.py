@@ -26,7 +26,7 @@ from tests.support.certificates import DAY, NAMES, NOW, cert_of, mode, names_of
 
 
 def tree(folder: Path) -> dict[str, tuple[int, int]]:
-    """What is in the folder, so that one can see whether any file was written."""
+    """Return the content of the folder, to see whether any file was written."""
     return {str(path): (path.stat().st_ino, path.stat().st_mtime_ns) for path in sorted(folder.rglob("*"))}
 
 

@@ -1,4 +1,4 @@
-"""The door of the command line: wrong usage, one line for a refusal, and every command has a help."""
+"""The command line: wrong usage, one line for a refusal, and help for every command."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""A lost or replaced `master.key` is noticed at the start, and given up only by naming the installation, once."""
+"""A lost or replaced `master.key` stops the start, unless its loss is accepted once by the installation's id."""
 
 import dataclasses
 import os

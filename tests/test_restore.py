@@ -27,7 +27,7 @@ as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root mounts file sy
 
 
 def svc(folder: Path, *arguments: str, before: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
-    """Runs a command on the data folder `folder`: in this process, or where words stand `before` it, in one of its own."""
+    """Run a command on the data folder `folder`: in this process, or with words `before` it in another one."""
     if before:
         env = {**os.environ, "SVC_DATA_DIR": str(folder)}
         return subprocess.run([*before, *SVC, *arguments], cwd=ROOT, env=env, capture_output=True, text=True, timeout=60)
@@ -39,7 +39,7 @@ def svc(folder: Path, *arguments: str, before: tuple[str, ...] = ()) -> subproce
 
 
 def restored(archive: Path, folder: Path, *before: str) -> str:
-    """Restores the archive; what `svc check` says of the folder."""
+    """Restore the archive; return the output of `svc check`."""
     made = svc(folder, "restore", str(archive), before=before)
     assert made.returncode == 0, made.stderr
     checked = svc(folder, "check", before=before)
@@ -49,7 +49,7 @@ def restored(archive: Path, folder: Path, *before: str) -> str:
 
 @pytest.fixture(scope="module")
 def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A backup with an account, its money, an agent run and a hold that were open when it was made."""
+    """A backup with an account, its money, an open agent run and an open hold."""
     folder = tmp_path_factory.mktemp("backup")
     open_folder(folder / "data").close()
     (folder / "data" / "tls").mkdir()
@@ -158,7 +158,7 @@ STAGES = ("lock", ".svc-restoring", ".svc-restoring/master.key", ".svc-restoring
 
 
 def kill_when(folder: Path, appears: str, archive: Path, after_seconds: float) -> None:
-    """Begins a restore and kills it so long after a file has appeared."""
+    """Start a restore and kill it some time after a file has appeared."""
     env = {**os.environ, "SVC_DATA_DIR": str(folder)}
     process = subprocess.Popen([*SVC, "restore", str(archive)], cwd=ROOT, env=env, stdout=subprocess.DEVNULL)
     while not (folder / appears).exists() and process.poll() is None:
@@ -202,7 +202,7 @@ def test_killed_restore_is_completed_or_repeated(tmp_path: Path, archive: Path, 
 
 @pytest.fixture
 def mounted(tmp_path: Path) -> Iterator[tuple[str, ...]]:
-    """A file system of 64 MiB at `data` and one of 1 MiB at `small`, which a command sees that follows these words."""
+    """The words before a command that sees a file system of 64 MiB at `data` and one of 1 MiB at `small`."""
     for name in ("data", "small"):
         (tmp_path / name).mkdir()
     script = (
@@ -243,7 +243,7 @@ def test_backup_without_space_names_what_it_needs(tmp_path: Path, archive: Path,
 @pytest.mark.slow
 @pytest.mark.needs("unshare", "setpriv")
 def test_restore_by_root_gives_the_files_to_the_folders_owner(tmp_path: Path, archive: Path) -> None:
-    """As under systemd: /var/lib/svc is a link into a folder that root alone may enter, and belongs to a user of its own."""
+    """As under systemd: /var/lib/svc is a link into a folder that only root may enter, and has another owner."""
     private = tmp_path / "private"
     (private / "svc").mkdir(parents=True, mode=0o700)
     private.chmod(0o700)

@@ -1,4 +1,4 @@
-"""svc/secret_files.py: what a file may be that holds a secret, and that no refusal tells what stands in it."""
+"""svc/secret_files.py: which files are accepted, and that no error quotes their content."""
 
 import os
 from pathlib import Path

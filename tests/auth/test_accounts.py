@@ -1,4 +1,4 @@
-"""Accounts in the database: one for an address and all that look like it, and no secret in what is handed on."""
+"""Accounts in the database: one for each address and all similar ones, and no password hash in an Account."""
 
 import sqlite3
 from collections.abc import Iterator

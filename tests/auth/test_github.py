@@ -1,4 +1,4 @@
-"""Signing in with GitHub: its own protocol, with a stand-in that plays github.com's web site and API."""
+"""Sign-in with GitHub, against a fake of github.com's site and API."""
 
 from collections.abc import AsyncIterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""Linked identities: each signs in to one account, and the last way in stays."""
+"""Linked identities: each signs in to one account, and the last way to sign in cannot be removed."""
 
 import sqlite3
 from collections.abc import Iterator

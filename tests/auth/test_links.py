@@ -1,4 +1,4 @@
-"""One-time links in the database: known by their hash, for one purpose, bounded, each used once."""
+"""One-time links in the database: stored as a hash, for one purpose, bounded, used once."""
 
 import sqlite3
 from collections.abc import Iterator

@@ -56,7 +56,7 @@ class Logged(Log):
 
 
 async def deliver(server: MailServer, to: str = "ada@example.com") -> list[dict[str, Any]]:
-    """Sends one e-mail and gives what was logged about it."""
+    """Send one message and return its log entries."""
     log = Logged()
     mail = Mail(server, BASE_URL, log, (0.01, 0.01))
 
@@ -73,7 +73,7 @@ async def deliver(server: MailServer, to: str = "ada@example.com") -> list[dict[
 
 
 async def sign_up(service: Service, box: MailBox, email: str) -> dict[str, Any]:
-    """A new account, whose mail to confirm the address has come and is put aside."""
+    """A new account whose verification mail was received and removed."""
     session = await service.sign_up(email)
     await box.wait_for(1)
     for kept in (box.messages, box.secure, box.logins):

@@ -1,4 +1,4 @@
-"""The secrets of a sign-in elsewhere: derived, so that none is stored, and PKCE as RFC 7636 has it."""
+"""The secrets of a sign-in: derived, so that none is stored, and PKCE of RFC 7636."""
 
 from svc.auth.oauth import Flow, new_flow
 

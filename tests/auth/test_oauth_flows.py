@@ -1,4 +1,4 @@
-"""Sign-ins under way: bound to their browser, taken once, ended with what an account's first proof undoes."""
+"""Unfinished sign-ins: bound to their browser, used once, deleted at the first verification of an address."""
 
 import sqlite3
 from collections.abc import Iterator

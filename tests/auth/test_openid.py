@@ -1,4 +1,4 @@
-"""svc/auth/openid.py against an issuer that lies: ID tokens, keys, discovery, faults and floods."""
+"""svc/auth/openid.py against a hostile issuer: ID tokens, keys, discovery, faults and floods."""
 
 import asyncio
 import base64
@@ -48,7 +48,7 @@ async def provider(clocks: Clocks) -> AsyncIterator[StandIn]:
 
 
 class Client:
-    """Our side of sign-ins at `provider`, without the service around it."""
+    """A client of `provider`, without the service."""
 
     def __init__(self, provider: StandIn, clocks: Clocks, issuer: str | None = None) -> None:
         self.provider = provider
@@ -64,7 +64,7 @@ class Client:
         return await self.openid.identity(flow, code)
 
     async def refusal(self, user: User | None = None) -> str:
-        """The code and the message with which a sign-in ends."""
+        """Return the code and the message of a failed sign-in."""
         with pytest.raises(ApiError) as caught:
             await self.sign_in(user)
         assert caught.value.code.startswith("upstream_") and "hunter2" not in str(caught.value)

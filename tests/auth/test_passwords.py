@@ -1,4 +1,4 @@
-"""The pool of password hashes: bounded, with a share for logins, the oldest waiting first out."""
+"""Password hashes: bounded queues, a share for logins, and eviction of the oldest call."""
 
 import asyncio
 import time
@@ -13,7 +13,7 @@ from tests.conftest import PASSWORD
 
 @pytest.fixture
 async def slow() -> AsyncIterator[Passwords]:
-    """Hashes that take some 30 ms each, and lines of 20."""
+    """Hashes of about 30 ms each, and queues of 20."""
     passwords = Passwords(16_384, 3, waiting=20)
     yield passwords
     passwords.close()

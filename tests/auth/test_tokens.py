@@ -1,4 +1,4 @@
-"""svc/auth/tokens.py: what passes for a session or a key, and what does not."""
+"""svc/auth/tokens.py: which sessions and keys are valid."""
 
 import base64
 import hashlib
@@ -38,7 +38,7 @@ def encoded(part: Any) -> str:
 
 
 def signed(header: Any, claims: Any, secret: bytes = SECRET, digest: str = "sha256") -> str:
-    """A JWT with any header and claims, rightly signed."""
+    """Return a correctly signed JWT with any header and claims."""
     text = f"{encoded(header)}.{encoded(claims)}"
     return f"{text}.{encoded(hmac.digest(secret, text.encode(), digest))}"
 

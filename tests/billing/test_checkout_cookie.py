@@ -1,4 +1,4 @@
-"""The cookie of the checkout pages: nobody makes one, nothing lengthens it, and it does not outlive the proof of an address."""
+"""The cookie of the checkout pages: it cannot be forged or extended, and ends when the address is verified."""
 
 import pytest
 from starlette.datastructures import Headers

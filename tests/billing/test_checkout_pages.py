@@ -1,4 +1,4 @@
-"""The checkout's pages: whatever stands in a value stays text."""
+"""The checkout's pages: every value is escaped."""
 
 from html.parser import HTMLParser
 

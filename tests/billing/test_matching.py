@@ -1,4 +1,4 @@
-"""Refunds, disputes and payments that the operator books: the printed command is the right one, and it books once."""
+"""Refunds, disputes and payments that the operator books: the printed command is right and books once."""
 
 import contextlib
 import io
@@ -46,7 +46,7 @@ def receive(database: Path, event_id: str, kind: str, **fields: Any) -> payments
 
 
 def shell(line: str) -> subprocess.CompletedProcess[str]:
-    """Run a printed line as the operator would, in a shell."""
+    """Run a printed line in a shell."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     return subprocess.run(
         line, shell=True, cwd=ROOT, env={**os.environ, "PATH": path}, capture_output=True, text=True, timeout=60
@@ -54,7 +54,7 @@ def shell(line: str) -> subprocess.CompletedProcess[str]:
 
 
 def output(*arguments: str) -> tuple[int, str]:
-    """The status and the output of a command that only reads, in this process: it starts faster."""
+    """Return status and output of a reading command, in this process: it starts faster."""
     with contextlib.redirect_stdout(io.StringIO()) as out:
         return cli.main(arguments), out.getvalue()
 

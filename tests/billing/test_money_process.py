@@ -1,4 +1,4 @@
-"""The money of the real process: clients that leave, signals, kill -9, disks that fail, and the operator beside it."""
+"""Money in the real process: disconnected clients, signals, kill -9, failing disks, and commands beside it."""
 
 import asyncio
 import contextlib
@@ -113,7 +113,7 @@ async def until(condition: Callable[[], object], seconds: float = 5) -> None:
 async def send(
     server: RunningServer, who: Account, kind: str, model: str, *, request_id: str = "", cut: int | None = None, **fields: Any
 ) -> Stream:
-    """Sends a request, or only `cut` bytes of it."""
+    """Send a request, or only `cut` bytes of it."""
     chat = {"model": model, "messages": [{"role": "user", "content": "hello"}], "stream": kind == "stream", "max_tokens": 200}
     body = orjson.dumps({**({"model": model, "goal": "hello", "tools": []} if kind == "run" else chat), **fields})
     lines = [f"POST {RUN if kind == 'run' else COMPLETIONS} HTTP/1.1", f"host: {server.host}"]
@@ -125,7 +125,7 @@ async def send(
 
 
 async def answer(stream: Stream) -> tuple[int, Any]:
-    """The status, and the answer's JSON or its events; reads to the end and hangs up."""
+    """Read an answer to its end; return the status and its JSON or events."""
     try:
         await stream.head()
         if stream.headers.get("content-type") != "text/event-stream":
@@ -197,7 +197,7 @@ WAYS = ("close", "fin", "rst", "vanish")
 
 
 async def leave(server: RunningServer, models: ModelServer, kind: str, phase: str, way: str, who: Account) -> None:
-    """Sends a request, leaves in that phase, and holds the charge against what was produced."""
+    """Send a request, disconnect in that phase, and compare the charge with the output."""
     model = {"silent": "lab/silent", "streaming": "lab/drip-100ms", "endless": "lab/endless"}.get(phase, "lab/ok")
     cut = {"head": 40, "body": -5}.get(phase)
     # The model server knows the request by its words.
@@ -312,8 +312,7 @@ async def test_sigterm_settles_every_open_answer_once(tmp_path: Path, model_port
 
 @dataclass
 class Told:
-    """What clients were told, of which nothing may be missing: the cost of each request, checkouts and notes of credits, and the
-    hash of each artifact's content, or those that it may have by now."""
+    """What was acknowledged and must be stored: costs, checkouts, credits, and possible hashes of each artifact's content."""
 
     costs: dict[str, int] = field(default_factory=dict)
     sent: set[str] = field(default_factory=set)  # the requests that make one call of a model
@@ -352,7 +351,7 @@ def cost_of(model: str, usage: dict[str, int]) -> int:
 
 
 async def spend(server: RunningServer, who: Account, told: Told, rnd: random.Random) -> None:
-    """One paid request after another, until the server is gone."""
+    """Send paid requests until the server ends."""
     with contextlib.suppress(OSError, EOFError):
         while True:
             kind = rnd.choice(KINDS)
@@ -378,7 +377,7 @@ async def spend(server: RunningServer, who: Account, told: Told, rnd: random.Ran
 
 
 async def keep(server: RunningServer, who: Account, told: Told, rnd: random.Random) -> None:
-    """Replaces the content of an artifact again and again, until the server is gone."""
+    """Replace the content of an artifact until the server ends."""
     async with server.client(headers=who.headers) as client:
         with contextlib.suppress(httpx.TransportError):
             made = await client.post("/artifacts", json={"name": "file", "content": ""})
@@ -391,7 +390,7 @@ async def keep(server: RunningServer, who: Account, told: Told, rnd: random.Rand
 
 
 async def fund(server: RunningServer, checkouts: list[tuple[str, str]], told: Told) -> None:
-    """The processor: delivers each payment until it is acknowledged, and once more."""
+    """Deliver each payment until it is acknowledged, and once more."""
     async with server.client() as client:
         with contextlib.suppress(httpx.TransportError):
             while checkouts:
@@ -406,14 +405,14 @@ async def fund(server: RunningServer, checkouts: list[tuple[str, str]], told: To
 
 
 async def deliver(server: RunningServer, client: httpx.AsyncClient, checkout_id: str, session_id: str) -> httpx.Response:
-    """The processor's event of a payment of 5 dollars."""
+    """Deliver the event of a payment of 5 dollars."""
     secret = derive((server.data_dir / "master.key").read_bytes(), "sandbox-payments")
     body = session_event(session_id, checkout_id, 500, time.time())
     return await client.post(WEBHOOK, content=body, headers={"stripe-signature": sign(secret, body, int(time.time()))})
 
 
 def open_checkouts(server: RunningServer, people: list[Account], count: int) -> list[tuple[str, str]]:
-    """Checkouts of 5 dollars: their ids, and the ids of their sessions at the processor."""
+    """Store checkouts of 5 dollars; return their ids and those of their sessions."""
     made = [(checkout_id := new_id("chk"), f"sandbox_{checkout_id}") for _ in range(count)]
     with contextlib.closing(sqlite3.connect(database(server), isolation_level=None, timeout=10)) as tx:
         tx.execute("BEGIN IMMEDIATE")
@@ -492,7 +491,7 @@ needs_strace = pytest.mark.skipif(not STRACE, reason="strace is not here, or may
 
 @contextlib.asynccontextmanager
 async def traced(server: RunningServer, *arguments: str) -> AsyncIterator[asyncio.subprocess.Process]:
-    """strace upon the server's every thread, while the block runs."""
+    """Run strace on all threads of the server during the block."""
     strace = await asyncio.create_subprocess_exec("strace", "-f", "-qq", "-p", str(server.pid), *arguments)
     tasks = Path(f"/proc/{server.pid}/task")
     try:
@@ -510,7 +509,7 @@ async def traced(server: RunningServer, *arguments: str) -> AsyncIterator[asynci
 
 
 async def killed_by_its_disk(server: RunningServer, rnd: random.Random) -> None:
-    """Lets the server die at one of its next writes to the database and its WAL, or syncs of them, or lets them fail before."""
+    """Kill the server at one of its next writes or syncs of the database and its WAL, some of which fail."""
     call, number = rnd.choice(["pwrite64", "fdatasync"]), rnd.randrange(1, 40)
     paths = [item for suffix in ("", "-wal") for item in ("-P", f"{database(server)}{suffix}")]
     fault = rnd.choice([f"signal=SIGKILL:when={number}", f"error=EIO:when={number}+"])

@@ -1,4 +1,4 @@
-"""The processor's webhook and its Checkout Sessions: signatures, one credit, and everything odd kept."""
+"""The processor's webhook and Checkout Sessions: signatures, one credit, and mismatching events."""
 
 import asyncio
 import dataclasses
@@ -365,7 +365,7 @@ async def make_read_only(funding: Funding) -> None:
 
 
 async def fill_up(funding: Funding) -> None:
-    """No page more than now; then small events until they, too, do not fit any more."""
+    """Fill the database until no further event fits."""
     pages = (await funding.rows("PRAGMA page_count"))[0][0]
     await on_the_writer(funding, f"PRAGMA max_page_count = {pages}")
     fillers = (event_body(funding.session, f"evt_{number:0100}", "x") for number in range(1_000))

@@ -1,4 +1,4 @@
-"""A month's report adds up to the micro with the ledger, whatever has become of the accounts since."""
+"""A month's report equals the ledger, also for accounts that were deleted later."""
 
 import contextlib
 import sqlite3

@@ -1,4 +1,4 @@
-"""Events of the processor: whatever a signed body holds, the event that is read of it has sound fields."""
+"""Events of the processor: every signed body gives an event with valid fields."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Usage is exact to the micro: by model, by key and in the ledger, for any calls in any order."""
+"""Usage is exact: by model, by key and in the ledger, for any calls in any order."""
 
 from typing import Any
 

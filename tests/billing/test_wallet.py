@@ -1,4 +1,4 @@
-"""The money in the database: holds, settlements, credits and debits, and the rules that no statement can break."""
+"""Money in the database: holds, settlements, credits and debits, and the rules of the schema."""
 
 import asyncio
 import re
@@ -30,7 +30,7 @@ PRICES = {"input_micros_per_million_tokens": 500_000, "output_micros_per_million
 
 @cache
 def _empty() -> bytes:
-    """The database as the schema makes it, which takes four times as long as to copy it."""
+    """An empty database; a copy is four times as fast as the schema."""
     conn = sqlite3.connect(":memory:", isolation_level=None)
     conn.executescript(SCHEMA.read_text())
     return conn.serialize()
@@ -95,7 +95,7 @@ async def db(tmp_path: Path) -> AsyncIterator[Database]:
 
 
 class Model:
-    """What the wallet must do, in as few lines as it can be said."""
+    """A model of the wallet."""
 
     def __init__(self) -> None:
         self.balance, self.holds, self.booked = 0, dict[str, int](), 0
@@ -121,7 +121,7 @@ COSTS = st.integers(-5, 12_000_000) | st.sampled_from([0, 2**63, -(2**63)])
 
 
 class WalletMachine(RuleBasedStateMachine):
-    """Two accounts, so that nothing of one shows at the other."""
+    """Two accounts, to find leaks between them."""
 
     @initialize()
     def begin(self) -> None:
@@ -289,7 +289,7 @@ REFERRING = ["INSERT INTO holds VALUES ('h2', 'nobody', 5, 1)", "UPDATE accounts
 
 @pytest.fixture
 def money(conn: sqlite3.Connection) -> sqlite3.Connection:
-    """ada: 10 dollars out of a paid checkout, 4 of them held, and an open checkout; bob has nothing."""
+    """Ada has 10 dollars from a checkout, 4 of them held, and an open checkout; Bob has nothing."""
     for name in ("ada", "bob"):
         conn.execute("INSERT INTO accounts (id, email, email_key, created_at) VALUES (?, ?, ?, 1)", (name, name + "@x", name))
     for checkout, session in (("chk_a", "cs_a"), ("chk_b", "cs_b")):
@@ -307,7 +307,7 @@ def everything(conn: sqlite3.Connection) -> list[Any]:
 
 
 def refuses(money: sqlite3.Connection, statement: str) -> bool:
-    """Whether the database takes nothing of a statement."""
+    """Return whether the database refuses a statement."""
     before = everything(money)
     with pytest.raises(sqlite3.IntegrityError):
         money.execute(statement)

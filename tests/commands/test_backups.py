@@ -1,4 +1,4 @@
-"""`svc backup` and `svc restore` on the command line: there and back, and nothing is overwritten."""
+"""`svc backup` and `svc restore` on the command line: a round trip, and no file is overwritten."""
 
 import os
 import stat

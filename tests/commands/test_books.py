@@ -81,7 +81,7 @@ def event(event_id: str, kind: str, checkout_id: str, **more: Any) -> PaymentEve
 
 @pytest.fixture
 def mixed(account_id: str, tmp_path: Path) -> str:
-    """Checkouts that match, and of each kind one that does not."""
+    """Checkouts that match, and one of each kind of mismatch."""
     completed, now = "checkout.session.completed", time.time()
     with command_connection(tmp_path / "service.db") as tx:
         for name in ("fine", "refunded", "booked", "amount", "unheard", "young"):
@@ -120,7 +120,7 @@ def test_status_is_0_without_mismatches(account_id: str, capsys: pytest.CaptureF
 
 @contextlib.asynccontextmanager
 async def stripe(paid: str | None) -> AsyncIterator[str]:
-    """Stripe on loopback: what it says of every session, None for that it does not know it."""
+    """A fake Stripe on loopback; `paid` is the status of every session, or None for an unknown one."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = await reader.readuntil(b"\r\n\r\n")

@@ -1,4 +1,4 @@
-"""`svc check` finds what breaks the rules of the money, of the schema and of runs, and changes nothing."""
+"""`svc check` finds broken rules of money and schema, and changes nothing."""
 
 import sqlite3
 from contextlib import closing
@@ -33,7 +33,7 @@ def account_id(database: Path) -> str:
 
 
 def spend(database: Path, micros: int, key_id: str | None) -> None:
-    """A paid call as the service books it."""
+    """Book a paid call as the service does."""
     with command_connection(database) as tx:
         owner = tx.execute("SELECT id FROM accounts").fetchone()[0]
         wallet.hold(tx, owner, f"hold_{micros}", micros, NOW)
@@ -43,7 +43,7 @@ def spend(database: Path, micros: int, key_id: str | None) -> None:
 
 
 def without_triggers(database: Path, *statements: str) -> None:
-    """Changes rows as no statement of the service could, and puts the triggers back."""
+    """Change rows without the triggers."""
     with closing(sqlite3.connect(database, isolation_level=None)) as conn:
         triggers = conn.execute("SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'").fetchall()
         for name, _ in triggers:

@@ -1,4 +1,4 @@
-"""What `svc doctor` finds on this machine, with one thing after the other made wrong."""
+"""What `svc doctor` finds on this machine, with one fault at a time."""
 
 import asyncio
 import contextlib
@@ -21,7 +21,7 @@ from tests.support.databases import prepare
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A data folder that a server has made and left, in good order."""
+    """A data folder of a stopped server, without faults."""
     path = tmp_path / "data"
     secrets.open_folder(path).close()
     prepare(path / "service.db", *newest_schema())

@@ -1,4 +1,4 @@
-"""What `svc doctor` says of model servers, mail, payments, identity providers and the clock, well and broken; no secret shows."""
+"""What `svc doctor` finds about model servers, mail, payments, identity providers and the clock, without secrets."""
 
 import asyncio
 import contextlib

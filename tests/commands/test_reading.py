@@ -38,7 +38,7 @@ Tree = dict[str, tuple[int, int, bytes]]
 
 
 def tree(folder: Path) -> Tree:
-    """Each file below `folder` with what identifies it. SQLite notes readers in the -shm file, which holds nothing that lasts."""
+    """Return the identity of each file in `folder`, except SQLite's -shm file, which readers change."""
     files = [path for path in folder.rglob("*") if not path.name.endswith("-shm") and path.name != "last-backup"]
     return {path.name: (path.stat().st_ino, path.stat().st_mtime_ns, path.read_bytes()) for path in files if path.is_file()}
 
@@ -58,7 +58,7 @@ def stopped(folder: Path) -> None:
 
 
 def killed(folder: Path) -> None:
-    """A data folder as a killed server leaves it: the account is in the log alone. The -shm file is missing."""
+    """A data folder of a killed server: the account is only in the log, and the -shm file is missing."""
     stopped(folder.with_name("other"))
     with contextlib.closing(connect(folder.with_name("other") / "service.db")) as conn:
         conn.execute("UPDATE accounts SET name = 'Ada'")
@@ -83,7 +83,7 @@ def nothing(folder: Path) -> None:
 
 
 def run(command: list[str], folder: Path) -> int:
-    """Runs a command; where it is a backup, into a folder of its own."""
+    """Run a command; a backup gets a new folder."""
     backups = folder.parent / "backups"
     backups.mkdir(exist_ok=True)
     status = cli.main([str(backups) if word == "BACKUPS" else word for word in command])

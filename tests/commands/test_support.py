@@ -1,4 +1,4 @@
-"""`svc support …`: what people wrote is shown as text, and the operator's answer reaches them."""
+"""`svc support …`: messages are printed as text, and replies are stored."""
 
 from pathlib import Path
 

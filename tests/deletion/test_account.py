@@ -41,7 +41,7 @@ OWN = (
 
 
 def fill(tx: sqlite3.Connection, account_id: str, rows: int) -> None:
-    """So many rows in the account's ledger, usage and projects."""
+    """Insert `rows` rows into the account's ledger and usage, and some projects."""
     wallet.credit(tx, account_id, 10_000_000, description="ada's money", now_seconds=NOW)
     payments.add_checkout(tx, account_id, "chk_1", 5_000_000, NOW)
     wallet.hold(tx, account_id, "hold_open", 100, NOW)
@@ -57,7 +57,7 @@ def fill(tx: sqlite3.Connection, account_id: str, rows: int) -> None:
 
 
 def left(conn: sqlite3.Connection, account_id: str) -> dict[str, int]:
-    """How many rows of each table are still the account's."""
+    """Return how many rows of each table belong to the account."""
     found = {
         table: conn.execute(f"SELECT count(*) FROM {table} WHERE account_id = ?", (account_id,)).fetchone()[0] for table in OWN
     }
