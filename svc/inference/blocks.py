@@ -1,4 +1,4 @@
-"""The blocks of event streams: chunks of a chat, and other objects, as server-sent events in JSON."""
+"""Server-sent events with JSON: chunks of a chat, and other objects."""
 
 import json
 from collections.abc import Sequence
@@ -19,7 +19,10 @@ Chunk = dict[str, Any]
 
 @dataclass(slots=True)
 class Texts:
-    """Chunks that differ in their text alone: their texts, the same in JSON, and the block of one before and after its text."""
+    """Chunks that differ only in their text.
+
+    `tokens` are the texts as JSON strings. `before` and `after` surround the text in the block of each chunk.
+    """
 
     texts: list[str]
     tokens: list[bytes]
@@ -38,7 +41,7 @@ def ascii_strings(texts: Sequence[str]) -> list[bytes]:
 
 
 def blocks(chunks: Sequence[Chunk | Texts]) -> list[bytes]:
-    """Return the blocks of chunks that came together, joined up to a size that lets the event loop run in between."""
+    """Return the blocks of chunks, joined as by `joined`."""
     if len(chunks) == 1:
         return [_written(chunks[0])]
     return joined([_written(chunk) for chunk in chunks])
@@ -58,19 +61,14 @@ def joined(blocks: Sequence[bytes]) -> list[bytes]:
 def _written(chunk: Chunk | Texts) -> bytes:
     if not isinstance(chunk, Texts):
         return event(chunk)
-    between = chunk.after + chunk.before
-    data = between.join(chunk.tokens)
-    if not data.isascii():
-        data = between.join([_ascii_json(text).encode() for text in chunk.texts])
-    return chunk.before + data + chunk.after
+    return chunk.before + (chunk.after + chunk.before).join(chunk.ascii_tokens) + chunk.after
 
 
 def around_text(chunk: Chunk) -> tuple[bytes, bytes]:
-    """Return what comes before and after the text in the block of a chunk that has one choice with a text."""
+    """Return the parts of a chunk's block before and after its text. The chunk has one choice with a text."""
     (choice,) = chunk["choices"]
-    before, _, after = event({**chunk, "choices": [{**choice, "delta": {"content": _PLACE}}]}).partition(
-        b'"%b"' % _PLACE.encode()
-    )
+    block = event({**chunk, "choices": [{**choice, "delta": {"content": _PLACE}}]})
+    before, _, after = block.partition(b'"%b"' % _PLACE.encode())
     return before, after
 
 
@@ -83,11 +81,11 @@ def ascii_json(value: Any) -> bytes:
     """Return a value as JSON in ASCII: some readers end a line at U+2028."""
     try:
         data = orjson.dumps(value)
-    except TypeError:  # some 250 levels deep, or a lone surrogate: the slower way takes it
+    except TypeError:  # over 250 levels deep, or half of a surrogate pair, which the slower encoder accepts
         data = b"\xff"
     return data if data.isascii() else _ascii_json(value).encode()
 
 
 def error_event(error: dict[str, Any]) -> bytes:
-    """Return the block that ends a stream in the middle: `error` is the inner object, `DONE` follows."""
+    """Return the block with an error object, which ends a stream early."""
     return event({"error": error})

@@ -1,9 +1,8 @@
 """The shape of a chat request in OpenAI's format: what is checked before the 200, and how the interface document shows it.
 
-A request is passed on as it was sent. Every field but `messages` may be null, and unknown fields are accepted. Of what only a
-model server understands (`reasoning_effort`, kinds of `tool_choice` and `response_format`, `max_tokens: -1`) the type alone is
-checked: a new word needs no new version of this service. The built-in models refuse what OpenAI would refuse, and the document
-shows that.
+A request is passed on as it was sent. Every field except `messages` may be null, and unknown fields are accepted. Some values
+are only understood by model servers: `reasoning_effort`, kinds of `tool_choice` and `response_format`, `max_tokens: -1`. Only the
+type of these is checked. The built-in models refuse what OpenAI would refuse, and the document shows that.
 """
 
 from typing import Any
@@ -25,11 +24,8 @@ from svc.shapes import (
 )
 
 ROLES = ("developer", "system", "user", "assistant", "tool", "function")
-_PLAIN_ROLES = tuple(role for role in ROLES if role != "tool")
 _TOKENS = integer(1, 2**31 - 1)
 _INT64_MAX = 2**63 - 1
-
-
 _NONE: Shape[None] = Shape(lambda value, param: None, "null", {"type": "null"})
 
 # --- messages
@@ -44,11 +40,11 @@ _IMAGE_PART = passed_on(
                 dict: passed_on(
                     {
                         "url": string.about("An https or `data:` address."),
-                        "detail": string.about("How closely to look: `auto`, `low`, `high`."),
+                        "detail": string.about("The detail to read: `auto`, `low`, `high`."),
                     },
                     required=("url",),
                 ),
-                str: string.about("The address alone, as some clients send it."),
+                str: string.about("Only the address, which some clients send."),
             },
         ),
     },
@@ -57,10 +53,10 @@ _IMAGE_PART = passed_on(
 _OTHER_PART = passed_on(
     {
         "type": string.about(
-            "`input_audio`, `file` or what else the model server knows.", **{"not": {"enum": ["text", "image_url"]}}
+            "`input_audio`, `file` or another type that the model server knows.", **{"not": {"enum": ["text", "image_url"]}}
         )
     },
-    "A part that goes to the model server as it was sent.",
+    "A part that is passed on as it was sent.",
     required=("type",),
 ).named("OtherPart")
 _PART = tagged("type", {"text": _TEXT_PART, "image_url": _IMAGE_PART}, _OTHER_PART)
@@ -69,11 +65,11 @@ _CONTENT = (
     .about("Text, or a list of parts.")
     .named("MessageContent")
 )
-_NAME = string.about("Who speaks, where several share a role.")
+_NAME = string.about("The name of the speaker, if several have the same role.")
 _CALLED = passed_on({"name": string, "arguments": string.about("JSON.")}, required=("name",))
 _TOOL_CALL = passed_on(
     {"id": string, "type": string, "index": whole, "function": _CALLED},
-    "A tool call of an earlier answer, sent back as it came.",
+    "A tool call of an earlier answer, unchanged.",
 ).named("ToolCallRequest")
 
 
@@ -86,46 +82,28 @@ def _message(name: str, role: str, description: str, *required: str, **fields: S
 _MESSAGE = tagged(
     "role",
     {
-        "developer": _message("DeveloperMessage", "developer", "Instructions for the model, by their newer name.", "content"),
+        "developer": _message("DeveloperMessage", "developer", "Instructions for the model, under their newer name.", "content"),
         "system": _message("SystemMessage", "system", "Instructions for the model.", "content"),
-        "user": _message("UserMessage", "user", "What the person says.", "content"),
-        # Some clients (litellm) send an assistant's turn without the key `content`.
+        "user": _message("UserMessage", "user", "A message of the user.", "content"),
+        # Some clients (litellm) send an assistant message without `content`.
         "assistant": _message(
             "AssistantMessage",
             "assistant",
-            "An earlier answer. Its content may be absent where it called tools.",
+            "An earlier answer. Its content may be missing if it called tools.",
             refusal=string,
             tool_calls=list_of(_TOOL_CALL),
         ),
         "tool": _message(
             "ToolMessage",
             "tool",
-            "What a tool answered.",
+            "The result of a tool.",
             "tool_call_id",
             "content",
-            tool_call_id=string.about("The id of the call that this answers."),
+            tool_call_id=string.about("The id of the tool call."),
         ),
-        "function": _message("FunctionMessage", "function", "What a function answered, in the older form."),
+        "function": _message("FunctionMessage", "function", "The result of a function, in the older form."),
     },
 ).named("ChatMessage")
-_MESSAGE_LIST = list_of(_MESSAGE, least=1)
-
-
-def _check_messages(value: Any, param: str) -> Any:
-    if type(value) is list and value and are_plain(value):
-        return value
-    return _MESSAGE_LIST.check(value, param)
-
-
-def are_plain(messages: list[Any]) -> bool:
-    """Return whether each message has a role and a text and nothing else, as most have: then no other check is needed."""
-    for message in messages:
-        if type(message) is not dict or len(message) != 2 or type(message.get("content")) is not str:
-            return False
-        if message.get("role") not in _PLAIN_ROLES:
-            return False
-    return True
-
 
 # --- tools and formats
 
@@ -140,7 +118,7 @@ _FUNCTION = passed_on(
 ).named("FunctionDefinition")
 _OTHER_TOOL = passed_on(
     {"type": string.about("", **{"not": {"const": "function"}})},
-    "A tool of another type, such as `custom`: for the model server to take or refuse.",
+    "A tool of another type, such as `custom`, for the model server.",
     required=("type",),
 ).named("OtherTool")
 _TOOL = tagged(
@@ -184,7 +162,7 @@ _SCHEMA_FORMAT = passed_on(
 ).named("JsonSchemaFormat")
 _RESPONSE_FORMAT = (
     tagged("type", {"text": _PLAIN_FORMAT, "json_object": _PLAIN_FORMAT, "json_schema": _SCHEMA_FORMAT})
-    .about("What the answer's text must be.")
+    .about("The format of the answer's text.")
     .named("ResponseFormat")
 )
 _STREAM_OPTIONS = passed_on(
@@ -199,9 +177,7 @@ _FIELDS: dict[str, Shape[Any]] = {
         "An id or alias from `GET /v1/models`. Without one: the account's `default_model`, else the operator's, else "
         "`builtin/assistant`."
     ),
-    "messages": Shape(
-        _check_messages, _MESSAGE_LIST.expected, {**_MESSAGE_LIST.schema, "description": "The conversation so far."}
-    ),
+    "messages": list_of(_MESSAGE, least=1).about("The conversation so far."),
     "stream": boolean.about("Answer with server-sent events."),
     "stream_options": _STREAM_OPTIONS,
     "temperature": number(0, 2),
@@ -209,15 +185,15 @@ _FIELDS: dict[str, Shape[Any]] = {
     "max_completion_tokens": whole,  # -1 and 0 mean "no limit" to some servers
     "max_tokens": whole,
     "stop": _LOOSE_STOP,
-    "n": integer(1, 128).about("How many answers."),
+    "n": integer(1, 128).about("The number of answers."),
     "seed": whole,
     "presence_penalty": number(-2, 2),
     "frequency_penalty": number(-2, 2),
-    "tools": list_of(_TOOL).about("What the model may call."),
+    "tools": list_of(_TOOL).about("The tools that the model may call."),
     "tool_choice": by_type("a string or an object", {str: string, dict: mapping}),
     "parallel_tool_calls": boolean.about("Whether one answer may hold several calls."),
     "response_format": mapping,
-    "reasoning_effort": string.about("`none`, `minimal`, `low`, `medium`, `high` or what else the model knows."),
+    "reasoning_effort": string.about("`none`, `minimal`, `low`, `medium`, `high` or another value that the model knows."),
     "logprobs": boolean,
     "top_logprobs": integer(0, 20),
     "logit_bias": mapping,
@@ -241,7 +217,7 @@ _BUILTIN_FIELDS: dict[str, Shape[Any]] = {
     "max_completion_tokens": _TOKENS.about("The most tokens of output."),
     "max_tokens": _TOKENS.about("The same, by its older name.", deprecated=True),
     "stop": by_type("a string or a list of 1 to 4 strings", {str: string, list: list_of(string, least=1, most=4)}).about(
-        "Where to stop: one text, or up to 4."
+        "One text, or up to 4, at which the answer ends."
     ),
     "seed": integer(-_INT64_MAX - 1, _INT64_MAX).about(format="int64"),
     "tool_choice": _TOOL_CHOICE,
@@ -252,13 +228,12 @@ _ANY_CHAT = passed_on(_FIELDS, required=("messages",))
 _BUILTIN_CHAT = passed_on(_BUILTIN_FIELDS)
 _SHOWN = passed_on(
     {**_FIELDS, **_BUILTIN_FIELDS},
-    "OpenAI's request. Every field but `messages` may be absent or null; fields that are not listed here go to the model server "
-    "as they were sent.",
+    "OpenAI's request. Every field except `messages` may be missing or null. Unlisted fields are passed on as they were sent.",
     required=("messages",),
 ).named("ChatCompletionRequest")
 CHAT_REQUEST = Shape(_ANY_CHAT.check, _ANY_CHAT.expected, _SHOWN.schema, _ANY_CHAT.fields[1:])
 
 
 def check_for_builtin(body: dict[str, Any]) -> None:
-    """Raise ApiError `invalid_value` or `missing_field` for what OpenAI would refuse in a checked `body`, too."""
+    """Raise ApiError for values of a checked `body` that OpenAI would refuse, too."""
     _BUILTIN_CHAT.check(body, "")

@@ -1,6 +1,6 @@
 """The ordinary answer of a model server: one text and its finish reason, with nothing to repair.
 
-It is written without ChunkWriter's general path, which takes 34,000 instructions more: 6 % of a free request.
+ChunkWriter's general path takes 34,000 instructions more for it, which is 6 % of a free request.
 """
 
 from typing import Any, NamedTuple
@@ -11,7 +11,7 @@ _FINISH_REASONS = frozenset({"stop", "length", "tool_calls", "content_filter", "
 
 
 class PlainText(NamedTuple):
-    """The text of an ordinary answer, its size in UTF-8, and its finish reason as the caller sees it."""
+    """The text of an ordinary answer, its size in UTF-8, and the finish reason for the caller."""
 
     text: str
     size_bytes: int
@@ -19,7 +19,7 @@ class PlainText(NamedTuple):
 
 
 def plain_text(raw: dict[str, Any]) -> PlainText | None:
-    """Return the text in the only choice of a whole answer, or None if it says more than one short text, or less."""
+    """Return the text of the only choice of a whole answer, or None if there is more than one short text, or none."""
     choices = raw.get("choices")
     choice = choices[0] if type(choices) is list and len(choices) == 1 else None
     if type(choice) is not dict or choice.get("index") != 0 or type(message := choice.get("message")) is not dict:
@@ -37,6 +37,6 @@ def plain_text(raw: dict[str, Any]) -> PlainText | None:
         return None
     try:
         size_bytes = len(text) if text.isascii() else len(text.encode())
-    except UnicodeEncodeError:  # there is half a character in it
+    except UnicodeEncodeError:  # half of a surrogate pair
         return None
     return PlainText(text, size_bytes, reason if reason in ("length", "content_filter") else "stop")

@@ -41,15 +41,15 @@ describes = Section("Chat").describes
         parameter(
             "x-service-conversation",
             "header",
-            "With a session: the conversation to go on with; without it a new one begins. With an API key it is ignored.",
+            "With a session: the conversation to continue. Without it, a new one begins. With an API key it is ignored.",
             string,
             "conv_01m3250v3vn4qvxnatpwzmywwn",
         ),
         parameter(
             "x-service-replaces",
             "header",
-            "With a session and `x-service-conversation`: a message of that conversation. It and all after it are replaced by "
-            "this question and its answer, once those are kept: so a question is asked again or edited. Not with a key.",
+            "With a session and `x-service-conversation`: a message of that conversation. This question and its answer replace "
+            "that message and all later ones. With it, a question is repeated or edited.",
             string,
             "msg_01m3250v3vn4qvxnatpwzmywwn",
         ),
@@ -66,7 +66,7 @@ describes = Section("Chat").describes
     ],
 )
 async def create(request: Request[State], caller: Caller, body: dict[str, Any]) -> Response:
-    """A chat completion: one JSON answer, or with `stream: true` server-sent chunks that end with `[DONE]`."""
+    """Return one JSON answer, or with `stream: true` server-sent chunks that end with `[DONE]`."""
     state = request.state
     model = await state.models.chosen(caller.id, caller.default_model, body.get("model"), "chat")
     if model.provider is None:
@@ -103,7 +103,7 @@ async def _stored(request: Request[State], call: ChatCall, exchange: Exchange) -
 
 
 async def _keep(request: Request[State], call: ChatCall, exchange: Exchange) -> None:
-    """Keeps what a session said and was told, as far as it came and is paid."""
+    """Store the question and the paid part of the answer."""
     if not (call.begun and call.settled):
         return
     state = request.state
@@ -120,10 +120,10 @@ async def _keep(request: Request[State], call: ChatCall, exchange: Exchange) -> 
     )
     try:
         first = await state.db.write(memory.keep, exchange, message, call.log_fields["model"], answer, now)
-        # After what replaces them is kept: a crash in between loses nothing.
+        # Only now, so that a crash in between loses nothing.
         while first is not None and await state.db.write_as("alone", memory.delete_replaced, exchange, first):
             pass
-    except ApiError as error:  # the answer is paid for and goes out all the same; its conversation or account may be gone, too
+    except ApiError as error:  # the answer is paid for and is sent even if its conversation or account was deleted
         add_log_fields(request, kept=False, cause=error.code)
 
 
@@ -132,12 +132,12 @@ async def _keep(request: Request[State], call: ChatCall, exchange: Exchange) -> 
     "List the models",
     "Every model that the caller can use, on one page. An alias of a model is an entry of its own, with "
     "`alias_of`. A model server without a list of its own in the catalog is asked for its models, at most "
-    "once a minute. A provider of the caller's own that does not "
-    "answer within 3 seconds has none to show; at most 30 are asked in a minute.",
+    "once a minute. A provider of the caller's own is left out if it does not answer within 3 seconds; at most 30 are asked in a "
+    "minute.",
     answers={200: Answer("All models.", MODEL_LIST)},
 )
 async def list_models(request: Request[State], caller: Caller) -> Response:
-    """Every model that the caller can use, in one page, as OpenAI's clients expect."""
+    """Return all models on one page, as OpenAI's clients expect."""
     models, limits = request.state.models, request.state.limits
 
     def may_ask() -> bool:

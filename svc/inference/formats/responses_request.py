@@ -6,11 +6,14 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from orjson import Fragment
+
 from svc.errors import ApiError
 from svc.inference.blocks import ascii_json
 from svc.inference.formats.item_memory import ItemMemory
 from svc.inference.formats.request import ChatMessages, Part, Translated
 from svc.inference.formats.responses_answer import NamedTool, ResponseWriter
+from svc.inference.formats.responses_shape import OWN_TOOLS
 
 _RENAMED = {
     "max_output_tokens": "max_tokens",
@@ -92,21 +95,19 @@ def _of_text(sent: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in found.items() if value is not None}
 
 
-def _echo(sent: dict[str, Any]) -> bytes:
+def _echo(sent: dict[str, Any]) -> dict[str, Fragment]:
     text, reasoning = sent.get("text") or {}, sent.get("reasoning") or {}
     format = {"type": "text", **(text.get("format") or {})}
     if format["type"] == "json_schema":
         format = {"description": None, "strict": False, **format}
-    tools = [tool for tool in sent.get("tools", ()) if tool["type"] in ("function", "custom", "namespace")]
-    return ascii_json(
-        {
-            **{name: sent.get(name, default) for name, default in _ECHOED.items()},
-            **_FIXED,
-            "reasoning": {"effort": reasoning.get("effort"), "summary": reasoning.get("summary")},
-            "text": {**{name: value for name, value in text.items() if value is not None}, "format": format},
-            "tools": [_echoed_tool(tool) for tool in tools],
-        }
-    )[1:-1]
+    echo = {
+        **{name: sent.get(name, default) for name, default in _ECHOED.items()},
+        **_FIXED,
+        "reasoning": {"effort": reasoning.get("effort"), "summary": reasoning.get("summary")},
+        "text": {**{name: value for name, value in text.items() if value is not None}, "format": format},
+        "tools": [_echoed_tool(tool) for tool in sent.get("tools", ()) if tool["type"] in OWN_TOOLS],
+    }
+    return {name: Fragment(ascii_json(value)) for name, value in echo.items()}
 
 
 def _echoed_tool(tool: dict[str, Any]) -> dict[str, Any]:

@@ -109,13 +109,13 @@ _NAMESPACE_TOOL = passed_on(
     "A group of tools, which are offered one by one. Their calls name the `namespace`.",
     required=("type", "name", "tools"),
 ).named("ResponseNamespaceTool")
-_OWN_TOOLS = {"function": _FUNCTION_TOOL, "custom": _CUSTOM_TOOL, "namespace": _NAMESPACE_TOOL}
+OWN_TOOLS = {"function": _FUNCTION_TOOL, "custom": _CUSTOM_TOOL, "namespace": _NAMESPACE_TOOL}
 _HOSTED_TOOL = passed_on(
-    {"type": string.about("", **{"not": {"enum": [*_OWN_TOOLS]}})},
+    {"type": string.about("", **{"not": {"enum": [*OWN_TOOLS]}})},
     "A hosted tool. There are none here: it is left out and named in `x-service-ignored-tools`.",
     required=("type",),
 ).named("ResponseHostedTool")
-_TOOLS = list_of(tagged("type", _OWN_TOOLS, _HOSTED_TOOL))
+_TOOLS = list_of(tagged("type", OWN_TOOLS, _HOSTED_TOOL))
 _NAMED = {"name": filled, "namespace": string}
 _TOOL_CHOICE = by_type(
     "none, auto, required or an object that names a tool",

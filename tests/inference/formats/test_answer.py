@@ -106,7 +106,7 @@ def test_an_event_costs_little_more_than_a_chunk_of_chat() -> None:
     def responses() -> ResponseWriter:
         return ResponseWriter(
             None,  # type: ignore[arg-type]  # it asks the call nothing
-            echo=b'"tools":[]',
+            echo={},
             tools={},
             summary=False,
             clock=lambda: 0.0,
