@@ -14,7 +14,7 @@ from svc.errors import ApiError
 from svc.ids import new_id, timestamp
 from svc.inference.catalog import API_KEY, BASE_URL, KIND, MODEL_NAME, PROVIDER_NAME
 from svc.outbound.addresses import same_origin
-from svc.shapes import ABSENT, Absent, Shape, list_of, nullable, record, required
+from svc.shapes import ABSENT, Absent, Shape, by_type, list_of, nullable, passed_on, record
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -52,14 +52,12 @@ def _aead(secret: bytes) -> "AESGCM":
 
 
 def _check_models(value: Any, param: str) -> list[str | dict[str, str]]:
-    models = dict(_MODEL_LIST.check(value, param))  # each name once
-    return [name if kind is None else {"id": name, "kind": kind} for name, kind in models.items()]
+    kinds = _kinds(_MODEL_LIST.check(value, param))  # each name once
+    return [name if kind is None else {"id": name, "kind": kind} for name, kind in kinds.items()]
 
 
-def _model(value: Any, param: str) -> tuple[str, str | None]:
-    if isinstance(value, dict):
-        return required(value, "id", MODEL_NAME, param), required(value, "kind", KIND, param)
-    return MODEL_NAME.check(value, param), None
+def _kinds(models: list[Any]) -> dict[str, str | None]:
+    return dict((model["id"], model["kind"]) if isinstance(model, dict) else (model, None) for model in models)
 
 
 _NAME = PROVIDER_NAME.about("The prefix of its models' ids. Unique for the caller, and not a name that the operator uses.")
@@ -72,20 +70,13 @@ _API_KEY = API_KEY.about(
     "Sent there as `Authorization: Bearer <key>`, and never shown again: it is stored encrypted. Printable ASCII without spaces; "
     "null for none."
 )
-OWN_MODEL = Shape(
-    _model,
+OWN_MODEL = by_type(
     MODEL_NAME.expected,
-    {
-        "description": "A model by the provider's own name, or with what it makes where that is no chat.",
-        "anyOf": [
-            MODEL_NAME.schema,
-            {"type": "object", "properties": {"id": MODEL_NAME.schema, "kind": KIND.schema}, "required": ["id", "kind"]},
-        ],
-    },
-)
+    {str: MODEL_NAME, dict: passed_on({"id": MODEL_NAME, "kind": KIND}, required=("id", "kind"))},
+).about("A model by the provider's own name, with its kind unless that is chat.")
 _MODEL_LIST = list_of(OWN_MODEL, most=MOST_MODELS)
 _MODELS = Shape(_check_models, _MODEL_LIST.expected, _MODEL_LIST.schema).about(
-    "The models to offer, by the provider's own names; null: all, as the provider lists them."
+    "The models to offer, by the provider's own names; null: all that the provider lists."
 )
 
 
@@ -123,9 +114,7 @@ def own_models(row: sqlite3.Row) -> dict[str, str | None] | None:
     """Return the models that the owner chose, each with its kind if the owner named it, or None for all models."""
     if row["models"] is None:
         return None
-    return dict(
-        (model["id"], model["kind"]) if isinstance(model, dict) else (model, None) for model in orjson.loads(row["models"])
-    )
+    return _kinds(orjson.loads(row["models"]))
 
 
 def add_provider(
