@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 
 from svc.errors import NO_RETRY, ApiError, UpstreamFault
-from svc.outbound.errors import AddressNotAllowed, ConnectError, Cut, InvalidRequest, OutboundError, ReadError, ReadTimeout
+from svc.outbound.errors import AddressNotAllowed, ConnectError, Cut, InvalidRequest, OutboundError, ReadTimeout
 
 CLIENT_FAULTS = (OutboundError, TimeoutError)  # what svc/outbound/client.py raises
 _MESSAGE_CHARACTERS = 2000
@@ -39,7 +39,7 @@ def fault_of(error: Exception, *, before_the_answer: bool = False) -> UpstreamFa
         return UpstreamFault("unreachable", str(error))
     if isinstance(error, ReadTimeout | TimeoutError):
         return UpstreamFault("timeout")
-    if isinstance(error, Cut | ReadError):
+    if isinstance(error, Cut):
         return UpstreamFault("unreachable" if before_the_answer else "cut", str(error))
     if isinstance(error, InvalidRequest):
         return UpstreamFault("unreachable", "The provider's address or key cannot be used.")

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 
 from svc.outbound.addresses import Address, Origin, Resolve, checked_url, connect, getaddrinfo
 from svc.outbound.connection import Connection, Reply
-from svc.outbound.errors import ConnectError, InvalidRequest, NoAnswer, ReadError
+from svc.outbound.errors import ConnectError, Cut, InvalidRequest, NoAnswer
 
 _TOKEN = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _NOT_IN_A_VALUE = re.compile(rb"[\r\n\0]")
@@ -105,7 +105,7 @@ class Outbound:
         """Abort every connection, those in use as well, and refuse further requests."""
         self._closed = True
         for connection in list(self._connections):
-            connection.fail(ReadError("The client was closed."))
+            connection.fail(Cut("The client was closed."))
         await asyncio.sleep(0)  # the loop closes the sockets
 
     async def _connect(self, origin: Origin, account_id: str) -> Connection:

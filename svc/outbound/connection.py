@@ -10,7 +10,7 @@ import httptools
 
 from svc.bounded import read_bounded
 from svc.outbound.addresses import Origin
-from svc.outbound.errors import Cut, NoAnswer, OutboundError, ProtocolError, ReadError, ReadTimeout, TooLarge
+from svc.outbound.errors import Cut, NoAnswer, OutboundError, ProtocolError, ReadTimeout, TooLarge
 
 MAX_HEAD_BYTES = 64 * 1024
 MAX_HEADERS = 100
@@ -72,7 +72,7 @@ class Connection(asyncio.Protocol):
 
     def cancelled(self) -> None:
         """Abort the connection, because its task is cancelled."""
-        self.fail(ReadError("The request was cancelled."))
+        self.fail(Cut("The request was cancelled."))
 
     def take(self) -> bytes:
         """Return the bytes of the body since the last call."""
@@ -287,7 +287,7 @@ class Reply:
             connection.take()
             connection.release()
         elif connection is not None:
-            connection.fail(ReadError("The answer was closed before its end."))
+            connection.fail(Cut("The answer was closed before its end."))
 
     def __del__(self) -> None:
         # A cancelled task may lose its Reply. The collector may run in any thread, and after the loop has closed.

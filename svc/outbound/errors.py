@@ -29,16 +29,12 @@ class ReadTimeout(OutboundError):
     """The server did not send the next byte in time."""
 
 
-class ReadError(OutboundError):
-    """The caller aborted the request."""
-
-
 class ProtocolError(OutboundError):
     """The answer is not valid HTTP, or not allowed."""
 
 
 class Cut(ProtocolError):
-    """The connection ended before the answer did."""
+    """The connection was closed before the end of the answer, by the server or here."""
 
 
 class NoAnswer(Cut):
