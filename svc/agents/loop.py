@@ -147,7 +147,6 @@ def _returned(fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def _texts(together: list[Chunk | Texts], progress: Progress) -> list[str]:
-    """Return the texts of the answer or of its refusal."""
     texts: list[str] = []
     for chunk in together:
         if isinstance(chunk, Texts):

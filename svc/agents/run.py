@@ -137,7 +137,6 @@ class AgentRun:
         )
 
     def _store_in(self, tx: sqlite3.Connection, end: End) -> runs.RunOutcome:
-        """Store the end of the run in the transaction of the last settlement."""
         account_id, now_seconds = self._payer.account_id, self._state.clock()
         quota.release(tx, account_id, self.id)
         self._progress.artifacts = [file_fields(artifact) for artifact in artifacts.artifacts_of_run(tx, account_id, self.id)]

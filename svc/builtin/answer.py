@@ -149,7 +149,6 @@ class _Limits:
             yield FinishPart("length")
 
     def _within(self, text: str) -> str:
-        """Return the beginning of `text` that fits into the bytes left, in whole characters."""
         data = text.encode()
         if len(data) > self._bytes_left:
             data = data[: self._bytes_left]

@@ -95,7 +95,6 @@ def _call(step: Step, steps: Sequence[Step], calls: Sequence[EarlierCall]) -> To
 
 
 def _computed(steps: Sequence[Step]) -> list[str]:
-    """Return the results of arithmetic for which no tool is offered."""
     return [_computation(step.clause) for step in steps if step.tool is None and step.skill == "calculate"]
 
 

@@ -1,7 +1,4 @@
-"""The built-in voice: eSpeak NG in a helper process of ours, never inside the server.
-
-The library is GPL and not thread-safe; svc/builtin/speak.py loads it, or runs the system's program, in a process of its own.
-"""
+"""The built-in voice: eSpeak NG in a helper process (svc/builtin/speak.py), because the library is GPL and not thread-safe."""
 
 import asyncio
 import os
@@ -18,11 +15,11 @@ import orjson
 from svc.builtin.processes import ProcessPool
 from svc.errors import ApiError, UpstreamFault
 
-# eSpeak's measure is of short words: at 125 it says some 130 words of ordinary English a minute, 400 in three.
+# eSpeak counts short words: at 125 it speaks about 130 words of ordinary English a minute, 400 in three minutes.
 _WORDS_PER_MINUTE = 125
 _WORD_SECONDS = 60 / 130
-_SLOWEST = 80  # what eSpeak speaks; slower speech gets its pauses between the words
-# OpenAI's names: a language, a variant of the voice, a pitch of 0 to 99.
+_SLOWEST = 80  # for eSpeak; slower speech has longer pauses between words
+# OpenAI's names, each with a language, a variant of the voice, and a pitch from 0 to 99.
 VOICES = {
     "alloy": ("en-us", "", 50), "ash": ("en-us", "m3", 42), "ballad": ("en-gb", "m5", 48), "cedar": ("en-us", "m1", 38),
     "coral": ("en-us", "f2", 56), "echo": ("en-us", "m4", 46), "fable": ("en-gb", "m2", 52), "marin": ("en-us", "f1", 52),
@@ -31,25 +28,19 @@ VOICES = {
 }  # fmt: skip
 # Some of the languages that eSpeak NG speaks, by the codes that people use.
 LANGUAGES = ("en", "en-GB", "de", "fr", "fr-FR", "es", "it", "pt", "pt-BR", "nl", "pl", "ru", "tr", "zh", "ja", "ko", "hi", "ar")
-# Those voices speak any language: that of the script in which most of the text is written.
+# A voice of OpenAI speaks the language of the script of most letters.
 _SCRIPTS = {
     "CJK": "cmn", "HIRAGANA": "ja", "KATAKANA": "ja", "HANGUL": "ko", "CYRILLIC": "ru", "GREEK": "el", "ARABIC": "ar",
     "HEBREW": "he", "DEVANAGARI": "hi", "THAI": "th", "BENGALI": "bn", "TAMIL": "ta", "TELUGU": "te", "GEORGIAN": "ka",
     "ARMENIAN": "hy",
 }  # fmt: skip
-_JUDGED_LENGTH = 2_000
-# Where eSpeak has no voice of a code's plain name.
+_SCRIPT_SAMPLE_LENGTH = 2_000
+# For codes without a voice of that name in eSpeak.
 _DIALECTS = {"en": "en-us", "fr": "fr-fr", "zh": "cmn", "zh-hk": "yue", "no": "nb", "iw": "he", "jp": "ja"}
 _VOICE = re.compile(r"([a-z]{2,8}(?:[_-][a-z0-9]{1,10}){0,4})(?:\+([a-z0-9]{1,8}))?", re.I)
-CONTENT_TYPES = {
-    "wav": "audio/wav",
-    "pcm": "audio/pcm",
-    "mp3": "audio/mpeg",
-    "opus": "audio/ogg",
-    "aac": "audio/aac",
-    "flac": "audio/flac",
-}
-# Which programs encode what, the best first; they read raw samples and write to stdout.
+_FORMATS = {"mp3": "mpeg", "opus": "ogg"}
+CONTENT_TYPES = {name: f"audio/{_FORMATS.get(name, name)}" for name in ("wav", "pcm", "mp3", "opus", "aac", "flac")}
+# The encoders of each format, the best first. They read raw samples and write to stdout.
 _FFMPEG = "ffmpeg -hide_banner -loglevel error -f s16le -ar {rate} -ac 1 -i pipe:0"
 _ENCODERS = {
     "mp3": ("lame -r -s {khz} --bitwidth 16 -m m -b 64 --quiet - -", f"{_FFMPEG} -b:a 64k -f mp3 pipe:1"),
@@ -63,34 +54,34 @@ _ENCODERS = {
 
 
 class Spoken(NamedTuple):
-    """What has been spoken: its length, and whether the cap cut it."""
+    """The length of a speech, and whether the limit cut it."""
 
     seconds: float
     truncated: bool
 
 
 class Voice:
-    """Speaks through `pool`. What this machine can do is looked up once."""
+    """Speaks in processes of `pool`. It looks up the encoders and languages of this machine once."""
 
     def __init__(self, pool: ProcessPool) -> None:
         self._pool = pool
-        self._languages: dict[str, str] = {}  # by their names in lower case, once they have been asked for
+        self._languages: dict[str, str] = {}  # by their names in lower case
         self._asking = asyncio.Lock()
 
-    @cached_property  # not at the start, for which it takes long
+    @cached_property  # too slow for the start
     def _encoders(self) -> dict[str, list[str] | None]:
         encoders = {name: next(filter(None, map(_installed, commands)), None) for name, commands in _ENCODERS.items()}
         return {"wav": None, "pcm": None, **{name: command for name, command in encoders.items() if command}}
 
     @property
     def formats(self) -> list[str]:
-        """The formats that it can make, `wav` first."""
+        """The possible formats, `wav` first."""
         return list(self._encoders)
 
     async def named(self, name: str) -> str:
-        """The voice that `name` means, in any case: one of VOICES, or a language such as `de`, `fr-FR` or `en-gb+f2`.
+        """Return the voice with this name in any case: one of VOICES, or a language such as `de`, `fr-FR` or `en-gb+f2`.
 
-        Raises ApiError `invalid_value` (param `voice`) for one that there is not.
+        Raises ApiError `invalid_value` (param `voice`) for an unknown one.
         """
         if name.lower() in VOICES:
             return name.lower()
@@ -103,7 +94,6 @@ class Voice:
         return f"{language}+{variant}" if variant else language
 
     async def _language(self, code: str) -> str | None:
-        """eSpeak's name for a language: the code itself, its usual dialect, or the language without its region."""
         async with self._asking:
             if not self._languages:
                 answer = await self._ask({"voices": True})
@@ -116,7 +106,7 @@ class Voice:
         return None
 
     async def nearest(self, name: str, format: str) -> tuple[str, str]:
-        """The voice and the format that it takes where it stands in for a provider that knows others: its usual ones."""
+        """Return the voice and the format for a request to another provider: the defaults for unknown ones."""
         try:
             voice = await self.named(name)
         except ApiError as error:
@@ -128,19 +118,20 @@ class Voice:
     async def speak(
         self, text: str, file: BinaryIO, *, voice: str, speed: float, format: str, most_seconds: float, account_id: str = ""
     ) -> Spoken:
-        """Speaks into the empty `file` as a `voice` of `named`, in a `format` of `formats`, no longer than `most_seconds`.
+        """Speak into the empty `file` with a `voice` of `named` in a `format` of `formats`, for at most `most_seconds`.
 
-        Raises UpstreamFault, and ApiError `overloaded`, `storage_unavailable`.
+        Raises UpstreamFault, and ApiError `overloaded` and `storage_unavailable`.
         """
         language, variant, pitch = VOICES.get(voice) or (*voice.partition("+")[::2], 50)
         if voice in VOICES:
             language = _language_of(text) or language
-        words_per_minute = max(round(_WORDS_PER_MINUTE * speed), _SLOWEST)
+        # The pause between words for a speed below eSpeak's slowest, in its unit, here about 32 ms.
+        missing_seconds = _WORD_SECONDS / speed - _WORD_SECONDS * _WORDS_PER_MINUTE / _SLOWEST
         order = {
             "input": text,
             "voice": f"{language}+{variant}" if variant else language,
-            "words_per_minute": words_per_minute,
-            "gap": _gap(speed),
+            "words_per_minute": max(round(_WORDS_PER_MINUTE * speed), _SLOWEST),
+            "gap": max(round(missing_seconds / 0.0315), 0),
             "pitch": pitch,
             "seconds": most_seconds,
             "format": format,
@@ -151,7 +142,7 @@ class Voice:
 
     async def _ask(self, order: dict[str, Any], file: BinaryIO | None = None, account_id: str = "") -> Any:
         if (found := engine()) is None:
-            raise ApiError("model_not_found", "There is no voice here: install espeak-ng, or the extra 'voice' of this service.")
+            raise ApiError("model_not_found", "There is no voice: install espeak-ng, or the extra 'voice' of this service.")
         answer = orjson.loads(await self._pool.run({**order, "engine": found}, file, account_id=account_id))
         if "errno" in answer:
             raise ApiError("storage_unavailable") from OSError(answer["errno"], answer["error"])
@@ -161,7 +152,7 @@ class Voice:
 
 
 def engine() -> dict[str, str] | None:
-    """Where eSpeak NG is: the system's program, else the library of the extra `voice`; None if there is neither."""
+    """Return the location of eSpeak NG: the system's program, else the library of the extra `voice`, or None."""
     return _engine_on(os.environ.get("PATH"))
 
 
@@ -184,16 +175,9 @@ def _installed(command: str) -> list[str] | None:
 
 
 def _language_of(text: str) -> str | None:
-    """The language of the script that most letters of the text are of; None for the Latin one."""
-    scripts = [unicodedata.name(character, "").split(" ")[0] for character in text[:_JUDGED_LENGTH] if character.isalpha()]
+    scripts = [unicodedata.name(character, "").split(" ")[0] for character in text[:_SCRIPT_SAMPLE_LENGTH] if character.isalpha()]
     foreign = [_SCRIPTS[script] for script in scripts if script in _SCRIPTS]
     if len(foreign) * 2 <= len(scripts):
         return None
-    # Japanese is written with Chinese characters too.
+    # Japanese also has Chinese characters.
     return "ja" if "ja" in foreign else max(set(foreign), key=foreign.count)
-
-
-def _gap(speed: float) -> int:
-    """The pause between words that makes up for what eSpeak cannot speak slower: in its unit, here about 32 ms."""
-    missing_seconds = _WORD_SECONDS / speed - _WORD_SECONDS * _WORDS_PER_MINUTE / _SLOWEST
-    return max(round(missing_seconds / 0.0315), 0)

@@ -77,7 +77,6 @@ async def add_content(
 
 
 def _cut(chunks: list[bytes]) -> tuple[list[bytes], bytes]:
-    """Return the pieces of `chunks` and their hash."""
     pieces, held, digest = [], bytearray(), hashlib.sha256()
     for chunk in chunks:
         digest.update(chunk)
@@ -90,7 +89,6 @@ def _cut(chunks: list[bytes]) -> tuple[list[bytes], bytes]:
 
 
 def _add_pieces(tx: sqlite3.Connection, account_id: str, content_id: str, pieces: list[bytes], first: int) -> None:
-    """Add some of the pieces, from the number `first` on."""
     numbers = range(first, min(first + _PIECES_AT_ONCE, len(pieces)))
     try:
         if first == 0:

@@ -237,7 +237,6 @@ def _repeats(line: str, recalled: set[str]) -> bool:
 
 
 def _cut(text: str, forms: set[str], most: int) -> str:
-    """Return `text`, or the part of a long one with the most words."""
     if len(text) <= most:
         return text
     places = [start for start, _ in places_of(text, forms)]

@@ -113,7 +113,6 @@ def _newest_by_conversation(
 def _snippets(
     conn: sqlite3.Connection, conversation: Conversation, place: int | None, words: set[str], beginning: str | None
 ) -> list[dict[str, Any]]:
-    """Return the parts of the title, and of the text around one of the words in a message."""
     found = []
     if conversation.title is not None and places_of(conversation.title, words, beginning):
         found.append({"message_id": None, "parts": _parts(conversation.title, words, beginning)})
@@ -132,7 +131,6 @@ def _snippets(
 
 
 def _parts(text: str, words: set[str], beginning: str | None) -> list[dict[str, Any]]:
-    """Split `text` into parts that were found and others."""
     parts, at = [], 0
     for start, end in places_of(text, words, beginning):
         if start > at:

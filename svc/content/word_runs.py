@@ -224,7 +224,6 @@ def _places_of(conn: sqlite3.Connection, account_id: str, word: str, most: int) 
 
 
 def _places_beginning(conn: sqlite3.Connection, account_id: str, beginning: str, most: int) -> set[str]:
-    """Return the places of all words that begin so, and the `most` newest of common words."""
     found: set[str] = set()
     common: set[str] = set()
     for run, first, text in _blocks_at(conn, account_id, beginning):
@@ -278,7 +277,6 @@ def _new_run(tx: sqlite3.Connection, account_id: str, level: int) -> int:
 
 
 def _merge_level(tx: sqlite3.Connection, account_id: str, level: int) -> None:
-    """Begin to merge the complete runs of a level if there are enough."""
     rows = tx.execute(
         """
         SELECT id FROM word_runs WHERE account_id = ? AND level = ? AND into_run IS NULL
@@ -358,7 +356,6 @@ def _purge_some(tx: sqlite3.Connection, purge_id: int, account_id: str, last_run
 
 
 def _live_lines(tx: sqlite3.Connection, account_id: str, lines: list[str]) -> list[str]:
-    """Return the lines of texts that are still stored."""
     titles = slice(bisect_left(lines, "="), bisect_left(lines, ">"))
     live: list[str] = []
     for mark, part in (("", lines[: titles.start]), ("=", lines[titles]), ("", lines[titles.stop :])):

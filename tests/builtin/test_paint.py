@@ -204,7 +204,7 @@ def test_the_largest_picture_takes_little_time_whatever_the_prompt_asks_for() ->
     assert max(sizes) < 5_000_000
 
 
-# --- what a prompt refuses, and what is told
+# --- what a prompt refuses, and the description
 
 
 class Counting(Stage):
@@ -260,7 +260,7 @@ def test_what_a_prompt_refuses_is_left_out_and_the_rest_is_drawn(prompt: str, ke
     for variation in range(3):
         scene, counted = drawn(prompt, variation)
         assert set(scene.things) == set(kept.split())
-        assert not counted.keys() & set(refused.split()), scene.told
+        assert not counted.keys() & set(refused.split()), scene.description
 
 
 def test_places_hours_and_weather_can_be_refused_too() -> None:
@@ -298,15 +298,15 @@ WORDS = [
 
 
 @given(st.lists(st.sampled_from(WORDS), max_size=12), st.integers(0, 3))
-def test_what_is_told_is_what_is_drawn(words: list[str], variation: int) -> None:
+def test_description_names_exactly_what_is_drawn(words: list[str], variation: int) -> None:
     scene, counted = drawn(" ".join(words), variation)
     if scene.place == "abstract":
-        assert scene.told.startswith("An abstract composition of shapes")
+        assert scene.description.startswith("An abstract composition of shapes")
         return
     numbers = {"a": 1, "an": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "70": 70}
     told = {
         match[3]: numbers[match[1].lower()]
-        for match in re.finditer(rf"(?i)\b({'|'.join(numbers)}) (\w+ )?({'|'.join(scene.things)})(?:e?s)?\b", scene.told)
+        for match in re.finditer(rf"(?i)\b({'|'.join(numbers)}) (\w+ )?({'|'.join(scene.things)})(?:e?s)?\b", scene.description)
         if scene.things
     }
     # What a place has of its own, pines for instance, is told with it.
@@ -314,7 +314,7 @@ def test_what_is_told_is_what_is_drawn(words: list[str], variation: int) -> None
     assert all(counted[name] >= count for name, count in told.items())
     shown = {"sun": "the sun", "moon": "the moon", "cloud": "clouds", "star": "stars", "bird": "birds", "rainbow": "rainbow"}
     for figure, name in shown.items():
-        assert (counted[figure] > 0) == (name in scene.told), (figure, scene.told)
+        assert (counted[figure] > 0) == (name in scene.description), (figure, scene.description)
     assert not counted.keys() & scene.without
 
 
@@ -323,10 +323,10 @@ def test_what_is_told_is_what_is_drawn(words: list[str], variation: int) -> None
 )
 def test_a_prompt_of_negations_alone_takes_little_time(prompt: str) -> None:
     began = time.process_time()
-    assert Scene(prompt).told
+    assert Scene(prompt).description
     assert time.process_time() - began < 0.5
 
 
 def test_the_painter_stays_small() -> None:
     lines = [line for path in Path(canvas_module.__file__).parent.glob("*.py") for line in path.read_text().splitlines()]
-    assert len(lines) <= 900 and max(map(len, lines)) <= 130
+    assert len(lines) <= 830 and max(map(len, lines)) <= 130

@@ -1,4 +1,4 @@
-"""The speaker: text in pieces, spoken by eSpeak NG up to the cap, into files of each format."""
+"""The speaker: text in chunks, spoken by eSpeak NG up to the cap, into files of each format."""
 
 import array
 import os
@@ -16,8 +16,8 @@ from tests.support.voice import TEXT, program, samples, say
 
 def test_resampling_keeps_the_wave() -> None:
     wave_in = array.array("h", [round(10_000 * ((index % 100) / 50 - 1)) for index in range(22_050)])
-    pieces = [wave_in[start : start + 997].tobytes() for start in range(0, len(wave_in), 997)]
-    wave_out = array.array("h", b"".join(speak.resampled(iter(pieces), 22_050)))
+    chunks = [wave_in[start : start + 997].tobytes() for start in range(0, len(wave_in), 997)]
+    wave_out = array.array("h", b"".join(speak.resampled(iter(chunks), 22_050)))
     assert 24_000 <= len(wave_out) <= 24_200
     assert all(abs(wave_out[160 * block] - wave_in[147 * block]) <= 1 for block in range(149))
 
@@ -76,10 +76,10 @@ sys.stdout.buffer.write(b"RIFF" + bytes(20) + struct.pack("<I", 22050) + bytes(1
 @pytest.mark.parametrize("text", ["." * 100_000, ". " * 50_000, "\n" * 100_000, "。" * 100_000, " " * 100_000, "?!" * 50_000])
 def test_a_long_run_of_stops_is_split_in_linear_time_and_nothing_is_lost(text: str) -> None:
     began = time.thread_time()
-    pieces = list(speak.pieces(text))
-    assert time.thread_time() - began < 1 and "".join(pieces) == text and max(map(len, pieces)) <= 400
+    chunks = list(speak.chunks(text))
+    assert time.thread_time() - began < 1 and "".join(chunks) == text and max(map(len, chunks)) <= 400
 
 
 def test_a_text_is_split_between_sentences() -> None:
-    assert list(speak.pieces("One. " * 100)) == ["One. " * 80, "One. " * 20]
-    assert list(speak.pieces("今天。" * 200)) == ["今天。" * 133, "今天。" * 67]
+    assert list(speak.chunks("One. " * 100)) == ["One. " * 80, "One. " * 20]
+    assert list(speak.chunks("今天。" * 200)) == ["今天。" * 133, "今天。" * 67]

@@ -1,5 +1,5 @@
-"""The painter, a program that the server starts as a process of its own: it imports the standard library and itself alone.
+"""The painter, a program in a process of its own. It imports only the standard library and itself.
 
-prompt -> negation.py (what it refuses) -> scene.py (what it means, and what is told of it)
-       -> paint.py (places.py, figures.py: the shapes of things.py) -> canvas.py (pixels) -> PNG
+prompt -> negation.py (refused words) -> scene.py (the meaning of the others, and its description)
+       -> paint.py (places.py, figures.py with the shapes of things.py) -> canvas.py (pixels) -> PNG
 """

@@ -1,7 +1,7 @@
-"""A picture in memory: anti-aliased shapes, translucent layers and glows in plain Python, and the PNG file that it becomes.
+"""A picture in memory: anti-aliased shapes, translucent layers and glows in plain Python, and its PNG file.
 
-The three colours lie in planes of their own: so a stretch of a row is painted by one slice assignment, or blended by one
-`bytes.translate`, at the speed of C. Coordinates are pixels, y grows downward, and shapes may reach over the edges.
+Each colour has a plane of its own, so that one slice assignment paints part of a row, and one `bytes.translate` blends it, at the
+speed of C. Coordinates are pixels, y grows downward, and shapes may extend beyond the edges.
 """
 
 import math
@@ -13,37 +13,36 @@ from itertools import pairwise
 
 Color = tuple[int, int, int]
 Point = tuple[float, float]
-Stops = Sequence[Color]  # from top to bottom, evenly spread
+Stops = Sequence[Color]  # from top to bottom, at equal distances
 
 BLACK, WHITE = (0, 0, 0), (255, 255, 255)
 _SUBROWS, _ALPHAS, _FAINT, _MOST_RINGS = 4, 256, 0.004, 80
 
 
 def color(text: str) -> Color:
-    """`#rrggbb` as a colour."""
+    """Return the colour `#rrggbb`."""
     return int(text[1:3], 16), int(text[3:5], 16), int(text[5:7], 16)
 
 
 def mix(first: Color, second: Color, share: float) -> Color:
-    """`first` with `share` (0..1) of `second`."""
+    """Return `first` with `share` (0..1) of `second`."""
     red, green, blue = (round(a + (b - a) * share) for a, b in zip(first, second, strict=True))
     return red, green, blue
 
 
 def between(stops: Stops, share: float) -> Color:
-    """The colour at `share` (0..1) of the way from the first of the colours to the last."""
+    """Return the colour at `share` (0..1) of the way from the first colour to the last."""
     place = min(max(share, 0), 1) * (len(stops) - 1)
     return mix(stops[int(place)], stops[min(int(place) + 1, len(stops) - 1)], place % 1)
 
 
 @lru_cache(maxsize=8192)
 def _blend(value: int, alpha: int) -> bytes:
-    """What becomes of each byte when `value` is laid over it with `alpha` of `_ALPHAS`."""
     return bytes((old * (_ALPHAS - alpha) + value * alpha + _ALPHAS // 2) // _ALPHAS for old in range(256))
 
 
 class Canvas:
-    """A picture of `width` times `height` pixels, black at first."""
+    """A picture of `width` times `height` pixels. It begins black."""
 
     def __init__(self, width: int, height: int) -> None:
         self.width, self.height = width, height
@@ -61,9 +60,9 @@ class Canvas:
                 plane[begin:stop] = plane[begin:stop].translate(_blend(value, level))
 
     def fill(self, outlines: Sequence[Sequence[Point]], stops: Stops, alpha: float = 1.0, holes: int = 0) -> None:
-        """Paints polygons as one shape, of which no part is painted twice; the last `holes` of them are cut out of the others.
+        """Paint polygons as one shape without double coverage; the last `holes` of them are cut out of the others.
 
-        It is exact along x, and takes four lines to a row along y.
+        Coverage is exact along x, and has four samples for each row along y.
         """
         edges = []
         for number, points in enumerate(outlines):
@@ -97,7 +96,7 @@ class Canvas:
                     self._span(row, pixel, following, shade, min(covered / _SUBROWS, 1.0) * alpha)
 
     def glow(self, outline: Sequence[Point], shade: Color, alpha: float) -> None:
-        """Light in an ellipse, from `alpha` in its middle to nothing at its outline."""
+        """Paint light in an ellipse, from `alpha` in its centre to 0 at its outline."""
         (left, right), (top, bottom) = ((min(places), max(places)) for places in zip(*outline, strict=True))
         x, y, width, height = (left + right) / 2, (top + bottom) / 2, (right - left) / 2, (bottom - top) / 2
         rings = min(_MOST_RINGS, 4 + int(min(width, height)), 8 + int(alpha * 128))
@@ -111,7 +110,7 @@ class Canvas:
                     self._span(row, round(x + inner), round(x + outer), shade, level)
 
     def mirror(self, top: int) -> None:
-        """Lays half of what is above row `top` upside down over what is below it, as water does that moves a little."""
+        """Blend the rows above `top`, upside down and with small waves, into the rows below it, like water."""
         width, tall = self.width, self.height - top
         sevens = int.from_bytes(b"\x7f" * width, "little")
         for down in range(tall):
@@ -122,11 +121,11 @@ class Canvas:
                 row = plane[above : above + width]
                 row = row[:1] * shift + row[: width - shift] if shift > 0 else row[-shift:] + row[-1:] * -shift
                 first, second = int.from_bytes(row, "little"), int.from_bytes(plane[here : here + width], "little")
-                # The average of all bytes at once: what both have, and half of what only one has.
+                # The average of all bytes at once: the common bits, and half of the others.
                 plane[here : here + width] = ((first & second) + ((first ^ second) >> 1 & sevens)).to_bytes(width, "little")
 
     def png(self) -> bytes:
-        """The picture as a PNG, 8 bits a colour. Without a filter: on flat shapes none makes it smaller."""
+        """Return the picture as a PNG with 8 bits for each colour. No filter makes flat shapes smaller."""
         pixels, size = bytearray(3 * self.width * self.height), 3 * self.width
         for offset, plane in enumerate(self._planes):
             pixels[offset::3] = plane

@@ -1,14 +1,14 @@
-"""Reads the figures of things.py: what they are called, where they belong, and the shapes that they consist of.
+"""Reads the figures of things.py: their words, their homes, and their shapes.
 
-A figure is `name~jitter | colours | where height home: words | shapes`. It stands on `land`, on `water`, in a `meadow` or in the
-`air`, so many hundredths of the picture's shorter side high; chance bends it by up to `jitter`. Shapes are parted by `;`, each
-`when?n*kind paint points`; points are hundredths of its height from the middle of its foot, y upward, the light from the left.
-when  `lit` after dark, `snow` in winter; n: so many, turned around the first point
+A figure is `name~jitter | colours | where height home: words | shapes`. It is on `land`, on `water`, in a `meadow` or in the
+`air`. Its height is in hundredths of the picture's shorter side, and it is bent at random by up to `jitter`. Shapes are separated
+by `;`: `when?n*kind paint points`. Points are hundredths of the height from the foot's middle, y upward, lit from the left.
+when  `lit` after dark, `snow` in winter; n: copies around the first point
 kind  area (a polygon), line (after its thickness, or that of both ends), glow (x,y,half axes), discs (x,y,radius or x,y,half
-      axes, and -1 for a hole in the others, which come first), panes (two corners of rows of windows);
-      before it `~` rounds the outline, `&` adds its mirror image to it, `=` draws the mirror image as well
-paint top:middle:bottom@opacity of 100; each a colour of the scene, a word or #rrggbb; lighter +20, darker -20, in haze ~20;
-      `!` keeps them as they are at every distance and hour
+      axes; then -1 for a hole in the discs before it), panes (two corners of rows of windows);
+      the prefix `~` rounds the outline, `&` adds its mirror image to it, `=` also draws the mirror image
+paint top:middle:bottom@opacity of 100; each is a colour of the scene, a word or #rrggbb; lighter +20, darker -20, in haze ~20;
+      `!` keeps the colours at every distance and hour
 """
 
 import cmath
@@ -24,7 +24,7 @@ from svc.builtin.painter.things import TABLE
 _SHAPE = re.compile(r"(?:(lit|snow)\?)?(?:(\d+)\*)?([~&=]*)(area|line|glow|discs|panes) (!?)(\S+?)(?:@(\d+))? (.+)")
 
 
-# When it shows, its kind, whether it keeps its colours, these, its opacity, its outlines, and how many of them are holes.
+# When it is visible, its kind, whether it keeps its colours, the colours, the opacity, the outlines, and the number of holes.
 Shape = tuple[str | None, str, bool, list[str], float, list[list[complex]], int]
 
 
@@ -39,14 +39,14 @@ class Figure(NamedTuple):
 
 
 def entries(table: str) -> Iterator[list[str]]:
-    """The columns of each entry of a table: an entry begins at the left edge, its other lines are indented."""
+    """Yield the columns of each entry of a table. The first line of an entry is not indented, the others are."""
     for entry in re.split(r"\n(?=\w)", table.strip()):
         yield [column.strip() for column in entry.split("|")]
 
 
 @cache
 def shapes(text: str) -> list[Shape]:
-    """Raises ValueError for a text that is no shape."""
+    """Return the shapes of a text. Raises ValueError for a text that is no shape."""
     return [_shape(shape.strip()) for shape in re.split(r";|\n", text)]
 
 
@@ -85,7 +85,7 @@ def _oval(center: complex, width: float, height: float) -> list[complex]:
 
 
 def _curve(points: list[complex]) -> list[complex]:
-    """A smooth line through the points (Catmull-Rom)."""
+    """Return a smooth line through the points (Catmull-Rom)."""
     smooth, known = [], [points[0], *points, points[-1]]
     for a, b, c, d in zip(known, known[1:], known[2:], known[3:], strict=False):
         for t in (step / 6 for step in range(6)):
@@ -95,7 +95,7 @@ def _curve(points: list[complex]) -> list[complex]:
 
 
 def _stroke(points: list[complex], thick: float, end: float) -> list[complex]:
-    """The outline of a line through the points, `thick` at its first and `end` at its last."""
+    """Return the outline of a line through the points, `thick` at the first and `end` at the last."""
     left, right = [], []
     for index, point in enumerate(points):
         along = points[min(index + 1, len(points) - 1)] - points[max(index - 1, 0)]

@@ -1,13 +1,13 @@
-"""Finds what a prompt asks to leave out: "no cats or dogs", "a beach without birds", "not at night", "cloudless", "cat-free"."""
+"""Find the negated words of a prompt: "no cats or dogs", "a beach without birds", "not at night", "cloudless", "cat-free"."""
 
 import re
 from collections.abc import Callable, Sequence
 
-# Behind a negator they make no negation: "not only cats", "no less than three", "not so dark".
+# After a negator these words make no negation: "not only cats", "no less than three", "not so dark".
 _NO_NEGATION = {
     *("only", "just", "less", "fewer", "more", "longer", "matter", "doubt", "without", "far", "so", "too", "very", "quite"),
 }
-# How many words behind a negator may be what it negates; "zero gravity" negates nothing else.
+# The number of words after a negator that it may negate; "zero gravity" negates nothing else.
 _NEGATORS = {
     **dict.fromkeys(("no", "not", "without", "neither", "nor", "minus", "lacking", "except", "avoid", "exclude", "omit"), 6),
     **dict.fromkeys(("zero", "0"), 1),
@@ -23,9 +23,9 @@ _BEHIND_A_JOIN, _LIST = 3, 10
 
 
 def kept_and_refused(text: str, known: Callable[[str], bool], colors: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return the words of a prompt in lower case without the negated ones, and the `known` words that are to be left out.
+    """Return the words of a prompt in lower case without the negated ones, and the negated `known` words.
 
-    A negated word with a colour or another qualifier ("no black cats", "no other cats") is only passed over.
+    A negated word with a colour or another qualifier ("no black cats", "no other cats") is in neither list.
     """
     text = re.sub(r"([^\W_]+)-free\b", r"without \1;", re.sub("n['\u2019]t\\b", " not ", text))
     tokens = re.findall(r"[^\W_]+|[,.;:!?\n]", text)
@@ -52,12 +52,12 @@ def kept_and_refused(text: str, known: Callable[[str], bool], colors: Sequence[s
 
 
 def _ends(before: str, token: str, behind: Sequence[str], found: bool) -> bool:
-    """Whether a negation ends at a token; `found` says that the word before is what it negates."""
-    goes_on = behind and behind[0] not in _ARTICLES and not behind[0].isdecimal()
-    if token == ",":  # a list of what is left out has an "or" before its last word
-        return not (goes_on and {"or", "nor"}.intersection(behind))
+    """Return whether a negation ends at a token. `found`: the word before is a negated word."""
+    continues = behind and behind[0] not in _ARTICLES and not behind[0].isdecimal()
+    if token == ",":  # a negated list has an "or" before its last word
+        return not (continues and {"or", "nor"}.intersection(behind))
     if token in ("or", "nor"):
         return False
     if token == "and":
-        return not (goes_on and behind[0] not in _PREPOSITIONS | _ENDS)
+        return not (continues and behind[0] not in _PREPOSITIONS | _ENDS)
     return found or token in _ENDS or not token[0].isalnum() or (token in _PREPOSITIONS and before not in _NEGATORS)

@@ -1,6 +1,6 @@
-"""The process: reads a JSON line `{prompt, width, height, variation}` from stdin; writes a line that says what it is, and a PNG.
+"""The process: reads a JSON line `{prompt, width, height, variation}` from stdin, and writes a line of description and a PNG.
 
-A scene is painted from far to near: the light, the land and the weather that places.py tells in layers, and the figures in them.
+A scene is painted from far to near: the sky, the layers of land and weather in places.py, and the figures.
 """
 
 import json
@@ -20,7 +20,7 @@ _CPU_SECONDS, _MEMORY_BYTES = 40, 512 * 1024 * 1024
 
 
 class Stage:
-    """A canvas with its scene. `unit` is a hundredth of the shorter side; `light` is where sun or moon stands."""
+    """A canvas with its scene. `unit` is a hundredth of the shorter side; `light` is the position of the sun or moon."""
 
     def __init__(self, canvas: Canvas, scene: Scene) -> None:
         self.canvas, self.scene, self.chance = canvas, scene, scene.chance
@@ -31,7 +31,7 @@ class Stage:
         self.light = (self.width * (0.5 - self.side * self.chance.uniform(0.12, 0.24)), self.horizon - self.height * high)
         self.dark = scene.time in places.DARK
         self.lit = self.dark or scene.time in places.DIM
-        self.near = 1.0  # how near what is painted now lies: 0 is the farthest, 1 the nearest
+        self.near = 1.0  # the distance of the current layer: 0 is the farthest, 1 the nearest
         ones = sum(count for name, (count, _) in scene.things.items() if FIGURES[name].where != "meadow")
         spots = [(one + self.chance.uniform(0.35, 0.65)) / ones for one in range(ones)]
         self.spots = self.chance.sample(spots, ones) if ones > 1 else [0.5 + self.side * 0.16]
@@ -43,7 +43,6 @@ class Stage:
         self.colors["window"] = color("#b0cede" if scene.time in ("day", "spring") else "#ffd070")
 
     def paint(self) -> None:
-        """Paints it all, from far to near."""
         abstract = self.scene.place == "abstract"
         self._wash(0, self.sky if abstract else [*self.sky, self.sky[3], self.sky[3]])
         for name, (_, layers) in WEATHER.items():
@@ -69,13 +68,13 @@ class Stage:
         self.canvas.fill([[(0, top), (self.width, top), (self.width, self.height), (0, self.height)]], stops)
 
     def _depth(self, near: float) -> Color:
-        """The colour of land that lies so near: what is far takes on the colour of the sky."""
+        """Return the colour of land at this distance: far land has more of the sky's colour."""
         return mix(between(self.lands, near), self.sky[3], 0.45 * (1 - near) ** 2)
 
     def ridge(self, down: float, tall: float, waves: float, near: float, drop: float = 0) -> None:
-        """Land with about `waves` crests of `tall` units that begins `down` hundredths of the way from the horizon to the bottom.
+        """Paint land with about `waves` crests of `tall` units, from `down` hundredths of the way from the horizon to the bottom.
 
-        It lies `near` hundredths near (below 0 it is a line to scatter figures on), and falls by `drop` units toward the light.
+        Its distance is `near` hundredths; below 0 it is only a line for figures. It falls by `drop` units toward the light.
         """
         base, self.near = self.horizon + (self.height - self.horizon) * down / 100, near / 100
         parts = [(waves * often, weight, self.chance.uniform(0, 6.28)) for often, weight in ((1, 0.28), (2.1, 0.14), (4.3, 0.06))]
@@ -93,7 +92,7 @@ class Stage:
             self.canvas.fill([[(0, self.height * 1.2), *crest, (self.width, self.height * 1.2)]], (shade, foot, foot))
 
     def water(self, down: float) -> None:
-        """Water from `down` hundredths of the way from the horizon to the bottom, which mirrors what is painted by now."""
+        """Paint water from `down` hundredths of the way from the horizon to the bottom. It mirrors the picture above it."""
         self.shore = self.horizon + (self.height - self.horizon) * down / 100
         deep, bright = mix(self.sky[0], self.lands[-1], 0.45), mix(self.sky[3], self.sky[1], 0.42)
         self._wash(self.shore, [bright, mix(bright, deep, 0.62), deep])
@@ -103,7 +102,7 @@ class Stage:
             self.scatter("glint", "path", 110, 0.25, 0.75)
 
     def scatter(self, name: str, area: str, count: int, low: float, high: float, shade: Color | None = None) -> None:
-        """Paints `count` figures, from `low` units high for the farthest to `high` for the nearest."""
+        """Paint `count` figures, `low` units high for the farthest and `high` for the nearest."""
         width, height, horizon, chance = self.width, self.height, self.horizon, self.chance
         first, last = {
             "sky": (0.92 * horizon, 0.06 * horizon), "air": (0.5 * horizon, 0.8 * horizon), "all": (0, 1.02 * height),
@@ -126,7 +125,7 @@ class Stage:
             self.draw(name, x, y, size, shade)
 
     def draw(self, name: str, x: float, foot: float, tall: float, shade: Color | None = None) -> None:
-        """Paints a figure `tall` pixels high, in the colour `shade` or one of its usual ones, with its foot at (`x`, `foot`)."""
+        """Paint a figure `tall` pixels high with its foot at (`x`, `foot`), in the colour `shade` or one of its own."""
         figure, unit, chance = FIGURES[name], tall / 100, self.chance
         self.colors["land"] = self.colors["main"] = self._depth(self.near)
         tint = min((0.42 if self.dark else 0.12) + 0.6 * (1 - self.near), 0.9)
@@ -145,12 +144,12 @@ class Stage:
             if (when == "lit" and not self.lit) or (when == "snow" and self.scene.time != "winter"):
                 continue
             shades = [self._shade(text, 0 if keep else tint) for text in paint]
-            # Not behind all windows is somebody at home.
-            seen = [[at(point) for point in points] for points in outlines if kind != "panes" or chance.random() < 0.5]
+            # Only half of the windows are lit.
+            visible = [[at(point) for point in points] for points in outlines if kind != "panes" or chance.random() < 0.5]
             if kind == "glow":
-                self.canvas.glow(seen[0], shades[0], alpha)
+                self.canvas.glow(visible[0], shades[0], alpha)
             else:
-                self.canvas.fill(seen, shades, alpha, holes)
+                self.canvas.fill(visible, shades, alpha, holes)
 
     def _shade(self, text: str, tint: float) -> Color:
         name, tones = re.findall(r"(#[0-9a-f]{6}|[a-z]+)(.*)", text)[0]
@@ -161,20 +160,19 @@ class Stage:
 
 
 def picture(prompt: str, width: int, height: int, variation: int = 0) -> tuple[str, bytes]:
-    """Return what was drawn for a prompt, in words, and its PNG of `width` times `height` pixels; each `variation` (from 0) is
-    another picture."""
+    """Return a description and a PNG for a prompt. Each `variation` (from 0) is another picture."""
     canvas, scene = Canvas(width, height), Scene(prompt, variation)
     Stage(canvas, scene).paint()
-    return scene.told, canvas.png()
+    return scene.description, canvas.png()
 
 
 def main() -> None:
-    os.nice(15)  # the server, which answers everybody, goes first
+    os.nice(15)  # the server goes first
     resource.setrlimit(resource.RLIMIT_CPU, (_CPU_SECONDS, _CPU_SECONDS))
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))
     order = json.loads(sys.stdin.buffer.readline())
-    told, png = picture(order["prompt"], order["width"], order["height"], order["variation"])
-    sys.stdout.buffer.write(told.encode() + b"\n" + png)
+    description, png = picture(order["prompt"], order["width"], order["height"], order["variation"])
+    sys.stdout.buffer.write(description.encode() + b"\n" + png)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""What pictures are made of, as data: places, hours and weather with the words that name them, and what they look like.
+"""The places, hours and weather of pictures as data, with their words and their looks.
 
-A layer is a method of the stage with its numbers, or `figure area count low high`: figures of things.py, scattered over an area,
-the farthest and the nearest so many hundredths of the picture's shorter side high.
+A layer is a method of the stage with its numbers, or `figure area count low high`: figures of things.py, scattered over an area.
+`low` and `high` are the heights of the farthest and the nearest in hundredths of the picture's shorter side.
 """
 
 # A place, its words, and its layers from far to near.
@@ -28,7 +28,7 @@ city | city town skyline street downtown metropolis skyscraper tokyo paris londo
   mist row 3 4 8; ridge 50 0 1 90; slab row 10 9 26; tower row 8 10 30; water 52; ridge 90 0 1 100;
 """
 
-# An hour, season or mood, its words, and its colours: four of the sky from top to horizon, the light, far land and near land.
+# An hour, season or mood, its words, and its colours: four of the sky from the top, the light, far land and near land.
 TIMES = """
 night | night midnight moon moonlit star starry aurora firework | #040818 #0b1738 #1b3566 #38578a #f7f2d8 #274472 #060b1a
 sunset | sunset sundown romantic | #2b2a5e #8d3f7a #f0695a #ffc36b #fff2c4 #a3527a #24183a
@@ -58,21 +58,21 @@ rain | rain rainy rainstorm raining shower monsoon storm | drop all 220 2.5 5.5
 snow | snow snowing snowfall snowflake blizzard christmas | flake all 230 .4 1.2
 birds | bird gull seagull goose geese swallow crow raven | bird sky 7 1 2
 """
-# Hours of the night, of lamps that are lit already, and of a low sun; what the trees wear; usual hours of some places.
+# Hours of the night, of lit lamps, and of a low sun; the colours of leaves; the usual hours of some places.
 DARK, DIM, LOW = ("night", "neon"), ("dusk", "sunset", "storm"), ("sunset", "dawn", "golden", "dusk")
 LEAVES = {"autumn": "#ce5c24", "spring": "#f4b0c8", "winter": "#ced0e8"}
 LAND, TIMES_OF_LAND = ["hills", "mountains", "forest", "lake", "sea"], ["day", "golden", "sunset", "dawn", "dusk", "spring"]
 USUAL = {"desert": ["golden", "sunset"], "city": ["dusk", "night", "sunset"]}
 
 PHRASES = {"northern lights": "aurora", "christmas tree": "christmas pine", "pine tree": "pine", "palm tree": "palm"}
-# What is refused with a word beside what it names: the figures of places and weather that show it.
+# Words that only a refusal names, and the figures of places and weather that a refused name also removes.
 ONLY_REFUSED = {"sun": ["sun sunshine sunlight"], "trees": ["tree vegetation plant"]}
-SHOWN_BY = {
+FIGURES_OF = {
     "trees": "pine far palm tree flower", "pine": "pine far", "clouds": "cloud", "stars": "star spark", "birds": "bird",
     "mountains": "peak", "city": "tower slab spire", "desert": "dune", "fog": "mist", "snow": "winter",
 }  # fmt: skip
-# How a place, an hour and weather are told.
-TOLD = {
+# The words of a description.
+WORDS_FOR = {
     "sea": "by the sea", "lake": "by a lake", "mountains": "in the mountains", "hills": "in the hills", "forest": "in a forest",
     "desert": "in the desert", "city": "in a city by the water", "night": "at night", "sunset": "at sunset", "dawn": "at dawn",
     "dusk": "at dusk", "golden": "in golden light", "day": "by day", "storm": "under a stormy sky", "winter": "in winter",
@@ -88,7 +88,7 @@ olive #7d8033 teal #1e9a96 turquoise #33c3bd cyan #2cc0e0 blue #2f6fd6 indigo #3
 lavender #a78be0 magenta #d02fa0 pink #f07aa8 brown #8a5a34 maroon #803428 white #f6f4ee silver #b4bcc6 gray #84888c grey #84888c
 """
 
-# What cannot be seen or drawn becomes a composition of shapes, in colours of the ground and then of the shapes.
+# The layers of abstract compositions, and their colours: the ground and then the shapes.
 ABSTRACT = [
     "halo all 5 10 40; disc all 7 8 56; rings all 6 12 50; half all 5 14 50; disc all 6 2 9",
     "disc sky 1 40 30; ridge -70 12 1.3 0; ridge -40 12 1.1 20; ridge -10 12 1.5 40; ridge 20 11 1.2 60; ridge 52 10 1.6 90",

@@ -1,7 +1,6 @@
-"""What a picture shows: the words of the prompt become a place, an hour, weather, colours and things; chance does the rest.
+"""The content of a picture: the words of the prompt become a place, an hour, weather, colours and things. The rest is random.
 
-The chance is drawn from the whole prompt, so the same prompt makes the same picture and another one makes another. `told` says in
-words what is drawn, which is not all that a prompt may ask for.
+The prompt is the seed, so the same prompt makes the same picture. `description` names only what is drawn.
 """
 
 import hashlib
@@ -23,7 +22,7 @@ _COLOR_NAMES = {shade: name for name, shade in COLORS.items()}
 
 
 def _forms(table: Mapping[str, list[str]]) -> dict[str, list[str]]:
-    """The names of the rows of a table by the words, in the singular and plural, that name them."""
+    """Return the names of a table's rows by their words, in the singular and plural."""
     known: dict[str, list[str]] = {}
     for name, (names, *_) in table.items():
         for one in names.split():
@@ -34,14 +33,14 @@ def _forms(table: Mapping[str, list[str]]) -> dict[str, list[str]]:
 
 _THING_WORDS = _forms({name: [" ".join(figure.words)] for name, figure in FIGURES.items()})
 _PLACE_WORDS, _TIME_WORDS, _WEATHER_WORDS, _REFUSED_WORDS = map(_forms, (PLACES, TIMES, WEATHER, places.ONLY_REFUSED))
-Things = dict[str, tuple[int, Color | None]]  # by name: how many of it, and the colour that the prompt gives it
+Things = dict[str, tuple[int, Color | None]]  # by name: the number, and the colour of the prompt
 
 
 class Scene:
-    """What to paint for `prompt`; each `variation` of it is another scene. Its place is `abstract` if it names nothing known.
+    """The content of a picture of `prompt`; each `variation` is another one. The place is `abstract` without a known word.
 
     `colors` are four of the sky, the light, and the land from far to near, or the shapes of an abstract composition. `without`
-    are the things, figures, places, times and weather that the prompt refuses.
+    are the refused things, figures, places, times and weather.
     """
 
     def __init__(self, prompt: str, variation: int = 0) -> None:
@@ -87,22 +86,21 @@ class Scene:
             self.colors[number] = mix(self.colors[number], tints[0], 0.3)
 
     def _allowed(self, names: list[str]) -> list[str]:
-        """Those that the prompt does not refuse; all of them where it refuses all."""
         return [name for name in names if name not in self.without] or names
 
     @property
-    def told(self) -> str:
-        """What is drawn, in a sentence."""
+    def description(self) -> str:
+        """Return a sentence about the picture."""
         if self.place == "abstract":
             return f"An abstract composition of shapes{f' in {self.tint}' if self.tint else ''}."
         things = [_counted(name, count, shade) for name, (count, shade) in self.things.items()]
-        behind = [name for name in WEATHER if name in self.weather and name in places.TOLD]
+        behind = [name for name in WEATHER if name in self.weather and name in places.WORDS_FOR]
         if "cloud" not in self.without and self.weather & {"sun", "moon"} and "clouds" not in behind:
             behind.append("clouds")
         place = "hills" if self.place == "forest" and "pine" in self.without else self.place
-        told = f"{_listed(things or ['a scene'])} {places.TOLD[place]} {places.TOLD[self.time]}"
-        told += f", with {_listed([places.TOLD[name] for name in behind])}" if behind else ""
-        return told[0].upper() + told[1:] + (f", tinted {self.tint}." if self.tint else ".")
+        text = f"{_listed(things or ['a scene'])} {places.WORDS_FOR[place]} {places.WORDS_FOR[self.time]}"
+        text += f", with {_listed([places.WORDS_FOR[name] for name in behind])}" if behind else ""
+        return text[0].upper() + text[1:] + (f", tinted {self.tint}." if self.tint else ".")
 
 
 def _counted(name: str, count: int, shade: Color | None) -> str:
@@ -117,10 +115,10 @@ def _listed(parts: list[str]) -> str:
 
 
 def _refused(word: str) -> list[str]:
-    """What a refused word names, with the figures of places and weather that show it."""
+    """Return the names of a refused word, with the figures of places and weather that show it."""
     names = [name for known in (_THING_WORDS, _WEATHER_WORDS, _REFUSED_WORDS) for name in _named([word], known)]
-    names = names or _named([word], _PLACE_WORDS) + _named([word], _TIME_WORDS)  # of words that name nothing else
-    return [*names, *(figure for name in names for figure in places.SHOWN_BY.get(name, "").split())]
+    names = names or _named([word], _PLACE_WORDS) + _named([word], _TIME_WORDS)  # only for words without another meaning
+    return [*names, *(figure for name in names for figure in places.FIGURES_OF.get(name, "").split())]
 
 
 def _is_known(word: str) -> bool:
@@ -128,7 +126,6 @@ def _is_known(word: str) -> bool:
 
 
 def _named(words: Iterable[str], known: Mapping[str, list[str]]) -> list[str]:
-    """What the words name, each once, in the order of the words."""
     return list(dict.fromkeys(name for word in words for name in known.get(word, ())))
 
 
