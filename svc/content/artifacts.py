@@ -54,11 +54,11 @@ class NewArtifact(NamedTuple):
     name: Annotated[str, _NAME]
     content_type: Annotated[str | None, _TYPE] = None
     project_id: Annotated[str | None, string.about("The project under which to file it.")] = None
-    content: Annotated[str | None, string.about("Text. Its type is `text/plain; charset=utf-8` if none is named.")] = None
+    content: Annotated[str | None, string.about("Text. Its type is `text/plain; charset=utf-8` by default.")] = None
     content_base64: Annotated[
         str | None,
         string.about(
-            "Standard base64 with its padding. Its type is `application/octet-stream` if none is named.",
+            "Standard base64 with its padding. Its type is `application/octet-stream` by default.",
             contentEncoding="base64",
             pattern="^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$",
         ),
@@ -68,21 +68,19 @@ class NewArtifact(NamedTuple):
 class ArtifactChanges(NamedTuple):
     name: Annotated[str | Absent, _NAME] = ABSENT
     content_type: Annotated[str | Absent, _TYPE] = ABSENT
-    project_id: Annotated[str | Absent | None, nullable(string).about("Null takes it out of its project.")] = ABSENT
+    project_id: Annotated[str | Absent | None, nullable(string).about("Null removes it from its project.")] = ABSENT
 
 
 NEW_ARTIFACT = record(
     "CreateArtifactRequest",
     NewArtifact,
-    "The content as text, or in base64, and not both; at most 32 MiB.",
+    "The content is text or base64, at most 32 MiB.",
     anyOf=[
         {"required": ["content"], "properties": {"content": {"type": "string"}, "content_base64": {"type": "null"}}},
         {"required": ["content_base64"], "properties": {"content_base64": {"type": "string"}, "content": {"type": "null"}}},
     ],
 )
-ARTIFACT_CHANGES = record(
-    "UpdateArtifactRequest", ArtifactChanges, "An absent field stays as it is.", example={"name": "notes.md"}
-)
+ARTIFACT_CHANGES = record("UpdateArtifactRequest", ArtifactChanges, "Missing fields do not change.", example={"name": "notes.md"})
 
 
 async def add_artifact(

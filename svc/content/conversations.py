@@ -16,12 +16,12 @@ from svc.slices import run_some
 TITLE_LENGTH = 200
 ROLES = ("system", "user", "assistant")
 _MADE_TITLE_LENGTH = 80
-_TITLE = nullable(label(TITLE_LENGTH)).about("Not blank, without control characters; null: made of the first message.")
+_TITLE = nullable(label(TITLE_LENGTH)).about("Not blank, without control characters. Null: taken from the first message.")
 
 
 class ConversationFields(NamedTuple):
     title: Annotated[str | Absent | None, _TITLE] = ABSENT
-    project_id: Annotated[str | Absent | None, nullable(string).about("The project under which it is filed; null: none.")] = (
+    project_id: Annotated[str | Absent | None, nullable(string).about("The project that it belongs to; null means none.")] = (
         ABSENT
     )
 
@@ -32,7 +32,7 @@ class NewMessage(NamedTuple):
 
 
 CONVERSATION_FIELDS = record(
-    "ConversationRequest", ConversationFields, "An absent field is null, or stays as it is.", example={"title": "Trains"}
+    "ConversationRequest", ConversationFields, "Missing fields are null, or do not change.", example={"title": "Trains"}
 )
 NEW_MESSAGE = record("CreateMessageRequest", NewMessage, example={"role": "user", "content": "When does it leave?"})
 

@@ -13,7 +13,7 @@ from svc.slices import run_some
 MOST_STEPS = 20
 _NAME = label(200).about("Not blank, without control characters.")
 _INSTRUCTIONS = text(100_000).about("The beginning of the system message of runs and conversations; null removes it.")
-_MAX_PLANNER_STEPS = integer(1, MOST_STEPS).about("The most steps of the project's agent runs; null: no cap.")
+_MAX_PLANNER_STEPS = integer(1, MOST_STEPS).about("The most steps of the project's agent runs; null means no limit.")
 
 
 class NewProject(NamedTuple):
@@ -34,7 +34,7 @@ NEW_PROJECT = record(
     example={"name": "Thesis", "instructions": "Answer in British English.", "max_planner_steps": 10},
 )
 PROJECT_CHANGES = record(
-    "UpdateProjectRequest", ProjectChanges, "An absent field stays as it is.", example={"max_planner_steps": None}
+    "UpdateProjectRequest", ProjectChanges, "Missing fields do not change.", example={"max_planner_steps": None}
 )
 
 
