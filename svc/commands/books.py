@@ -14,7 +14,7 @@ from typing import Any
 from svc.billing import matching, report, wallet
 from svc.billing.matching import Mismatch
 from svc.billing.stripe import Stripe
-from svc.commands.database import account_named, reading
+from svc.commands.database import account_named, printable, reading
 from svc.config import Config
 from svc.errors import ApiError
 from svc.ids import timestamp
@@ -69,7 +69,7 @@ def _ledger(config: Config, options: argparse.Namespace) -> int:
             continue
         for row in rows:
             amount, balance = dollars(row["amount_micros"]), dollars(row["balance_after_micros"])
-            print(f"{timestamp(row['created_at'])} {amount:>16} {balance:>16}  {_shown(row['description'])}")
+            print(f"{timestamp(row['created_at'])} {amount:>16} {balance:>16}  {printable(row['description'])}")
 
 
 def _report(config: Config, options: argparse.Namespace) -> int:
@@ -87,7 +87,7 @@ def _report(config: Config, options: argparse.Namespace) -> int:
         print(f"\n{part:44}{'count':>10}{'tokens in':>14}{'tokens out':>14}{dollars(sum(line.micros for line in own)):>18}")
         for line in own[:_SHOWN]:
             tokens = f"{line.input_tokens:>14}{line.output_tokens:>14}" if line.input_tokens or line.output_tokens else " " * 28
-            print(f"  {_shown(line.name):42}{line.count:>10}{tokens}{dollars(line.micros):>18}")
+            print(f"  {printable(line.name):42}{line.count:>10}{tokens}{dollars(line.micros):>18}")
         if len(own) > _SHOWN:
             print(f"  and {len(own) - _SHOWN} more, see --csv")
     return 0
@@ -105,9 +105,9 @@ def _payments(config: Config, options: argparse.Namespace) -> int:
         return 1 if found else 0
     for one in found:
         subject = one.checkout_id or one.session_id or "-"
-        print(f"{timestamp(one.since)} {subject} {dollars(one.micros)}: {_shown(one.text)}")
+        print(f"{timestamp(one.since)} {subject} {dollars(one.micros)}: {printable(one.text)}")
         if one.todo:
-            print(f"    {_shown(one.todo)}")
+            print(f"    {printable(one.todo)}")
     if deleted:
         returned = dollars(deleted_micros)
         print(f"{deleted} of deleted accounts with {returned} returned: nothing to book, 'svc report' counts them")
@@ -142,7 +142,3 @@ def _write_csv(rows: Iterable[Sequence[object]]) -> None:
 def _cell(value: object) -> object:
     """Quote a text that a spreadsheet would take as a formula: users choose email addresses and model names."""
     return f"'{value}" if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r")) else value
-
-
-def _shown(text: str) -> str:
-    return "".join(character if character.isprintable() else "\ufffd" for character in text)

@@ -33,3 +33,8 @@ def account_named(conn: sqlite3.Connection, name: str) -> Account:
     if account is None:
         raise StartError("there is no account with this email address or id; 'svc user list' lists them")
     return account
+
+
+def printable(text: str) -> str:
+    """Return a text for the terminal, without control characters."""
+    return "".join(character if character.isprintable() else "\ufffd" for character in text)

@@ -32,6 +32,7 @@ from svc.auth.openid import OpenID
 from svc.billing.stripe import Stripe
 from svc.builtin import provider as builtin
 from svc.certificates import check_certificate
+from svc.commands.database import printable
 from svc.config import SETTINGS, Config, IdentityProvider, MailServer, from_environ
 from svc.errors import ApiError, StartError, UpstreamFault
 from svc.inference import upstream
@@ -68,8 +69,7 @@ class Finding(NamedTuple):
 
     def line(self) -> str:
         """Return one line for a terminal, whatever the text contains."""
-        line = f"{self.grade:6}{self.about}: {self.text}"
-        return "".join(character if character.isprintable() else "\ufffd" for character in line)
+        return printable(f"{self.grade:6}{self.about}: {self.text}")
 
 
 def add_parsers(commands: Any) -> None:
@@ -168,11 +168,15 @@ def _folder(path: Path) -> Result:
     if not os.access(path, os.R_OK | os.W_OK | os.X_OK):
         return WRONG, f"this user cannot write to {path}. Run as the user of the service"
     owner = path.stat().st_uid
+    found: dict[Path, os.stat_result] = {}
     for file in (path, *path.rglob("*")):
-        found = file.lstat()
-        if found.st_uid != owner and file.name != "lost+found":
-            return WRONG, f"{file} belongs to user {found.st_uid}. Run chown -R {owner} {path}"
-        if stat.S_IMODE(found.st_mode) & 0o077 and owner == found.st_uid and not file.is_symlink():
+        with contextlib.suppress(FileNotFoundError):  # a running server has deleted it
+            found[file] = file.lstat()
+    for file, its in found.items():
+        if its.st_uid != owner and file.name != "lost+found":
+            return WRONG, f"{file} belongs to user {its.st_uid}. Run chown -R {owner} {path}"
+    for file, its in found.items():
+        if its.st_mode & 0o077 and its.st_uid == owner and not stat.S_ISLNK(its.st_mode):
             return LOOK, f"other users can read {file} until the next start. Run chmod -R go= {path}"
     return FINE, f"only user {owner} can read {path}"
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from svc.commands.database import database, reading
+from svc.commands.database import database, printable, reading
 from svc.config import Config
 from svc.content import support
 from svc.errors import StartError
@@ -74,5 +74,4 @@ def _account_of(tx: sqlite3.Connection, support_id: str) -> str:
 
 def _for_terminal(text: str) -> str:
     """Return a person's text without control characters, its further lines indented."""
-    lines = text.splitlines()
-    return "\n    ".join("".join(c if c.isprintable() else "\ufffd" for c in line) for line in lines)
+    return "\n    ".join(map(printable, text.splitlines()))

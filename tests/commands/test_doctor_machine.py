@@ -173,3 +173,10 @@ def test_nearly_full_disk_is_reported(folder: Path, monkeypatch: pytest.MonkeyPa
     for free, grade in ((10**8, "wrong"), (2 * 10**9, "look"), (10**11, "ok")):
         monkeypatch.setattr(shutil, "disk_usage", lambda path, free=free: shutil._ntuple_diskusage(0, 0, free))  # type: ignore[attr-defined]
         assert grades(found(folder)["disk"]) == [grade]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may give files away")
+def test_file_of_another_user_is_reported_before_one_that_others_can_read(folder: Path) -> None:
+    (folder / "master.key").chmod(0o644)
+    os.chown(folder / "tls" / "key.pem", 12345, -1)
+    assert grades(found(folder)["data folder"]) == ["wrong"]
