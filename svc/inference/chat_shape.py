@@ -23,7 +23,6 @@ from svc.shapes import (
     whole,
 )
 
-ROLES = ("developer", "system", "user", "assistant", "tool", "function")
 _TOKENS = integer(1, 2**31 - 1)
 _INT64_MAX = 2**63 - 1
 _NONE: Shape[None] = Shape(lambda value, param: None, "null", {"type": "null"})
@@ -131,9 +130,8 @@ _TOOL = tagged(
     _OTHER_TOOL,
 )
 _FUNCTION_NAME = passed_on({"name": filled}, required=("name",)).named("FunctionName")
-_NAMED_TOOL = passed_on(
-    {"type": one_of("function"), "function": _FUNCTION_NAME}, "The one function to call.", required=("type", "function")
-).named("NamedTool")
+_NAMED_FUNCTION: dict[str, Shape[Any]] = {"type": one_of("function"), "function": _FUNCTION_NAME}
+_NAMED_TOOL = passed_on(_NAMED_FUNCTION, "The one function to call.", required=("type", "function")).named("NamedTool")
 _TOOL_CHOICE = (
     by_type(
         "none, auto, required or an object that names a function",
@@ -194,22 +192,12 @@ _FIELDS: dict[str, Shape[Any]] = {
     "parallel_tool_calls": boolean.about("Whether one answer may hold several calls."),
     "response_format": mapping,
     "reasoning_effort": string.about("`none`, `minimal`, `low`, `medium`, `high` or another value that the model knows."),
-    "logprobs": boolean,
     "top_logprobs": integer(0, 20),
-    "logit_bias": mapping,
     "user": string.about(deprecated=True),
-    "safety_identifier": string,
-    "metadata": mapping,
-    "store": boolean,
-    "service_tier": string,
-    "verbosity": string,
-    "prompt_cache_key": string,
-    "prompt_cache_retention": string,
-    "prompt_cache_options": mapping,
-    "prediction": mapping,
     "modalities": list_of(string),
-    "audio": mapping,
-    "web_search_options": mapping,
+    **dict.fromkeys(("logprobs", "store"), boolean),
+    **dict.fromkeys(("safety_identifier", "service_tier", "verbosity", "prompt_cache_key", "prompt_cache_retention"), string),
+    **dict.fromkeys(("logit_bias", "metadata", "prompt_cache_options", "prediction", "audio", "web_search_options"), mapping),
     "functions": list_of(_FUNCTION).about("The older form of `tools`.", deprecated=True),
     "function_call": _FUNCTION_CALL,
 }

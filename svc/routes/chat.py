@@ -99,13 +99,11 @@ async def _stored(request: Request[State], call: ChatCall, exchange: Exchange) -
         try:
             yield
         finally:
-            await _keep(request, call, exchange)
+            if call.begun and call.settled:
+                await _store(request, call, exchange)
 
 
-async def _keep(request: Request[State], call: ChatCall, exchange: Exchange) -> None:
-    """Store the question and the paid part of the answer."""
-    if not (call.begun and call.settled):
-        return
+async def _store(request: Request[State], call: ChatCall, exchange: Exchange) -> None:
     state = request.state
     message, usage, now = call.message, call.usage, state.clock()
     reasoning = message.get("reasoning_content") or message.get("reasoning")

@@ -10,14 +10,14 @@ def test_an_error_event_is_one_block() -> None:
     assert blocks.DONE == b"data: [DONE]\n\n"
 
 
-def test_texts_that_came_together_are_a_block_each() -> None:
+def test_each_of_several_texts_is_a_block() -> None:
     for texts in (["a", "\n", '"', "\u2028", "\U0001f642", "\\"], ["a", "\n", '"', "\\"]):
         (written,) = blocks.blocks([blocks.Texts(texts, [*map(orjson.dumps, texts)], b'data: {"text":', b"}\n\n")])
         assert written.isascii()
         assert [orjson.loads(block)["text"] for block in written.removesuffix(b"\n\n")[6:].split(b"\n\ndata: ")] == texts
 
 
-def test_long_chunks_that_came_together_go_out_in_parts() -> None:
+def test_long_chunks_are_split_into_parts() -> None:
     chunk = {"text": "x" * 50_000}
     parts = blocks.blocks([chunk] * 5)
     assert [part.count(b"data: ") for part in parts] == [2, 2, 1]

@@ -25,7 +25,7 @@ MODELS = (
     *("ok", "silent", "silent-after-3-chunks", "endless", "late-usage-800ms", "tools", "reasoning", "mid-line", "mid-bare"),
     *("refuses-max_tokens", "refuses-reasoning_content+tools+reasoning", "status-401", "status-402", "endless+stream-for-json"),
     *("echo", "echo+json-for-stream"),
-    # The server remembers what these refuse, so each is for one test, which its name tells.
+    # The server remembers what these refuse, so each of them is for the one test in its name.
     *("refuses-max_tokens+json", "refuses-max_tokens+stream", "small-output+json", "small-output+stream"),
     *("refuses-stream_options", "refuses-reasoning_effort", "refuses-verbosity", "refuses-max_tokens+responses", "too-large"),
     *("refuses-parallel_tool_calls", "refuses-reasoning_content", "refuses-stream_options+responses"),
@@ -50,7 +50,7 @@ class Lab:
     logged_before: int = 0
 
     def lines(self) -> list[dict[str, Any]]:
-        """What the server has logged since the test began, of nobody else: the last lines of a test before may come late."""
+        """Return the log lines of this account since the test began: the last lines of an earlier test may come late."""
         return [line for line in self.server.log_lines()[self.logged_before :] if line.get("account") in (None, self.person.id)]
 
     def body(self, model: str, **fields: Any) -> dict[str, Any]:
@@ -105,14 +105,14 @@ async def shared(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Lab]
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def lab(shared: Lab) -> Lab:
-    """Somebody new on the server that these tests share."""
+    """A new account on the server that these tests share."""
     shared.upstream.requests.clear()
     return replace(shared, person=person_with_funds(shared.server), logged_before=len(shared.server.log_lines()))
 
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def own_lab(tmp_path: Path) -> AsyncIterator[Lab]:
-    """A server of its own, for what it counts, or ends by."""
+    """A separate server, for its counters or its end."""
     async with laboratory(tmp_path) as lab:
         yield lab
 
@@ -127,7 +127,7 @@ async def test_no_other_name_of_the_output_limit_passes(lab: Lab) -> None:
     assert body["extra_body"] == {"kept": 1, "options": {"kept": 1}} and body["options"] == {"kept": 1}
 
 
-async def test_an_answer_beyond_its_grant_is_cut_with_length_and_ends_upstream(own_lab: Lab) -> None:
+async def test_answer_beyond_its_limit_is_cut_with_length_and_canceled(own_lab: Lab) -> None:
     found = events(await own_lab.chat("endless", stream=True, max_tokens=10))
     text = "".join(chunk["choices"][0]["delta"].get("content") or "" for chunk in found)
     assert len(text) == 320 and found[-1]["choices"][0]["finish_reason"] == "length"
@@ -140,7 +140,7 @@ async def test_an_answer_beyond_its_grant_is_cut_with_length_and_ends_upstream(o
     assert "svc_overruns_total 1\n" in metrics and kept == [("lab/endless", 1, micros)]
 
 
-async def test_a_json_answer_beyond_its_grant_is_cut_too(lab: Lab) -> None:
+async def test_json_answer_beyond_its_limit_is_cut(lab: Lab) -> None:
     answer = (await lab.chat("endless+stream-for-json", max_tokens=10)).json()
     (choice,) = answer["choices"]
     assert len(choice["message"]["content"]) == 320 and choice["finish_reason"] == "length"
@@ -148,7 +148,7 @@ async def test_a_json_answer_beyond_its_grant_is_cut_too(lab: Lab) -> None:
 
 
 @pytest.mark.parametrize("model", ["echo", "echo+json-for-stream"])
-async def test_a_long_text_that_comes_at_once_goes_out_in_pieces_and_unchanged(lab: Lab, model: str) -> None:
+async def test_long_text_is_sent_in_several_chunks_unchanged(lab: Lab, model: str) -> None:
     said = "éx\U0001f642" * 70_000
     body = {"model": f"lab/{model}", "messages": [{"role": "user", "content": said}], "stream": True, "max_tokens": 60_000}
     answer = await lab.client.post(COMPLETIONS, json=body, headers=lab.person.headers)
@@ -157,7 +157,7 @@ async def test_a_long_text_that_comes_at_once_goes_out_in_pieces_and_unchanged(l
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_whoever_leaves_a_silent_model_pays_for_the_input(lab: Lab, stream: bool) -> None:
+async def test_disconnected_client_of_a_silent_model_pays_for_the_input(lab: Lab, stream: bool) -> None:
     with contextlib.suppress(httpx.ReadTimeout):
         asking = asyncio.create_task(lab.chat("silent", stream=stream))
         await lab.asked()
@@ -166,7 +166,7 @@ async def test_whoever_leaves_a_silent_model_pays_for_the_input(lab: Lab, stream
     assert await lab.spent() == ESTIMATED_INPUT
 
 
-async def test_whoever_leaves_in_mid_stream_pays_for_the_input_and_what_was_produced(lab: Lab) -> None:
+async def test_disconnected_client_pays_for_the_input_and_the_output_so_far(lab: Lab) -> None:
     body = lab.body("silent-after-3-chunks", stream=True)
     async with lab.client.stream("POST", COMPLETIONS, json=body, headers=lab.person.headers) as answer:
         async for line in answer.aiter_lines():
@@ -175,7 +175,7 @@ async def test_whoever_leaves_in_mid_stream_pays_for_the_input_and_what_was_prod
     assert await lab.spent() == ESTIMATED_INPUT + 2 * 2  # "Hello, "
 
 
-async def test_an_answer_that_has_told_its_end_is_read_for_its_count_though_the_caller_has_left(lab: Lab) -> None:
+async def test_finished_answer_is_read_for_its_usage_after_a_disconnect(lab: Lab) -> None:
     body = lab.body("late-usage-800ms", stream=True)
     async with lab.client.stream("POST", COMPLETIONS, json=body, headers=lab.person.headers) as answer:
         async for line in answer.aiter_lines():
@@ -207,7 +207,7 @@ async def test_a_shutdown_charges_nothing_for_a_silent_model(own_lab: Lab) -> No
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_what_we_add_and_a_model_refuses_is_asked_again_as_it_wants_it_and_remembered(lab: Lab, stream: bool) -> None:
+async def test_added_field_that_a_model_refuses_is_left_out_and_remembered(lab: Lab, stream: bool) -> None:
     requests, form = lab.upstream.requests, "stream" if stream else "json"
     for times in (2, 1):
         before = len(requests)
@@ -223,13 +223,13 @@ async def test_what_we_add_and_a_model_refuses_is_asked_again_as_it_wants_it_and
             assert len(requests) == before + times and "stream_options" not in requests[-1].body
 
 
-async def test_what_the_caller_sent_itself_is_the_callers_to_mend(lab: Lab) -> None:
+async def test_refused_field_of_the_caller_is_an_error(lab: Lab) -> None:
     answer = await lab.chat("refuses-max_tokens", max_tokens=50)
     assert (answer.status_code, answer.json()["error"]["param"]) == (400, "max_tokens")
     assert len(lab.upstream.requests) == 1 and await lab.spent() == 0
 
 
-async def test_the_thoughts_of_an_agents_step_go_back_only_to_a_model_that_takes_them(lab: Lab) -> None:
+async def test_reasoning_of_a_step_is_sent_back_only_to_a_model_that_accepts_it(lab: Lab) -> None:
     body = {"model": "lab/refuses-reasoning_content+tools+reasoning", "goal": "hi", "tools": ["current_time"], "max_steps": 2}
     answer = await lab.client.post("/v1/agents/run", json=body, headers=lab.person.headers)
     assert '"type":"stopped"' in answer.text, answer.text
@@ -238,7 +238,7 @@ async def test_the_thoughts_of_an_agents_step_go_back_only_to_a_model_that_takes
 
 
 @pytest.mark.parametrize("model", ["mid-line", "mid-bare"])
-async def test_an_error_in_mid_stream_ends_as_one_with_its_words(lab: Lab, model: str) -> None:
+async def test_error_in_mid_stream_keeps_its_message(lab: Lab, model: str) -> None:
     answer = await lab.chat(model, stream=True)
     assert "exceeds the context size" in events(answer)[-1]["error"]["message"]
     assert '"finish_reason":"stop"' not in answer.text and answer.text.endswith("data: [DONE]\n\n")
@@ -251,7 +251,7 @@ async def test_an_error_in_mid_stream_ends_as_one_with_its_words(lab: Lab, model
 
 
 @pytest.mark.parametrize("status", [401, 402])
-async def test_what_only_the_operator_can_mend_is_not_retried_and_stands_in_the_log(lab: Lab, status: int) -> None:
+async def test_fault_of_the_configuration_is_logged_and_not_retried(lab: Lab, status: int) -> None:
     answer = await lab.chat(f"status-{status}")
     assert (answer.status_code, answer.headers["x-should-retry"]) == (502, "false")
     assert "on_command" not in answer.text and "asked for it" not in answer.text

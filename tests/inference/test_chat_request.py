@@ -19,7 +19,7 @@ AIMING = [
 
 
 @pytest.mark.parametrize("name", AIMING)
-def test_fields_that_re_aim_a_proxy_are_dropped_at_any_depth(name: str) -> None:
+def test_routing_fields_are_dropped_at_any_depth(name: str) -> None:
     body = {
         "model": "m",
         name: "x",
@@ -50,7 +50,7 @@ def test_a_model_in_another_spelling_or_in_extra_body_is_dropped() -> None:
 @pytest.mark.parametrize(
     "name", ["Max_Tokens", "maxTokens", "max_to\u212aens", "max_token\u017f", "STREAM_OPTIONS", "\u017ftreamOptions"]
 )
-def test_limits_and_the_count_have_one_spelling_for_a_priced_model(name: str) -> None:
+def test_other_names_of_limits_are_dropped_for_a_model_with_a_price(name: str) -> None:
     options = {"include_usage": True, "include_obfuscation": False}
     spelled = {"Include_Usage": False, "include_u\u017fage": False, "includeUsage": False}
     body = {"max_tokens": 5, name: 9, "stream_options": {**options, **spelled}, "extra_body": {name: 9, "stream_options": {}}}
@@ -58,12 +58,12 @@ def test_limits_and_the_count_have_one_spelling_for_a_priced_model(name: str) ->
 
 
 @pytest.mark.parametrize("name", ["headers", "proxies", "organization", "fallbacks", "models", "provider"])
-def test_everyday_words_are_dropped_only_where_a_proxy_reads_its_own_parameters(name: str) -> None:
+def test_common_words_are_dropped_only_at_the_top_level(name: str) -> None:
     body = {"model": "m", name: ["x"], "extra_body": {name: "x"}, "metadata": {name: "x"}}
     assert drop_routing_fields(body) == {"model": "m", "extra_body": {}, "metadata": {name: "x"}}
 
 
-def test_schemas_and_arguments_of_the_callers_keep_such_words_as_their_own() -> None:
+def test_schemas_and_arguments_keep_common_words() -> None:
     schema = {"type": "object", "properties": {"api_key": {"type": "string"}, "base_url": {}}, "required": ["api_key"]}
     body = {
         "messages": [
@@ -98,10 +98,8 @@ def test_schemas_and_arguments_of_the_callers_keep_such_words_as_their_own() -> 
         max_size=2,
     ),
 )
-def test_what_is_dropped_of_a_body_does_not_depend_on_what_else_it_holds(
-    fields: dict[str, Any], messages: list[dict[str, Any]]
-) -> None:
-    # One of documented fields alone, with messages that are nothing but texts, is not looked at closely.
+def test_dropped_fields_do_not_depend_on_other_fields(fields: dict[str, Any], messages: list[dict[str, Any]]) -> None:
+    # Most bodies have only documented fields and plain messages, which are not checked in detail.
     body = {**fields, "messages": messages}
     for drop in (drop_routing_fields, drop_output_limits):
         assert drop({**body, "x_unknown": [{}]}) == {**drop(body), "x_unknown": [{}]}

@@ -191,7 +191,7 @@ HELLO_HOLD = HELLO_TOKENS + len("lab/ok") + 2 * 100  # of `lab/ok` with `max_tok
 @pytest.mark.parametrize("empty", [True, False])
 @pytest.mark.parametrize("model", ["lab/ok", "builtin/assistant-paid"])
 @pytest.mark.parametrize("kind", KINDS)
-async def test_a_wallet_a_micro_short_is_402_with_balance_and_need_before_anything_is_sent(
+async def test_wallet_one_micro_short_is_402_with_balance_and_missing_amount(
     lab: Lab, kind: str, model: str, empty: bool
 ) -> None:
     size = (RUN_TOKENS if kind == "run" else HELLO_TOKENS) + len(model)
@@ -239,7 +239,7 @@ LIMITS: list[tuple[int, dict[str, Any], dict[str, Any] | None]] = [
 
 
 @pytest.mark.parametrize(("micros", "asked", "sent"), LIMITS)
-async def test_the_output_is_limited_upstream_to_what_the_wallet_affords(
+async def test_output_limit_is_lowered_to_what_the_wallet_can_pay(
     lab: Lab, micros: int, asked: dict[str, Any], sent: dict[str, Any] | None
 ) -> None:
     person = await lab.person(micros)
@@ -256,7 +256,7 @@ async def test_the_output_is_limited_upstream_to_what_the_wallet_affords(
         await lab.book(person, micros - await lab.balance(person))  # as at first
 
 
-async def test_nothing_is_limited_held_or_charged_where_nothing_costs(lab: Lab) -> None:
+async def test_free_model_is_neither_limited_nor_charged(lab: Lab) -> None:
     person = await lab.person()
     answer = await lab.chat(person, "lab/ok+free", n=2)
     assert answer.status_code == 200 and "x-service-cost-micros" not in answer.headers
@@ -317,7 +317,7 @@ async def test_a_debit_names_model_tokens_request_and_key(lab: Lab, stream: bool
     assert (line["cost_micros"], line["input_tokens"], line["output_tokens"]) == (17, 7, 5) and "overrun_micros" not in line
 
 
-async def test_the_callers_own_request_id_may_stand_on_any_number_of_debits(lab: Lab) -> None:
+async def test_request_id_of_the_caller_may_repeat_in_the_ledger(lab: Lab) -> None:
     person = await lab.person(1_000)
     person.headers["x-request-id"] = "mine"
     for _ in range(3):
@@ -326,7 +326,7 @@ async def test_the_callers_own_request_id_may_stand_on_any_number_of_debits(lab:
     assert await lab.balance(person) == 1_000 - 3 * 17
 
 
-async def test_a_run_pays_for_each_of_its_turns_and_tells_the_sum(lab: Lab) -> None:
+async def test_run_pays_for_each_step_and_returns_the_sum(lab: Lab) -> None:
     person = await lab.person(10_000_000)
     goal = "Compute 12 * (3 + 4) and save a note with the result"
     answer = await lab.run(person, "builtin/assistant-paid", goal, tools=None)
@@ -340,7 +340,7 @@ async def test_a_run_pays_for_each_of_its_turns_and_tells_the_sum(lab: Lab) -> N
     assert record["cost_micros"] == last["cost_micros"] and record["usage"] == last["usage"]
 
 
-async def test_a_run_whose_wallet_is_empty_before_its_next_turn_ends_with_402s_error(lab: Lab) -> None:
+async def test_run_with_an_empty_wallet_ends_with_insufficient_funds(lab: Lab) -> None:
     person = await lab.person(RUN_BYTES + 20_000)
     lab.chunks = [
         {
@@ -375,7 +375,7 @@ async def test_usage_counts_paid_and_free_calls_each_once(lab: Lab) -> None:
     assert (used["lab/ok"]["input_tokens"], used["lab/ok+free"]["output_tokens"]) == (6 * 7, 3 * 5)
 
 
-async def test_usage_that_is_just_being_written_is_shown(lab: Lab) -> None:
+async def test_usage_includes_unwritten_calls(lab: Lab) -> None:
     person, state = await lab.person(), lab.service.state
     assert (await lab.chat(person, "builtin/echo")).status_code == 200
     busy = asyncio.create_task(state["db"].write(lambda tx: time.sleep(0.1)))
@@ -430,7 +430,7 @@ def spoken(usage: Any) -> tuple[dict[str, Any], list[Any]]:
     return whole, [*chunks, end, {"choices": [], "usage": usage}]
 
 
-async def test_the_debit_lies_between_0_and_the_hold_whatever_the_model_server_counts(lab: Lab) -> None:
+async def test_debit_is_between_0_and_the_hold_for_any_usage(lab: Lab) -> None:
     person = await lab.person(1_000_000)
     for usage, cost in USAGES:
         lab.completion, lab.chunks = spoken(usage)
@@ -453,7 +453,7 @@ async def test_the_debit_lies_between_0_and_the_hold_whatever_the_model_server_c
         ([(7, 5), None], 17),
     ],
 )
-async def test_of_several_counts_the_last_one_is_charged_once(lab: Lab, usages: list[Any], cost: int) -> None:
+async def test_last_of_several_usages_is_charged_once(lab: Lab, usages: list[Any], cost: int) -> None:
     person = await lab.person(1_000)
     *lab.chunks, end, _ = spoken(None)[1]
     for counts in usages[:-1]:
@@ -468,7 +468,7 @@ def _counted(counts: tuple[int, int] | None) -> dict[str, int] | None:
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_what_a_call_costs_over_its_hold_is_the_operators_loss_and_counted(lab: Lab, stream: bool) -> None:
+async def test_cost_above_the_hold_is_counted_as_overrun(lab: Lab, stream: bool) -> None:
     person = await lab.person(1_000)
     lab.completion, lab.chunks = spoken({"prompt_tokens": 5, "completion_tokens": 1_000})
     assert (await lab.chat(person, "lab/ok", stream, max_tokens=100)).status_code == 200
@@ -515,7 +515,7 @@ def due_hold(model: str, prices: tuple[int, int], messages: list[Any], limit: in
     counts=st.tuples(COUNTS, COUNTS),
     stream=st.booleans(),
 )
-async def test_hold_and_debit_are_what_the_formulas_say(
+async def test_hold_and_debit_follow_their_formulas(
     lab: Lab,
     name: str,
     contents: list[Any],
@@ -587,7 +587,7 @@ async def test_200_of_the_built_in_model_at_once_with_funds_for_k_are_exactly_k(
     assert await lab.balance(person) == served * hold + sum(debit["amount_micros"] for debit in debits) >= 0
 
 
-async def test_any_mixture_at_once_never_spends_what_is_not_there(lab: Lab) -> None:
+async def test_concurrent_calls_never_overdraw_the_wallet(lab: Lab) -> None:
     person = await lab.person(30_000)
     models = ("lab/ok", "builtin/assistant-paid", "lab/no-usage", "lab/tools", "lab/cut-after-2-chunks", "lab/fail-once")
     await asyncio.gather(*(lab.ask(KINDS[number % 3], person, models[number % 6 - number % 2]) for number in range(200)))
@@ -602,7 +602,7 @@ async def test_any_mixture_at_once_never_spends_what_is_not_there(lab: Lab) -> N
 @pytest.mark.parametrize(
     "model", ["status-400", "status-500", "refuse-429", "silent", "cut-head", "html-200", "error-200", "cut-after-1-chunks"]
 )
-async def test_an_answer_without_output_that_ended_in_an_error_costs_nothing(lab: Lab, model: str, kind: str) -> None:
+async def test_error_without_output_costs_nothing(lab: Lab, model: str, kind: str) -> None:
     person = await lab.person(100_000)
     answer = await lab.ask(kind, person, f"lab/{model}")
     if model == "cut-after-1-chunks" and kind == "json":
@@ -623,7 +623,7 @@ async def test_an_answer_without_output_that_ended_in_an_error_costs_nothing(lab
     ],
 )
 @pytest.mark.parametrize("kind", ["stream", "run"])
-async def test_a_fault_in_mid_stream_is_charged_what_came_before_it(lab: Lab, model: str, produced: str, kind: str) -> None:
+async def test_fault_in_mid_stream_charges_the_output_so_far(lab: Lab, model: str, produced: str, kind: str) -> None:
     person = await lab.person(100_000)
     found = events(await lab.ask(kind, person, f"lab/{model}"))
     assert any("error" in event for event in found if event != "[DONE]")
@@ -634,7 +634,7 @@ async def test_a_fault_in_mid_stream_is_charged_what_came_before_it(lab: Lab, mo
 
 
 @pytest.mark.parametrize(("model", "stream"), [("no-usage", False), ("no-usage", True), ("cut-after-2-chunks", True)])
-async def test_what_nobody_has_counted_is_charged_whatever_numbers_a_tool_names(lab: Lab, model: str, stream: bool) -> None:
+async def test_answer_without_usage_is_charged_by_estimate(lab: Lab, model: str, stream: bool) -> None:
     person = await lab.person(100_000)
     tool = {"type": "function", "function": {"name": "f", "parameters": {"type": "integer", "maximum": 2**64}}}
     assert (await lab.chat(person, f"lab/{model}", stream, tools=[tool])).status_code == 200
@@ -646,9 +646,7 @@ async def test_what_nobody_has_counted_is_charged_whatever_numbers_a_tool_names(
 @pytest.mark.parametrize(
     ("counts", "charged"), [((7, 5), 7 + 10), ((0, 0), 2 + 2 * 3), ((7, 0), 7 + 2 * 3), ((7, 1), 7 + 2 * 3), (None, 2 + 2 * 3)]
 )
-async def test_a_count_on_the_way_is_never_less_than_what_was_produced(
-    lab: Lab, counts: tuple[int, int] | None, charged: int
-) -> None:
+async def test_usage_before_the_end_is_at_least_the_estimate(lab: Lab, counts: tuple[int, int] | None, charged: int) -> None:
     person = await lab.person(1_000)
     deltas = [{"choices": [{"index": 0, "delta": {"content": text}}], "usage": _counted(counts)} for text in ("Hello, ", "wor")]
     lab.chunks = [*deltas, {"error": {"message": "fell over"}}]
@@ -657,7 +655,7 @@ async def test_a_count_on_the_way_is_never_less_than_what_was_produced(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_a_second_try_is_one_hold_and_one_debit(lab: Lab, kind: str) -> None:
+async def test_retry_is_one_hold_and_one_debit(lab: Lab, kind: str) -> None:
     person = await lab.person(100_000)
     assert (await lab.ask(kind, person, "lab/fail-once")).status_code == 200
     assert [seen.model for seen in lab.upstream.requests] == ["fail-once"] * 2
@@ -666,9 +664,7 @@ async def test_a_second_try_is_one_hold_and_one_debit(lab: Lab, kind: str) -> No
 
 @pytest.mark.parametrize(("to", "cost"), [("cheap", math.ceil(17 / 10)), ("free", 0), ("dear", None)])
 @pytest.mark.parametrize("kind", KINDS)
-async def test_a_fallback_is_charged_at_its_own_price_and_a_dearer_one_is_not_asked(
-    lab: Lab, to: str, cost: int | None, kind: str
-) -> None:
+async def test_fallback_is_charged_at_its_own_lower_price(lab: Lab, to: str, cost: int | None, kind: str) -> None:
     person = await lab.person(100_000)
     answer = await lab.ask(kind, person, f"lab/status-503+to-{to}")
     used = (await lab.get(person, "/billing/usage"))["data"]
@@ -691,7 +687,7 @@ async def a_paid_call(lab: Lab, person: Person, model_id: str = "lab/ok", **fiel
     return chat_call.ChatCall(model, body, lab.service.state["engines"], Payer(person.account_id, "req_1", None))
 
 
-async def test_a_settlement_that_is_cancelled_or_repeated_is_one_debit_with_its_cost(lab: Lab) -> None:
+async def test_canceled_or_repeated_settlement_is_one_debit(lab: Lab) -> None:
     person = await lab.person(1_000)
     for turns in range(6):
         call = await a_paid_call(lab, person)
@@ -711,7 +707,7 @@ async def test_a_settlement_that_is_cancelled_or_repeated_is_one_debit_with_its_
 
 
 @pytest.mark.parametrize("leaving", [GeneratorExit, asyncio.CancelledError])
-async def test_a_caller_who_leaves_an_answer_that_has_ended_is_charged_the_estimate_where_no_count_comes(
+async def test_disconnect_after_the_end_without_usage_charges_the_estimate(
     lab: Lab, leaving: type[BaseException], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(chat_call, "_COUNT_SECONDS", 0.05)
@@ -729,7 +725,7 @@ async def test_a_caller_who_leaves_an_answer_that_has_ended_is_charged_the_estim
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
-async def test_who_leaves_pays_for_the_input_only_where_the_request_went_out(lab: Lab, scheme: str) -> None:
+async def test_disconnected_client_pays_for_the_input_only_if_it_was_sent(lab: Lab, scheme: str) -> None:
     came = asyncio.Event()
 
     async def stay_silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -760,7 +756,7 @@ async def test_who_leaves_pays_for_the_input_only_where_the_request_went_out(lab
     assert await lab.balance(person) == 1_000 - (2 if scheme == "http" else 0)
 
 
-async def test_a_hold_that_nobody_waited_for_is_released(lab: Lab) -> None:
+async def test_hold_of_a_canceled_reservation_is_released(lab: Lab) -> None:
     person = await lab.person(1_000)
     for turns in range(6):
         call = await a_paid_call(lab, person)
@@ -778,7 +774,7 @@ async def on_the_writer(lab: Lab, statement: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_a_settlement_that_the_disk_refuses_is_an_error_and_made_good_once_there_is_room(
+async def test_settlement_on_a_full_disk_is_an_error_and_written_later(
     lab: Lab, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(retry, "_LATER_SECONDS", 0.05)
@@ -805,12 +801,12 @@ async def test_a_settlement_that_the_disk_refuses_is_an_error_and_made_good_once
     async with asyncio.timeout(5):
         while (await lab.get(person, "/billing/account"))["held_micros"]:
             await asyncio.sleep(0.02)
-    # Whoever saw the answer pays for it; an error in its place costs nothing.
+    # A client that got the answer pays for it. An error instead of it costs nothing.
     assert await lab.balance(person) == 100_000 - (0 if kind == "json" else 17)
     assert len(lab.holds(person)) == 1
 
 
-async def test_an_account_that_is_deleted_during_its_call_takes_its_hold_along(lab: Lab) -> None:
+async def test_account_deleted_during_a_call_loses_its_hold(lab: Lab) -> None:
     person = await lab.person(100_000)
     asking = asyncio.create_task(lab.chat(person, "lab/slow-300ms"))
     async with asyncio.timeout(5):

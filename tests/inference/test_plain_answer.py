@@ -32,11 +32,11 @@ def message(**fields: Any) -> dict[str, Any]:
         raw({**CHOICE, "logprobs": None, "stop_reason": None}, usage={**USAGE, "prompt_tokens_details": None}),
     ],
 )
-def test_one_text_and_why_it_ended_is_an_ordinary_answer(answer: dict[str, Any]) -> None:
+def test_text_with_a_finish_reason_is_an_ordinary_answer(answer: dict[str, Any]) -> None:
     assert plain_text(answer) == PlainText("Hi", 2, "stop")
 
 
-def test_its_text_is_counted_in_bytes_and_its_reason_is_one_that_goes_with_a_text() -> None:
+def test_size_is_in_bytes_and_the_finish_reason_fits_a_text() -> None:
     assert plain_text(raw({**message(content="né🙂"), "finish_reason": "tool_calls"})) == PlainText("né🙂", 7, "stop")
     assert plain_text(raw({**CHOICE, "finish_reason": "length"})) == PlainText("Hi", 2, "length")
 
@@ -61,21 +61,21 @@ def test_its_text_is_counted_in_bytes_and_its_reason_is_one_that_goes_with_a_tex
         raw(message(tool_calls=[])),
     ],
 )
-def test_what_says_more_or_less_than_a_text_is_taken_apart(answer: dict[str, Any]) -> None:
+def test_answer_with_more_or_less_than_a_text_takes_the_general_path(answer: dict[str, Any]) -> None:
     assert plain_text(answer) is None
     fresh = writer(whole=True)
     assert fresh.plain_answer(answer) is None
     assert (fresh.text_bytes, fresh.usage["completion_tokens"]) == (0, 0)
 
 
-def test_an_ordinary_answer_that_tells_of_an_error_or_holds_what_json_cannot_carry_is_a_fault() -> None:
+def test_ordinary_answer_with_an_error_or_invalid_json_is_a_fault() -> None:
     with pytest.raises(UpstreamFault):
         writer(whole=True).plain_answer(raw(error={"message": "no"}))
     with pytest.raises(UpstreamFault):
         writer(whole=True).plain_answer(raw(service_tier="\ud83d"))
 
 
-def test_an_ordinary_answer_beyond_its_grant_is_taken_apart_and_cut() -> None:
+def test_ordinary_answer_beyond_its_limit_is_cut() -> None:
     granted = writer(whole=True)
     granted.choice_bytes = 1
     assert granted.plain_answer(raw()) is None
@@ -114,7 +114,7 @@ ANSWERS = st.builds(
 
 @given(ANSWERS)
 @example(raw(usage={"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}))
-def test_an_ordinary_answer_becomes_what_it_becomes_taken_apart(answer: dict[str, Any]) -> None:
+def test_both_paths_give_the_same_answer(answer: dict[str, Any]) -> None:
     quick, apart = writer(whole=True), writer(whole=True)
     plain = quick.plain_answer(answer)
     if plain is None:

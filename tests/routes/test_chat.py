@@ -104,7 +104,7 @@ async def test_the_assistant_calls_a_tool_and_answers_with_its_result(service: S
     assert final["finish_reason"] == "stop" and "84" in final["message"]["content"] and "tool_calls" not in final["message"]
 
 
-async def test_a_streamed_tool_call_opens_once_and_then_sends_pieces(service: Service, headers: dict[str, str]) -> None:
+async def test_streamed_tool_call_is_opened_once(service: Service, headers: dict[str, str]) -> None:
     request = ask("What is 12 * (3 + 4)?", "builtin/assistant", tools=[TOOL], stream=True)
     *chunks, _ = events(await service.client.post(COMPLETIONS, json=request, headers=headers))
     pieces = [call for chunk in chunks for call in chunk["choices"][0]["delta"].get("tool_calls", [])]
@@ -183,13 +183,13 @@ async def test_a_wrong_request_names_its_field(
     assert (answer.status_code, error["param"]) == (status, param) and (code is None or error["code"] == code)
 
 
-async def test_known_fields_may_be_null_and_unknown_ones_are_taken(service: Service, headers: dict[str, str]) -> None:
+async def test_known_fields_may_be_null_and_unknown_ones_are_accepted(service: Service, headers: dict[str, str]) -> None:
     nulls = dict.fromkeys(("stream", "temperature", "tools", "stop", "n", "max_tokens", "stream_options", "user", "model"))
     body = {**ask("hi"), **nulls, "x_unknown": {"a": 1}}
     assert (await service.client.post(COMPLETIONS, json=body, headers=headers)).status_code == 200
 
 
-async def test_without_a_model_the_accounts_default_answers_then_the_assistant(service: Service, headers: dict[str, str]) -> None:
+async def test_default_model_of_the_account_answers_before_the_assistant(service: Service, headers: dict[str, str]) -> None:
     body = {"messages": [{"role": "user", "content": "hi"}]}
     assert (await service.client.post(COMPLETIONS, json=body, headers=headers)).json()["model"] == "builtin/assistant"
     await service.client.patch("/user/settings", json={"default_model": "builtin/echo"}, headers=headers)

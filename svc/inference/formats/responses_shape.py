@@ -193,17 +193,13 @@ _METADATA = Shape(
 )
 
 
-def _unsupported(code: str, message: str) -> Shape[Any]:
+def _only(allowed: Any, code: str, message: str) -> Shape[Any]:
     def check(value: Any, param: str) -> Any:
-        raise ApiError(code, message, param=param)
+        if value is not allowed:
+            raise ApiError(code, message, param=param)
+        return value
 
-    return Shape(check, "null", {"const": None})
-
-
-def _check_foreground(value: Any, param: str) -> Any:
-    if boolean.check(value, param):
-        raise ApiError("unsupported_value", "background must be false: responses are not stored here.", param=param)
-    return value
+    return Shape(check, str(allowed), {"const": allowed})
 
 
 RESPONSE_REQUEST = passed_on(
@@ -239,14 +235,16 @@ RESPONSE_REQUEST = passed_on(
         "safety_identifier": string,
         "prompt_cache_key": string,
         "service_tier": string,
-        "background": Shape(_check_foreground, "false", {"type": "boolean", "const": False}),
-        "previous_response_id": _unsupported(
-            "previous_response_not_found", "Responses are not stored here. Send the whole conversation in input."
+        "background": _only(False, "unsupported_value", "background must be false, because responses are not stored."),
+        "previous_response_id": _only(
+            None, "previous_response_not_found", "Responses are not stored here. Send the whole conversation in input."
         ),
-        "conversation": _unsupported(
-            "unsupported_value", "conversation is not supported: nothing is stored here. Send the whole conversation in input."
+        "conversation": _only(
+            None,
+            "unsupported_value",
+            "conversation is not supported: nothing is stored here. Send the whole conversation in input.",
         ),
-        "prompt": _unsupported("unsupported_value", "prompt is not supported: there are no stored prompts. Send instructions."),
+        "prompt": _only(None, "unsupported_value", "prompt is not supported: there are no stored prompts. Send instructions."),
     },
     "OpenAI's Responses request. Fields that are not listed are ignored.",
     required=("input",),
