@@ -1,19 +1,19 @@
--- The whole schema, of the newest version. STRICT tables; every rule that the database can hold stands here first.
+-- The newest schema. Every rule that SQLite can enforce is a constraint or a trigger.
 -- Times are Unix seconds (REAL), money is integer micros of a US dollar.
 
 -- owner: svc/auth/accounts.py
 CREATE TABLE accounts (
     id TEXT PRIMARY KEY,
     email TEXT CONSTRAINT email_length CHECK (length(email) BETWEEN 3 AND 254),
-    email_key TEXT UNIQUE, -- the e-mail in one case: one account per e-mail
+    email_key TEXT UNIQUE, -- the email address in lower case: one account for each address
     name TEXT CONSTRAINT name_length CHECK (length(name) <= 200),
-    password_hash TEXT, -- NULL: this account signs in elsewhere
+    password_hash TEXT, -- NULL: the account signs in with an identity provider
     tier TEXT NOT NULL DEFAULT 'free' CONSTRAINT tier_known CHECK (tier IN ('free', 'pro')),
     default_model TEXT CONSTRAINT default_model_length CHECK (length(default_model) <= 364), -- provider 63, slash, model 300
     memory_enabled INTEGER NOT NULL DEFAULT 1 CONSTRAINT memory_enabled_bool CHECK (memory_enabled IN (0, 1)),
     created_at REAL NOT NULL,
     email_verified_at REAL,
-    deleting_at REAL, -- since when its rows are being deleted; no query finds such an account
+    deleting_at REAL, -- when its deletion began; queries do not return such an account
     CONSTRAINT email_until_deletion CHECK (deleting_at IS NOT NULL OR (email IS NOT NULL AND email_key IS NOT NULL)),
     CONSTRAINT nothing_personal_after CHECK (
         deleting_at IS NULL OR coalesce(email, email_key, name, password_hash, default_model) IS NULL
@@ -22,7 +22,7 @@ CREATE TABLE accounts (
 
 CREATE INDEX accounts_deleting ON accounts (deleting_at) WHERE deleting_at IS NOT NULL;
 
--- A pro account stays pro, whatever becomes of its wallet.
+-- A pro account stays pro, with any balance.
 CREATE TRIGGER accounts_stay_pro BEFORE UPDATE OF tier ON accounts
 WHEN OLD.tier = 'pro' AND NEW.tier <> 'pro'
 BEGIN
@@ -30,7 +30,7 @@ BEGIN
 END;
 
 -- owner: svc/auth/links.py
--- One-time links, by the hash of their secret part. An account may have several: asking again leaves the earlier ones good.
+-- One-time links, by the hash of their secret. An account may have several: a new one leaves the earlier ones valid.
 CREATE TABLE links (
     token_hash BLOB PRIMARY KEY CONSTRAINT token_hash_sha256 CHECK (length(token_hash) = 32),
     account_id TEXT NOT NULL REFERENCES accounts (id) ON DELETE CASCADE,
@@ -41,7 +41,7 @@ CREATE TABLE links (
 
 CREATE INDEX links_by_account ON links (account_id, expires_at);
 
--- Whoever knows an address can ask for links to it: beyond these no further one is made, and those that were sent stay good.
+-- Anyone can request links for a known address. At this limit no further one is made, and those already sent stay valid.
 CREATE TRIGGER links_bounded BEFORE INSERT ON links
 WHEN (SELECT count(*) FROM links WHERE account_id = NEW.account_id) >= 20
 BEGIN
@@ -49,13 +49,13 @@ BEGIN
 END;
 
 -- owner: svc/auth/identities.py
--- Who somebody is at an identity provider: each signs in to one account.
+-- Identities at identity providers. Each signs in to one account.
 CREATE TABLE identities (
     id TEXT PRIMARY KEY,
     account_id TEXT NOT NULL REFERENCES accounts (id) ON DELETE CASCADE,
     issuer TEXT NOT NULL,
     subject TEXT NOT NULL CONSTRAINT subject_length CHECK (length(subject) BETWEEN 1 AND 255),
-    email TEXT, -- as the provider gave it when they were linked
+    email TEXT, -- as the provider reported it when the identity was linked
     created_at REAL NOT NULL,
     UNIQUE (issuer, subject)
 ) STRICT;
@@ -63,12 +63,12 @@ CREATE TABLE identities (
 CREATE INDEX identities_by_account ON identities (account_id, id);
 
 -- owner: svc/auth/oauth_flows.py
--- A sign-in that was sent to a provider. Only hashes: its secrets are derived from the state, which the browser alone keeps.
+-- Sign-ins in progress at a provider. Only hashes: the secrets are derived from the state, which only the browser has.
 CREATE TABLE oauth_flows (
     state_hash BLOB PRIMARY KEY CONSTRAINT state_hash_sha256 CHECK (length(state_hash) = 32),
     browser_hash BLOB NOT NULL CONSTRAINT browser_hash_sha256 CHECK (length(browser_hash) = 32),
     provider TEXT NOT NULL,
-    account_id TEXT REFERENCES accounts (id) ON DELETE CASCADE, -- the account to link the identity to; NULL: signing in
+    account_id TEXT REFERENCES accounts (id) ON DELETE CASCADE, -- the account to link the identity to; NULL for a sign-in
     expires_at REAL NOT NULL
 ) STRICT;
 
@@ -76,7 +76,7 @@ CREATE INDEX oauth_flows_by_account ON oauth_flows (account_id);
 CREATE INDEX oauth_flows_by_end ON oauth_flows (expires_at);
 
 -- owner: svc/auth/oauth_flows.py
--- A sign-in that came back: its page changes the code for a session.
+-- Completed sign-ins, whose page exchanges the code for a session.
 CREATE TABLE oauth_codes (
     code_hash BLOB PRIMARY KEY CONSTRAINT code_hash_sha256 CHECK (length(code_hash) = 32),
     browser_hash BLOB NOT NULL CONSTRAINT browser_hash_sha256 CHECK (length(browser_hash) = 32),
@@ -96,7 +96,7 @@ CREATE TABLE api_keys (
     name TEXT NOT NULL CONSTRAINT name_not_blank CHECK (trim(name) <> ''),
     created_at REAL NOT NULL,
     last_used_at REAL,
-    spent_micros INTEGER NOT NULL DEFAULT 0 -- the debits under this key, kept by a trigger of the ledger
+    spent_micros INTEGER NOT NULL DEFAULT 0 -- the sum of the debits with this key, updated by a trigger of the ledger
 ) STRICT;
 
 CREATE INDEX api_keys_by_account ON api_keys (account_id, id);
@@ -110,7 +110,7 @@ CREATE TABLE projects (
     max_planner_steps INTEGER CONSTRAINT max_planner_steps_range CHECK (max_planner_steps BETWEEN 1 AND 20),
     created_at REAL NOT NULL,
     updated_at REAL NOT NULL,
-    UNIQUE (account_id, id) -- what belongs to a project refers to both, so that it cannot be another account's
+    UNIQUE (account_id, id) -- foreign keys use both columns, so that they cannot refer to a project of another account
 ) STRICT;
 
 CREATE TRIGGER projects_bounded BEFORE INSERT ON projects
@@ -120,7 +120,7 @@ BEGIN
 END;
 
 -- owner: svc/content/contents.py
--- The contents of artifacts. One that is no artifact's is being written, or the server went meanwhile: then the next start deletes it.
+-- The contents of artifacts. One without an artifact is being written, or was when the server ended; the next start deletes that.
 CREATE TABLE artifact_contents (
     account_id TEXT NOT NULL REFERENCES accounts (id) ON DELETE CASCADE,
     id TEXT NOT NULL,
@@ -132,7 +132,7 @@ CREATE TABLE artifacts (
     id TEXT PRIMARY KEY,
     account_id TEXT NOT NULL REFERENCES accounts (id) ON DELETE CASCADE,
     project_id TEXT,
-    run_id TEXT, -- the agent run that made it
+    run_id TEXT, -- the agent run that created it
     name TEXT NOT NULL CONSTRAINT artifact_name_form CHECK (trim(name) <> '' AND length(name) <= 200),
     content_type TEXT NOT NULL CONSTRAINT content_type_form CHECK (
         content_type GLOB '?*/?*' AND content_type NOT GLOB '*[^ -~]*' AND length(content_type) <= 200
@@ -151,7 +151,7 @@ CREATE INDEX artifacts_by_account ON artifacts (account_id);
 CREATE INDEX artifacts_by_project ON artifacts (account_id, project_id);
 CREATE INDEX artifacts_by_run ON artifacts (account_id, run_id) WHERE run_id IS NOT NULL;
 
--- A content goes with its artifact, and when another one takes its place.
+-- A content is deleted with its artifact, and when it is replaced.
 CREATE TRIGGER artifacts_take_their_contents_along AFTER DELETE ON artifacts
 BEGIN
     DELETE FROM artifact_contents WHERE account_id = OLD.account_id AND id = OLD.content_id;
@@ -163,21 +163,21 @@ BEGIN
     DELETE FROM artifact_contents WHERE account_id = OLD.account_id AND id = OLD.content_id;
 END;
 
--- An account has 10,000 artifacts at most.
+-- An account has at most 10,000 artifacts.
 CREATE TRIGGER artifacts_bounded BEFORE INSERT ON artifacts
 WHEN (SELECT count(*) FROM artifacts WHERE account_id = NEW.account_id) >= 10000
 BEGIN
     SELECT RAISE(ABORT, 'artifacts_count');
 END;
 
--- An artifact outlives its project. (ON DELETE SET NULL would take account_id along.)
+-- An artifact remains after its project. (ON DELETE SET NULL would also clear account_id.)
 CREATE TRIGGER projects_leave_their_artifacts BEFORE DELETE ON projects
 BEGIN
     UPDATE artifacts SET project_id = NULL WHERE account_id = OLD.account_id AND project_id = OLD.id;
 END;
 
 -- owner: svc/content/contents.py
--- A content in pieces of 256 KiB: a slow reader of 32 MiB holds one of them in memory, and a writer holds up nobody.
+-- A content in pieces of 256 KiB: a slow reader of 32 MiB has one of them in memory, and a writer does not block others.
 CREATE TABLE artifact_pieces (
     account_id TEXT NOT NULL,
     content_id TEXT NOT NULL,
@@ -208,11 +208,11 @@ CREATE TABLE runs (
     FOREIGN KEY (account_id, project_id) REFERENCES projects (account_id, id)
 ) STRICT;
 
-CREATE INDEX runs_by_account ON runs (account_id); -- in the order in which they were added, as in each list
+CREATE INDEX runs_by_account ON runs (account_id); -- in order of insertion, as in lists
 CREATE INDEX runs_by_project ON runs (account_id, project_id) WHERE project_id IS NOT NULL;
 CREATE INDEX runs_open ON runs (status) WHERE status = 'running';
 
--- A run outlives its project.
+-- A run remains after its project.
 CREATE TRIGGER projects_leave_their_runs BEFORE DELETE ON projects
 BEGIN
     UPDATE runs SET project_id = NULL WHERE account_id = OLD.account_id AND project_id = OLD.id;
@@ -226,9 +226,9 @@ BEGIN
 END;
 
 -- owner: svc/content/conversations.py
--- Conversations and messages do not cascade: an account may have too many for one transaction.
+-- No cascade: an account may have too many conversations and messages for one transaction.
 CREATE TABLE conversations (
-    number INTEGER PRIMARY KEY AUTOINCREMENT, -- as which its title is in the index of words; never used again
+    number INTEGER PRIMARY KEY AUTOINCREMENT, -- identifies its title in the word index; never reused
     id TEXT NOT NULL UNIQUE,
     account_id TEXT NOT NULL REFERENCES accounts (id),
     project_id TEXT,
@@ -242,25 +242,25 @@ CREATE TABLE conversations (
 
 CREATE INDEX conversations_by_project ON conversations (account_id, project_id, id);
 CREATE INDEX conversations_by_number ON conversations (account_id, number);
-CREATE INDEX conversations_by_use ON conversations (account_id, updated_at, number); -- the last used comes first
+CREATE INDEX conversations_by_use ON conversations (account_id, updated_at, number); -- most recently used first
 
--- A conversation outlives its project.
+-- A conversation remains after its project.
 CREATE TRIGGER projects_leave_their_conversations BEFORE DELETE ON projects
 BEGIN
     UPDATE conversations SET project_id = NULL WHERE account_id = OLD.account_id AND project_id = OLD.id;
 END;
 
 -- owner: svc/content/history.py
--- What an account said and was told in its sessions: in a conversation, or as the goal and the output of an agent run.
+-- The messages of an account's sessions: in a conversation, or the goal and the output of an agent run.
 CREATE TABLE messages (
-    number INTEGER PRIMARY KEY AUTOINCREMENT, -- the order, and as which it is in the index of words; never used again
+    number INTEGER PRIMARY KEY AUTOINCREMENT, -- the order, and its number in the word index; never reused
     id TEXT NOT NULL UNIQUE,
     account_id TEXT NOT NULL REFERENCES accounts (id),
     conversation_id TEXT,
     run_id TEXT CONSTRAINT one_source CHECK ((run_id IS NULL) <> (conversation_id IS NULL)),
     role TEXT NOT NULL CONSTRAINT role_known CHECK (role IN ('system', 'user', 'assistant')),
     content TEXT NOT NULL CONSTRAINT content_length CHECK (length(content) <= 1000000),
-    model TEXT, -- that answered
+    model TEXT, -- that generated the answer
     created_at REAL NOT NULL,
     FOREIGN KEY (account_id, conversation_id) REFERENCES conversations (account_id, id)
 ) STRICT;
@@ -269,7 +269,7 @@ CREATE INDEX messages_by_conversation ON messages (account_id, conversation_id, 
 CREATE INDEX messages_by_number ON messages (account_id, number);
 
 -- owner: svc/content/answers.py
--- What an answer of a conversation took; it is told beneath it, and goes with its message.
+-- Usage and cost of an answer in a conversation. Deleted with its message.
 CREATE TABLE answers (
     message_id TEXT PRIMARY KEY REFERENCES messages (id) ON DELETE CASCADE,
     account_id TEXT NOT NULL,
@@ -277,7 +277,7 @@ CREATE TABLE answers (
     output_tokens INTEGER NOT NULL CONSTRAINT answer_output_tokens_count CHECK (output_tokens >= 0),
     cost_micros INTEGER NOT NULL CONSTRAINT answer_cost_amount CHECK (cost_micros >= 0),
     duration_ms INTEGER NOT NULL CONSTRAINT answer_duration CHECK (duration_ms >= 0),
-    finish_reason TEXT, -- NULL when it was cut off
+    finish_reason TEXT, -- NULL if the answer was interrupted
     reasoning TEXT CONSTRAINT reasoning_length CHECK (length(reasoning) <= 200000),
     memory TEXT NOT NULL CONSTRAINT memory_form CHECK (memory LIKE '[%]')
 ) STRICT;
@@ -285,7 +285,7 @@ CREATE TABLE answers (
 CREATE INDEX answers_by_account ON answers (account_id, message_id);
 
 -- owner: svc/content/word_runs.py
--- The words that were added last, by their place: "zebra" and "lion" as "\nzebra\nlion\n". Titles have = before place and words.
+-- The newest words, by place: "zebra" and "lion" as "\nzebra\nlion\n". Titles have = before place and words.
 CREATE TABLE fresh_words (
     account_id TEXT NOT NULL REFERENCES accounts (id) ON DELETE CASCADE,
     place TEXT NOT NULL, -- ten hexadecimal digits: number * 128 + piece of a message, or + version of a title
@@ -317,7 +317,7 @@ CREATE TABLE word_blocks (
 ) STRICT;
 
 -- owner: svc/content/word_runs.py
--- Accounts whose runs hold lines of deleted texts. A purge that has begun writes all runs up to `last_run` anew.
+-- Accounts whose runs hold lines of deleted texts. A purge that has begun rewrites all runs up to `last_run`.
 CREATE TABLE word_purges (
     id INTEGER PRIMARY KEY,
     account_id TEXT NOT NULL REFERENCES accounts (id) ON DELETE CASCADE,
@@ -331,7 +331,7 @@ CREATE INDEX word_purges_by_account ON word_purges (account_id);
 CREATE UNIQUE INDEX word_purges_once ON word_purges (account_id) WHERE last_run IS NULL;
 
 -- owner: svc/content/fulltext.py
--- Long messages of which only the first pieces are in the index yet: the writer goes on with them between others' jobs.
+-- Long messages of which only the first pieces are indexed. The writer indexes the rest when it has time.
 CREATE TABLE unindexed (
     number INTEGER PRIMARY KEY REFERENCES messages (number) ON DELETE CASCADE,
     next_piece INTEGER NOT NULL CONSTRAINT next_piece_range CHECK (next_piece BETWEEN 0 AND 127)
@@ -374,7 +374,7 @@ CREATE TABLE support_messages (
 
 CREATE INDEX support_messages_by_conversation ON support_messages (account_id, support_id, number);
 
--- It is shown whole, so it has an end.
+-- It is displayed completely, so its length is limited.
 CREATE TRIGGER support_messages_bounded BEFORE INSERT ON support_messages
 WHEN (SELECT count(*) FROM support_messages WHERE account_id = NEW.account_id AND support_id = NEW.support_id) >= 200
 BEGIN
@@ -395,12 +395,12 @@ CREATE TABLE providers (
     base_url TEXT NOT NULL CONSTRAINT base_url_scheme CHECK (base_url GLOB 'http://?*' OR base_url GLOB 'https://?*'),
     sealed_key BLOB, -- encrypted, bound to account and provider; NULL: none
     api_key_hint TEXT CONSTRAINT hint_with_key CHECK ((api_key_hint IS NULL) = (sealed_key IS NULL)),
-    models TEXT CONSTRAINT models_list CHECK (models GLOB '[[]*'), -- NULL: the provider is asked for its list
+    models TEXT CONSTRAINT models_list CHECK (models GLOB '[[]*'), -- NULL: the list is requested from the provider
     created_at REAL NOT NULL,
     UNIQUE (account_id, name)
 ) STRICT;
 
--- The list of models asks them all at once.
+-- The list of models sends a request to each of them.
 CREATE TRIGGER providers_bounded BEFORE INSERT ON providers
 WHEN (SELECT count(*) FROM providers WHERE account_id = NEW.account_id) >= 100
 BEGIN
@@ -408,7 +408,7 @@ BEGIN
 END;
 
 -- owner: svc/billing/wallet.py
--- What an account has, as the newest ledger row says it; the triggers below keep it. What is held of it is the sum of its holds.
+-- Balances, equal to that of the newest ledger row, which the triggers below ensure. The held amount is the sum of the holds.
 CREATE TABLE wallets (
     account_id TEXT PRIMARY KEY REFERENCES accounts (id) ON DELETE CASCADE,
     balance_micros INTEGER NOT NULL DEFAULT 0
@@ -416,17 +416,17 @@ CREATE TABLE wallets (
 ) STRICT, WITHOUT ROWID;
 
 -- owner: svc/billing/wallet.py
--- Append-only and without gaps; the balance is always the sum of an account's rows.
+-- Append-only and without gaps. The balance is always the sum of an account's rows.
 CREATE TABLE ledger (
     seq INTEGER PRIMARY KEY,
     id TEXT NOT NULL UNIQUE,
-    account_id TEXT REFERENCES accounts (id), -- NULL once the account is deleted: the money stays, the person does not
+    account_id TEXT REFERENCES accounts (id), -- NULL after the account is deleted: the amounts remain, without a person
     kind TEXT NOT NULL CONSTRAINT kind_by_sign CHECK (kind = iif(amount_micros > 0, 'credit', 'debit')),
     amount_micros INTEGER NOT NULL CONSTRAINT amount_not_zero CHECK (amount_micros <> 0),
     balance_after_micros INTEGER NOT NULL
         CONSTRAINT balance_after_in_bounds CHECK (balance_after_micros BETWEEN 0 AND 1000000000000000),
     description TEXT NOT NULL,
-    reference TEXT UNIQUE, -- what this row books, once: a hold, a checkout, refund:PAYMENT:NUMBER or payment:EVENT
+    reference TEXT UNIQUE, -- what this row books, only once: a hold, a checkout, refund:PAYMENT:NUMBER or payment:EVENT
     model TEXT,
     input_tokens INTEGER CONSTRAINT input_tokens_not_negative CHECK (input_tokens >= 0),
     output_tokens INTEGER CONSTRAINT output_tokens_not_negative CHECK (output_tokens >= 0),
@@ -438,7 +438,7 @@ CREATE TABLE ledger (
 CREATE INDEX ledger_by_account ON ledger (account_id); -- and by seq, which is the rowid
 
 -- owner: svc/billing/wallet.py
--- The worst case of each paid request that is under way.
+-- The maximum cost of each paid request in progress.
 CREATE TABLE holds (
     id TEXT NOT NULL,
     account_id TEXT NOT NULL REFERENCES wallets (account_id) ON DELETE CASCADE,
@@ -452,7 +452,7 @@ CREATE TABLE usage_days (
     account_id TEXT NOT NULL REFERENCES accounts (id) ON DELETE CASCADE,
     day TEXT NOT NULL CONSTRAINT day_form CHECK (day GLOB '[0-9][0-9][0-9][0-9]-[01][0-9]-[0-3][0-9]'), -- in UTC
     model TEXT NOT NULL,
-    key_id TEXT NOT NULL, -- the API key that it was used with, deleted ones too; '' for a session
+    key_id TEXT NOT NULL, -- the API key, also a deleted one; '' for a session
     requests INTEGER NOT NULL CONSTRAINT requests_positive CHECK (requests > 0),
     input_tokens INTEGER NOT NULL CONSTRAINT input_tokens_not_negative CHECK (input_tokens >= 0),
     output_tokens INTEGER NOT NULL CONSTRAINT output_tokens_not_negative CHECK (output_tokens >= 0),
@@ -461,7 +461,7 @@ CREATE TABLE usage_days (
 ) STRICT, WITHOUT ROWID;
 
 -- owner: svc/billing/usage.py
--- What calls came to beyond what was held for them, the operator's loss. It names nobody, and so outlives every account.
+-- Cost of calls over their holds, which the operator pays. Without account ids, so the rows remain after accounts are deleted.
 CREATE TABLE overruns (
     day TEXT NOT NULL CONSTRAINT overrun_day_form CHECK (day GLOB '[0-9][0-9][0-9][0-9]-[01][0-9]-[0-3][0-9]'), -- in UTC
     model TEXT NOT NULL,
@@ -475,7 +475,7 @@ BEGIN
     INSERT INTO wallets (account_id) VALUES (NEW.id);
 END;
 
--- INSERT OR REPLACE deletes without a DELETE trigger, so the tables of money refuse it themselves.
+-- INSERT OR REPLACE deletes without a DELETE trigger, so these tables have triggers against it.
 CREATE TRIGGER wallets_begin_empty BEFORE INSERT ON wallets
 WHEN NEW.balance_micros <> 0
     OR EXISTS (SELECT 1 FROM wallets WHERE account_id = NEW.account_id)
@@ -523,7 +523,7 @@ BEGIN
     UPDATE api_keys SET spent_micros = spent_micros - NEW.amount_micros WHERE account_id = NEW.account_id AND id = NEW.key_id;
 END;
 
--- The one change of a ledger row: with its account goes what could tell who that was.
+-- The only change of a ledger row: deleting its account removes what identifies the person.
 CREATE TRIGGER ledger_drops_the_person AFTER DELETE ON accounts
 BEGIN
     UPDATE ledger SET account_id = NULL, description = '', request_id = NULL, key_id = NULL WHERE account_id = OLD.id;
@@ -566,10 +566,10 @@ CREATE TABLE checkouts (
     amount_micros INTEGER NOT NULL -- 5 to 10,000 USD in whole cents
         CONSTRAINT checkout_amount CHECK (amount_micros BETWEEN 5000000 AND 10000000000 AND amount_micros % 10000 = 0),
     state TEXT NOT NULL DEFAULT 'open' CONSTRAINT state_known CHECK (state IN ('open', 'paid', 'failed', 'expired')),
-    session_id TEXT UNIQUE, -- the processor's; NULL until it has answered
+    session_id TEXT UNIQUE, -- the processor's id; NULL before its answer
     created_at REAL NOT NULL,
     paid_at REAL CONSTRAINT paid_at_when_paid CHECK ((paid_at IS NOT NULL) = (state = 'paid')),
-    payment_intent TEXT -- the processor's name of the payment, by which refunds and disputes are found
+    payment_intent TEXT -- the processor's id of the payment, which refunds and disputes refer to
 ) STRICT;
 
 CREATE INDEX checkouts_by_account ON checkouts (account_id, id);
@@ -578,19 +578,19 @@ CREATE INDEX checkouts_by_time ON checkouts (created_at);
 CREATE INDEX checkouts_abandoned ON checkouts (created_at) WHERE state <> 'paid';
 
 -- owner: svc/billing/payments.py
--- Every event of the processor, as far as it concerns the money; nothing in it names a person.
+-- The money of every event of the processor, without personal data.
 CREATE TABLE payment_events (
     id TEXT PRIMARY KEY,
     type TEXT NOT NULL,
     session_id TEXT,
     checkout_id TEXT REFERENCES checkouts (id) ON DELETE CASCADE,
     credited INTEGER NOT NULL CONSTRAINT credited_bool CHECK (credited IN (0, 1)),
-    reason TEXT CONSTRAINT reason_unless_credited CHECK ((reason IS NULL) = credited), -- why it credited nothing
+    reason TEXT CONSTRAINT reason_unless_credited CHECK ((reason IS NULL) = credited), -- why it was not credited
     received_at REAL NOT NULL,
-    amount_micros INTEGER, -- what was paid, or what a refund or a dispute took back, in millionths of its currency
+    amount_micros INTEGER, -- the amount paid, refunded or disputed, in millionths of its currency
     currency TEXT,
-    payment_intent TEXT, -- the processor's name of the payment
-    returns INTEGER GENERATED ALWAYS AS (type IN ('charge.refunded', 'charge.dispute.created')) -- money that went back
+    payment_intent TEXT, -- the processor's id of the payment
+    returns INTEGER GENERATED ALWAYS AS (type IN ('charge.refunded', 'charge.dispute.created')) -- whether money was returned
 ) STRICT;
 
 CREATE INDEX payment_events_by_checkout ON payment_events (checkout_id);
@@ -603,7 +603,7 @@ BEGIN
     SELECT RAISE(ABORT, 'a checkout begins open, once');
 END;
 
--- Paid means credited: state and ledger cannot part.
+-- A paid checkout is credited, in the same transaction.
 CREATE TRIGGER checkouts_keep_their_terms BEFORE UPDATE ON checkouts
 WHEN (NEW.id, NEW.amount_micros, NEW.created_at) IS NOT (OLD.id, OLD.amount_micros, OLD.created_at)
     OR (NEW.account_id IS NOT OLD.account_id
@@ -618,7 +618,7 @@ BEGIN
     SELECT RAISE(ABORT, 'a checkout keeps its terms, and is paid when the ledger says so');
 END;
 
--- All but the abandoned: unpaid when another began 30 days later, with no event but that their page expired.
+-- Checkouts are deleted only if unpaid after 30 days, without an event except that their page expired.
 CREATE TRIGGER checkouts_stay BEFORE DELETE ON checkouts
 WHEN OLD.state = 'paid'
     OR OLD.created_at > (SELECT max(created_at) FROM checkouts) - 2592000
@@ -645,8 +645,8 @@ BEGIN
     SELECT RAISE(ABORT, 'an event of the processor stays');
 END;
 
--- What of each payment was credited, what the processor has returned to the payer, and what of that is booked. A refund or a
--- dispute of an unknown payment has a row of its own: the operator finds out whose it is.
+-- For each payment: the amounts credited, returned by the processor, and booked as returned. A refund or dispute of an unknown
+-- payment has a separate row.
 CREATE VIEW refunds (payment_id, checkout_id, account_id, paid_micros, returned_micros, booked_micros) AS
 SELECT id, id, account_id,
     (SELECT ifnull(sum(amount_micros), 0) FROM ledger WHERE reference IN (
@@ -663,8 +663,8 @@ SELECT id, NULL, NULL, ifnull(amount_micros, 0), ifnull(amount_micros, 0),
 FROM payment_events
 WHERE checkout_id IS NULL AND returns AND currency = 'usd';
 
--- Refunds are booked up to what the processor has returned, and never beyond what was paid. Until it has reported one, the
--- operator can book one refund ahead of the report.
+-- Refunds are booked up to the amount that the processor has returned, and never over the amount paid. Before its first report
+-- the operator can book one refund.
 CREATE TRIGGER ledger_books_a_refund_once BEFORE INSERT ON ledger
 WHEN NEW.model IS NULL AND NEW.reference GLOB 'refund:*'
 BEGIN
@@ -677,7 +677,7 @@ BEGIN
                 paid_micros, CASE WHEN returned_micros > 0 THEN returned_micros WHEN booked_micros > 0 THEN 0 ELSE paid_micros END));
 END;
 
--- A payment that could not be credited is credited by the operator, once.
+-- The operator credits a payment that could not be credited, only once.
 CREATE TRIGGER ledger_credits_a_payment_once BEFORE INSERT ON ledger
 WHEN NEW.model IS NULL AND NEW.reference GLOB 'payment:*'
 BEGIN
@@ -689,14 +689,14 @@ BEGIN
 END;
 
 -- owner: svc/quota.py
--- What each account stores: its texts, names and files, and 256 bytes for each row. The triggers count, svc/quota.py refuses.
+-- Bytes that each account stores: texts, names and files, and 256 for each row. Triggers count them; svc/quota.py has the limit.
 CREATE TABLE stored (
     account_id TEXT PRIMARY KEY REFERENCES accounts (id) ON DELETE CASCADE,
     bytes INTEGER NOT NULL DEFAULT 0 CONSTRAINT stored_not_negative CHECK (bytes >= 0)
 ) STRICT;
 
 -- owner: svc/secrets.py
--- Which installation this is: archives of `svc backup` and SVC_NEW_SECRETS name its id. Giving up a lost master key changes the id.
+-- The installation. Archives of `svc backup` and SVC_NEW_SECRETS name its id, which changes when a lost master key is replaced.
 CREATE TABLE installation (
     one INTEGER PRIMARY KEY CONSTRAINT one_installation CHECK (one = 1),
     id TEXT NOT NULL CONSTRAINT installation_id_form CHECK (length(id) = 8 AND id NOT GLOB '*[^0-9a-f]*'),
@@ -706,7 +706,7 @@ CREATE TABLE installation (
 INSERT INTO installation VALUES (1, lower(hex(randomblob(4))), NULL);
 
 -- owner: svc/quota.py
--- What every account may store: the setting SVC_ACCOUNT_BYTES, as of the last start.
+-- The storage limit of every account: the setting SVC_ACCOUNT_BYTES at the last start.
 CREATE TABLE storage_limit (
     one INTEGER PRIMARY KEY CONSTRAINT one_limit CHECK (one = 1),
     bytes INTEGER NOT NULL CONSTRAINT limit_not_negative CHECK (bytes >= 0)
@@ -715,10 +715,10 @@ CREATE TABLE storage_limit (
 INSERT INTO storage_limit VALUES (1, 1073741824);
 
 -- owner: svc/quota.py
--- Room for what the calls under way will store. Every check of room counts it, so that two calls never take the same bytes.
+-- Storage reserved for calls in progress. Each check of the limit counts it, so that two calls cannot use the same bytes.
 CREATE TABLE reserved_room (
     account_id TEXT NOT NULL REFERENCES accounts (id) ON DELETE CASCADE,
-    id TEXT NOT NULL, -- an agent run's own id, or one that was made for the reservation
+    id TEXT NOT NULL, -- the id of an agent run, or of the reservation
     bytes INTEGER NOT NULL CONSTRAINT reserved_bytes_not_negative CHECK (bytes >= 0),
     artifacts INTEGER NOT NULL CONSTRAINT reserved_artifacts_not_negative CHECK (artifacts >= 0),
     PRIMARY KEY (account_id, id)
