@@ -99,12 +99,13 @@ class Protocol(asyncio.Protocol):
     _body_ends: float = 0.0
     _deaf: bool = False  # further input is discarded
     _closing: bool = False
-    _patience: float = stall_seconds
+    _patience: float = 0.0
     _unsent: bool = False  # an answer was begun that the client has not read completely
     _taken: int = -1
     _taken_at: float = 0.0
 
     def __post_init__(self) -> None:
+        self._patience = self.stall_seconds
         self._parser = httptools.HttpRequestParser(self)
         # Otherwise llhttp fails on a request after one with `Connection: close`. Such a request is discarded here.
         self._parser.set_dangerous_leniencies(lenient_data_after_close=True)

@@ -54,10 +54,6 @@ def no_room_for_certificates(folder: Path) -> None:
     (folder / "tls").touch()
 
 
-def unwritable_address(folder: Path) -> None:
-    (folder / "address.new").mkdir()
-
-
 def lost_master_key(folder: Path) -> None:
     prepare(folder / "service.db", *newest_schema())
     with contextlib.closing(sqlite3.connect(folder / "service.db")) as conn, conn:
@@ -81,7 +77,6 @@ KINDS: dict[str, Callable[[Path], Mapping[str, str] | None]] = {
         wrong_catalog,
         wrong_certificate,
         no_room_for_certificates,
-        unwritable_address,
     )
 }
 

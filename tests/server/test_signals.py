@@ -140,7 +140,7 @@ async def test_sighup_reads_the_catalog_again_and_calls_that_run_keep_their_pric
                 assert (await client.post(CHAT, json={**ask, "stream": False})).status_code == 200
                 assert await spent(client, account) == 15_000
                 path.write_text(catalog(models.base_url, -1))
-                assert "stay as they were" in await reloaded(server, 2) and str(path) in await reloaded(server, 3)
+                assert "is not replaced" in await reloaded(server, 2) and str(path) in await reloaded(server, 3)
                 path.unlink()
                 assert "cannot be read" in await reloaded(server, 4)
                 assert await prices(client) == {"fake/drip-100ms": 2_000_000_000, "fake/new": 0}
