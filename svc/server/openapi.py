@@ -3,7 +3,6 @@
 row (method, path, endpoint) -> its Operation -> refusals by status, from outside inwards -> responses -> shared components
 """
 
-import itertools
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -78,7 +77,6 @@ _EDGE = (
     Refusal("internal_error", when="An internal error. The log has it under the request id."),
     Refusal("shutting_down", when="The service is shutting down."),
 )
-_ANSWERS_DURING_SHUTDOWN = "/healthz"
 _PAGE_WRONG = Refusal(
     "invalid_value",
     f"limit must be {PAGE_LIMIT.expected}.",
@@ -125,6 +123,7 @@ class Components:
     def __init__(self) -> None:
         self.parts: dict[str, dict[str, Any]] = {}
         self._sources: dict[tuple[str, str], Component] = {}
+        self._responses: Counter[str] = Counter()
 
     def referred(self, value: Any) -> Any:
         """Return `value` with a JSON schema for each shape, and a reference for each named part."""
@@ -141,12 +140,11 @@ class Components:
         return value
 
     def _reference(self, component: Component) -> dict[str, str]:
-        source = self._sources.setdefault((component.kind, component.name), component)
-        if source is component:
-            if component.name not in self.parts.setdefault(component.kind, {}):
-                self.parts[component.kind][component.name] = {}  # it may refer to itself
-                self.parts[component.kind][component.name] = self.referred(dict(component))
-        elif source != component:
+        key = (component.kind, component.name)
+        if key not in self._sources:
+            self._sources[key] = component
+            self.parts.setdefault(component.kind, {})[component.name] = self.referred(dict(component))
+        elif self._sources[key] != component:
             raise ValueError(f"two different {component.kind} are called {component.name}")
         return {"$ref": component.reference}
 
@@ -171,12 +169,11 @@ class Components:
         return paths
 
     def _free_name(self, status: str) -> str:
-        """Return the first free one of `NotFound`, `NotFound2`, ..."""
+        """Return the next one of `NotFound`, `NotFound2`, ..."""
         phrase = "Model server refusal" if status == "4XX" else HTTPStatus(int(status)).phrase
         name = re.sub(r"[^A-Za-z]", "", phrase.title())
-        taken = self.parts.get("responses", {})
-        numbered = (f"{name}{number}" for number in itertools.count(2))
-        return next(free for free in itertools.chain([name], numbered) if free not in taken)
+        self._responses[name] += 1
+        return f"{name}{self._responses[name]}" if self._responses[name] > 1 else name
 
 
 # --- one operation
@@ -223,7 +220,7 @@ def _content(content: Content) -> dict[str, Any]:
 def _responses(operation: Operation, path: str) -> dict[str, Any]:
     """Return the responses by status: the handler's answers, then the refusals of server, guards, body and handler."""
     responses = {str(status): _answer(answer) for status, answer in operation.answers.items()}
-    edge = [refusal for refusal in _EDGE if path != _ANSWERS_DURING_SHUTDOWN or refusal.code != "shutting_down"]
+    edge = [refusal for refusal in _EDGE if path != "/healthz" or refusal.code != "shutting_down"]
     layers = [edge, *(guard.errors for guard in operation.guards), [*_of_body(operation), *operation.errors]]
     by_status: dict[str, list[tuple[int, Refusal]]] = {}
     for depth, refusals in enumerate(layers):
@@ -304,6 +301,4 @@ def _when(refusal: Refusal) -> str:
 
 def _alternatives(sentences: Iterable[str]) -> str:
     first, *others = dict.fromkeys(sentences)
-    starts_with_word = re.compile("[A-Z][a-z ]")
-    lowered = (f"{one[0].lower()}{one[1:]}" if starts_with_word.match(one) else one for one in others)
-    return " ".join([first, *(f"Or {one}" for one in lowered)])
+    return " ".join([first, *(re.sub("(?<=^Or )[A-Z](?=[a-z ])", lambda start: start[0].lower(), f"Or {one}") for one in others)])
