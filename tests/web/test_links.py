@@ -24,26 +24,24 @@ def make_link(server: RunningServer, visitor: Visitor, purpose: str) -> str:
     return token
 
 
-async def test_the_box_is_ticked_where_the_address_was_never_verified_and_deletes_the_keys(
-    server: RunningServer, browser: Browser
-) -> None:
+async def test_delete_keys_is_ticked_for_an_unverified_address(server: RunningServer, browser: Browser) -> None:
     visitor = await asyncio.to_thread(new_visitor, server)
     async with new_context(browser, server, visitor, allow=HINTS) as context:
         page = await context.new_page()
         for ticked in (True, False):
             await page.goto("about:blank")  # else only the fragment changes
             await page.goto(f"/password-reset#{make_link(server, visitor, 'reset')}")
-            box = page.get_by_label("Delete the API keys and providers of this account")
+            box = page.get_by_label("Delete all API keys and model providers")
             await expect(box).to_be_checked(checked=ticked)
-            await expect(page.get_by_text("Sessions that are open now end by themselves within 8 hours")).to_be_visible()
-            await page.get_by_label("New password").fill(PASSWORD)
+            await expect(page.get_by_text("Open sessions end within 8 hours")).to_be_visible()
+            await page.get_by_label("New password", exact=True).fill(PASSWORD)
             await page.get_by_label("Confirm new password").fill(PASSWORD)
             await page.get_by_role("button", name="Set new password").click()
             await expect(page.get_by_role("status")).to_contain_text("Your password was changed")
             assert page.url.endswith("/password-reset"), "the token has left the address bar"
 
 
-async def test_the_address_is_verified_by_a_click_and_once(server: RunningServer, browser: Browser) -> None:
+async def test_verification_link_works_once(server: RunningServer, browser: Browser) -> None:
     visitor = await asyncio.to_thread(new_visitor, server)
     async with new_context(browser, server, visitor, allow=["400"]) as context:
         page = await context.new_page()
