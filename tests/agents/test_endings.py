@@ -301,7 +301,7 @@ class Player:
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
-async def test_random_runs_end_once_as_recorded_and_leave_nothing_behind(tmp_path: Path, request: pytest.FixtureRequest) -> None:
+async def test_random_runs_end_once_as_recorded_without_leaks(tmp_path: Path, request: pytest.FixtureRequest) -> None:
     count, seed = request.config.getoption("--runs"), request.config.getoption("--seed")
     env = {"TASKS_FILE": str(tmp_path / "tasks")}
     async with running_server(tmp_path, env, COMMAND) as server:

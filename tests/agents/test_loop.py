@@ -80,7 +80,7 @@ async def played(turns: list[PlayedCall], call_tool: Any = None, **limits: Any) 
 
 @pytest.mark.parametrize("texts", [drip, flood, lambda: waiting_for_ever()])
 @pytest.mark.parametrize("limit", ["step_seconds", "run_seconds"])
-async def test_a_model_that_never_ends_is_cut_at_the_end_of_its_step_and_of_the_run(texts: Any, limit: str) -> None:
+async def test_endless_model_is_cut_by_step_and_run_deadlines(texts: Any, limit: str) -> None:
     turn = PlayedCall(texts)
     async with asyncio.timeout(20):
         with pytest.raises(ApiError) as raised:
@@ -128,7 +128,7 @@ async def test_a_tool_that_takes_too_long_is_a_failure_that_the_model_sees() -> 
         '{"a":' * 400 + "1" + "}" * 400,
     ],
 )
-async def test_arguments_that_make_no_sense_are_told_to_the_model_and_end_nothing(arguments: str) -> None:
+async def test_invalid_arguments_are_results_and_do_not_end_the_run(arguments: str) -> None:
     called = []
 
     async def tool(name: str, arguments: dict[str, Any]) -> Any:
@@ -152,7 +152,7 @@ async def test_arguments_that_make_no_sense_are_told_to_the_model_and_end_nothin
         ),
     ],
 )
-async def test_a_call_goes_back_as_one_of_a_function(fields: dict[str, Any], function: dict[str, str]) -> None:
+async def test_call_is_returned_as_a_function_call(fields: dict[str, Any], function: dict[str, str]) -> None:
     sent: list[dict[str, Any]] = []
     turns = iter([asking({"id": "c", **fields}), PlayedCall(nothing)])
 

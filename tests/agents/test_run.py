@@ -29,7 +29,7 @@ async def headers(service: Service) -> dict[str, str]:
     return {"authorization": f"Bearer {signed_up['access_token']}"}
 
 
-async def test_steps_usage_and_cost_are_shown_while_a_paid_run_goes_on(
+async def test_steps_usage_and_cost_are_visible_during_a_paid_run(
     service: Service, headers: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun, go_on = asyncio.Event(), asyncio.Event()
@@ -54,7 +54,7 @@ async def test_steps_usage_and_cost_are_shown_while_a_paid_run_goes_on(
     assert last["cost_micros"] > spent and last["usage"]["total_tokens"] > record["usage"]["total_tokens"]
 
 
-async def test_a_run_that_has_ended_leaves_nothing_to_the_garbage_collector(service: Service, headers: dict[str, str]) -> None:
+async def test_ended_run_leaves_no_reference_cycle(service: Service, headers: dict[str, str]) -> None:
     def left() -> set[int]:
         return {id(kept) for kept in gc.get_objects() if isinstance(kept, (AgentRun, ChatCall, RunMedia))}
 
@@ -70,7 +70,7 @@ async def test_a_run_that_has_ended_leaves_nothing_to_the_garbage_collector(serv
         gc.enable()
 
 
-async def test_the_end_tells_what_the_run_has_made_also_where_its_tool_was_cut_short(
+async def test_last_event_lists_artifacts_even_of_a_cancelled_tool(
     service: Service, headers: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written = TOOLS["write_artifact"].function
@@ -87,7 +87,7 @@ async def test_the_end_tells_what_the_run_has_made_also_where_its_tool_was_cut_s
     assert final["artifacts"][0] == {name: listed[0][name] for name in ("id", "name", "content_type", "size")}
 
 
-async def test_a_free_run_shows_its_steps_too(service: Service, headers: dict[str, str]) -> None:
+async def test_free_run_shows_its_steps(service: Service, headers: dict[str, str]) -> None:
     body = {"goal": "tool current_time {}\n---\nwait 60000", "model": "builtin/script"}
     running = asyncio.create_task(service.client.post(RUN, json=body, headers=headers))
     async with asyncio.timeout(30):
@@ -104,7 +104,7 @@ async def test_a_free_run_shows_its_steps_too(service: Service, headers: dict[st
 
 
 @pytest.mark.parametrize(("goal", "reason"), [("say ok", "stop"), ("say ok\nlength", "length")])
-async def test_the_last_event_tells_the_finish_reason(service: Service, headers: dict[str, str], goal: str, reason: str) -> None:
+async def test_last_event_has_the_finish_reason(service: Service, headers: dict[str, str], goal: str, reason: str) -> None:
     assert (await run(service, headers, goal))[-1]["finish_reason"] == reason
 
 
@@ -135,7 +135,7 @@ async def test_the_finish_reason_is_the_model_servers_own(with_model_server: Ser
 
 
 @pytest.mark.parametrize("model", [name for name in MODELS if name.startswith("strict")])
-async def test_a_strict_model_server_takes_every_step(with_model_server: Service, upstream: ModelServer, model: str) -> None:
+async def test_strict_model_server_accepts_every_step(with_model_server: Service, upstream: ModelServer, model: str) -> None:
     found = await run(with_model_server, await with_model_server.bearer(), "hello", f"lab/{model}", max_steps=3)
     assert (found[-1]["type"], found[-1].get("reason"), found[-1]["steps"]) == ("stopped", "max_steps", 3), found[-1]
     if "returned" not in model and "reasoning" not in model:
@@ -150,9 +150,7 @@ async def test_a_strict_model_server_takes_every_step(with_model_server: Service
         assert [event["name"] for event in found if event["type"] == "tool_call"][:2] == ["no such: tool! " * 9, "\u00fcnknown"]
 
 
-async def test_fields_that_some_model_servers_need_back_go_back_as_they_came(
-    with_model_server: Service, upstream: ModelServer
-) -> None:
+async def test_fields_that_model_servers_need_are_returned_unchanged(with_model_server: Service, upstream: ModelServer) -> None:
     await run(with_model_server, await with_model_server.bearer(), "hello", "lab/tools+returned", max_steps=2)
     (turn,) = [message for message in upstream.requests[-1].body["messages"] if message["role"] == "assistant"]
     assert (turn["reasoning_content"], turn["reasoning_details"]) == ("Hm.", [{"type": "x"}])
@@ -160,6 +158,6 @@ async def test_fields_that_some_model_servers_need_back_go_back_as_they_came(
     assert turn["tool_calls"][0]["function"]["arguments"] == '{"city": "Z\\u00fcrich", "days": 3}', "as the model wrote it"
 
 
-async def test_a_stopped_run_that_was_never_begun_is_unknown(service: Service, headers: dict[str, str]) -> None:
+async def test_stopped_run_that_never_began_is_not_found(service: Service, headers: dict[str, str]) -> None:
     answer = await service.client.post("/v1/agents/runs/run_unknown/stop", headers=headers)
     assert answer.status_code == 404 and orjson.loads(answer.content)["error"]["code"] == "not_found"

@@ -47,7 +47,7 @@ async def spent(service: Service, headers: dict[str, str]) -> int:
     return 100_000 - int(account["wallet_balance_micros"])
 
 
-async def test_a_goal_that_asks_for_a_picture_and_speech_makes_both(service: Service, person: tuple[dict[str, str], str]) -> None:
+async def test_goal_for_a_picture_and_speech_makes_both(service: Service, person: tuple[dict[str, str], str]) -> None:
     headers, _ = person
     *events, final = await run(service, headers, "Draw a lighthouse at night and say good night aloud")
     assert [event["name"] for event in events if event["type"] == "tool_call"] == ["generate_image", "generate_audio"]
@@ -69,7 +69,7 @@ async def test_a_goal_that_asks_for_a_picture_and_speech_makes_both(service: Ser
     assert record["cost_micros"] == final["cost_micros"]
 
 
-async def test_what_cannot_be_paid_or_made_is_a_result_that_the_model_sees(
+async def test_media_that_cannot_be_paid_or_made_is_a_result_for_the_model(
     service: Service, person: tuple[dict[str, str], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     headers, account_id = person
@@ -90,15 +90,13 @@ async def test_what_cannot_be_paid_or_made_is_a_result_that_the_model_sees(
     assert not result["ok"] and "This needs $0.02" in result["result"] and final["cost_micros"] == 0
 
 
-async def test_runs_may_leave_the_tools_out(service: Service, person: tuple[dict[str, str], str]) -> None:
+async def test_run_may_exclude_tools(service: Service, person: tuple[dict[str, str], str]) -> None:
     headers, _ = person
     *events, final = await run(service, headers, "Draw a lighthouse", tools=["calculate"])
     assert all(event["type"] != "tool_call" for event in events) and final["cost_micros"] == 0
 
 
-async def test_a_full_account_is_told_before_anything_is_made_or_paid(
-    service: Service, person: tuple[dict[str, str], str]
-) -> None:
+async def test_full_account_is_refused_before_media_is_made_or_paid(service: Service, person: tuple[dict[str, str], str]) -> None:
     headers, account_id = person
 
     def fill(tx: sqlite3.Connection) -> None:
@@ -121,7 +119,7 @@ async def test_a_full_account_is_told_before_anything_is_made_or_paid(
     assert final["type"] == "final" and final["cost_micros"] == 0 == await spent(service, headers)
 
 
-async def test_without_a_model_of_the_operators_an_own_provider_that_says_so_draws(config: Config, clocks: Clocks) -> None:
+async def test_own_provider_draws_without_a_model_of_the_operator(config: Config, clocks: Clocks) -> None:
     async with ModelServer() as upstream, serving(replace(config, builtin=False), clocks) as service:
         headers = await service.bearer()
         body = {"name": "own", "base_url": upstream.base_url, "models": ["tools-image", {"id": "ok", "kind": "image"}]}

@@ -259,7 +259,7 @@ async def test_after_kill_9_at_any_moment_every_run_is_ended_and_every_hold_rele
             await asyncio.gather(*reading)
 
 
-async def test_a_run_that_a_kill_interrupts_tells_what_it_did_and_cost(tmp_path: Path) -> None:
+async def test_interrupted_run_keeps_its_steps_and_cost(tmp_path: Path) -> None:
     goal = 'tool generate_image {"prompt": "hills"}\n---\ntool current_time {}\n---\nwait 60000'
     async with running_server(tmp_path) as server, server.client() as client:
         (account,) = add_accounts(server, 1, micros=1_000_000)
@@ -308,7 +308,7 @@ async def test_a_stop_from_another_request_ends_the_stream_and_a_second_one_is_r
             assert (late.status_code, late.json()["error"]["code"]) == (409, "already_ended")
 
 
-async def test_a_run_whose_end_is_decided_is_not_stopped_any_more(server: RunningServer, account: Account) -> None:
+async def test_run_whose_end_is_decided_cannot_be_stopped(server: RunningServer, account: Account) -> None:
     stream = await begun(server, account, "wait 300\nsay done")
     run_id = stream.headers["x-service-run"]
     with contextlib.closing(sqlite3.connect(server.data_dir / "service.db", isolation_level=None)) as other:
@@ -352,9 +352,7 @@ def leaver(server: RunningServer) -> Account:
 
 @pytest.mark.parametrize("how", ["close", "fin", "rst", "vanish"])
 @pytest.mark.parametrize("phase", ["head", "body", "sent", "waiting", "streaming", "tools"])
-async def test_a_client_that_leaves_in_any_phase_and_any_way_stops_its_run(
-    server: RunningServer, leaver: Account, how: str, phase: str
-) -> None:
+async def test_disconnect_in_any_phase_stops_the_run(server: RunningServer, leaver: Account, how: str, phase: str) -> None:
     goals = {"waiting": "say hi\nwait 60000", "tools": "repeat 10 tool current_time {}\n---\n" * 19 + "wait 60000"}
     goal = goals.get(phase, "repeat 20000 say " + "some text that goes on and on " * 20)
     body = {"goal": goal, "model": "builtin/script", "max_steps": 20}
@@ -385,7 +383,7 @@ IMPATIENT = (
 
 
 @pytest.mark.slow
-async def test_a_client_that_stands_still_is_cut_and_silence_is_broken_by_pings(tmp_path: Path) -> None:
+async def test_stalled_client_is_cut_and_silence_has_pings(tmp_path: Path) -> None:
     async with running_server(tmp_path, command=IMPATIENT) as server:
         await stands_still(server, 1.5, late_seconds=30, readers=5)
         (account,) = add_accounts(server, 1, name="silent")
@@ -397,7 +395,7 @@ async def test_a_client_that_stands_still_is_cut_and_silence_is_broken_by_pings(
 
 
 @pytest.mark.soak
-async def test_in_real_time_a_client_that_stands_still_is_cut_within_30_seconds_and_silence_broken_after_15(
+async def test_stalled_client_is_cut_within_30_seconds_and_pings_follow_15_seconds(
     tmp_path: Path,
 ) -> None:
     async with running_server(tmp_path) as server:
@@ -431,9 +429,7 @@ async def stands_still(server: RunningServer, stall_seconds: float, late_seconds
         await stream.close()
 
 
-async def test_a_reader_who_pauses_and_goes_on_misses_nothing_even_when_it_is_stopped_meanwhile(
-    server: RunningServer, account: Account
-) -> None:
+async def test_paused_reader_misses_no_event_of_a_stopped_run(server: RunningServer, account: Account) -> None:
     async with server.client() as client:
         for stop in (False, True):
             stream = await begun(server, account, "repeat 3000 say some text that goes on and on and on")
@@ -489,7 +485,7 @@ async def test_a_fault_of_the_model_server_in_mid_run_is_the_error_event(
 
 
 @pytest.mark.parametrize("model", ["refuse-tools", "refuse-tools+bare"])
-async def test_a_model_that_refuses_tools_gives_an_error_that_says_so(
+async def test_model_without_tools_gives_an_error_with_a_hint(
     server: RunningServer, account: Account, models: ModelServer, model: str
 ) -> None:
     last = (await lab_run(server, account, model))[-1]
@@ -500,13 +496,11 @@ async def test_a_model_that_refuses_tools_gives_an_error_that_says_so(
     assert (await lab_run(server, account, model, tools=[]))[-1]["output"] == "Hello, world!"
 
 
-async def test_a_fault_that_is_not_about_tools_is_told_as_it_is(
-    server: RunningServer, account: Account, models: ModelServer
-) -> None:
+async def test_fault_without_tools_is_passed_on_unchanged(server: RunningServer, account: Account, models: ModelServer) -> None:
     assert "refused the tools" not in str((await lab_run(server, account, "cut-after-2-chunks"))[-1])
 
 
-async def test_what_a_model_server_sends_never_becomes_an_event(
+async def test_text_of_a_model_server_never_becomes_an_event(
     server: RunningServer, account: Account, models: ModelServer
 ) -> None:
     found = await lab_run(server, account, "looks-final")
@@ -515,9 +509,7 @@ async def test_what_a_model_server_sends_never_becomes_an_event(
     assert b"forged" not in orjson.dumps(found)
 
 
-async def test_calls_that_make_no_sense_are_results_that_the_model_sees(
-    server: RunningServer, account: Account, models: ModelServer
-) -> None:
+async def test_invalid_calls_are_results_for_the_model(server: RunningServer, account: Account, models: ModelServer) -> None:
     found = await lab_run(server, account, "odd-calls")
     assert found[-1]["type"] == "final" and found[-1]["output"] == "Hello, world!"
     calls, results = ([event for event in found if event["type"] == kind] for kind in ("tool_call", "tool_result"))
@@ -530,7 +522,7 @@ async def test_calls_that_make_no_sense_are_results_that_the_model_sees(
 
 
 @pytest.mark.parametrize(("count", "kind"), [(16, "final"), (17, "error"), (1000, "error")])
-async def test_only_so_many_calls_in_a_step_are_taken(
+async def test_calls_of_a_step_are_limited(
     server: RunningServer, account: Account, models: ModelServer, count: int, kind: str
 ) -> None:
     found = await lab_run(server, account, f"calls-{count}")
@@ -541,7 +533,7 @@ async def test_only_so_many_calls_in_a_step_are_taken(
         assert found[-1]["error"]["code"] == "upstream_invalid_response"
 
 
-async def test_a_leaving_client_cancels_the_model_servers_work_within_a_second(
+async def test_disconnect_cancels_the_model_server_within_a_second(
     server: RunningServer, account: Account, models: ModelServer
 ) -> None:
     for model in ("lab/drip-100ms", "lab/endless", "lab/later-silent"):
@@ -564,9 +556,7 @@ async def test_a_leaving_client_cancels_the_model_servers_work_within_a_second(
 # --- the wallet and the disk
 
 
-async def test_an_empty_wallet_in_mid_run_is_an_error_and_what_was_used_is_paid(
-    server: RunningServer, models: ModelServer
-) -> None:
+async def test_empty_wallet_in_mid_run_is_an_error_and_used_tokens_are_paid(server: RunningServer, models: ModelServer) -> None:
     goal = {"goal": "Call a tool again and again", "model": "lab/tools", "max_steps": 20}
     async with server.client() as client:
         (poor,) = add_accounts(server, 1, micros=1, name="poor")
@@ -583,7 +573,7 @@ async def test_an_empty_wallet_in_mid_run_is_an_error_and_what_was_used_is_paid(
         assert await listed(client, poor, "/v1/agents/runs") == []
 
 
-async def test_storage_that_fails_at_the_end_is_an_error_and_the_record_follows_once_there_is_room(
+async def test_storage_fault_at_the_end_is_an_error_and_is_recorded_later(
     tmp_path: Path, model_port: int, models: ModelServer
 ) -> None:
     async with running_server(tmp_path, settings(tmp_path, model_port)) as server, server.client() as client:
@@ -612,7 +602,7 @@ async def test_storage_that_fails_at_the_end_is_an_error_and_the_record_follows_
         assert (await run_to_the_end(server, account, "say hi"))[-1]["type"] == "final"
 
 
-async def test_storage_that_never_comes_back_leaves_the_run_to_the_next_start(tmp_path: Path) -> None:
+async def test_permanent_storage_fault_leaves_the_run_to_the_next_start(tmp_path: Path) -> None:
     async with running_server(tmp_path) as server:
         (account,) = add_accounts(server, 1)
         stream = await begun(server, account, "wait 300\nsay hi")

@@ -125,7 +125,7 @@ async def yields_what_cannot_be_written(run: Run) -> AsyncGenerator[dict[str, An
         (yields_what_cannot_be_written, {"type": "error"}),
     ],
 )
-async def test_whatever_ends_it_the_end_is_stored_and_then_sent_once(play: Any, last: dict[str, Any]) -> None:
+async def test_any_end_is_stored_and_then_sent_once(play: Any, last: dict[str, Any]) -> None:
     run, sent = Run(play), []
     async for block in run.blocks():
         sent.append((block, list(run.stored)))
@@ -135,7 +135,7 @@ async def test_whatever_ends_it_the_end_is_stored_and_then_sent_once(play: Any, 
     assert b"secret" not in sent[-1][0] and bool(run.faults) is (last["type"] == "error")
 
 
-async def test_texts_that_came_together_are_an_event_each_in_ascii_and_numbered_on() -> None:
+async def test_texts_of_one_read_are_numbered_ascii_events() -> None:
     together = [["one", " two"], [], ['"\n\n', "\u2028 \u00e4"], ["\ud83d", "\ude00"], ["three"]]
 
     async def texts() -> AsyncGenerator[Deltas, None]:
@@ -152,7 +152,7 @@ async def test_texts_that_came_together_are_an_event_each_in_ascii_and_numbered_
     ]
 
 
-async def test_a_refused_beginning_is_raised_and_nothing_is_stored() -> None:
+async def test_refused_run_is_raised_and_not_stored() -> None:
     run, caller = Run(answers, open_fault=ApiError("insufficient_funds")), Caller()
     with pytest.raises(ApiError, match="wallet"):
         await run.served(caller)
@@ -199,7 +199,7 @@ async def test_an_interrupt_while_the_beginning_is_stored_ends_the_record_too() 
 
 
 @pytest.mark.parametrize("play", [talks, answers, waits])
-async def test_an_interrupt_of_a_reader_who_stands_still_stores_the_end_at_once_and_loses_no_event(play: Any) -> None:
+async def test_interrupt_with_a_stalled_reader_stores_the_end_and_loses_no_event(play: Any) -> None:
     run, caller = Run(play), Caller(stalled=True)
     task = asyncio.create_task(run.served(caller))
     await asyncio.sleep(0.02)
@@ -213,7 +213,7 @@ async def test_an_interrupt_of_a_reader_who_stands_still_stores_the_end_at_once_
     assert len(found) > 1 and found[-1]["reason"] == "requested"
 
 
-async def test_an_interrupt_while_the_last_event_waits_for_its_reader_adds_nothing() -> None:
+async def test_interrupt_during_the_last_event_adds_nothing() -> None:
     run, caller = Run(answers), Caller()
     caller_reads_until_the_end_is_stored = run.store
 
@@ -232,7 +232,7 @@ async def test_an_interrupt_while_the_last_event_waits_for_its_reader_adds_nothi
     assert events_in(caller.body)[-1]["type"] == "final" and len(run.stored) == 1
 
 
-async def test_a_reader_who_leaves_unseen_ends_the_run_too() -> None:
+async def test_undetected_disconnect_ends_the_run() -> None:
     run = Run(waits)
     blocks = run.blocks()
     await anext(blocks)
@@ -240,7 +240,7 @@ async def test_a_reader_who_leaves_unseen_ends_the_run_too() -> None:
     assert run.stored == [End("stopped", reason="client_disconnected")]
 
 
-async def test_a_cancellation_from_elsewhere_stores_the_end_and_stays_one() -> None:
+async def test_foreign_cancellation_stores_the_end_and_is_raised() -> None:
     run, caller = Run(waits, waits_in="store"), Caller()
     task = asyncio.create_task(run.served(caller))
     await until(lambda: caller.body)
@@ -257,14 +257,14 @@ async def test_a_cancellation_from_elsewhere_stores_the_end_and_stays_one() -> N
 # --- storage that cannot take the end
 
 
-async def test_an_end_that_is_stored_at_the_second_try_is_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_end_stored_at_the_second_try_is_unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retry, "_PAUSE_SECONDS", 0.01)
     run, caller = Run(answers, store_faults=[ApiError("storage_unavailable")]), Caller()
     await run.served(caller)
     assert events_in(caller.body)[-1]["type"] == "final" and run.stored == [End("final", output="done")]
 
 
-async def test_an_end_that_is_not_stored_is_an_error_which_is_stored_once_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_end_that_cannot_be_stored_is_an_error_stored_later(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retry, "_PAUSE_SECONDS", 0.01)
     monkeypatch.setattr(retry, "_LATER_SECONDS", 0.02)
     faults: list[Exception] = [ApiError("storage_unavailable") for _ in range(6)]
@@ -278,7 +278,7 @@ async def test_an_end_that_is_not_stored_is_an_error_which_is_stored_once_there_
     assert run.stored == [End("error", error=last["error"])] and run.log.count("storing") == 7
 
 
-async def test_nothing_is_tried_again_once_the_database_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_closed_database_ends_the_retries(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retry, "_PAUSE_SECONDS", 0.01)
     monkeypatch.setattr(retry, "_LATER_SECONDS", 0.01)
     faults: list[Exception] = [ApiError("storage_unavailable")] * 3 + [ApiError("shutting_down")]
@@ -289,7 +289,7 @@ async def test_nothing_is_tried_again_once_the_database_is_closed(monkeypatch: p
     assert run.log.count("storing") == 4 and run.stored == []
 
 
-async def test_an_end_that_can_never_be_written_is_stored_as_an_internal_error(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_invalid_end_is_stored_as_an_internal_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retry, "_PAUSE_SECONDS", 0.01)
     run, caller = Run(answers, store_faults=[UnicodeEncodeError("utf-8", "\ud800", 0, 1, "surrogates not allowed")]), Caller()
     await run.served(caller)

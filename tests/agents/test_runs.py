@@ -36,7 +36,7 @@ def add(conn: sqlite3.Connection, account_id: str, run_id: str = "run_1", goal: 
     runs.add_run(conn, account_id, run, NOW)
 
 
-def test_a_run_ends_once_and_shows_what_ended_it(conn: sqlite3.Connection) -> None:
+def test_run_ends_once_with_its_reason(conn: sqlite3.Connection) -> None:
     ada = account(conn)
     add(conn, ada)
     assert runs.as_json(runs.run_by_id(conn, ada, "run_1"))["status"] == "running"
@@ -53,7 +53,7 @@ def test_a_run_ends_once_and_shows_what_ended_it(conn: sqlite3.Connection) -> No
     assert runs.end_interrupted_runs(conn, NOW) == 0
 
 
-def test_what_a_crash_left_open_is_an_interrupted_error(conn: sqlite3.Connection) -> None:
+def test_run_left_open_by_a_crash_is_an_interrupted_error(conn: sqlite3.Connection) -> None:
     ada = account(conn)
     add(conn, ada)
     assert runs.end_interrupted_runs(conn, NOW + 5) == 1
@@ -65,7 +65,7 @@ def test_what_a_crash_left_open_is_an_interrupted_error(conn: sqlite3.Connection
     )
 
 
-def test_progress_is_shown_while_a_run_goes_on_and_kept_when_it_is_interrupted(conn: sqlite3.Connection) -> None:
+def test_progress_is_visible_during_a_run_and_kept_after_a_crash(conn: sqlite3.Connection) -> None:
     ada = account(conn)
     add(conn, ada)
     runs.update_run(conn, ada, "run_1", RunOutcome("running", 2, USAGE, 7), NOW)
@@ -78,13 +78,13 @@ def test_progress_is_shown_while_a_run_goes_on_and_kept_when_it_is_interrupted(c
     assert (shown["status"], shown["steps"], shown["usage"], shown["cost_micros"]) == ("error", 2, USAGE, 7)
 
 
-def test_a_run_of_an_account_that_is_gone_is_refused_as_its_token_is(conn: sqlite3.Connection) -> None:
+def test_run_of_a_deleted_account_is_refused_like_its_token(conn: sqlite3.Connection) -> None:
     with pytest.raises(ApiError) as raised:
         add(conn, "user_gone")
     assert raised.value.code == "invalid_api_key"
 
 
-def test_anothers_project_is_as_an_unknown_one(conn: sqlite3.Connection) -> None:
+def test_project_of_another_account_is_not_found(conn: sqlite3.Connection) -> None:
     ada, bob = account(conn), account(conn, "bob@example.com")
     theirs = projects.add_project(conn, bob, projects.NewProject("p"), NOW).id
     for project_id in (theirs, "proj_unknown"):
@@ -93,7 +93,7 @@ def test_anothers_project_is_as_an_unknown_one(conn: sqlite3.Connection) -> None
         assert (raised.value.code, raised.value.error["param"]) == ("not_found", "project_id")
 
 
-def test_a_page_of_large_runs_is_shorter_and_none_is_lost(conn: sqlite3.Connection) -> None:
+def test_page_of_large_runs_is_shorter_without_loss(conn: sqlite3.Connection) -> None:
     ada = account(conn)
     for number in range(9):
         add(conn, ada, f"run_{number}", goal="x" * 1_500_000)
@@ -108,7 +108,7 @@ def test_a_page_of_large_runs_is_shorter_and_none_is_lost(conn: sqlite3.Connecti
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 3, 4])
-def test_a_page_tells_whether_more_follow(conn: sqlite3.Connection, count: int) -> None:
+def test_page_has_more_if_rows_follow(conn: sqlite3.Connection, count: int) -> None:
     ada = account(conn)
     for number in range(count):
         add(conn, ada, f"run_{number}")
@@ -116,7 +116,7 @@ def test_a_page_tells_whether_more_follow(conn: sqlite3.Connection, count: int) 
     assert len(listed.items) == min(count, 3) and listed.has_more is (count > 3)
 
 
-def test_a_list_shows_the_beginning_of_a_long_goal_and_output_and_the_run_itself_the_whole(conn: sqlite3.Connection) -> None:
+def test_list_shortens_long_goals_and_outputs(conn: sqlite3.Connection) -> None:
     ada = account(conn)
     add(conn, ada, goal="g" * 10_001)
     runs.update_run(conn, ada, "run_1", RunOutcome("final", 1, USAGE, 0, output="o" * 10_000), NOW)

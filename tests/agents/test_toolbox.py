@@ -18,7 +18,7 @@ def with_clock(box: Toolbox, function: Callable[[RunContext], Any]) -> Toolbox:
     return replace(box, tools={"current_time": replace(TOOLS["current_time"], function=function)})
 
 
-def test_each_tool_is_offered_only_where_it_can_work() -> None:
+def test_tool_is_offered_only_if_its_need_is_met() -> None:
     def offered(*available: Need) -> set[str]:
         return set(tools_for(available))
 
@@ -39,7 +39,7 @@ def test_every_tool_is_described_with_a_strict_schema_that_its_function_takes() 
 
 
 @pytest.mark.parametrize("name", list(TOOLS))
-async def test_wrong_arguments_are_told_and_nothing_is_run(box: Toolbox, faults: list[BaseException], name: str) -> None:
+async def test_wrong_arguments_are_reported_and_the_tool_is_not_run(box: Toolbox, faults: list[BaseException], name: str) -> None:
     shapes = TOOLS[name].arguments
     right = {key: "x" * shape.schema.get("minLength", 1) for key, shape in shapes.items()}
     wrong: list[tuple[str, dict[str, Any]]] = [(name, {**right, key: 1}) for key in ("more", "\0", "account_id")]
@@ -69,7 +69,7 @@ async def test_a_tool_that_is_not_offered_cannot_be_called(box: Toolbox, name: s
     assert "There is no tool" in text and "calculate" in text and len(text) < 500
 
 
-async def test_a_tool_that_was_not_named_for_the_run_cannot_be_called(box: Toolbox) -> None:
+async def test_tool_that_the_run_excludes_cannot_be_called(box: Toolbox) -> None:
     named = replace(box, tools={"current_time": TOOLS["current_time"]})
     assert "There is no tool 'calculate'" in await failure(named, "calculate", {"expression": "1"})
 
@@ -85,9 +85,7 @@ async def test_a_tool_that_was_not_named_for_the_run_cannot_be_called(box: Toolb
         TimeoutError(),
     ],
 )
-async def test_an_exception_of_any_kind_is_a_failure_that_tells_no_secret(
-    box: Toolbox, faults: list[BaseException], error: Exception
-) -> None:
+async def test_any_exception_is_a_failure_without_secrets(box: Toolbox, faults: list[BaseException], error: Exception) -> None:
     async def broken(run: RunContext) -> str:
         raise error
 
@@ -97,7 +95,7 @@ async def test_an_exception_of_any_kind_is_a_failure_that_tells_no_secret(
 
 
 @pytest.mark.parametrize("result", [object(), "\ud800", {"a": b""}, {1: 2}])
-async def test_a_result_that_json_cannot_carry_is_a_failure(box: Toolbox, result: Any) -> None:
+async def test_result_that_is_not_json_is_a_failure(box: Toolbox, result: Any) -> None:
     async def odd(run: RunContext) -> Any:
         return result
 
@@ -105,7 +103,7 @@ async def test_a_result_that_json_cannot_carry_is_a_failure(box: Toolbox, result
     assert "The tool failed" in await failure(box, "current_time", {})
 
 
-async def test_a_result_with_what_is_no_number_becomes_one_that_json_can_carry(box: Toolbox) -> None:
+async def test_nan_in_a_result_becomes_null(box: Toolbox) -> None:
     async def odd(run: RunContext) -> Any:
         return {"a": float("nan"), "b": [float("inf")]}
 

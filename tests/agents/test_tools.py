@@ -48,7 +48,7 @@ async def add(db: Database, box: Toolbox, content: bytes, content_type: str = "t
         "+".join(["9**999"] * 140),
     ],
 )
-async def test_calculations_of_any_size_leave_the_event_loop_free(box: Toolbox, bomb: str) -> None:
+async def test_calculations_do_not_block_the_event_loop(box: Toolbox, bomb: str) -> None:
     latest = 0.0
 
     async def tick() -> None:
@@ -82,12 +82,12 @@ async def test_lone_surrogates_in_a_content_are_replaced(box: Toolbox) -> None:
 
 
 @pytest.mark.parametrize("name", ["\0", "a\0b", " ", "\ud800", "a\nb", "\x1b[31m"])
-async def test_a_name_that_no_file_may_have_is_refused(box: Toolbox, faults: list[BaseException], name: str) -> None:
+async def test_invalid_file_name_is_refused(box: Toolbox, faults: list[BaseException], name: str) -> None:
     assert "name" in await failure(box, "write_artifact", {"name": name, "content": "x"})
     assert await box.call("list_artifacts", {}) == [] and faults == []
 
 
-async def test_a_long_text_is_read_in_part_and_never_through_a_character(db: Database, box: Toolbox) -> None:
+async def test_long_text_is_read_in_part_with_whole_characters(db: Database, box: Toolbox) -> None:
     for text in ("é" * 100_000, "x" + "é" * 100_000, "x" * 65_536, "🙂" * 16_384 + "x"):
         read = await box.call("read_artifact", {"id": await add(db, box, text.encode())})
         assert text.startswith(read) and 65_532 <= len(read.encode()) <= 65_536
@@ -95,14 +95,14 @@ async def test_a_long_text_is_read_in_part_and_never_through_a_character(db: Dat
 
 
 @pytest.mark.parametrize("content", [b"\x89PNG\r\n\x1a\n\0\xff", b"\xff" * 200_000, b"x" * 65_535 + b"\xff" * 10, b"caf\xe9"])
-async def test_what_is_no_text_is_not_read(db: Database, box: Toolbox, content: bytes) -> None:
+async def test_binary_file_is_not_read(db: Database, box: Toolbox, content: bytes) -> None:
     assert (
         await failure(box, "read_artifact", {"id": await add(db, box, content, "image/png")})
         == "This file is not text (image/png)."
     )
 
 
-async def test_a_big_file_is_not_loaded_as_a_whole(db: Database, box: Toolbox) -> None:
+async def test_large_file_is_not_loaded_whole(db: Database, box: Toolbox) -> None:
     artifact_id = await add(db, box, b"x" * CONTENT_BYTES)
     statements: list[str] = []
     await db.read(lambda conn: conn.set_trace_callback(statements.append))
@@ -110,7 +110,7 @@ async def test_a_big_file_is_not_loaded_as_a_whole(db: Database, box: Toolbox) -
     assert any("number = 0" in statement for statement in statements)
 
 
-async def test_anothers_artifacts_are_as_unknown_ones(
+async def test_artifacts_of_another_account_are_not_found(
     db: Database, guarded: Outbound, box: Toolbox, faults: list[BaseException]
 ) -> None:
     made = await box.call("write_artifact", {"name": "n", "content": "mine"})
@@ -121,7 +121,7 @@ async def test_anothers_artifacts_are_as_unknown_ones(
     assert await other.call("list_artifacts", {}) == []
 
 
-async def test_after_the_account_or_the_project_went_writing_is_a_failure(
+async def test_writing_fails_after_account_or_project_was_deleted(
     db: Database, box: Toolbox, faults: list[BaseException]
 ) -> None:
     project = await db.write(projects.add_project, box.run.account_id, projects.NewProject("p"), NOW)
@@ -135,7 +135,7 @@ async def test_after_the_account_or_the_project_went_writing_is_a_failure(
     assert await box.call("list_artifacts", {}) == [] and faults == []
 
 
-async def test_memory_is_searched_in_the_accounts_own_words_alone(db: Database, guarded: Outbound, box: Toolbox) -> None:
+async def test_memory_search_finds_only_the_accounts_messages(db: Database, guarded: Outbound, box: Toolbox) -> None:
     said = {"role": "user", "content": "The zebra is called Ada.", "run_id": "run_1"}
     await db.write(history.add_message, box.run.account_id, now_seconds=NOW, **said)
     (found,) = await box.call("search_memory", {"query": "zebra"})
@@ -187,14 +187,14 @@ async def open_box(db: Database, faults: list[BaseException]) -> AsyncIterator[T
     await outbound.aclose()
 
 
-async def test_a_page_is_fetched_with_nothing_of_the_caller(open_box: Toolbox) -> None:
+async def test_fetch_sends_no_data_of_the_caller(open_box: Toolbox) -> None:
     async with web(page("Grüße".encode())) as (address, heads):
         found = await open_box.call("fetch_url", {"url": f"{address}/a?b=c"})
     assert found == {"status": 200, "content_type": "text/html; charset=utf-8", "text": "Grüße"}
     assert heads[0].startswith(b"GET /a?b=c HTTP/1.1\r\n") and b"user_" not in heads[0] and b"cookie" not in heads[0].lower()
 
 
-async def test_a_page_that_is_missing_is_a_result_with_its_status(open_box: Toolbox) -> None:
+async def test_missing_page_is_a_result_with_its_status(open_box: Toolbox) -> None:
     async with web(page(b"gone", status=b"404 Not Found")) as (address, _):
         assert (await open_box.call("fetch_url", {"url": address}))["status"] == 404
 
@@ -206,7 +206,7 @@ async def test_a_redirect_is_not_followed(open_box: Toolbox) -> None:
         assert len(heads) == 1 and seen == []
 
 
-async def test_a_big_page_is_cut_and_its_connection_closed(open_box: Toolbox) -> None:
+async def test_large_page_is_cut_and_its_connection_closed(open_box: Toolbox) -> None:
     ended = asyncio.Event()
 
     async def endless(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -258,7 +258,7 @@ async def test_every_fault_has_one_text_in_bounded_time(
 
 
 @pytest.mark.parametrize("content", [b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", b"\0" * 100_000])
-async def test_what_is_no_text_is_not_fetched(open_box: Toolbox, content: bytes) -> None:
+async def test_binary_page_is_not_fetched(open_box: Toolbox, content: bytes) -> None:
     async with web(page(content, "image/png")) as (address, _):
         assert await failure(open_box, "fetch_url", {"url": address}) == "The content of this address is not text (image/png)."
 
@@ -272,9 +272,7 @@ async def test_what_is_no_text_is_not_fetched(open_box: Toolbox, content: bytes)
         *("255.255.255.255", "①②⑦.0.0.1", "127。0。0。1", "[fe80::1%25lo]", "%31%32%37.0.0.1", "127.0.0.1%00.example.com"),
     ],
 )
-async def test_an_address_that_is_not_public_is_refused_in_any_spelling(
-    box: Toolbox, faults: list[BaseException], host: str
-) -> None:
+async def test_private_address_is_refused_in_any_spelling(box: Toolbox, faults: list[BaseException], host: str) -> None:
     async with web(page(b"secret")) as (address, heads):
         port = address.rpartition(":")[2]
         for url in (f"http://{host}:{port}/", f"https://{host}:{port}/", f"http://example.com@{host}:{port}/", f"http://{host}/"):
@@ -306,7 +304,7 @@ async def test_an_address_that_is_not_public_is_refused_in_any_spelling(
         *("http://xn--/", "http://" + "a" * 300 + ".com/", "data:text/plain,hello", "unix:///run/docker.sock"),
     ],
 )
-async def test_what_is_no_address_is_refused_with_the_same_text(box: Toolbox, faults: list[BaseException], url: str) -> None:
+async def test_invalid_address_is_refused_with_the_same_text(box: Toolbox, faults: list[BaseException], url: str) -> None:
     assert await failure(box, "fetch_url", {"url": url}) == UNREADABLE
     assert faults == []
 

@@ -43,7 +43,7 @@ async def test_stream_comes_word_by_word() -> None:
     assert [chunk["choices"][0]["delta"].get("content") for chunk in chunks[:-1]] == ["", "one ", "two ", " ", "three", None]
 
 
-async def test_stop_is_found_across_pieces_and_what_only_began_like_it_is_kept() -> None:
+async def test_stop_sequence_is_found_across_parts_and_its_prefix_is_kept() -> None:
     script = "say one ST\nsay O\nsay P two"
     assert (await choice("script", script, stop="STOP")) == {
         "index": 0,
@@ -54,7 +54,7 @@ async def test_stop_is_found_across_pieces_and_what_only_began_like_it_is_kept()
     assert await text("script", "say one ST\nsay AR two ST", stop=["STOP"]) == "one STAR two ST"
 
 
-async def test_max_tokens_cuts_the_arguments_of_a_call_too() -> None:
+async def test_max_tokens_cuts_the_arguments_of_a_call() -> None:
     cut = await choice("script", 'tool f {"key": "value"}', max_tokens=2)
     assert cut["finish_reason"] == "length"
     assert cut["message"]["tool_calls"][0]["function"]["arguments"] == '{"key":'

@@ -50,13 +50,13 @@ async def test_tool_choice_none_calls_nothing_and_named_calls_nothing_else() -> 
 @pytest.mark.parametrize(
     "result", ['{"ok": false, "error": {"message": "broken"}}', "Error: broken", "", "[[[", "[" * 900 + "]" * 900]
 )
-async def test_no_call_is_repeated_whatever_came_of_it(result: str) -> None:
+async def test_no_call_is_repeated_for_any_result(result: str) -> None:
     rounds, final = await agent_run(GOAL, result=lambda *_: result)
     assert [name for made in rounds for name, _ in made] == ["calculate", "generate_image", "write_artifact"]
     assert ("broken" in final) == ("broken" in result)
 
 
-async def test_run_ends_when_results_never_come() -> None:
+async def test_run_ends_without_tool_results() -> None:
     messages = said(f"user: {GOAL}")
     for _ in range(3):
         messages.append((await choice("assistant", messages, tools=AGENT_TOOLS))["message"])
@@ -79,14 +79,14 @@ async def test_run_ends_when_results_never_come() -> None:
         (said("user: alpha beta", "assistant: ok", "user: What did I just say?"), "alpha beta"),
     ],
 )
-async def test_assistant_recalls_what_it_was_told(messages: list[Body], recalled: str) -> None:
+async def test_assistant_recalls_earlier_messages(messages: list[Body], recalled: str) -> None:
     assert recalled in await text("assistant-paid", messages)
 
 
 @pytest.mark.parametrize(
     "request_text", ["Write a sonnet about the sea", "How do whales sleep?", "", "call 555-1234", "hello", "who are you?"]
 )
-async def test_assistant_says_that_it_is_no_language_model(request_text: str) -> None:
+async def test_assistant_says_that_it_is_not_a_language_model(request_text: str) -> None:
     assert "not a language model" in await text("assistant", request_text)
     if request_text.startswith("W"):
         assert "configure a model server" in await text("assistant", request_text)

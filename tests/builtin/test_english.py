@@ -30,7 +30,7 @@ def test_written_and_spoken_arithmetic_is_found(text: str, found: list[str]) -> 
     assert expressions(text) == found
 
 
-def test_what_a_request_is_about() -> None:
+def test_subject_of_a_request_is_found() -> None:
     assert subject("Please look for the blue whale!") == "blue whale"
     assert subject('say "hello there" to them') == "hello there"
     assert trimmed("  the sea, please. ") == "the sea"

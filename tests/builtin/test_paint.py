@@ -55,7 +55,7 @@ def average(pixels: Pixels) -> tuple[float, ...]:
 
 
 @pytest.mark.parametrize(("width", "height"), [(64, 64), (64, 300), (301, 64), (200, 160)])
-def test_a_picture_is_a_png_of_the_size_that_was_asked_for(width: int, height: int) -> None:
+def test_picture_is_a_png_of_the_requested_size(width: int, height: int) -> None:
     pixels = decoded(painted("a lighthouse by the sea", width, height))
     assert len(pixels) == height and {len(row) for row in pixels} == {width}
 
@@ -84,14 +84,14 @@ def test_every_prompt_makes_a_picture_with_many_colours(prompt: str) -> None:
     assert len({pixel for row in pixels for pixel in row}) > 40
 
 
-def test_the_same_prompt_makes_the_same_picture_and_another_variation_another_one() -> None:
+def test_same_prompt_makes_the_same_picture_and_each_variation_another() -> None:
     prompt = "a lighthouse and a cat at sunset"
     assert painted(prompt, 64, 64) == painted(prompt, 64, 64)
     assert len({painted(prompt, 64, 64, variation) for variation in range(4)}) == 4
     assert len({painted(f"thought number {number}", 64, 64) for number in range(8)}) == 8
 
 
-def test_words_of_place_time_colour_and_number_decide_what_is_shown() -> None:
+def test_place_time_colour_and_number_words_set_the_scene() -> None:
     scene = Scene("Three black cats and a red lighthouse on a snowy beach")
     assert (scene.place, scene.time) == ("sea", "winter")
     assert scene.things == {"cat": (3, color("#20222a")), "lighthouse": (1, color("#d8342f"))}
@@ -103,7 +103,7 @@ def test_words_of_place_time_colour_and_number_decide_what_is_shown() -> None:
 
 
 @pytest.mark.parametrize("prompt", ["justice", "a cup of coffee", "a dinosaur", "a robot", ""])
-def test_what_it_cannot_draw_becomes_an_abstract_composition(prompt: str) -> None:
+def test_unknown_subject_becomes_an_abstract_composition(prompt: str) -> None:
     assert Scene(prompt).place == "abstract" and not Scene(prompt).things
 
 
@@ -127,7 +127,7 @@ def test_every_layer_of_a_place_and_weather_is_paintable(layers: str) -> None:
     assert (canvas.png() != blank) == bool(layers)
 
 
-def test_every_thing_has_words_and_a_home_that_exists() -> None:
+def test_every_thing_has_words_and_an_existing_home() -> None:
     for name, figure in FIGURES.items():
         assert bool(figure.words) == (figure.where in ("land", "water", "meadow", "air")) == (figure.tall > 0), name
         assert figure.home in ("", *PLACES)
@@ -137,7 +137,7 @@ def test_every_thing_has_words_and_a_home_that_exists() -> None:
     assert all(len(colors.split()) == 7 for _, colors in TIMES.values())
 
 
-def test_a_text_that_is_no_shape_is_refused() -> None:
+def test_text_that_is_not_a_shape_is_rejected() -> None:
     with pytest.raises(ValueError, match="No shape: blob red 1,2"):
         shapes("blob red 1,2")
 
@@ -159,7 +159,7 @@ def test_a_named_thing_is_painted() -> None:
     assert reds("a sunny noon beach with a lighthouse") > 120 + reds("a sunny noon beach")
 
 
-def test_edges_are_smooth_and_shapes_may_reach_over_the_edges() -> None:
+def test_shapes_have_smooth_edges_and_may_extend_beyond_the_canvas() -> None:
     canvas = Canvas(40, 40)
     canvas.fill([[(-50, 45), (-50, 60), (90, 60)]], [(255, 0, 0)])
     canvas.fill([[(-5, -5), (-5, 5), (60, 5), (60, -5)]], [(255, 0, 0)], 0.5)
@@ -171,7 +171,7 @@ def test_edges_are_smooth_and_shapes_may_reach_over_the_edges() -> None:
     assert [pixels[row][20][1] for row in (9, 10, 11, 30, 31)] == [0, 128, 255, 64, 0]
 
 
-def test_overlapping_outlines_are_one_shape_and_the_last_may_be_holes() -> None:
+def test_overlapping_outlines_are_one_shape_with_holes() -> None:
     def square(low: int, high: int) -> list[tuple[float, float]]:
         return [(low, low), (high, low), (high, high), (low, high)]
 
@@ -182,7 +182,7 @@ def test_overlapping_outlines_are_one_shape_and_the_last_may_be_holes() -> None:
         assert values == {1: 0, 4: 100, 7: 100, 10: 0, 13: 100, 16: 100, 19: 0}
 
 
-def test_water_mirrors_what_is_above_it() -> None:
+def test_water_mirrors_the_picture_above_it() -> None:
     canvas = Canvas(32, 32)
     canvas.fill([[(0, 0), (32, 0), (32, 8), (0, 8)]], [(0, 200, 0)])
     canvas.fill([[(0, 16), (32, 16), (32, 32), (0, 32)]], [(0, 0, 100)])
@@ -192,7 +192,7 @@ def test_water_mirrors_what_is_above_it() -> None:
 
 
 @pytest.mark.slow
-def test_the_largest_picture_takes_little_time_whatever_the_prompt_asks_for() -> None:
+def test_largest_picture_takes_little_time_for_any_prompt() -> None:
     greedy = "seven lighthouses seven castles seven camels seven foxes tulips stars fireworks aurora rainbow snow fog"
     sizes, seconds = [], []
     for prompt in ("a house", f"{greedy} in the city", "a house"):
@@ -256,14 +256,14 @@ def drawn(prompt: str, variation: int = 0) -> tuple[Scene, Counter[str]]:
         ("a city with no birds", "", "bird"),
     ],
 )
-def test_what_a_prompt_refuses_is_left_out_and_the_rest_is_drawn(prompt: str, kept: str, refused: str) -> None:
+def test_negated_words_are_left_out_and_the_rest_is_drawn(prompt: str, kept: str, refused: str) -> None:
     for variation in range(3):
         scene, counted = drawn(prompt, variation)
         assert set(scene.things) == set(kept.split())
         assert not counted.keys() & set(refused.split()), scene.description
 
 
-def test_places_hours_and_weather_can_be_refused_too() -> None:
+def test_places_hours_and_weather_can_be_negated() -> None:
     for variation in range(8):
         assert Scene("a lighthouse, not by the sea, not at dawn", variation).place != "sea"
         assert Scene("hills, not at dawn, sunset or dusk", variation).time not in ("dawn", "sunset", "dusk")
@@ -321,7 +321,7 @@ def test_description_names_exactly_what_is_drawn(words: list[str], variation: in
 @pytest.mark.parametrize(
     "prompt", ["no " * 8_000, "no cats or " * 2_900, "not, " * 6_400, "without trees and " * 1_700, "-free" * 6_000]
 )
-def test_a_prompt_of_negations_alone_takes_little_time(prompt: str) -> None:
+def test_prompt_of_only_negations_takes_little_time(prompt: str) -> None:
     began = time.process_time()
     assert Scene(prompt).description
     assert time.process_time() - began < 0.5

@@ -95,9 +95,7 @@ async def test_every_part_of_a_compound_goal_is_done(goal: str, planned: list[An
         ("Tell me a joke", WEATHER, []),
     ],
 )
-async def test_callers_own_tools_are_called_when_the_request_speaks_of_them(
-    request_text: str, offered: Body, called: Any
-) -> None:
+async def test_clients_own_tools_are_called_when_the_request_names_them(request_text: str, offered: Body, called: Any) -> None:
     made = calls((await choice("assistant", request_text, tools=[offered]))["message"])
     assert made == called
 
@@ -116,7 +114,7 @@ LOOKUP = tool("lookup", "The weather of a city", city=STRING)
         "What is the weather in Paris? I go there tomorrow. Please use the tool!",
     ],
 )
-async def test_a_place_is_read_without_what_follows_it(request_text: str, offered: Body) -> None:
+async def test_place_argument_ends_with_its_sentence(request_text: str, offered: Body) -> None:
     name = offered["function"]["name"]
     assert calls((await choice("assistant", request_text, tools=[offered]))["message"]) == [(name, {"city": "Paris"})]
 
@@ -134,11 +132,11 @@ def filled(clause: str, **properties: Any) -> Any:
         ("nothing of it", "red"),
     ],
 )
-def test_the_choice_that_is_spoken_of_is_taken_else_the_first(clause: str, chosen: str) -> None:
+def test_enum_argument_is_the_mentioned_choice_or_the_first(clause: str, chosen: str) -> None:
     assert filled(clause, colour={"enum": ["red", 7, "dark green", "green", ""]}) == {"colour": chosen}
 
 
-def test_numbers_and_quotations_are_taken_in_their_order() -> None:
+def test_numbers_and_quotations_fill_arguments_in_order() -> None:
     given = filled("add 2.5 and 3 to 'one' or \"two\"", a={"type": "number"}, b={"type": "integer"}, c=STRING, d=STRING)
     assert given == {"a": 2.5, "b": 3, "c": "one", "d": "two"}
 

@@ -16,7 +16,7 @@ BUSY = {"prompt": "seven castles in the city at night, fireworks", "width": 512,
 
 
 @pytest.mark.slow
-async def test_only_two_run_at_once_the_rest_wait_and_beyond_that_it_is_overloaded() -> None:
+async def test_two_processes_run_others_wait_and_more_are_overloaded() -> None:
     pool = ProcessPool("svc.builtin.painter.paint", waiting=3)
     tasks = [asyncio.create_task(pool.run(BUSY, account_id=f"user_{number % 3}")) for number in range(6)]
     await asyncio.sleep(0.05)
@@ -36,7 +36,7 @@ async def test_only_two_run_at_once_the_rest_wait_and_beyond_that_it_is_overload
     await pool.close()
 
 
-async def test_an_account_never_has_all_turns_and_they_go_round_among_those_that_wait() -> None:
+async def test_accounts_take_turns_and_one_never_has_all_slots() -> None:
     semaphore, order = FairSemaphore(2, 100), []
 
     async def work(account_id: str) -> None:
@@ -55,7 +55,7 @@ async def test_an_account_never_has_all_turns_and_they_go_round_among_those_that
         pass  # every turn was given back
 
 
-async def test_a_turn_that_is_given_as_its_waiter_leaves_is_given_on() -> None:
+async def test_slot_of_a_cancelled_waiter_is_released() -> None:
     semaphore = FairSemaphore(1, 100)
     async with semaphore.slot("a"):
         waiter = asyncio.create_task(_once(semaphore, "b"))
@@ -72,7 +72,7 @@ async def _once(semaphore: FairSemaphore, account_id: str) -> None:
         pass
 
 
-async def test_a_process_that_dies_is_one_fault_and_the_next_order_works() -> None:
+async def test_dead_process_is_one_fault_and_the_next_order_works() -> None:
     pool = ProcessPool("svc.builtin.painter.paint")
     task = asyncio.create_task(pool.run(BUSY))
     for pid in await until_children(1):
@@ -87,7 +87,7 @@ async def test_a_process_that_dies_is_one_fault_and_the_next_order_works() -> No
     await pool.close()
 
 
-async def test_cancelled_work_is_dropped_at_once_whether_it_runs_or_waits() -> None:
+async def test_cancelled_order_ends_at_once_while_running_or_waiting() -> None:
     pool = ProcessPool("svc.builtin.painter.paint", at_once=1)
     running, waiting = asyncio.create_task(pool.run(BUSY)), asyncio.create_task(pool.run(BUSY))
     await until_children(1)
@@ -100,9 +100,7 @@ async def test_cancelled_work_is_dropped_at_once_whether_it_runs_or_waits() -> N
     await pool.close()
 
 
-async def test_work_that_takes_too_long_is_ended_with_all_that_it_started(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_slow_order_is_killed_with_its_child_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program(tmp_path, "lame", f"echo $$ > {tmp_path}/pid; exec sleep 60")
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     pool = ProcessPool("svc.builtin.speak", seconds=1.0)
@@ -117,7 +115,7 @@ async def test_work_that_takes_too_long_is_ended_with_all_that_it_started(
     await pool.close()
 
 
-async def test_close_ends_what_runs_and_refuses_the_rest() -> None:
+async def test_close_kills_running_orders_and_refuses_waiting_ones() -> None:
     pool = ProcessPool("svc.builtin.painter.paint", at_once=1)
     running, waiting = asyncio.create_task(pool.run(BUSY)), asyncio.create_task(pool.run(BUSY))
     await until_children(1)
@@ -129,7 +127,7 @@ async def test_close_ends_what_runs_and_refuses_the_rest() -> None:
         await waiting
 
 
-async def test_a_process_sees_nothing_of_the_environment_but_what_it_needs(
+async def test_process_sees_only_the_needed_environment_variables(
     tmp_path: Path, pool: ProcessPool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program(tmp_path, "lame", "env")

@@ -72,7 +72,7 @@ BOMBS: dict[str, tuple[str, Any, Body]] = {
 
 @pytest.mark.parametrize("stream", [False, True], ids=["json", "stream"])
 @pytest.mark.parametrize("bomb", BOMBS)
-async def test_bombs_end_soon_stay_small_and_leave_the_loop_alone(bomb: str, stream: bool) -> None:
+async def test_expensive_requests_are_bounded_and_do_not_block_the_loop(bomb: str, stream: bool) -> None:
     model, messages, fields = BOMBS[bomb]
     body = {
         "messages": [{"role": "user", "content": messages}] if isinstance(messages, str) else messages,

@@ -40,7 +40,7 @@ async def test_unsupported_value_is_a_400_that_names_the_field(fields: Body, par
     assert refused.value.error is not None and refused.value.error["param"] == param
 
 
-async def test_reminders_of_claude_code_are_no_part_of_the_goal() -> None:
+async def test_reminders_of_claude_code_are_removed() -> None:
     reminder = "<system-reminder>\nfail 500 Never commit.\n</system-reminder>\n"
     parts = [{"type": "text", "text": text} for text in (reminder, reminder + "say Hello", reminder)]
     answer = (await answers("script", messages=[{"role": "user", "content": parts}]))[0]

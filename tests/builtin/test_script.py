@@ -18,7 +18,7 @@ async def played(script: str, **fields: Any) -> str:
     return await text("script", script, **fields)
 
 
-async def test_says_are_joined_without_anything_between_and_may_be_json_strings() -> None:
+async def test_texts_of_say_are_joined_and_may_be_json_strings() -> None:
     assert (
         await played('say one\n\n  say  two \nsay "\\n\\ud83d\\ude00\\ud800"\r\nsay "open\nsay')
         == 'one two \n\U0001f600\ufffd"open'
@@ -97,7 +97,7 @@ async def test_length_ends_with_length() -> None:
         ("say a\ndrop\nsay b", "cut", 0, None),
     ],
 )
-async def test_faults_come_after_what_was_said(script: str, kind: str, status: int, error_type: str | None) -> None:
+async def test_faults_follow_the_text_before_them(script: str, kind: str, status: int, error_type: str | None) -> None:
     words = []
     with pytest.raises(UpstreamFault) as fault:
         async for chunk in chat("script", {"messages": said(f"user: {script}"), "stream": True}):
@@ -113,14 +113,14 @@ NO_DIRECTIVES = (
 
 
 @pytest.mark.parametrize("line", NO_DIRECTIVES.split("|"))
-async def test_line_that_is_no_directive_is_named_before_anything_is_played(line: str) -> None:
+async def test_wrong_line_is_reported_before_anything_is_played(line: str) -> None:
     with pytest.raises(UpstreamFault, match=r"^Line 3 of the script.*say TEXT, tool NAME JSON") as refused:
         await played(f"say one\ndrop\n{line}")
     assert refused.value.status == 400
 
 
 @pytest.mark.parametrize("line", ["repeat 1 " * 30 + "say x", "repeat " + "9" * 5000 + " say x"], ids=["deep", "huge"])
-async def test_absurd_repeats_are_no_directives(line: str) -> None:
+async def test_excessive_repeats_are_refused(line: str) -> None:
     with pytest.raises(UpstreamFault, match="Line 1 of the script"):
         await played(line)
 

@@ -22,7 +22,7 @@ def test_resampling_keeps_the_wave() -> None:
     assert all(abs(wave_out[160 * block] - wave_in[147 * block]) <= 1 for block in range(149))
 
 
-async def test_the_cap_cuts_after_a_whole_word(voice: Voice) -> None:
+async def test_limit_cuts_after_a_whole_word(voice: Voice) -> None:
     spoken, sound = await say(voice, TEXT * 40, most_seconds=11.25)
     assert spoken.truncated and 10 < spoken.seconds <= 11.25 and len(samples(sound)) == round(spoken.seconds * 22_050)
     # Not in the middle of a word: eSpeak ends with silence.
@@ -30,12 +30,12 @@ async def test_the_cap_cuts_after_a_whole_word(voice: Voice) -> None:
 
 
 @pytest.mark.parametrize("text", ["a" * 5_000, "你好。" * 800, "1 " * 4_000, "9" * 3_000, "🙂" * 500, "., ! " * 2_000])
-async def test_texts_without_words_or_spaces_end_at_the_cap_too(voice: Voice, text: str) -> None:
+async def test_texts_without_words_or_spaces_end_at_the_limit(voice: Voice, text: str) -> None:
     spoken, sound = await say(voice, text, most_seconds=11.25)
     assert spoken.seconds <= 11.25 and len(sound) <= 44 + 11.25 * 22_050 * 2
 
 
-async def test_control_characters_markup_and_phonemes_are_no_commands(voice: Voice) -> None:
+async def test_control_characters_markup_and_phonemes_are_plain_text(voice: Voice) -> None:
     plain, _ = await say(voice, "hello there")
     controlled, _ = await say(voice, "\x00hello\x01\x07 there\x1b")
     assert abs(plain.seconds - controlled.seconds) < 0.5
@@ -43,13 +43,13 @@ async def test_control_characters_markup_and_phonemes_are_no_commands(voice: Voi
     assert 2 < marked.seconds < 30  # the tags are read out, and make no pause of a minute
 
 
-async def test_raw_samples_come_at_the_rate_that_openais_clients_expect(voice: Voice) -> None:
+async def test_raw_samples_have_the_rate_of_openai(voice: Voice) -> None:
     spoken, sound = await say(voice, TEXT, format="pcm")
     assert len(sound) / 2 / 24_000 == pytest.approx(spoken.seconds, abs=0.02)
     assert max(array.array("h", sound)) > 5_000
 
 
-async def test_the_systems_program_comes_before_the_library(
+async def test_system_program_is_preferred_to_the_library(
     tmp_path: Path, pool: ProcessPool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A program that answers as espeak-ng does: half a second of a tone for each word."""
@@ -74,7 +74,7 @@ sys.stdout.buffer.write(b"RIFF" + bytes(20) + struct.pack("<I", 22050) + bytes(1
 
 
 @pytest.mark.parametrize("text", ["." * 100_000, ". " * 50_000, "\n" * 100_000, "。" * 100_000, " " * 100_000, "?!" * 50_000])
-def test_a_long_run_of_stops_is_split_in_linear_time_and_nothing_is_lost(text: str) -> None:
+def test_long_run_of_stops_is_split_in_linear_time_without_loss(text: str) -> None:
     began = time.thread_time()
     chunks = list(speak.chunks(text))
     assert time.thread_time() - began < 1 and "".join(chunks) == text and max(map(len, chunks)) <= 400

@@ -28,7 +28,7 @@ async def test_it_speaks_a_wav_with_the_energy_of_speech(voice: Voice) -> None:
     assert len({round(window, -2) for window in windows}) > 10
 
 
-async def test_more_text_speed_and_voice_change_what_is_heard(voice: Voice) -> None:
+async def test_text_speed_and_voice_change_the_sound(voice: Voice) -> None:
     (once, first), (thrice, _), (fast, _), (slow, _), (nova, other), (german, _) = await asyncio.gather(
         say(voice, TEXT),
         say(voice, TEXT * 3),
@@ -63,7 +63,7 @@ async def test_a_text_of_three_minutes_is_cut_at_three_minutes(voice: Voice) -> 
     assert spoken.truncated and 177 < spoken.seconds <= 180 and len(sound) == 44 + round(spoken.seconds * 22_050) * 2
 
 
-async def test_a_voice_that_there_is_not_is_refused_and_languages_are_voices(voice: Voice) -> None:
+async def test_unknown_voice_is_refused_and_languages_are_voices(voice: Voice) -> None:
     for name in (*VOICES, "de", "en-gb", "cmn", "fr-fr+f2"):
         assert await voice.named(name) == name
     for name in ("nobody", "", "de+x9", "../../etc/passwd", "en us", "de\n", "-w/tmp/x"):
@@ -72,7 +72,7 @@ async def test_a_voice_that_there_is_not_is_refused_and_languages_are_voices(voi
         assert refused.value.error["param"] == "voice"
 
 
-async def test_voices_are_known_in_any_case_and_languages_by_their_short_codes(voice: Voice) -> None:
+async def test_voices_have_any_case_and_languages_short_codes(voice: Voice) -> None:
     meant = {"Alloy": "alloy", "en": "en-us", "EN-gb": "en-gb", "fr": "fr-fr", "fr-FR": "fr-fr", "zh": "cmn", "zh_CN": "cmn"}
     meant |= {"zh-HK": "yue", "pt-BR": "pt-br", "de-AT": "de", "En-GB+F2": "en-gb+f2"}
     assert {name: await voice.named(name) for name in meant} == meant
@@ -93,7 +93,7 @@ async def test_an_installed_encoder_adds_its_format(tmp_path: Path, pool: Proces
     assert sound.startswith(b"ID3") and spoken.seconds > 4
 
 
-async def test_flac_tells_its_length_though_its_encoder_wrote_to_a_pipe(
+async def test_flac_has_its_length_after_an_encoder_that_writes_to_a_pipe(
     tmp_path: Path, pool: ProcessPool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An encoder that writes a head with no length, as `flac --stdout` does, and the samples behind it."""

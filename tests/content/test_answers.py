@@ -18,7 +18,7 @@ async def messages(service: Service, headers: dict[str, str], conversation: str)
     return said[::-1]
 
 
-async def test_what_an_answer_took_stands_with_it_and_with_nothing_else(service: Service) -> None:
+async def test_details_of_an_answer_are_stored_with_it_alone(service: Service) -> None:
     headers = await service.bearer()
     conversation = (await ask(service, headers, "zebra crossing")).headers["x-service-conversation"]
     question, answer = await messages(service, headers, conversation)
@@ -28,7 +28,7 @@ async def test_what_an_answer_took_stands_with_it_and_with_nothing_else(service:
     assert (told["cost_micros"], told["finish_reason"], told["reasoning"], told["memory"]) == (0, "stop", None, [])
 
 
-async def test_the_passages_that_were_recalled_are_told_with_the_answer(service: Service) -> None:
+async def test_recalled_passages_are_listed_with_the_answer(service: Service) -> None:
     headers = await service.bearer()
     first = (await ask(service, headers, "My zebra is called Zora.")).headers["x-service-conversation"]
     second = await ask(service, headers, "What is the zebra called?")
@@ -38,7 +38,7 @@ async def test_the_passages_that_were_recalled_are_told_with_the_answer(service:
     assert recalled[0]["source"] == first and "Zora" in recalled[0]["text"]
 
 
-async def test_a_streamed_answer_is_told_as_well(service: Service) -> None:
+async def test_streamed_answer_has_details(service: Service) -> None:
     headers = await service.bearer()
     body = {"model": "builtin/script", "stream": True, "messages": [{"role": "user", "content": "say cut\nlength"}]}
     answer = await service.client.post(COMPLETIONS, json=body, headers=headers)
@@ -46,7 +46,7 @@ async def test_a_streamed_answer_is_told_as_well(service: Service) -> None:
     assert said["answer"]["finish_reason"] == "length"
 
 
-async def test_an_exchange_replaces_a_message_and_all_after_it(service: Service) -> None:
+async def test_exchange_replaces_a_message_and_all_later_ones(service: Service) -> None:
     headers = await service.bearer()
     conversation = (await ask(service, headers, "one")).headers["x-service-conversation"]
     named = {"x-service-conversation": conversation}
@@ -59,7 +59,7 @@ async def test_an_exchange_replaces_a_message_and_all_after_it(service: Service)
     assert found.json()["data"] == []
 
 
-async def test_only_a_message_of_the_named_conversation_of_ones_own_can_be_replaced(service: Service) -> None:
+async def test_only_an_own_message_of_the_conversation_can_be_replaced(service: Service) -> None:
     headers, stranger = await service.bearer(), await service.bearer()
     mine = (await ask(service, headers, "mine")).headers["x-service-conversation"]
     other = (await ask(service, headers, "other")).headers["x-service-conversation"]
@@ -72,7 +72,7 @@ async def test_only_a_message_of_the_named_conversation_of_ones_own_can_be_repla
     assert [said["content"] for said in await messages(service, headers, mine)] == ["mine", "mine"]
 
 
-async def test_what_was_said_stays_when_its_replacement_fails(service: Service) -> None:
+async def test_failed_replacement_keeps_the_messages(service: Service) -> None:
     headers = await service.bearer()
     conversation = (await ask(service, headers, "one")).headers["x-service-conversation"]
     first = (await messages(service, headers, conversation))[0]
@@ -92,7 +92,7 @@ async def test_a_key_replaces_nothing(service: Service) -> None:
     assert [said["content"] for said in await messages(service, headers, conversation)] == ["one", "one"]
 
 
-async def test_what_is_told_of_an_answer_counts_as_stored_until_it_goes(service: Service) -> None:
+async def test_details_of_an_answer_count_as_stored_bytes(service: Service) -> None:
     headers = await service.bearer()
 
     async def stored() -> int:

@@ -29,7 +29,7 @@ async def test_an_artifact_outlives_its_project(service: Service) -> None:
     assert (await get_content(service, headers, inside["id"])).content == b"text"
 
 
-async def test_the_artifacts_go_with_the_account(service: Service) -> None:
+async def test_artifacts_are_deleted_with_the_account(service: Service) -> None:
     headers = await service.bearer()
     project = await make_project(service, headers)
     await make_artifact(service, headers, project_id=project["id"])
@@ -102,7 +102,7 @@ async def test_an_account_holds_10000_artifacts(service: Service) -> None:
         ("INSERT INTO artifact_pieces SELECT * FROM artifact_pieces", "UNIQUE"),
     ],
 )
-async def test_the_schema_refuses_what_no_artifact_may_be(service: Service, change: str, rule: str) -> None:
+async def test_schema_refuses_invalid_artifacts(service: Service, change: str, rule: str) -> None:
     mine, theirs = await service.bearer(), await service.bearer()
     await make_artifact(service, mine)
     project = await make_project(service, theirs)
@@ -115,7 +115,7 @@ async def test_the_schema_refuses_what_no_artifact_may_be(service: Service, chan
         await service.state["db"].write(break_it)
 
 
-async def test_an_agents_artifact_is_held_to_the_same_rules(service: Service) -> None:
+async def test_artifact_of_an_agent_obeys_the_same_rules(service: Service) -> None:
     session, db = await service.sign_up(), service.state["db"]
     usual = {"data": b"x", "name": "x", "content_type": "a/b", "project_id": None, "run_id": "run_x", "now_seconds": 1.0}
     row = await artifacts.add_artifact(db, session["user"]["id"], **usual)
@@ -134,7 +134,7 @@ async def test_an_agents_artifact_is_held_to_the_same_rules(service: Service) ->
     assert gone.value.code == "invalid_api_key"
 
 
-async def test_a_content_of_one_piece_is_whole_whatever_is_written_meanwhile(service: Service) -> None:
+async def test_content_of_one_piece_is_read_whole_during_writes(service: Service) -> None:
     headers = await service.bearer()
     made = await make_artifact(service, headers)
 

@@ -19,7 +19,7 @@ def query_of(url: str) -> dict[str, str]:
 QUERY = query_of(content_url(KEY, "https://here", ACCOUNT, ARTIFACT, NOW))
 
 
-def test_a_link_names_its_account_until_its_hour_is_over() -> None:
+def test_link_names_its_account_for_an_hour() -> None:
     assert account_of_link(KEY, QUERY, ARTIFACT, NOW) == ACCOUNT
     assert account_of_link(KEY, QUERY, ARTIFACT, NOW + LINK_SECONDS - 1) == ACCOUNT
     assert account_of_link(KEY, QUERY, ARTIFACT, NOW + LINK_SECONDS) is None
@@ -39,7 +39,7 @@ def test_a_link_names_its_account_until_its_hour_is_over() -> None:
         {"account": "user_1\nart_1"},
     ],
 )
-def test_whatever_is_changed_voids_it(changes: dict[str, str]) -> None:
+def test_any_change_invalidates_the_link(changes: dict[str, str]) -> None:
     assert account_of_link(KEY, QUERY | changes, ARTIFACT, NOW) is None
     assert account_of_link(KEY, QUERY, "art_2", NOW) is None and account_of_link(b"x" * 32, QUERY, ARTIFACT, NOW) is None
     assert account_of_link(KEY, {}, ARTIFACT, NOW) is None
@@ -51,7 +51,7 @@ async def make(service: Service, headers: dict[str, str]) -> dict[str, Any]:
     return made
 
 
-async def test_an_img_elsewhere_can_show_it_without_a_token(service: Service) -> None:
+async def test_img_on_another_site_needs_no_token(service: Service) -> None:
     made = await make(service, await service.bearer())
     for method in ("GET", "HEAD"):
         answer = await service.client.request(method, made["content_url"])
@@ -64,7 +64,7 @@ async def test_an_img_elsewhere_can_show_it_without_a_token(service: Service) ->
     assert (await service.client.get(made["content_url"].replace("/content?", "?"))).status_code == 401
 
 
-async def test_a_link_ends_with_its_hour_its_artifact_and_its_account(service: Service) -> None:
+async def test_link_expires_with_its_hour_artifact_and_account(service: Service) -> None:
     session = await service.sign_up()
     headers = bearer(session["access_token"])
     first, second = await make(service, headers), await make(service, headers)

@@ -36,7 +36,7 @@ async def a_piece_is_there(db: Database) -> None:
 
 
 @pytest.mark.slow
-async def test_a_transaction_holds_a_mebibyte_of_contents_and_others_write_between_them(service: Service) -> None:
+async def test_contents_are_written_a_mebibyte_per_transaction(service: Service) -> None:
     ada, bob = (await service.sign_up())["user"]["id"], (await service.sign_up())["user"]["id"]
     db, transactions = service.state["db"], [0]
 
@@ -62,7 +62,7 @@ async def test_a_transaction_holds_a_mebibyte_of_contents_and_others_write_betwe
     assert sum(transactions) == 3 * 8 * MIB // PIECE_BYTES and max(transactions) == MIB // PIECE_BYTES
 
 
-async def test_a_content_is_seen_when_it_is_whole_and_until_then_the_old_one(service: Service) -> None:
+async def test_content_is_visible_only_when_whole(service: Service) -> None:
     headers, db = await service.bearer(), service.state["db"]
     made = await make_artifact(service, headers, content="old")
     replacing = asyncio.create_task(put_content(service, headers, made["id"], BIG))
@@ -96,7 +96,7 @@ async def test_chunks_of_any_size_become_one_content(service: Service, sizes: li
 
 
 @pytest.mark.parametrize("what", ["cancelled", "deleted", "full", "gone"])
-async def test_a_content_that_never_becomes_whole_leaves_nothing(service: Service, what: str) -> None:
+async def test_unfinished_content_is_deleted(service: Service, what: str) -> None:
     session, db = await service.sign_up(), service.state["db"]
     account_id, headers = session["user"]["id"], bearer(session["access_token"])
     made = await make_artifact(service, headers, content="")
@@ -122,7 +122,7 @@ async def test_a_content_that_never_becomes_whole_leaves_nothing(service: Servic
     assert await kept(db) == left
 
 
-async def test_the_next_start_deletes_what_a_crash_left_half_and_nothing_else(config: Config, clocks: Clocks) -> None:
+async def test_next_start_deletes_only_unfinished_contents(config: Config, clocks: Clocks) -> None:
     async with serving(config, clocks) as service:
         session = await service.sign_up()
         headers = bearer(session["access_token"])

@@ -24,7 +24,7 @@ async def test_a_conversation_outlives_its_project(service: Service, headers: di
     assert (await get(service, headers, f"/conversations/{made['id']}"))["project_id"] is None
 
 
-async def test_messages_are_listed_newest_first_even_of_one_moment(service: Service, headers: dict[str, str]) -> None:
+async def test_messages_of_one_moment_are_listed_newest_first(service: Service, headers: dict[str, str]) -> None:
     made = await make(service, headers)
     said = [await say(service, headers, made["id"], f"number {number}") for number in range(5)]
     assert set(said[0]) == MESSAGE_FIELDS and said[0]["conversation_id"] == made["id"] and said[0]["model"] is None
@@ -36,7 +36,7 @@ async def test_messages_are_listed_newest_first_even_of_one_moment(service: Serv
     assert (rest["data"], rest["has_more"]) == (said[2::-1], False)
 
 
-async def test_a_page_of_long_messages_is_shorter_and_none_is_left_out(service: Service, headers: dict[str, str]) -> None:
+async def test_page_of_long_messages_is_shorter_without_loss(service: Service, headers: dict[str, str]) -> None:
     made = await make(service, headers)
     for number in range(7):
         await say(service, headers, made["id"], str(number) + "x" * 900_000)
@@ -79,7 +79,7 @@ async def test_a_deleted_conversation_is_gone_with_its_messages_and_words(servic
     assert await found(service, headers, "zebra") == await found(service, headers, "lion") == [stays["id"]]
 
 
-async def test_with_the_account_every_row_with_its_id_goes(service: Service) -> None:
+async def test_all_rows_are_deleted_with_the_account(service: Service) -> None:
     """Over all tables of the schema, so that a new one cannot be forgotten."""
     session = await service.sign_up()
     headers, account_id = bearer(session["access_token"]), session["user"]["id"]

@@ -32,7 +32,7 @@ def test_the_pieces_of_a_text_are_the_text(text: str) -> None:
     assert "".join(pieces) == text and all(0 < len(piece) <= PIECE_CHARACTERS for piece in pieces)
 
 
-def test_of_a_longer_text_the_beginning_is_cut_into_few_enough_pieces() -> None:
+def test_long_text_is_indexed_in_a_limited_number_of_pieces() -> None:
     for text in ("word " * INDEXED_CHARACTERS, "x" * (2 * INDEXED_CHARACTERS)):
         pieces = fulltext.pieces_of(text)
         assert "".join(pieces) == text[:INDEXED_CHARACTERS] and len(pieces) <= PIECES
@@ -50,7 +50,7 @@ def test_a_long_message_is_indexed_to_its_end_in_steps(conn: sqlite3.Connection,
     assert place // PIECES == number
 
 
-def test_a_word_is_found_by_nobody_else(
+def test_words_are_found_only_by_their_account(
     conn: sqlite3.Connection,  # noqa: F811
     ada: str,  # noqa: F811
     bob: str,  # noqa: F811
@@ -60,7 +60,7 @@ def test_a_word_is_found_by_nobody_else(
     assert MESSAGES.newest(conn, ada, ["zebra"], 5) and not MESSAGES.newest(conn, bob, ["zebra"], 5)
 
 
-def test_the_words_of_a_deleted_message_are_gone_unless_another_has_them(
+def test_words_of_a_deleted_message_are_deleted_unless_another_has_them(
     conn: sqlite3.Connection,  # noqa: F811
     ada: str,  # noqa: F811
 ) -> None:
@@ -88,7 +88,7 @@ async def test_a_purge_begins_in_time_on_an_idle_server(tmp_path: Path, monkeypa
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
-async def test_no_words_make_the_file_large_or_a_transaction_long(
+async def test_any_words_keep_the_file_small_and_transactions_short(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await check_costs(kind, 0.5, 1.5, tmp_path, monkeypatch)
@@ -96,7 +96,7 @@ async def test_no_words_make_the_file_large_or_a_transaction_long(
 
 @pytest.mark.soak
 @pytest.mark.parametrize("kind", KINDS)
-async def test_no_words_cost_much_in_a_larger_account(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_any_words_are_cheap_in_a_large_account(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     await check_costs(kind, 4, 1.0, tmp_path, monkeypatch)
 
 

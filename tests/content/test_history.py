@@ -109,7 +109,7 @@ def test_a_passage_is_found_by_any_of_its_words_with_its_source(conn: sqlite3.Co
     assert texts(conn, ada, "lion") == []
 
 
-def test_at_most_five_come_and_the_best_first(conn: sqlite3.Connection, ada: str) -> None:
+def test_at_most_five_passages_best_first(conn: sqlite3.Connection, ada: str) -> None:
     say(conn, ada, "zebra zebra lion")
     for number in range(20):
         say(conn, ada, f"zebra number {number} and many more words that matter little")
@@ -126,20 +126,20 @@ def test_a_rare_word_counts_more_than_several_common_ones(conn: sqlite3.Connecti
     assert texts(conn, ada, "what is the weather in my town for Rex")[0] == "Rex"
 
 
-def test_what_is_known_already_and_what_was_said_twice_come_once_at_most(conn: sqlite3.Connection, ada: str) -> None:
+def test_known_and_repeated_passages_are_left_out(conn: sqlite3.Connection, ada: str) -> None:
     for content in ("zebra one", "zebra two", "zebra two", "zebra three"):
         say(conn, ada, content)
     assert texts(conn, ada, "zebra", ("zebra three", "other")) == ["zebra two", "zebra one"]
 
 
-def test_one_account_never_finds_what_another_said(conn: sqlite3.Connection, ada: str, bob: str) -> None:
+def test_recall_finds_only_the_accounts_messages(conn: sqlite3.Connection, ada: str, bob: str) -> None:
     for number in range(50):
         say(conn, (ada, bob)[number % 2], f"{('a secret', 'my own')[number % 2]} zebra")
     assert texts(conn, bob, "my zebra") == ["my own zebra"] and texts(conn, bob, "secret") == []
     assert texts(conn, "user_unknown", "zebra") == []
 
 
-def test_of_a_long_text_the_passage_around_the_words_comes(conn: sqlite3.Connection, ada: str) -> None:
+def test_long_text_gives_the_passage_around_the_words(conn: sqlite3.Connection, ada: str) -> None:
     say(conn, ada, "many words " * 8_000 + "the zebra is called Ada " + "and more words " * 20_000)
     while fulltext.index_some(conn):
         pass
@@ -147,14 +147,12 @@ def test_of_a_long_text_the_passage_around_the_words_comes(conn: sqlite3.Connect
     assert "the zebra is called Ada" in text and len(text) <= 702 and text[0] == text[-1] == "…"
 
 
-def test_a_message_is_kept_up_to_a_million_characters_and_halves_of_characters_are_mended(
-    conn: sqlite3.Connection, ada: str
-) -> None:
+def test_message_has_a_million_characters_and_no_lone_surrogates(conn: sqlite3.Connection, ada: str) -> None:
     assert len(say(conn, ada, "🙂" * 1_000_001).content) == 1_000_000
     assert say(conn, ada, "half \ud83d of it\0").content == "half ? of it\0"
 
 
-def test_what_is_forgotten_is_in_no_table_and_no_index(conn: sqlite3.Connection, ada: str, bob: str) -> None:
+def test_deleted_message_is_in_no_table_and_no_index(conn: sqlite3.Connection, ada: str, bob: str) -> None:
     for account_id in (ada, bob):
         conversation_id = conversations.add_conversation(conn, account_id, NOW, title="zebra talk").id
         conversations.add_conversation(conn, account_id, NOW)
@@ -173,7 +171,7 @@ def test_what_is_forgotten_is_in_no_table_and_no_index(conn: sqlite3.Connection,
     assert not history.delete_some(conn, ada) and not conversations.delete_some(conn, ada)
 
 
-def test_many_messages_go_some_at_a_time(conn: sqlite3.Connection, ada: str) -> None:
+def test_many_messages_are_deleted_in_steps(conn: sqlite3.Connection, ada: str) -> None:
     conversation_id = conversations.add_conversation(conn, ada, NOW).id
     for number in range(1_200):
         say(conn, ada, f"zebra {number}", conversation_id=conversation_id)
@@ -217,7 +215,7 @@ def test_words_of_any_script_case_and_accent_are_found(conn: sqlite3.Connection,
         *("{a b}: c", "\0zebra", "zebra\0", "'; --", "_", "a_b", "\ud800", ""),
     ],
 )
-def test_the_syntax_of_the_index_means_nothing_in_a_query(conn: sqlite3.Connection, ada: str, query: str) -> None:
+def test_query_has_no_syntax(conn: sqlite3.Connection, ada: str, query: str) -> None:
     conversation_id = conversations.add_conversation(conn, ada, NOW).id
     say(conn, ada, "the zebra and near not content", conversation_id=conversation_id)
     found = texts(conn, ada, query)

@@ -34,7 +34,7 @@ LISTS = ("stop_words.txt", "weak_words.txt", "own_words.txt")
         ("", None),
     ],
 )
-def test_the_language_is_that_of_most_stop_words(text: str, wanted: str | None) -> None:
+def test_language_has_the_most_stop_words(text: str, wanted: str | None) -> None:
     assert language_of(dict.fromkeys(words_of(text))) == wanted
 
 
@@ -51,7 +51,7 @@ def test_a_stop_word_is_one_in_its_language_only() -> None:
     assert is_own_word("mi", "es") and not is_own_word("mi", "it")  # "my" and "me"
 
 
-def test_the_commonest_words_of_many_languages_tell_nothing() -> None:
+def test_most_common_words_of_many_languages_are_stop_words() -> None:
     for text in ("what is the", "was ist das", "qu est ce que", "qué es el", "что это такое", "这是什么"):
         assert all(is_stop_word(word, None) for word in words_of(text) if len(word) > 1), text
     assert not any(is_stop_word(word, None) for word in words_of("zebra Hund perro собака"))

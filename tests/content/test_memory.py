@@ -101,7 +101,7 @@ async def lab(service: Service, upstream: ModelServer) -> Lab:
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_a_chat_is_kept_in_a_new_conversation_titled_from_its_first_message(lab: Lab, stream: bool) -> None:
+async def test_chat_is_stored_in_a_new_titled_conversation(lab: Lab, stream: bool) -> None:
     answer = await lab.ask("What is\nthe plan?", stream=stream)
     assert answer.status_code == 200 and answer.headers[MEMORY] == "0"
     (conversation,) = await lab.conversations()
@@ -113,7 +113,7 @@ async def test_a_chat_is_kept_in_a_new_conversation_titled_from_its_first_messag
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_a_chat_goes_on_in_the_conversation_that_the_header_names(lab: Lab, stream: bool) -> None:
+async def test_chat_continues_in_the_conversation_of_the_header(lab: Lab, stream: bool) -> None:
     conversation = (await lab.ask("one")).headers[HEADER]
     lab.service.clocks.advance(5)
     answer = await lab.ask("two", conversation=conversation, stream=stream)
@@ -124,7 +124,7 @@ async def test_a_chat_goes_on_in_the_conversation_that_the_header_names(lab: Lab
     assert shown["title"] == "one" and shown["updated_at"] > shown["created_at"]
 
 
-async def test_only_the_last_user_message_and_the_answer_are_kept(lab: Lab) -> None:
+async def test_only_the_last_user_message_and_the_answer_are_stored(lab: Lab) -> None:
     parts = [
         {"type": "text", "text": "look:"},
         {"type": "image_url", "image_url": {"url": "data:,"}},
@@ -143,13 +143,13 @@ async def test_only_the_last_user_message_and_the_answer_are_kept(lab: Lab) -> N
 
 @pytest.mark.parametrize("model", ["unicode", "halves"])
 @pytest.mark.parametrize("stream", [False, True])
-async def test_text_of_every_kind_is_kept_as_it_was_sent(lab: Lab, model: str, stream: bool) -> None:
+async def test_text_of_every_kind_is_stored_unchanged(lab: Lab, model: str, stream: bool) -> None:
     answer = await lab.ask("data: \u2028\0 🙂", model, stream=stream)
     text = streamed(answer) if stream else answer.json()["choices"][0]["message"]["content"]
     assert await lab.said(answer.headers[HEADER]) == [("user", "data: \u2028\0 🙂"), ("assistant", text)]
 
 
-async def test_a_question_that_goes_on_with_tools_is_kept_once(lab: Lab) -> None:
+async def test_question_with_tool_calls_is_stored_once(lab: Lab) -> None:
     tools = [{"type": "function", "function": {"name": "look_up"}}]
     first = await lab.ask("look it up", "tools", tools=tools)
     conversation, message = first.headers[HEADER], first.json()["choices"][0]["message"]
@@ -163,7 +163,7 @@ async def test_a_question_that_goes_on_with_tools_is_kept_once(lab: Lab) -> None
 
 
 @pytest.mark.parametrize("model", ["status-500", "status-400", "silent"])
-async def test_of_an_answer_that_never_began_nothing_is_kept(lab: Lab, model: str) -> None:
+async def test_answer_that_never_began_is_not_stored(lab: Lab, model: str) -> None:
     for stream in (False, True):
         answer = await lab.ask("hello?", model, stream=stream)
         assert answer.status_code >= 400 and HEADER not in answer.headers and MEMORY not in answer.headers
@@ -173,7 +173,7 @@ async def test_of_an_answer_that_never_began_nothing_is_kept(lab: Lab, model: st
 @pytest.mark.parametrize(
     ("model", "kept"), [("cut-after-3-chunks", "Hello, "), ("error-mid-stream", "Hello"), ("cut-after-1-chunks", None)]
 )
-async def test_a_stream_that_breaks_off_is_kept_as_far_as_it_was_sent(lab: Lab, model: str, kept: str | None) -> None:
+async def test_broken_stream_is_stored_as_far_as_sent(lab: Lab, model: str, kept: str | None) -> None:
     answer = await lab.ask("hello?", model, stream=True)
     assert answer.status_code == 200 and '"error"' in answer.text
     said = await lab.said(answer.headers[HEADER])
@@ -181,14 +181,14 @@ async def test_a_stream_that_breaks_off_is_kept_as_far_as_it_was_sent(lab: Lab, 
     assert streamed(answer) == (kept or "")
 
 
-async def test_a_paid_call_without_funds_keeps_nothing(lab: Lab) -> None:
+async def test_paid_call_without_funds_stores_nothing(lab: Lab) -> None:
     answer = await lab.ask("hello?", "ok+paid")
     assert answer.status_code == 402 and HEADER not in answer.headers
     assert await lab.conversations() == [] and lab.upstream.requests == []
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_anothers_and_an_unknown_conversation_are_404_before_anything_is_sent_or_charged(lab: Lab, stream: bool) -> None:
+async def test_foreign_or_unknown_conversation_is_404_before_the_model_is_called(lab: Lab, stream: bool) -> None:
     db, now = lab.service.state["db"], lab.service.clocks.now
     await db.write(wallet.credit, lab.account_id, 1_000_000, description="", now_seconds=now)
     theirs = (await ask(lab.service, await lab.service.bearer(), "mine")).headers[HEADER]
@@ -201,7 +201,7 @@ async def test_anothers_and_an_unknown_conversation_are_404_before_anything_is_s
     assert (await lab.get("/billing/account"))["available_micros"] == 1_000_000
 
 
-async def test_a_conversation_or_account_that_goes_meanwhile_costs_nobody_the_answer(lab: Lab) -> None:
+async def test_deleted_conversation_or_account_does_not_lose_the_answer(lab: Lab) -> None:
     conversation = (await lab.ask("one")).headers[HEADER]
     chat = asyncio.ensure_future(lab.ask("two", "slow-300ms", conversation=conversation))
     while len(lab.upstream.requests) < 2:
@@ -244,7 +244,7 @@ async def open_stream(server: RunningServer, person: Person) -> tuple[str, async
     return received.split(HEADER.encode() + b": ")[1].split(b"\r\n")[0].decode(), reader, writer
 
 
-async def test_what_a_client_got_before_it_left_or_the_server_stopped_is_kept(tmp_path: Path, upstream: ModelServer) -> None:
+async def test_output_before_a_disconnect_or_shutdown_is_stored(tmp_path: Path, upstream: ModelServer) -> None:
     async with running_server(tmp_path, {"SVC_CATALOG": str(catalog(tmp_path, upstream))}) as server:
         person = await new_person(server)
         left, _, writer = await open_stream(server, person)
@@ -271,7 +271,7 @@ async def test_what_a_client_got_before_it_left_or_the_server_stopped_is_kept(tm
 # --- memory
 
 
-async def test_passages_that_match_lead_the_messages_sent_upstream(lab: Lab) -> None:
+async def test_matching_passages_precede_the_messages(lab: Lab) -> None:
     earlier = (await lab.ask("My dog is called Rex.")).headers[HEADER]
     await lab.ask("Nothing of that kind")
     answer = await lab.ask("How is my dog called?", stream=True)
@@ -282,7 +282,7 @@ async def test_passages_that_match_lead_the_messages_sent_upstream(lab: Lab) -> 
     assert "Rex" not in str(await lab.said(answer.headers[HEADER]))
 
 
-async def test_the_last_user_message_alone_is_searched_for_and_what_the_caller_sends_is_not_repeated(lab: Lab) -> None:
+async def test_only_the_last_user_message_is_searched_and_sent_texts_are_not_repeated(lab: Lab) -> None:
     for text in ("Zebra and lion are striped.", "The lion roars."):
         await lab.ask(text)
     messages = [
@@ -295,7 +295,7 @@ async def test_the_last_user_message_alone_is_searched_for_and_what_the_caller_s
     assert "striped" in lab.sent[0]["content"] and "roars" not in lab.sent[0]["content"] and lab.sent[1:] == messages
 
 
-async def test_a_questions_own_stop_words_and_numbers_alone_recall_nothing(lab: Lab) -> None:
+async def test_stop_words_and_numbers_recall_nothing(lab: Lab) -> None:
     for text in ("My car is on level 3.", "Mein Kind hat am 3. Mai Geburtstag."):
         await lab.ask(text)
     assert (await lab.ask("Give me 3 ideas")).headers[MEMORY] == "0"
@@ -304,7 +304,7 @@ async def test_a_questions_own_stop_words_and_numbers_alone_recall_nothing(lab: 
     assert (await lab.ask("Wann hat mein Kind Geburtstag?")).headers[MEMORY] == "1"  # as "kind" is in English
 
 
-async def test_at_most_five_passages_come(lab: Lab) -> None:
+async def test_at_most_five_passages_are_recalled(lab: Lab) -> None:
     for number in range(7):
         await lab.ask(f"zebra number {number}")
     answer = await lab.ask("zebra?")
@@ -312,7 +312,7 @@ async def test_at_most_five_passages_come(lab: Lab) -> None:
     assert [message["role"] for message in lab.sent] == ["system", "user"]
 
 
-async def test_memory_is_the_accounts_own_and_the_setting_switches_it_off(lab: Lab) -> None:
+async def test_memory_is_per_account_and_can_be_disabled(lab: Lab) -> None:
     await ask(lab.service, await lab.service.bearer(), "The zebra of another")
     assert (await lab.ask("zebra?")).headers[MEMORY] == "0" and len(lab.sent) == 1
     await lab.service.client.patch("/user/settings", json={"memory_enabled": False}, headers=lab.headers)
@@ -322,7 +322,7 @@ async def test_memory_is_the_accounts_own_and_the_setting_switches_it_off(lab: L
     assert (await lab.ask("A zebra!")).headers[MEMORY] == "2"
 
 
-async def test_posted_messages_and_agent_runs_are_remembered_too_and_deleted_ones_not(lab: Lab) -> None:
+async def test_posted_messages_and_runs_are_recalled_until_deleted(lab: Lab) -> None:
     made = (await lab.service.client.post("/conversations", json={}, headers=lab.headers)).json()
     body = {"role": "assistant", "content": "The zebra is called Ada."}
     await lab.service.client.post(f"/conversations/{made['id']}/messages", json=body, headers=lab.headers)
@@ -342,7 +342,7 @@ async def test_the_built_in_assistant_recalls_an_earlier_conversation(lab: Lab) 
     assert "teal" in answer.json()["choices"][0]["message"]["content"]
 
 
-async def test_a_projects_instructions_lead_and_memory_follows_in_the_same_message(lab: Lab) -> None:
+async def test_project_instructions_precede_memory_in_one_message(lab: Lab) -> None:
     project = {"name": "p", "instructions": "Always answer in rhyme."}
     project_id = (await lab.service.client.post("/projects", json=project, headers=lab.headers)).json()["id"]
     made = await lab.service.client.post("/conversations", json={"project_id": project_id}, headers=lab.headers)
@@ -358,7 +358,7 @@ async def test_a_projects_instructions_lead_and_memory_follows_in_the_same_messa
     assert len(lab.sent) == 1
 
 
-async def test_what_is_really_sent_is_what_is_held(lab: Lab) -> None:
+async def test_hold_covers_the_sent_messages(lab: Lab) -> None:
     await lab.ask("zebra " * 100)
     db, now = lab.service.state["db"], lab.service.clocks.now
     await db.write(wallet.credit, lab.account_id, 500, description="", now_seconds=now)
@@ -371,7 +371,7 @@ async def test_what_is_really_sent_is_what_is_held(lab: Lab) -> None:
 # --- keys
 
 
-async def test_a_keys_request_ignores_the_header_and_leaves_no_trace_of_its_content(lab: Lab) -> None:
+async def test_request_with_a_key_ignores_the_header_and_is_not_stored(lab: Lab) -> None:
     key = bearer((await lab.service.make_key(lab.headers))["key"])
     conversation = (await lab.ask("The zebra is called Ada; canary-of-the-session")).headers[HEADER]
     before = await lab.said(conversation)

@@ -26,7 +26,7 @@ async def test_a_deleted_project_is_gone(service: Service) -> None:
     assert (await service.client.get("/projects", headers=headers)).json()["data"] == [stays]
 
 
-async def test_what_was_filed_under_a_project_leaves_it_in_slices_between_which_others_write(service: Service) -> None:
+async def test_contents_are_detached_from_a_project_in_short_transactions(service: Service) -> None:
     session = await service.sign_up()
     headers, account_id = bearer(session["access_token"]), session["user"]["id"]
     going, staying = await make_project(service, headers), await make_project(service, headers)
@@ -53,13 +53,13 @@ async def test_what_was_filed_under_a_project_leaves_it_in_slices_between_which_
         assert rows == [(None, 10_000), (staying["id"], 10_000)]
 
 
-async def test_the_longest_values_are_taken(service: Service) -> None:
+async def test_longest_values_are_accepted(service: Service) -> None:
     name, instructions = "🙂" * 200, "ü" * 100_000
     made = await make_project(service, await service.bearer(), name=name, instructions=instructions, max_planner_steps=1)
     assert (made["name"], made["instructions"]) == (name, instructions)
 
 
-async def test_the_projects_go_with_the_account(service: Service) -> None:
+async def test_projects_are_deleted_with_the_account(service: Service) -> None:
     headers = await service.bearer()
     await make_project(service, headers)
     assert (await service.client.request("DELETE", "/user/me", json={"password": PASSWORD}, headers=headers)).status_code == 204
@@ -78,7 +78,7 @@ async def test_the_projects_go_with_the_account(service: Service) -> None:
         ("account_id = 'user_nobody'", "FOREIGN KEY"),
     ],
 )
-async def test_the_schema_refuses_what_no_project_may_be(service: Service, change: str, rule: str) -> None:
+async def test_schema_refuses_invalid_projects(service: Service, change: str, rule: str) -> None:
     await make_project(service, await service.bearer())
     with pytest.raises(sqlite3.IntegrityError, match=rule):
         await service.state["db"].write(lambda tx: tx.execute(f"UPDATE projects SET {change}"))

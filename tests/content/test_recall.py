@@ -29,7 +29,7 @@ def test_most_facts_are_recalled_and_most_unrelated_questions_recall_nothing(res
         assert result.share(kind) >= LEAST[kind], wrong
 
 
-def test_a_passage_tells_the_day_and_the_speaker(conn, ada) -> None:  # type: ignore[no-untyped-def]  # noqa: F811
+def test_passage_has_the_day_and_the_speaker(conn, ada) -> None:  # type: ignore[no-untyped-def]  # noqa: F811
     history.add_message(conn, ada, role="assistant", content="Rex is a beagle.", now_seconds=NOW, run_id="run_1")
     (found,) = recall.matching_passages(conn, ada, "what breed is Rex")
     assert found.line() == "[2026-09-21, the assistant said] Rex is a beagle."
@@ -83,7 +83,7 @@ def test_forms_compounds_misspellings_and_signs_are_known(conn, ada, said: str, 
         ("Mi dame de compagnie est partie.", "dame compagnie"),  # Spanish: give me
     ],
 )
-def test_a_stop_word_of_another_language_is_a_word_like_others(conn, ada, said: str, asked: str) -> None:  # type: ignore[no-untyped-def]  # noqa: F811
+def test_stop_word_of_another_language_is_significant(conn, ada, said: str, asked: str) -> None:  # type: ignore[no-untyped-def]  # noqa: F811
     say(conn, ada, said)
     assert texts(conn, ada, asked) == [said]
 
@@ -104,7 +104,7 @@ def test_a_stop_word_of_another_language_is_a_word_like_others(conn, ada, said: 
         "Gib mir bitte ein paar Ideen",
     ],
 )
-def test_words_that_tell_nothing_recall_nothing(conn, ada, asked: str) -> None:  # type: ignore[no-untyped-def]  # noqa: F811
+def test_weak_words_recall_nothing(conn, ada, asked: str) -> None:  # type: ignore[no-untyped-def]  # noqa: F811
     say(
         conn, ada, "how are you doing today, und was kannst du, et toi, the thanks of and 什么 please go on a lot, ein paar Ideen"
     )
@@ -138,7 +138,7 @@ def test_numbers_alone_recall_nothing(conn, ada, said: str, asked: str) -> None:
         ("我的电线和影子", "电影"),  # the signs of a word, apart
     ],
 )
-def test_what_may_be_shared_by_chance_recalls_nothing(conn, ada, said: str, asked: str) -> None:  # type: ignore[no-untyped-def]  # noqa: F811
+def test_words_shared_by_chance_recall_nothing(conn, ada, said: str, asked: str) -> None:  # type: ignore[no-untyped-def]  # noqa: F811
     say(conn, ada, said)
     assert texts(conn, ada, asked) == []
 
@@ -153,7 +153,7 @@ def test_what_may_be_shared_by_chance_recalls_nothing(conn, ada, said: str, aske
         "Where is Tuna sold?",  # a name, as it is written
     ],
 )
-def test_a_short_word_is_enough_with_another_sign_that_it_is_no_accident(conn, ada, asked: str) -> None:  # type: ignore[no-untyped-def]  # noqa: F811
+def test_short_word_is_enough_with_further_evidence(conn, ada, asked: str) -> None:  # type: ignore[no-untyped-def]  # noqa: F811
     say(conn, ada, "Ida brought the tuna.")
     assert texts(conn, ada, asked) == ["Ida brought the tuna."]
     assert texts(conn, ada, "Where is tuna sold?") == []
@@ -174,7 +174,7 @@ def test_a_common_word_alone_recalls_nothing(conn, ada) -> None:  # type: ignore
     assert texts(conn, ada, "project?") == []
 
 
-def test_what_was_only_said_because_it_was_recalled_is_not_recalled_again(conn, ada) -> None:  # type: ignore[no-untyped-def]  # noqa: F811
+def test_repeated_recall_is_not_recalled_again(conn, ada) -> None:  # type: ignore[no-untyped-def]  # noqa: F811
     conversation_id = conversations.add_conversation(conn, ada, NOW).id
 
     def answered(text: str) -> None:
@@ -191,7 +191,7 @@ def test_what_was_only_said_because_it_was_recalled_is_not_recalled_again(conn, 
     ]
 
 
-def test_earlier_questions_stand_behind_what_was_told(conn, ada) -> None:  # type: ignore[no-untyped-def]  # noqa: F811
+def test_earlier_questions_rank_after_statements(conn, ada) -> None:  # type: ignore[no-untyped-def]  # noqa: F811
     say(conn, ada, "The zebra is Ada.")
     for _ in range(6):
         say(conn, ada, "How is the zebra called in my stable?")
@@ -212,7 +212,7 @@ def look_alikes(count: int) -> list[str]:
     return chance.sample(sorted(found), count)
 
 
-def test_look_alike_words_take_a_question_little_cpu_time(conn: Any, ada: str) -> None:  # noqa: F811
+def test_similar_words_cost_little_cpu_time(conn: Any, ada: str) -> None:  # noqa: F811
     words = look_alikes(1_600)
     say(conn, ada, " ".join(words[:1_500]))
     texts(conn, ada, "The stop words are read, and a stemmer is imported.")

@@ -18,7 +18,7 @@ def found(conn, account_id: str, query: str) -> list[str]:  # type: ignore[no-un
     return [match.conversation.id for match in search.search(conn, account_id, query, 20, None, None).page.items]
 
 
-def test_words_may_stand_in_different_messages_and_in_the_title(conn, ada) -> None:  # type: ignore[no-untyped-def]  # noqa: F811
+def test_words_may_be_in_different_messages_and_the_title(conn, ada) -> None:  # type: ignore[no-untyped-def]  # noqa: F811
     one = talk(conn, ada, 0, "Trip to Lisbon", "the flight leaves early", "we stay in a hotel")
     talk(conn, ada, 1, "Trip to Rome", "the flight leaves late")
     assert found(conn, ada, "hotel flight lisbon ") == [one]
@@ -31,7 +31,7 @@ def test_the_last_word_may_be_a_beginning_and_the_others_are_whole(conn, ada) ->
     assert found(conn, ada, "restau ") == [], "a blank ends the word"
 
 
-def test_the_last_used_comes_first_page_by_page(conn, ada) -> None:  # type: ignore[no-untyped-def]  # noqa: F811
+def test_results_are_ordered_by_last_use_across_pages(conn, ada) -> None:  # type: ignore[no-untyped-def]  # noqa: F811
     ids = [talk(conn, ada, at, None, "zebra") for at in (1, 3, 2)]
     conversations.add_message(conn, ada, ids[0], role="user", content="again", now_seconds=NOW + 9)
     wanted = [ids[0], ids[1], ids[2]]
@@ -43,7 +43,7 @@ def test_the_last_used_comes_first_page_by_page(conn, ada) -> None:  # type: ign
         search.search(conn, ada, "zebra", 1, talk(conn, ada, 0, None, "lion"), None)
 
 
-def test_what_was_found_is_told_in_parts_that_make_up_the_text(conn, ada) -> None:  # type: ignore[no-untyped-def]  # noqa: F811
+def test_matches_are_parts_of_the_whole_text(conn, ada) -> None:  # type: ignore[no-untyped-def]  # noqa: F811
     talk(conn, ada, 0, "Zebras in Zürich", "many words " * 300 + "the ZEBRA of zurich sleeps " + "and more " * 300)
     (match,) = search.search(conn, ada, "zurich zebra", 20, None, None).page.items
     title, message = match.as_json()["matches"]
@@ -59,6 +59,6 @@ def test_what_was_found_is_told_in_parts_that_make_up_the_text(conn, ada) -> Non
     assert message["message_id"].startswith("msg_") and len("".join(part["text"] for part in message["parts"])) <= 200
 
 
-def test_nobody_finds_what_another_said(conn, ada, bob) -> None:  # type: ignore[no-untyped-def]  # noqa: F811
+def test_search_finds_only_the_accounts_messages(conn, ada, bob) -> None:  # type: ignore[no-untyped-def]  # noqa: F811
     talk(conn, ada, 0, "zebra", "zebra")
     assert found(conn, bob, "zebra") == [] and found(conn, bob, "") == []

@@ -31,7 +31,7 @@ async def post(service: Service, headers: dict[str, str], path: str = "", body: 
     return answer.json()
 
 
-async def test_one_is_active_at_a_time_even_of_50_at_once(service: Service, headers: dict[str, str]) -> None:
+async def test_one_of_50_simultaneous_requests_becomes_active(service: Service, headers: dict[str, str]) -> None:
     answers = await asyncio.gather(*(service.client.post(PATH, json={}, headers=headers) for _ in range(50)))
     assert sorted(answer.status_code for answer in answers) == [201] + [409] * 49
     assert {answer.json()["error"]["code"] for answer in answers if answer.status_code == 409} == {"already_active"}
@@ -53,9 +53,7 @@ async def test_a_conversation_ends_at_200_messages(service: Service, headers: di
     assert [message["content"] for message in shown["messages"]] == [str(number) for number in range(200)]
 
 
-async def test_what_is_said_to_support_counts_as_stored_and_is_refused_where_there_is_no_room(
-    service: Service, headers: dict[str, str]
-) -> None:
+async def test_support_messages_count_as_stored_bytes(service: Service, headers: dict[str, str]) -> None:
     made = await post(service, headers, body={"subject": "höher", "message": "größer"})
     await post(service, headers, f"/{made['id']}/messages", {"content": "x" * 10_000})
     assert (await service.client.get("/billing/account", headers=headers)).json()[

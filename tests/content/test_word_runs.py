@@ -130,7 +130,7 @@ def test_a_common_word_costs_its_newest_places_alone() -> None:
     assert len(read) < 40, "of 200 blocks"
 
 
-def test_an_accounts_words_go_with_it_and_no_others() -> None:
+def test_words_are_deleted_with_their_account() -> None:
     texts = Texts()
     bob = account(texts.conn, "bob@example.com")
     for place in range(50):
@@ -168,7 +168,7 @@ def test_a_purge_waits_longer_the_more_there_is_unless_a_quarter_is_deleted(monk
     texts.check_searches()
 
 
-def test_merging_goes_on_in_another_process(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_merge_continues_in_another_process(tmp_path_factory: pytest.TempPathFactory) -> None:
     texts = Texts()
     for number in range(100):
         texts.add({"zebra", f"w{number}"})

@@ -22,7 +22,7 @@ def test_runs_of_marks_take_linear_time(mark: str) -> None:
     assert time.thread_time() - began < 1
 
 
-def test_places_are_told_in_the_text_as_it_was_typed() -> None:
+def test_places_refer_to_the_original_text() -> None:
     text = "Zürich, ZURICH and zu\u0308rich"
     assert [text[start:end] for start, end in places_of(text, {"zurich"})] == ["Zürich", "ZURICH", "zu\u0308rich"]
     assert [("x 海鲜")[start:end] for start, end in places_of("x 海鲜", {"海", "鲜", "海鲜"})] == ["海鲜"]
