@@ -269,6 +269,7 @@ time.sleep(60)
 """
 
 
+@pytest.mark.slow
 def test_a_first_start_killed_at_any_moment_is_finished_by_the_next(tmp_path: Path) -> None:
     whole = 0
     for attempt in range(8):

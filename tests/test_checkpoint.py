@@ -57,7 +57,7 @@ async def test_after_a_long_reader_the_log_is_folded_in_and_cut(tmp_path: Path) 
         reader.execute("SELECT count(*) FROM notes").fetchone()
         before = begun(path)
         while (size := Path(f"{path}-wal").stat().st_size) < 70 * 1024 * 1024:
-            await asyncio.gather(*(db.write(note) for _ in range(100)))
+            await db.write(lambda tx: tx.execute("INSERT INTO notes VALUES (?)", (TEXT * 500,)))
         assert begun(path) == before and reader.execute("SELECT count(*) FROM notes").fetchone()[0] == 1
         reader.execute("COMMIT")
     await write_until_begun_anew(db, path)

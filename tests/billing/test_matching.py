@@ -2,14 +2,11 @@
 
 import contextlib
 import io
-import os
 import re
 import shlex
 import sqlite3
-import subprocess
-import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -19,7 +16,6 @@ from svc.billing import matching, payments, wallet
 from svc.billing.stripe import PaymentEvent
 from svc.schema import command_connection, connect
 from tests.support.pages import REFERENCE
-from tests.support.server import ROOT
 
 NOW = 1_790_000_000.0
 COMPLETED, REFUNDED, DISPUTED = "checkout.session.completed", "charge.refunded", "charge.dispute.created"
@@ -45,18 +41,22 @@ def receive(database: Path, event_id: str, kind: str, **fields: Any) -> payments
         return payments.receive(tx, PaymentEvent(event_id, kind, **{**given, "payment_intent": "pi_1", **fields}), NOW)
 
 
-def shell(line: str) -> subprocess.CompletedProcess[str]:
-    """Run a printed line in a shell."""
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    return subprocess.run(
-        line, shell=True, cwd=ROOT, env={**os.environ, "PATH": path}, capture_output=True, text=True, timeout=60
-    )
+class Finished(NamedTuple):
+    status: int
+    out: str
+    err: str
+
+
+def run(line: str) -> Finished:
+    """Run a printed line as a shell splits it, in this process: a process for each would take most of the time."""
+    program, *arguments = shlex.split(line)
+    assert program == "svc"
+    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()) as err:
+        return Finished(cli.main(arguments), out.getvalue(), err.getvalue())
 
 
 def output(*arguments: str) -> tuple[int, str]:
-    """Return status and output of a reading command, in this process: it starts faster."""
-    with contextlib.redirect_stdout(io.StringIO()) as out:
-        return cli.main(arguments), out.getvalue()
+    return run(shlex.join(["svc", *arguments]))[:2]
 
 
 def printed_commands() -> list[str]:
@@ -80,18 +80,18 @@ def assert_everything_matches() -> None:
 def test_the_command_of_svc_payments_books_a_refund_once(database: Path, kind: str) -> None:
     receive(database, "evt_r", kind, returned_cents=500)
     (command,) = printed_commands()
-    assert shell(command).returncode == 0
+    assert run(command).status == 0
     assert balance(database) == 20_000_000
     assert_everything_matches()
-    again = shell(command)
-    assert (again.returncode, again.stdout, balance(database)) == (1, "", 20_000_000)
-    assert "$5.00 was returned by the processor; $5.00 of that is booked" in again.stderr
+    again = run(command)
+    assert (again.status, again.out, balance(database)) == (1, "", 20_000_000)
+    assert "$5.00 was returned by the processor; $5.00 of that is booked" in again.err
 
 
 def test_the_command_in_the_log_books_the_same_refund(database: Path) -> None:
     todo = receive(database, "evt_r", REFUNDED, returned_cents=750).todo
     assert todo is not None and [todo] == printed_commands()
-    assert shell(todo).returncode == 0
+    assert run(todo).status == 0
     assert_everything_matches()
 
 
@@ -101,7 +101,7 @@ def test_the_commands_of_svc_readme_are_recognised(database: Path) -> None:
     for pattern in (r"`(svc debit EMAIL \S+ --refund-of chk_\S+)`", r"`(svc credit EMAIL \S+ --payment evt_\S+)`"):
         (command,) = set(re.findall(pattern, REFERENCE))
         line = command.replace("EMAIL", "ada@example.com").replace("chk_...", "chk_1").replace("evt_...", "evt_x")
-        assert shell(line).returncode == 0, line
+        assert run(line).status == 0, line
     assert_everything_matches()
 
 
@@ -109,10 +109,10 @@ def test_partial_refunds_of_one_checkout_are_booked_one_by_one_or_together(datab
     commands = [receive(database, f"evt_{number}", REFUNDED, returned_cents=200).todo or "" for number in range(4)]
     assert len(set(commands)) == 1 and " 2.00 " in commands[0]
     for micros in (23_000_000, 21_000_000):
-        assert shell(commands[0]).returncode == 0 and balance(database) == micros
+        assert run(commands[0]).status == 0 and balance(database) == micros
     (rest,) = printed_commands()
-    assert " 4.00 " in rest and shell(rest).returncode == 0
-    assert shell(commands[0]).returncode == 1 and balance(database) == 17_000_000
+    assert " 4.00 " in rest and run(rest).status == 0
+    assert run(commands[0]).status == 1 and balance(database) == 17_000_000
     assert_everything_matches()
     with contextlib.closing(connect(database, query_only=True)) as conn:
         rows = conn.execute("SELECT reference, description FROM ledger WHERE kind = 'debit' ORDER BY seq").fetchall()
@@ -124,17 +124,17 @@ def test_never_more_is_booked_than_was_paid(database: Path) -> None:
     receive(database, "evt_d", DISPUTED, returned_cents=2500)
     (command,) = printed_commands()
     assert " 25.00 " in command
-    assert shell("svc credit ada@example.com 100").returncode == 0
-    assert shell("svc debit ada@example.com 25.01 --refund-of chk_1").returncode == 1
-    assert shell(command).returncode == 0
-    assert shell("svc debit ada@example.com 0.01 --refund-of chk_1").returncode == 1
+    assert run("svc credit ada@example.com 100").status == 0
+    assert run("svc debit ada@example.com 25.01 --refund-of chk_1").status == 1
+    assert run(command).status == 0
+    assert run("svc debit ada@example.com 0.01 --refund-of chk_1").status == 1
     assert balance(database) == 100_000_000
     assert_everything_matches()
 
 
 def test_a_refund_can_be_booked_before_its_event_comes_but_not_twice(database: Path) -> None:
     command = "svc debit ada@example.com 5 --refund-of chk_1"
-    assert [shell(command).returncode for _ in range(2)] == [0, 1]
+    assert [run(command).status for _ in range(2)] == [0, 1]
     assert_everything_matches()
     assert receive(database, "evt_r", REFUNDED, returned_cents=500).todo is None
     assert_everything_matches()
@@ -143,10 +143,10 @@ def test_a_refund_can_be_booked_before_its_event_comes_but_not_twice(database: P
 
 
 def test_what_was_spent_already_is_booked_as_far_as_the_wallet_goes(database: Path) -> None:
-    assert shell("svc debit ada@example.com 15.000001").returncode == 0
+    assert run("svc debit ada@example.com 15.000001").status == 0
     receive(database, "evt_r", REFUNDED, returned_cents=2500)
     (command,) = printed_commands()
-    assert " 9.999999 " in command and shell(command).returncode == 0
+    assert " 9.999999 " in command and run(command).status == 0
     status, listed = output("payments")
     assert status == 1 and "$15.000001" in listed and "The wallet is empty" in listed
     assert output("check")[0] == 0
@@ -164,19 +164,19 @@ def test_what_was_spent_already_is_booked_as_far_as_the_wallet_goes(database: Pa
     ],
 )
 def test_booking_of_an_unknown_payment_is_refused_with_the_reason(database: Path, line: str, reason: str) -> None:
-    refused = shell(line)
-    assert refused.returncode == 1 and reason in refused.stderr and refused.stderr.count("\n") == 1
+    refused = run(line)
+    assert refused.status == 1 and reason in refused.err and refused.err.count("\n") == 1
     assert balance(database) == 25_000_000
 
 
 def test_refund_of_a_deleted_account_needs_no_booking(database: Path) -> None:
-    assert shell("svc user delete ada@example.com").returncode == 0
+    assert run("svc user delete ada@example.com").status == 0
     todo = receive(database, "evt_r", REFUNDED, returned_cents=500).todo
     assert todo is not None and todo.startswith("Nothing to book: the account is deleted")
     status, listed = output("payments")
-    assert status == 0 and "1 with $5.00 returned are of deleted accounts: nothing to book" in listed
-    refused = shell("svc debit bob@example.com 5 --refund-of chk_1")
-    assert refused.returncode == 1 and "the account is deleted" in refused.stderr
+    assert status == 0 and "1 of deleted accounts with $5.00 returned: nothing to book" in listed
+    refused = run("svc debit bob@example.com 5 --refund-of chk_1")
+    assert refused.status == 1 and "the account is deleted" in refused.err
     assert re.search(r"of deleted accounts +1 +-\$5\.00", output("report", "--month", "2026-09")[1])
     assert output("check")[0] == 0
 
@@ -197,14 +197,14 @@ def test_a_payment_of_an_unknown_checkout_shows_its_amount_until_it_is_credited_
 def test_a_payment_credited_by_hand_is_credited_once_and_can_be_refunded(database: Path) -> None:
     receive(database, "evt_x", COMPLETED, session_id="cs_x", checkout_id="chk_lost", payment_intent="pi_2", amount_cents=2550)
     command = printed_commands()[0].replace("EMAIL", "bob@example.com")
-    assert shell(command).returncode == 0
-    again = shell(command)
-    assert again.returncode == 1 and "the payment evt_x is credited already" in again.stderr
+    assert run(command).status == 0
+    again = run(command)
+    assert again.status == 1 and "the payment evt_x is credited already" in again.err
     assert balance(database, "bob@example.com") == 25_500_000
     assert_everything_matches()
     receive(database, "evt_r", REFUNDED, payment_intent="pi_2", returned_cents=550)
     (refund,) = printed_commands()
-    assert "EMAIL" not in refund and shell(refund).returncode == 0 and shell(refund).returncode == 1
+    assert "EMAIL" not in refund and run(refund).status == 0 and run(refund).status == 1
     assert balance(database, "bob@example.com") == 20_000_000
     assert_everything_matches()
 
@@ -217,7 +217,7 @@ def test_refunds_and_disputes_of_unknown_payments_are_listed_and_can_be_booked(d
     assert f"obj_evt_r $5.00: not booked: {kind} of an unknown payment (pi_lost)" in listed
     assert printed_commands() == [receipt.todo] == ["svc debit EMAIL 5.00 --refund-of evt_r"]
     command = receipt.todo.replace("EMAIL", "ada@example.com")
-    assert [shell(command).returncode for _ in range(2)] == [0, 1]
+    assert [run(command).status for _ in range(2)] == [0, 1]
     assert_everything_matches()
 
 
@@ -225,7 +225,7 @@ def test_refunds_and_disputes_of_unknown_payments_are_listed_and_can_be_booked(d
 def test_a_refund_without_an_amount_in_dollars_is_listed_until_one_is_booked(database: Path, returned: dict[str, Any]) -> None:
     assert receive(database, "evt_r", REFUNDED, **returned).todo is None
     (command,) = printed_commands()
-    assert shell(command.replace("DOLLARS", "5.40")).returncode == 0
+    assert run(command.replace("DOLLARS", "5.40")).status == 0
     assert_everything_matches()
 
 
@@ -249,7 +249,7 @@ def test_raw_sql_cannot_book_too_much_or_unknown_payments(database: Path, refere
             book(tx, account.id, abs(micros), description="", reference=reference, now_seconds=NOW)
 
 
-def test_the_id_of_an_event_is_quoted_for_the_shell(database: Path) -> None:
+def test_the_id_of_an_event_is_quoted_for_the_run(database: Path) -> None:
     odd = "evt_$(touch x);"
     receive(database, odd, REFUNDED, payment_intent="pi_lost", returned_cents=500)
     assert shlex.split(printed_commands()[0])[-1] == odd
@@ -266,7 +266,7 @@ CORRUPTIONS = {
 @pytest.mark.parametrize("finding", CORRUPTIONS)
 def test_svc_check_finds_bookings_that_no_payment_explains(database: Path, finding: str) -> None:
     receive(database, "evt_r", REFUNDED, returned_cents=500)
-    assert shell(printed_commands()[0]).returncode == 0
+    assert run(printed_commands()[0]).status == 0
     with contextlib.closing(sqlite3.connect(database)) as conn:
         for (name,) in conn.execute("SELECT name FROM sqlite_schema WHERE type = 'trigger'").fetchall():
             conn.execute(f"DROP TRIGGER {name}")
