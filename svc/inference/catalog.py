@@ -131,7 +131,6 @@ class Model:
         return {**entry, "alias_of": self.id} if alias else entry
 
     def dearer_than(self, other: "Model") -> bool:
-        """Return whether any price of this model is higher than the other's."""
         return any(price > other.prices.get(name, 0) for name, price in self.prices.items())
 
 
@@ -218,7 +217,6 @@ class Catalog:
         return min(of_kind, key=lambda model: model.provider is None, default=None)
 
     async def models(self) -> list[Model]:
-        """Return all models on offer, in the order of the catalog."""
         await asyncio.gather(*(self._fresh(listed, _LIST_SECONDS) for listed in self._listed.values()))
         return [*self._models, *(model for listed in self._listed.values() for model in listed.models.values())]
 

@@ -78,7 +78,6 @@ class GrowingCall:
         self._key = "input" if kind == "custom" else "arguments"
 
     def first_delta(self) -> dict[str, Any]:
-        """Return the delta that opens the call, without its arguments."""
         body = {"name": self.name, self._key: ""}
         if self.kind == "function_call":
             return {"function_call": body}
@@ -94,7 +93,6 @@ class GrowingCall:
         return self.arguments.rest() or ("" if self.arguments.parts or self.kind == "custom" else self.arguments.take("{}"))
 
     def as_json(self) -> dict[str, Any]:
-        """Return the call as a message has it."""
         body = {"name": self.name, self._key: str(self.arguments)}
         return body if self.kind == "function_call" else {"id": self.id, "type": self.kind, self.kind: body, **self.extra}
 
@@ -170,7 +168,6 @@ class GrowingChoice:
         return call
 
     def message(self) -> dict[str, Any]:
-        """Return the assistant's message so far."""
         calls = [call.as_json() for call in self.sent_calls]
         message: dict[str, Any] = {"role": "assistant", "content": "", "refusal": None}
         for name, text in self.texts.items():
@@ -239,7 +236,6 @@ def json_bytes(value: Any, apart: bool = False) -> bytes:
 
 
 def text_size_bytes(text: str) -> int:
-    """Return the UTF-8 bytes of `text`."""
     return len(text) if text.isascii() else len(text.encode(errors="replace"))
 
 
@@ -296,7 +292,6 @@ def join_logprobs(known: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]
 
 
 def split_text(text: str) -> list[str]:
-    """Split a text into parts, at least one, of at most `CHUNK_CHARACTERS`."""
     return [text[start : start + CHUNK_CHARACTERS] for start in range(0, len(text) or 1, CHUNK_CHARACTERS)]
 
 

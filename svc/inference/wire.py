@@ -102,7 +102,6 @@ class ChunkWriter:
         return usage
 
     def estimated_input(self) -> int:
-        """Return the estimated tokens of the request."""
         if self._estimated_input is None:
             self._estimated_input = estimated_input_tokens(self._request)
         return self._estimated_input
@@ -214,7 +213,6 @@ class ChunkWriter:
         return answer, json_bytes(answer, apart)
 
     def content(self) -> dict[str, Any]:
-        """Return the assistant's message of the first choice so far."""
         return (self._choices.get(0) or GrowingChoice(0)).message()
 
     def finish_reason(self) -> str | None:
