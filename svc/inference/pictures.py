@@ -77,7 +77,7 @@ def _picture(entry: Any) -> Picture:
 def _decoded(encoded: str) -> bytes:
     """Decode base64 of either alphabet, with or without line breaks, padding and the head of a data URL."""
     head = _DATA_URL.match(encoded)
-    pieces, rest, padded = [], "", False
+    parts, rest, padded = [], "", False
     try:
         for start in range(head.end() if head else 0, len(encoded), _SLICE_CHARACTERS):
             plain = "".join(encoded[start : start + _SLICE_CHARACTERS].split()).replace("-", "+").replace("_", "/")
@@ -87,9 +87,9 @@ def _decoded(encoded: str) -> bytes:
             padded = padded or bare != plain
             rest += bare
             whole = len(rest) // 4 * 4
-            pieces.append(base64.b64decode(rest[:whole], validate=True))
+            parts.append(base64.b64decode(rest[:whole], validate=True))
             rest = rest[whole:]
-        content = b"".join([*pieces, base64.b64decode(rest + "=" * (-len(rest) % 4), validate=True)])
+        content = b"".join([*parts, base64.b64decode(rest + "=" * (-len(rest) % 4), validate=True)])
     except ValueError:
         content = b""
     if not content:

@@ -9,7 +9,6 @@ import asyncio
 import contextlib
 import json
 import math
-import time
 from collections.abc import Awaitable
 from typing import Any
 
@@ -26,7 +25,6 @@ from svc.outbound.errors import OutboundError
 from svc.outbound.event_stream import EventReader, parse_event
 
 _EVENT_BYTES = 4 * 1024 * 1024
-_ANSWER_SECONDS = 3600.0
 _BIG_JSON_BYTES = 64 * 1024
 # An event is parsed on the event loop.
 _EVENT_VALUES = 20_000
@@ -54,11 +52,9 @@ class RawAnswer:
 
     _repeats: Repeats
 
-    def __init__(self, reply: Reply, provider: Provider, limit_bytes: int) -> None:
+    def __init__(self, reply: Reply, provider: Provider) -> None:
         self._reply = reply
         self._provider = provider
-        self._left_bytes = limit_bytes
-        self._deadline = time.monotonic() + _ANSWER_SECONDS
         self.completion: dict[str, Any] | None = None
         self._json: list[bytes] = []
         self._events: EventReader | None = None
@@ -91,11 +87,6 @@ class RawAnswer:
         return self._reply.aclose()
 
     def _read(self, data: bytes) -> list[RawChunk]:
-        self._left_bytes -= len(data)
-        if self._left_bytes < 0:
-            raise UpstreamFault("invalid", "The answer is too long.")
-        if time.monotonic() > self._deadline:
-            raise UpstreamFault("timeout", "The answer takes too long.")
         if self._events is None:
             if not self._json:
                 data = data.lstrip(_BLANKS)

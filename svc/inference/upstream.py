@@ -26,6 +26,7 @@ from svc.outbound.errors import OutboundError
 _ANSWER_BYTES = 16 * 1024 * 1024
 _STREAM_BYTES = 512 * 1024 * 1024
 _MODELS_BYTES = 4 * 1024 * 1024
+_ANSWER_SECONDS = 3600.0
 _SHORT_ANSWER_SECONDS = 10.0
 _ERROR_BYTES = 64 * 1024
 
@@ -41,7 +42,8 @@ async def chat(
     stream = bool(body.get("stream"))
     accept = b"text/event-stream" if stream else b"application/json"
     reply = await send(client, provider, "/chat/completions", accept, await dump(body, heavy), on_sent)
-    return RawAnswer(reply, provider, _STREAM_BYTES if stream else _ANSWER_BYTES)
+    reply.limit(_STREAM_BYTES if stream else _ANSWER_BYTES, _ANSWER_SECONDS)
+    return RawAnswer(reply, provider)
 
 
 async def models(client: Outbound, provider: Provider) -> list[str]:

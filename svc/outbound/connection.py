@@ -3,12 +3,13 @@
 import asyncio
 import math
 import ssl
+import time
 from collections.abc import AsyncIterator, Callable
 from typing import cast
 
 import httptools
 
-from svc.bounded import read_bounded
+from svc.bounded import add_part
 from svc.outbound.addresses import Origin
 from svc.outbound.errors import Cut, NoAnswer, OutboundError, ProtocolError, ReadTimeout, TooLarge
 
@@ -104,10 +105,10 @@ class Connection(asyncio.Protocol):
         try:
             while data and self.phase in _UNDER_WAY:
                 room = MAX_HEAD_BYTES - self._silent_bytes
-                piece, data = (data, b"") if len(data) <= room else (data[:room], data[room:])
+                part, data = (data, b"") if len(data) <= room else (data[:room], data[room:])
                 self._answered = True
-                self._silent_bytes += len(piece)
-                self._parser.feed_data(piece)
+                self._silent_bytes += len(part)
+                self._parser.feed_data(part)
                 if self._silent_bytes >= MAX_HEAD_BYTES and self.phase != _DONE:
                     raise ProtocolError("The answer's head or framing is too large.")
             if data:
@@ -226,13 +227,18 @@ class Reply:
     Reading raises `ReadTimeout` after `timeout_seconds` without a byte, `Cut` if the connection ends first, else `ProtocolError`.
     """
 
-    __slots__ = ("_connection", "framed", "raw_headers", "status")
+    __slots__ = ("_connection", "_deadline", "_left_bytes", "framed", "raw_headers", "status")
 
     def __init__(self, connection: Connection) -> None:
         self.status = connection.status
         self.raw_headers = connection.headers
         self.framed = not connection.until_close
         self._connection: Connection | None = connection
+        self._left_bytes = self._deadline = math.inf
+
+    def limit(self, size_bytes: int, seconds: float = math.inf) -> None:
+        """Limit the size of the body, and the time to read it. Reading raises `TooLarge` or `ReadTimeout` beyond."""
+        self._left_bytes, self._deadline = size_bytes, time.monotonic() + seconds
 
     def header(self, name: bytes) -> str | None:
         """Return the value of the header `name` (lower case), joined if there are several, or None."""
@@ -256,13 +262,20 @@ class Reply:
     async def more(self) -> bytes:
         """Return the next bytes of the body, as many as have arrived; none after its end."""
         while (connection := self._connection) is not None:
-            if connection.phase == _DONE:
-                self._connection = None
+            ended = connection.phase == _DONE
+            if ended or connection.chunks:
                 data = connection.take()
-                connection.release()
+                if ended:
+                    self._connection = None
+                    connection.release()
+                self._left_bytes -= len(data)
+                if self._left_bytes < 0:
+                    await self.aclose()
+                    raise TooLarge("The answer is too large.")
+                if time.monotonic() > self._deadline:
+                    await self.aclose()
+                    raise ReadTimeout("The answer takes too long.")
                 return data
-            if connection.chunks:
-                return connection.take()
             if connection.error is not None:
                 raise connection.error
             try:
@@ -272,13 +285,13 @@ class Reply:
                 raise
         return b""
 
-    async def read(self, limit_bytes: int) -> bytes:
-        """Return the whole body. Raises `TooLarge`, and aborts the connection, once it is over `limit_bytes`."""
-        try:
-            return await read_bounded(self, limit_bytes, TooLarge("The answer is too large."))
-        except TooLarge:
-            await self.aclose()
-            raise
+    async def read(self, limit_bytes: int, seconds: float = math.inf) -> bytes:
+        """Return the whole body, within these limits."""
+        self.limit(limit_bytes, seconds)
+        chunks: list[bytes] = []
+        async for chunk in self:
+            add_part(chunks, chunk)
+        return b"".join(chunks)
 
     async def aclose(self) -> None:
         """Abort the connection unless the body is complete. May be called again."""

@@ -101,7 +101,7 @@ async def test_stream_parses_the_same_however_its_events_are_grouped(
     places = [0, *itertools.takewhile(lambda place: place < len(data), cuts), len(data)]
     reads = [data[start:end] for start, end in itertools.pairwise(places) if start < end] or [b": none\n\n"]
     together, one_by_one = writer(choice_bytes), writer(choice_bytes)
-    answer = RawAnswer(cast(Reply, Scripted(reads)), Provider("lab", "http://lab", SECRET), 1 << 30)
+    answer = RawAnswer(cast(Reply, Scripted(reads)), Provider("lab", "http://lab", SECRET))
     sent, found = [], []
     while (raws := await answer.more()) is not None:
         for raw in raws:
@@ -167,7 +167,7 @@ async def test_odd_json_reads_the_same_together_as_one_by_one(form: str, varying
     blocks = [b"data: " + data + b"\n\n" for data in events]
     reads = [blocks[0][:9], blocks[0][9:], *(b"".join(blocks[place : place + 2]) for place in range(1, len(blocks), 2))]
     together, one_by_one = writer(math.inf), writer(math.inf)
-    answer = RawAnswer(cast(Reply, Scripted(reads)), Provider("lab", "http://lab"), 1 << 30)
+    answer = RawAnswer(cast(Reply, Scripted(reads)), Provider("lab", "http://lab"))
     sent, parsed = [], [chunk for data in events for chunk in one_by_one.feed(orjson.loads(data))]
     while (raws := await answer.more()) is not None:
         sent += [chunk for raw in raws for chunk in together.feed(raw)]
@@ -179,7 +179,7 @@ async def test_events_of_one_read_are_returned_together() -> None:
     texts = ["b", "\n", 'with "quotes" and \\', "\u00e9", "\U0001f642", "\u2028"]
     stream = b"".join(event_of(chunk(text, {}, {}, {})) for text in ["a", *texts])
     end = event_of(chunk("", {}, {"finish_reason": "stop"}, {})) + b"data: [DONE]\n\n"
-    answer = RawAnswer(cast(Reply, Scripted([stream[:-20], stream[-20:] + end])), Provider("lab", "http://lab"), 1 << 20)
+    answer = RawAnswer(cast(Reply, Scripted([stream[:-20], stream[-20:] + end])), Provider("lab", "http://lab"))
     first = await answer.more()
     tokens = [*map(orjson.dumps, texts)]
     assert first == [chunk("a", {}, {}, {}), Repeat(chunk("a", {}, {}, {}), texts[:-1], "".join(texts[:-1]), tokens[:-1])]
@@ -201,7 +201,7 @@ async def test_fault_ends_the_answer_after_the_chunks_before_it() -> None:
         )
         raise AssertionError("it was read on")
 
-    answer = RawAnswer(cast(Reply, Scripted(reads())), Provider("lab", "http://lab"), 1 << 20)
+    answer = RawAnswer(cast(Reply, Scripted(reads())), Provider("lab", "http://lab"))
     assert await answer.more() == [chunk("a", {}, {}, {})]
     for _ in range(2):
         with pytest.raises(UpstreamFault, match="error"):
@@ -211,7 +211,7 @@ async def test_fault_ends_the_answer_after_the_chunks_before_it() -> None:
 @pytest.mark.parametrize("filler", [b": \n\n", b"data: \n\n", b"\n\n"])
 async def test_a_read_is_not_copied_for_each_event(filler: bytes) -> None:
     async def seconds(count: int) -> float:
-        answer = RawAnswer(cast(Reply, Scripted([b": \n\n", filler * count])), Provider("lab", "http://lab"), 1 << 30)
+        answer = RawAnswer(cast(Reply, Scripted([b": \n\n", filler * count])), Provider("lab", "http://lab"))
         began = time.thread_time()
         assert await answer.more() is None
         return time.thread_time() - began
@@ -223,12 +223,12 @@ async def test_a_read_is_not_copied_for_each_event(filler: bytes) -> None:
 @pytest.mark.parametrize("number", [b"NaN", b"-Infinity", b"1e999", b"-1e999"])
 @pytest.mark.parametrize("form", [b'{"choices": [], "score": %b}', b'data: {"choices": [], "score": %b}\n\n'])
 async def test_a_number_that_json_does_not_have_is_null(form: bytes, number: bytes) -> None:
-    answer = RawAnswer(cast(Reply, Scripted([form % number])), Provider("lab", "http://lab"), 1 << 20)
+    answer = RawAnswer(cast(Reply, Scripted([form % number])), Provider("lab", "http://lab"))
     assert await answer.more() == [{"choices": [], "score": None}]
 
 
 @pytest.mark.parametrize("cut", [1, 3, 9])
 async def test_a_byte_order_mark_before_the_first_event_is_skipped(cut: int) -> None:
     data = b"\xef\xbb\xbf" + event_of(chunk("a", {}, {}, {}))
-    answer = RawAnswer(cast(Reply, Scripted([data[:cut], data[cut:]])), Provider("lab", "http://lab"), 1 << 20)
+    answer = RawAnswer(cast(Reply, Scripted([data[:cut], data[cut:]])), Provider("lab", "http://lab"))
     assert await answer.more() == [chunk("a", {}, {}, {})]

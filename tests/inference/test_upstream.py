@@ -288,7 +288,7 @@ async def test_an_endless_answer_ends_in_bounded_memory(setup: Setup, monkeypatc
 
 
 async def test_endless_slow_answer_times_out(setup: Setup, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(raw_answer, "_ANSWER_SECONDS", 0.2)
+    monkeypatch.setattr(upstream, "_ANSWER_SECONDS", 0.2)
     assert (await setup.fault("endless+drip-20ms")).kind == "timeout"
 
 
