@@ -5,6 +5,7 @@ import os
 import string
 import threading
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -58,9 +59,9 @@ def timestamp(seconds: float) -> str:
     return f"{_second(whole_seconds)}.{millis:03}Z"
 
 
-def fields_as_json(record: tuple[Any, ...], names: str) -> dict[str, Any]:
+def fields_as_json(record: Mapping[str, Any], names: str) -> dict[str, Any]:
     """Return the named fields of a record in the form of the API, with a time for each name that ends with `_at`."""
-    values = {name: getattr(record, name) for name in names.split()}
+    values = {name: record[name] for name in names.split()}
     return {name: timestamp(value) if name.endswith("_at") and value is not None else value for name, value in values.items()}
 
 

@@ -1,4 +1,4 @@
-"""Pictures and speech that an agent makes: each is a paid call of its own, kept as an artifact of the run."""
+"""Pictures and speech that an agent makes: each is a separate paid call and is kept as an artifact of the run."""
 
 import asyncio
 import contextlib

@@ -9,7 +9,7 @@ import orjson
 from svc import quota
 from svc.db import Page, page, row_by_id
 from svc.errors import ApiError
-from svc.ids import timestamp
+from svc.ids import fields_as_json
 from svc.slices import delete_row, run_some
 
 GOAL_LENGTH = 1_000_000
@@ -100,18 +100,10 @@ def runs_page(
 
 def as_json(row: sqlite3.Row) -> dict[str, Any]:
     """Return a run in the form of the API."""
-    plain = ("id", "status", "goal", "model", "max_steps", "steps", "output", "reason", "cost_micros", "project_id")
-    return {
-        **{name: row[name] for name in plain},
-        "error": None if row["error"] is None else orjson.loads(row["error"]),
-        "usage": {
-            "prompt_tokens": row["prompt_tokens"],
-            "completion_tokens": row["completion_tokens"],
-            "total_tokens": row["prompt_tokens"] + row["completion_tokens"],
-        },
-        "created_at": timestamp(row["created_at"]),
-        "finished_at": None if row["finished_at"] is None else timestamp(row["finished_at"]),
-    }
+    names = "id status goal model max_steps steps output reason cost_micros project_id created_at finished_at"
+    usage = {name: row[name] for name in ("prompt_tokens", "completion_tokens")}
+    error = None if row["error"] is None else orjson.loads(row["error"])
+    return {**fields_as_json(dict(row), names), "error": error, "usage": {**usage, "total_tokens": sum(usage.values())}}
 
 
 def in_a_list(row: sqlite3.Row) -> dict[str, Any]:

@@ -49,7 +49,7 @@ async def replay(parts: Sequence[Part]) -> AsyncGenerator[Part, None]:
 
 
 async def answer(request: Request, play: Play) -> AsyncGenerator[dict[str, Any], None]:
-    """Yield chunks and a last one for the usage, or one completion. Each of `request.choices` is a play of its own.
+    """Yield chunks and a last one for the usage, or one completion. Each of `request.choices` is a separate play.
 
     svc/inference/wire.py adds ids, `created` and `model`. An exception of `play()` passes through.
     """

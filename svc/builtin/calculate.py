@@ -1,4 +1,4 @@
-"""Exact arithmetic on a written expression, by a small parser of its own and bounded before every step: never `eval`.
+"""Exact arithmetic on a written expression, by a small parser that checks bounds before every step.
 
 text -> tokens -> precedence climbing over fractions -> integer, exact decimal, or 28 significant digits
 """
@@ -54,12 +54,11 @@ _EXPRESSION = r"(?<![\w.,)])(?:[-(] ?){0,60}(?:\d|\.\d)[\d .+*/%^()-]*"
 
 
 def calculate(expression: str) -> str:
-    """The value of `expression`, exact where it has a finite decimal form of at most 1,000 places, else 28 digits.
+    """Return the value of `expression`: exact if it has at most 1,000 decimal places, else with 28 digits.
 
-    Knows integers, decimals (`1.5`, `2e-3`), `+ - * / // % ** ^ ( )` and signs, as in Python (`^` is a power; `//` and
-    `%` round towards minus infinity). Thousands separators are refused, for `1,234` means two things.
-    Raises ValueError, with a message for people, for anything it cannot read, for a division by zero, and for what goes
-    over its bounds: 1,000 characters, 50 levels, numbers of 1,000 digits.
+    It may have integers, decimals (`1.5`, `2e-3`), `+ - * / // % ** ^ ( )` and signs, as in Python. `^` is a power, and `//` and
+    `%` round towards minus infinity. Thousands separators are refused, because `1,234` is ambiguous. Raises ValueError with a
+    message for users. The bounds are 1,000 characters, 50 levels and numbers of 1,000 digits.
     """
     if len(expression) > MAX_LENGTH:
         raise ValueError(f"The expression has more than {MAX_LENGTH:,} characters.")
@@ -84,7 +83,7 @@ def _tokens(text: str) -> list[str]:
 
 
 class _Reader:
-    """Precedence climbing: each level reads the operators that bind at least as tightly as it was asked for."""
+    """Precedence climbing: each level reads the operators of at least its precedence."""
 
     def __init__(self, tokens: list[str]) -> None:
         self._tokens = tokens
@@ -106,7 +105,7 @@ class _Reader:
         value = self._operand(depth)
         while (sign := self.next) is not None and (precedence := _PRECEDENCE.get(sign, 0)) >= lowest:
             self._take()
-            # A power binds to the right, and its exponent may carry a sign: 2**-3**2 is 2**(-(3**2)).
+            # A power is right-associative, and its exponent may have a sign: 2**-3**2 is 2**(-(3**2)).
             right = self.expression(_POWER if precedence == _POWER else precedence + 1, depth + 1)
             value = _apply(sign, value, right)
         return value
@@ -131,7 +130,7 @@ def _number(token: str) -> Fraction:
     if token.isdigit():
         return _bounded(Fraction(int(token)))
     mantissa, _, exponent = token.lower().partition("e")
-    # Bounded before it is a number: 1e999999999 would fill the memory.
+    # Checked before it is a number: 1e999999999 would fill the memory.
     if len(exponent.lstrip("+-0")) > len(str(MAX_DIGITS)) or abs(int(exponent or "0")) > MAX_DIGITS:
         raise _too_large()
     return _bounded(Fraction(mantissa) * Fraction(10) ** int(exponent or "0"))
@@ -150,7 +149,7 @@ def _power(base: Fraction, exponent: Fraction) -> Fraction:
         raise ValueError("An exponent must be a whole number.")
     if base == 0 and exponent < 0:
         raise ValueError("Division by zero.")
-    # Bounded before computing: a number of b bits to the e has at least (b - 1) * e bits.
+    # Checked before computing: a number of b bits to the e has at least (b - 1) * e bits.
     bits = max(base.numerator.bit_length(), base.denominator.bit_length()) - 1
     if bits * abs(exponent.numerator) > _LIMIT_BITS:
         raise _too_large()

@@ -37,7 +37,7 @@ class EarlierCall(NamedTuple):
 
 
 class PromptMessage(NamedTuple):
-    """A message as text. A user message without a text of its own that follows a tool's result has the role `attachment`."""
+    """A message as text. A user message without text that follows a tool's result has the role `attachment`."""
 
     role: str
     text: str

@@ -1,8 +1,7 @@
 """Values for JSON schemas: answers for `response_format`, and arguments for the tools of clients.
 
-A value is a small instance of its schema, with the text of the answer where the schema has a place for one. Supported keywords:
-type, enum, const, properties, required, additionalProperties, items, prefixItems, minItems, the bounds of strings and numbers,
-multipleOf, common formats, allOf, anyOf, oneOf, and $ref within the schema. Others, such as `pattern` and `not`, are ignored.
+A value is a small instance of its schema, with the text of the answer where the schema has a place for one. The keywords in
+`_KEYWORDS`, `allOf`, and `$ref` within the schema are supported. Others, such as `pattern` and `not`, are ignored.
 """
 
 import json
@@ -196,7 +195,8 @@ class _Builder:
         self._charge(len(alternatives))
         rest = {keyword: schema[keyword] for keyword in schema.keys() - {"anyOf", "oneOf"}}
         # Simple values first, so that a list of nullable nodes ends.
-        for alternative in sorted(alternatives, key=_holds_others):
+        possible = [one if isinstance(one, dict) else {"allOf": [one]} for one in alternatives]
+        for alternative in sorted(possible, key=lambda one: "$ref" in one or one.get("type") in ("object", "array")):
             try:
                 return self.build({**rest, "allOf": [alternative]}, depth + 1, name)
             except _TooLargeError:
@@ -226,10 +226,6 @@ class _Builder:
             raise ValueError("a string in it cannot be that long.")
         self._charge(shortest // CHARACTERS_PER_COST)
         return text.ljust(shortest, "x")[:longest]
-
-
-def _holds_others(schema: Any) -> bool:
-    return isinstance(schema, dict) and ("$ref" in schema or schema.get("type") in ("object", "array"))
 
 
 def _size(schema: dict[str, Any], keyword: str) -> int | None:

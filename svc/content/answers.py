@@ -56,5 +56,5 @@ def by_message(conn: sqlite3.Connection, account_id: str, message_ids: Collectio
 
 
 def of_row(row: sqlite3.Row) -> AnswerDetails:
-    plain = ("input_tokens", "output_tokens", "cost_micros", "duration_ms", "finish_reason", "reasoning")
-    return AnswerDetails(**{name: row[name] for name in plain}, memory=orjson.loads(row["memory"]))
+    details = AnswerDetails(*(row[name] for name in AnswerDetails._fields))
+    return details._replace(memory=orjson.loads(row["memory"]))

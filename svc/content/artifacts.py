@@ -40,7 +40,7 @@ class Artifact(NamedTuple):
 
     def as_json(self) -> dict[str, Any]:
         names = "id name content_type size project_id run_id created_at updated_at"
-        return {**fields_as_json(self, names), "sha256": self.sha256.hex()}
+        return {**fields_as_json(self._asdict(), names), "sha256": self.sha256.hex()}
 
 
 _NAME = label(NAME_LENGTH).about("A file name; not blank, without control characters.")

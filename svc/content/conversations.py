@@ -50,7 +50,7 @@ class Conversation(NamedTuple):
     updated_at: float
 
     def as_json(self) -> dict[str, Any]:
-        return fields_as_json(self, "id title project_id created_at updated_at")
+        return fields_as_json(self._asdict(), "id title project_id created_at updated_at")
 
 
 def title_of(said: str) -> str | None:

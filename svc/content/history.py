@@ -32,7 +32,7 @@ class Message(NamedTuple):
     created_at: float
 
     def as_json(self) -> dict[str, Any]:
-        return fields_as_json(self, "id conversation_id role content model created_at")
+        return fields_as_json(self._asdict(), "id conversation_id role content model created_at")
 
 
 def add_message(

@@ -1,8 +1,8 @@
 """Guess the language of a text from its most common words, and provide its stop words, weak words and stems.
 
-Each language has a paragraph in three files: `stop_words.txt`, `weak_words.txt` (words that matter only if a text has no others,
-such as `name` and `year`) and `own_words.txt` (`I`, `my`). English is last: its stop words are often names in other languages
-("Will", "May"), so another language wins if both are as likely.
+Each language has a paragraph in `stop_words.txt`, `weak_words.txt` and `own_words.txt`. A weak word, such as `year`, matters only
+if a text has no others. Own words mean `I` or `my`. English is last: its stop words are often names in other languages ("Will",
+"May"), so another language wins if both are as likely.
 """
 
 import sys

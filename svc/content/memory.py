@@ -87,7 +87,8 @@ async def begin(
         return question, asked, instructions, passages, replaced
 
     question, asked, instructions, passages, replaced = await db.heavy_read(read)
-    leading = "\n\n".join(part for part in (instructions.strip(), _memory(passages)) if part)
+    memory = [_MEMORY, *(passage.line() for passage in passages)] if passages else []
+    leading = "\n\n".join(filter(None, (instructions.strip(), *memory)))
     return Exchange(
         account_id,
         conversation_id or new_id("conv", now_seconds),
@@ -107,12 +108,6 @@ def _text(content: Any) -> str:
         return content
     texts = [part.get("text") for part in content or () if isinstance(part, Mapping)]
     return "\n".join(text for text in texts if isinstance(text, str))
-
-
-def _memory(passages: list[Passage]) -> str:
-    if not passages:
-        return ""
-    return "\n\n".join([_MEMORY, *(passage.line() for passage in passages)])
 
 
 def keep(

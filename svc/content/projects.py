@@ -50,7 +50,7 @@ class Project(NamedTuple):
     updated_at: float
 
     def as_json(self) -> dict[str, Any]:
-        return fields_as_json(self, "id name instructions max_planner_steps created_at updated_at")
+        return fields_as_json(self._asdict(), "id name instructions max_planner_steps created_at updated_at")
 
 
 def add_project(tx: sqlite3.Connection, account_id: str, new: NewProject, now_seconds: float) -> Project:

@@ -51,7 +51,7 @@ class Passage(NamedTuple):
     created_at: float
 
     def as_json(self) -> dict[str, Any]:
-        return fields_as_json(self, "message_id text role source created_at")
+        return fields_as_json(self._asdict(), "message_id text role source created_at")
 
     def line(self) -> str:
         """Return the passage with its day and its speaker, for a model."""
@@ -209,7 +209,7 @@ def _sharing(conn: sqlite3.Connection, account_id: str, asked: _Asked, words: li
 def _is_enough(asked: _Asked, significant: list[_Word], shared: list[_Word], text: str) -> bool:
     """Whether a passage that shares words with the question helps to answer it.
 
-    One word is not enough if it is short or only related, unless it is most of the question, or the question is the user's own.
+    One word is enough if it is long and not only related, or is most of the question, or the question is about the user.
     """
     if not any(word.is_rare for word in shared):
         return False

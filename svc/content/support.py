@@ -38,7 +38,7 @@ class SupportConversation(NamedTuple):
     closed_at: float | None
 
     def as_json(self) -> dict[str, Any]:
-        return fields_as_json(self, "id status subject created_at updated_at closed_at")
+        return fields_as_json(self._asdict(), "id status subject created_at updated_at closed_at")
 
 
 class SupportMessage(NamedTuple):
@@ -53,12 +53,14 @@ class SupportMessage(NamedTuple):
     created_at: float
 
     def as_json(self) -> dict[str, Any]:
-        return fields_as_json(self, "id role content created_at")
+        return fields_as_json(self._asdict(), "id role content created_at")
 
 
 def support_with_messages(conn: sqlite3.Connection, account_id: str, support_id: str) -> dict[str, Any]:
     """Return a support conversation with all its messages, the oldest first. Raises ApiError `not_found`."""
-    messages = [message.as_json() for message in messages_of(conn, account_id, support_id)]
+    own = "SELECT * FROM support_messages WHERE account_id = ? AND support_id = ? ORDER BY number"
+    rows = conn.execute(own, (account_id, support_id))
+    messages = [SupportMessage(**row).as_json() for row in rows]
     return {**support_by_id(conn, account_id, support_id).as_json(), "messages": messages}
 
 
@@ -92,14 +94,6 @@ def support_by_id(conn: sqlite3.Connection, account_id: str, support_id: str) ->
 def support_page(conn: sqlite3.Connection, account_id: str, limit: int, after: str | None) -> Page[SupportConversation]:
     """Return a page of the account's support conversations, newest first, like `page` in svc/db.py."""
     return page(conn, "support_conversations", account_id, limit, after).of(lambda row: SupportConversation(**row))
-
-
-def messages_of(conn: sqlite3.Connection, account_id: str, support_id: str) -> list[SupportMessage]:
-    """Return all messages of a support conversation, at most 200, the oldest first."""
-    rows = conn.execute(
-        "SELECT * FROM support_messages WHERE account_id = ? AND support_id = ? ORDER BY number", (account_id, support_id)
-    ).fetchall()
-    return [SupportMessage(**row) for row in rows]
 
 
 def add_message(

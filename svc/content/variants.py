@@ -1,4 +1,4 @@
-"""Find words of an account that are variants of a word: its other forms, or the words that it misspells."""
+"""Find variants of a word in an account's messages: its other forms, or the words that it misspells."""
 
 import sqlite3
 from collections.abc import Callable
@@ -20,7 +20,7 @@ _KEPT = 12  # a stem takes 50 microseconds
 
 
 def forms_of(conn: sqlite3.Connection, account_id: str, word: str, stem: Callable[[str], str]) -> list[str]:
-    """Return up to 12 words of the account that are forms of the folded `word`, or compounds that begin with it.
+    """Return up to 12 words of the account that are forms or compounds of the folded `word`.
 
     `stem` removes the endings of the question's language.
     """
@@ -62,7 +62,7 @@ def similar_words(conn: sqlite3.Connection, account_id: str, word: str) -> list[
 
 
 def is_similar(word: str, other: str) -> bool:
-    """Return whether the words differ by one wrong, missing or added letter, or by two swapped neighbours.
+    """Return whether the words differ by one letter or by two swapped neighbours.
 
     In a word of 8 letters or more, any two neighbouring letters may be wrong.
     """

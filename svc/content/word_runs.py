@@ -6,8 +6,8 @@ add -> `fresh_words`, a row for each place -> beyond 64 places or 6,000 words a 
 tidy_some -> eight runs of one level become one of the next level, a few blocks at a time
 remove -> fresh rows are deleted at once, other lines of a deleted text when the account's runs are rewritten (`word_purges`)
 
-A step of a merge moves the first lines of its runs to the end of the new run, so that each line is always in some run. A block is
-deleted when all its lines have moved; until then some of them are in two runs, which changes no search.
+A step of a merge moves the first lines of its runs to the end of the new run, so each line is always in a run. A block is deleted
+when all its lines have moved. Until then some of them are in two runs, which changes no search.
 """
 
 import json
@@ -32,7 +32,7 @@ _STEP_BLOCKS = 27  # read in one step: it takes about 5 ms
 _DIGITS = 10  # of a place, hexadecimal
 _LEVEL_ONE_SECONDS = 2.0
 _LAST_SIGN = "\U0010ffff"
-# The mark before each word tells titles from messages; a place is live while its text is stored.
+# The mark before each word separates titles from messages. A place is live while its text is stored.
 _LIVE = {
     "": "SELECT 1 FROM messages WHERE account_id = ?1 AND number = value / ?2",
     "=": "SELECT 1 FROM conversations WHERE account_id = ?1 AND number = value / ?2 AND title_version = value % ?2",
@@ -158,10 +158,6 @@ def _key(mark: str, place: int) -> str:
 
 
 # --- reading runs
-
-
-def _runs(conn: sqlite3.Connection, account_id: str) -> list[int]:
-    return [row[0] for row in conn.execute("SELECT id FROM word_runs WHERE account_id = ?", (account_id,))]
 
 
 def _blocks_at(conn: sqlite3.Connection, account_id: str, line: str) -> list[tuple[int, str, str]]:
@@ -307,7 +303,8 @@ def _write(tx: sqlite3.Connection, run: int, lines: list[str]) -> None:
 def _merge_some(tx: sqlite3.Connection, account_id: str, into: int) -> None:
     """Move the first lines of the runs that become the run `into`."""
     runs = [row[0] for row in tx.execute("SELECT id FROM word_runs WHERE account_id = ? AND into_run = ?", (account_id, into))]
-    moved_to = _last_line(tx, into)
+    row = tx.execute("SELECT lines FROM word_blocks WHERE run = ? ORDER BY first DESC LIMIT 1", (into,)).fetchone()
+    moved_to = "" if row is None else _decompressed(row[0])[1:-1].rsplit("\n", 1)[-1]
     most = max(2, _STEP_BLOCKS // (len(runs) + 1))
     parts: list[list[str]] = []
     ends: list[str] = []
@@ -325,28 +322,20 @@ def _merge_some(tx: sqlite3.Connection, account_id: str, into: int) -> None:
         lines = _live_lines(tx, account_id, lines)
     _write(tx, into, lines)
     tx.executemany("DELETE FROM word_blocks WHERE rowid = ?", ((rowid,) for rowid, last in read if last <= end))
-    if not ends:
-        _end_merge(tx, account_id, into, empty=not lines and not moved_to)
-
-
-def _end_merge(tx: sqlite3.Connection, account_id: str, into: int, *, empty: bool) -> None:
+    if ends:
+        return
     tx.execute("DELETE FROM word_runs WHERE account_id = ? AND into_run = ?", (account_id, into))
-    if empty:
+    if not lines and not moved_to:
         tx.execute("DELETE FROM word_runs WHERE account_id = ? AND id = ?", (account_id, into))
     else:
         level = tx.execute("SELECT level FROM word_runs WHERE account_id = ? AND id = ?", (account_id, into)).fetchone()[0]
         _merge_level(tx, account_id, level)
 
 
-def _last_line(tx: sqlite3.Connection, run: int) -> str:
-    row = tx.execute("SELECT lines FROM word_blocks WHERE run = ? ORDER BY first DESC LIMIT 1", (run,)).fetchone()
-    return "" if row is None else _decompressed(row[0])[1:-1].rsplit("\n", 1)[-1]
-
-
 def _purge_some(tx: sqlite3.Connection, purge_id: int, account_id: str, last_run: int | None) -> None:
     """Begin to rewrite the next run without the lines of deleted texts."""
     if last_run is None:
-        last_run = max(_runs(tx, account_id), default=0)
+        last_run = tx.execute("SELECT ifnull(max(id), 0) FROM word_runs WHERE account_id = ?", (account_id,)).fetchone()[0]
         tx.execute("UPDATE word_purges SET last_run = ? WHERE account_id = ? AND id = ?", (last_run, account_id, purge_id))
     row = tx.execute("SELECT id, level FROM word_runs WHERE account_id = ? ORDER BY id LIMIT 1", (account_id,)).fetchone()
     if row is not None and row["id"] <= last_run:

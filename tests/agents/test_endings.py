@@ -93,7 +93,7 @@ Directive = tuple[Any, ...]
 
 @dataclass
 class Program:
-    """A run to play: what is asked for, how its reader behaves, and how it ends when nobody interferes (None: not foretold)."""
+    """A run to play: what is asked for, how its reader behaves, and its end without interference (None: not predicted)."""
 
     number: int
     body: dict[str, Any]
@@ -166,7 +166,7 @@ def line(one: Directive) -> str:
 
 
 def foretold(parts: list[list[Directive]], max_steps: int) -> tuple[str, Any]:
-    """How the script ends when nobody interferes: its type, and the output or the reason."""
+    """How the script ends without interference: its type, and the output or the reason."""
     for part in itertools.islice(itertools.chain(parts, itertools.repeat([])), max_steps):
         texts, calls = "", 0
         for count, kind, *rest in part:

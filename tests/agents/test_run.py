@@ -1,4 +1,4 @@
-"""One agent run through HTTP: what its record tells while it goes on, its last event, and how it is stopped."""
+"""One agent run through HTTP: its record during the run, its last event, and its stop."""
 
 import asyncio
 import gc

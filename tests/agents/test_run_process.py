@@ -82,8 +82,11 @@ MODELS = (
 
 
 class Answers(Wanted):
-    """What a model says to an agent. `calls-N` and `odd-calls` call tools and then say "Hello, world!"; `later-X` calls one tool
-    and does X in the next step; `refuse-tools` takes no tools; `looks-final` sends what looks like a run's last event."""
+    """The answers of a model to an agent.
+
+    `calls-N` and `odd-calls` call tools and then say "Hello, world!". `later-X` calls one tool and does X in the next step.
+    `refuse-tools` refuses tools. `looks-final` sends a text like a run's last event.
+    """
 
     def __init__(self, request: dict[str, Any], headers: dict[str, str]) -> None:
         super().__init__(request, headers)
@@ -238,7 +241,7 @@ async def test_after_kill_9_at_any_moment_every_run_is_ended_and_every_hold_rele
                 assert all(run["error"]["code"] == "interrupted" for run in runs if run["status"] == "error")
                 balance, held, total = await books(client, account)
                 assert held == 0 and balance == total <= 1_000_000
-                assert sum(run["cost_micros"] for run in runs) == 1_000_000 - balance  # an interrupted one tells it too
+                assert sum(run["cost_micros"] for run in runs) == 1_000_000 - balance  # so does an interrupted one
             for account, stream in known:  # what was acknowledged is there
                 if stream.blocks and (last := stream.events[-1])["type"] in ("final", "stopped", "error"):
                     assert agrees(last, await record_of(client, account, last["run_id"]))
@@ -312,7 +315,7 @@ async def test_run_whose_end_is_decided_cannot_be_stopped(server: RunningServer,
     stream = await begun(server, account, "wait 300\nsay done")
     run_id = stream.headers["x-service-run"]
     with contextlib.closing(sqlite3.connect(server.data_dir / "service.db", isolation_level=None)) as other:
-        other.execute("BEGIN IMMEDIATE")  # nobody else writes now
+        other.execute("BEGIN IMMEDIATE")  # no other write is open
         async with server.client() as client:
             await asyncio.sleep(0.6)
             late = await client.post(f"/v1/agents/runs/{run_id}/stop", headers=account.headers)
@@ -408,7 +411,7 @@ async def test_stalled_client_is_cut_within_30_seconds_and_pings_follow_15_secon
 
 
 async def stands_still(server: RunningServer, stall_seconds: float, late_seconds: float, readers: int) -> None:
-    """Readers stop reading in the middle; each is cut, its run ended, and nobody else is kept waiting."""
+    """Stalled readers are cut and their runs end, while other requests do not wait."""
     (account,) = add_accounts(server, 1, name="still")
     at_first = server.counts().descriptors
     # With its first connection libuv opens /dev/null for good, as the one descriptor to give up when there are no more.

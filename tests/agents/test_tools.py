@@ -252,7 +252,7 @@ async def test_every_fault_has_one_text_in_bounded_time(
     for handler in (dripping, silent, cut, nonsense):
         async with web(handler) as (address, _), asyncio.timeout(20):
             texts.add(await failure(open_box, "fetch_url", {"url": address}))
-    texts.add(await failure(open_box, "fetch_url", {"url": address}))  # nobody listens there any more
+    texts.add(await failure(open_box, "fetch_url", {"url": address}))  # no server listens there
     texts.add(await failure(open_box, "fetch_url", {"url": "https" + address.removeprefix("http")}))
     assert texts == {UNREADABLE} and faults == []
 

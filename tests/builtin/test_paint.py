@@ -309,7 +309,7 @@ def test_description_names_exactly_what_is_drawn(words: list[str], variation: in
         for match in re.finditer(rf"(?i)\b({'|'.join(numbers)}) (\w+ )?({'|'.join(scene.things)})(?:e?s)?\b", scene.description)
         if scene.things
     }
-    # What a place has of its own, pines for instance, is told with it.
+    # The description of a place includes its own figures, such as pines.
     assert told == {name: count for name, (count, _) in scene.things.items()}
     assert all(counted[name] >= count for name, count in told.items())
     shown = {"sun": "the sun", "moon": "the moon", "cloud": "clouds", "star": "stars", "bird": "birds", "rainbow": "rainbow"}

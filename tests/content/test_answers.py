@@ -1,4 +1,4 @@
-"""What an answer took is kept with it, and an exchange can stand in place of what was said before."""
+"""Details are stored with an answer, and an exchange can replace earlier messages."""
 
 from typing import Any
 
@@ -101,6 +101,6 @@ async def test_details_of_an_answer_count_as_stored_bytes(service: Service) -> N
 
     before = await stored()
     conversation = (await ask(service, headers, "one")).headers["x-service-conversation"]
-    assert await stored() >= before + 4 * 256  # a conversation, two messages and what is told of one
+    assert await stored() >= before + 4 * 256  # a conversation, two messages and the details of one
     assert (await service.client.delete(f"/conversations/{conversation}", headers=headers)).status_code == 204
     assert await stored() == before

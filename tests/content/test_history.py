@@ -1,4 +1,4 @@
-"""What an account said is found again by its words, whatever is asked, and by nobody else."""
+"""Messages are found by their words, with any query, and only by their account."""
 
 import sqlite3
 import time

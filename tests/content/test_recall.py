@@ -16,7 +16,7 @@ LEAST = {"=": 0.98, "~": 0.88, "?": 0.88, "!": 0.8, UNRELATED: 0.92}
 
 @pytest.fixture(scope="module", params=HALVES)
 def results(request: pytest.FixtureRequest) -> list[Result]:
-    """What comes of some hundred questions: with a history for each of twelve languages, and with one for all."""
+    """The recall of some hundred questions: with a history for each of twelve languages, and with one for all."""
     found = read_half(HALVES[request.param])
     together = found.pop("all")
     return [measure_all(found.values(), 150), measure(together, 400)]

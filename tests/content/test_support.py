@@ -40,7 +40,7 @@ async def test_one_of_50_simultaneous_requests_becomes_active(service: Service, 
     second = await post(service, headers)
     listed = (await service.client.get(PATH, headers=headers)).json()["data"]
     assert {item["id"]: item["status"] for item in listed} == {first["id"]: "closed", second["id"]: "active"}
-    await post(service, await pro(service))  # another's active one does not count
+    await post(service, await pro(service))  # an active one of another account does not count
 
 
 async def test_a_conversation_ends_at_200_messages(service: Service, headers: dict[str, str]) -> None:

@@ -125,7 +125,7 @@ class Stage:
             self.draw(name, x, y, size, shade)
 
     def draw(self, name: str, x: float, foot: float, tall: float, shade: Color | None = None) -> None:
-        """Paint a figure `tall` pixels high with its foot at (`x`, `foot`), in the colour `shade` or one of its own."""
+        """Paint a figure `tall` pixels high with its foot at (`x`, `foot`), in the colour `shade` or one of the figure's."""
         figure, unit, chance = FIGURES[name], tall / 100, self.chance
         self.colors["land"] = self.colors["main"] = self._depth(self.near)
         tint = min((0.42 if self.dark else 0.12) + 0.6 * (1 - self.near), 0.9)
