@@ -1,7 +1,8 @@
 """The service in front of a scripted model server, for real clients. A call of its models costs 96 micros: 7 tokens in, 5 out."""
 
+import contextlib
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,7 +28,7 @@ Services = tuple[RunningServer, ModelServer]
 
 @dataclass
 class Lab:
-    """The service, the model server behind it, and somebody with 50 dollars."""
+    """The service, the model server behind it, and an account with 50 dollars."""
 
     server: RunningServer
     upstream: ModelServer
@@ -44,16 +45,23 @@ class Lab:
         return debits
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def services(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Services]:
-    folder: Path = tmp_path_factory.mktemp("clients")
+@contextlib.asynccontextmanager
+async def served(folder: Path, models: Mapping[str, Sequence[str]]) -> AsyncIterator[Services]:
+    """The service in front of a model server with `models`: the aliases of each name."""
     async with ModelServer() as upstream:
-        models = "".join(
-            f'[[providers.models]]\nid = "{name}"\naliases = {aliases}\n{PRICES}' for name, aliases in MODELS.items()
+        entries = "".join(
+            f'[[providers.models]]\nid = "{name}"\naliases = {list(aliases)}\n{PRICES}' for name, aliases in models.items()
         )
-        (folder / "catalog.toml").write_text(f'[[providers]]\nname = "lab"\nbase_url = "{upstream.base_url}"\n{models}')
+        provider = f'[[providers]]\nname = "lab"\nbase_url = "{upstream.base_url}"\ntimeout_seconds = 10\n'
+        (folder / "catalog.toml").write_text(provider + entries)
         async with running_server(folder, {"SVC_CATALOG": str(folder / "catalog.toml")}) as server:
             yield server, upstream
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def services(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Services]:
+    async with served(tmp_path_factory.mktemp("clients"), MODELS) as running:
+        yield running
 
 
 @pytest_asyncio.fixture(loop_scope="module")

@@ -12,7 +12,12 @@ from tests.support.model_media import PNG
 from tests.support.people import another_person
 
 pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(400)]
-QUIET = {"DISABLE_TELEMETRY": "1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "DISABLE_AUTOUPDATER": "1"}
+QUIET = {
+    "DISABLE_TELEMETRY": "1",
+    "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+    "DISABLE_AUTOUPDATER": "1",
+    "CLAUDE_CODE_MAX_RETRIES": "0",
+}
 
 
 def as_script(calls: list[tuple[str, dict[str, str]]]) -> str:
@@ -33,7 +38,7 @@ def script_for(folder: Path) -> str:
 async def claude(lab: Lab, tmp_path: Path, model: str, prompt: str, *options: str, status: int = 0) -> str:
     """Run `claude -p` in the folder `work` with hello.txt and return its answer."""
     work = tmp_path / "work"
-    work.mkdir(exist_ok="--continue" in options)
+    work.mkdir(parents=True, exist_ok="--continue" in options)
     (work / "hello.txt").write_text("hello\n")
     (work / "dot.png").write_bytes(PNG)
     own = {"ANTHROPIC_BASE_URL": lab.server.base_url, "ANTHROPIC_AUTH_TOKEN": lab.person.key, "ANTHROPIC_MODEL": model}

@@ -43,7 +43,7 @@ JAVASCRIPT = script_for(
 async def codex(lab: Lab, tmp_path: Path, model: str, prompt: str, *, status: int = 0, resume: bool = False) -> tuple[str, str]:
     """Run `codex exec` in a folder with hello.txt. Return its last message, and what it shows of the whole run."""
     home, work = tmp_path / "home", tmp_path / "work"
-    work.mkdir(exist_ok=resume)
+    work.mkdir(parents=True, exist_ok=resume)
     (work / "hello.txt").write_text("hello\n")
     (work / "dot.png").write_bytes(PNG)
     env = environment(lab.server, lab.person, home, CODEX_HOME=str(home))

@@ -1,4 +1,6 @@
-"""Real clients of the service for tests/clients: installed from lock files, once, into a cache folder outside the checkout.
+"""Real clients of the service for tests/clients, installed once from lock files.
+
+npm's packages go into a cache folder in the home folder, Python's into the virtual environment of the tests.
 
     python -m tests.support.clients        installs what the tests need; exit status 1 if that fails
 
@@ -65,15 +67,15 @@ def python_with_packages() -> Path:
 
 
 def _installed(name: str, lock: Path, install: Callable[[Path], Sequence[str]]) -> Path:
-    """Return the cache folder of this lock file; the first caller fills it, others wait."""
-    at = sys.prefix if name == "python" else ""  # the virtual environment that it extends
-    folder = CACHE / f"{name}-{hashlib.sha256(lock.read_bytes() + at.encode()).hexdigest()[:16]}"
-    CACHE.mkdir(parents=True, exist_ok=True)
-    with (CACHE / f"{name}.lock").open("w") as exclusive:
+    """Return the folder with what this lock file lists; the first caller fills it, others wait."""
+    cache = Path(sys.prefix) / "test-clients" if name == "python" and sys.prefix != sys.base_prefix else CACHE
+    folder = cache / f"{name}-{hashlib.sha256(lock.read_bytes()).hexdigest()[:16]}"
+    cache.mkdir(parents=True, exist_ok=True)
+    with (cache / f"{name}.lock").open("w") as exclusive:
         fcntl.flock(exclusive, fcntl.LOCK_EX)
         if folder.is_dir():
             return folder
-        partial = CACHE / f"{name}-partial"
+        partial = cache / f"{name}-partial"
         shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir()
         shutil.copy(lock, partial)
@@ -96,7 +98,7 @@ def needed(installed: Callable[[], Path]) -> Path:
 
 
 def environment(server: RunningServer, person: Person, home: Path, **more: str) -> dict[str, str]:
-    """The environment of a client on a machine of its own: an empty home folder, the service's certificate, no telemetry."""
+    """Return the environment of a client: an empty home folder and the service's certificate."""
     home.mkdir(exist_ok=True)
     return {
         "PATH": os.environ["PATH"],
