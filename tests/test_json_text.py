@@ -1,4 +1,4 @@
-"""JSON of callers: every text and number as it was sent, bounds told before they cost anything, no thread kept waiting."""
+"""JSON of callers: texts and numbers are unchanged, limits are checked first, and no thread is blocked."""
 
 import json
 import random

@@ -28,7 +28,13 @@ class KeyBox:
     """Encrypts providers' keys with an AEAD bound to account and provider, so that a copied row cannot be decrypted."""
 
     def __init__(self, secret: bytes) -> None:
-        self._aead = cache(lambda: _aead(secret))  # no attribute shows the secret
+        @cache  # so that no attribute holds the secret
+        def aead() -> "AESGCM":
+            from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # late: the import delays a start, and takes 8 MB
+
+            return AESGCM(secret)
+
+        self._aead = aead
 
     def seal(self, account_id: str, provider_id: str, api_key: str) -> bytes:
         nonce = os.urandom(_NONCE_BYTES)
@@ -43,12 +49,6 @@ class KeyBox:
             return self._aead().decrypt(nonce, data, f"{account_id}/{provider_id}".encode()).decode()
         except (InvalidTag, ValueError):
             raise ApiError("invalid_value", "The provider's stored key cannot be read any more. Set it again.") from None
-
-
-def _aead(secret: bytes) -> "AESGCM":
-    from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # late: the import delays a start, and takes 8 MB
-
-    return AESGCM(secret)
 
 
 def _check_models(value: Any, param: str) -> list[str | dict[str, str]]:

@@ -82,7 +82,7 @@ def test_wav_gets_its_real_length(step: int, size: int | None) -> None:
 
 
 @pytest.mark.parametrize(("rate", "channels"), [(8_000, 1), (44_100, 2), (48_000, 1)])
-def test_a_wav_is_cut_at_a_quiet_place_before_the_cap(rate: int, channels: int) -> None:
+def test_wav_is_cut_at_a_quiet_place(rate: int, channels: int) -> None:
     taken, got = through(wav(tone(4, rate, channels, pause_at=2.4), rate, channels), 4096, most_seconds=3.0)
     assert taken.truncated and 2.4 < taken.seconds < 2.47
     assert params(got) == (channels, 2, rate, round(taken.seconds * rate))
@@ -202,7 +202,7 @@ def test_bytes_between_frames_are_skipped(frame: bytes, step: int) -> None:
     assert cut.seconds == 2 * one.seconds > 0
 
 
-def test_a_wav_whose_head_comes_byte_by_byte_is_read_once() -> None:
+def test_wav_header_in_single_bytes_is_parsed_once() -> None:
     head = b"RIFF\0\0\0\0WAVE" + b"junk\0\0\0\0" * 7_000
     taken = track(head, "wav", "", 60.0, 1.0)
     began = time.thread_time()
@@ -213,7 +213,7 @@ def test_a_wav_whose_head_comes_byte_by_byte_is_read_once() -> None:
 
 @pytest.mark.parametrize("step", [1, 7, 1_000])
 @pytest.mark.parametrize(("samples", "seconds"), [(48_000, 2.0), (0, 7.5), ((1 << 36) - 1, 7.5)])
-def test_flac_counts_as_long_as_it_says_else_as_its_text(step: int, samples: int, seconds: float) -> None:
+def test_flac_counts_by_its_header_else_by_its_text(step: int, samples: int, seconds: float) -> None:
     data = b"fLaC\x80\0\0\x22" + bytes(10) + struct.pack(">Q", 24_000 << 44 | 15 << 36 | samples) + bytes(1_016)
     taken = track(data[:12], "flac", "audio/flac", 60.0, 7.5)
     passed = b"".join(taken.feed(data[place : place + step]) for place in range(0, len(data), step))
@@ -234,7 +234,7 @@ def test_chunks_before_the_samples_of_a_wav_may_have_any_length(step: int, size:
     assert taken.seconds == 0.1 and got == wav(tone(0.1))
 
 
-def test_a_wav_without_samples_is_kept_in_no_memory() -> None:
+def test_wav_without_samples_takes_no_memory() -> None:
     taken = track(b"RIFF\0\0\0\0WAVE", "wav", "", 60.0, 1.0)
     tracemalloc.start()
     try:

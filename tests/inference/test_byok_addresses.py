@@ -164,7 +164,7 @@ async def test_checked_address_is_the_one_connected_to(service: Service, headers
         names.resolve("rebinding.example", [PUBLIC])
         provider = await add_provider(service, headers, f"http://rebinding.example:{canary.port}")
         names.asked.clear()
-        # A second look at the name between judgement and connection would find loopback.
+        # A second lookup between the check and the connection would return loopback.
         names.resolve("rebinding.example", *[["10.0.0.1"], ["127.0.0.1"]] * 7)
         assert all(map(refused, await uses(service, headers, provider)))
         assert names.asked == ["rebinding.example"] * 7, "once for each use, and for the list"
@@ -246,7 +246,7 @@ async def test_proxy_variables_and_netrc_are_ignored(
 
 @pytest.mark.slow
 def test_a_private_address_gets_no_packet(tmp_path: Path) -> None:
-    """In a network of its own every address of the world is this machine."""
+    """In a separate network every address is this machine."""
     isolated("tests/support/byok_canaries.py", tmp_path, passed=2)
 
 
@@ -260,7 +260,7 @@ def test_every_spelling_of_an_ipv4_address_is_one_origin(host: str) -> None:
 
 
 @pytest.mark.parametrize("host", ["1e100.net", "127.0.0.1.nip.io", "0x7f.example", "1.2.3.4.5", "127.0.0.1a"])
-def test_a_name_that_begins_like_a_number_is_a_name(host: str) -> None:
+def test_name_that_begins_with_digits_is_a_name(host: str) -> None:
     assert checked_url(f"http://{host}/x").origin.host == host
 
 

@@ -146,7 +146,7 @@ async def test_an_unknown_id_is_none(tmp_path: Path) -> None:
         assert await catalog.find(model_id) is None
 
 
-def test_a_model_is_shown_as_the_contract_says(tmp_path: Path) -> None:
+def test_model_has_the_documented_json(tmp_path: Path) -> None:
     models, _, _ = read(tmp_path, EXAMPLE + OTHER)
     assert models[1].as_json(7) == {
         "id": "other/model",
@@ -406,7 +406,7 @@ async def test_model_of_a_configured_provider_that_does_not_answer_is_accepted()
     assert await asking(server, configured=False).find("lab/m") is None
 
 
-async def test_a_list_that_was_known_outlives_a_failure(quick: None) -> None:
+async def test_known_list_is_kept_after_a_failure(quick: None) -> None:
     server = Server("m")
     catalog = asking(server)
     await catalog.models()

@@ -80,7 +80,7 @@ def test_refusals_of_real_servers_name_their_field(message: str, field: str) -> 
 @pytest.mark.parametrize(
     "field", ["stream_options", "max_tokens", "messages.2.reasoning_content", "body.messages[1].extra_content"]
 )
-def test_the_param_of_an_error_names_its_field(field: str) -> None:
+def test_param_of_an_error_names_its_field(field: str) -> None:
     named = {field.rpartition(".")[2]}
     assert refused_fields(refusal("No.", param=field, code="unsupported_parameter"), ADDED) == named
     assert refused_fields(refusal(f"Unknown parameter: '{field}'. (request id: 7)", param=field), ADDED) == named
@@ -153,7 +153,7 @@ def test_a_thousand_models_are_remembered() -> None:
     assert known == [*range(100, 1_100)]
 
 
-def test_a_field_is_left_out_where_this_service_adds_it() -> None:
+def test_only_an_added_field_is_left_out() -> None:
     call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
     turn = {"role": "assistant", "content": None, "tool_calls": [call]}
     full = {**turn, "reasoning_content": "hm", "reasoning_details": [], "tool_calls": [{**call, "extra_content": {"a": 1}}]}
@@ -298,7 +298,7 @@ def tool(**fields: Any) -> dict[str, Any]:
 
 
 def hidden(said: str) -> str:
-    """An address at which the model server finds what is said."""
+    """A URL that the model server reads."""
     return "SAY:base64," + base64.b64encode(said.removeprefix("SAY:").encode()).decode()
 
 

@@ -27,7 +27,7 @@ _numbers = itertools.count(1)
 IMAGES, GENERATE = "/v1/images/generations", "/v1/audio/generate"
 PICTURE = {"prompt": "seven castles in the city at night, fireworks", "model": "builtin/paint", "n": 10}
 SPEECH = {"input": "Hello there, this is a long story. " * 2_800, "model": "builtin/voice", "tts_max_tokens": 32_768}
-# Asks for /healthz over one connection until its stdin closes, then tells how long the answers took, the slowest last.
+# Asks for /healthz over one connection until its stdin closes, then prints the times of the answers, the slowest last.
 PROBE = """
 import http.client, ssl, sys, threading, time
 host, port, ca = sys.argv[1:]
@@ -46,7 +46,7 @@ print(*sorted(took))
 
 @dataclass
 class Lab:
-    """A server, and somebody with money."""
+    """A server, and a user with money."""
 
     server: RunningServer
     person: Account
@@ -56,7 +56,7 @@ class Lab:
         return await self.client.post(path, json=body, headers=self.person.headers)
 
     async def begin(self, path: str, body: dict[str, Any]) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """Sends a request over a connection of its own."""
+        """Send a request over a new connection."""
         content = orjson.dumps(body)
         head = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {self.person.key}\r\n"
         head += f"Content-Type: application/json\r\nContent-Length: {len(content)}\r\n\r\n"
@@ -116,14 +116,14 @@ async def shared(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Lab]
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def lab(shared: Lab) -> Lab:
-    """Somebody new on the server that these tests share, once it does nothing."""
+    """A new user of the shared server, once it is idle."""
     await shared.until_workers(0)
     return replace(shared, person=person_with_funds(shared.server))
 
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def own_lab(tmp_path: Path) -> AsyncIterator[Lab]:
-    """A server of its own, which the test ends."""
+    """A separate server, which the test stops."""
     async with laboratory(tmp_path) as lab:
         yield lab
 

@@ -76,14 +76,14 @@ async def shared(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Lab]
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def lab(shared: Lab) -> Lab:
-    """Somebody new on the server that these tests share."""
+    """A new user of the shared server."""
     shared.upstream.requests.clear()
     return replace(shared, person=await another_person(shared.server))
 
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def own_lab(tmp_path: Path) -> AsyncIterator[Lab]:
-    """A server of its own, for what a server remembers, counts, or ends by."""
+    """A separate server, for state, counters and shutdown."""
     async with laboratory(tmp_path) as lab:
         yield lab
 

@@ -57,7 +57,7 @@ def test_a_model_may_tell_its_kind_and_stands_there_once() -> None:
 
 
 @pytest.mark.parametrize("model", [{"id": "a"}, {"kind": "image"}, {"id": "a", "kind": "video"}, {"id": "", "kind": "chat"}])
-def test_a_model_of_no_known_kind_is_refused(model: dict[str, str]) -> None:
+def test_unknown_kind_is_refused(model: dict[str, str]) -> None:
     with pytest.raises(ApiError) as refused:
         checked(models=["a", model])
     assert refused.value.error["param"].startswith("models[1].")
@@ -92,7 +92,7 @@ WRONG: dict[str, list[Any]] = {
 
 
 @pytest.mark.parametrize(("field", "value"), [(field, value) for field, values in WRONG.items() for value in values])
-def test_anything_else_is_refused_by_name_and_not_quoted(field: str, value: Any) -> None:
+def test_invalid_urls_are_refused_by_rule_without_a_quote(field: str, value: Any) -> None:
     for shape in (providers.NEW_PROVIDER, providers.PROVIDER_CHANGES):
         with pytest.raises(ApiError) as refused:
             shape.check({"name": "mine", "base_url": URL, field: value}, "")

@@ -162,7 +162,7 @@ def filled(form: str, text: str, varying: set[int]) -> bytes:
 @example('{"choices":[{"index":0,"delta":{"content" :@,"a\\"content":@}}]}', {1}, ["a", "b"])
 @example('{"choices":[{"index":0,"delta":{"content" :@}}],"choices":[{"index":0,"delta":{"content":@}}]}', {0}, ["a", "b"])
 @settings(max_examples=4 * settings.default.max_examples)
-async def test_odd_json_reads_the_same_together_as_one_by_one(form: str, varying: set[int], texts: list[str]) -> None:
+async def test_odd_events_parse_the_same_together_and_alone(form: str, varying: set[int], texts: list[str]) -> None:
     events = [filled(form, text, varying) for text in ["a", *texts]]
     blocks = [b"data: " + data + b"\n\n" for data in events]
     reads = [blocks[0][:9], blocks[0][9:], *(b"".join(blocks[place : place + 2]) for place in range(1, len(blocks), 2))]

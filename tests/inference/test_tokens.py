@@ -1,4 +1,4 @@
-"""How many tokens a request may come to: the worst case that is held, and the estimate where nobody counts."""
+"""The tokens of a request: the worst case for the hold, and the estimate."""
 
 from typing import Any
 

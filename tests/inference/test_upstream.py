@@ -269,7 +269,7 @@ async def test_server_is_reachable_at_once_after_its_return(setup: Setup) -> Non
 
 
 @pytest.mark.slow
-async def test_an_endless_answer_ends_in_bounded_memory(setup: Setup, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_endless_answer_is_refused_in_bounded_memory(setup: Setup, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(upstream, "_STREAM_BYTES", 800_000)
     monkeypatch.setattr(upstream, "_ANSWER_BYTES", 400_000)
     writer = wire.ChunkWriter(**HEAD, include_usage=False, request={"messages": []})
@@ -376,7 +376,7 @@ async def test_retry_after_is_read_as_seconds_or_date(setup: Setup, model: str, 
 @pytest.mark.parametrize(
     "model", ["refuse-429", "retry-after-soon", "retry-after--5", "retry-after-nan", "retry-after-inf", "retry-after-1e999"]
 )
-async def test_a_retry_after_without_sense_is_none(setup: Setup, model: str) -> None:
+async def test_invalid_retry_after_is_none(setup: Setup, model: str) -> None:
     fault = await setup.fault(model)
     assert (fault.status, fault.retry_after_seconds) == (429, None)
 

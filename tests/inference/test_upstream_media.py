@@ -98,7 +98,7 @@ async def test_image_request_is_repeated_only_if_response_format_is_refused(mess
         ("status-502", 502, "upstream_error"),  # its fallback is dearer
     ],
 )
-async def test_an_image_providers_fault_is_one_clear_error(lab: Lab, model: str, status: int, code: str) -> None:
+async def test_image_provider_fault_is_one_error(lab: Lab, model: str, status: int, code: str) -> None:
     answer = await lab.post(IMAGES, prompt="a cat", model=f"lab/{model}")
     assert (answer.status_code, answer.json()["error"]["code"]) == (status, code), answer.text
     assert "secret" not in answer.text and "127.0.0.1" not in answer.text and await lab.spent() == 0
@@ -141,13 +141,13 @@ async def test_speech_route_requests_mp3_by_default_and_every_format(lab: Lab) -
         ("status-401", 502, "upstream_error"),
     ],
 )
-async def test_a_speech_providers_fault_is_one_clear_error(lab: Lab, model: str, status: int, code: str) -> None:
+async def test_speech_provider_fault_is_one_error(lab: Lab, model: str, status: int, code: str) -> None:
     answer = await lab.post(GENERATE, input="hello", model=f"say/{model}")
     assert (answer.status_code, answer.json()["error"]["code"]) == (status, code), answer.text
     assert await lab.spent() == 0
 
 
-async def test_a_long_text_goes_to_an_operators_provider_whole(lab: Lab) -> None:
+async def test_long_text_is_sent_whole_to_an_operators_provider(lab: Lab) -> None:
     assert (await lab.post(GENERATE, input="hello " * 5_000, model="say/ok")).status_code == 200
     assert len(lab.upstream.requests[-1].body["input"]) == 30_000
 
@@ -163,7 +163,7 @@ async def test_a_long_text_goes_to_an_operators_provider_whole(lab: Lab) -> None
         ("image/png", b"hello", False),
     ],
 )
-async def test_a_page_in_the_place_of_a_picture_is_no_picture(content_type: str, content: bytes, taken: bool) -> None:
+async def test_page_instead_of_a_picture_is_refused(content_type: str, content: bytes, taken: bool) -> None:
     client = Outbound()
     async with answering(content, content_type) as url:
         if taken:

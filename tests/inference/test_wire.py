@@ -214,7 +214,7 @@ def test_after_the_end_nothing_is_sent() -> None:
     assert [*stream.feed(repeats_of(last, "c")), *stream.feed(delta(content="d"))] == []
 
 
-def test_a_stream_is_finished_when_as_many_choices_as_were_asked_for_have_ended() -> None:
+def test_stream_is_finished_when_all_requested_choices_ended() -> None:
     stream = wire.ChunkWriter(**HEAD, include_usage=False, request={"messages": [], "n": 2})
     for index in (0, 1):
         assert not stream.finished
@@ -297,9 +297,9 @@ def logprobs(count: int) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("raws", [repeated_names, logprobs])
-def test_thousands_of_deltas_take_time_in_proportion(raws: Callable[[int], list[dict[str, Any]]]) -> None:
+def test_thousands_of_deltas_take_linear_time(raws: Callable[[int], list[dict[str, Any]]]) -> None:
     small = min(seconds_for(raws(1_000)) for _ in range(3))
-    assert seconds_for(raws(16_000)) < 16 * small * 4  # what joins everything anew for each delta takes 256 times as long
+    assert seconds_for(raws(16_000)) < 16 * small * 4  # joining everything for each delta would take 256 times as long
 
 
 @pytest.mark.parametrize(
@@ -322,7 +322,7 @@ def test_thinking_in_a_list_of_parts_becomes_reasoning_content(part: dict[str, A
 
 
 @pytest.mark.parametrize("text", ["\n" * 200_000, "\u00e9\U0001f642" * 50_000])
-def test_an_answer_that_is_written_apart_is_the_same(text: str) -> None:
+def test_answer_written_in_a_thread_is_the_same(text: str) -> None:
     raw = {"choices": [{"message": {"content": text, "x": [1.5, None, {"y": text}]}, "finish_reason": "stop"}], "z": -(2**63)}
     written = []
     for apart in (False, True):
@@ -353,7 +353,7 @@ def test_minimal_answer_gets_all_required_fields() -> None:
 @pytest.mark.parametrize(
     "raw", [{}, {"choices": []}, {"choices": None}, {"choices": [{"index": 0}]}, {"choices": ["x"]}, {"detail": "x"}]
 )
-def test_an_answer_without_a_usable_choice_is_invalid(raw: dict[str, Any]) -> None:
+def test_answer_without_a_choice_is_invalid(raw: dict[str, Any]) -> None:
     with pytest.raises(UpstreamFault) as caught:
         answer(raw)
     assert caught.value.kind == "invalid"
@@ -390,9 +390,7 @@ def test_text_messages_have_no_tool_calls_key(empty: Any) -> None:
     choice={"index": 0, "finish_reason": "content_filter"},
     granted_bytes=math.inf,
 )
-def test_a_whole_message_says_what_it_says_as_a_delta(
-    message: dict[str, Any], choice: dict[str, Any], granted_bytes: float
-) -> None:
+def test_whole_message_equals_its_delta(message: dict[str, Any], choice: dict[str, Any], granted_bytes: float) -> None:
     said = [
         answer({"choices": [{**choice, name: message}], "usage": {"prompt_tokens": 7}}, by=granted(granted_bytes))
         for name in ("message", "delta")
@@ -401,7 +399,7 @@ def test_a_whole_message_says_what_it_says_as_a_delta(
 
 
 @pytest.mark.parametrize("name", ["message", "delta"])
-def test_no_more_choices_are_told_than_may_be_asked_for(name: str) -> None:
+def test_choices_over_the_maximum_are_dropped(name: str) -> None:
     raw = {
         "choices": [
             {"index": index, name: {"role": "assistant", "content": "a"}, "finish_reason": "stop"} for index in range(200)

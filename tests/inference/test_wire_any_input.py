@@ -30,7 +30,7 @@ def mostly(likely: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 
 
 def some(**fields: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
-    """An object with any of the fields, each mostly of its kind, and perhaps some that nobody knows."""
+    """An object with any of the fields, each mostly of its kind, and perhaps some unknown ones."""
     known = st.fixed_dictionaries({}, optional={name: mostly(value) for name, value in fields.items()})
     return st.tuples(st.dictionaries(st.sampled_from(["extra", "id", "x_note"]), anything, max_size=1), known).map(
         lambda pair: {**pair[0], **pair[1]}

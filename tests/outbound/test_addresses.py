@@ -55,7 +55,7 @@ def test_private_and_loopback_addresses_need_the_private_rule(address: str) -> N
 
 
 @pytest.mark.parametrize("address", NEVER_CASES)
-def test_special_addresses_are_refused_under_both_rules(address: str) -> None:
+def test_special_addresses_are_always_refused(address: str) -> None:
     assert not public_address(ip_address(address))
     assert not public_or_private_address(ip_address(address))
 

@@ -179,13 +179,13 @@ async def test_every_spelling_of_an_address_is_checked_by_its_meaning(host: str)
 
 
 @both_loops
-async def test_without_a_rule_any_address_is_reached() -> None:
+async def test_without_a_rule_every_address_is_allowed() -> None:
     async with Stub(always(OK)) as stub, client() as outbound:
         assert await fetch(outbound, f"http://2130706433:{stub.port}/") == (200, b"ok")
 
 
 @both_loops
-async def test_the_next_address_is_tried_when_one_refuses_or_stays_silent() -> None:
+async def test_next_address_is_tried_after_a_refused_or_silent_one() -> None:
     async with Stub(always(OK)) as stub:
         async with client(resolve=resolver("127.0.0.2", "127.0.0.1")) as outbound:
             assert await fetch(outbound, f"http://model.test:{stub.port}/") == (200, b"ok")
@@ -480,7 +480,7 @@ async def test_reused_connection_without_an_answer_is_replaced_once(reset: bool)
 
 @pytest.mark.parametrize("reset", [False, True], ids=["FIN", "RST"])
 @both_loops
-async def test_a_connection_that_died_while_idle_is_not_used(reset: bool) -> None:
+async def test_connection_closed_while_idle_is_not_used(reset: bool) -> None:
     async with Stub(once(OK, reset=reset)) as stub, client() as outbound:
         assert await fetch(outbound, stub.url) == (200, b"ok")
         await until(lambda: not outbound._connections)
@@ -491,7 +491,7 @@ async def test_a_connection_that_died_while_idle_is_not_used(reset: bool) -> Non
 
 
 @both_loops
-async def test_a_connection_that_died_before_its_body_was_read_is_not_kept() -> None:
+async def test_connection_closed_before_its_body_was_read_is_not_kept() -> None:
     async with Stub(once(OK)) as stub, client() as outbound:
         reply = await outbound.send("GET", stub.url, timeout_seconds=5)
         await until(lambda: not outbound._connections)
@@ -500,7 +500,7 @@ async def test_a_connection_that_died_before_its_body_was_read_is_not_kept() -> 
 
 
 @both_loops
-async def test_a_request_is_never_sent_a_third_time_nor_twice_on_fresh_connections() -> None:
+async def test_request_is_sent_at_most_twice_and_once_on_new_connections() -> None:
     async def play(peer: Peer) -> None:
         await peer.request()
         if peer.number == 1:
@@ -570,7 +570,7 @@ async def test_closed_client_closes_connections_and_refuses_requests() -> None:
 
 @pytest.mark.parametrize("status", [301, 302, 307, 404, 500])
 @both_loops
-async def test_redirects_and_errors_are_just_answers(status: int) -> None:
+async def test_redirects_and_errors_are_returned_as_answers(status: int) -> None:
     answer = b"HTTP/1.1 %d X\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 2\r\n\r\nno" % status
     async with Stub(always(answer)) as stub, client() as outbound:
         reply = await outbound.send("GET", stub.url, timeout_seconds=5)

@@ -39,7 +39,7 @@ GOOD = {
 
 @pytest.mark.parametrize(("answer", "body"), GOOD.values(), ids=GOOD)
 @both_loops
-async def test_answers_come_whole_a_byte_at_a_time(answer: bytes, body: bytes) -> None:
+async def test_answers_in_single_bytes_are_complete(answer: bytes, body: bytes) -> None:
     async def play(peer: Peer) -> None:
         for _ in range(2):
             await peer.request()
@@ -62,7 +62,7 @@ async def test_headers_of_interim_answers_are_dropped() -> None:
 
 
 class Wire:
-    """A transport that only remembers what it was told, so that a test decides how the bytes are split."""
+    """A transport that only records calls, so that a test decides how the bytes are split."""
 
     def __init__(self) -> None:
         self.closing = False

@@ -1,4 +1,4 @@
-"""The faults of the client, for whoever catches them."""
+"""The class hierarchy of the client's faults."""
 
 import inspect
 

@@ -93,7 +93,7 @@ def test_events_are_the_same_however_the_bytes_are_split(stream: bytes, cuts: li
 
 
 @given(st.lists(st.text(st.characters(exclude_characters="\r\n", exclude_categories=["Cs"])).map(str.encode), max_size=5))
-def test_any_text_without_line_ends_arrives_unchanged(texts: list[bytes]) -> None:
+def test_text_without_line_ends_is_unchanged(texts: list[bytes]) -> None:
     stream = b"".join(b"data: %b\n\n" % text for text in texts)
     assert events(stream, limit_bytes=10**6) == texts
 
