@@ -592,7 +592,7 @@ async def test_commands_credit_at_once_and_debit_only_available_money(server: Ru
     stream = await send(server, who, "stream", "lab/silent")  # len("hello" "user" "lab/silent") + 16 + 2 * 200 micros
     await until(lambda: len(models.requests) == 2)
     refused = await asyncio.to_thread(command, server, "debit", who.email, "0.009549")
-    assert refused.returncode == 1 and "$0.009983 (9983 micros), of which $0.000435 (435 micros) is held" in refused.stderr
+    assert refused.returncode == 1 and "$0.009983 (9983 micros), of which $0.000435 (435 micros) is reserved" in refused.stderr
     taken = await asyncio.to_thread(command, server, "debit", who.email, "0.009548", "--note", "Refund")
     assert taken.returncode == 0 and "balance $0.000435 (435 micros), held $0.000435" in taken.stdout
     assert (await answer(await send(server, who, "json", "lab/ok")))[0] == 402

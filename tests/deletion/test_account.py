@@ -8,7 +8,7 @@ import pytest
 
 from svc import slices
 from svc.agents import runs
-from svc.auth import accounts
+from svc.auth import accounts, identities, links, oauth_flows
 from svc.billing import matching, payments, usage, wallet
 from svc.billing.usage import CountedCall, add_call
 from svc.config import Config
@@ -24,8 +24,10 @@ from tests.support.answers import assert_error
 
 NOW = 1_790_000_000.0
 EMAIL = "ada@example.com"
+LINK = links.new_link_token(verified=True)
 OWN = (
     *("api_keys", "artifacts", "checkouts", "conversations", "holds", "identities", "ledger", "links", "messages", "projects"),
+    *("oauth_codes", "oauth_flows"),
     *(
         "reserved_room",
         "runs",
@@ -45,6 +47,10 @@ def fill(tx: sqlite3.Connection, account_id: str, rows: int) -> None:
     wallet.credit(tx, account_id, 10_000_000, description="ada's money", now_seconds=NOW)
     payments.add_checkout(tx, account_id, "chk_1", 5_000_000, NOW)
     wallet.hold(tx, account_id, "hold_open", 100, NOW)
+    links.add_link(tx, account_id, "reset", LINK, by_mail=True, now_seconds=NOW)
+    identities.add_identity(tx, account_id, "https://issuer", "1", None, NOW)
+    oauth_flows.begin(tx, "state", "browser", "issuer", account_id, NOW)
+    oauth_flows.add_code(tx, "code", "browser", account_id, NOW)
     for number in range(rows):
         wallet.debit(tx, account_id, 1, description=f"ada's call {number}", now_seconds=NOW)
         add_call(tx, CountedCall(account_id, None, f"m{number}", 1, 1, 0, "2026-09-21"))
@@ -93,7 +99,10 @@ async def test_account_is_gone_for_its_owner_before_its_rows_are_deleted(service
     with pytest.raises(sqlite3.IntegrityError):  # a payment that comes late
         await db.write(wallet.credit, account_id, 5_000_000, description="", now_seconds=NOW)
     assert {"ledger", "usage_days", "messages"} <= set(await db.read(left, account_id))
-    assert "wallets" not in await db.read(left, account_id)
+    at_once = {"wallets", "holds", "checkouts", "links", "identities", "oauth_flows", "oauth_codes"}
+    assert not at_once & set(await db.read(left, account_id))
+    link = await service.client.post("/auth/password-reset/confirm", json={"token": LINK, "password": PASSWORD})
+    assert_error(link, 400, "invalid_token")
 
 
 async def test_ledger_is_consistent_after_each_slice_and_has_no_person_at_the_end(service: Service) -> None:
