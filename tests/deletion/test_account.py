@@ -1,10 +1,12 @@
 """The deletion of an account: it is gone at once for its owner, its rows follow in slices, also after a restart."""
 
+import asyncio
 import contextlib
 import sqlite3
 from pathlib import Path
 
 import pytest
+from starlette.types import Message
 
 from svc import slices
 from svc.agents import runs
@@ -17,6 +19,7 @@ from svc.db import Database
 from svc.deletion import account as deletion
 from svc.errors import ApiError
 from svc.schema import connect
+from svc.server.sse import Interrupt, attended
 from tests.bench_delete import GOING
 from tests.bench_delete import fill as fill_database
 from tests.conftest import PASSWORD, Clocks, Service, bearer, serving
@@ -168,3 +171,27 @@ def test_no_slice_scans_all_rows_of_an_account(tmp_path: Path, monkeypatch: pyte
         while deletion.continue_deletion(tx, account_id):
             pass
         assert left(tx, account_id) == {}
+
+
+async def test_deleting_an_account_interrupts_its_open_answers_at_once(service: Service) -> None:
+    session, another = await service.sign_up(EMAIL), await service.sign_up("bob@example.com")
+    interrupt, other = Interrupt(), Interrupt()
+
+    async def never() -> Message:
+        return await asyncio.Future()
+
+    async def answer(owner: str, interrupt: Interrupt) -> None:
+        with attended(never, service.state["drain"], owner, interrupt):
+            await asyncio.Future()
+
+    tasks = [
+        asyncio.create_task(answer(session["user"]["id"], interrupt)),
+        asyncio.create_task(answer(another["user"]["id"], other)),
+    ]
+    await asyncio.sleep(0)
+    deleted = await service.client.request(
+        "DELETE", "/user/me", headers=bearer(session["access_token"]), json={"password": PASSWORD}
+    )
+    assert deleted.status_code == 204 and interrupt.reason == "account_deleted" and other.reason is None
+    tasks[1].cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
