@@ -3,7 +3,6 @@
 from functools import partial
 from typing import Annotated, NamedTuple
 
-from starlette.requests import Request
 from starlette.responses import Response
 
 from svc.agents import loop, runs
@@ -19,16 +18,14 @@ from svc.server.body_budget import MIB
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Refusal, Section, item_id, parameter
 from svc.server.sse import EventStream
-from svc.server.state import State
+from svc.server.state import Request, State
 from svc.server.web import add_log_fields, listing, read_page, reply, reply_apart
 from svc.shapes import integer, list_of, one_of, record, string, text
 
 describes = Section("Agents").describes
 _RUN = item_id("run_id", "run", "run")
 _STATUS = one_of(*runs.STATUSES)
-
 _ENDED = Refusal("already_ended", "This run has ended, or is about to.", when="The run has ended, or its end is decided.")
-
 _LONG_CHARACTERS = 1_000_000
 
 
@@ -64,7 +61,7 @@ NEW_RUN = record(
     answers={200: RUN_ANSWER},
     errors=[NO_ROOM, NO_FUNDS, MODEL_NOT_FOUND, PROJECT_NOT_FOUND],
 )
-async def run(request: Request[State], caller: Caller, body: NewRun) -> Response:
+async def run(request: Request, caller: Caller, body: NewRun) -> Response:
     state = request.state
     order = await _order(state, caller, body)
     payer = payer_of(request, caller)
@@ -107,7 +104,7 @@ def _tools(wanted: list[str] | None, offered: dict[str, AgentTool]) -> dict[str,
     answers={200: Answer("A page of runs.", RUN_LIST)},
     paged=True,
 )
-async def list_runs(request: Request[State], caller: Caller) -> Response:
+async def list_runs(request: Request, caller: Caller) -> Response:
     status = request.query_params.get("status")
     if status is not None:
         _STATUS.check(status, "status")
@@ -116,7 +113,7 @@ async def list_runs(request: Request[State], caller: Caller) -> Response:
 
 
 @describes("getRun", "Show a run", parameters=[_RUN], answers={200: Answer("The run.", RUN)})
-async def show_run(request: Request[State], caller: Caller) -> Response:
+async def show_run(request: Request, caller: Caller) -> Response:
     run = runs.as_json(await request.state.db.read(runs.run_by_id, caller.id, request.path_params["run_id"]))
     return await reply_apart(run) if len(run["goal"]) + len(run["output"] or "") > _LONG_CHARACTERS else reply(run)
 
@@ -131,7 +128,7 @@ async def show_run(request: Request[State], caller: Caller) -> Response:
     },
     errors=[_ENDED],
 )
-async def stop_run(request: Request[State], caller: Caller) -> Response:
+async def stop_run(request: Request, caller: Caller) -> Response:
     run_id = request.path_params["run_id"]
     row = await request.state.db.read(runs.run_by_id, caller.id, run_id)
     interrupt = request.state.open_runs.get(run_id)

@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any
 from urllib.parse import quote
 
-from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from svc.content import artifacts, contents, projects
@@ -24,7 +23,7 @@ from svc.server.bodies import read_chunks
 from svc.server.body_budget import MIB
 from svc.server.gate import LINK, Caller
 from svc.server.interface import Answer, Body, Content, Refusal, Section, header, item_id, parameter
-from svc.server.state import State
+from svc.server.state import Request, State
 from svc.server.web import listing, no_content, read_page, reply
 from svc.shapes import given, one_of, string
 
@@ -65,7 +64,7 @@ _RANGE = re.compile(r"bytes=(?:([0-9]{1,18})-([0-9]{0,18})|-([0-9]{1,18}))", re.
     answers={201: Answer("The artifact.", ARTIFACT)},
     errors=[_NO_CONTENT, PROJECT_NOT_FOUND, _TOO_LARGE, NO_ROOM],
 )
-async def create_artifact(request: Request[State], caller: Caller, body: NewArtifact) -> Response:
+async def create_artifact(request: Request, caller: Caller, body: NewArtifact) -> Response:
     state = request.state
     text, decode, usual_type = _content_field(body)
     if body.project_id is not None:  # checked before a content of many megabytes is stored
@@ -121,14 +120,14 @@ async def _apart_if_big(text: str, decode: Callable[[str], bytes]) -> bytes:
     answers={200: Answer("A page of artifacts.", ARTIFACT_LIST)},
     paged=True,
 )
-async def list_artifacts(request: Request[State], caller: Caller) -> Response:
+async def list_artifacts(request: Request, caller: Caller) -> Response:
     project_id, run_id = await project_filter(request, caller), request.query_params.get("run_id")
     page = await read_page(request, caller.id, artifacts.artifacts_page, project_id, run_id)
     return listing(page, partial(_as_json, request.state))
 
 
 @describes("getArtifact", "Show an artifact", parameters=[_ARTIFACT], answers={200: Answer("The artifact.", ARTIFACT)})
-async def show_artifact(request: Request[State], caller: Caller) -> Response:
+async def show_artifact(request: Request, caller: Caller) -> Response:
     artifact = await request.state.db.read(artifacts.artifact_by_id, caller.id, request.path_params["artifact_id"])
     return reply(_as_json(request.state, artifact))
 
@@ -141,14 +140,14 @@ async def show_artifact(request: Request[State], caller: Caller) -> Response:
     answers={200: Answer("The changed artifact.", ARTIFACT)},
     errors=[PROJECT_NOT_FOUND],
 )
-async def change_artifact(request: Request[State], caller: Caller, body: ArtifactChanges) -> Response:
+async def change_artifact(request: Request, caller: Caller, body: ArtifactChanges) -> Response:
     state, artifact_id = request.state, request.path_params["artifact_id"]
     artifact = await state.db.write(artifacts.change_artifact, caller.id, artifact_id, given(body), state.clock())
     return reply(_as_json(state, artifact))
 
 
 @describes("deleteArtifact", "Delete an artifact", parameters=[_ARTIFACT], answers={204: Answer("The artifact is deleted.")})
-async def delete_artifact(request: Request[State], caller: Caller) -> Response:
+async def delete_artifact(request: Request, caller: Caller) -> Response:
     await request.state.db.write_as("alone", artifacts.delete_artifact, caller.id, request.path_params["artifact_id"])
     return no_content()
 
@@ -171,7 +170,7 @@ async def delete_artifact(request: Request[State], caller: Caller) -> Response:
         NO_ROOM,
     ],
 )
-async def replace_content(request: Request[State], caller: Caller) -> Response:
+async def replace_content(request: Request, caller: Caller) -> Response:
     state = request.state
     if "content-range" in request.headers:  # RFC 9110 14.5: a part must not replace the whole
         raise ApiError("invalid_value", "Send the whole content, without Content-Range.", param="content-range")
@@ -217,7 +216,7 @@ async def replace_content(request: Request[State], caller: Caller) -> Response:
         ),
     ],
 )
-async def show_content(request: Request[State], caller: Caller) -> Response:
+async def show_content(request: Request, caller: Caller) -> Response:
     """Send the content (200), one range of it (206, 416), or only 304 (RFC 9110 13 and 14)."""
     db, artifact_id = request.state.db, request.path_params["artifact_id"]
     while True:
@@ -246,7 +245,7 @@ def _validators(artifact: Artifact) -> dict[str, str]:
     return {"etag": f'"{artifact.sha256.hex()}"', "cache-control": "private, no-cache"}
 
 
-def _is_known(request: Request[State], etag: str) -> bool:
+def _is_known(request: Request, etag: str) -> bool:
     tags = [tag.strip().removeprefix("W/") for tag in ",".join(request.headers.getlist("if-none-match")).split(",")]
     return etag in tags or "*" in tags
 
@@ -281,7 +280,7 @@ def _file_name(name: str) -> str:
     return f"filename=\"{plain}\"; filename*=UTF-8''{quote(shown, safe='')}"
 
 
-def _range(request: Request[State], etag: str, size: int) -> tuple[int, int] | None:
+def _range(request: Request, etag: str, size: int) -> tuple[int, int] | None:
     """Return start and end (exclusive) of the requested range. Raises ApiError with status 416 after the end of the content.
 
     Return None for the whole content: without a range, for several ranges, another unit, or another content (If-Range).

@@ -2,7 +2,6 @@
 
 from typing import Annotated, Any, NamedTuple
 
-from starlette.requests import Request
 from starlette.responses import Response
 
 from svc.auth import accounts, oauth_flows, tokens
@@ -16,7 +15,7 @@ from svc.routes.schemas.headers import CHECKOUT_COOKIE_HEADER
 from svc.routes.schemas.refusals import STORAGE
 from svc.server.context import context_of
 from svc.server.interface import Answer, Refusal, Section
-from svc.server.state import State
+from svc.server.state import Request
 from svc.server.web import add_log_fields, no_content, reply
 from svc.shapes import record, string, text
 
@@ -54,7 +53,7 @@ _SESSION_CODE = record("SessionCodeRequest", SessionCode, example={"code": "fZ3k
     answers={201: Answer("The new account's session.", SESSION, headers=_COOKIE)},
     errors=[Refusal("email_taken", param="email", when="An account has this email address."), STORAGE],
 )
-async def signup(request: Request[State], body: SignUp) -> Response:
+async def signup(request: Request, body: SignUp) -> Response:
     state = request.state
     password_hash = await state.passwords.hash(body.password)
     account = await state.db.write(accounts.add_account, body.email, body.name, password_hash, state.clock())
@@ -73,11 +72,11 @@ async def signup(request: Request[State], body: SignUp) -> Response:
         STORAGE,
     ],
 )
-async def login(request: Request[State], body: LogIn) -> Response:
+async def login(request: Request, body: LogIn) -> Response:
     return await _session(request, await checked_login(request, body.email, body.password), 200)
 
 
-async def checked_login(request: Request[State], email: str, password: str) -> Account:
+async def checked_login(request: Request, email: str, password: str) -> Account:
     """Return the account. Raises ApiError `invalid_credentials`, `overloaded`.
 
     The log line of a failed sign-in has the client's address, so that the operator can block it.
@@ -100,7 +99,7 @@ async def checked_login(request: Request[State], email: str, password: str) -> A
     "The client deletes its token. A session token cannot be revoked: it is valid until it expires.",
     answers={204: Answer("Signed out.", headers=_COOKIE)},
 )
-async def logout(request: Request[State], caller: Any) -> Response:
+async def logout(request: Request, caller: Any) -> Response:
     answer = no_content()
     checkout_cookie.delete_cookie(answer)
     return answer
@@ -121,7 +120,7 @@ async def logout(request: Request[State], caller: Any) -> Response:
         STORAGE,
     ],
 )
-async def change_code(request: Request[State], body: SessionCode) -> Response:
+async def change_code(request: Request, body: SessionCode) -> Response:
     state = request.state
     browser = oauth_flows.browser_of(request.headers) or ""
     account_id = await state.db.write(oauth_flows.use_code, body.code, browser, state.clock())
@@ -131,7 +130,7 @@ async def change_code(request: Request[State], body: SessionCode) -> Response:
     return await _session(request, account, 200)
 
 
-async def _session(request: Request[State], account: Account, status: int) -> Response:
+async def _session(request: Request, account: Account, status: int) -> Response:
     state = request.state
     add_log_fields(request, account=account.id)
     await tokens.load_jwt()

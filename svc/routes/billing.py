@@ -2,7 +2,6 @@
 
 import re
 
-from starlette.requests import Request
 from starlette.responses import Response
 
 from svc import quota
@@ -14,7 +13,7 @@ from svc.server.bodies import read_body
 from svc.server.body_budget import MIB
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Body, Refusal, Section, parameter
-from svc.server.state import State
+from svc.server.state import Request
 from svc.server.web import add_log_fields, listing, page_after, read_page, reply
 from svc.shapes import integer, one_of, string
 
@@ -30,14 +29,14 @@ _BY = one_of("model", "key").about(default="model")
     "Funds are added in the browser, at `/checkout`. A token cannot do it.",
     answers={200: Answer("The wallet.", BILLING_ACCOUNT)},
 )
-async def show_account(request: Request[State], caller: Caller) -> Response:
+async def show_account(request: Request, caller: Caller) -> Response:
     state = request.state
     found, stored = await state.db.read(wallet.balances, caller.id), await state.db.read(quota.stored, caller.id)
     return reply({**found, **stored._asdict(), "tier": caller.tier, "currency": "usd", "payments": state.payments.mode})
 
 
 @describes("listLedger", "List credits and debits", answers={200: Answer("A page of the ledger.", LEDGER)}, paged=True)
-async def list_ledger(request: Request[State], caller: Caller) -> Response:
+async def list_ledger(request: Request, caller: Caller) -> Response:
     return listing(await read_page(request, caller.id, wallet.ledger_page), dict)
 
 
@@ -60,7 +59,7 @@ async def list_ledger(request: Request[State], caller: Caller) -> Response:
         )
     ],
 )
-async def list_usage(request: Request[State], caller: Caller) -> Response:
+async def list_usage(request: Request, caller: Caller) -> Response:
     sent = request.query_params.get("days", "30")
     days = _DAYS.check(int(sent) if re.fullmatch(r"[0-9]{1,4}", sent) else sent, "days")
     by = _BY.check(request.query_params.get("by", "model"), "by")
@@ -95,7 +94,7 @@ async def list_usage(request: Request[State], caller: Caller) -> Response:
         STORAGE,
     ],
 )
-async def webhook(request: Request[State]) -> Response:
+async def webhook(request: Request) -> Response:
     state = request.state
     body = await read_body(request, MIB)
     signatures = request.headers.getlist("stripe-signature")

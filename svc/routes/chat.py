@@ -5,7 +5,6 @@ from collections.abc import AsyncGenerator
 from functools import partial
 from typing import Any
 
-from starlette.requests import Request
 from starlette.responses import Response
 
 from svc import quota
@@ -22,7 +21,7 @@ from svc.routes.schemas.models import MODEL, MODEL_LIST
 from svc.routes.schemas.refusals import MODEL_NOT_FOUND, MODEL_SERVER, NO_FUNDS, NO_ROOM, OWN_ADDRESS
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Refusal, Section, parameter, path_id
-from svc.server.state import State
+from svc.server.state import Request
 from svc.server.streamed import Streamed, json_array
 from svc.server.web import add_log_fields, reply
 from svc.shapes import string
@@ -65,7 +64,7 @@ describes = Section("Chat").describes
         *MODEL_SERVER,
     ],
 )
-async def create(request: Request[State], caller: Caller, body: dict[str, Any]) -> Response:
+async def create(request: Request, caller: Caller, body: dict[str, Any]) -> Response:
     """Return one JSON answer, or with `stream: true` server-sent chunks that end with `[DONE]`."""
     state = request.state
     model = await state.models.chosen(caller.id, caller.default_model, body.get("model"), "chat")
@@ -90,7 +89,7 @@ async def create(request: Request[State], caller: Caller, body: dict[str, Any]) 
 
 
 @contextlib.asynccontextmanager
-async def _stored(request: Request[State], call: ChatCall, exchange: Exchange) -> AsyncGenerator[None, None]:
+async def _stored(request: Request, call: ChatCall, exchange: Exchange) -> AsyncGenerator[None, None]:
     """Reserve room for the exchange of a session, and store the exchange after the block, however the block ends.
 
     Raises ApiError `quota_exceeded`.
@@ -103,7 +102,7 @@ async def _stored(request: Request[State], call: ChatCall, exchange: Exchange) -
                 await _store(request, call, exchange)
 
 
-async def _store(request: Request[State], call: ChatCall, exchange: Exchange) -> None:
+async def _store(request: Request, call: ChatCall, exchange: Exchange) -> None:
     state = request.state
     message, usage, now = call.message, call.usage, state.clock()
     reasoning = message.get("reasoning_content") or message.get("reasoning")
@@ -134,7 +133,7 @@ async def _store(request: Request[State], call: ChatCall, exchange: Exchange) ->
     "minute.",
     answers={200: Answer("All models.", MODEL_LIST)},
 )
-async def list_models(request: Request[State], caller: Caller) -> Response:
+async def list_models(request: Request, caller: Caller) -> Response:
     """Return all models on one page, as OpenAI's clients expect."""
     models, limits = request.state.models, request.state.limits
 
@@ -162,7 +161,7 @@ async def list_models(request: Request[State], caller: Caller) -> Response:
     answers={200: Answer("The model.", MODEL)},
     errors=[MODEL_NOT_FOUND],
 )
-async def show_model(request: Request[State], caller: Caller) -> Response:
+async def show_model(request: Request, caller: Caller) -> Response:
     """Return one model by its id, which contains slashes, or by an alias."""
     models, name = request.state.models, request.path_params["model_id"]
     model: Model | None = await models.find(caller.id, name)

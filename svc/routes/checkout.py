@@ -7,7 +7,6 @@ in_html(from_our_page(recognised(handler))): errors as pages -> Origin (403) -> 
 from collections.abc import Awaitable, Callable
 from urllib.parse import parse_qs, urlsplit
 
-from starlette.requests import Request
 from starlette.responses import Response
 
 from svc.auth import accounts
@@ -29,7 +28,7 @@ from svc.server.body_budget import KIB
 from svc.server.interface import Answer, Body, Item, Refusal, Section, header, implies, parameter, path_id
 from svc.server.limits import CHAT_PER_MINUTE
 from svc.server.openapi import HTML, REFERRER_POLICY
-from svc.server.state import State
+from svc.server.state import Request
 from svc.server.web import Endpoint, add_log_fields
 from svc.shapes import Component, string
 
@@ -57,7 +56,7 @@ _PAYMENT = Item(
 _FORM_BYTES = 16 * KIB
 _FORM_TYPE = "application/x-www-form-urlencoded"
 
-Handler = Callable[[Request[State], Account], Awaitable[Response]]
+Handler = Callable[[Request, Account], Awaitable[Response]]
 _TYPED_LENGTH = 20  # of a wrong amount that the form shows again
 
 
@@ -65,7 +64,7 @@ _TYPED_LENGTH = 20  # of a wrong amount that the form shows again
 def in_html(handler: Endpoint) -> Endpoint:
     """Show errors as pages; 401 asks to sign in. If payments are switched off, every page says so."""
 
-    async def endpoint(request: Request[State]) -> Response:
+    async def endpoint(request: Request) -> Response:
         if request.state.payments.mode == "none":
             return _page(request, "Add funds", pages.switched_off(), 403 if request.method == "POST" else 200)
         try:
@@ -83,7 +82,7 @@ _FOREIGN_FORM = "The form was not sent from a page of this service, or payments 
 def from_our_page(handler: Endpoint) -> Endpoint:
     """Refuse a form of another site, which could be sent with the account's cookie."""
 
-    async def guarded(request: Request[State]) -> Response:
+    async def guarded(request: Request) -> Response:
         ours = _origin(request.state.config.base_url)
         if request.headers.getlist("origin") != [ours]:
             raise ApiError("invalid_request", f"Open {ours}/checkout and send the form from there.", status=403)
@@ -96,7 +95,7 @@ def from_our_page(handler: Endpoint) -> Endpoint:
 def recognised(handler: Handler) -> Endpoint:
     """Pass the cookie's account to the handler. Bearer tokens are ignored."""
 
-    async def endpoint(request: Request[State]) -> Response:
+    async def endpoint(request: Request) -> Response:
         account = await _account_of_cookie(request)
         if account is None:
             raise ApiError("session_expired")
@@ -105,7 +104,7 @@ def recognised(handler: Handler) -> Endpoint:
     return endpoint
 
 
-async def _account_of_cookie(request: Request[State]) -> Account | None:
+async def _account_of_cookie(request: Request) -> Account | None:
     state = request.state
     cookie = checkout_cookie.read_cookie(request.headers, state.derived_keys["checkout"], state.clock())
     if cookie is None:
@@ -121,11 +120,11 @@ def _origin(base_url: str) -> str:
 
 
 @describes("getCheckoutPage", "Show the page to add funds", answers={200: Answer("The form for the amount.", contents=_PAGE)})
-async def show(request: Request[State], account: Account) -> Response:
+async def show(request: Request, account: Account) -> Response:
     return _page(request, "Add funds", await _amounts(request, account))
 
 
-async def _amounts(request: Request[State], account: Account, typed: str = "") -> str:
+async def _amounts(request: Request, account: Account, typed: str = "") -> str:
     found = await request.state.db.read(wallet.balances, account.id)
     return pages.amounts(account.email, dollars(found["wallet_balance_micros"]), CHAT_PER_MINUTE, typed)
 
@@ -138,7 +137,7 @@ async def _amounts(request: Request[State], account: Account, typed: str = "") -
     answers={303: Answer("To the page to add funds.", headers={**_TO_CHECKOUT, "set-cookie": CHECKOUT_COOKIE_HEADER})},
     errors=[_WRONG_FORM, Refusal("invalid_credentials", when="The form to sign in."), STORAGE],
 )
-async def sign_in(request: Request[State]) -> Response:
+async def sign_in(request: Request) -> Response:
     state = request.state
     form = await _form(request)
     email = form.get("email", "")
@@ -166,7 +165,7 @@ async def sign_in(request: Request[State]) -> Response:
         Refusal("upstream_timeout", when="The payment processor did not answer in time. Nothing was charged."),
     ],
 )
-async def begin(request: Request[State], account: Account) -> Response:
+async def begin(request: Request, account: Account) -> Response:
     """Store the checkout, open a session at the processor, and redirect to its page."""
     state = request.state
     typed = (await _form(request)).get("amount", "")
@@ -189,7 +188,7 @@ async def begin(request: Request[State], account: Account) -> Response:
     answers={200: Answer("The state of the payment.", contents=_PAGE)},
     errors=[STORAGE],
 )
-async def come_back(request: Request[State]) -> Response:
+async def come_back(request: Request) -> Response:
     """Show the state of the checkout, if the cookie is that of its account."""
     state = request.state
     account = await _account_of_cookie(request)
@@ -206,7 +205,7 @@ async def come_back(request: Request[State]) -> Response:
     parameters=[_PAYMENT],
     answers={200: Answer("The payment.", contents=_PAGE)},
 )
-async def show_sandbox(request: Request[State], account: Account) -> Response:
+async def show_sandbox(request: Request, account: Account) -> Response:
     checkout = await _sandbox_checkout(request, account)
     return _page(request, "Sandbox payment", pages.sandbox(checkout.session_id or "", dollars(checkout.amount_micros)))
 
@@ -219,7 +218,7 @@ async def show_sandbox(request: Request[State], account: Account) -> Response:
     answers={303: Answer("To the page after the payment.", headers=_TO_CHECKOUT)},
     errors=[_WRONG_FORM],
 )
-async def pay_in_sandbox(request: Request[State], account: Account) -> Response:
+async def pay_in_sandbox(request: Request, account: Account) -> Response:
     """Process the event of a paid checkout as the webhook does, and redirect."""
     state = request.state
     checkout = await _sandbox_checkout(request, account)
@@ -229,7 +228,7 @@ async def pay_in_sandbox(request: Request[State], account: Account) -> Response:
     return _see_other(f"{state.config.base_url}/checkout/return?checkout={checkout.id}")
 
 
-async def _sandbox_checkout(request: Request[State], account: Account) -> Checkout:
+async def _sandbox_checkout(request: Request, account: Account) -> Checkout:
     state = request.state
     session_id = request.path_params["session_id"]
     checkout = await state.db.read(payments.checkout_of, account.id, session_id)
@@ -238,7 +237,7 @@ async def _sandbox_checkout(request: Request[State], account: Account) -> Checko
     return checkout
 
 
-async def _form(request: Request[State]) -> dict[str, str]:
+async def _form(request: Request) -> dict[str, str]:
     """Return the fields of a urlencoded form, each at most once."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _FORM_TYPE:
         raise ApiError("unsupported_media_type", "Send the form of this page.")
@@ -256,7 +255,7 @@ def _see_other(url: str) -> Response:
     return Response(status_code=303, headers={"location": url, "cache-control": "no-store", "referrer-policy": "same-origin"})
 
 
-def _refused(request: Request[State], error: ApiError, body: str) -> Response:
+def _refused(request: Request, error: ApiError, body: str) -> Response:
     add_log_fields(request, code=error.code)
     page = _page(request, "Add funds", body, error.status, None if error.code == "session_expired" else str(error))
     page.headers.update(error.headers)
@@ -265,7 +264,7 @@ def _refused(request: Request[State], error: ApiError, body: str) -> Response:
     return page
 
 
-def _page(request: Request[State], title: str, body: str, status: int = 200, problem: str | None = None) -> Response:
+def _page(request: Request, title: str, body: str, status: int = 200, problem: str | None = None) -> Response:
     state = request.state
     # Chromium also applies form-action to redirects of a form, so it must contain the processor's page.
     processor = f" {CHECKOUT_ORIGIN} {_origin(state.payments.stripe.api)}" if state.payments.stripe else ""

@@ -11,7 +11,6 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, ParamSpec, TypeVar
 
-from starlette.requests import Request
 from starlette.responses import Response
 
 from svc.errors import describe
@@ -24,7 +23,7 @@ from svc.server.body_budget import KIB, MIB
 from svc.server.context import context_of
 from svc.server.gate import Caller
 from svc.server.sse import EventStream, Interrupt, LastBlock, attended
-from svc.server.state import State
+from svc.server.state import Request
 from svc.server.web import add_log_fields, reply_written
 
 P = ParamSpec("P")
@@ -35,7 +34,7 @@ _HEADER_CHARACTERS = 1000
 
 
 async def answer_in_format(
-    request: Request[State], caller: Caller, body: dict[str, Any], translate: Callable[[dict[str, Any]], Translated]
+    request: Request, caller: Caller, body: dict[str, Any], translate: Callable[[dict[str, Any]], Translated]
 ) -> Response:
     """Answer a request of another format. It is stateless: nothing is kept in conversations and no memory is recalled."""
     state = request.state
@@ -57,19 +56,19 @@ def _in_header(names: Sequence[str]) -> str:
     return re.sub(r"[^ -~]", "?", ", ".join(names))[:_HEADER_CHARACTERS]
 
 
-async def make_off_loop(request: Request[State], caller: Caller, make: Callable[[bool], T]) -> T:
+async def make_off_loop(request: Request, caller: Caller, make: Callable[[bool], T]) -> T:
     """Return what `make` returns. It walks the whole body, so for a large one it runs off the event loop, with True."""
     if int(context_of(request).headers.get(b"content-length", BODY_BYTES)) > _HEAVY_BYTES:
         return await request.state.offload.run(caller.id, make, True)
     return make(False)
 
 
-def payer_of(request: Request[State], caller: Caller) -> Payer:
+def payer_of(request: Request, caller: Caller) -> Payer:
     return Payer(caller.id, context_of(request).request_id, caller.key_id)
 
 
 async def respond(
-    request: Request[State],
+    request: Request,
     caller: Caller,
     call: ChatCall,
     writer: AnswerWriter,
@@ -106,7 +105,7 @@ async def respond(
 
 
 async def _events(
-    request: Request[State],
+    request: Request,
     call: ChatCall,
     writer: AnswerWriter,
     interrupt: Interrupt,
@@ -138,5 +137,5 @@ async def _events(
     yield LastBlock(await _off_loop(request, writer.end) if call.text_bytes > writer.long_bytes else writer.end())
 
 
-async def _off_loop(request: Request[State], write: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+async def _off_loop(request: Request, write: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     return await request.state.offload.run(context_of(request).account_id or "", write, *args, **kwargs)

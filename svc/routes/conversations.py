@@ -4,7 +4,6 @@ import sqlite3
 from functools import partial
 from typing import Any
 
-from starlette.requests import Request
 from starlette.responses import Response
 
 from svc.content import answers, conversations, history, search
@@ -16,7 +15,7 @@ from svc.routes.schemas.content import CONVERSATION, CONVERSATION_LIST, MESSAGE,
 from svc.routes.schemas.refusals import NO_ROOM, PROJECT_NOT_FOUND
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Section, item_id, parameter
-from svc.server.state import State
+from svc.server.state import Request
 from svc.server.web import listing, no_content, page_after, page_limit, read_page, reply
 from svc.shapes import given, text
 
@@ -32,7 +31,7 @@ _CONVERSATION = item_id("conversation_id", "conversation", "conv")
     answers={201: Answer("The conversation.", CONVERSATION)},
     errors=[PROJECT_NOT_FOUND, NO_ROOM],
 )
-async def create_conversation(request: Request[State], caller: Caller, body: ConversationFields) -> Response:
+async def create_conversation(request: Request, caller: Caller, body: ConversationFields) -> Response:
     state = request.state
     conversation = await state.db.write(conversations.add_conversation, caller.id, state.clock(), **given(body))
     return reply(conversation.as_json(), 201)
@@ -53,7 +52,7 @@ async def create_conversation(request: Request[State], caller: Caller, body: Con
     answers={200: Answer("A page of conversations.", CONVERSATION_LIST)},
     paged=True,
 )
-async def list_conversations(request: Request[State], caller: Caller) -> Response:
+async def list_conversations(request: Request, caller: Caller) -> Response:
     """Return a page of conversations, the last used first."""
     project_id, words = await project_filter(request, caller), request.query_params.get("q")
     if not words:
@@ -68,7 +67,7 @@ async def list_conversations(request: Request[State], caller: Caller) -> Respons
 @describes(
     "getConversation", "Show a conversation", parameters=[_CONVERSATION], answers={200: Answer("The conversation.", CONVERSATION)}
 )
-async def show_conversation(request: Request[State], caller: Caller) -> Response:
+async def show_conversation(request: Request, caller: Caller) -> Response:
     conversation_id = request.path_params["conversation_id"]
     conversation = await request.state.db.read(conversations.conversation_by_id, caller.id, conversation_id)
     return reply(conversation.as_json())
@@ -83,7 +82,7 @@ async def show_conversation(request: Request[State], caller: Caller) -> Response
     answers={200: Answer("The changed conversation.", CONVERSATION)},
     errors=[PROJECT_NOT_FOUND],
 )
-async def change_conversation(request: Request[State], caller: Caller, body: ConversationFields) -> Response:
+async def change_conversation(request: Request, caller: Caller, body: ConversationFields) -> Response:
     state, conversation_id = request.state, request.path_params["conversation_id"]
     conversation = await state.db.write(conversations.change_conversation, caller.id, conversation_id, given(body), state.clock())
     return reply(conversation.as_json())
@@ -95,7 +94,7 @@ async def change_conversation(request: Request[State], caller: Caller, body: Con
     parameters=[_CONVERSATION],
     answers={204: Answer("The conversation and its messages are deleted.")},
 )
-async def delete_conversation(request: Request[State], caller: Caller) -> Response:
+async def delete_conversation(request: Request, caller: Caller) -> Response:
     while await request.state.db.write_as(
         "alone", conversations.delete_conversation, caller.id, request.path_params["conversation_id"]
     ):
@@ -110,7 +109,7 @@ async def delete_conversation(request: Request[State], caller: Caller) -> Respon
     answers={200: Answer("A page of messages. It is shorter if they are long.", MESSAGE_LIST)},
     paged=True,
 )
-async def list_messages(request: Request[State], caller: Caller) -> Response:
+async def list_messages(request: Request, caller: Caller) -> Response:
     db, limit, after = request.state.db, page_limit(request), page_after(request)
     conversation_id = request.path_params["conversation_id"]
     await db.read(conversations.conversation_by_id, caller.id, conversation_id)
@@ -134,7 +133,7 @@ def _messages_and_answers(
     answers={201: Answer("The message.", MESSAGE)},
     errors=[NO_ROOM],
 )
-async def create_message(request: Request[State], caller: Caller, body: NewMessage) -> Response:
+async def create_message(request: Request, caller: Caller, body: NewMessage) -> Response:
     state = request.state
     add = partial(conversations.add_message, role=body.role, content=body.content, now_seconds=state.clock())
     message = await state.db.write(add, caller.id, request.path_params["conversation_id"])

@@ -11,7 +11,6 @@ from collections.abc import AsyncGenerator, Callable
 from typing import Any, BinaryIO
 
 import orjson
-from starlette.requests import Request
 from starlette.responses import Response
 
 from svc.agents import runs
@@ -30,7 +29,7 @@ from svc.inference import providers
 from svc.inference.media_engines import storage
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Content, Section, header
-from svc.server.state import State
+from svc.server.state import Request, State
 from svc.server.streamed import Streamed
 from svc.shapes import string
 
@@ -104,7 +103,7 @@ KINDS: dict[str, tuple[str, tuple[str, ...], AsJson]] = {
         )
     },
 )
-async def create(request: Request[State], caller: Caller) -> Response:
+async def create(request: Request, caller: Caller) -> Response:
     """Send the archive. Memory is limited to the largest row. Each object is complete, even if it changes during the export."""
     state = request.state
     headers = {

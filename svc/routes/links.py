@@ -9,7 +9,6 @@ from email.message import EmailMessage
 from functools import partial
 from typing import Annotated, NamedTuple
 
-from starlette.requests import Request
 from starlette.responses import Response
 
 from svc.auth import accounts, links, tokens
@@ -22,7 +21,7 @@ from svc.routes.schemas.accounts import PASSWORD_RESET_ACCEPTED, VERIFICATION_AC
 from svc.routes.schemas.refusals import STORAGE
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Refusal, Section
-from svc.server.state import State
+from svc.server.state import Request, State
 from svc.server.web import no_content, reply
 from svc.shapes import boolean, record, text
 
@@ -86,7 +85,7 @@ _VERIFY_EMAIL = record("VerifyEmailRequest", VerifyEmail, example={"token": "9hQ
     answers={202: Answer("Accepted.", PASSWORD_RESET_ACCEPTED)},
     errors=[STORAGE],
 )
-async def request_password_reset(request: Request[State], body: PasswordReset) -> Response:
+async def request_password_reset(request: Request, body: PasswordReset) -> Response:
     """Always answer 202 at once, so that the answer does not reveal accounts. The mail is written afterwards."""
     state = request.state
     if state.mail is not None:
@@ -123,7 +122,7 @@ def _add_reset_link(tx: sqlite3.Connection, email: str, now_seconds: float) -> t
     answers={204: Answer("The password is set.")},
     errors=[Refusal("invalid_token", param="token", when="The link was used, is over an hour old, or is unknown."), STORAGE],
 )
-async def confirm_password_reset(request: Request[State], body: PasswordResetConfirmation) -> Response:
+async def confirm_password_reset(request: Request, body: PasswordResetConfirmation) -> Response:
     state = request.state
     token, password, delete_keys = body
     # Before the password is hashed, which is expensive.
@@ -152,7 +151,7 @@ def _reset(tx: sqlite3.Connection, token: str, password_hash: str, delete_keys: 
     answers={204: Answer("The address is verified.")},
     errors=[Refusal("invalid_token", param="token", when="The link was used, is over a day old, or is unknown."), STORAGE],
 )
-async def verify_email(request: Request[State], body: VerifyEmail) -> Response:
+async def verify_email(request: Request, body: VerifyEmail) -> Response:
     await request.state.db.read(links.find_link, "verify", body.token, request.state.clock())
     await request.state.db.write(_verify, body.token, request.state.clock())
     return no_content()
@@ -170,7 +169,7 @@ def _verify(tx: sqlite3.Connection, token: str, now_seconds: float) -> None:
     answers={202: Answer("Accepted.", VERIFICATION_ACCEPTED)},
     errors=[Refusal("already_verified"), Refusal("rate_limit_exceeded", when="More than 3 in an hour.")],
 )
-async def request_verification(request: Request[State], caller: Caller) -> Response:
+async def request_verification(request: Request, caller: Caller) -> Response:
     state = request.state
     account = await caller.account(state.db)
     if account.email_verified:

@@ -13,7 +13,6 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Any, BinaryIO
 
 import orjson
-from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
@@ -36,7 +35,7 @@ from svc.routes.schemas.refusals import MODEL_NOT_FOUND, MODEL_SERVER, NO_FUNDS,
 from svc.server.gate import Caller
 from svc.server.interface import Refusal, Section
 from svc.server.sse import EventStream, Interrupt, attended
-from svc.server.state import State
+from svc.server.state import Request, State
 from svc.server.web import add_log_fields
 from svc.shapes import nullable, one_of
 
@@ -75,7 +74,7 @@ _DEFAULT_VOICE = "alloy"
     answers={200: IMAGES_ANSWER},
     errors=_REFUSALS,
 )
-async def create_image(request: Request[State], caller: Caller, body: dict[str, Any]) -> Response:
+async def create_image(request: Request, caller: Caller, body: dict[str, Any]) -> Response:
     state = request.state
     wanted = _image_request(body)
     as_url = body.get("response_format") == "url"
@@ -192,7 +191,7 @@ def _write_image(file: BinaryIO, picture: Picture, url: str | None, number: int)
     answers={200: AUDIO_ANSWER},
     errors=_REFUSALS,
 )
-async def generate_audio(request: Request[State], caller: Caller, body: dict[str, Any]) -> Response:
+async def generate_audio(request: Request, caller: Caller, body: dict[str, Any]) -> Response:
     model = await request.state.models.chosen(caller.id, caller.default_model, body.get("model"), "speech")
     if model.provider is not None and model.provider.byok:
         media_bodies.check_length(body["input"], "input", media_bodies.SPEECH_LENGTH)
@@ -208,7 +207,7 @@ async def generate_audio(request: Request[State], caller: Caller, body: dict[str
     answers={200: SPEECH_ANSWER},
     errors=_REFUSALS,
 )
-async def create_speech(request: Request[State], caller: Caller, body: dict[str, Any]) -> Response:
+async def create_speech(request: Request, caller: Caller, body: dict[str, Any]) -> Response:
     model = await request.state.models.chosen(caller.id, caller.default_model, body.get("model"), "speech")
     # OpenAI's default is mp3. Without an encoder the answer is WAV.
     usual = "mp3" if model.provider is not None or "mp3" in request.state.media.voice.formats else "wav"
@@ -216,7 +215,7 @@ async def create_speech(request: Request[State], caller: Caller, body: dict[str,
 
 
 async def _speech(
-    request: Request[State], caller: Caller, model: Model, body: dict[str, Any], format_field: str, usual_format: str
+    request: Request, caller: Caller, model: Model, body: dict[str, Any], format_field: str, usual_format: str
 ) -> Response:
     media = request.state.media
     wanted = await _speech_request(request, model, body, format_field, usual_format)
@@ -237,7 +236,7 @@ async def _speech(
 
 
 async def _speech_request(
-    request: Request[State], model: Model, body: dict[str, Any], format_field: str, usual_format: str
+    request: Request, model: Model, body: dict[str, Any], format_field: str, usual_format: str
 ) -> SpeechRequest:
     named = body.get("voice") or _DEFAULT_VOICE
     voice = named["id"] if isinstance(named, dict) else named
@@ -255,7 +254,7 @@ async def _speech_request(
     return SpeechRequest(body["input"], format, voice, float(body.get("speed") or 1), int(tokens), passed_on)
 
 
-def _as_events(request: Request[State], caller: Caller, call: SpeechCall, file: BinaryIO, headers: dict[str, str]) -> EventStream:
+def _as_events(request: Request, caller: Caller, call: SpeechCall, file: BinaryIO, headers: dict[str, str]) -> EventStream:
 
     async def events() -> AsyncGenerator[bytes, None]:
         async for chunk in _chunks(file):
@@ -278,7 +277,7 @@ def _as_events(request: Request[State], caller: Caller, call: SpeechCall, file: 
 
 
 @contextlib.asynccontextmanager
-async def _made(request: Request[State], caller: Caller, call: PaidCall) -> AsyncIterator[None]:
+async def _made(request: Request, caller: Caller, call: PaidCall) -> AsyncIterator[None]:
     """Hold and settle the cost of the block, which ends if the client disconnects or the server stops."""
     interrupt = Interrupt()
     try:

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from starlette.requests import Request
 from starlette.responses import Response
 
 from svc.inference.formats.messages_request import counted_tokens, translate
@@ -12,7 +11,7 @@ from svc.routes.schemas.messages import COUNT_EXAMPLES, MESSAGES_ANSWER, MESSAGE
 from svc.routes.schemas.refusals import MODEL_NOT_FOUND, MODEL_SERVER, NO_FUNDS, OWN_ADDRESS
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Refusal, Section
-from svc.server.state import State
+from svc.server.state import Request
 from svc.server.web import reply
 
 describes = Section("Chat").describes
@@ -33,7 +32,7 @@ _WRONG_RESULT = Refusal(
     answers={200: MESSAGES_ANSWER},
     errors=[_WRONG_RESULT, NO_FUNDS, OWN_ADDRESS, MODEL_NOT_FOUND, *MODEL_SERVER],
 )
-async def create(request: Request[State], caller: Caller, body: dict[str, Any]) -> Response:
+async def create(request: Request, caller: Caller, body: dict[str, Any]) -> Response:
     """Return one message, or with `stream: true` its events."""
     return await answer_in_format(request, caller, body, translate)
 
@@ -51,7 +50,7 @@ async def create(request: Request[State], caller: Caller, body: dict[str, Any]) 
     answers={200: Answer("The estimate.", TOKEN_COUNT)},
     errors=[_WRONG_RESULT, MODEL_NOT_FOUND],
 )
-async def count_tokens(request: Request[State], caller: Caller, body: dict[str, Any]) -> Response:
+async def count_tokens(request: Request, caller: Caller, body: dict[str, Any]) -> Response:
     """Return the estimated input tokens of a request."""
     await request.state.models.chosen(caller.id, caller.default_model, body.get("model"), "chat")
     return reply({"input_tokens": await make_off_loop(request, caller, lambda heavy: counted_tokens(body))})

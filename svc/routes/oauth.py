@@ -7,7 +7,6 @@ page with a one-time code or an error in its fragment -> POST /auth/oauth/sessio
 import sqlite3
 from urllib.parse import urlencode
 
-from starlette.requests import Request
 from starlette.responses import Response
 
 from svc.auth import accounts, identities, oauth_flows
@@ -21,7 +20,7 @@ from svc.routes.schemas.headers import LOCATION_HEADER, OAUTH_COOKIE_HEADER
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Item, Refusal, Section, item_id, parameter, path_id
 from svc.server.openapi import REFERRER_POLICY
-from svc.server.state import State
+from svc.server.state import Request
 from svc.server.web import add_log_fields, listing, no_content, read_page, reply
 from svc.shapes import Shape, string
 
@@ -50,7 +49,7 @@ class Refused(Exception):
     "List the identity providers",
     answers={200: Answer("The configured identity providers.", IDENTITY_PROVIDER_LIST)},
 )
-async def list_providers(request: Request[State]) -> Response:
+async def list_providers(request: Request) -> Response:
     base_url = request.state.config.base_url
     found = [
         {"provider": provider.name, "issuer": provider.issuer, "url": f"{base_url}/auth/oauth/{provider.name}"}
@@ -67,7 +66,7 @@ async def list_providers(request: Request[State]) -> Response:
     parameters=[_PROVIDER],
     answers={302: Answer("To the identity provider, or to the page with `#error=<code>&provider=<name>`.", headers=_REDIRECT)},
 )
-async def begin(request: Request[State]) -> Response:
+async def begin(request: Request) -> Response:
     """Redirect to the provider. The page shows errors, because people open this address by a link."""
     provider = _provider(request, request.path_params["provider"])
     try:
@@ -98,7 +97,7 @@ async def begin(request: Request[State]) -> Response:
         )
     },
 )
-async def callback(request: Request[State]) -> Response:
+async def callback(request: Request) -> Response:
     provider = _provider(request, request.path_params["provider"])
     try:
         answered = await _come_back(request, provider)
@@ -112,7 +111,7 @@ async def callback(request: Request[State]) -> Response:
 @describes_account(
     "listIdentities", "List the linked identities", answers={200: Answer("A page of identities.", IDENTITY_LIST)}, paged=True
 )
-async def list_identities(request: Request[State], caller: Caller) -> Response:
+async def list_identities(request: Request, caller: Caller) -> Response:
     page = await read_page(request, caller.id, identities.identities_page)
     names = {provider.issuer: provider.name for provider in request.state.identity_providers.values()}
     return listing(page, lambda identity: identity.as_json(names.get(identity.issuer)))
@@ -130,7 +129,7 @@ async def list_identities(request: Request[State], caller: Caller) -> Response:
         Refusal("upstream_timeout", "The identity provider did not answer in time. Try again."),
     ],
 )
-async def begin_linking(request: Request[State], caller: Caller) -> Response:
+async def begin_linking(request: Request, caller: Caller) -> Response:
     url, browser = await _begin(request, _provider(request, request.path_params["identity"]), caller.id)
     answer = reply({"url": url})
     oauth_flows.set_cookie(answer, browser)
@@ -144,26 +143,26 @@ async def begin_linking(request: Request[State], caller: Caller) -> Response:
     answers={204: Answer("The identity is unlinked.")},
     errors=[Refusal("last_identity", when="It is the only way to sign in to the account.")],
 )
-async def unlink(request: Request[State], caller: Caller) -> Response:
+async def unlink(request: Request, caller: Caller) -> Response:
     db, identity_id = request.state.db, request.path_params["identity"]
     account = await caller.account(db)
     await db.write(identities.delete_identity, caller.id, identity_id, has_password=account.has_password)
     return no_content()
 
 
-def _provider(request: Request[State], name: str) -> SignInProvider:
+def _provider(request: Request, name: str) -> SignInProvider:
     provider: SignInProvider | None = request.state.identity_providers.get(name)
     if provider is None:
         raise _NO_PROVIDER.error()
     return provider
 
 
-def _flow(request: Request[State], provider: SignInProvider, state: str) -> Flow:
+def _flow(request: Request, provider: SignInProvider, state: str) -> Flow:
     redirect_uri = f"{request.state.config.base_url}/auth/oauth/{provider.name}/callback"
     return new_flow(request.state.derived_keys["oauth"], redirect_uri, state)
 
 
-async def _begin(request: Request[State], provider: SignInProvider, account_id: str | None) -> tuple[str, str]:
+async def _begin(request: Request, provider: SignInProvider, account_id: str | None) -> tuple[str, str]:
     """Return the provider's address and the browser's token. A browser keeps its token: it may have two sign-ins in progress."""
     browser, token = oauth_flows.browser_of(request.headers) or oauth_flows.new_token(), oauth_flows.new_token()
     url = await provider.authorization_url(_flow(request, provider, token))
@@ -172,7 +171,7 @@ async def _begin(request: Request[State], provider: SignInProvider, account_id: 
     return url, browser
 
 
-async def _come_back(request: Request[State], provider: SignInProvider) -> dict[str, str]:
+async def _come_back(request: Request, provider: SignInProvider) -> dict[str, str]:
     """Return the page's fragment for a callback. The flow ends first, so that its state cannot be used again."""
     state, query = request.state, request.query_params
     browser, token = oauth_flows.browser_of(request.headers), query.get("state", "")
@@ -195,11 +194,11 @@ async def _come_back(request: Request[State], provider: SignInProvider) -> dict[
     return {"code": code} if code else {"linked": provider.name}
 
 
-def _to_page(request: Request[State], fragment: dict[str, str]) -> Response:
+def _to_page(request: Request, fragment: dict[str, str]) -> Response:
     return _found(f"{request.state.config.base_url}/#{urlencode(fragment)}")
 
 
-def _failed(request: Request[State], provider: SignInProvider, code: str, detail: str | None = None) -> Response:
+def _failed(request: Request, provider: SignInProvider, code: str, detail: str | None = None) -> Response:
     add_log_fields(request, code=code, provider=provider.name, detail=detail)
     return _to_page(request, {"error": code, "provider": provider.name})
 

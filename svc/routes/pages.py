@@ -14,14 +14,13 @@ from functools import cached_property
 from pathlib import Path
 
 import orjson
-from starlette.requests import Request
 from starlette.responses import Response
 
 from svc.errors import ApiError
 from svc.routes.page_limits import page_limits
 from svc.server.interface import Answer, Content, Refusal, Section, header, path_id
 from svc.server.openapi import HTML, OF_PAGES
-from svc.server.state import State
+from svc.server.state import Request
 from svc.shapes import string
 
 describes = Section("Pages").describes
@@ -103,26 +102,26 @@ def policy(html: bytes) -> str:
 
 
 @describes("getDocsPage", "Show the API reference", answers=_PAGE_ANSWERS)
-async def show_docs(request: Request[State]) -> Response:
+async def show_docs(request: Request) -> Response:
     return _page_answer(request, "docs.html")
 
 
 @describes("getPasswordResetPage", "Show the page to set a new password", _IN_FRAGMENT, answers=_PAGE_ANSWERS)
-async def show_password_reset(request: Request[State]) -> Response:
+async def show_password_reset(request: Request) -> Response:
     return _page_answer(request, "password-reset.html")
 
 
 @describes("getVerifyEmailPage", "Show the page to verify an email address", _IN_FRAGMENT, answers=_PAGE_ANSWERS)
-async def show_verify_email(request: Request[State]) -> Response:
+async def show_verify_email(request: Request) -> Response:
     return _page_answer(request, "verify-email.html")
 
 
 @describes("getStartPage", "Show the web application", answers=_PAGE_ANSWERS)
-async def show_start(request: Request[State]) -> Response:
+async def show_start(request: Request) -> Response:
     return _page_answer(request, "index.html")
 
 
-def _page_answer(request: Request[State], name: str) -> Response:
+def _page_answer(request: Request, name: str) -> Response:
     file, rules = _page(name)
     headers = {"content-security-policy": rules, "referrer-policy": "no-referrer", "cache-control": "no-cache"}
     return _answer(request, file, "text/html; charset=utf-8", headers)
@@ -147,7 +146,7 @@ def _page_answer(request: Request[State], name: str) -> Response:
     },
     errors=[Refusal("not_found", when="There is no such file.")],
 )
-async def static(request: Request[State]) -> Response:
+async def static(request: Request) -> Response:
     path: str = request.path_params["path"]
     first, _, rest = path.partition("/")
     current = first == release()
@@ -159,7 +158,7 @@ async def static(request: Request[State]) -> Response:
     return _answer(request, file, _TYPES[file.suffix], headers)
 
 
-def _answer(request: Request[State], file: File, media_type: str, headers: dict[str, str]) -> Response:
+def _answer(request: Request, file: File, media_type: str, headers: dict[str, str]) -> Response:
     headers = {**headers, "etag": file.etag, "vary": "accept-encoding"}
     if file.etag in re.split(r"\s*,\s*", request.headers.get("if-none-match", "").replace("W/", "")):
         return Response(status_code=304, headers=headers)

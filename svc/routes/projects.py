@@ -1,6 +1,5 @@
 """The caller's projects."""
 
-from starlette.requests import Request
 from starlette.responses import Response
 
 from svc.agents import runs
@@ -10,7 +9,7 @@ from svc.routes.schemas.content import PROJECT, PROJECT_LIST
 from svc.routes.schemas.refusals import NO_ROOM, PROJECT_NOT_FOUND
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Item, Refusal, Section, item_id, parameter
-from svc.server.state import State
+from svc.server.state import Request
 from svc.server.web import listing, no_content, read_page, reply
 from svc.shapes import string
 
@@ -19,7 +18,7 @@ _PROJECT = item_id("project_id", "project", "proj")
 IN_PROJECT = Item(parameter("project_id", "query", "Only those of this project.", string), PROJECT_NOT_FOUND)
 
 
-async def project_filter(request: Request[State], caller: Caller) -> str | None:
+async def project_filter(request: Request, caller: Caller) -> str | None:
     """Return the parameter IN_PROJECT. Raises ApiError `not_found` if the account has no such project."""
     project_id = request.query_params.get("project_id")
     if project_id is not None:
@@ -34,18 +33,18 @@ async def project_filter(request: Request[State], caller: Caller) -> str | None:
     answers={201: Answer("The project.", PROJECT)},
     errors=[Refusal("quota_exceeded", "This account has 1,000 projects, the most there can be. Delete some first.")],
 )
-async def create_project(request: Request[State], caller: Caller, body: NewProject) -> Response:
+async def create_project(request: Request, caller: Caller, body: NewProject) -> Response:
     state = request.state
     return reply((await state.db.write(projects.add_project, caller.id, body, state.clock())).as_json(), 201)
 
 
 @describes("listProjects", "List the projects", answers={200: Answer("A page of projects.", PROJECT_LIST)}, paged=True)
-async def list_projects(request: Request[State], caller: Caller) -> Response:
+async def list_projects(request: Request, caller: Caller) -> Response:
     return listing(await read_page(request, caller.id, projects.projects_page), Project.as_json)
 
 
 @describes("getProject", "Show a project", parameters=[_PROJECT], answers={200: Answer("The project.", PROJECT)})
-async def show_project(request: Request[State], caller: Caller) -> Response:
+async def show_project(request: Request, caller: Caller) -> Response:
     project = await request.state.db.read(projects.project_by_id, caller.id, request.path_params["project_id"])
     return reply(project.as_json())
 
@@ -58,7 +57,7 @@ async def show_project(request: Request[State], caller: Caller) -> Response:
     answers={200: Answer("The changed project.", PROJECT)},
     errors=[NO_ROOM],
 )
-async def change_project(request: Request[State], caller: Caller, body: ProjectChanges) -> Response:
+async def change_project(request: Request, caller: Caller, body: ProjectChanges) -> Response:
     state, project_id = request.state, request.path_params["project_id"]
     return reply((await state.db.write(projects.change_project, caller.id, project_id, body, state.clock())).as_json())
 
@@ -70,7 +69,7 @@ async def change_project(request: Request[State], caller: Caller, body: ProjectC
     parameters=[_PROJECT],
     answers={204: Answer("The project is deleted.")},
 )
-async def delete_project(request: Request[State], caller: Caller) -> Response:
+async def delete_project(request: Request, caller: Caller) -> Response:
     db, project_id = request.state.db, request.path_params["project_id"]
     for detach in (artifacts.detach_from_project, conversations.detach_from_project, runs.detach_from_project):
         while await db.write_as("alone", detach, caller.id, project_id):

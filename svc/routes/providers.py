@@ -1,6 +1,5 @@
 """The caller's own model providers (BYOK)."""
 
-from starlette.requests import Request
 from starlette.responses import Response
 
 from svc.errors import ApiError
@@ -11,7 +10,7 @@ from svc.routes.schemas.models import PROVIDER, PROVIDER_LIST, PROVIDER_TEST
 from svc.routes.schemas.refusals import NO_ROOM, PERHAPS_RETRY_AFTER
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Refusal, Section, item_id
-from svc.server.state import State
+from svc.server.state import Request, State
 from svc.server.web import listing, no_content, read_page, reply
 from svc.shapes import given
 
@@ -54,7 +53,7 @@ _OF_CHANGES = (_ADDRESS_NOT_ALLOWED, _NAME_TAKEN, NO_ROOM, _TOO_OFTEN)
         *_OF_CHANGES,
     ],
 )
-async def create_provider(request: Request[State], caller: Caller, body: NewProvider) -> Response:
+async def create_provider(request: Request, caller: Caller, body: NewProvider) -> Response:
     state = request.state
     await _check_name_and_address(state, caller.id, body)
     row = await state.db.write(providers.add_provider, caller.id, body._asdict(), state.key_box, state.clock())
@@ -62,12 +61,12 @@ async def create_provider(request: Request[State], caller: Caller, body: NewProv
 
 
 @describes("listProviders", "List the providers", answers={200: Answer("A page of providers.", PROVIDER_LIST)}, paged=True)
-async def list_providers(request: Request[State], caller: Caller) -> Response:
+async def list_providers(request: Request, caller: Caller) -> Response:
     return listing(await read_page(request, caller.id, providers.providers_page), providers.as_json)
 
 
 @describes("getProvider", "Show a provider", parameters=[_PROVIDER], answers={200: Answer("The provider.", PROVIDER)})
-async def show_provider(request: Request[State], caller: Caller) -> Response:
+async def show_provider(request: Request, caller: Caller) -> Response:
     row = await request.state.db.read(providers.provider_by_id, caller.id, request.path_params["provider_id"])
     return reply(providers.as_json(row))
 
@@ -81,7 +80,7 @@ async def show_provider(request: Request[State], caller: Caller) -> Response:
     answers={200: Answer("The changed provider.", PROVIDER)},
     errors=_OF_CHANGES,
 )
-async def change_provider(request: Request[State], caller: Caller, body: ProviderChanges) -> Response:
+async def change_provider(request: Request, caller: Caller, body: ProviderChanges) -> Response:
     state, provider_id = request.state, request.path_params["provider_id"]
     await state.db.read(providers.provider_by_id, caller.id, provider_id)
     await _check_name_and_address(state, caller.id, body)
@@ -92,7 +91,7 @@ async def change_provider(request: Request[State], caller: Caller, body: Provide
 @describes(
     "deleteProvider", "Delete a provider", parameters=[_PROVIDER], answers={204: Answer("The provider and its key are deleted.")}
 )
-async def delete_provider(request: Request[State], caller: Caller) -> Response:
+async def delete_provider(request: Request, caller: Caller) -> Response:
     await request.state.db.write(providers.delete_provider, caller.id, request.path_params["provider_id"])
     return no_content()
 
@@ -126,7 +125,7 @@ async def delete_provider(request: Request[State], caller: Caller) -> Response:
         ),
     ],
 )
-async def test_provider(request: Request[State], caller: Caller) -> Response:
+async def test_provider(request: Request, caller: Caller) -> Response:
     """Return the provider's models. An error must not reveal which ports are open."""
     state = request.state
     row = await state.db.read(providers.provider_by_id, caller.id, request.path_params["provider_id"])

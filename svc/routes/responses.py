@@ -3,7 +3,6 @@
 from functools import partial
 from typing import Any
 
-from starlette.requests import Request
 from starlette.responses import Response
 
 from svc.inference.formats.responses_request import translate
@@ -13,7 +12,7 @@ from svc.routes.schemas.refusals import MODEL_NOT_FOUND, MODEL_SERVER, NO_FUNDS,
 from svc.routes.schemas.responses import RESPONSE_ANSWER, RESPONSE_EXAMPLES, RESPONSE_TEXT
 from svc.server.gate import Caller
 from svc.server.interface import Refusal, Section
-from svc.server.state import State
+from svc.server.state import Request
 
 describes = Section("Chat").describes
 
@@ -38,7 +37,7 @@ describes = Section("Chat").describes
         *MODEL_SERVER,
     ],
 )
-async def create(request: Request[State], caller: Caller, body: dict[str, Any]) -> Response:
+async def create(request: Request, caller: Caller, body: dict[str, Any]) -> Response:
     """Return one response object, or with `stream: true` its events."""
     state = request.state
     as_chat = partial(translate, account_id=caller.id, memory=state.item_memory, clock=state.clock)

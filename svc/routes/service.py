@@ -6,19 +6,17 @@ import sqlite3
 from collections.abc import Iterable
 from typing import Any
 
-from starlette.requests import Request
 from starlette.responses import Response
 
 from svc.errors import ApiError
 from svc.routes.schemas.document import INFO, TAGS
 from svc.routes.schemas.refusals import STORAGE
-from svc.routes.schemas.service import HEALTH, READINESS
 from svc.server import gauges
 from svc.server.interface import Answer, Content, Refusal, Section
 from svc.server.openapi import document as openapi_document
-from svc.server.state import State
+from svc.server.state import Request
 from svc.server.web import Row, reply
-from svc.shapes import Component, mapping, string
+from svc.shapes import Component, json_object, mapping, one_of, string
 from svc.version import VERSION
 
 describes = Section("Service").describes
@@ -27,8 +25,8 @@ _METRICS_TOKEN = Component(
     "metricsToken",
     {"type": "http", "scheme": "bearer", "description": "The operator's `SVC_METRICS_TOKEN`."},
 )
-
-
+_HEALTH = json_object("Health", {"status": one_of("ok"), "version": string.about("The version of the service.", VERSION)})
+_READINESS = json_object("Readiness", {"status": one_of("ready")})
 _SWITCHED_OFF = Refusal("not_found", "The metrics are off. The operator can set SVC_METRICS_TOKEN.", when="The metrics are off.")
 
 
@@ -36,9 +34,9 @@ _SWITCHED_OFF = Refusal("not_found", "The metrics are off. The operator can set 
     "getHealth",
     "Check that the service runs",
     "It also answers during a shutdown.",
-    answers={200: Answer("The service runs.", HEALTH)},
+    answers={200: Answer("The service runs.", _HEALTH)},
 )
-async def healthz(request: Request[State]) -> Response:
+async def healthz(request: Request) -> Response:
     return reply({"status": "ok", "version": VERSION})
 
 
@@ -46,10 +44,10 @@ async def healthz(request: Request[State]) -> Response:
     "getReadiness",
     "Check that the service is ready",
     "It is ready if it can write to its storage.",
-    answers={200: Answer("The service is ready.", READINESS)},
+    answers={200: Answer("The service is ready.", _READINESS)},
     errors=[STORAGE],
 )
-async def readyz(request: Request[State]) -> Response:
+async def readyz(request: Request) -> Response:
     await request.state.db.write(_write_something)
     return reply({"status": "ready"})
 
@@ -84,7 +82,7 @@ def _write_something(tx: sqlite3.Connection) -> None:
     ],
     security=[None, _METRICS_TOKEN],
 )
-async def metrics(request: Request[State]) -> Response:
+async def metrics(request: Request) -> Response:
     state = request.state
     token = state.config.metrics_token
     given = request.headers.get("authorization", "").removeprefix("Bearer ")
@@ -102,7 +100,7 @@ async def metrics(request: Request[State]) -> Response:
     "`servers` has this server's base URL.",
     answers={200: Answer("An OpenAPI 3.1 document.", mapping)},
 )
-async def openapi(request: Request[State]) -> Response:
+async def openapi(request: Request) -> Response:
     content = await asyncio.to_thread(request.state.interface)
     return Response(content, headers={"cache-control": "no-store"}, media_type="application/json")
 

@@ -1,6 +1,5 @@
 """Live support: conversations of a pro account with the operator, who answers with `svc support`."""
 
-from starlette.requests import Request
 from starlette.responses import Response
 
 from svc.content import support
@@ -14,7 +13,7 @@ from svc.routes.schemas.content import (
 from svc.routes.schemas.refusals import NO_ROOM
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Refusal, Section, item_id
-from svc.server.state import State
+from svc.server.state import Request
 from svc.server.web import listing, read_page, reply
 
 describes = Section("Support").describes
@@ -40,7 +39,7 @@ _FULL = Refusal(
         Refusal("already_active", "A support conversation is active. Continue or close it first.", when="One is already active."),
     ],
 )
-async def create_support(request: Request[State], caller: Caller, body: NewSupport) -> Response:
+async def create_support(request: Request, caller: Caller, body: NewSupport) -> Response:
     state = request.state
     return reply(await state.db.write(support.add_support, caller.id, body, state.clock()), 201)
 
@@ -51,7 +50,7 @@ async def create_support(request: Request[State], caller: Caller, body: NewSuppo
     answers={200: Answer("A page of conversations, without messages.", SUPPORT_CONVERSATION_LIST)},
     paged=True,
 )
-async def list_supports(request: Request[State], caller: Caller) -> Response:
+async def list_supports(request: Request, caller: Caller) -> Response:
     return listing(await read_page(request, caller.id, support.support_page), SupportConversation.as_json)
 
 
@@ -61,7 +60,7 @@ async def list_supports(request: Request[State], caller: Caller) -> Response:
     parameters=[_CONVERSATION],
     answers={200: Answer("The conversation with its messages.", SUPPORT_CONVERSATION_WITH_MESSAGES)},
 )
-async def show_support(request: Request[State], caller: Caller) -> Response:
+async def show_support(request: Request, caller: Caller) -> Response:
     return reply(await request.state.db.read(support.support_with_messages, caller.id, request.path_params["support_id"]))
 
 
@@ -73,7 +72,7 @@ async def show_support(request: Request[State], caller: Caller) -> Response:
     answers={201: Answer("The message.", SUPPORT_MESSAGE)},
     errors=[_ALREADY_ENDED, NO_ROOM, _FULL],
 )
-async def create_message(request: Request[State], caller: Caller, body: NewSupportMessage) -> Response:
+async def create_message(request: Request, caller: Caller, body: NewSupportMessage) -> Response:
     state, support_id = request.state, request.path_params["support_id"]
     message = await state.db.write(support.add_message, caller.id, support_id, "user", body.content, state.clock())
     return reply(message.as_json(), 201)
@@ -86,6 +85,6 @@ async def create_message(request: Request[State], caller: Caller, body: NewSuppo
     answers={200: Answer("The closed conversation.", SUPPORT_CONVERSATION_WITH_MESSAGES, _CLOSED)},
     errors=[_ALREADY_ENDED],
 )
-async def close_support(request: Request[State], caller: Caller) -> Response:
+async def close_support(request: Request, caller: Caller) -> Response:
     state = request.state
     return reply(await state.db.write(support.close, caller.id, request.path_params["support_id"], state.clock()))

@@ -4,7 +4,6 @@ import sqlite3
 from collections.abc import AsyncGenerator
 from typing import Annotated, Any, NamedTuple
 
-from starlette.requests import Request
 from starlette.responses import Response
 
 from svc.auth import accounts, tokens
@@ -17,7 +16,7 @@ from svc.routes.schemas.accounts import API_KEY, NEW_API_KEY, SETTINGS, USER
 from svc.routes.schemas.refusals import NO_ROOM
 from svc.server.gate import Caller
 from svc.server.interface import Answer, Refusal, Section, item_id
-from svc.server.state import State
+from svc.server.state import Request, State
 from svc.server.streamed import Streamed, json_array
 from svc.server.web import no_content, reply
 from svc.shapes import ABSENT, Absent, boolean, given, list_of, nullable, record, string, text
@@ -68,12 +67,12 @@ _USER_CHANGES = record("UpdateUserRequest", UserChanges, "Missing fields do not 
 
 
 @describes("getMe", "Show the account", answers={200: Answer("The caller's account.", USER)})
-async def show_me(request: Request[State], caller: Caller) -> Response:
+async def show_me(request: Request, caller: Caller) -> Response:
     return reply((await caller.account(request.state.db)).as_json(caller.auth))
 
 
 @describes("updateMe", "Change the name", body=_USER_CHANGES, answers={200: Answer("The changed account.", USER)})
-async def change_me(request: Request[State], caller: Caller, body: UserChanges) -> Response:
+async def change_me(request: Request, caller: Caller, body: UserChanges) -> Response:
     account = await request.state.db.write(accounts.update_account, caller.id, given(body))
     return reply(account.as_json(caller.auth))
 
@@ -96,7 +95,7 @@ async def change_me(request: Request[State], caller: Caller, body: UserChanges) 
         Refusal("rate_limit_exceeded", when="More than 5 attempts in a minute."),
     ],
 )
-async def delete_me(request: Request[State], caller: Caller, body: DeleteUser) -> Response:
+async def delete_me(request: Request, caller: Caller, body: DeleteUser) -> Response:
     state = request.state
     state.limits.take_by_account("delete_account", caller.id)
     account = await caller.account(state.db)
@@ -112,7 +111,7 @@ async def delete_me(request: Request[State], caller: Caller, body: DeleteUser) -
 
 
 @describes("getSettings", "Show the settings", answers={200: Answer("The settings.", SETTINGS)})
-async def show_settings(request: Request[State], caller: Caller) -> Response:
+async def show_settings(request: Request, caller: Caller) -> Response:
     return reply(_settings(request.state, await caller.account(request.state.db)))
 
 
@@ -123,7 +122,7 @@ async def show_settings(request: Request[State], caller: Caller) -> Response:
     answers={200: Answer("The changed settings.", SETTINGS)},
     errors=[_WRONG_MODEL],
 )
-async def change_settings(request: Request[State], caller: Caller, body: SettingsChanges) -> Response:
+async def change_settings(request: Request, caller: Caller, body: SettingsChanges) -> Response:
     if isinstance(body.default_model, str):
         found = await request.state.models.find(caller.id, body.default_model)
         if found is None or found.kind != "chat":
@@ -158,7 +157,7 @@ def _certificate_file(config: Config) -> str | None:
     answers={201: Answer("The key. It is shown only once.", NEW_API_KEY)},
     errors=[NO_ROOM],
 )
-async def create_key(request: Request[State], caller: Caller, body: NewKey) -> Response:
+async def create_key(request: Request, caller: Caller, body: NewKey) -> Response:
     state = request.state
     token = tokens.new_key_token()
     try:
@@ -174,7 +173,7 @@ async def create_key(request: Request[State], caller: Caller, body: NewKey) -> R
     "All keys in one array, newest first.",
     answers={200: Answer("All keys of the account.", list_of(API_KEY))},
 )
-async def list_keys(request: Request[State], caller: Caller) -> Response:
+async def list_keys(request: Request, caller: Caller) -> Response:
     """Send the keys while they are read: their number is not limited."""
     return Streamed(request, caller.id, json_array(_pages_of_keys(request.state.db, caller.id)))
 
@@ -193,7 +192,7 @@ async def _pages_of_keys(db: Database, account_id: str) -> AsyncGenerator[list[d
     parameters=[_KEY],
     answers={204: Answer("The key is deleted.")},
 )
-async def delete_key(request: Request[State], caller: Caller) -> Response:
+async def delete_key(request: Request, caller: Caller) -> Response:
     if not await request.state.db.write(tokens.delete_key, caller.id, request.path_params["key_id"]):
         raise _KEY.not_found.error()
     return no_content()

@@ -4,6 +4,8 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from starlette import requests
+
 from svc.auth.mail import Mail
 from svc.auth.oauth import SignInProvider
 from svc.auth.passwords import Passwords
@@ -28,7 +30,7 @@ from svc.write_buffer import WriteBuffer
 
 @dataclass(frozen=True, eq=False)
 class State(Mapping[str, Any]):
-    """What handlers share. `Request[State]` types `request.state`, so that a misspelt name fails the type check.
+    """What handlers share. `Request` has it as its typed `state`, so that a misspelt name fails the type check.
 
     Starlette expects a mapping from the lifespan: this one holds only itself. `clock` returns Unix seconds. `derived_keys` has a
     key for each purpose, derived from the master key of the data folder. `interface` returns the interface document in JSON,
@@ -73,3 +75,6 @@ class State(Mapping[str, Any]):
 
     def __len__(self) -> int:
         return 1
+
+
+Request = requests.Request[State]
