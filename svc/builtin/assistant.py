@@ -164,9 +164,13 @@ def _answer(sentence: str, said: list[Said], now_seconds: float) -> Answer | Non
         return dated, True
     if asks_arithmetic(sentence) and (found := expressions(sentence)):
         return "\n".join(map(_computation, found)), True
+    if sentence.lower().startswith("thank"):
+        return "You are welcome.", True
     if _QUESTION.match(sentence):
         return _closest(sentence, statements) if words(sentence) else None
-    return ("Noted.", False) if any(_facts([(sentence, frozenset())])) else None
+    return (
+        ("Noted.", False) if sentence.lower().startswith(("remember", "note")) or any(_facts([(sentence, words(""))])) else None
+    )
 
 
 def _computation(expression: str) -> str:

@@ -42,7 +42,9 @@ _SPOKEN_ARITHMETIC = {
     r"\bsubtract (-?[\d.]+) from (-?[\d.]+)": r"\2 - \1",
     r"\bplus\b": "+",
     r"\bminus\b": "-",
+    r"\b(?:raised )?to the power of\b": "**",
     r"(?<=[\d)]) squared\b": " ** 2",
+    r"(?<=[\d)]) cubed\b": " ** 3",
     r"(?<=\d) ?x ?(?=[\d(])": " * ",
     r"(?<=\d) ?(?:%|percent) of (?=[\d(])": " / 100 * ",
 }

@@ -10,23 +10,18 @@ _DATE = re.compile(rf"\b(?:(\d{{4}}-\d{{2}}-\d{{2}})|(?:{_DAY} (?:of )?)?({_MONT
 _COUNT_WORDS = "a two three four five six seven eight nine ten"
 _COUNTS = {"an": 1, "one": 1, **{word: count for count, word in enumerate(_COUNT_WORDS.split(), 1)}}
 _OFFSET = re.compile(rf"\b(\d{{1,7}}|{'|'.join(_COUNTS)}) (day|week|month|year)s?\b(?: (ago|before|earlier))?", re.I)
-_DAYS_BETWEEN = re.compile(r"\bhow (?:many days|long)\b", re.I)
 _TIME = re.compile(r"\bwhat(?:'s| is) the (?:current )?time\b|\bwhat time is it\b|\bcurrent time\b|^time\W*$", re.I)
 _TODAY = re.compile(
     r"\b(?:what|which) (?:day|date|weekday)(?: of the week)? is (?:it|today)\b|\b(?:today's|current) date\b|^(?:date|today)\W*$"
     r"|\bwhat(?:'s| is) (?:today|the (?:current )?(?:date|day)(?: today)?)\W*$",
     re.I,
 )
-_ASKS_DAY = re.compile(r"\b(?:what|which)\b.*\b(?:day|date|weekday)\b|\bwhen is\b", re.I)
 _RELATIVE = {"day after tomorrow": 2, "day before yesterday": -2, "tomorrow": 1, "yesterday": -1, "today": 0}
 _WEEKDAY = re.compile(rf"\b(next|last|this|coming) ({'|'.join(day_name)})\b", re.I)
 
 
 def date_answer(sentence: str, now_seconds: float) -> str | None:
-    """Return the answer to a question about time or dates, or None for any other sentence.
-
-    `now_seconds` is Unix time.
-    """
+    """Return the answer to a question about time or dates at this Unix time, or None for another sentence."""
     now = datetime.fromtimestamp(now_seconds, UTC)
     if _TIME.search(sentence):
         return f"It is {now:%H:%M} UTC on {_long(now.date())}."
@@ -40,7 +35,7 @@ def date_answer(sentence: str, now_seconds: float) -> str | None:
 def _day_answer(sentence: str, today: date) -> str | None:
     dates = _dates(sentence, today)
     first, second = [*dates, today, today][:2]
-    if _DAYS_BETWEEN.search(sentence):
+    if re.search(r"\bhow (?:many days|long)\b", sentence, re.I):
         days = abs((second - first).days)
         count = "is 1 day" if days == 1 else f"are {days} days"
         return f"There {count} between {_long(min(first, second))} and {_long(max(first, second))}." if dates else None
@@ -48,7 +43,7 @@ def _day_answer(sentence: str, today: date) -> str | None:
     if offset and re.search(r"\b(?:what|which|when|date|weekday)\b", sentence, re.I):
         return f"{offset[0]} {f'counted from {first}' if dates else 'from today'}: {_long(_moved(first, offset))}."
     is_today = _TODAY.search(sentence)
-    if not is_today and not _ASKS_DAY.search(sentence):
+    if not is_today and not re.search(r"\b(?:what|which)\b.*\b(?:day|date|weekday)\b|\bwhen is\b", sentence, re.I):
         return None
     if dates:
         return f"{first} is a {_long(first)}."

@@ -19,7 +19,6 @@ then there this to told tool up us use user using want was we were what when whe
 """
 _NO_MEANING = frozenset(_STOP_WORDS.split())
 _ENDING = re.compile(r"(?<=\w{3})(?:ing|ies|ed|es|e|(?<!s)s|(?<![aeiou])y)$")
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
 _CLAUSE_END = re.compile(
     r"[;\n]\s{0,9}|[.?!]\s{1,9}|,\s{1,9}(?:(?:and|then)\s{1,9}){0,2}|\s(?:and|then)\s{1,9}(?:then\s{1,9})?", re.I
 )
@@ -37,7 +36,7 @@ _FIRST_WORDS = re.compile(
 
 
 def sentences(text: str) -> list[str]:
-    return [part.strip() for part in _SENTENCE_END.split(text) if part.strip()]
+    return [part.strip() for part in re.split(r"(?<=[.!?])\s+|\n+", text) if part.strip()]
 
 
 def first_sentence(text: str) -> str:

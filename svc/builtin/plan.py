@@ -26,6 +26,8 @@ def _asked(verbs_with_noun: str, nouns: str, verbs: str = "(?!)") -> str:
 
 _FILE = "(?:artifact|file|note|document)"
 _MAKE = "generate|create|make"
+_SAVE = "save|store|jot|write|record|note"
+_SOUNDS = "aloud|out loud|audio|speech|recording"
 _ABOUT_ME = r"what(?:'s| is| are) my|what did i say"
 _TIME = r"\b(?:what(?:'s| is) the|current) (?:time|date)\b|\bwhat (?:time|day) is (?:it|today)\b"
 # By skill: the names of its tools, the role of their argument, and the clauses that ask for it. The first match wins:
@@ -33,10 +35,10 @@ _TIME = r"\b(?:what(?:'s| is) the|current) (?:time|date)\b|\bwhat (?:time|day) i
 SKILLS = {
     "fetch": ("fetch|browse|download|_url", "url", URL.pattern),
     "list": (f"list_{_FILE}s", "", _asked("list|show|what|which", f"{_FILE}s")),
-    "audio": ("audio|speech|speak|voice", "content", _asked(f"say|read|{_MAKE}|an?", "aloud|audio|speech|recording", "speak")),
+    "audio": ("audio|speech|speak|voice", "content", _asked(f"say|read|record|{_MAKE}|an?", _SOUNDS, "speak|narrate")),
     "image": ("image|picture|draw|paint", "content", _asked(f"{_MAKE}|an?", "image|picture|drawing|photo", "draw|paint|sketch")),
     "read": (f"(?:read|open|get)_{_FILE}", "", _asked("read|open|show|what(?:'s| is) in", rf"{_FILE}|\w+\.[a-z]{{2,5}}")),
-    "write": (f"(?:write|save|create)_{_FILE}", "content", _asked(f"{_MAKE}|put", f"{_FILE}|report", "save|store|write|note")),
+    "write": (f"(?:write|save|create)_{_FILE}", "content", _asked(f"{_MAKE}|put", f"{_FILE}|report", _SAVE)),
     "search": ("memory|memories", "query", _asked("search|look|find|check", "memory|memories|conversations?|history", _ABOUT_ME)),
     "time": ("^(?:get_|current_)*(?:date|time|datetime)$", "", _TIME),
     "calculate": ("calc|math|compute", "expression", r"^(?:add|subtract|multiply|divide)\b.*\d"),
@@ -58,8 +60,9 @@ _NOUN = re.compile(rf"\b(?:{_FILE}|report|list|summary)\b", re.I)
 _SAYING = re.compile(r"(?::|\b(?:saying|that says|containing|with the (?:text|words)))\s+(.+)", re.I | re.S)
 _ABOUT = re.compile(r"(?::|\b(?:about|on|of|showing|with|depicting|saying|for|from))\s+(.+)", re.I | re.S)
 _SAVED = re.compile(r"\w+(?: down)? (.+?) (?:to|in|into|as|under) (?:(?:a|an|the|my) )?[\w.-]+\W*$", re.I | re.S)
-_SOUND = r"(?:aloud|(?:in|as)\s+(?:an?\s+)?(?:audio|speech))"
-_MADE = re.compile(rf"(?:draw|paint|sketch|speak|say|read)\s+(?:(?:me|aloud)\s+)?(.+?)(?:\s+{_SOUND})?$", re.I | re.S)
+_SOUND = r"(?:aloud|out loud|(?:in|as)\s+(?:an?\s+)?(?:audio|speech))"
+_MADE = re.compile(rf"(?:draw|paint|sketch|speak|narrate|say|read)\s+(?:(?:me|aloud)\s+)?(.+?)(?:\s+{_SOUND})?$", re.I | re.S)
+_AND_SAVE = re.compile(r"[,;.]?\s(?:and |then )*(?:save|store|write|put) (?:it|this|that|them)\b", re.I)
 _LIST_END = re.compile(r",\s{1,9}(?:and\s{1,9})?|\s(?:and|or)\s{1,9}", re.I)
 # `Use the tool` adds nothing to a goal.
 ABOUT_TOOLS = re.compile(r"(?:use|call|try|invoke)\b.{0,80}\btools?\W*", re.I | re.S)
@@ -142,14 +145,14 @@ def _steps(skill: str, tool: Tool | None, text: str, offered: Mapping[str, Tool]
         for one in dict.fromkeys(expressions(text) if skill == "calculate" else URL.findall(text)):
             yield Step(skill, tool, one, {role: one})
     elif skill in ("image", "audio", "write"):
-        values, match = {}, _SAYING.search(text)
+        values, wanted = {}, _AND_SAVE.split(text)[0] if skill == "write" else text
         if skill == "write":
-            saved = _SAVED.match(text)
-            match = match or (saved if saved and not _NOUN.search(saved[1]) else _ABOUT.search(text))
+            saved = _SAVED.match(wanted)
+            match = _SAYING.search(wanted) or (saved if saved and not _NOUN.search(saved[1]) else _ABOUT.search(wanted))
             values["name"] = name if "." in name else f"{name or 'note'}.txt"
         else:
             match = _MADE.match(trimmed(text)) or _ABOUT.search(text)
-        about = quoted[0] if quoted else trimmed(match[1]) if match else subject(text)
+        about = quoted[0] if quoted else trimmed(match[1]) if match else subject(wanted)
         if later and not quoted and ((len(about.split()) <= 3 and _RESULT.search(about)) or (skill == "write" and not match)):
             yield Step(skill, tool, text, values, needs=role)
         else:

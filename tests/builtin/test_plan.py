@@ -19,6 +19,13 @@ from tests.support.builtin import STRING, WEATHER, Body, agent_run, calls, choic
         ('Write "a, b and c" to list.md', [[("write_artifact", {"name": "list.md", "content": "a, b and c"})]]),
         ("Save a note saying buy milk", [[("write_artifact", {"name": "note.txt", "content": "buy milk"})]]),
         ("Please say good night aloud", [[("generate_audio", {"input": "good night"})]]),
+        ('say "hello world" out loud', [[("generate_audio", {"input": "hello world"})]]),
+        ("Narrate a short story", [[("generate_audio", {"input": "a short story"})]]),
+        ("Save hello world to hello.txt", [[("write_artifact", {"name": "hello.txt", "content": "hello world"})]]),
+        (
+            "Write a poem about the sea and save it as poem.txt",
+            [[("write_artifact", {"name": "poem.txt", "content": "the sea"})]],
+        ),
         ("List my files", [[("list_artifacts", {})]]),
         ("Search my memory for the launch code", [[("search_memory", {"query": "launch code"})]]),
         ("What is my favourite colour?", [[("search_memory", {"query": "favourite colour"})]]),
