@@ -46,7 +46,8 @@ def npm_packages() -> Path:
 
     def install(folder: Path) -> list[str]:
         shutil.copy(LOCKS / "package.json", folder)
-        return ["npm", "ci", "--no-audit", "--no-fund", "--fetch-retries=1", "--prefix", str(folder)]
+        options = ["--no-audit", "--no-fund", "--loglevel=error", "--fetch-retries=1", "--fetch-retry-mintimeout=1000"]
+        return ["npm", "ci", *options, "--prefix", str(folder)]
 
     return _installed("npm", LOCKS / "package-lock.json", install) / "node_modules"
 
@@ -81,17 +82,26 @@ def _installed(name: str, lock: Path, install: Callable[[Path], Sequence[str]]) 
         shutil.copy(lock, partial)
         done = subprocess.run(install(partial), cwd=partial, capture_output=True, text=True, timeout=_INSTALL_SECONDS)
         if done.returncode:
-            raise NotInstalled(f"the packages of {lock.relative_to(ROOT)} cannot be installed: {done.stderr.strip()[-500:]}")
+            reason = " ".join(done.stderr.split())[:300]
+            raise NotInstalled(f"the packages of {lock.relative_to(ROOT)} cannot be installed: {reason}")
         partial.rename(folder)
     return folder
 
 
 def needed(installed: Callable[[], Path]) -> Path:
     """Return what `npm_packages` or `python_with_packages` returns; skip the test where it raises NotInstalled."""
+    found = _tried(installed)
+    if isinstance(found, NotInstalled):
+        pytest.skip(str(found))
+    return found
+
+
+@functools.cache  # one try in each process of the tests
+def _tried(installed: Callable[[], Path]) -> Path | NotInstalled:
     try:
         return installed()
     except NotInstalled as reason:
-        pytest.skip(str(reason))
+        return reason
 
 
 # --- running them

@@ -25,6 +25,7 @@ export function examplesOf({ origin, key, model: wanted, certificate }) {
         title: "~/.codex/config.toml",
         code: [
           `model = "${model}"`,
+          "model_context_window = 131072 # of this model, in tokens",
           'model_provider = "svc"',
           "",
           "[model_providers.svc]",
@@ -42,6 +43,7 @@ export function examplesOf({ origin, key, model: wanted, certificate }) {
         ...anthropic,
         `export ANTHROPIC_MODEL="${model}"`,
         `export ANTHROPIC_DEFAULT_HAIKU_MODEL="${model}"`,
+        "export CLAUDE_CODE_MAX_CONTEXT_TOKENS=131072 # the context window of this model",
         `claude -p "${SAY}"`,
       ),
     ],
